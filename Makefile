@@ -1,0 +1,295 @@
+# tokmap. `make help` lists the targets.
+#
+#   V=1            shows the commands (nothing is printed without it)
+#   W=1            makes warnings errors
+#   BUILD=folder   builds there instead of build/
+#   SANITIZE=list  builds with -fsanitize=list (the targets asan, ubsan, tsan and fuzz use folders of their own)
+#
+# CC CXX AR CPPFLAGS CFLAGS LDFLAGS LIBS are the user's: what is given comes after the flags of this file.
+# Objects lie in a folder named after compiler and flags, so different builds never mix.
+
+SHELL := /bin/sh
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += --no-builtin-rules
+
+BUILD ?= build
+CC ?= cc
+ifeq ($(origin CXX),default)
+CXX := $(if $(findstring clang,$(CC)),$(subst clang,clang++,$(CC)),g++)
+endif
+AR ?= ar
+INSTALL ?= install
+PYTHON ?= python3
+CFLAGS ?= -O2 -g
+
+prefix ?= /usr/local
+exec_prefix ?= $(prefix)
+bindir ?= $(exec_prefix)/bin
+libdir ?= $(exec_prefix)/lib
+includedir ?= $(prefix)/include
+datarootdir ?= $(prefix)/share
+mandir ?= $(datarootdir)/man
+man1dir ?= $(mandir)/man1
+man5dir ?= $(mandir)/man5
+pkgconfigdir ?= $(libdir)/pkgconfig
+
+Q := $(if $(V),,@)
+comma := ,
+
+VERSION := $(shell sed -n 's/^.define TOKMAP_VERSION_STRING "\(.*\)"/\1/p' include/tokmap/tokmap.h)
+SONAME := libtokmap.so.$(firstword $(subst ., ,$(VERSION)))
+
+# ---- what this machine has: asked once, and only for goals that compile ----
+
+quiet_goals := help deps test test-gpu demo clean uninstall asan ubsan tsan fuzz ptx
+ifneq ($(filter-out $(quiet_goals),$(or $(MAKECMDGOALS),all)),)
+has = \n\#if __has_include(<$(1)>)\n$(2)\n\#endif
+found := $(shell printf '$(call has,stdio.h,libc)$(call has,xxhash.h,xxhash)$(call has,zstd.h,zstd)$(call \
+  has,isa-l/igzip_lib.h,isal)$(call has,cmocka.h,cmocka)$(call \
+  has,pcre2.h,pcre2)\n' | $(CC) $(CPPFLAGS) -E -P -x c - 2>/dev/null)
+needed := $(if $(filter libc,$(found)),$(if $(filter xxhash,$(found)),,xxhash.h) $(if $(filter zstd,$(found)),,zstd.h))
+ifeq ($(filter libc,$(found)),)
+$(error no working C compiler ('$(CC)'): run 'make deps', or \
+  apt-get install gcc libc6-dev libxxhash-dev libzstd-dev libisal-dev)
+else ifneq ($(strip $(needed)),)
+$(error required headers are missing ($(strip $(needed))): run 'make deps', or apt-get install$(if \
+  $(filter xxhash.h,$(needed)), libxxhash-dev)$(if $(filter zstd.h,$(needed)), libzstd-dev))
+endif
+HAVE_ISAL := $(filter isal,$(found))
+HAVE_CMOCKA := $(filter cmocka,$(found))
+HAVE_PCRE2 := $(filter pcre2,$(found))
+ifeq ($(MAKELEVEL)$(MAKE_RESTARTS),0)
+$(if $(HAVE_ISAL),,$(info tokmap: no isa-l/igzip_lib.h: left out: reading .gz (apt-get install libisal-dev)))
+$(if $(HAVE_PCRE2),,$(info tokmap: no pcre2.h: left out: tokenizers whose split pattern no scanner knows \
+(apt-get install libpcre2-dev)))
+endif
+ifneq ($(filter units test-run,$(MAKECMDGOALS)),)
+$(if $(HAVE_CMOCKA),,$(info tokmap: no cmocka.h: left out: the unit tests (apt-get install libcmocka-dev)))
+endif
+machine := $(shell $(CC) -dumpmachine 2>/dev/null)
+endif
+
+# ---- flags ----
+
+warnings := -Wall -Wextra -Wshadow -Wpointer-arith -Wcast-qual -Wwrite-strings -Wstrict-prototypes \
+  -Wmissing-prototypes -Wold-style-definition -Wundef -Wvla -Wformat=2 -Wno-unused-parameter \
+  -Wdouble-promotion -Wswitch-enum $(if $(W),-Werror)
+base_flags := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -fvisibility=hidden -fPIC -pthread \
+  -fno-strict-aliasing -MMD -MP
+features := $(if $(HAVE_ISAL),-DHAVE_ISAL) $(if $(HAVE_PCRE2),-DHAVE_PCRE2)
+sanitize := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+c_flags = -std=gnu11 $(base_flags) $(warnings) $(features) $(CPPFLAGS) $(CFLAGS) $(sanitize)
+lib_libs := -lzstd -ldl
+tool_libs := $(lib_libs) $(if $(HAVE_ISAL),-lisal) $(if $(HAVE_PCRE2),-lpcre2-8)
+# tokmap-bench measures how long a program with the library takes to start, on copies of itself: what it links beside the
+# library must not be loaded then, so it takes the archives where they are installed.
+archive = $(if $(findstring /,$(shell $(CC) -print-file-name=lib$(1).a)),-l:lib$(1).a,-l$(1))
+bench_libs = $(lib_libs) $(if $(HAVE_ISAL),$(call archive,isal)) $(if $(HAVE_PCRE2),$(call archive,pcre2-8))
+link = $(CC) $(CFLAGS) $(sanitize) $(LDFLAGS) -o $@
+# A sanitizer's runtime is only in programs: a shared library with its undefined symbols is no fault then.
+so_flags = -shared -Wl,-soname,$(SONAME) -Wl,--version-script=src/libtokmap.map $(if $(SANITIZE),,-Wl,-z,defs)
+
+# ---- files ----
+
+flag_set := $(shell printf '%s' '$(CC) $(c_flags)' | cksum | cut -d' ' -f1)
+OBJ := $(BUILD)/obj/$(flag_set)
+objects = $(patsubst %,$(OBJ)/%.o,$(1))
+
+library_rooms := common platform format dataset order run batch staging loader
+library_sources := $(sort $(foreach room,$(library_rooms),$(wildcard src/$(room)/*.c src/$(room)/*/*.c)))
+library_objects := $(call objects,$(library_sources))
+cli_objects := $(call objects,$(sort $(wildcard src/cli/*.c)))
+tool_sources := $(sort $(filter-out tokenize_tools/tokmap.c,$(wildcard tokenize_tools/*.c tokenize_tools/*/*.c)))
+tool_objects := $(call objects,$(tool_sources))
+bench_objects := $(call objects,$(sort $(wildcard bench/*.c)))
+support_objects := $(call objects,$(sort $(wildcard tests/support/*.c)))
+cuda_software_objects := $(call objects,$(sort $(wildcard tests/support/cuda_software/*.c)) \
+  tests/support/expand_cu_host.c tests/support/gpu_kernels_host.c src/staging/expand_ptx.c bench/gpu_ptx.c)
+cuda_software := $(BUILD)/tests/cuda_software/libcuda.so.1
+unit_sources := $(if $(HAVE_CMOCKA),$(sort $(wildcard tests/unit/test_*.c)))
+unit_programs := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(unit_sources))
+fuzz_sources := $(sort $(wildcard tests/fuzz/fuzz_*.c))
+fuzz_programs := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/%,$(fuzz_sources))
+user_programs := $(if $(wildcard src/loader/*.c),$(BUILD)/tests/consumer $(BUILD)/tests/fault_reader)
+commands := $(if $(wildcard tokenize_tools/tokmap.c),$(BUILD)/bin/tokmap) \
+  $(if $(bench_objects),$(BUILD)/bin/tokmap-bench)
+man1_pages := $(sort $(wildcard tokenize_tools/man/*.1 bench/*.1 bench/man/*.1))
+man5_pages := $(sort $(wildcard tokenize_tools/man/*.5))
+public_headers := $(sort $(wildcard include/tokmap/*.h))
+
+.PHONY: all lib wheel wheel-lib tools bench units fuzzers harness deps test test-run test-gpu demo demo-run lint \
+  asan ubsan tsan fuzz fuzz-run ptx install uninstall clean help force
+
+all: lib tools bench ## build everything that needs no GPU (the default)
+
+lib: $(BUILD)/lib/libtokmap.a $(BUILD)/lib/$(SONAME) ## the library, static and shared
+tools: $(filter %/tokmap,$(commands)) ## the command tokmap
+bench: $(filter %/tokmap-bench,$(commands)) ## the command tokmap-bench
+wheel-lib: $(BUILD)/wheel/$(SONAME)
+wheel: wheel-lib ## the Python package, with the library inside, as a wheel in build/wheel
+	@BUILD='$(BUILD)' CC='$(CC)' CFLAGS='$(CFLAGS)' CPPFLAGS='$(CPPFLAGS)' LDFLAGS='$(LDFLAGS)' LIBS='$(LIBS)' \
+	  MAKE='$(MAKE)' $(PYTHON) src/python/build_backend.py '$(abspath $(BUILD))/wheel'
+units: $(unit_programs)
+fuzzers: $(fuzz_programs)
+harness: all units fuzzers $(user_programs) $(BUILD)/tests/inject.so $(cuda_software)
+
+# ---- rules ----
+
+# Everything that is linked or archived depends on this file, which changes when the flags or the list of files do. Tests run
+# make in this folder at the same time, so each writes a file of its own first.
+linked_from := $(BUILD)/linked_from
+$(linked_from): force
+	@mkdir -p $(@D)
+	@new=$@.$$$$; \
+	  printf '%s\n' '$(OBJ) $(link) $(AR) $(so_flags) $(ENGINE) $(LIBS) $(tool_libs) $(bench_libs)' '$(library_objects)' \
+	  '$(cli_objects)' '$(tool_objects)' '$(bench_objects)' '$(support_objects)' '$(cuda_software_objects)' >$$new; \
+	  if cmp -s $$new $@; then rm -f $$new; else mv -f $$new $@; fi
+force:
+
+$(OBJ)/%_avx2.c.o: private_flags := $(if $(filter x86_64%,$(machine)),-mavx2)
+$(OBJ)/%_avx512.c.o: private_flags := $(if $(filter x86_64%,$(machine)),-mavx512f -mavx512bw -mavx512vl -mavx512dq)
+$(OBJ)/%_vbmi.c.o: private_flags := $(if $(filter x86_64%,$(machine)),-mavx512f -mavx512bw -mavx512vl -mavx512dq \
+  -mavx512vbmi -mavx512vbmi2 -maes -mbmi -mbmi2 -mlzcnt -mpopcnt)
+$(OBJ)/%.c.o: %.c
+	$(Q)mkdir -p $(@D) && $(CC) $(c_flags) $(private_flags) -c $< -o $@
+
+# The assembler puts the kernels' text in, which a linker that optimises would not know of.
+$(OBJ)/src/staging/expand_ptx.c.o: src/staging/expand.ptx
+$(OBJ)/bench/gpu_ptx.c.o: bench/gpu_kernels.ptx
+$(OBJ)/src/staging/expand_ptx.c.o $(OBJ)/bench/gpu_ptx.c.o: private_flags := -fno-lto
+
+$(BUILD)/lib/libtokmap.a: $(library_objects) $(linked_from)
+	$(Q)mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $(library_objects)
+$(BUILD)/lib/$(SONAME): $(library_objects) src/libtokmap.map $(linked_from)
+	$(Q)mkdir -p $(@D) && $(link) $(so_flags) $(library_objects) -pthread $(lib_libs) $(LIBS) && \
+	  ln -sf $(SONAME) $(@D)/libtokmap.so
+# For the Python package: without debugging information, and with zstd inside where its static library is there.
+zstd_inside = $(if $(findstring /,$(shell $(CC) -print-file-name=libzstd.a 2>/dev/null)),-Wl$(comma)-Bstatic \
+  -lzstd -Wl$(comma)-Bdynamic)
+$(BUILD)/wheel/$(SONAME): $(library_objects) src/libtokmap.map $(linked_from)
+	$(if $(zstd_inside),,@echo "tokmap: no libzstd.a: the package will need libzstd.so.1 where it is installed" >&2)
+	$(Q)mkdir -p $(@D) && $(link) $(so_flags) -Wl,-S $(library_objects) -pthread \
+	  $(if $(zstd_inside),$(patsubst -lzstd,$(zstd_inside),$(lib_libs)),$(lib_libs)) $(LIBS)
+$(BUILD)/bin/tokmap: $(OBJ)/tokenize_tools/tokmap.c.o $(tool_objects) $(cli_objects) $(BUILD)/lib/libtokmap.a \
+  $(linked_from)
+	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) $(LIBS) -lm
+# Case tokenize measures the tools' tokenizers themselves: through the command, reading and printing would be measured too.
+$(BUILD)/bin/tokmap-bench: $(bench_objects) $(filter $(OBJ)/tokenize_tools/tokenizer/% $(OBJ)/tokenize_tools/text/%,\
+  $(tool_objects)) $(cli_objects) $(BUILD)/lib/libtokmap.a $(linked_from)
+	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(bench_libs) $(LIBS) -lm
+
+program_parts := $(support_objects) $(tool_objects) $(cli_objects) $(BUILD)/lib/libtokmap.a $(linked_from)
+$(unit_programs): $(BUILD)/tests/%: $(OBJ)/tests/unit/%.c.o $(program_parts)
+	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) -lcmocka $(LIBS) -lm
+# Without ENGINE (libFuzzer) a harness gets a driver that replays files and mutates them from a seed.
+$(fuzz_programs): $(BUILD)/tests/%: $(OBJ)/tests/fuzz/%.c.o $(if $(ENGINE),,$(OBJ)/tests/fuzz/driver.c.o) \
+  $(filter-out $(support_objects),$(program_parts))
+	$(Q)mkdir -p $(@D) && $(link) $(ENGINE) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) $(LIBS) -lm
+# Preloaded into programs of any kind, so never built with a sanitizer.
+$(BUILD)/tests/inject.so: tests/fault/inject.c $(linked_from)
+	$(Q)mkdir -p $(@D) && $(CC) -std=gnu11 -D_GNU_SOURCE $(warnings) $(CPPFLAGS) $(CFLAGS) -fPIC -shared \
+	  -o $@ $< -ldl -pthread
+# A driver without a GPU. Threads of its streams may still run at the end of a program: it is never unloaded.
+$(cuda_software): $(cuda_software_objects) $(linked_from)
+	$(Q)mkdir -p $(@D) && $(link) -shared -Wl,-soname,libcuda.so.1 -Wl,-z,nodelete $(if $(SANITIZE),,-Wl,-z,defs) \
+	  $(filter %.o,$^) -pthread
+# Programs as users write them: over the public header and the library alone.
+$(BUILD)/tests/consumer: $(OBJ)/tests/support/demo/consumer.c.o
+$(BUILD)/tests/fault_reader: $(OBJ)/tests/fault/fault_reader.c.o
+$(user_programs): $(BUILD)/lib/libtokmap.a $(linked_from)
+	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(lib_libs) $(LIBS)
+
+# ---- checks ----
+
+# A sub-make uses every processor unless told otherwise.
+jobs = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
+sub_make = $(MAKE) --no-print-directory $(jobs)
+test_environment = BUILD='$(BUILD)' CC='$(CC)' CXX='$(CXX)' PYTHON='$(PYTHON)' MAKE='$(MAKE)' SANITIZE='$(SANITIZE)' \
+  CPPFLAGS='$(CPPFLAGS)' CFLAGS='$(CFLAGS)' LDFLAGS='$(LDFLAGS)' LIBS='$(LIBS)' TOOL_LIBS='$(tool_libs)'
+
+deps: ## install by apt what building and testing need (asks for nothing, does nothing if all is there)
+	@CC='$(CC)' CXX='$(CXX)' BUILD='$(BUILD)' sh tests/support/deps.sh
+
+test: ## run every test that needs no GPU (installs what is missing first)
+	@CC='$(CC)' CXX='$(CXX)' BUILD='$(BUILD)' sh tests/support/deps.sh
+	+@$(sub_make) test-run
+test-gpu: ## run the tests of the device path on a real GPU (skipped, with the reason, where there is none)
+	@CC='$(CC)' CXX='$(CXX)' BUILD='$(BUILD)' sh tests/support/deps.sh
+	+@TOKMAP_TEST_GPU=1 $(sub_make) TESTS='gpu/*' test-run
+test-run: harness
+	@$(test_environment) TESTS='$(TESTS)' sh tests/support/run_tests.sh
+
+demo: ## from text found on this machine to batches, every step checked (installs what is missing first)
+	@CC='$(CC)' CXX='$(CXX)' BUILD='$(BUILD)' sh tests/support/deps.sh
+	+@$(sub_make) demo-run
+demo-run: all $(BUILD)/tests/consumer
+	@$(test_environment) sh tests/support/demo.sh
+
+lint: all ## check the rules of the house: includes, calls, symbols, words, spaces
+	@$(test_environment) OBJ='$(OBJ)' sh tests/lint/lint.sh
+
+asan: ## run the tests with the address and undefined behaviour sanitizers
+	+@$(sub_make) BUILD=$(BUILD)/asan SANITIZE=address,undefined test-run
+ubsan: ## run the tests with the undefined behaviour sanitizer alone
+	+@$(sub_make) BUILD=$(BUILD)/ubsan SANITIZE=undefined test-run
+tsan_tests := test_signals test_*ring* test_*loader* test_*verify* test_*pack* test_*dataset* test_gather* test_device* cli/*
+tsan: ## run the tests that use threads with the thread sanitizer
+	+@$(sub_make) BUILD=$(BUILD)/tsan SANITIZE=thread \
+	  TESTS='$(or $(TESTS),$(tsan_tests))' test-run
+
+FUZZ_SECONDS ?= 60
+fuzz: ## fuzz each reader for FUZZ_SECONDS (60) with libFuzzer, or without clang by seeded mutation
+	+@CC='$(CC)' BUILD='$(BUILD)' FUZZ_SECONDS='$(FUZZ_SECONDS)' MAKE='$(MAKE) --no-print-directory' sh tests/fuzz/fuzz.sh
+
+# What CUDA 13 writes at its oldest target uses nothing younger than 64-bit addresses, which PTX 2.3 brought, and counts
+# of bits, which sm_20 did: so their heads say that, and every driver takes them. tests/lint makes them again and assembles
+# them for all that ptxas knows, where there is a CUDA toolkit.
+NVCC ?= nvcc
+PTX_ROOT ?= .
+kernels := src/staging/expand bench/gpu_kernels
+ptx: ## make the GPU kernels' texts from their .cu again (needs nvcc of CUDA 13; the results are in the tree)
+	$(Q)for kernel in $(kernels); do \
+	  mkdir -p $(BUILD) '$(PTX_ROOT)'/$${kernel%/*} && \
+	  $(NVCC) -ptx -arch=compute_75 -Isrc -o $(BUILD)/kernel.ptx $$kernel.cu && \
+	  sed -e "1i // Made by \`make ptx\` from $$kernel.cu: do not edit." -e 's/^\.version .*/.version 2.3/' \
+	    -e 's/^\.target .*/.target sm_20/' $(BUILD)/kernel.ptx >$(BUILD)/kernel.new && \
+	  mv $(BUILD)/kernel.new '$(PTX_ROOT)'/$$kernel.ptx || exit 1; \
+	done
+
+# ---- installation ----
+
+install: all ## install under prefix (/usr/local); DESTDIR and the GNU directory variables hold
+	$(Q)$(INSTALL) -d '$(DESTDIR)$(bindir)' '$(DESTDIR)$(libdir)' \
+	  '$(DESTDIR)$(includedir)/tokmap' '$(DESTDIR)$(pkgconfigdir)' '$(DESTDIR)$(man1dir)' '$(DESTDIR)$(man5dir)'
+	$(Q)$(if $(commands),$(INSTALL) -m 755 $(commands) '$(DESTDIR)$(bindir)')
+	$(Q)$(INSTALL) -m 644 $(BUILD)/lib/libtokmap.a '$(DESTDIR)$(libdir)'
+	$(Q)$(INSTALL) -m 755 $(BUILD)/lib/$(SONAME) '$(DESTDIR)$(libdir)/libtokmap.so.$(VERSION)'
+	$(Q)ln -sf libtokmap.so.$(VERSION) '$(DESTDIR)$(libdir)/$(SONAME)'
+	$(Q)ln -sf $(SONAME) '$(DESTDIR)$(libdir)/libtokmap.so'
+	$(Q)$(INSTALL) -m 644 $(public_headers) '$(DESTDIR)$(includedir)/tokmap'
+	$(Q)printf '%s\n' 'prefix=$(prefix)' 'libdir=$(patsubst $(prefix)/%,$${prefix}/%,$(libdir))' \
+	  'includedir=$(patsubst $(prefix)/%,$${prefix}/%,$(includedir))' '' \
+	  'Name: tokmap' 'Description: flat streams of token ids, in an order that can be computed and resumed' \
+	  'Version: $(VERSION)' 'Requires.private: libzstd' 'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -ltokmap' \
+	  'Libs.private: -pthread -ldl' >'$(DESTDIR)$(pkgconfigdir)/tokmap.pc'
+	$(Q)chmod 644 '$(DESTDIR)$(pkgconfigdir)/tokmap.pc'
+	$(if $(man1_pages),$(Q)$(INSTALL) -m 644 $(man1_pages) '$(DESTDIR)$(man1dir)')
+	$(if $(man5_pages),$(Q)$(INSTALL) -m 644 $(man5_pages) '$(DESTDIR)$(man5dir)')
+
+uninstall: ## remove what install put there
+	$(Q)rm -f $(foreach name,tokmap tokmap-bench,'$(DESTDIR)$(bindir)/$(name)') \
+	  $(foreach name,libtokmap.a libtokmap.so.$(VERSION) $(SONAME) libtokmap.so,'$(DESTDIR)$(libdir)/$(name)') \
+	  $(foreach page,$(notdir $(man1_pages)),'$(DESTDIR)$(man1dir)/$(page)') \
+	  $(foreach page,$(notdir $(man5_pages)),'$(DESTDIR)$(man5dir)/$(page)') \
+	  $(foreach name,$(notdir $(public_headers)),'$(DESTDIR)$(includedir)/tokmap/$(name)') \
+	  '$(DESTDIR)$(pkgconfigdir)/tokmap.pc'
+	$(Q)rmdir '$(DESTDIR)$(includedir)/tokmap' 2>/dev/null || true
+
+clean: ## remove everything built
+	$(Q)rm -rf $(BUILD)
+
+help: ## list the targets
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-10s %s\n", $$1, $$2 }'
+
+-include $(if $(machine),$(shell find $(OBJ) -name '*.d' 2>/dev/null))

@@ -1,0 +1,214 @@
+/* plain_loop.c - see plain_loop.h. */
+#include "plain_loop.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "platform/os.h"
+
+/* ---- the loop's body, once in source ---- */
+
+/* The inner loops have constant length, so that compilers make vectors of them at -O2. */
+#define STRIDE 64
+
+#define WIDEN(name, from, into)                                                                                        \
+    static inline __attribute__((always_inline)) void name(const from *restrict tokens, uint64_t n,                    \
+                                                           into *restrict inputs, into *restrict targets)              \
+    {                                                                                                                  \
+        uint64_t i = 0;                                                                                                \
+        for (; i + STRIDE <= n; i += STRIDE) {                                                                         \
+            for (int j = 0; j < STRIDE; j++)                                                                           \
+                inputs[i + (uint64_t)j] = tokens[i + (uint64_t)j];                                                     \
+            if (targets)                                                                                               \
+                for (int j = 0; j < STRIDE; j++)                                                                       \
+                    targets[i + (uint64_t)j] = tokens[i + (uint64_t)j + 1];                                            \
+        }                                                                                                              \
+        for (; i < n; i++) {                                                                                           \
+            inputs[i] = tokens[i];                                                                                     \
+            if (targets)                                                                                               \
+                targets[i] = tokens[i + 1];                                                                            \
+        }                                                                                                              \
+    }
+
+WIDEN(widen_16_32, uint16_t, uint32_t)
+WIDEN(widen_16_64, uint16_t, uint64_t)
+WIDEN(widen_32_32, uint32_t, uint32_t)
+WIDEN(widen_32_64, uint32_t, uint64_t)
+
+static inline __attribute__((always_inline)) void widen(const void *window, uint32_t width, uint64_t seq_len,
+                                                        enum tokmap_type type, void *inputs, void *targets)
+{
+    if (width == 2 && type == TOKMAP_I32)
+        widen_16_32(window, seq_len, inputs, targets);
+    else if (width == 2)
+        widen_16_64(window, seq_len, inputs, targets);
+    else if (type == TOKMAP_I32)
+        widen_32_32(window, seq_len, inputs, targets);
+    else
+        widen_32_64(window, seq_len, inputs, targets);
+}
+
+void plain_widen_base(const void *window, uint32_t width, uint64_t seq_len, enum tokmap_type type, void *inputs,
+                      void *targets)
+{
+    widen(window, width, seq_len, type, inputs, targets);
+}
+
+#if defined(__x86_64__)
+#define VARIANT(name, attribute)                                                                                       \
+    attribute static void name(const void *window, uint32_t width, uint64_t seq_len, enum tokmap_type type,            \
+                               void *inputs, void *targets)                                                            \
+    {                                                                                                                  \
+        widen(window, width, seq_len, type, inputs, targets);                                                          \
+    }
+
+VARIANT(widen_avx2, __attribute__((target("avx2"))))
+#if defined(__clang__)
+VARIANT(widen_avx512, __attribute__((target("avx512f,avx512bw,avx512vl"))))
+#else
+VARIANT(widen_avx512, __attribute__((target("avx512f,avx512bw,avx512vl,prefer-vector-width=512"))))
+#endif
+#endif
+
+plain_widen *plain_widen_widest(void)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+        return widen_avx512;
+    if (__builtin_cpu_supports("avx2"))
+        return widen_avx2;
+#endif
+    return plain_widen_base;
+}
+
+/* ---- windows ---- */
+
+static enum tokmap_status windows_find(struct windows *windows, const struct tokmap_dataset *dataset, uint64_t tokens,
+                                       uint64_t most, uint64_t seed, struct tokmap_error *error)
+{
+    struct tokmap_order order;
+    uint64_t all = (tokens - 1) / windows->seq_len;
+    enum tokmap_status status = tokmap_order_init(&order, all, seed, "bench", 0);
+    for (uint64_t draw = 0; !status && draw < all && windows->count < most; draw++) {
+        struct tokmap_span spans[2];
+        size_t used = 0;
+        uint64_t first = tokmap_order_window(&order, draw) * windows->seq_len;
+        status = tokmap_dataset_view(dataset, first, windows->seq_len + 1, spans, 2, &used, error);
+        if (status == TOKMAP_ERROR_LIMIT || (!status && used != 1)) {
+            status = TOKMAP_OK; /* it crosses a shard's edge */
+            continue;
+        }
+        if (status)
+            break;
+        windows->first[windows->count] = first;
+        windows->at[windows->count++] = spans[0].tokens;
+    }
+    if (!status && !windows->count)
+        status = error_set(error, TOKMAP_ERROR_RANGE, NULL, TOKMAP_NO_OFFSET,
+                           "No window of %" PRIu64 " tokens lies inside one shard; give a smaller --seq-len.",
+                           windows->seq_len + 1);
+    return status;
+}
+
+enum tokmap_status windows_new(struct windows *windows, const struct tokmap_dataset *dataset, uint64_t seq_len,
+                               uint64_t most, uint64_t seed, struct tokmap_error *error)
+{
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    memset(windows, 0, sizeof *windows);
+    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
+    if (status)
+        return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "The dataset does not say what it holds.");
+    if (info.tokens <= seq_len)
+        return error_set(error, TOKMAP_ERROR_RANGE, NULL, TOKMAP_NO_OFFSET,
+                         "The dataset has %" PRIu64 " tokens and a window has %" PRIu64 "; give a smaller --seq-len.",
+                         info.tokens, seq_len + 1);
+    most = min64(most, (info.tokens - 1) / seq_len);
+    windows->seq_len = seq_len;
+    windows->width = info.width;
+    windows->at = calloc((size_t)most, sizeof *windows->at);
+    windows->first = calloc((size_t)most, sizeof *windows->first);
+    if (!windows->at || !windows->first)
+        status = error_set_memory(error, "a list of windows", most * 16);
+    else
+        status = windows_find(windows, dataset, info.tokens, most, seed, error);
+    for (uint64_t i = 0; !status && i < windows->count; i++)
+        (void)os_map_populate(windows->at[i], (seq_len + 1) * info.width); /* where it cannot, the first turn faults */
+    if (status)
+        windows_free(windows);
+    return status;
+}
+
+void windows_free(struct windows *windows)
+{
+    free(windows->at);
+    free(windows->first);
+    windows->at = NULL;
+    windows->first = NULL;
+    windows->count = 0;
+}
+
+/* ---- outputs and turns ---- */
+
+int outputs_new(struct outputs *outputs, uint64_t rows, uint64_t seq_len, enum tokmap_type type)
+{
+    memset(outputs, 0, sizeof *outputs);
+    if (mul_overflows(rows * (type == TOKMAP_I64 ? 8 : 4), seq_len, &outputs->bytes))
+        return ENOMEM;
+    int system = os_memory_new(outputs->bytes, true, &outputs->inputs);
+    if (!system)
+        system = os_memory_new(outputs->bytes, true, &outputs->targets);
+    if (system) {
+        outputs_free(outputs);
+        return system;
+    }
+    memset(outputs->inputs, 1, (size_t)outputs->bytes);
+    memset(outputs->targets, 1, (size_t)outputs->bytes);
+    return 0;
+}
+
+void outputs_free(struct outputs *outputs)
+{
+    os_memory_free(outputs->inputs, outputs->bytes);
+    os_memory_free(outputs->targets, outputs->bytes);
+    outputs->inputs = outputs->targets = NULL;
+}
+
+static void plain_batch(plain_widen *body, const struct windows *windows, uint64_t *next, uint64_t rows,
+                        enum tokmap_type type, bool with_targets, const struct outputs *outputs)
+{
+    uint64_t row_bytes = windows->seq_len * (type == TOKMAP_I64 ? 8 : 4);
+    uint8_t *inputs = outputs->inputs, *targets = outputs->targets;
+    for (uint64_t row = 0; row < rows; row++) {
+        body(windows->at[*next], windows->width, windows->seq_len, type, inputs + row * row_bytes,
+             with_targets ? targets + row * row_bytes : NULL);
+        if (++*next == windows->count)
+            *next = 0;
+    }
+}
+
+double plain_loop_turn(plain_widen *body, const struct windows *windows, uint64_t *next, uint64_t rows,
+                       enum tokmap_type type, bool with_targets, const struct outputs *outputs, double seconds,
+                       struct samples *samples)
+{
+    uint64_t length = (uint64_t)(seconds * 1e9), batches = 0;
+    uint64_t started = os_clock_ns(), now = started;
+    while (now - started < length) {
+        if (samples) {
+            plain_batch(body, windows, next, rows, type, with_targets, outputs);
+            uint64_t then = os_clock_ns();
+            samples_add(samples, then - now);
+            now = then;
+            batches++;
+        } else {
+            for (int i = 0; i < 16; i++)
+                plain_batch(body, windows, next, rows, type, with_targets, outputs);
+            now = os_clock_ns();
+            batches += 16;
+        }
+    }
+    return (double)(batches * rows * windows->seq_len) / ((double)(now - started) / 1e9);
+}

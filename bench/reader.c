@@ -1,0 +1,108 @@
+/* reader.c - see reader.h. */
+#include "reader.h"
+
+#include <string.h>
+
+#include "cli/cli.h"
+#include "common/error.h"
+#include "platform/os.h"
+
+int reader_open(struct bench *bench, struct reader *reader, const struct tokmap_run *run, uint32_t threads,
+                uint32_t fields, uint64_t step)
+{
+    struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
+    struct tokmap_cursor cursor;
+    char text[TOKMAP_CURSOR_TEXT];
+    memset(reader, 0, sizeof *reader);
+    reader->out = (struct tokmap_out)TOKMAP_OUT_INIT;
+    enum tokmap_status status = tokmap_run_cursor(run, step, &cursor, &reader->error);
+    if (!status) {
+        tokmap_cursor_print(&cursor, text);
+        options.threads = threads;
+        options.fields = fields;
+        options.resume = step ? text : NULL;
+        status = tokmap_loader_open(&reader->loader, run, &options, &reader->error);
+    }
+    if (status)
+        return bench_failed(bench, &reader->error);
+    uint64_t rows = tokmap_loader_rows(reader->loader);
+    if (fields && outputs_new(&reader->outputs, rows, bench->options.seq_len, TOKMAP_I64))
+        return bench_no_memory(bench);
+    reader->out.inputs = fields & TOKMAP_INPUTS ? reader->outputs.inputs : NULL;
+    reader->out.targets = fields & TOKMAP_TARGETS ? reader->outputs.targets : NULL;
+    return CLI_DONE;
+}
+
+void reader_close(struct reader *reader)
+{
+    tokmap_loader_close(reader->loader);
+    outputs_free(&reader->outputs);
+    reader->loader = NULL;
+}
+
+#define BATCHES 16 /* between two looks at the clock where calls are not timed */
+
+int reader_turn(struct bench *bench, struct reader *reader, enum tokmap_type type, double seconds,
+                struct samples *samples, double *rate, double *cpu)
+{
+    uint64_t length = (uint64_t)(seconds * 1e9), tokens = 0, cpu_started = os_process_cpu_ns();
+    uint64_t started = os_clock_ns(), now = started;
+    reader->out.type = type;
+    while (now - started < length && !bench_stopped()) {
+        for (int i = 0; i < (samples ? 1 : BATCHES); i++) {
+            if (reader_next(reader))
+                return bench_failed(bench, &reader->error);
+            tokens += reader->batch.tokens;
+        }
+        uint64_t then = os_clock_ns();
+        if (samples)
+            samples_add(samples, then - now);
+        now = then;
+    }
+    if (rate)
+        *rate = (double)tokens / ((double)(now - started) / 1e9);
+    if (cpu)
+        *cpu = (double)(os_process_cpu_ns() - cpu_started) / 1e9 / ((double)tokens / 1e6);
+    return CLI_DONE;
+}
+
+void reader_stats(const struct reader *reader, struct tokmap_stats *stats)
+{
+    memset(stats, 0, sizeof *stats);
+    stats->size = sizeof *stats;
+    if (tokmap_loader_stats(reader->loader, stats))
+        stats->size = 0;
+}
+
+int reader_fill(struct bench *bench, struct reader *reader)
+{
+    struct tokmap_stats stats;
+    uint64_t started = os_clock_ns();
+    do {
+        if (reader_next(reader))
+            return bench_failed(bench, &reader->error);
+        os_sleep_ns(1000000);
+        reader_stats(reader, &stats);
+        /* The slot that the last call holds is not free to be filled. */
+    } while (stats.ring_ready + 1 < stats.ring_slots && os_clock_ns() - started < 1000000000 && !bench_stopped());
+    return CLI_DONE;
+}
+
+double waits_at(const struct tokmap_stats *before, const struct tokmap_stats *after, double share)
+{
+    uint64_t all = 0, passed = 0;
+    for (int i = 0; i < TOKMAP_WAIT_BUCKETS; i++)
+        all += after->wait_histogram[i] - before->wait_histogram[i];
+    double rank = share * (double)all;
+    for (int i = 0; i < TOKMAP_WAIT_BUCKETS && all; i++) {
+        uint64_t here = after->wait_histogram[i] - before->wait_histogram[i];
+        if (here && (double)(passed + here) >= rank) {
+            if (i == 0)
+                return 0;
+            double low = (double)((uint64_t)1 << (i - 1));
+            return low + low * (rank - (double)passed) / (double)here;
+        }
+        passed += here;
+    }
+    return 0;
+}

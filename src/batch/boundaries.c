@@ -1,0 +1,109 @@
+/* boundaries.c - see boundaries.h. */
+#include "boundaries.h"
+
+#include <string.h>
+
+#include "common/bytes.h"
+#include "dataset/dataset.h"
+
+/* Document ends that are fetched at once: more than most windows have. */
+#define ENDS 256
+
+static void mark(struct mark *marks, uint64_t token)
+{
+    marks[token / 64].starts |= (uint64_t)1 << (token % 64);
+}
+
+/* The ends in the stretch of `length` tokens from `first`, which does not wrap and is tokens at .. of the window. */
+static enum tokmap_status mark_stretch(const struct tokmap_dataset *dataset, uint64_t first, uint64_t length,
+                                       uint64_t at, uint64_t count, struct mark *marks, struct tokmap_error *error)
+{
+    uint64_t ends[ENDS], used, start, most = length;
+    for (uint64_t done = 0; done < length;) {
+        uint64_t part = min64(length - done, most);
+        enum tokmap_status status = dataset_ends(dataset, first + done, part, ends, ENDS, &used, &start, NULL);
+        if (status == TOKMAP_ERROR_LIMIT) { /* the first ENDS are there: it goes on from the last of them */
+            used = ENDS;
+            part = ends[ENDS - 1];
+            status = TOKMAP_OK;
+        } else if (status) {
+            status = dataset_ends(dataset, first + done, part, ends, ENDS, &used, &start, error);
+        }
+        if (status)
+            return status;
+        for (uint64_t i = 0; i < used; i++)
+            if (at + done + ends[i] < count)
+                mark(marks, at + done + ends[i]);
+        most = 2 * part; /* what is past ENDS was counted in vain: not much more than there was room for */
+        done += part;
+    }
+    return TOKMAP_OK;
+}
+
+enum tokmap_status boundaries_mark(const struct tokmap_dataset *dataset, uint64_t tokens, uint64_t first, uint64_t count,
+                                   struct mark *marks, struct tokmap_error *error)
+{
+    uint64_t before_seam = min64(count, tokens - first);
+    memset(marks, 0, mark_words(count) * sizeof *marks);
+    mark(marks, 0);
+    enum tokmap_status status = mark_stretch(dataset, first, before_seam, 0, count, marks, error);
+    if (!status && before_seam < count) {
+        mark(marks, before_seam);
+        status = mark_stretch(dataset, 0, count - before_seam, before_seam, count, marks, error);
+    }
+    return status;
+}
+
+void boundaries_sum(struct mark *marks, uint64_t words)
+{
+    uint32_t last = 0, before = 0;
+    for (uint64_t word = 0; word < words; word++) {
+        uint64_t starts = marks[word].starts;
+        marks[word].last = last;
+        marks[word].before = before;
+        if (!starts)
+            continue;
+        last = (uint32_t)(word * 64 + 63 - (uint64_t)__builtin_clzll(starts));
+        before += (uint32_t)__builtin_popcountll(starts);
+    }
+}
+
+/* ---- cu_seqlens ---- */
+
+void boundaries_cu_begin(struct boundaries_cu *cu, int32_t *ends, uint64_t elements)
+{
+    *cu = (struct boundaries_cu){.ends = ends, .elements = elements};
+    ends[0] = 0;
+}
+
+bool boundaries_cu_row(struct boundaries_cu *cu, const struct mark *marks, uint64_t seq_len)
+{
+    uint64_t number = cu->documents, from = 0;
+    for (uint64_t word = 0; word * 64 < seq_len; word++) {
+        for (uint64_t bits = marks[word].starts; bits; bits &= bits - 1) {
+            uint64_t start = word * 64 + (uint64_t)__builtin_ctzll(bits);
+            if (start >= seq_len)
+                break;
+            if (!start)
+                continue;
+            if (number + 1 >= cu->elements)
+                return false;
+            cu->ends[++number] = (int32_t)(cu->tokens + start);
+            cu->longest = max64(cu->longest, start - from);
+            from = start;
+        }
+    }
+    if (number + 1 >= cu->elements)
+        return false;
+    cu->tokens += seq_len;
+    cu->ends[++number] = (int32_t)cu->tokens;
+    cu->longest = max64(cu->longest, seq_len - from);
+    cu->documents = number;
+    return true;
+}
+
+void boundaries_cu_end(struct boundaries_cu *cu)
+{
+    for (uint64_t i = cu->documents + 1; i < cu->elements; i++)
+        cu->ends[i] = (int32_t)cu->tokens;
+}

@@ -1,0 +1,65 @@
+/* copy.c - the plain C kernels, and the choice among all. */
+#include "copy.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "common/bytes.h"
+
+static uint32_t largest16(const void *from, uint64_t count)
+{
+    const char *tokens = from;
+    uint16_t top = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        uint16_t id = load16(tokens + i * 2);
+        top = id > top ? id : top;
+    }
+    return top;
+}
+
+static uint32_t largest32(const void *from, uint64_t count)
+{
+    const char *tokens = from;
+    uint32_t top = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        uint32_t id = load32(tokens + i * 4);
+        top = id > top ? id : top;
+    }
+    return top;
+}
+
+static uint32_t copy16(void *into, const void *from, uint64_t count)
+{
+    memcpy(into, from, count * 2);
+    return largest16(into, count);
+}
+
+static uint32_t copy32(void *into, const void *from, uint64_t count)
+{
+    memcpy(into, from, count * 4);
+    return largest32(into, count);
+}
+
+static const struct copy_kernels plain = {"plain", copy16, copy32, largest16, largest32};
+
+#if defined(__x86_64__)
+extern const struct copy_kernels copy_avx2, copy_avx512;
+
+const struct copy_kernels *copy_variant(unsigned number)
+{
+    const struct copy_kernels *usable[3];
+    unsigned count = 0;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512dq"))
+        usable[count++] = &copy_avx512;
+    if (__builtin_cpu_supports("avx2"))
+        usable[count++] = &copy_avx2;
+    usable[count++] = &plain;
+    return number < count ? usable[number] : NULL;
+}
+#else
+const struct copy_kernels *copy_variant(unsigned number)
+{
+    return number ? NULL : &plain;
+}
+#endif

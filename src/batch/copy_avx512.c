@@ -1,0 +1,71 @@
+/* copy_avx512.c - the kernels of copy.h with 512-bit instructions; the end of a copy goes through a mask. */
+#if defined(__x86_64__)
+#include "copy.h"
+
+#include <immintrin.h>
+
+extern const struct copy_kernels copy_avx512;
+
+/* The body of every kernel: bits 16 or 32, LANES of them in a vector; STORE writes a vector, PART the lanes of a mask
+ * (nothing for the largest only). Two vectors a turn, each with its own maximum, so that they do not wait for each
+ * other. Leaves the largest of each lane in top0. */
+#define LARGEST(bits, LANES, mask_t, STORE, PART)                                                                      \
+    const char *at = from;                                                                                             \
+    __m512i top0 = _mm512_setzero_si512(), top1 = top0;                                                                \
+    uint64_t left = count;                                                                                             \
+    for (; left >= 2 * LANES; left -= 2 * LANES, at += 128) {                                                          \
+        __m512i v0 = _mm512_loadu_si512(at), v1 = _mm512_loadu_si512(at + 64);                                         \
+        STORE(0, v0);                                                                                                  \
+        STORE(64, v1);                                                                                                 \
+        top0 = _mm512_max_epu##bits(top0, v0);                                                                         \
+        top1 = _mm512_max_epu##bits(top1, v1);                                                                         \
+    }                                                                                                                  \
+    while (left) {                                                                                                     \
+        uint64_t part = left < LANES ? left : LANES;                                                                   \
+        mask_t mask = (mask_t)(~(uint64_t)0 >> (64 - part));                                                           \
+        __m512i v = _mm512_maskz_loadu_epi##bits(mask, at);                                                            \
+        PART(bits, mask, v);                                                                                           \
+        top0 = _mm512_max_epu##bits(top0, v);                                                                          \
+        left -= part;                                                                                                  \
+        at += part * (bits / 8);                                                                                       \
+    }                                                                                                                  \
+    top0 = _mm512_max_epu##bits(top0, top1)
+
+#define TO (void *)((char *)into + (at - (const char *)from))
+#define STORE_COPY(offset, v) _mm512_storeu_si512((char *)TO + (offset), v)
+#define PART_COPY(bits, mask, v) _mm512_mask_storeu_epi##bits(TO, mask, v)
+#define STORE_NONE(offset, v)
+#define PART_NONE(bits, mask, v)
+
+static uint32_t top_of_16(__m512i lanes)
+{
+    __m512i low = _mm512_and_si512(lanes, _mm512_set1_epi32(0xffff));
+    return _mm512_reduce_max_epu32(_mm512_max_epu32(low, _mm512_srli_epi32(lanes, 16)));
+}
+
+static uint32_t copy16(void *into, const void *from, uint64_t count)
+{
+    LARGEST(16, 32, __mmask32, STORE_COPY, PART_COPY);
+    return top_of_16(top0);
+}
+
+static uint32_t copy32(void *into, const void *from, uint64_t count)
+{
+    LARGEST(32, 16, __mmask16, STORE_COPY, PART_COPY);
+    return _mm512_reduce_max_epu32(top0);
+}
+
+static uint32_t largest16(const void *from, uint64_t count)
+{
+    LARGEST(16, 32, __mmask32, STORE_NONE, PART_NONE);
+    return top_of_16(top0);
+}
+
+static uint32_t largest32(const void *from, uint64_t count)
+{
+    LARGEST(32, 16, __mmask16, STORE_NONE, PART_NONE);
+    return _mm512_reduce_max_epu32(top0);
+}
+
+const struct copy_kernels copy_avx512 = {"avx512", copy16, copy32, largest16, largest32};
+#endif

@@ -1,0 +1,323 @@
+/*
+ * arguments.c - options as GNU programs take them: --name VALUE, --name=VALUE, -x VALUE, -xVALUE, flags -abc, operands
+ * anywhere, "--" before operands that begin with a dash. An option given twice: the last one counts.
+ */
+#include "cli.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "platform/os.h"
+
+static size_t edit_distance(const char *a, const char *b)
+{
+    /* One row of the table of distances; words are short. */
+    size_t row[64];
+    const size_t length = strlen(b);
+    if (length >= 64 || strlen(a) >= 64)
+        return SIZE_MAX;
+    for (size_t j = 0; j <= length; j++)
+        row[j] = j;
+    for (size_t i = 1; a[i - 1]; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= length; j++) {
+            const size_t above = row[j];
+            size_t best = diagonal + (a[i - 1] != b[j - 1]);
+            best = above + 1 < best ? above + 1 : best;
+            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+            row[j] = best;
+            diagonal = above;
+        }
+    }
+    return row[length];
+}
+
+const char *cli_nearest(const char *typed, const char *const *words, size_t count)
+{
+    const char *nearest = NULL;
+    size_t least = strlen(typed) < 4 ? 2 : 3;
+    for (size_t i = 0; i < count; i++) {
+        const size_t distance = edit_distance(typed, words[i]);
+        /* A word of which nothing is left is not near. */
+        if (distance < least && distance < strlen(words[i])) {
+            least = distance;
+            nearest = words[i];
+        }
+    }
+    if (nearest || strlen(typed) < 2)
+        return nearest;
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(words[i], typed, strlen(typed)) == 0)
+            return words[i];
+    return NULL;
+}
+
+/* ---- help ---- */
+
+#define HELP_INDENT 26
+
+/* Prints text from column `at`, wrapped at `columns`, continued at column `indent`. A newline in the text is one. */
+static void help_wrap(const char *text, size_t at, size_t indent, size_t columns)
+{
+    for (;;) {
+        const size_t word = strcspn(text, " \n");
+        printf("%.*s", (int)word, text);
+        at += word;
+        text += word;
+        if (!*text)
+            break;
+        const bool newline = *text == '\n';
+        text += newline ? 1 : strspn(text, " ");
+        if (newline || at + 1 + strcspn(text, " \n") > columns) {
+            printf("\n%*s", *text ? (int)indent : 0, "");
+            at = indent;
+        } else {
+            putchar(' ');
+            at++;
+        }
+    }
+    putchar('\n');
+}
+
+static void help_option(const struct cli_option *option, size_t columns)
+{
+    char left[128];
+    char letter[5] = "    ";
+    if (option->letter)
+        snprintf(letter, sizeof letter, "-%c, ", option->letter);
+    const bool maybe = option->kind == CLI_MAYBE;
+    int length =
+        snprintf(left, sizeof left, "  %s--%s%s%s%s%s", letter, option->name, option->value ? (maybe ? "[=" : " ") : "",
+                 option->value ? option->value : "", option->value && maybe ? "]" : "", "");
+    length = length < (int)sizeof left ? length : (int)sizeof left - 1;
+    printf("%s", left);
+    if (length + 2 > HELP_INDENT)
+        printf("\n%*s", HELP_INDENT, "");
+    else
+        printf("%*s", HELP_INDENT - length, "");
+    help_wrap(option->help, HELP_INDENT, HELP_INDENT, columns);
+}
+
+static void help_print(const struct cli_command *command)
+{
+    const size_t columns =
+        os_is_terminal(fileno(stdout)) ? max64(60, min64(os_terminal_columns(fileno(stdout)), 100)) : 80;
+    static const struct cli_option help = {'h', "help", CLI_FLAG, NULL, NULL, NULL, "print this help", NULL};
+    static const struct cli_option version = {0, "version", CLI_FLAG, NULL, NULL, NULL, "print the version", NULL};
+    printf("Usage: %s %s\n\n", command->program, command->usage);
+    help_wrap(command->summary, 0, 0, columns - 1);
+    printf("\nOptions:\n");
+    for (size_t i = 0; i < command->option_count; i++)
+        help_option(&command->options[i], columns - 1);
+    help_option(&help, columns - 1);
+    help_option(&version, columns - 1);
+    if (!command->details)
+        return;
+    /* Lines as they are, but for those that are too long. */
+    putchar('\n');
+    for (const char *line = command->details; *line;) {
+        char text[1024];
+        const size_t length = strcspn(line, "\n");
+        snprintf(text, sizeof text, "%.*s", (int)length, line);
+        if (length < columns)
+            puts(text);
+        else
+            help_wrap(text, 0, 0, columns - 1);
+        line += length + (line[length] == '\n');
+    }
+}
+
+static int version_print(const struct cli_command *command)
+{
+    const size_t word = strcspn(command->program, " ");
+    printf("%.*s %s\n", (int)word, command->program, tokmap_version());
+    return cli_finish(command->program, CLI_DONE);
+}
+
+/* ---- parsing ---- */
+
+static bool choice_parse(const char *choices, const char *text, int *index)
+{
+    const size_t length = strlen(text);
+    for (int i = 0;; i++) {
+        const size_t word = strcspn(choices, "|");
+        if (word == length && memcmp(choices, text, length) == 0) {
+            *index = i;
+            return true;
+        }
+        if (!choices[word])
+            return false;
+        choices += word + 1;
+    }
+}
+
+static bool real_parse(const char *text, double *number)
+{
+    char *end;
+    if (strspn(text, "0123456789.eE+-") != strlen(text) || !*text)
+        return false;
+    errno = 0;
+    const double value = strtod(text, &end);
+    if (*end || errno || !isfinite(value))
+        return false;
+    *number = value;
+    return true;
+}
+
+/* Stores a value; returns -1, or the exit status after a message. */
+static int option_store(const struct cli_command *command, const struct cli_option *option, const char *text)
+{
+    bool good = true;
+    const char *wanted = "";
+    switch (option->kind) {
+    case CLI_FLAG:
+        *(bool *)option->into = true;
+        break;
+    case CLI_TEXT:
+    case CLI_MAYBE:
+        *(const char **)option->into = text;
+        break;
+    case CLI_NUMBER:
+        good = cli_parse_number(text, option->into);
+        wanted = "a decimal number below 2^64";
+        break;
+    case CLI_SIZE:
+        good = cli_parse_size(text, option->into);
+        wanted = "a number below 2^64, with k, m, g, t (1000s) or Ki, Mi, Gi, Ti (1024s) if wanted";
+        break;
+    case CLI_REAL:
+        good = real_parse(text, option->into);
+        wanted = "a number";
+        break;
+    case CLI_CHOICE:
+        good = choice_parse(option->choices, text, option->into);
+        wanted = option->choices;
+        break;
+    case CLI_RANGE:
+        good = cli_parse_range(text, option->into);
+        wanted = "a range A..B with A not above B; it holds A and not B";
+        break;
+    }
+    if (!good)
+        return cli_misused(command, "--%s takes %s%s, not '%s'", option->name,
+                           option->kind == CLI_CHOICE ? "one of " : "", wanted, text);
+    if (option->given)
+        *option->given = true;
+    return -1;
+}
+
+static const struct cli_option *option_by_letter(const struct cli_command *command, char letter)
+{
+    for (size_t i = 0; i < command->option_count; i++)
+        if (command->options[i].letter == letter)
+            return &command->options[i];
+    return NULL;
+}
+
+static const struct cli_option *option_by_name(const struct cli_command *command, const char *name, size_t length)
+{
+    for (size_t i = 0; i < command->option_count; i++)
+        if (strlen(command->options[i].name) == length && memcmp(command->options[i].name, name, length) == 0)
+            return &command->options[i];
+    return NULL;
+}
+
+static int unknown_option(const struct cli_command *command, const char *name, size_t length)
+{
+    char typed[64];
+    const char *names[64];
+    size_t count = 0;
+    snprintf(typed, sizeof typed, "%.*s", (int)min64(length, 63), name);
+    for (; count < command->option_count && count < 62; count++)
+        names[count] = command->options[count].name;
+    names[count++] = "help";
+    names[count++] = "version";
+    const char *nearest = cli_nearest(typed, names, count);
+    if (nearest)
+        return cli_misused(command, "unknown option '--%s'; did you mean '--%s'?", typed, nearest);
+    return cli_misused(command, "unknown option '--%s'", typed);
+}
+
+static bool takes_value(const struct cli_option *option)
+{
+    return option->kind != CLI_FLAG && option->kind != CLI_MAYBE;
+}
+
+/* argv[*i] begins with "--" and is longer. */
+static int parse_long(const struct cli_command *command, int argc, char **argv, int *i)
+{
+    const char *name = argv[*i] + 2;
+    const size_t length = strcspn(name, "=");
+    const char *value = name[length] ? name + length + 1 : NULL;
+    const struct cli_option *option = option_by_name(command, name, length);
+    if (!option && length == 4 && memcmp(name, "help", 4) == 0) {
+        help_print(command);
+        return cli_finish(command->program, CLI_DONE);
+    }
+    if (!option && length == 7 && memcmp(name, "version", 7) == 0)
+        return version_print(command);
+    if (!option)
+        return unknown_option(command, name, length);
+    if (option->kind == CLI_FLAG && value)
+        return cli_misused(command, "--%s takes no value", option->name);
+    if (takes_value(option) && !value) {
+        if (*i + 1 >= argc)
+            return cli_misused(command, "--%s needs a value: %s", option->name, option->value);
+        value = argv[++*i];
+    }
+    return option_store(command, option, value ? value : "");
+}
+
+/* argv[*i] begins with one dash and is longer. */
+static int parse_short(const struct cli_command *command, int argc, char **argv, int *i)
+{
+    for (const char *at = argv[*i] + 1; *at; at++) {
+        const struct cli_option *option = option_by_letter(command, *at);
+        if (!option && *at == 'h') {
+            help_print(command);
+            return cli_finish(command->program, CLI_DONE);
+        }
+        if (!option && *at == 'V')
+            return version_print(command);
+        if (!option)
+            return cli_misused(command, "unknown option '-%c'", *at);
+        const char *value = "";
+        const bool valued = takes_value(option);
+        if (valued && at[1]) {
+            value = at + 1;
+        } else if (valued) {
+            if (*i + 1 >= argc)
+                return cli_misused(command, "-%c needs a value: %s", *at, option->value);
+            value = argv[++*i];
+        }
+        const int status = option_store(command, option, value);
+        if (status >= 0 || valued)
+            return status;
+    }
+    return -1;
+}
+
+int cli_parse(const struct cli_command *command, int argc, char **argv, const char **operands, size_t *operand_count)
+{
+    bool options_end = false;
+    *operand_count = 0;
+    for (int i = 1; i < argc; i++) {
+        int status = -1;
+        if (options_end || argv[i][0] != '-' || argv[i][1] == '\0')
+            operands[(*operand_count)++] = argv[i];
+        else if (strcmp(argv[i], "--") == 0)
+            options_end = true;
+        else if (argv[i][1] == '-')
+            status = parse_long(command, argc, argv, &i);
+        else
+            status = parse_short(command, argc, argv, &i);
+        if (status >= 0)
+            return status;
+    }
+    return -1;
+}

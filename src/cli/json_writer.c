@@ -1,0 +1,171 @@
+#include "cli.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void cli_json_begin(struct cli_json *json, FILE *file)
+{
+    memset(json, 0, sizeof *json);
+    json->file = file;
+}
+
+/* Length of the valid UTF-8 sequence at text[0 .. bytes), 0 if it is invalid; bytes > 0. */
+static size_t utf8_length(const unsigned char *text, size_t bytes)
+{
+    const unsigned char first = text[0];
+    if (first < 0x80)
+        return 1;
+    if (first < 0xc2 || first > 0xf4)
+        return 0;
+    const size_t length = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    if (bytes < length)
+        return 0;
+    /* The second byte's range is narrower where a longer form, a surrogate or a number past 0x10ffff would begin. */
+    const unsigned char low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+    const unsigned char high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+    if (text[1] < low || text[1] > high)
+        return 0;
+    for (size_t i = 2; i < length; i++)
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+    return length;
+}
+
+static void put_string(FILE *file, const char *text, size_t bytes)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    const unsigned char *const end = at + bytes;
+    (void)fputc('"', file);
+    while (at < end) {
+        const unsigned char *plain = at;
+        while (at < end && *at >= 0x20 && *at < 0x7f && *at != '"' && *at != '\\')
+            at++;
+        if (at > plain)
+            (void)fwrite(plain, 1, (size_t)(at - plain), file);
+        if (at == end)
+            break;
+        const size_t length = utf8_length(at, (size_t)(end - at));
+        if (length > 1) {
+            (void)fwrite(at, 1, length, file);
+            at += length;
+            continue;
+        }
+        if (length == 0)
+            (void)fputs("\xef\xbf\xbd", file);
+        else if (*at == '"' || *at == '\\')
+            (void)fprintf(file, "\\%c", *at);
+        else if (*at == '\n')
+            (void)fputs("\\n", file);
+        else if (*at == '\t')
+            (void)fputs("\\t", file);
+        else if (*at == '\r')
+            (void)fputs("\\r", file);
+        else
+            (void)fprintf(file, "\\u%04x", *at);
+        at++;
+    }
+    (void)fputc('"', file);
+}
+
+/* What stands before a value: comma, key. */
+static void item_begin(struct cli_json *json, const char *key)
+{
+    const uint64_t bit = (uint64_t)1 << json->depth;
+    assert(json->depth == 0 || (key == NULL) == ((json->is_array & bit) != 0));
+    if (json->has_items & bit)
+        (void)fputs(", ", json->file);
+    if (json->depth)
+        json->has_items |= bit;
+    if (key) {
+        put_string(json->file, key, strlen(key));
+        (void)fputs(": ", json->file);
+    }
+}
+
+static void container_begin(struct cli_json *json, const char *key, bool array)
+{
+    item_begin(json, key);
+    assert(json->depth < 63);
+    const uint64_t bit = (uint64_t)1 << ++json->depth;
+    json->has_items &= ~bit;
+    json->is_array = array ? json->is_array | bit : json->is_array & ~bit;
+    (void)fputc(array ? '[' : '{', json->file);
+}
+
+void cli_json_object(struct cli_json *json, const char *key)
+{
+    container_begin(json, key, false);
+}
+
+void cli_json_array(struct cli_json *json, const char *key)
+{
+    container_begin(json, key, true);
+}
+
+void cli_json_end(struct cli_json *json)
+{
+    assert(json->depth > 0);
+    (void)fputc(json->is_array >> json->depth & 1 ? ']' : '}', json->file);
+    if (--json->depth == 0)
+        (void)fputc('\n', json->file);
+}
+
+void cli_json_text(struct cli_json *json, const char *key, const char *text)
+{
+    cli_json_bytes(json, key, text, strlen(text));
+}
+
+void cli_json_bytes(struct cli_json *json, const char *key, const char *text, size_t bytes)
+{
+    item_begin(json, key);
+    put_string(json->file, text, bytes);
+}
+
+void cli_json_number(struct cli_json *json, const char *key, uint64_t number)
+{
+    char digits[20];
+    item_begin(json, key);
+    (void)fwrite(digits, 1, cli_digits(number, digits), json->file);
+}
+
+void cli_json_real(struct cli_json *json, const char *key, double number)
+{
+    item_begin(json, key);
+    if (!isfinite(number)) {
+        (void)fputs("null", json->file);
+        return;
+    }
+    /* The shortest text that reads back as the same number. */
+    char text[32];
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, number);
+        if (strtod(text, NULL) == number)
+            break;
+    }
+    (void)fputs(text, json->file);
+}
+
+void cli_json_bool(struct cli_json *json, const char *key, bool value)
+{
+    item_begin(json, key);
+    (void)fputs(value ? "true" : "false", json->file);
+}
+
+void cli_json_null(struct cli_json *json, const char *key)
+{
+    item_begin(json, key);
+    (void)fputs("null", json->file);
+}
+
+void cli_json_raw(struct cli_json *json, const char *key, const char *text, size_t bytes)
+{
+    item_begin(json, key);
+    while (bytes && memchr(" \t\r\n", text[bytes - 1], 4))
+        bytes--;
+    /* A line end can only stand between tokens of JSON; output is a line. */
+    for (size_t i = 0; i < bytes; i++)
+        (void)fputc(text[i] == '\n' || text[i] == '\r' ? ' ' : text[i], json->file);
+}

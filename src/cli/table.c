@@ -1,0 +1,109 @@
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct cli_table {
+    size_t columns, rows, capacity; /* capacity in rows */
+    char **cells;                   /* row after row; NULL is an empty cell */
+    bool lost;                      /* a row is missing for want of memory */
+};
+
+struct cli_table *cli_table_new(size_t columns)
+{
+    struct cli_table *table = calloc(1, sizeof *table);
+    if (table)
+        table->columns = columns;
+    return table;
+}
+
+static bool table_grow(struct cli_table *table)
+{
+    if (table->rows < table->capacity)
+        return true;
+    const size_t capacity = table->capacity ? table->capacity * 2 : 16;
+    char **cells = realloc(table->cells, capacity * table->columns * sizeof *cells);
+    if (!cells)
+        return false;
+    table->cells = cells;
+    table->capacity = capacity;
+    return true;
+}
+
+void cli_table_row(struct cli_table *table, const char *const *cells)
+{
+    if (!table || table->lost)
+        return;
+    if (!table_grow(table)) {
+        table->lost = true;
+        return;
+    }
+    char **row = table->cells + table->rows++ * table->columns;
+    for (size_t column = 0; column < table->columns; column++) {
+        row[column] = cells[column] ? strdup(cells[column]) : NULL;
+        if (cells[column] && !row[column])
+            table->lost = true;
+    }
+}
+
+/* Columns that UTF-8 text takes, one a character. */
+static size_t text_width(const char *text)
+{
+    size_t width = 0;
+    for (; text && *text; text++)
+        width += ((unsigned char)*text & 0xc0) != 0x80;
+    return width;
+}
+
+static void put_spaces(size_t count, FILE *file)
+{
+    while (count--)
+        (void)fputc(' ', file);
+}
+
+void cli_table_print(struct cli_table *table, const bool *right, FILE *file)
+{
+    size_t *widths = table ? calloc(table->columns, sizeof *widths) : NULL;
+    if (!widths) {
+        (void)fputs("(no memory for a table)\n", file);
+        return;
+    }
+    for (size_t row = 0; row < table->rows; row++)
+        for (size_t column = 0; column < table->columns; column++) {
+            const size_t width = text_width(table->cells[row * table->columns + column]);
+            widths[column] = width > widths[column] ? width : widths[column];
+        }
+    for (size_t row = 0; row < table->rows; row++) {
+        size_t owed = 0; /* spaces that are written only if something follows */
+        for (size_t column = 0; column < table->columns; column++) {
+            const char *cell = table->cells[row * table->columns + column];
+            const size_t rest = widths[column] - text_width(cell);
+            if (right && right[column])
+                owed += rest;
+            if (cell && *cell) {
+                put_spaces(owed, file);
+                owed = 0;
+                (void)fputs(cell, file);
+            } else {
+                owed += widths[column] - rest;
+            }
+            if (!right || !right[column])
+                owed += rest;
+            owed += 2;
+        }
+        (void)fputc('\n', file);
+    }
+    if (table->lost)
+        (void)fputs("(no memory for the rest of the table)\n", file);
+    free(widths);
+}
+
+void cli_table_free(struct cli_table *table)
+{
+    if (!table)
+        return;
+    for (size_t i = 0; i < table->rows * table->columns; i++)
+        free(table->cells[i]);
+    free(table->cells);
+    free(table);
+}

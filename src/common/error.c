@@ -1,0 +1,154 @@
+#include "error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    enum tokmap_status status;
+    const char *name;
+    const char *text;
+} status_table[] = {
+#define STATUS_ROW(name, number, text) {TOKMAP_##name, #name, text},
+    TOKMAP_STATUS_MAP(STATUS_ROW)
+#undef STATUS_ROW
+};
+
+const char *tokmap_status_name(enum tokmap_status status)
+{
+    for (size_t i = 0; i < sizeof status_table / sizeof status_table[0]; i++)
+        if (status_table[i].status == status)
+            return status_table[i].name;
+    return "unknown";
+}
+
+const char *tokmap_status_text(enum tokmap_status status)
+{
+    for (size_t i = 0; i < sizeof status_table / sizeof status_table[0]; i++)
+        if (status_table[i].status == status)
+            return status_table[i].text;
+    return "unknown";
+}
+
+const char *tokmap_version(void)
+{
+    return TOKMAP_VERSION_STRING;
+}
+
+/* Keeps the end of a path that is too long: the file's name matters more than the root. */
+static void path_store(char *into, size_t capacity, const char *path)
+{
+    size_t length = path ? strlen(path) : 0;
+    if (length < capacity) {
+        if (length)
+            memcpy(into, path, length);
+        into[length] = '\0';
+        return;
+    }
+    memcpy(into, "...", 3);
+    memcpy(into + 3, path + length - (capacity - 4), capacity - 4);
+    into[capacity - 1] = '\0';
+}
+
+__attribute__((format(printf, 7, 0)))
+static void error_fill(struct tokmap_error *error, enum tokmap_status status, int system, const char *path,
+                       uint64_t line, uint64_t offset, const char *format, va_list arguments)
+{
+    if (!error)
+        return;
+    /* Built aside: an argument may point into *error itself. */
+    struct tokmap_error built;
+    memset(&built, 0, sizeof built);
+    built.status = status;
+    built.system = system;
+    built.line = line > UINT32_MAX ? UINT32_MAX : (uint32_t)line;
+    built.offset = offset;
+    path_store(built.path, sizeof built.path, path);
+    (void)vsnprintf(built.message, sizeof built.message, format, arguments);
+    *error = built;
+}
+
+enum tokmap_status error_set(struct tokmap_error *error, enum tokmap_status status, const char *path, uint64_t offset,
+                             const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    error_fill(error, status, 0, path, 0, offset, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+enum tokmap_status error_set_line(struct tokmap_error *error, enum tokmap_status status, const char *path,
+                                  uint64_t line, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    error_fill(error, status, 0, path, line, TOKMAP_NO_OFFSET, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+enum tokmap_status error_set_system(struct tokmap_error *error, int system, const char *path, uint64_t offset,
+                                    const char *format, ...)
+{
+    enum tokmap_status status = TOKMAP_ERROR_IO;
+    if (system == ENOENT || system == ENOTDIR)
+        status = TOKMAP_ERROR_NOT_FOUND;
+    else if (system == ENOMEM)
+        status = TOKMAP_ERROR_MEMORY;
+    va_list arguments;
+    va_start(arguments, format);
+    error_fill(error, status, system, path, 0, offset, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+enum tokmap_status error_set_memory(struct tokmap_error *error, const char *what, uint64_t bytes)
+{
+    return error_set(error, TOKMAP_ERROR_MEMORY, NULL, TOKMAP_NO_OFFSET,
+                     "%" PRIu64 " bytes for %s could not be had; free memory or ask for less", bytes, what);
+}
+
+enum tokmap_status options_copy(void *into, const void *given, const void *defaults, size_t size, const char *name,
+                                struct tokmap_error *error)
+{
+    memcpy(into, defaults, size);
+    if (!given)
+        return TOKMAP_OK;
+    size_t given_size;
+    memcpy(&given_size, given, sizeof given_size);
+    if (given_size < sizeof(size_t) || given_size > size)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "%s.size is %zu, this library knows %zu; set it with the _INIT macro of the same version", name,
+                         given_size, size);
+    memcpy(into, given, given_size);
+    memcpy(into, &size, sizeof size);
+    return TOKMAP_OK;
+}
+
+const char *tokmap_error_print(const struct tokmap_error *error, char *text, size_t capacity)
+{
+    if (!text || !capacity)
+        return text;
+    text[0] = '\0';
+    if (!error)
+        return text;
+    char where[600] = "", offset[48] = "", system[160] = "";
+    if (error->path[0] && error->line)
+        (void)snprintf(where, sizeof where, "%s:%" PRIu32 ": ", error->path, error->line);
+    else if (error->path[0])
+        (void)snprintf(where, sizeof where, "%s: ", error->path);
+    else if (error->line)
+        (void)snprintf(where, sizeof where, "line %" PRIu32 ": ", error->line);
+    if (error->offset != TOKMAP_NO_OFFSET)
+        (void)snprintf(offset, sizeof offset, " (byte %" PRIu64 ")", error->offset);
+    if (error->system) {
+        char buffer[128];
+        const char *said = strerror_r(error->system, buffer, sizeof buffer);
+        (void)snprintf(system, sizeof system, ": %s", said);
+    }
+    (void)snprintf(text, capacity, "%s%s%s%s", where, error->message[0] ? error->message : tokmap_status_text(error->status),
+                   system, offset);
+    return text;
+}

@@ -1,0 +1,53 @@
+/* hash_variants.h - the hash compiled once for each instruction set; hash.c chooses. */
+#ifndef TOKMAP_COMMON_HASH_VARIANTS_H
+#define TOKMAP_COMMON_HASH_VARIANTS_H
+
+#include "hash.h"
+
+/* `state` is an XXH3_state_t, whose layout is the same in every variant. */
+struct hash_functions {
+    const char *name;
+    uint64_t (*hash64)(const void *bytes, size_t count);
+    struct hash128 (*hash128)(const void *bytes, size_t count);
+    void (*add)(void *state, const void *bytes, size_t count);
+    uint64_t (*digest64)(const void *state);
+    struct hash128 (*digest128)(const void *state);
+};
+
+/* NULL where this build or this processor lacks it. Names as hash_variant() has them. */
+const struct hash_functions *hash_functions_named(const char *name);
+
+extern const struct hash_functions hash_functions_base;
+#if defined(__x86_64__)
+extern const struct hash_functions hash_functions_avx2;
+extern const struct hash_functions hash_functions_avx512;
+#endif
+
+/* The body of a variant's file, which includes <xxhash.h> with XXH_INLINE_ALL and its XXH_VECTOR before. */
+#define HASH_VARIANT(table, variant_name)                                                                              \
+    static uint64_t variant_hash64(const void *bytes, size_t count)                                                    \
+    {                                                                                                                  \
+        return XXH3_64bits(bytes, count);                                                                              \
+    }                                                                                                                  \
+    static struct hash128 variant_hash128(const void *bytes, size_t count)                                             \
+    {                                                                                                                  \
+        XXH128_hash_t hash = XXH3_128bits(bytes, count);                                                               \
+        return (struct hash128){hash.low64, hash.high64};                                                              \
+    }                                                                                                                  \
+    static void variant_add(void *state, const void *bytes, size_t count)                                              \
+    {                                                                                                                  \
+        XXH3_128bits_update(state, bytes, count);                                                                      \
+    }                                                                                                                  \
+    static uint64_t variant_digest64(const void *state)                                                                \
+    {                                                                                                                  \
+        return XXH3_64bits_digest(state);                                                                              \
+    }                                                                                                                  \
+    static struct hash128 variant_digest128(const void *state)                                                         \
+    {                                                                                                                  \
+        XXH128_hash_t hash = XXH3_128bits_digest(state);                                                               \
+        return (struct hash128){hash.low64, hash.high64};                                                              \
+    }                                                                                                                  \
+    const struct hash_functions table = {variant_name, variant_hash64, variant_hash128, variant_add, variant_digest64, \
+                                         variant_digest128}
+
+#endif

@@ -1,0 +1,529 @@
+/*
+ * dataset.c - shards opened and seen as one space of tokens and documents.
+ */
+#include "dataset_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "common/hash.h"
+#include "platform/os.h"
+
+/* ---- open ---- */
+
+static const uint8_t unknown[16];
+
+static enum tokmap_status open_tokens(struct shard *shard, struct tokmap_error *error)
+{
+    struct os_stat found;
+    int system = os_open(shard->tokens_path, OS_READ_NOW, &shard->tokens_fd);
+    if (system) {
+        shard->tokens_fd = -1;
+        if (system == EMFILE || system == ENFILE)
+            return error_set_system(
+                error, system, shard->tokens_path, TOKMAP_NO_OFFSET,
+                "the tokens cannot be opened; a dataset keeps one file open a shard: raise the limit "
+                "of open files (ulimit -n), or make the shards larger");
+        return error_set_system(error, system, shard->tokens_path, TOKMAP_NO_OFFSET,
+                                "the tokens that the index belongs to cannot be opened");
+    }
+    system = os_fstat(shard->tokens_fd, &found);
+    if (system)
+        return error_set_system(error, system, shard->tokens_path, TOKMAP_NO_OFFSET, "the tokens cannot be examined");
+    if (found.kind != OS_KIND_FILE)
+        return error_set(error, TOKMAP_ERROR_FORMAT, shard->tokens_path, TOKMAP_NO_OFFSET,
+                         "not a regular file; tokens must be in one");
+    if (found.bytes != shard->index.token_bytes)
+        return error_set(error, TOKMAP_ERROR_TRUNCATED, shard->tokens_path,
+                         min64(found.bytes, shard->index.token_bytes),
+                         "the file is %" PRIu64 " bytes long, its index says %" PRIu64 " (%" PRIu64
+                         " tokens of %u bytes); restore the file or pack the shard again",
+                         found.bytes, shard->index.token_bytes, shard->index.shard.tokens, shard->index.shard.width);
+    return TOKMAP_OK;
+}
+
+static void shard_close(struct shard *shard)
+{
+    os_unmap(shard->map, shard->index.token_bytes);
+    os_close(shard->tokens_fd);
+    index_close(&shard->index);
+    free(shard->tokens_path);
+    free(shard->index_path);
+}
+
+/* An index and tokens that belong to each other. A writer that replaces the shard removes the old index before it
+ * renames the new tokens: if the index that we have is still the one of that name once the tokens are open, they are a
+ * pair. */
+static enum tokmap_status open_pair(struct shard *shard, struct tokmap_error *error)
+{
+    enum { TRIES = 8 };
+    for (int try = 0;; try++) {
+        enum tokmap_status status = index_open(&shard->index, shard->index_path, error);
+        if (status)
+            return status;
+        status = open_tokens(shard, error);
+        struct os_stat now;
+        int system = os_stat(shard->index_path, &now);
+        if (!system && now.inode == shard->index.inode && now.device == shard->index.device)
+            return status;
+        if (system && system != ENOENT)
+            return error_set_system(error, system, shard->index_path, TOKMAP_NO_OFFSET, "the index cannot be examined");
+        if (try == TRIES)
+            return error_set(error, TOKMAP_ERROR_BUSY, shard->index_path, TOKMAP_NO_OFFSET,
+                             "the shard is being replaced again and again while it is being opened");
+        os_close(shard->tokens_fd);
+        shard->tokens_fd = -1;
+        index_close(&shard->index);
+    }
+}
+
+/* Takes the path. */
+static enum tokmap_status shard_open(struct shard *shard, char *index_path, struct tokmap_error *error)
+{
+    memset(shard, 0, sizeof *shard);
+    shard->tokens_fd = -1;
+    shard->index_path = index_path;
+    shard->tokens_path = strdup(index_path);
+    if (!shard->tokens_path)
+        return error_set_memory(error, "the path of a shard", strlen(index_path));
+    memcpy(shard->tokens_path + strlen(shard->tokens_path) - 4, ".bin", 4);
+    return open_pair(shard, error);
+}
+
+static enum tokmap_status check_agreement(const struct tokmap_dataset *dataset, const struct shard *shard,
+                                          const struct shard *known, struct tokmap_error *error)
+{
+    const struct shard *first = &dataset->shards[0];
+    if (shard->index.shard.width != first->index.shard.width)
+        return error_set(error, TOKMAP_ERROR_MISMATCH, shard->index_path, TOKMAP_NO_OFFSET,
+                         "tokens of %u bytes, those of %s have %u; pack both with one tokenizer, or keep them apart",
+                         shard->index.shard.width, first->index_path, first->index.shard.width);
+    if (known && memcmp(shard->index.shard.tokenizer, unknown, sizeof unknown) &&
+        memcmp(shard->index.shard.tokenizer, known->index.shard.tokenizer, sizeof unknown)) {
+        char ours[33], theirs[33];
+        hash128_hex(shard->index.shard.tokenizer, ours);
+        hash128_hex(known->index.shard.tokenizer, theirs);
+        return error_set(
+            error, TOKMAP_ERROR_MISMATCH, shard->index_path, TOKMAP_NO_OFFSET,
+            "the tokenizer's fingerprint is %s, that of %s is %s; pack both with one tokenizer, or keep them "
+            "apart",
+            ours, known->index_path, theirs);
+    }
+    return TOKMAP_OK;
+}
+
+/* Adds the open shard at shards[shard_count]. */
+static enum tokmap_status join(struct tokmap_dataset *dataset, const struct shard **known, struct tokmap_error *error)
+{
+    struct shard *shard = &dataset->shards[dataset->shard_count];
+    const struct section_shard *head = &shard->index.shard;
+    bool first = !dataset->shard_count;
+    enum tokmap_status status = check_agreement(dataset, shard, *known, error);
+    if (status)
+        return status;
+    if (!*known && memcmp(head->tokenizer, unknown, sizeof unknown)) {
+        *known = shard;
+        memcpy(dataset->tokenizer, head->tokenizer, sizeof unknown);
+    }
+    shard->first_token = dataset->tokens;
+    shard->first_document = dataset->documents;
+    if (add_overflows(dataset->tokens, head->tokens, &dataset->tokens) || dataset->tokens >> 62 ||
+        add_overflows(dataset->documents, head->documents, &dataset->documents))
+        return error_set(error, TOKMAP_ERROR_LIMIT, shard->index_path, TOKMAP_NO_OFFSET,
+                         "the dataset has more tokens than 2^62 with this shard");
+    dataset->width = head->width;
+    dataset->vocabulary = max64(dataset->vocabulary, head->vocabulary);
+    dataset->largest_id = max64(dataset->largest_id, head->largest_id);
+    /* Where shards differ the dataset has none: what is said of it must hold for all of it. */
+    dataset->eod_id = first || dataset->eod_id == head->eod_id ? head->eod_id : TOKMAP_NO_ID;
+    dataset->bos_id = first || dataset->bos_id == head->bos_id ? head->bos_id : TOKMAP_NO_ID;
+    dataset->shard_count++;
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status content_of(struct tokmap_dataset *dataset, struct tokmap_error *error)
+{
+    if (dataset->shard_count == 1) {
+        memcpy(dataset->content, dataset->shards[0].index.shard.content, 16);
+        return TOKMAP_OK;
+    }
+    struct hash_state *hash = hash_state_new();
+    if (!hash)
+        return error_set_memory(error, "the content id", 1024);
+    for (uint64_t i = 0; i < dataset->shard_count; i++)
+        hash_state_add(hash, dataset->shards[i].index.shard.content, 16);
+    hash128_store(hash_state_128(hash), dataset->content);
+    hash_state_free(hash);
+    return TOKMAP_OK;
+}
+
+static enum tokmap_reading resolve_reading(const struct tokmap_dataset *dataset, enum tokmap_reading reading)
+{
+    if (reading != TOKMAP_READ_AUTO)
+        return reading;
+    const struct shard *before = NULL;
+    for (uint64_t i = 0; i < dataset->shard_count; i++) {
+        const struct shard *shard = &dataset->shards[i];
+        /* One question for each file system, not for each shard. */
+        if ((!before || shard->index.device != before->index.device) && !os_file_is_local(shard->tokens_fd))
+            return TOKMAP_READ_PREAD;
+        before = shard;
+    }
+    return dataset->tokens * dataset->width <= os_memory_limit() / 2 ? TOKMAP_READ_MAPPED : TOKMAP_READ_PREAD;
+}
+
+/* What the name says: there is nothing to look for. */
+static enum tokmap_status open_synthetic(struct tokmap_dataset *dataset, const char *name, struct tokmap_error *error)
+{
+    enum tokmap_status status = synthetic_open(&dataset->synthetic, name, error);
+    if (status)
+        return status;
+    const struct synthetic *synthetic = dataset->synthetic;
+    dataset->tokens = synthetic->tokens;
+    dataset->documents = synthetic->documents;
+    dataset->width = synthetic->width;
+    dataset->vocabulary = synthetic->vocabulary;
+    dataset->largest_id = synthetic->vocabulary - 1;
+    dataset->eod_id = dataset->bos_id = TOKMAP_NO_ID;
+    synthetic_content(synthetic, dataset->content);
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status open_shards(struct tokmap_dataset *dataset, struct shard_names *names,
+                                      struct tokmap_error *error)
+{
+    dataset->shards = calloc(names->count, sizeof *dataset->shards);
+    if (!dataset->shards)
+        return error_set_memory(error, "the shards", names->count * sizeof *dataset->shards);
+    const struct shard *known = NULL;
+    for (uint64_t i = 0; i < names->count; i++) {
+        char *path = names->index_paths[i];
+        names->index_paths[i] = NULL;
+        enum tokmap_status status = shard_open(&dataset->shards[i], path, error);
+        if (status == TOKMAP_ERROR_NOT_FOUND && names->lines[i])
+            status =
+                error_set_line(error, status, names->manifest, names->lines[i],
+                               "the shard %s is not there, or its .bin is not; mend the line or bring the files", path);
+        if (!status)
+            status = join(dataset, &known, error);
+        if (status) {
+            if (dataset->shard_count == i)
+                shard_close(&dataset->shards[i]);
+            return status;
+        }
+    }
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status open_named(struct tokmap_dataset *dataset, const char *name, struct tokmap_error *error)
+{
+    struct shard_names names = {0};
+    enum tokmap_status status = shard_names_find(&names, name, error);
+    if (!status)
+        status = open_shards(dataset, &names, error);
+    shard_names_free(&names);
+    return status ? status : content_of(dataset, error);
+}
+
+enum tokmap_status tokmap_dataset_open(struct tokmap_dataset **dataset, const char *name,
+                                       const struct tokmap_dataset_options *options, struct tokmap_error *error)
+{
+    static const struct tokmap_dataset_options defaults = TOKMAP_DATASET_OPTIONS_INIT;
+    struct tokmap_dataset_options chosen;
+    if (!dataset)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET, "no place for the dataset was given");
+    *dataset = NULL;
+    if (!name || !*name)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "the dataset's name is missing; give a prefix, a folder or a manifest");
+    enum tokmap_status status =
+        options_copy(&chosen, options, &defaults, sizeof chosen, "tokmap_dataset_options", error);
+    if (status)
+        return status;
+    if (chosen.reading == TOKMAP_READ_DIRECT)
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, name, TOKMAP_NO_OFFSET,
+                         "reading around the page cache is not in this version; use mapped or pread");
+    if ((uint32_t)chosen.reading > TOKMAP_READ_DIRECT)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET, "there is no way of reading %d",
+                         (int)chosen.reading);
+    struct tokmap_dataset *made = calloc(1, sizeof *made);
+    if (!made || !(made->name = strdup(name))) {
+        free(made);
+        return error_set_memory(error, "the dataset", sizeof *made + strlen(name));
+    }
+    status = synthetic_names(name) ? open_synthetic(made, name, error) : open_named(made, name, error);
+    if (status) {
+        tokmap_dataset_close(made);
+        return status;
+    }
+    made->reading = made->synthetic ? TOKMAP_READ_PREAD : resolve_reading(made, chosen.reading);
+    *dataset = made;
+    return TOKMAP_OK;
+}
+
+void tokmap_dataset_close(struct tokmap_dataset *dataset)
+{
+    if (!dataset)
+        return;
+    for (uint64_t i = 0; i < dataset->shard_count; i++)
+        shard_close(&dataset->shards[i]);
+    free(dataset->shards);
+    synthetic_close(dataset->synthetic);
+    free(dataset->name);
+    free(dataset);
+}
+
+/* ---- info ---- */
+
+/* Gives a caller of any age as much of the struct as it has room for. */
+static enum tokmap_status give(void *into, void *made, size_t size)
+{
+    size_t given;
+    memcpy(&given, into, sizeof given);
+    if (given < sizeof(size_t) || given > size)
+        return TOKMAP_ERROR_ARGUMENT;
+    memcpy(made, &given, sizeof given);
+    memcpy(into, made, given);
+    return TOKMAP_OK;
+}
+
+enum tokmap_status tokmap_dataset_info(const struct tokmap_dataset *dataset, struct tokmap_dataset_info *info)
+{
+    if (!dataset || !info)
+        return TOKMAP_ERROR_ARGUMENT;
+    struct tokmap_dataset_info made;
+    memset(&made, 0, sizeof made);
+    made.tokens = dataset->tokens;
+    made.documents = dataset->documents;
+    made.shards = dataset->shard_count;
+    made.width = dataset->width;
+    made.reading = dataset->reading;
+    made.vocabulary = dataset->vocabulary;
+    made.largest_id = dataset->largest_id;
+    made.eod_id = dataset->eod_id;
+    made.bos_id = dataset->bos_id;
+    memcpy(made.content, dataset->content, sizeof made.content);
+    memcpy(made.tokenizer, dataset->tokenizer, sizeof made.tokenizer);
+    return give(info, &made, sizeof made);
+}
+
+enum tokmap_status tokmap_dataset_shard(const struct tokmap_dataset *dataset, uint64_t shard,
+                                        struct tokmap_shard_info *info, struct tokmap_error *error)
+{
+    if (!dataset || !info)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "no dataset or no room for the result");
+    if (shard >= dataset->shard_count)
+        return error_set(error, TOKMAP_ERROR_RANGE, dataset->name, TOKMAP_NO_OFFSET,
+                         "shard %" PRIu64 " of a dataset with %" PRIu64 "%s", shard, dataset->shard_count,
+                         dataset->synthetic ? ": it is synthetic, and has no files" : "");
+    const struct shard *from = &dataset->shards[shard];
+    struct tokmap_shard_info made;
+    memset(&made, 0, sizeof made);
+    enum tokmap_status status = index_about(&from->index, &made.about, &made.about_bytes, error);
+    if (status)
+        return status;
+    made.index_path = from->index_path;
+    made.tokens_path = from->tokens_path;
+    made.first_token = from->first_token;
+    made.tokens = from->index.shard.tokens;
+    made.first_document = from->first_document;
+    made.documents = from->index.shard.documents;
+    made.index_bytes = from->index.file_bytes;
+    made.blocks = index_blocks(&from->index);
+    memcpy(made.content, from->index.shard.content, sizeof made.content);
+    if (give(info, &made, sizeof made))
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "tokmap_shard_info.size is not a size that this library knows");
+    return TOKMAP_OK;
+}
+
+bool dataset_is_synthetic(const struct tokmap_dataset *dataset)
+{
+    return dataset->synthetic != NULL;
+}
+
+uint64_t dataset_shards(const struct tokmap_dataset *dataset)
+{
+    return dataset->shard_count;
+}
+
+void dataset_shard_tokens(const struct tokmap_dataset *dataset, uint64_t shard, struct shard_tokens *out)
+{
+    const struct shard *from = &dataset->shards[shard];
+    out->fd = from->tokens_fd;
+    out->path = from->tokens_path;
+    out->first_token = from->first_token;
+    out->tokens = from->index.shard.tokens;
+    out->bytes = from->index.token_bytes;
+}
+
+enum tokmap_reading dataset_reading(const struct tokmap_dataset *dataset)
+{
+    return dataset->reading;
+}
+
+/* ---- tokens ---- */
+
+uint64_t dataset_shard_of(const struct tokmap_dataset *dataset, uint64_t token, uint64_t hint)
+{
+    if (hint < dataset->shard_count &&
+        token - dataset->shards[hint].first_token < dataset->shards[hint].index.shard.tokens)
+        return hint;
+    /* The last shard that begins at or before the token: empty shards before it begin there too. */
+    uint64_t first = 0, last = dataset->shard_count;
+    while (last - first > 1) {
+        uint64_t middle = first + (last - first) / 2;
+        if (dataset->shards[middle].first_token <= token)
+            first = middle;
+        else
+            last = middle;
+    }
+    return first;
+}
+
+uint64_t dataset_shard_of_document(const struct tokmap_dataset *dataset, uint64_t document)
+{
+    uint64_t first = 0, last = dataset->shard_count;
+    while (last - first > 1) {
+        uint64_t middle = first + (last - first) / 2;
+        if (dataset->shards[middle].first_document <= document)
+            first = middle;
+        else
+            last = middle;
+    }
+    return first;
+}
+
+/* The shards are of an immutable dataset but for this one pointer, which is published once. */
+static enum tokmap_status map_shard(const struct tokmap_dataset *dataset, uint64_t number, const uint8_t **tokens,
+                                    struct tokmap_error *error)
+{
+    struct shard *shard = &dataset->shards[number];
+    const void *mapped = NULL;
+    *tokens = NULL;
+    if (!shard->index.token_bytes)
+        return error_set(error, TOKMAP_ERROR_RANGE, shard->tokens_path, 0, "the shard has no tokens to map");
+    int system = os_map_file(shard->tokens_fd, shard->index.token_bytes, &mapped);
+    if (system)
+        return error_set_system(error, system, shard->tokens_path, TOKMAP_NO_OFFSET,
+                                "the tokens cannot be mapped; read with pread, or raise vm.max_map_count or ulimit -v");
+    const uint8_t *ours = mapped, *theirs = NULL;
+    if (__atomic_compare_exchange_n(&shard->map, &theirs, ours, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        *tokens = ours;
+    } else {
+        os_unmap(ours, shard->index.token_bytes); /* another thread was faster */
+        *tokens = theirs;
+    }
+    return TOKMAP_OK;
+}
+
+static inline const uint8_t *mapped_already(const struct shard *shard)
+{
+    return __atomic_load_n(&shard->map, __ATOMIC_ACQUIRE);
+}
+
+enum tokmap_status dataset_shard_map(const struct tokmap_dataset *dataset, uint64_t shard, const uint8_t **tokens,
+                                     struct tokmap_error *error)
+{
+    *tokens = mapped_already(&dataset->shards[shard]);
+    return *tokens ? TOKMAP_OK : map_shard(dataset, shard, tokens, error);
+}
+
+static enum tokmap_status out_of_range(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count,
+                                       struct tokmap_error *error)
+{
+    return error_set(error, TOKMAP_ERROR_RANGE, dataset->name, TOKMAP_NO_OFFSET,
+                     "%" PRIu64 " tokens from token %" PRIu64 " of a dataset with %" PRIu64, count, first,
+                     dataset->tokens);
+}
+
+static enum tokmap_status view_across(const struct tokmap_dataset *dataset, uint64_t shard, uint64_t first,
+                                      uint64_t count, struct tokmap_span *spans, size_t capacity, size_t *used,
+                                      struct tokmap_error *error)
+{
+    size_t needed = 0;
+    for (; count; shard++) {
+        const struct shard *from = &dataset->shards[shard];
+        uint64_t local = first - from->first_token;
+        uint64_t part = min64(count, from->index.shard.tokens - local);
+        if (!part)
+            continue;
+        if (needed < capacity) {
+            const uint8_t *tokens;
+            enum tokmap_status status = dataset_shard_map(dataset, shard, &tokens, error);
+            if (status)
+                return status;
+            spans[needed] = (struct tokmap_span){tokens + local * dataset->width, part};
+        }
+        needed++;
+        first += part;
+        count -= part;
+    }
+    *used = needed;
+    if (needed > capacity)
+        return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
+                         "the range touches %zu shards, there is room for %zu spans", needed, capacity);
+    return TOKMAP_OK;
+}
+
+enum tokmap_status tokmap_dataset_view(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count,
+                                       struct tokmap_span *spans, size_t capacity, size_t *used,
+                                       struct tokmap_error *error)
+{
+    if (!dataset || !used || (!spans && capacity))
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "no dataset or no room for the result");
+    *used = 0;
+    if (first > dataset->tokens || count > dataset->tokens - first)
+        return out_of_range(dataset, first, count, error);
+    if (!count)
+        return TOKMAP_OK;
+    if (dataset->synthetic)
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
+                         "a synthetic dataset lies nowhere, so nothing can point into it; use tokmap_dataset_copy()");
+    uint64_t number = dataset->shard_count == 1 ? 0 : dataset_shard_of(dataset, first, 0);
+    const struct shard *shard = &dataset->shards[number];
+    const uint8_t *tokens = mapped_already(shard);
+    uint64_t local = first - shard->first_token;
+    if (tokens && capacity && count <= shard->index.shard.tokens - local) {
+        spans[0] = (struct tokmap_span){tokens + local * dataset->width, count};
+        *used = 1;
+        return TOKMAP_OK;
+    }
+    return view_across(dataset, number, first, count, spans, capacity, used, error);
+}
+
+enum tokmap_status tokmap_dataset_copy(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count, void *out,
+                                       struct tokmap_error *error)
+{
+    if (!dataset || (!out && count))
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "no dataset or no room for the result");
+    if (first > dataset->tokens || count > dataset->tokens - first)
+        return out_of_range(dataset, first, count, error);
+    if (dataset->synthetic) {
+        synthetic_copy(dataset->synthetic, first, count, out);
+        return TOKMAP_OK;
+    }
+    uint8_t *into = out;
+    for (uint64_t number = count ? dataset_shard_of(dataset, first, 0) : 0; count; number++) {
+        const struct shard *shard = &dataset->shards[number];
+        uint64_t local = first - shard->first_token;
+        uint64_t part = min64(count, shard->index.shard.tokens - local);
+        size_t bytes = (size_t)(part * dataset->width), got = 0;
+        uint64_t offset = local * dataset->width;
+        int system = part ? os_pread(shard->tokens_fd, into, bytes, offset, &got) : 0;
+        if (system)
+            return error_set_system(error, system, shard->tokens_path, offset, "the tokens cannot be read");
+        if (got < bytes)
+            return error_set(error, TOKMAP_ERROR_TRUNCATED, shard->tokens_path, offset + got,
+                             "the file ends here, its index says %" PRIu64
+                             " bytes; it was cut since it was opened: restore it, or pack the shard again",
+                             shard->index.token_bytes);
+        into += bytes;
+        first += part;
+        count -= part;
+    }
+    return TOKMAP_OK;
+}

@@ -1,0 +1,451 @@
+/*
+ * dataset_verify.c - reads every byte of a dataset, on several threads.
+ *
+ * The work is cut into units, numbered over all shards: of each shard first its index, then runs of UNIT_BLOCKS blocks
+ * of its tokens. Threads take the next number until there is none.
+ *
+ * Tokens are read by pread in parts that stay in the cache, each scanned as it comes: a fault of storage is a status
+ * and memory does not grow with the dataset. Where the dataset is read through mappings anyway, the mapping is tried
+ * too, its pages populated first: that is twice as slow as pread over small folios of the page cache, and a third
+ * faster over large ones. Nobody can ask which they are, so each thread takes the way that was faster lately, and looks
+ * at the other one now and then. What cannot be populated is read by pread, which says why.
+ *
+ * The error that is returned is the first by position (shard, index before tokens, offset), whichever thread was first.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "dataset_internal.h"
+#include "format/block_scan.h"
+#include "platform/os.h"
+
+#define MEND "restore the file from a good copy, or pack the shard again"
+
+/* The first units go both ways in turn: the very first of each pays for what is touched for the first time. */
+enum { UNIT_BLOCKS = 16, THREADS_MAX = 256, TRIAL_UNITS = 6, OTHER_WAY_EVERY = 256 };
+/* A thread's buffer: room for a block, in one huge page, in which the kernel copies a quarter faster. */
+#define BUFFER_BYTES ((uint64_t)2 << 20)
+enum way { BY_PREAD, BY_MAPPING };
+
+struct shard_progress {
+    uint64_t first_unit;
+    uint64_t readable; /* bytes of the .bin that are there */
+    uint64_t largest;  /* id seen; atomic access */
+    bool index_lost;   /* the index was cut: its own verification says so, and there are no hashes to compare with */
+    uint32_t damaged;  /* a block is missing or wrong, so `largest` says nothing; atomic access */
+    uint32_t cut;      /* the .bin was found shorter while it was read; atomic access */
+};
+
+struct verify {
+    const struct tokmap_dataset *dataset;
+    struct tokmap_verify_options options;
+    struct shard_progress *shards;
+    uint64_t units, next; /* next: atomic access */
+    uint64_t total, done; /* bytes; done: atomic access */
+    uint64_t blocks;      /* atomic access */
+    uint32_t stop;        /* atomic access */
+
+    struct os_mutex *mutex; /* for what follows, and around calls to the caller's functions */
+    uint64_t faults;
+    bool interrupted;
+    uint64_t first_shard;
+    bool first_in_tokens;
+    struct tokmap_error first;
+};
+
+struct worker {
+    struct verify *verify;
+    struct os_thread *thread;
+    void *buffer; /* of BUFFER_BYTES */
+    struct block_scan *scan;
+    uint64_t shard; /* whose index is being verified */
+    uint64_t units; /* of tokens, so far */
+    double cost[2]; /* nanoseconds a byte of the units that went this way, the quick ones counted more */
+};
+
+static bool stopped(const struct verify *verify)
+{
+    return __atomic_load_n(&verify->stop, __ATOMIC_RELAXED);
+}
+
+static void stop(struct verify *verify)
+{
+    __atomic_store_n(&verify->stop, 1, __ATOMIC_RELAXED);
+}
+
+static bool comes_before(const struct verify *verify, uint64_t shard, bool in_tokens, uint64_t offset)
+{
+    if (!verify->faults)
+        return true;
+    if (shard != verify->first_shard)
+        return shard < verify->first_shard;
+    if (in_tokens != verify->first_in_tokens)
+        return !in_tokens;
+    return offset < verify->first.offset;
+}
+
+static void report(struct verify *verify, uint64_t shard, bool in_tokens, const struct tokmap_error *fault)
+{
+    os_mutex_lock(verify->mutex);
+    if (comes_before(verify, shard, in_tokens, fault->offset)) {
+        verify->first_shard = shard;
+        verify->first_in_tokens = in_tokens;
+        verify->first = *fault;
+    }
+    verify->faults++;
+    if (verify->options.fault && !verify->interrupted && verify->options.fault(verify->options.user, fault)) {
+        verify->interrupted = true;
+        stop(verify);
+    }
+    os_mutex_unlock(verify->mutex);
+}
+
+static void advance(struct verify *verify, uint64_t bytes)
+{
+    uint64_t done = __atomic_add_fetch(&verify->done, bytes, __ATOMIC_RELAXED);
+    if (!verify->options.progress)
+        return;
+    os_mutex_lock(verify->mutex);
+    /* What another thread has added since is part of it: the numbers that the caller sees never fall. */
+    done = __atomic_load_n(&verify->done, __ATOMIC_RELAXED);
+    if (!verify->interrupted && verify->options.progress(verify->options.user, done, verify->total)) {
+        verify->interrupted = true;
+        stop(verify);
+    }
+    os_mutex_unlock(verify->mutex);
+}
+
+/* ---- index ---- */
+
+static int index_fault(void *user, const struct tokmap_error *error)
+{
+    struct worker *worker = user;
+    report(worker->verify, worker->shard, false, error);
+    return stopped(worker->verify);
+}
+
+static void verify_index(struct worker *worker, uint64_t number)
+{
+    worker->shard = number;
+    const struct index *index = &worker->verify->dataset->shards[number].index;
+    (void)index_verify(index, index_fault, worker);
+    advance(worker->verify, index->file_bytes);
+}
+
+/* ---- tokens ---- */
+
+/* One fault a shard says that it was cut, not one a block. */
+static void report_cut(struct verify *verify, uint64_t number, uint64_t at)
+{
+    struct shard_progress *progress = &verify->shards[number];
+    const struct shard *shard = &verify->dataset->shards[number];
+    if (__atomic_exchange_n(&progress->cut, 1, __ATOMIC_RELAXED))
+        return;
+    struct tokmap_error fault;
+    (void)error_set(&fault, TOKMAP_ERROR_TRUNCATED, shard->tokens_path, at,
+                    "the file ends here, its index says %" PRIu64 " bytes; " MEND, shard->index.token_bytes);
+    report(verify, number, true, &fault);
+}
+
+/* Reads a part of the tokens, or finds it in the mapping (NULL: there is none). *got < count: the file ends. */
+static int find_part(struct worker *worker, const struct shard *shard, const uint8_t *mapping, uint64_t offset,
+                     size_t count, const uint8_t **part, size_t *got)
+{
+    if (mapping && !os_map_populate(mapping + offset, count)) {
+        *part = mapping + offset;
+        *got = count;
+        return 0;
+    }
+    *part = worker->buffer;
+    return os_pread(shard->tokens_fd, worker->buffer, count, offset, got);
+}
+
+/* Reads and scans one block. False if it cannot be read whole. */
+static bool scan_block(struct worker *worker, uint64_t number, const uint8_t *mapping, uint64_t offset, size_t bytes,
+                       uint64_t *hash, uint64_t *largest)
+{
+    struct verify *verify = worker->verify;
+    const struct shard *shard = &verify->dataset->shards[number];
+    size_t step = bytes == BLOCK_BYTES ? SCAN_PART_BYTES : bytes;
+    for (size_t at = 0; at < bytes; at += step) {
+        const uint8_t *part;
+        size_t got = 0;
+        int system = find_part(worker, shard, mapping, offset + at, step, &part, &got);
+        if (!system && got == step) {
+            block_scan_part(worker->scan, part, step, verify->dataset->width, at + step == bytes);
+            continue;
+        }
+        if (at) /* leaves the scan ready for another block */
+            block_scan_part(worker->scan, worker->buffer, 0, verify->dataset->width, true);
+        __atomic_store_n(&verify->shards[number].damaged, 1, __ATOMIC_RELAXED);
+        if (!system) {
+            report_cut(verify, number, offset + at + got);
+            return false;
+        }
+        struct tokmap_error fault;
+        (void)error_set_system(&fault, system, shard->tokens_path, offset,
+                               "block %" PRIu64 " of the tokens (bytes %" PRIu64 "..%" PRIu64
+                               ") cannot be read from its storage; " MEND,
+                               offset / BLOCK_BYTES, offset, offset + bytes);
+        report(verify, number, true, &fault);
+        return false;
+    }
+    block_scan_result(worker->scan, hash, largest);
+    return true;
+}
+
+static void check_block(struct worker *worker, uint64_t number, const uint8_t *mapping, uint64_t block, size_t bytes)
+{
+    struct verify *verify = worker->verify;
+    struct shard_progress *progress = &verify->shards[number];
+    const struct shard *shard = &verify->dataset->shards[number];
+    uint64_t offset = block * BLOCK_BYTES, hash, largest;
+    struct tokmap_error fault;
+    if (!scan_block(worker, number, mapping, offset, bytes, &hash, &largest))
+        return;
+    __atomic_add_fetch(&verify->blocks, 1, __ATOMIC_RELAXED);
+    if (hash != index_block_hash(&shard->index, block)) {
+        __atomic_store_n(&progress->damaged, 1, __ATOMIC_RELAXED);
+        (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, shard->tokens_path, offset,
+                        "block %" PRIu64 " of the tokens (bytes %" PRIu64 "..%" PRIu64
+                        ") does not have the hash that the index names; " MEND,
+                        block, offset, offset + bytes);
+        report(verify, number, true, &fault);
+        return;
+    }
+    if (largest > shard->index.shard.largest_id) {
+        (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, shard->tokens_path, offset,
+                        "block %" PRIu64 " of the tokens (bytes %" PRIu64 "..%" PRIu64 ") holds id %" PRIu64
+                        ", the largest that the index names is %" PRIu64 "; " MEND,
+                        block, offset, offset + bytes, largest, shard->index.shard.largest_id);
+        report(verify, number, true, &fault);
+    }
+    uint64_t seen = __atomic_load_n(&progress->largest, __ATOMIC_RELAXED);
+    while (seen < largest &&
+           !__atomic_compare_exchange_n(&progress->largest, &seen, largest, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
+static enum way choose_way(struct worker *worker)
+{
+    if (worker->verify->dataset->reading != TOKMAP_READ_MAPPED)
+        return BY_PREAD;
+    uint64_t turn = worker->units++;
+    if (turn < TRIAL_UNITS)
+        return turn & 1 ? BY_MAPPING : BY_PREAD;
+    bool mapping = worker->cost[BY_MAPPING] < worker->cost[BY_PREAD];
+    if (turn % OTHER_WAY_EVERY == OTHER_WAY_EVERY - 1)
+        mapping = !mapping;
+    return mapping ? BY_MAPPING : BY_PREAD;
+}
+
+/* Other processes only make a unit look slower: a quicker one is believed at once, a slower one by and by. */
+static void note_cost(struct worker *worker, enum way way, double cost)
+{
+    double before = worker->cost[way];
+    worker->cost[way] = before > 0 && cost > before ? before + (cost - before) / 8 : cost;
+}
+
+static void verify_blocks(struct worker *worker, uint64_t number, uint64_t first)
+{
+    struct verify *verify = worker->verify;
+    const struct index *index = &verify->dataset->shards[number].index;
+    uint64_t last = min64(first + UNIT_BLOCKS, index_blocks(index)), bytes_done = 0;
+    bool lost = verify->shards[number].index_lost;
+    struct tokmap_error fault;
+    if (!lost && index_blocks_check(index, first, last, &fault)) {
+        report(verify, number, false, &fault);
+        lost = true;
+    }
+    enum way way = choose_way(worker);
+    const uint8_t *mapping = NULL;
+    if (way == BY_MAPPING)
+        (void)dataset_shard_map(verify->dataset, number, &mapping, NULL);
+    uint64_t started = os_clock_ns();
+    for (uint64_t block = first; block < last && !stopped(verify); block++) {
+        uint64_t bytes = min64(BLOCK_BYTES, index->token_bytes - block * BLOCK_BYTES);
+        /* A block that is not all there is part of the fault that says so. */
+        if (!lost && block * BLOCK_BYTES + bytes <= verify->shards[number].readable)
+            check_block(worker, number, mapping, block, (size_t)bytes);
+        else
+            __atomic_store_n(&verify->shards[number].damaged, 1, __ATOMIC_RELAXED);
+        bytes_done += bytes;
+    }
+    if (bytes_done)
+        note_cost(worker, way, (double)(os_clock_ns() - started) / (double)bytes_done);
+    advance(verify, bytes_done);
+}
+
+/* ---- threads ---- */
+
+static void work(void *user)
+{
+    struct worker *worker = user;
+    struct verify *verify = worker->verify;
+    while (!stopped(verify)) {
+        uint64_t unit = __atomic_fetch_add(&verify->next, 1, __ATOMIC_RELAXED);
+        if (unit >= verify->units)
+            break;
+        uint64_t first = 0, last = verify->dataset->shard_count;
+        while (last - first > 1) {
+            uint64_t middle = first + (last - first) / 2;
+            if (verify->shards[middle].first_unit <= unit)
+                first = middle;
+            else
+                last = middle;
+        }
+        uint64_t part = unit - verify->shards[first].first_unit;
+        if (!part)
+            verify_index(worker, first);
+        else
+            verify_blocks(worker, first, (part - 1) * UNIT_BLOCKS);
+    }
+}
+
+static bool worker_init(struct worker *worker, struct verify *verify)
+{
+    memset(worker, 0, sizeof *worker);
+    worker->verify = verify;
+    worker->scan = block_scan_new();
+    return worker->scan && !os_memory_new(BUFFER_BYTES, true, &worker->buffer);
+}
+
+static void worker_free(struct worker *worker)
+{
+    os_memory_free(worker->buffer, BUFFER_BYTES);
+    block_scan_free(worker->scan);
+}
+
+/* The caller's thread is the first worker; where others cannot be had it does their share. */
+static enum tokmap_status work_on_threads(struct verify *verify, struct tokmap_error *error)
+{
+    uint64_t wanted = verify->options.threads ? verify->options.threads : os_processors();
+    wanted = min64(min64(wanted, verify->units), THREADS_MAX);
+    struct worker *workers = calloc(wanted, sizeof *workers);
+    if (!workers || !worker_init(&workers[0], verify)) {
+        if (workers)
+            worker_free(&workers[0]);
+        free(workers);
+        return error_set_memory(error, "the buffers of verify", BUFFER_BYTES);
+    }
+    uint64_t count = 1;
+    for (; count < wanted; count++) {
+        struct worker *worker = &workers[count];
+        if (!worker_init(worker, verify) || os_thread_start(&worker->thread, "tokmap-verify", work, worker)) {
+            worker_free(worker);
+            break;
+        }
+    }
+    work(&workers[0]);
+    for (uint64_t i = 0; i < count; i++) {
+        os_thread_join(workers[i].thread);
+        worker_free(&workers[i]);
+    }
+    free(workers);
+    return TOKMAP_OK;
+}
+
+/* ---- the whole ---- */
+
+/* Counts the work, and compares the lengths of the files with the index once more. */
+static void prepare(struct verify *verify)
+{
+    for (uint64_t i = 0; i < verify->dataset->shard_count; i++) {
+        const struct shard *shard = &verify->dataset->shards[i];
+        struct shard_progress *progress = &verify->shards[i];
+        progress->first_unit = verify->units;
+        progress->readable = shard->index.token_bytes;
+        verify->units += 1 + div_ceil(index_blocks(&shard->index), UNIT_BLOCKS);
+        verify->total += shard->index.file_bytes + shard->index.token_bytes;
+        progress->index_lost = index_was_cut(&shard->index);
+        struct os_stat now;
+        struct tokmap_error fault;
+        int system = os_fstat(shard->tokens_fd, &now);
+        if (system) {
+            (void)error_set_system(&fault, system, shard->tokens_path, 0, "the tokens cannot be examined");
+            report(verify, i, true, &fault);
+        } else if (now.bytes < progress->readable) {
+            progress->readable = now.bytes;
+            report_cut(verify, i, now.bytes);
+        } else if (now.bytes > progress->readable) {
+            (void)error_set(&fault, TOKMAP_ERROR_TRUNCATED, shard->tokens_path, progress->readable,
+                            "the file goes on to byte %" PRIu64 ", its index says that it ends here; " MEND, now.bytes);
+            report(verify, i, true, &fault);
+        }
+    }
+}
+
+/* What only the whole of a shard can tell. */
+static void check_largest(struct verify *verify)
+{
+    for (uint64_t i = 0; i < verify->dataset->shard_count; i++) {
+        const struct index *index = &verify->dataset->shards[i].index;
+        const struct shard_progress *progress = &verify->shards[i];
+        if (progress->damaged || progress->largest >= index->shard.largest_id)
+            continue;
+        struct tokmap_error fault;
+        (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, index->path, 0,
+                        "the index names %" PRIu64 " as the largest id present, the tokens hold none above %" PRIu64
+                        "; pack the shard again",
+                        index->shard.largest_id, progress->largest);
+        report(verify, i, false, &fault);
+    }
+}
+
+static enum tokmap_status conclude(struct verify *verify, struct tokmap_verify_result *result,
+                                   struct tokmap_error *error)
+{
+    if (result) {
+        struct tokmap_verify_result made = {sizeof made, verify->done, verify->blocks, verify->faults};
+        made.size = result->size;
+        memcpy(result, &made, result->size);
+    }
+    if (verify->interrupted)
+        return error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET,
+                         "verify was ended by its caller after %" PRIu64 " of %" PRIu64 " bytes and %" PRIu64 " faults",
+                         verify->done, verify->total, verify->faults);
+    if (!verify->faults)
+        return TOKMAP_OK;
+    if (error)
+        *error = verify->first;
+    return verify->first.status;
+}
+
+enum tokmap_status tokmap_dataset_verify(const struct tokmap_dataset *dataset,
+                                         const struct tokmap_verify_options *options,
+                                         struct tokmap_verify_result *result, struct tokmap_error *error)
+{
+    static const struct tokmap_verify_options defaults = TOKMAP_VERIFY_OPTIONS_INIT;
+    struct verify verify;
+    memset(&verify, 0, sizeof verify);
+    verify.dataset = dataset;
+    if (!dataset)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "no dataset was given");
+    if (result && (result->size < sizeof(size_t) || result->size > sizeof *result))
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "tokmap_verify_result.size is not a size that this library knows");
+    enum tokmap_status status =
+        options_copy(&verify.options, options, &defaults, sizeof verify.options, "tokmap_verify_options", error);
+    if (status)
+        return status;
+    if (!dataset->shard_count) /* synthetic: nothing is stored, so nothing can be damaged */
+        return conclude(&verify, result, error);
+    verify.shards = calloc(dataset->shard_count, sizeof *verify.shards);
+    if (!verify.shards || os_mutex_new(&verify.mutex)) {
+        free(verify.shards);
+        return error_set_memory(error, "the progress of verify", dataset->shard_count * sizeof *verify.shards);
+    }
+    prepare(&verify);
+    status = work_on_threads(&verify, error);
+    if (!status) {
+        if (!verify.interrupted)
+            check_largest(&verify);
+        status = conclude(&verify, result, error);
+    }
+    os_mutex_free(verify.mutex);
+    free(verify.shards);
+    return status;
+}

@@ -1,0 +1,162 @@
+/* documents.c - documents and their origins in a dataset's numbering. */
+#include "common/bytes.h"
+#include "common/error.h"
+#include "dataset_internal.h"
+
+static enum tokmap_status no_room(struct tokmap_error *error)
+{
+    return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "no dataset or no room for the result");
+}
+
+static enum tokmap_status no_document(const struct tokmap_dataset *dataset, uint64_t number, struct tokmap_error *error)
+{
+    return error_set(error, TOKMAP_ERROR_RANGE, dataset->name, TOKMAP_NO_OFFSET,
+                     "document %" PRIu64 " of a dataset with %" PRIu64 " (they count from 0)", number,
+                     dataset->documents);
+}
+
+static void synthetic_document(const struct tokmap_dataset *dataset, uint64_t number, struct tokmap_document *document)
+{
+    const uint64_t start = synthetic_start(dataset->synthetic, number);
+    *document = (struct tokmap_document){number, start, synthetic_end(dataset->synthetic, number) - start, 0};
+}
+
+enum tokmap_status tokmap_dataset_document(const struct tokmap_dataset *dataset, uint64_t number,
+                                           struct tokmap_document *document, struct tokmap_error *error)
+{
+    if (!dataset || !document)
+        return no_room(error);
+    if (number >= dataset->documents)
+        return no_document(dataset, number, error);
+    if (dataset->synthetic) {
+        synthetic_document(dataset, number, document);
+        return TOKMAP_OK;
+    }
+    uint64_t shard = dataset_shard_of_document(dataset, number), start, end;
+    const struct shard *from = &dataset->shards[shard];
+    enum tokmap_status status = index_document(&from->index, number - from->first_document, &start, &end, error);
+    if (!status)
+        *document = (struct tokmap_document){number, from->first_token + start, end - start, shard};
+    return status;
+}
+
+enum tokmap_status tokmap_dataset_document_at(const struct tokmap_dataset *dataset, uint64_t token,
+                                              struct tokmap_document *document, struct tokmap_error *error)
+{
+    if (!dataset || !document)
+        return no_room(error);
+    if (token >= dataset->tokens)
+        return error_set(error, TOKMAP_ERROR_RANGE, dataset->name, TOKMAP_NO_OFFSET,
+                         "token %" PRIu64 " of a dataset with %" PRIu64 " (they count from 0)", token, dataset->tokens);
+    if (dataset->synthetic) {
+        synthetic_document(dataset, synthetic_document_at(dataset->synthetic, token), document);
+        return TOKMAP_OK;
+    }
+    uint64_t shard = dataset_shard_of(dataset, token, 0), number, start, end;
+    const struct shard *from = &dataset->shards[shard];
+    enum tokmap_status status =
+        index_document_at(&from->index, token - from->first_token, &number, &start, &end, error);
+    if (!status)
+        *document =
+            (struct tokmap_document){from->first_document + number, from->first_token + start, end - start, shard};
+    return status;
+}
+
+enum tokmap_status tokmap_dataset_origin(const struct tokmap_dataset *dataset, uint64_t number,
+                                         struct tokmap_origin *origin, struct tokmap_error *error)
+{
+    if (!dataset || !origin)
+        return no_room(error);
+    if (number >= dataset->documents)
+        return no_document(dataset, number, error);
+    if (dataset->synthetic)
+        return error_set(error, TOKMAP_ERROR_NOT_FOUND, NULL, TOKMAP_NO_OFFSET,
+                         "a document of a synthetic dataset comes from nowhere: it is arithmetic");
+    const struct shard *from = &dataset->shards[dataset_shard_of_document(dataset, number)];
+    return index_origin(&from->index, number - from->first_document, origin, error);
+}
+
+static enum tokmap_status shards_ends(const struct tokmap_dataset *dataset, uint64_t first, uint64_t last,
+                                      uint64_t *ends, uint64_t capacity, uint64_t *used, uint64_t *start,
+                                      struct tokmap_error *error)
+{
+    uint64_t shard = dataset_shard_of(dataset, first, 0), number, begin, end;
+    const struct shard *from = &dataset->shards[shard];
+    enum tokmap_status status =
+        index_document_at(&from->index, first - from->first_token, &number, &begin, &end, error);
+    if (status)
+        return status;
+    *start = from->first_token + begin;
+    /* A shard's end is its last document's, so the shards' ends follow each other without a case of their own. The ends of
+     * documents from the one that holds `first` on lie behind it; in the shards after it they may be 0. */
+    uint64_t least = first - from->first_token + 1;
+    for (; shard < dataset->shard_count && dataset->shards[shard].first_token < last; shard++, number = least = 0) {
+        from = &dataset->shards[shard];
+        status = index_ends(&from->index, number, least, last - from->first_token, from->first_token - first, ends,
+                            capacity, used, error);
+        if (status)
+            return status;
+    }
+    return TOKMAP_OK;
+}
+
+/* Each ends in a stretch of its own, so they follow each other without end of one being looked for. */
+static void synthetic_ends(const struct synthetic *synthetic, uint64_t first, uint64_t last, uint64_t *ends,
+                           uint64_t capacity, uint64_t *used, uint64_t *start)
+{
+    uint64_t number = synthetic_document_at(synthetic, first);
+    *start = synthetic_start(synthetic, number);
+    for (; number < synthetic->documents; number++) {
+        const uint64_t end = synthetic_end(synthetic, number);
+        if (end > last)
+            break;
+        if (*used < capacity)
+            ends[*used] = end - first;
+        ++*used;
+    }
+}
+
+uint64_t dataset_synthetic_most_documents(const struct tokmap_dataset *dataset, uint64_t tokens)
+{
+    /* Ends between two of the tokens: of every stretch that the tokens touch one at most. Besides the first document, and
+     * the one that begins at the seam. */
+    return min64(tokens, tokens / dataset->synthetic->document + 4);
+}
+
+enum tokmap_status dataset_ends(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count, uint64_t *ends,
+                                uint64_t capacity, uint64_t *used, uint64_t *start, struct tokmap_error *error)
+{
+    *used = 0;
+    *start = first;
+    if (first > dataset->tokens || count > dataset->tokens - first)
+        return error_set(error, TOKMAP_ERROR_RANGE, dataset->name, TOKMAP_NO_OFFSET,
+                         "%" PRIu64 " tokens from token %" PRIu64 " of a dataset with %" PRIu64, count, first,
+                         dataset->tokens);
+    if (first == dataset->tokens)
+        return TOKMAP_OK;
+    uint64_t last = first + count; /* ends up to here are wanted */
+    enum tokmap_status status = TOKMAP_OK;
+    if (dataset->synthetic)
+        synthetic_ends(dataset->synthetic, first, last, ends, capacity, used, start);
+    else
+        status = shards_ends(dataset, first, last, ends, capacity, used, start, error);
+    if (!status && *used > capacity)
+        return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
+                         "%" PRIu64 " documents end in the range, there is room for %" PRIu64, *used, capacity);
+    return status;
+}
+
+enum tokmap_status dataset_walk_ends(const struct tokmap_dataset *dataset, struct dataset_walk *walk, uint64_t *ends,
+                                     uint64_t capacity, uint64_t *used, struct tokmap_error *error)
+{
+    *used = 0;
+    for (; walk->shard < dataset->shard_count; walk->shard++) {
+        const struct shard *from = &dataset->shards[walk->shard];
+        enum tokmap_status status =
+            index_walk_ends(&from->index, &walk->place, from->first_token, ends, capacity, used, error);
+        if (status || *used)
+            return status;
+        walk->place = (struct index_walk){0};
+    }
+    return TOKMAP_OK;
+}

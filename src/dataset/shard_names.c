@@ -1,0 +1,321 @@
+/*
+ * shard_names.c - which shards a dataset's name stands for.
+ *
+ * In this order: a name that ends in .tmx or .bin is that shard; if NAME.tmx exists, NAME is its prefix; a folder is
+ * all the .tmx below it; a file is a manifest. Nothing else is guessed to hold tokens.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "dataset_internal.h"
+#include "platform/os.h"
+
+#define MANIFEST_HEAD "tokmap-shards "
+#define MANIFEST_BYTES_MAX ((uint64_t)256 << 20)
+#define SHARDS_MAX ((uint64_t)1 << 24)
+
+void shard_names_free(struct shard_names *names)
+{
+    for (uint64_t i = 0; i < names->count; i++)
+        free(names->index_paths[i]);
+    free(names->index_paths);
+    free(names->lines);
+    free(names->manifest);
+    memset(names, 0, sizeof *names);
+}
+
+/* Takes the path, also on failure. */
+static enum tokmap_status names_add(struct shard_names *names, char *path, uint32_t line, struct tokmap_error *error)
+{
+    if (!path)
+        return error_set_memory(error, "the path of a shard", 0);
+    if (names->count == SHARDS_MAX) {
+        free(path);
+        return error_set(error, TOKMAP_ERROR_LIMIT, names->manifest, TOKMAP_NO_OFFSET,
+                         "more than %" PRIu64 " shards in one dataset; make the shards larger", SHARDS_MAX);
+    }
+    if (names->count == names->capacity) {
+        uint64_t capacity = names->capacity ? 2 * names->capacity : 16;
+        char **paths = realloc(names->index_paths, capacity * sizeof *paths);
+        if (paths)
+            names->index_paths = paths;
+        uint32_t *lines = realloc(names->lines, capacity * sizeof *lines);
+        if (lines)
+            names->lines = lines;
+        if (!paths || !lines) {
+            free(path);
+            return error_set_memory(error, "the paths of shards", capacity * sizeof *paths);
+        }
+        names->capacity = capacity;
+    }
+    names->index_paths[names->count] = path;
+    names->lines[names->count++] = line;
+    return TOKMAP_OK;
+}
+
+static bool ends_in(const char *text, size_t bytes, const char *end)
+{
+    size_t end_bytes = strlen(end);
+    return bytes > end_bytes && !memcmp(text + bytes - end_bytes, end, end_bytes);
+}
+
+/* FOLDER/NAME.tmx of a name that may have either ending or none. folder may be empty. */
+static char *index_path_of(const char *folder, size_t folder_bytes, const char *name, size_t name_bytes)
+{
+    if (ends_in(name, name_bytes, ".tmx") || ends_in(name, name_bytes, ".bin"))
+        name_bytes -= 4;
+    char *path = malloc(folder_bytes + name_bytes + sizeof ".tmx");
+    if (path) {
+        memcpy(path, folder, folder_bytes);
+        memcpy(path + folder_bytes, name, name_bytes);
+        memcpy(path + folder_bytes + name_bytes, ".tmx", sizeof ".tmx");
+    }
+    return path;
+}
+
+/* ---- folders ---- */
+
+/* Folders that are yet to be listed; a list in place of a recursion, so that depth costs no stack. */
+struct walk {
+    struct shard_names *names;
+    char **folders;
+    uint64_t count, capacity;
+    const char *folder; /* the one being listed */
+    enum tokmap_status status;
+    struct tokmap_error *error;
+};
+
+static int walk_push(struct walk *walk, char *folder)
+{
+    if (walk->count == walk->capacity) {
+        uint64_t capacity = walk->capacity ? 2 * walk->capacity : 16;
+        char **folders = realloc(walk->folders, capacity * sizeof *folders);
+        if (!folders) {
+            free(folder);
+            walk->status = error_set_memory(walk->error, "the list of folders", capacity * sizeof *folders);
+            return -1;
+        }
+        walk->folders = folders;
+        walk->capacity = capacity;
+    }
+    walk->folders[walk->count++] = folder;
+    return 0;
+}
+
+/* A result below 0 says that walk->status holds the reason. */
+static int walk_entry(void *user, const char *name)
+{
+    struct walk *walk = user;
+    size_t folder_bytes = strlen(walk->folder), name_bytes = strlen(name);
+    char *path = malloc(folder_bytes + name_bytes + 2);
+    if (!path) {
+        walk->status = error_set_memory(walk->error, "the path of a shard", folder_bytes + name_bytes + 2);
+        return -1;
+    }
+    memcpy(path, walk->folder, folder_bytes);
+    if (folder_bytes && path[folder_bytes - 1] != '/')
+        path[folder_bytes++] = '/';
+    memcpy(path + folder_bytes, name, name_bytes + 1);
+    struct os_stat found;
+    int system = os_lstat(path, &found);
+    bool index = ends_in(name, name_bytes, ".tmx");
+    if (!system && found.kind == OS_KIND_LINK && index) {
+        system = os_stat(path, &found); /* a link to a file is a shard, a link to a folder is not entered */
+        if (!system && found.kind == OS_KIND_FOLDER)
+            index = false, found.kind = OS_KIND_OTHER;
+    }
+    if (system == ENOENT && !index) { /* removed meanwhile */
+        free(path);
+        return 0;
+    }
+    if (system) {
+        walk->status = error_set_system(walk->error, system, path, TOKMAP_NO_OFFSET, "the file cannot be examined");
+        free(path);
+        return -1;
+    }
+    if (found.kind == OS_KIND_FOLDER)
+        return walk_push(walk, path);
+    if (index && found.kind == OS_KIND_FILE) {
+        walk->status = names_add(walk->names, path, 0, walk->error);
+        return walk->status ? -1 : 0;
+    }
+    free(path);
+    return 0;
+}
+
+static int compare_paths(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static enum tokmap_status find_in_folder(struct shard_names *names, const char *name, struct tokmap_error *error)
+{
+    struct walk walk = {.names = names, .error = error};
+    char *top = strdup(name);
+    if (!top)
+        return error_set_memory(error, "the path of a folder", strlen(name));
+    (void)walk_push(&walk, top);
+    while (walk.count && !walk.status) {
+        char *folder = walk.folders[--walk.count];
+        walk.folder = folder;
+        int system = os_folder_list(folder, walk_entry, &walk);
+        if (system > 0)
+            walk.status = error_set_system(error, system, folder, TOKMAP_NO_OFFSET, "the folder cannot be listed");
+        free(folder);
+    }
+    for (uint64_t i = 0; i < walk.count; i++)
+        free(walk.folders[i]);
+    free(walk.folders);
+    if (!walk.status && !names->count)
+        return error_set(error, TOKMAP_ERROR_NOT_FOUND, name, TOKMAP_NO_OFFSET,
+                         "no shard in this folder nor below it (no file ends in .tmx); make one with `tokmap pack`");
+    /* strcmp compares as unsigned bytes, whatever the locale. Lines are all 0, so they need not move along. */
+    if (!walk.status)
+        qsort(names->index_paths, names->count, sizeof *names->index_paths, compare_paths);
+    return walk.status;
+}
+
+/* ---- manifest ---- */
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+static enum tokmap_status check_manifest_head(const char *path, const char *text, size_t bytes,
+                                              struct tokmap_error *error)
+{
+    size_t head = sizeof MANIFEST_HEAD - 1;
+    if (bytes < head || memcmp(text, MANIFEST_HEAD, head))
+        return error_set(
+            error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET,
+            "neither a shard, nor a folder, nor a manifest (whose first line is \"" MANIFEST_HEAD
+            "1\"); tokens without a .tmx beside them are not guessed to be tokens: `tokmap pack` makes both");
+    while (bytes > head && is_blank(text[bytes - 1]))
+        bytes--;
+    if (bytes == head + 1 && text[head] == '1')
+        return TOKMAP_OK;
+    return error_set_line(error, TOKMAP_ERROR_VERSION, path, 1,
+                          "the manifest is of version \"%.*s\", this tokmap reads version 1; use a newer tokmap",
+                          (int)min64(bytes - head, 40), text + head);
+}
+
+static enum tokmap_status parse_manifest(struct shard_names *names, const char *text, uint64_t bytes,
+                                         struct tokmap_error *error)
+{
+    const char *path = names->manifest;
+    const char *slash = strrchr(path, '/');
+    size_t folder_bytes = slash ? (size_t)(slash - path) + 1 : 0;
+    uint64_t line = 0;
+    for (uint64_t at = 0; at < bytes || !line;) {
+        const char *end = memchr(text + at, '\n', bytes - at);
+        size_t length = end ? (size_t)(end - (text + at)) : bytes - at;
+        const char *start = text + at;
+        at += length + 1;
+        enum tokmap_status status = TOKMAP_OK;
+        if (++line == 1) {
+            status = check_manifest_head(path, start, length, error);
+        } else {
+            if (memchr(start, '\0', length))
+                return error_set_line(error, TOKMAP_ERROR_FORMAT, path, line,
+                                      "a zero byte in a manifest; it is a text file with one prefix a line");
+            while (length && is_blank(start[length - 1]))
+                length--;
+            while (length && is_blank(*start))
+                start++, length--;
+            if (!length || *start == '#')
+                continue;
+            bool absolute = *start == '/';
+            status = names_add(names, index_path_of(path, absolute ? 0 : folder_bytes, start, length),
+                               (uint32_t)min64(line, UINT32_MAX), error);
+        }
+        if (status)
+            return status;
+    }
+    if (!names->count)
+        return error_set_line(error, TOKMAP_ERROR_NOT_FOUND, path, line,
+                              "the manifest names no shard; write one prefix a line below the first line");
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status read_manifest(struct shard_names *names, const char *name, uint64_t bytes,
+                                        struct tokmap_error *error)
+{
+    names->manifest = strdup(name);
+    if (!names->manifest)
+        return error_set_memory(error, "the path of a manifest", strlen(name));
+    int fd;
+    int system = os_open(name, OS_READ, &fd);
+    if (system)
+        return error_set_system(error, system, name, TOKMAP_NO_OFFSET, "the file cannot be opened");
+    /* First the first line alone: whatever else this file is, it is not read whole. */
+    char head[sizeof MANIFEST_HEAD + 62];
+    size_t got = 0;
+    enum tokmap_status status = TOKMAP_OK;
+    char *text = NULL;
+    system = os_pread(fd, head, sizeof head, 0, &got);
+    if (!system) {
+        const char *end = memchr(head, '\n', got);
+        status = check_manifest_head(name, head, end ? (size_t)(end - head) : got, error);
+    }
+    if (!system && !status && bytes > MANIFEST_BYTES_MAX)
+        status = error_set(error, TOKMAP_ERROR_LIMIT, name, TOKMAP_NO_OFFSET,
+                           "a manifest of %" PRIu64 " bytes; the limit is %" PRIu64, bytes, MANIFEST_BYTES_MAX);
+    if (!system && !status && !(text = malloc(bytes + 1)))
+        status = error_set_memory(error, "the manifest", bytes);
+    if (!system && !status)
+        system = os_pread(fd, text, bytes, 0, &got);
+    if (system)
+        status = error_set_system(error, system, name, TOKMAP_NO_OFFSET, "the file cannot be read");
+    if (!status)
+        status = parse_manifest(names, text, got, error);
+    free(text);
+    os_close(fd);
+    return status;
+}
+
+/* ---- any name ---- */
+
+enum tokmap_status shard_names_find(struct shard_names *names, const char *name, struct tokmap_error *error)
+{
+    size_t bytes = strlen(name);
+    struct os_stat found;
+    char *index_path = index_path_of("", 0, name, bytes);
+    if (!index_path)
+        return error_set_memory(error, "the path of a shard", bytes);
+    bool whole = ends_in(name, bytes, ".tmx") || ends_in(name, bytes, ".bin");
+    int system = bytes && name[bytes - 1] == '/' ? ENOENT : os_stat(index_path, &found);
+    if (!system && found.kind != OS_KIND_FOLDER)
+        return names_add(names, index_path, 0, error);
+    int named = os_stat(name, &found);
+    enum tokmap_status status;
+    if (!named && found.kind == OS_KIND_FOLDER)
+        status = find_in_folder(names, name, error);
+    else if (!named && found.kind == OS_KIND_FILE && !whole)
+        status = read_manifest(names, name, found.bytes, error);
+    else if (!named && !whole)
+        status = error_set(error, TOKMAP_ERROR_FORMAT, name, TOKMAP_NO_OFFSET,
+                           "neither a file nor a folder; give a shard's prefix, a folder of shards, or a manifest");
+    else if (!system)
+        status = error_set(error, TOKMAP_ERROR_FORMAT, index_path, TOKMAP_NO_OFFSET,
+                           "this is a folder, where the shard's index should be; give the prefix of the shard that is "
+                           "meant, or move the folder away");
+    else if (system != ENOENT && system != ENOTDIR)
+        status = error_set_system(error, system, index_path, TOKMAP_NO_OFFSET, "the index cannot be examined");
+    else if (named && named != ENOENT && named != ENOTDIR)
+        status = error_set_system(error, named, name, TOKMAP_NO_OFFSET, "the dataset cannot be examined");
+    else if (strstr(name, "#docs="))
+        status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, name, TOKMAP_NO_OFFSET,
+                           "a part of a dataset (#docs=) cannot be opened by this version; name the whole");
+    else
+        status = error_set_system(error, ENOENT, whole ? index_path : name, TOKMAP_NO_OFFSET,
+                                  whole ? "the shard has no index; tokens without a .tmx are not guessed to be tokens, "
+                                          "make both with `tokmap pack`"
+                                        : "no such dataset: neither a shard of this prefix (no file of this name with "
+                                          ".tmx added), nor a folder, nor a manifest");
+    free(index_path);
+    return status;
+}

@@ -1,0 +1,171 @@
+#include "block_scan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "block_scan_kernel.h"
+#include "common/bytes.h"
+#include "common/hash.h"
+
+/* Constants of XXH3: its default secret as little-endian numbers, its primes. */
+const uint64_t scan_secret[SECRET_BYTES / 8] = {
+    0xbe4ba423396cfeb8, 0x1cad21f72c81017c, 0xdb979083e96dd4de, 0x1f67b3b7a4a44072, 0x78e5c0cc4ee679cb,
+    0x2172ffcc7dd05a82, 0x8e2443f7744608b8, 0x4c263a81e69035e0, 0xcb00c391bb52283c, 0xa32e531b8b65d088,
+    0x4ef90da297486471, 0xd8acdea946ef1938, 0x3f349ce33f76faa8, 0x1d4f0bc7c7bbdcf9, 0x3159b4cd4be0518a,
+    0x647378d9c97e9fc8, 0xc3ebd33483acc5ea, 0xeb6313faffa081c5, 0x49daf0b751dd0d17, 0x9e68d429265516d3,
+    0xfca1477d58be162b, 0xce31d07ad1b8f88f, 0x280416958f3acb45, 0x7e404bbbcafbd7af,
+};
+#define PRIME32_1 0x9e3779b1u
+#define PRIME32_2 0x85ebca77u
+#define PRIME32_3 0xc2b2ae3du
+#define PRIME64_1 0x9e3779b185ebca87u
+#define PRIME64_2 0xc2b2ae3d27d4eb4fu
+#define PRIME64_3 0x165667b19e3779f9u
+#define PRIME64_4 0x85ebca77c2b2ae63u
+#define PRIME64_5 0x27d4eb2f165667c5u
+#define AVALANCHE_PRIME 0x165667919e3779f9u
+
+static const uint64_t acc_start[8] = {PRIME32_3, PRIME64_1, PRIME64_2, PRIME64_3,
+                                      PRIME64_4, PRIME32_2, PRIME64_5, PRIME32_1};
+
+struct block_scan {
+    scan_kernel *kernel; /* NULL: hash and largest id one after the other */
+    uint64_t acc[8];
+    uint64_t bytes;
+    struct hash_state *state; /* for parts that the kernel does not take */
+    bool begun, by_kernel;
+    uint64_t hash, largest;
+};
+
+/* ---- the end of XXH3 ---- */
+
+static uint64_t fold(uint64_t a, uint64_t b)
+{
+    unsigned __int128 product = (unsigned __int128)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static uint64_t acc_hash(const uint64_t acc[8], uint64_t bytes)
+{
+    const uint8_t *secret = (const uint8_t *)scan_secret + 11;
+    uint64_t hash = bytes * PRIME64_1;
+    for (int i = 0; i < 8; i += 2)
+        hash += fold(acc[i] ^ load64(secret + 8 * i), acc[i + 1] ^ load64(secret + 8 * i + 8));
+    hash ^= hash >> 37;
+    hash *= AVALANCHE_PRIME;
+    return hash ^ hash >> 32;
+}
+
+/* ---- the choice ---- */
+
+/* Compared with the hash itself before it is trusted with anyone's data. */
+static bool kernel_is_right(scan_kernel *kernel)
+{
+    enum { BYTES = 3 * ROUND_BYTES };
+    uint8_t sample[BYTES];
+    uint64_t acc[8];
+    for (size_t i = 0; i < BYTES; i++)
+        sample[i] = (uint8_t)(i * 167 + (i >> 8) * 13);
+    memcpy(acc, acc_start, sizeof acc);
+    (void)kernel(acc, sample, ROUND_BYTES, 2, false);
+    (void)kernel(acc, sample + ROUND_BYTES, BYTES - ROUND_BYTES, 2, true);
+    return acc_hash(acc, BYTES) == hash64(sample, BYTES);
+}
+
+scan_kernel *scan_kernel_named(const char *name)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (!strcmp(name, "avx512") && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
+        return scan_part_avx512;
+    if (!strcmp(name, "avx2") && __builtin_cpu_supports("avx2"))
+        return scan_part_avx2;
+#else
+    (void)name;
+#endif
+    return NULL;
+}
+
+static scan_kernel *choose(void)
+{
+    scan_kernel *kernel = scan_kernel_named("avx512");
+    if (!kernel)
+        kernel = scan_kernel_named("avx2");
+    return kernel && kernel_is_right(kernel) ? kernel : NULL;
+}
+
+struct block_scan *block_scan_new_with(scan_kernel *kernel)
+{
+    struct block_scan *scan = calloc(1, sizeof *scan);
+    if (scan && !(scan->state = hash_state_new())) {
+        free(scan);
+        return NULL;
+    }
+    if (scan)
+        scan->kernel = kernel;
+    return scan;
+}
+
+struct block_scan *block_scan_new(void)
+{
+    return block_scan_new_with(choose());
+}
+
+void block_scan_free(struct block_scan *scan)
+{
+    if (scan)
+        hash_state_free(scan->state);
+    free(scan);
+}
+
+/* ---- parts ---- */
+
+static uint64_t largest16(const uint8_t *tokens, size_t bytes)
+{
+    uint16_t largest = 0;
+    for (size_t at = 0; at < bytes; at += 2) {
+        uint16_t id = load16(tokens + at);
+        largest = id > largest ? id : largest;
+    }
+    return largest;
+}
+
+static uint64_t largest32(const uint8_t *tokens, size_t bytes)
+{
+    uint32_t largest = 0;
+    for (size_t at = 0; at < bytes; at += 4) {
+        uint32_t id = load32(tokens + at);
+        largest = id > largest ? id : largest;
+    }
+    return largest;
+}
+
+void block_scan_part(struct block_scan *scan, const void *tokens, size_t bytes, uint32_t width, bool last)
+{
+    if (!scan->begun) {
+        /* All parts of a block go one way: a block begins with a part of the kernel's size, or is short. */
+        scan->by_kernel = scan->kernel && bytes == SCAN_PART_BYTES;
+        scan->largest = scan->bytes = 0;
+        memcpy(scan->acc, acc_start, sizeof scan->acc);
+        hash_state_reset(scan->state);
+    }
+    scan->begun = !last;
+    scan->bytes += bytes;
+    uint64_t largest = 0;
+    if (scan->by_kernel) {
+        largest = scan->kernel(scan->acc, tokens, bytes, width, last);
+    } else {
+        hash_state_add(scan->state, tokens, bytes);
+        largest = width == 2 ? largest16(tokens, bytes) : largest32(tokens, bytes);
+    }
+    scan->largest = max64(scan->largest, largest);
+    if (last)
+        scan->hash = scan->by_kernel ? acc_hash(scan->acc, scan->bytes) : hash_state_64(scan->state);
+}
+
+void block_scan_result(const struct block_scan *scan, uint64_t *hash, uint64_t *largest)
+{
+    *hash = scan->hash;
+    *largest = scan->largest;
+}

@@ -1,0 +1,321 @@
+/*
+ * index_reader.c - opens a .tmx and checks all that costs the same for every size: rules 1 to 11 of FORMAT.md (rule 12
+ * is about the .bin, which is the dataset's).
+ *
+ * Three small reads (header, table, shard section), then a mapping of the file for what is read on demand. The sections
+ * must follow each other without holes, so the table alone decides where every byte of the file belongs.
+ */
+#include "index.h"
+
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "common/hash.h"
+#include "platform/os.h"
+
+/* A shard's .bin stays below this, so that no sum of offsets and sizes can overflow. */
+#define TOKEN_BYTES_MAX ((uint64_t)1 << 62)
+
+#define END_BYTES ((uint64_t)4096)
+
+#define MEND "restore this index from a good copy, or pack the shard again"
+
+struct opening {
+    struct index *index;
+    int fd;
+    struct index_header header;
+    struct index_entry table[INDEX_SECTIONS_MAX];
+    struct tokmap_error *error;
+};
+
+#define CORRUPT(opening, offset, ...)                                                                                  \
+    error_set((opening)->error, TOKMAP_ERROR_CORRUPT, (opening)->index->path, offset, __VA_ARGS__)
+
+static enum tokmap_status read_part(struct opening *opening, uint64_t offset, void *into, size_t count)
+{
+    size_t got = 0;
+    int system = os_pread(opening->fd, into, count, offset, &got);
+    if (system)
+        return error_set_system(opening->error, system, opening->index->path, offset, "the index cannot be read");
+    if (got < count)
+        return error_set(opening->error, TOKMAP_ERROR_TRUNCATED, opening->index->path, offset + got,
+                         "the index ends here, while it is being opened; " MEND);
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status check_header(struct opening *opening)
+{
+    struct index *index = opening->index;
+    const struct index_header *header = &opening->header;
+    if (index->file_bytes < sizeof *header) {
+        /* A cut index and a file of another kind look alike when they are this short. */
+        uint8_t start[8] = {0};
+        size_t got = 0;
+        (void)os_pread(opening->fd, start, sizeof start, 0, &got);
+        if (got && memcmp(start, INDEX_MAGIC, got))
+            return error_set(opening->error, TOKMAP_ERROR_FORMAT, index->path, 0,
+                             "not an index of tokmap (a .tmx begins with other bytes); name the shard's own files");
+        return error_set(opening->error, TOKMAP_ERROR_TRUNCATED, index->path, index->file_bytes,
+                         "the index is %" PRIu64 " bytes long, and its header alone takes %zu; " MEND,
+                         index->file_bytes, sizeof *header);
+    }
+    enum tokmap_status status = read_part(opening, 0, &opening->header, sizeof opening->header);
+    if (status)
+        return status;
+    if (memcmp(header->magic, INDEX_MAGIC, sizeof header->magic))
+        return error_set(opening->error, TOKMAP_ERROR_FORMAT, index->path, 0,
+                         "not an index of tokmap (a .tmx begins with other bytes); name the shard's own files");
+    bool sound = hash64(header, offsetof(struct index_header, header_hash)) == header->header_hash;
+    if (header->major > INDEX_MAJOR)
+        return error_set(opening->error, TOKMAP_ERROR_VERSION, index->path, 8,
+                         "the index is of major version %u, this tokmap reads %u; %s", header->major, INDEX_MAJOR,
+                         sound ? "use a newer tokmap" : "use a newer tokmap, or, if none wrote it, " MEND);
+    if (!sound)
+        return CORRUPT(opening, 0, "the header does not have its hash; " MEND);
+    if (header->major != INDEX_MAJOR || header->header_bytes != sizeof *header ||
+        header->entry_bytes != sizeof(struct index_entry) || header->reserved)
+        return CORRUPT(opening, 8, "the header's version, sizes or reserved field are not those of version %u; " MEND,
+                       INDEX_MAJOR);
+    if (header->file_bytes != index->file_bytes)
+        return error_set(opening->error, TOKMAP_ERROR_TRUNCATED, index->path,
+                         min64(header->file_bytes, index->file_bytes),
+                         "the index is %" PRIu64 " bytes long, its header says %" PRIu64 "; " MEND, index->file_bytes,
+                         header->file_bytes);
+    if (header->sections > INDEX_SECTIONS_MAX)
+        return CORRUPT(opening, 20, "the header counts %u sections, %u is the limit; " MEND, header->sections,
+                       INDEX_SECTIONS_MAX);
+    uint64_t table_bytes = (uint64_t)header->sections * sizeof(struct index_entry);
+    if (header->table_offset < sizeof *header || header->table_offset % INDEX_ALIGN ||
+        header->table_offset > index->file_bytes || index->file_bytes - header->table_offset != table_bytes)
+        return CORRUPT(opening, 24, "the header puts the table at byte %" PRIu64 ", where it cannot be; " MEND,
+                       header->table_offset);
+    return TOKMAP_OK;
+}
+
+/* Where a known section is kept; NULL for those of other versions. */
+static struct index_section *section_slot(struct index *index, uint32_t type, struct index_section *shard)
+{
+    switch (type) {
+    case SECTION_SHARD:
+        return shard;
+    case SECTION_DOCUMENTS:
+        return &index->documents;
+    case SECTION_BLOCKS:
+        return &index->blocks;
+    case SECTION_ORIGIN:
+        return &index->origin;
+    case SECTION_ABOUT:
+        return &index->about;
+    default:
+        return NULL;
+    }
+}
+
+static enum tokmap_status check_entry(struct opening *opening, uint32_t number, uint64_t expected,
+                                      struct index_section *shard)
+{
+    const struct index_header *header = &opening->header;
+    const struct index_entry *entry = &opening->table[number];
+    uint64_t at = header->table_offset + number * sizeof *entry;
+    if (entry->offset != expected || entry->bytes > header->table_offset - entry->offset)
+        return CORRUPT(opening, at,
+                       "section %u lies at byte %" PRIu64 " with %" PRIu64
+                       " bytes, but the one before ends such that it must begin at %" PRIu64
+                       " and the table at %" PRIu64 "; " MEND,
+                       number, entry->offset, entry->bytes, expected, header->table_offset);
+    if (entry->reserved || entry->flags & ~(uint32_t)SECTION_REQUIRED || !entry->type)
+        return CORRUPT(opening, at, "entry %u of the table has a type of 0, or reserved bits set; " MEND, number);
+    for (uint32_t before = 0; before < number; before++)
+        if (opening->table[before].type == entry->type)
+            return CORRUPT(opening, at, "two sections are of type %u; " MEND, entry->type);
+    struct index_section *slot = section_slot(opening->index, entry->type, shard);
+    if (slot && entry->flags)
+        return CORRUPT(opening, at, "entry %u of the table has flags that its type has not; " MEND, number);
+    if (slot)
+        *slot = (struct index_section){entry->offset, entry->bytes, entry->hash};
+    else if (entry->flags & SECTION_REQUIRED)
+        return error_set(opening->error, TOKMAP_ERROR_UNSUPPORTED, opening->index->path, at,
+                         "the index has a section of type %u that must be understood to read the shard; use a newer "
+                         "tokmap",
+                         entry->type);
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status check_table(struct opening *opening, struct index_section *shard)
+{
+    const struct index_header *header = &opening->header;
+    size_t table_bytes = header->sections * sizeof(struct index_entry);
+    enum tokmap_status status = read_part(opening, header->table_offset, opening->table, table_bytes);
+    if (status)
+        return status;
+    if (hash64(opening->table, table_bytes) != header->table_hash)
+        return CORRUPT(opening, header->table_offset, "the table of sections does not have its hash; " MEND);
+    uint64_t expected = sizeof *header;
+    for (uint32_t i = 0; i < header->sections; i++) {
+        status = check_entry(opening, i, expected, shard);
+        if (status)
+            return status;
+        /* In bounds: the section ends at or before table_offset, which is a multiple of the alignment. */
+        expected = round_up(opening->table[i].offset + opening->table[i].bytes, INDEX_ALIGN);
+    }
+    if (expected != header->table_offset)
+        return CORRUPT(opening, header->table_offset,
+                       "the sections end before byte %" PRIu64 ", the table begins at %" PRIu64 "; " MEND, expected,
+                       header->table_offset);
+    if (!shard->offset || !opening->index->documents.offset || !opening->index->blocks.offset)
+        return CORRUPT(opening, header->table_offset, "the index has no section %s; " MEND,
+                       !shard->offset                      ? "shard"
+                       : !opening->index->documents.offset ? "documents"
+                                                           : "blocks");
+    return TOKMAP_OK;
+}
+
+static bool id_is_sound(uint64_t id, uint64_t vocabulary)
+{
+    return id == NO_ID || id < vocabulary;
+}
+
+static enum tokmap_status check_shard(struct opening *opening, const struct index_section *section)
+{
+    struct index *index = opening->index;
+    struct section_shard *shard = &index->shard;
+    if (section->bytes != sizeof *shard)
+        return CORRUPT(opening, section->offset, "the shard section has %" PRIu64 " bytes in place of %zu; " MEND,
+                       section->bytes, sizeof *shard);
+    enum tokmap_status status = read_part(opening, section->offset, shard, sizeof *shard);
+    if (status)
+        return status;
+    if (hash64(shard, sizeof *shard) != section->hash)
+        return CORRUPT(opening, section->offset, "the shard section does not have its hash; " MEND);
+    if (shard->width != 2 && shard->width != 4)
+        return CORRUPT(opening, section->offset + 16, "tokens of %u bytes, 2 or 4 are possible; " MEND, shard->width);
+    if (shard->block_bytes != BLOCK_BYTES)
+        return CORRUPT(opening, section->offset + 20, "blocks of %u bytes, %u is the only size; " MEND,
+                       shard->block_bytes, (uint32_t)BLOCK_BYTES);
+    if (shard->vocabulary > (uint64_t)1 << 8 * shard->width)
+        return CORRUPT(opening, section->offset + 24, "a vocabulary of %" PRIu64 " ids in tokens of %u bytes; " MEND,
+                       shard->vocabulary, shard->width);
+    if (shard->tokens ? shard->largest_id >= shard->vocabulary : shard->largest_id != 0)
+        return CORRUPT(opening, section->offset + 32,
+                       "the largest id is %" PRIu64 ", the vocabulary has %" PRIu64 " ids; " MEND, shard->largest_id,
+                       shard->vocabulary);
+    if (!id_is_sound(shard->eod_id, shard->vocabulary) || !id_is_sound(shard->bos_id, shard->vocabulary))
+        return CORRUPT(opening, section->offset + 40, "an EOD or BOS id that is not in the vocabulary; " MEND);
+    for (size_t i = 0; i < sizeof shard->reserved / sizeof shard->reserved[0]; i++)
+        if (shard->reserved[i])
+            return CORRUPT(opening, section->offset + 88 + 8 * i, "a reserved field is not zero; " MEND);
+    return TOKMAP_OK;
+}
+
+/* The counts of the shard section against each other and against the sizes of the sections. */
+static enum tokmap_status check_counts(struct opening *opening, const struct index_section *section)
+{
+    struct index *index = opening->index;
+    const struct section_shard *shard = &index->shard;
+    if (mul_overflows(shard->tokens, shard->width, &index->token_bytes) || index->token_bytes > TOKEN_BYTES_MAX)
+        return CORRUPT(opening, section->offset, "%" PRIu64 " tokens are more than a file can hold; " MEND,
+                       shard->tokens);
+    if (shard->tokens && !shard->documents)
+        return CORRUPT(opening, section->offset + 8, "%" PRIu64 " tokens and no document; " MEND, shard->tokens);
+    index->carries = shard->tokens >> 32;
+    if (shard->documents > index->documents.bytes / 4 ||
+        index->documents.bytes != round_up(4 * shard->documents, 8) + 8 * index->carries)
+        return CORRUPT(opening, index->documents.offset,
+                       "the documents section has %" PRIu64 " bytes, which %" PRIu64 " documents and %" PRIu64
+                       " tokens do not make; " MEND,
+                       index->documents.bytes, shard->documents, shard->tokens);
+    if (index->blocks.bytes != 8 * div_ceil(index->token_bytes, BLOCK_BYTES))
+        return CORRUPT(opening, index->blocks.offset,
+                       "the blocks section has %" PRIu64 " bytes, %" PRIu64 " bytes of tokens need %" PRIu64 "; " MEND,
+                       index->blocks.bytes, index->token_bytes, 8 * div_ceil(index->token_bytes, BLOCK_BYTES));
+    uint8_t content[16];
+    index_content_id(shard->width, shard->tokens, shard->documents, index->blocks.hash, index->documents.hash, content);
+    if (memcmp(content, shard->content, sizeof content))
+        return CORRUPT(opening, section->offset + 56, "the content id is not that of the content; " MEND);
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status check_all(struct opening *opening)
+{
+    struct index_section shard = {0, 0, 0};
+    enum tokmap_status status = check_header(opening);
+    if (!status)
+        status = check_table(opening, &shard);
+    if (!status)
+        status = check_shard(opening, &shard);
+    if (!status)
+        status = check_counts(opening, &shard);
+    return status;
+}
+
+enum tokmap_status index_open(struct index *index, const char *path, struct tokmap_error *error)
+{
+    memset(index, 0, sizeof *index);
+    index->path = path;
+    struct opening opening;
+    opening.index = index;
+    opening.error = error;
+    struct os_stat found;
+    int system = os_open(path, OS_READ_NOW, &opening.fd);
+    if (system)
+        return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the index cannot be opened");
+    enum tokmap_status status;
+    system = os_fstat(opening.fd, &found);
+    if (system) {
+        status = error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the index cannot be examined");
+        goto done;
+    }
+    if (found.kind != OS_KIND_FILE) {
+        status = error_set(error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET,
+                           "not a regular file; an index must be one, since it is mapped");
+        goto done;
+    }
+    index->file_bytes = found.bytes;
+    index->device = found.device;
+    index->inode = found.inode;
+    /* The table, and as we write it the shard section, are at the end: from cold storage both ends come at once. */
+    if (found.bytes > 2 * END_BYTES)
+        os_read_ahead(opening.fd, found.bytes - END_BYTES, END_BYTES);
+    status = check_all(&opening);
+    if (status)
+        goto done;
+    const void *mapped = NULL;
+    system = os_map_file(opening.fd, index->file_bytes, &mapped);
+    if (system)
+        status = error_set_system(error, system, path, TOKMAP_NO_OFFSET,
+                                  "the index cannot be mapped; if the system's limit is met, raise vm.max_map_count");
+    index->bytes = mapped;
+done:
+    os_close(opening.fd);
+    return status;
+}
+
+void index_close(struct index *index)
+{
+    os_unmap(index->bytes, index->file_bytes);
+    index->bytes = NULL;
+}
+
+uint64_t index_block_hash(const struct index *index, uint64_t block)
+{
+    return load64(index->bytes + index->blocks.offset + 8 * block);
+}
+
+enum tokmap_status index_about(const struct index *index, const char **about, uint64_t *bytes,
+                               struct tokmap_error *error)
+{
+    *about = index->about.offset ? (const char *)(index->bytes + index->about.offset) : "";
+    *bytes = index->about.bytes;
+    if (index->about.offset && hash64(*about, *bytes) != index->about.hash)
+        return error_set(error, TOKMAP_ERROR_CORRUPT, index->path, index->about.offset,
+                         "the about section does not have its hash; " MEND);
+    return TOKMAP_OK;
+}
+
+void index_content_id(uint32_t width, uint64_t tokens, uint64_t documents, uint64_t blocks_hash,
+                      uint64_t documents_hash, uint8_t content[16])
+{
+    struct content_source source = {width, tokens, documents, blocks_hash, documents_hash};
+    hash128_store(hash128(&source, sizeof source), content);
+}

@@ -1,0 +1,228 @@
+/*
+ * index_verify.c - reads every byte of an index: hashes, padding, and the rules that the sections' contents keep.
+ *
+ * At most one fault for the content of each section: what follows a first contradiction says nothing more. A section
+ * without its hash is not looked into.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "common/hash.h"
+#include "index.h"
+#include "platform/os.h"
+
+#define MEND "restore this index from a good copy, or pack the shard again"
+#define POPULATE_BYTES ((uint64_t)16 << 20)
+
+struct check {
+    const struct index *index;
+    int (*fault)(void *user, const struct tokmap_error *error);
+    void *user;
+    int ended; /* what fault() returned */
+};
+
+#define FAULT(check, status, at, ...)                                                                                  \
+    do {                                                                                                               \
+        struct tokmap_error found_;                                                                                    \
+        (void)error_set(&found_, status, (check)->index->path, at, __VA_ARGS__);                                       \
+        if (!(check)->ended)                                                                                           \
+            (check)->ended = (check)->fault((check)->user, &found_);                                                   \
+    } while (0)
+
+static const char *section_name(uint32_t type)
+{
+    static const char *const names[] = {"?", "shard", "documents", "blocks", "origin", "streams", "frames", "about"};
+    return type < sizeof names / sizeof names[0] ? names[type] : "of an unknown type";
+}
+
+/* Makes a range of the mapping present, so that a file that was cut or whose storage fails is a status and not a
+ * signal. */
+static enum tokmap_status populate(const struct index *index, uint64_t at, uint64_t bytes, struct tokmap_error *error)
+{
+    int system = os_map_populate(index->bytes + at, bytes);
+    if (!system || system == ENOTSUP || system == ENOMEM) /* not for lack of the file: the access itself will do it */
+        return TOKMAP_OK;
+    if (system == EFAULT)
+        return error_set(error, TOKMAP_ERROR_TRUNCATED, index->path, at,
+                         "the index was cut since it was opened; " MEND);
+    return error_set_system(error, system, index->path, at, "the index cannot be read from its storage; " MEND);
+}
+
+static bool populate_all(struct check *check)
+{
+    const struct index *index = check->index;
+    for (uint64_t at = 0; at < index->file_bytes; at += POPULATE_BYTES) {
+        struct tokmap_error found;
+        if (populate(index, at, min64(POPULATE_BYTES, index->file_bytes - at), &found)) {
+            check->ended = check->fault(check->user, &found);
+            return false;
+        }
+    }
+    return true;
+}
+
+enum tokmap_status index_blocks_check(const struct index *index, uint64_t first, uint64_t last,
+                                      struct tokmap_error *error)
+{
+    return populate(index, index->blocks.offset + 8 * first, 8 * (last - first), error);
+}
+
+bool index_was_cut(const struct index *index)
+{
+    struct os_stat now;
+    return !os_stat(index->path, &now) && now.inode == index->inode && now.device == index->device &&
+           now.bytes != index->file_bytes;
+}
+
+static void check_zeros(struct check *check, uint64_t from, uint64_t to)
+{
+    for (uint64_t at = from; at < to; at++) {
+        if (check->index->bytes[at]) {
+            FAULT(check, TOKMAP_ERROR_CORRUPT, at, "a byte between two sections is not zero; " MEND);
+            return;
+        }
+    }
+}
+
+/* Ends that never fall and end at the number of tokens. With the carries in order that is all of it: the high half of
+ * an end is the number of carries before it, so a carry in a wrong place makes an end fall or the last one wrong. */
+static void check_documents(struct check *check)
+{
+    const struct index *index = check->index;
+    const uint8_t *section = index->bytes + index->documents.offset;
+    uint64_t documents = index->shard.documents, lows = round_up(4 * documents, 8);
+    uint64_t high = 0, before = 0;
+    for (uint64_t k = 0; k < index->carries; k++) {
+        uint64_t carry = load64(section + lows + 8 * k);
+        if (carry >= documents || carry < high) {
+            FAULT(check, TOKMAP_ERROR_CORRUPT, index->documents.offset + lows + 8 * k,
+                  "carry %" PRIu64 " names document %" PRIu64 ", which is out of order or not there; " MEND, k, carry);
+            return;
+        }
+        high = carry;
+    }
+    high = 0;
+    for (uint64_t i = 0; i < documents; i++) {
+        while (high < index->carries && load64(section + lows + 8 * high) <= i)
+            high++;
+        uint64_t end = high << 32 | load32(section + 4 * i);
+        if (end < before) {
+            FAULT(check, TOKMAP_ERROR_CORRUPT, index->documents.offset + 4 * i,
+                  "document %" PRIu64 " ends at token %" PRIu64 ", before it begins at %" PRIu64 "; " MEND, i, end,
+                  before);
+            return;
+        }
+        before = end;
+    }
+    if (before != index->shard.tokens)
+        FAULT(check, TOKMAP_ERROR_CORRUPT, index->documents.offset,
+              "the last document ends at token %" PRIu64 ", the shard has %" PRIu64 "; " MEND, before,
+              index->shard.tokens);
+    else if (lows > 4 * documents && load32(section + 4 * documents))
+        FAULT(check, TOKMAP_ERROR_CORRUPT, index->documents.offset + 4 * documents,
+              "the padding of the documents section is not zero; " MEND);
+}
+
+static void check_origin(struct check *check)
+{
+    const struct index *index = check->index;
+    const uint8_t *section = index->bytes + index->origin.offset;
+    struct origin_layout layout;
+    if (!origin_layout_of(index, &layout)) {
+        FAULT(check, TOKMAP_ERROR_CORRUPT, index->origin.offset,
+              "the head of the origin section contradicts its size; " MEND);
+        return;
+    }
+    if (!layout.runs != !index->shard.documents) {
+        FAULT(check, TOKMAP_ERROR_CORRUPT, index->origin.offset,
+              "the origin section has %" PRIu64 " runs for %" PRIu64 " documents; " MEND, layout.runs,
+              index->shard.documents);
+        return;
+    }
+    uint64_t before = 0;
+    for (uint64_t i = 0; i < layout.runs; i++) {
+        struct origin_run run;
+        uint64_t at = layout.runs_at + i * sizeof run, last;
+        memcpy(&run, section + at, sizeof run);
+        bool ordered = i ? run.document > before : run.document == 0;
+        if (!ordered || run.document >= index->shard.documents || run.file >= layout.files ||
+            add_overflows(run.record, index->shard.documents, &last)) {
+            FAULT(check, TOKMAP_ERROR_CORRUPT, index->origin.offset + at,
+                  "run %" PRIu64 " of the origin section is out of order or bounds; " MEND, i);
+            return;
+        }
+        before = run.document;
+    }
+    uint64_t end = 0;
+    for (uint64_t i = 0; i < layout.files; i++) {
+        uint64_t at = layout.files_at + i * sizeof(struct origin_file), next = load64(section + at);
+        if (next < end || next > layout.path_bytes) {
+            FAULT(check, TOKMAP_ERROR_CORRUPT, index->origin.offset + at,
+                  "path %" PRIu64 " of the origin section is out of order or bounds; " MEND, i);
+            return;
+        }
+        end = next;
+    }
+    if (end != layout.path_bytes)
+        FAULT(check, TOKMAP_ERROR_CORRUPT, index->origin.offset,
+              "the paths of the origin section end at byte %" PRIu64 " of %" PRIu64 "; " MEND, end, layout.path_bytes);
+}
+
+/* False if the header or the table are no longer what was opened: their offsets cannot be trusted then. */
+static bool check_frame(struct check *check, struct index_header *header)
+{
+    const struct index *index = check->index;
+    if (index_was_cut(index)) {
+        FAULT(check, TOKMAP_ERROR_TRUNCATED, 0,
+              "the index is no longer %" PRIu64 " bytes long, as it was when it was opened; " MEND, index->file_bytes);
+        return false;
+    }
+    if (!populate_all(check))
+        return false;
+    memcpy(header, index->bytes, sizeof *header);
+    uint64_t table_bytes = (uint64_t)header->sections * sizeof(struct index_entry);
+    if (hash64(header, offsetof(struct index_header, header_hash)) != header->header_hash ||
+        header->file_bytes != index->file_bytes || header->table_offset > index->file_bytes ||
+        table_bytes != index->file_bytes - header->table_offset ||
+        hash64(index->bytes + header->table_offset, table_bytes) != header->table_hash) {
+        FAULT(check, TOKMAP_ERROR_CORRUPT, 0, "the header or the table changed since the index was opened; " MEND);
+        return false;
+    }
+    return true;
+}
+
+int index_verify(const struct index *index, int (*fault)(void *user, const struct tokmap_error *error), void *user)
+{
+    struct check check = {index, fault, user, 0};
+    struct index_header header;
+    if (!check_frame(&check, &header))
+        return check.ended;
+    uint64_t end = sizeof header;
+    for (uint32_t i = 0; i < header.sections && !check.ended; i++) {
+        struct index_entry entry;
+        memcpy(&entry, index->bytes + header.table_offset + i * sizeof entry, sizeof entry);
+        if (entry.offset < end || entry.offset > index->file_bytes || entry.bytes > index->file_bytes - entry.offset) {
+            FAULT(&check, TOKMAP_ERROR_CORRUPT, header.table_offset + i * sizeof entry,
+                  "the table changed since the index was opened; " MEND);
+            break;
+        }
+        check_zeros(&check, end, entry.offset);
+        end = entry.offset + entry.bytes;
+        if (hash64(index->bytes + entry.offset, entry.bytes) != entry.hash)
+            FAULT(&check, TOKMAP_ERROR_CORRUPT, entry.offset,
+                  "section %u (%s, bytes %" PRIu64 "..%" PRIu64 ") does not have its hash; " MEND, i,
+                  section_name(entry.type), entry.offset, end);
+        else if (entry.type == SECTION_SHARD && memcmp(index->bytes + entry.offset, &index->shard, sizeof index->shard))
+            FAULT(&check, TOKMAP_ERROR_CORRUPT, entry.offset,
+                  "the shard section changed since the index was opened; " MEND);
+        else if (entry.type == SECTION_DOCUMENTS && entry.offset == index->documents.offset)
+            check_documents(&check);
+        else if (entry.type == SECTION_ORIGIN && entry.offset == index->origin.offset)
+            check_origin(&check);
+    }
+    if (!check.ended)
+        check_zeros(&check, end, header.table_offset);
+    return check.ended;
+}

@@ -1,0 +1,204 @@
+#include "index_writer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/hash.h"
+#include "platform/os.h"
+
+enum { WRITER_BUFFER = 1 << 18 };
+
+/* ---- spill ---- */
+
+void spill_init(struct spill *spill, const char *folder)
+{
+    memset(spill, 0, sizeof *spill);
+    spill->folder = folder;
+    spill->fd = -1;
+}
+
+void spill_free(struct spill *spill)
+{
+    os_close(spill->fd);
+    spill->fd = -1;
+    free(spill->buffer);
+    spill->buffer = NULL;
+}
+
+static int spill_flush(struct spill *spill)
+{
+    int system = 0;
+    if (spill->fd < 0)
+        system = os_open(spill->folder, OS_WRITE_UNNAMED, &spill->fd);
+    if (system) {
+        spill->fd = -1;
+        return system;
+    }
+    system = os_pwrite(spill->fd, spill->buffer, spill->used, spill->stored);
+    if (system)
+        return system;
+    spill->stored += spill->used;
+    spill->used = 0;
+    return 0;
+}
+
+int spill_add(struct spill *spill, const void *bytes, size_t count)
+{
+    if (!spill->buffer && !(spill->buffer = malloc(SPILL_BUFFER)))
+        return ENOMEM;
+    while (count) {
+        if (spill->used == SPILL_BUFFER) {
+            int system = spill_flush(spill);
+            if (system)
+                return system;
+        }
+        size_t part = (size_t)min64(count, SPILL_BUFFER - spill->used);
+        memcpy(spill->buffer + spill->used, bytes, part);
+        spill->used += part;
+        bytes = (const uint8_t *)bytes + part;
+        count -= part;
+    }
+    return 0;
+}
+
+/* ---- index ---- */
+
+int index_writer_init(struct index_writer *writer, int fd)
+{
+    memset(writer, 0, sizeof *writer);
+    writer->fd = fd;
+    writer->buffer = calloc(1, WRITER_BUFFER);
+    writer->hash = hash_state_new();
+    if (!writer->buffer || !writer->hash) {
+        index_writer_free(writer);
+        return ENOMEM;
+    }
+    /* Zeros where the header will be: the file is no index until it is whole. */
+    writer->offset = writer->used = writer->hashed = sizeof(struct index_header);
+    return 0;
+}
+
+void index_writer_free(struct index_writer *writer)
+{
+    free(writer->buffer);
+    hash_state_free(writer->hash);
+    writer->buffer = NULL;
+    writer->hash = NULL;
+}
+
+/* Hashes what the buffer has of the open section. */
+static void hash_buffered(struct index_writer *writer)
+{
+    hash_state_add(writer->hash, writer->buffer + writer->hashed, writer->used - writer->hashed);
+    writer->hashed = writer->used;
+}
+
+static int flush(struct index_writer *writer)
+{
+    hash_buffered(writer);
+    int system = os_pwrite(writer->fd, writer->buffer, writer->used, writer->offset - writer->used);
+    writer->used = writer->hashed = 0;
+    return system;
+}
+
+int index_writer_add(struct index_writer *writer, const void *bytes, size_t count)
+{
+    while (count) {
+        if (writer->used == WRITER_BUFFER) {
+            int system = flush(writer);
+            if (system)
+                return system;
+        }
+        size_t part = (size_t)min64(count, WRITER_BUFFER - writer->used);
+        memcpy(writer->buffer + writer->used, bytes, part);
+        writer->used += part;
+        writer->offset += part;
+        bytes = (const uint8_t *)bytes + part;
+        count -= part;
+    }
+    return 0;
+}
+
+static int add_zeros_to(struct index_writer *writer, uint64_t offset)
+{
+    static const uint8_t zeros[INDEX_ALIGN];
+    return index_writer_add(writer, zeros, (size_t)(offset - writer->offset));
+}
+
+int index_writer_begin(struct index_writer *writer, enum section_type type)
+{
+    if (writer->sections == INDEX_SECTIONS_MAX)
+        return EOVERFLOW;
+    int system = add_zeros_to(writer, round_up(writer->offset, INDEX_ALIGN));
+    if (system)
+        return system;
+    hash_buffered(writer);
+    hash_state_reset(writer->hash);
+    struct index_entry *entry = &writer->table[writer->sections++];
+    memset(entry, 0, sizeof *entry);
+    entry->type = (uint32_t)type;
+    entry->offset = writer->offset;
+    return 0;
+}
+
+int index_writer_add_spill(struct index_writer *writer, struct spill *spill)
+{
+    int system = 0;
+    if (spill->fd >= 0 && spill->used)
+        system = spill_flush(spill);
+    for (uint64_t done = 0; !system && done < spill->stored;) {
+        size_t part = (size_t)min64(SPILL_BUFFER, spill->stored - done), got = 0;
+        system = os_pread(spill->fd, spill->buffer, part, done, &got);
+        if (!system && got < part)
+            system = EIO; /* an unnamed file of our own is shorter than we made it */
+        if (!system)
+            system = index_writer_add(writer, spill->buffer, part);
+        done += part;
+    }
+    if (!system && spill->used)
+        system = index_writer_add(writer, spill->buffer, spill->used);
+    spill->used = 0;
+    spill->stored = 0;
+    return system;
+}
+
+int index_writer_pad(struct index_writer *writer, uint64_t power)
+{
+    uint64_t start = writer->table[writer->sections - 1].offset;
+    return add_zeros_to(writer, start + round_up(writer->offset - start, power));
+}
+
+int index_writer_end(struct index_writer *writer)
+{
+    struct index_entry *entry = &writer->table[writer->sections - 1];
+    hash_buffered(writer);
+    entry->bytes = writer->offset - entry->offset;
+    entry->hash = hash_state_64(writer->hash);
+    return 0;
+}
+
+int index_writer_finish(struct index_writer *writer)
+{
+    int system = add_zeros_to(writer, round_up(writer->offset, INDEX_ALIGN));
+    if (system)
+        return system;
+    size_t table_bytes = writer->sections * sizeof(struct index_entry);
+    struct index_header header;
+    memset(&header, 0, sizeof header);
+    memcpy(header.magic, INDEX_MAGIC, sizeof header.magic);
+    header.major = INDEX_MAJOR;
+    header.minor = INDEX_MINOR;
+    header.header_bytes = sizeof header;
+    header.entry_bytes = sizeof(struct index_entry);
+    header.sections = writer->sections;
+    header.table_offset = writer->offset;
+    header.file_bytes = writer->offset + table_bytes;
+    header.table_hash = hash64(writer->table, table_bytes);
+    header.header_hash = hash64(&header, offsetof(struct index_header, header_hash));
+    system = index_writer_add(writer, writer->table, table_bytes);
+    if (!system)
+        system = flush(writer);
+    return system ? system : os_pwrite(writer->fd, &header, sizeof header, 0);
+}

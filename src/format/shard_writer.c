@@ -1,0 +1,707 @@
+/*
+ * shard_writer.c - see shard_writer.h.
+ *
+ * Tokens. A piece of the caller's memory is hashed and written at once, while it is in the cache, straight from where
+ * it lies; only what does not fill a page, and calls too small to be worth a system call, pass through a buffer. Pieces
+ * end at multiples of PIECE_BYTES of the file, so a block never ends inside one, and every write but the last is of
+ * whole pages. Behind the writes the kernel is told to start storing, so that the fsync at the end finds little left to
+ * do.
+ *
+ * Names. NAME.tmx.partial is both the index under construction and the lock. Whoever has locked it compares the file
+ * that the name leads to with the one it has locked: between its open and its lock another writer may have renamed or
+ * removed it. Only the holder of the lock touches NAME.bin.partial.
+ */
+#include "shard_writer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "common/hash.h"
+#include "index.h"
+#include "index_writer.h"
+#include "platform/os.h"
+
+#define PIECE_BYTES ((size_t)1 << 18)
+#define DIRECT_BYTES ((size_t)1 << 15) /* calls with less are copied together first */
+#define PAGE_BYTES ((size_t)4096)
+#define BEHIND_BYTES ((uint64_t)8 << 20)
+#define FILE_BYTES_MAX ((uint64_t)1 << 62)
+#define LOCK_TRIES 100
+
+enum path { TOKENS, INDEX, TOKENS_PARTIAL, INDEX_PARTIAL, PATHS };
+static const char *const path_ends[PATHS] = {".bin", ".tmx", ".bin.partial", ".tmx.partial"};
+
+struct origin_state {
+    bool known;    /* an origin has been given */
+    bool changed;  /* it begins a run at the next document */
+    bool new_file; /* and that run is of a file that has no number yet */
+    char *path;
+    uint64_t path_bytes, path_capacity;
+    uint64_t record; /* of the next document */
+    uint64_t runs, files, paths_bytes;
+    struct spill run_spill, file_spill, path_spill;
+};
+
+struct shard_writer {
+    struct shard_writer_options options;
+    char *paths[PATHS];
+    char *folder;
+    int tokens_fd, index_fd;
+    bool locked, tokens_made; /* which of the partial files are ours to remove */
+    bool failed;
+    bool document_open; /* tokens have been added since the last end */
+    uint64_t tokens, documents, largest;
+
+    uint8_t *buffer; /* PIECE_BYTES */
+    size_t buffered;
+    uint64_t written; /* bytes of the .bin, those in the buffer left out */
+    uint64_t behind;  /* up to where the kernel has been told to store */
+    struct hash_state *block;
+    size_t block_filled;
+    uint64_t zero_block_hash; /* 0: not yet computed */
+
+    struct index_writer index; /* its first section, documents, is open while tokens are added */
+    uint64_t carries;
+    struct spill carry_spill, block_spill;
+    struct origin_state origin;
+};
+
+/* ---- open ---- */
+
+static char *path_join(const char *prefix, const char *end)
+{
+    size_t prefix_bytes = strlen(prefix), end_bytes = strlen(end);
+    char *path = malloc(prefix_bytes + end_bytes + 1);
+    if (path) {
+        memcpy(path, prefix, prefix_bytes);
+        memcpy(path + prefix_bytes, end, end_bytes + 1);
+    }
+    return path;
+}
+
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = strdup(slash ? path : ".");
+    if (folder && slash)
+        folder[slash == path ? 1 : slash - path] = '\0';
+    return folder;
+}
+
+static enum tokmap_status system_failed(const struct shard_writer *writer, int system, enum path path, const char *what,
+                                        struct tokmap_error *error)
+{
+    const char *mend = system == ENOSPC || system == EDQUOT ? "; make room on its file system, or write elsewhere" : "";
+    return error_set_system(error, system, writer->paths[path], TOKMAP_NO_OFFSET, "%s%s", what, mend);
+}
+
+static enum tokmap_status check_absent(const struct shard_writer *writer, struct tokmap_error *error)
+{
+    if (writer->options.replace)
+        return TOKMAP_OK;
+    for (int i = TOKENS; i <= INDEX; i++) {
+        struct os_stat found;
+        int system = os_lstat(writer->paths[i], &found);
+        if (!system)
+            return error_set(error, TOKMAP_ERROR_EXISTS, writer->paths[i], TOKMAP_NO_OFFSET,
+                             "the output exists; choose another name, or ask for it to be replaced");
+        if (system != ENOENT)
+            return system_failed(writer, system, (enum path)i, "the output cannot be examined", error);
+    }
+    return TOKMAP_OK;
+}
+
+/* One try to create and lock NAME.tmx.partial. *stale: what was locked is not what the name leads to. */
+static int lock_once(struct shard_writer *writer, bool *stale)
+{
+    struct os_stat locked, named;
+    *stale = false;
+    int system = os_open(writer->paths[INDEX_PARTIAL], OS_WRITE_OPEN, &writer->index_fd);
+    if (system) {
+        writer->index_fd = -1;
+        return system;
+    }
+    system = os_lock(writer->index_fd);
+    if (!system)
+        system = os_fstat(writer->index_fd, &locked);
+    if (!system) {
+        int missing = os_lstat(writer->paths[INDEX_PARTIAL], &named);
+        *stale = missing == ENOENT || (!missing && (named.inode != locked.inode || named.device != locked.device));
+        system = *stale ? 0 : missing;
+    }
+    if (system || *stale) {
+        os_close(writer->index_fd);
+        writer->index_fd = -1;
+    }
+    return system;
+}
+
+static enum tokmap_status take_lock(struct shard_writer *writer, struct tokmap_error *error)
+{
+    for (int try = 0; try < LOCK_TRIES; try++) {
+        bool stale;
+        int system = lock_once(writer, &stale);
+        if (system == EWOULDBLOCK)
+            return error_set(error, TOKMAP_ERROR_BUSY, writer->paths[INDEX_PARTIAL], TOKMAP_NO_OFFSET,
+                             "another process is writing this output; wait for it, or choose another name");
+        if (system)
+            return system_failed(writer, system, INDEX_PARTIAL, "the output cannot be created", error);
+        if (!stale) {
+            writer->locked = true;
+            return TOKMAP_OK;
+        }
+    }
+    return error_set(error, TOKMAP_ERROR_BUSY, writer->paths[INDEX_PARTIAL], TOKMAP_NO_OFFSET,
+                     "other processes keep creating and removing this output; choose another name");
+}
+
+static enum tokmap_status make_partials(struct shard_writer *writer, struct tokmap_error *error)
+{
+    enum tokmap_status status = take_lock(writer, error);
+    if (status)
+        return status;
+    /* Again, now that no other writer can finish one. */
+    status = check_absent(writer, error);
+    if (status)
+        return status;
+    int system = os_truncate(writer->index_fd, 0);
+    if (system)
+        return system_failed(writer, system, INDEX_PARTIAL, "an unfinished output cannot be emptied", error);
+    system = os_unlink(writer->paths[TOKENS_PARTIAL]); /* of a writer that was killed */
+    if (system && system != ENOENT)
+        return system_failed(writer, system, TOKENS_PARTIAL, "an unfinished output cannot be removed", error);
+    system = os_open(writer->paths[TOKENS_PARTIAL], OS_WRITE_NEW, &writer->tokens_fd);
+    if (system) {
+        writer->tokens_fd = -1;
+        return system_failed(writer, system, TOKENS_PARTIAL, "the output cannot be created", error);
+    }
+    writer->tokens_made = true;
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status check_options(const char *prefix, const struct shard_writer_options *options,
+                                        struct tokmap_error *error)
+{
+    const char *slash = strrchr(prefix, '/');
+    const char *name = slash ? slash + 1 : prefix;
+    if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, prefix, TOKMAP_NO_OFFSET,
+                         "the output's name is empty or a folder; give a prefix such as data/web");
+    if (options->width != 2 && options->width != 4)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, prefix, TOKMAP_NO_OFFSET,
+                         "tokens of %u bytes; 2 and 4 are possible", options->width);
+    if (options->vocabulary > (uint64_t)1 << 8 * options->width)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, prefix, TOKMAP_NO_OFFSET,
+                         "a vocabulary of %" PRIu64 " ids needs wider tokens than %u bytes", options->vocabulary,
+                         options->width);
+    if ((options->eod_id != TOKMAP_NO_ID && options->eod_id >= options->vocabulary) ||
+        (options->bos_id != TOKMAP_NO_ID && options->bos_id >= options->vocabulary))
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, prefix, TOKMAP_NO_OFFSET,
+                         "the EOD or BOS id is not in the vocabulary of %" PRIu64 " ids", options->vocabulary);
+    return TOKMAP_OK;
+}
+
+enum tokmap_status shard_writer_open(struct shard_writer **writer, const char *prefix,
+                                     const struct shard_writer_options *options, struct tokmap_error *error)
+{
+    *writer = NULL;
+    if (!prefix || !options)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "a shard needs a prefix and options");
+    enum tokmap_status status = check_options(prefix, options, error);
+    if (status)
+        return status;
+    struct shard_writer *made = calloc(1, sizeof *made);
+    if (!made)
+        return error_set_memory(error, "the shard writer", sizeof *made);
+    made->options = *options;
+    made->tokens_fd = made->index_fd = -1;
+    made->folder = folder_of(prefix);
+    bool complete = made->folder;
+    for (int i = 0; i < PATHS; i++)
+        complete = (made->paths[i] = path_join(prefix, path_ends[i])) && complete;
+    spill_init(&made->carry_spill, made->folder);
+    spill_init(&made->block_spill, made->folder);
+    spill_init(&made->origin.run_spill, made->folder);
+    spill_init(&made->origin.file_spill, made->folder);
+    spill_init(&made->origin.path_spill, made->folder);
+    complete = (made->buffer = malloc(PIECE_BYTES)) && complete;
+    complete = (made->block = hash_state_new()) && complete;
+    status = complete ? check_absent(made, error) : error_set_memory(error, "the shard writer", PIECE_BYTES);
+    if (!status)
+        status = make_partials(made, error);
+    if (!status && index_writer_init(&made->index, made->index_fd))
+        status = error_set_memory(error, "the index writer", PIECE_BYTES);
+    if (!status) {
+        int system = index_writer_begin(&made->index, SECTION_DOCUMENTS);
+        if (system)
+            status = system_failed(made, system, INDEX_PARTIAL, "the index cannot be written", error);
+    }
+    if (status) {
+        shard_writer_abort(made);
+        return status;
+    }
+    *writer = made;
+    return TOKMAP_OK;
+}
+
+/* ---- tokens ---- */
+
+static int block_finish(struct shard_writer *writer)
+{
+    uint64_t hash = hash_state_64(writer->block);
+    hash_state_reset(writer->block);
+    writer->block_filled = 0;
+    return spill_add(&writer->block_spill, &hash, sizeof hash);
+}
+
+/* Hashes and writes bytes at the end of the file. */
+static int emit(struct shard_writer *writer, const uint8_t *bytes, size_t count)
+{
+    int system = 0;
+    for (size_t done = 0; done < count && !system;) {
+        size_t part = (size_t)min64(count - done, BLOCK_BYTES - writer->block_filled);
+        hash_state_add(writer->block, bytes + done, part);
+        writer->block_filled += part;
+        if (writer->block_filled == BLOCK_BYTES)
+            system = block_finish(writer);
+        done += part;
+    }
+    if (!system)
+        system = os_pwrite(writer->tokens_fd, bytes, count, writer->written);
+    writer->written += count;
+    if (!system && writer->options.sync && writer->written - writer->behind >= BEHIND_BYTES) {
+        os_write_behind(writer->tokens_fd, writer->behind, writer->written - writer->behind);
+        writer->behind = writer->written;
+    }
+    return system;
+}
+
+static int emit_buffered(struct shard_writer *writer)
+{
+    size_t count = writer->buffered;
+    writer->buffered = 0;
+    return count ? emit(writer, writer->buffer, count) : 0;
+}
+
+/* `written` stays a multiple of the page until the last flush, and the buffer ends, at the latest, where the file's
+ * next piece does. */
+static int append(struct shard_writer *writer, const uint8_t *bytes, uint64_t count)
+{
+    int system = 0;
+    while (count && !system) {
+        size_t at = (size_t)((writer->written + writer->buffered) % PIECE_BYTES);
+        if (writer->buffered && at % PAGE_BYTES == 0 && count >= DIRECT_BYTES) {
+            system = emit_buffered(writer);
+            continue;
+        }
+        size_t part = (size_t)min64(count, PIECE_BYTES - at);
+        size_t tail = (at + part) % PAGE_BYTES;
+        if (!writer->buffered && part - min64(part, tail) >= DIRECT_BYTES) {
+            part -= tail;
+            system = emit(writer, bytes, part);
+        } else {
+            if (writer->buffered && count >= DIRECT_BYTES + PAGE_BYTES) /* to the page's end; the rest goes directly */
+                part = (size_t)min64(part, PAGE_BYTES - at % PAGE_BYTES);
+            memcpy(writer->buffer + writer->buffered, bytes, part);
+            writer->buffered += part;
+            if ((at + part) % PIECE_BYTES == 0)
+                system = emit_buffered(writer);
+        }
+        bytes += part;
+        count -= part;
+    }
+    return system;
+}
+
+/* ---- documents ---- */
+
+/* A run begins where the origin changed, a file where its path did; both only when a document is of them. */
+static int origin_flush(struct shard_writer *writer)
+{
+    struct origin_state *origin = &writer->origin;
+    int system = 0;
+    if (!origin->changed)
+        return 0;
+    if (origin->new_file) {
+        origin->paths_bytes += origin->path_bytes;
+        struct origin_file file = {origin->paths_bytes};
+        system = spill_add(&origin->path_spill, origin->path, (size_t)origin->path_bytes);
+        if (!system)
+            system = spill_add(&origin->file_spill, &file, sizeof file);
+        origin->files++;
+    }
+    struct origin_run run = {writer->documents, origin->record, origin->files - 1};
+    if (!system)
+        system = spill_add(&origin->run_spill, &run, sizeof run);
+    origin->runs++;
+    origin->changed = origin->new_file = false;
+    return system;
+}
+
+static int add_ends(struct shard_writer *writer, const uint64_t *ends, uint64_t documents)
+{
+    enum { BATCH = 512 };
+    uint32_t lows[BATCH];
+    int system = 0;
+    for (uint64_t done = 0; done < documents && !system;) {
+        size_t part = (size_t)min64(documents - done, BATCH);
+        for (size_t i = 0; i < part; i++) {
+            uint64_t end = writer->tokens + ends[done + i];
+            lows[i] = (uint32_t)end;
+            for (; writer->carries < end >> 32 && !system; writer->carries++) {
+                uint64_t document = writer->documents + done + i;
+                system = spill_add(&writer->carry_spill, &document, sizeof document);
+            }
+        }
+        if (!system)
+            system = index_writer_add(&writer->index, lows, part * sizeof lows[0]);
+        done += part;
+    }
+    return system;
+}
+
+static enum tokmap_status failed_before(const struct shard_writer *writer, struct tokmap_error *error)
+{
+    return error_set(error, TOKMAP_ERROR_ARGUMENT, writer->paths[TOKENS_PARTIAL], TOKMAP_NO_OFFSET,
+                     "writing this output failed before; give it up and begin again");
+}
+
+/* What must hold before anything is changed: a refused call leaves the shard as it was. */
+static enum tokmap_status check_add(const struct shard_writer *writer, uint64_t count, const uint64_t *ends,
+                                    uint64_t documents, uint64_t largest, struct tokmap_error *error)
+{
+    const char *path = writer->paths[TOKENS_PARTIAL];
+    if (writer->failed)
+        return failed_before(writer, error);
+    uint64_t before = 0;
+    for (uint64_t i = 0; i < documents; i++) {
+        if (ends[i] < before)
+            return error_set(error, TOKMAP_ERROR_ARGUMENT, path, TOKMAP_NO_OFFSET,
+                             "document %" PRIu64 " of a call ends before it begins; ends must not fall", i);
+        before = ends[i];
+    }
+    if (before > count)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, path, TOKMAP_NO_OFFSET,
+                         "the documents of a call end at token %" PRIu64 " of %" PRIu64
+                         "; none may end behind the last",
+                         before, count);
+    if (count && largest >= writer->options.vocabulary)
+        return error_set(error, TOKMAP_ERROR_TOKEN, path, TOKMAP_NO_OFFSET,
+                         "id %" PRIu64 " is not in the vocabulary of %" PRIu64
+                         " ids; use the tokenizer that made the ids",
+                         largest, writer->options.vocabulary);
+    uint64_t width = writer->options.width;
+    if (count > FILE_BYTES_MAX / width || writer->tokens > FILE_BYTES_MAX / width - count)
+        return error_set(error, TOKMAP_ERROR_LIMIT, path, TOKMAP_NO_OFFSET,
+                         "more tokens than a file can hold; write several shards");
+    return TOKMAP_OK;
+}
+
+/* The part of adding that is the same whatever the tokens are. */
+static int add_documents(struct shard_writer *writer, uint64_t count, const uint64_t *ends, uint64_t documents,
+                         uint64_t largest)
+{
+    int system = documents && writer->origin.known ? origin_flush(writer) : 0;
+    if (!system)
+        system = add_ends(writer, ends, documents);
+    writer->document_open = (documents ? ends[documents - 1] : 0) < count || (!documents && writer->document_open);
+    writer->tokens += count;
+    writer->documents += documents;
+    writer->origin.record += documents;
+    if (count)
+        writer->largest = max64(writer->largest, largest);
+    return system;
+}
+
+enum tokmap_status shard_writer_add(struct shard_writer *writer, const void *tokens, uint64_t count,
+                                    const uint64_t *ends, uint64_t documents, uint64_t largest,
+                                    struct tokmap_error *error)
+{
+    enum tokmap_status status = check_add(writer, count, ends, documents, largest, error);
+    if (status)
+        return status;
+    int system = append(writer, tokens, count * writer->options.width);
+    if (system) {
+        writer->failed = true;
+        return system_failed(writer, system, TOKENS_PARTIAL, "the tokens cannot be written", error);
+    }
+    system = add_documents(writer, count, ends, documents, largest);
+    if (system) {
+        writer->failed = true;
+        return system_failed(writer, system, INDEX_PARTIAL, "the index cannot be written", error);
+    }
+    return TOKMAP_OK;
+}
+
+/* Whole blocks of zeros are skipped in the file; what surrounds them is written, so that the rest of the writer need
+ * not know of holes. */
+static int append_zeros(struct shard_writer *writer, uint64_t count)
+{
+    static const uint8_t zeros[PAGE_BYTES];
+    int system = 0;
+    while (count && !system) {
+        if (writer->buffered && !((writer->written + writer->buffered) % BLOCK_BYTES))
+            system = emit_buffered(writer);
+        if (!system && !writer->buffered && !writer->block_filled && count >= BLOCK_BYTES) {
+            if (!writer->zero_block_hash) {
+                for (size_t done = 0; done < BLOCK_BYTES; done += sizeof zeros)
+                    hash_state_add(writer->block, zeros, sizeof zeros);
+                writer->zero_block_hash = hash_state_64(writer->block);
+                hash_state_reset(writer->block);
+            }
+            system = spill_add(&writer->block_spill, &writer->zero_block_hash, sizeof writer->zero_block_hash);
+            writer->written += BLOCK_BYTES;
+            writer->behind = writer->written;
+            count -= BLOCK_BYTES;
+        } else if (!system) {
+            uint64_t to_block = BLOCK_BYTES - (writer->written + writer->buffered) % BLOCK_BYTES;
+            uint64_t part = min64(min64(count, to_block), sizeof zeros);
+            system = append(writer, zeros, part);
+            count -= part;
+        }
+    }
+    return system;
+}
+
+enum tokmap_status shard_writer_add_zeros(struct shard_writer *writer, uint64_t count, struct tokmap_error *error)
+{
+    enum tokmap_status status = check_add(writer, count, &count, 1, 0, error);
+    if (status)
+        return status;
+    int system = append_zeros(writer, count * writer->options.width);
+    if (!system)
+        system = add_documents(writer, count, &count, 1, 0);
+    if (system) {
+        writer->failed = true;
+        return system_failed(writer, system, TOKENS_PARTIAL, "the shard cannot be written", error);
+    }
+    return TOKMAP_OK;
+}
+
+enum tokmap_status shard_writer_origin(struct shard_writer *writer, const char *path, uint64_t path_bytes,
+                                       uint64_t record, struct tokmap_error *error)
+{
+    struct origin_state *origin = &writer->origin;
+    if (writer->failed)
+        return failed_before(writer, error);
+    if (!origin->known && writer->documents)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, writer->paths[INDEX_PARTIAL], TOKMAP_NO_OFFSET,
+                         "the first document has no origin; give one before the first document or none at all");
+    bool same_path = origin->known && path_bytes == origin->path_bytes && !memcmp(path, origin->path, path_bytes);
+    if (same_path && record == origin->record)
+        return TOKMAP_OK;
+    if (writer->document_open)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, writer->paths[INDEX_PARTIAL], TOKMAP_NO_OFFSET,
+                         "the origin changes while a document is open; end it first");
+    if (!same_path) {
+        if (path_bytes > origin->path_capacity || !origin->path) {
+            char *grown = path_bytes < SIZE_MAX / 2 ? realloc(origin->path, (size_t)path_bytes + 1) : NULL;
+            if (!grown)
+                return error_set_memory(error, "the path of an input", path_bytes);
+            origin->path = grown;
+            origin->path_capacity = path_bytes;
+        }
+        memcpy(origin->path, path, (size_t)path_bytes);
+        origin->path_bytes = path_bytes;
+        origin->new_file = true;
+    }
+    origin->known = origin->changed = true;
+    origin->record = record;
+    return TOKMAP_OK;
+}
+
+uint64_t shard_writer_tokens(const struct shard_writer *writer)
+{
+    return writer->tokens;
+}
+
+uint64_t shard_writer_documents(const struct shard_writer *writer)
+{
+    return writer->documents;
+}
+
+/* ---- commit ---- */
+
+static int finish_tokens(struct shard_writer *writer)
+{
+    int system = emit_buffered(writer);
+    if (!system && writer->block_filled)
+        system = block_finish(writer);
+    if (!system)
+        system = os_truncate(writer->tokens_fd, writer->written); /* a hole at the end makes no bytes by itself */
+    return system;
+}
+
+static int write_origin(struct shard_writer *writer)
+{
+    struct origin_state *origin = &writer->origin;
+    struct origin_head head = {origin->runs, origin->files, origin->paths_bytes, 0};
+    int system = index_writer_begin(&writer->index, SECTION_ORIGIN);
+    if (!system)
+        system = index_writer_add(&writer->index, &head, sizeof head);
+    if (!system)
+        system = index_writer_add_spill(&writer->index, &origin->run_spill);
+    if (!system)
+        system = index_writer_add_spill(&writer->index, &origin->file_spill);
+    if (!system)
+        system = index_writer_add_spill(&writer->index, &origin->path_spill);
+    return system ? system : index_writer_end(&writer->index);
+}
+
+static int write_section(struct shard_writer *writer, enum section_type type, const void *bytes, uint64_t count)
+{
+    int system = index_writer_begin(&writer->index, type);
+    if (!system)
+        system = index_writer_add(&writer->index, bytes, (size_t)count);
+    return system ? system : index_writer_end(&writer->index);
+}
+
+static int finish_index(struct shard_writer *writer, const char *about, uint64_t about_bytes, uint8_t content[16])
+{
+    struct index_writer *index = &writer->index;
+    int system = index_writer_pad(index, 8);
+    if (!system)
+        system = index_writer_add_spill(index, &writer->carry_spill);
+    if (!system)
+        system = index_writer_end(index);
+    uint64_t documents_hash = index->table[index->sections - 1].hash;
+    if (!system)
+        system = index_writer_begin(index, SECTION_BLOCKS);
+    if (!system)
+        system = index_writer_add_spill(index, &writer->block_spill);
+    if (!system)
+        system = index_writer_end(index);
+    uint64_t blocks_hash = index->table[index->sections - 1].hash;
+    if (!system && writer->origin.known)
+        system = write_origin(writer);
+    if (!system && about_bytes)
+        system = write_section(writer, SECTION_ABOUT, about, about_bytes);
+    const struct shard_writer_options *options = &writer->options;
+    struct section_shard shard;
+    memset(&shard, 0, sizeof shard);
+    shard.tokens = writer->tokens;
+    shard.documents = writer->documents;
+    shard.width = options->width;
+    shard.block_bytes = (uint32_t)BLOCK_BYTES;
+    shard.vocabulary = options->vocabulary;
+    shard.largest_id = writer->largest;
+    shard.eod_id = options->eod_id;
+    shard.bos_id = options->bos_id;
+    memcpy(shard.tokenizer, options->tokenizer, sizeof shard.tokenizer);
+    index_content_id(shard.width, shard.tokens, shard.documents, blocks_hash, documents_hash, shard.content);
+    memcpy(content, shard.content, sizeof shard.content);
+    /* Last of the sections: it lies beside the table, and one read from storage gets both. */
+    if (!system)
+        system = write_section(writer, SECTION_SHARD, &shard, sizeof shard);
+    return system ? system : index_writer_finish(index);
+}
+
+static enum tokmap_status rename_both(struct shard_writer *writer, struct tokmap_error *error)
+{
+    bool old_removed = false;
+    int system;
+    if (writer->options.replace) {
+        system = os_unlink(writer->paths[INDEX]);
+        if (system && system != ENOENT)
+            return system_failed(writer, system, INDEX, "the old index cannot be removed", error);
+        old_removed = !system;
+        /* On storage too, before new tokens can stand beside the old index there. */
+        if (old_removed && writer->options.sync)
+            system = os_sync_folder(writer->paths[INDEX]);
+        if (old_removed && system)
+            return system_failed(writer, system, INDEX,
+                                 "the folder cannot be synced; the old shard's index is removed already", error);
+    }
+    system = os_rename(writer->paths[TOKENS_PARTIAL], writer->paths[TOKENS]);
+    if (system)
+        return system_failed(writer, system, TOKENS,
+                             old_removed ? "the tokens cannot be renamed; the old shard's index is removed already"
+                                         : "the tokens cannot be renamed",
+                             error);
+    writer->tokens_made = false;
+    system = os_rename(writer->paths[INDEX_PARTIAL], writer->paths[INDEX]);
+    if (system) {
+        (void)os_unlink(writer->paths[TOKENS]); /* tokens without an index are of no use */
+        return system_failed(writer, system, INDEX,
+                             old_removed ? "the index cannot be renamed; the old shard is removed already"
+                                         : "the index cannot be renamed",
+                             error);
+    }
+    writer->locked = false;
+    system = writer->options.sync ? os_sync_folder(writer->paths[INDEX]) : 0;
+    if (system)
+        return system_failed(writer, system, INDEX,
+                             "the folder cannot be synced; the shard is there, but a power failure may lose it", error);
+    return TOKMAP_OK;
+}
+
+enum tokmap_status shard_writer_commit(struct shard_writer *writer, const char *about, uint64_t about_bytes,
+                                       uint8_t content[16], struct tokmap_error *error)
+{
+    uint8_t made[16];
+    enum tokmap_status status = writer->failed ? failed_before(writer, error) : TOKMAP_OK;
+    if (!status && writer->document_open)
+        status = error_set(error, TOKMAP_ERROR_ARGUMENT, writer->paths[TOKENS_PARTIAL], TOKMAP_NO_OFFSET,
+                           "the last document has not ended; end it before the commit");
+    if (status)
+        goto done;
+    int system = finish_tokens(writer);
+    if (!system && writer->options.sync)
+        os_write_behind(writer->tokens_fd, writer->behind, writer->written - writer->behind);
+    if (system) {
+        status = system_failed(writer, system, TOKENS_PARTIAL, "the tokens cannot be written", error);
+        goto done;
+    }
+    system = finish_index(writer, about, about_bytes, made);
+    if (system) {
+        status = system_failed(writer, system, INDEX_PARTIAL, "the index cannot be written", error);
+        goto done;
+    }
+    system = writer->options.sync ? os_sync(writer->tokens_fd) : 0;
+    if (system) {
+        status = system_failed(writer, system, TOKENS_PARTIAL, "the tokens cannot be synced to storage", error);
+        goto done;
+    }
+    system = writer->options.sync ? os_sync(writer->index_fd) : 0;
+    if (system) {
+        status = system_failed(writer, system, INDEX_PARTIAL, "the index cannot be synced to storage", error);
+        goto done;
+    }
+    status = check_absent(writer, error);
+    if (!status)
+        status = rename_both(writer, error);
+    if (!status && content)
+        memcpy(content, made, sizeof made);
+done:
+    shard_writer_abort(writer);
+    return status;
+}
+
+/* The lock is given up last: until then nobody else may use these names. */
+void shard_writer_abort(struct shard_writer *writer)
+{
+    if (!writer)
+        return;
+    if (writer->tokens_made)
+        (void)os_unlink(writer->paths[TOKENS_PARTIAL]);
+    if (writer->locked)
+        (void)os_unlink(writer->paths[INDEX_PARTIAL]);
+    os_close(writer->tokens_fd);
+    os_close(writer->index_fd);
+    index_writer_free(&writer->index);
+    hash_state_free(writer->block);
+    spill_free(&writer->carry_spill);
+    spill_free(&writer->block_spill);
+    spill_free(&writer->origin.run_spill);
+    spill_free(&writer->origin.file_spill);
+    spill_free(&writer->origin.path_spill);
+    free(writer->origin.path);
+    free(writer->buffer);
+    free(writer->folder);
+    for (int i = 0; i < PATHS; i++)
+        free(writer->paths[i]);
+    free(writer);
+}

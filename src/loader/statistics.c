@@ -1,0 +1,59 @@
+/* statistics.c - see statistics.h. */
+#include "statistics.h"
+
+/* One writer: a plain sum, stored so that a reader sees the old or the new number. */
+static void add(uint64_t *counter, uint64_t more)
+{
+    __atomic_store_n(counter, *counter + more, __ATOMIC_RELAXED);
+}
+
+static void raise_to(uint64_t *counter, uint64_t value)
+{
+    if (value > *counter)
+        __atomic_store_n(counter, value, __ATOMIC_RELAXED);
+}
+
+static uint64_t read(const uint64_t *counter)
+{
+    return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+void statistics_wait(struct statistics *statistics, uint64_t ns)
+{
+    unsigned bucket = ns ? 64 - (unsigned)__builtin_clzll(ns) : 0;
+    add(&statistics->wait_histogram[bucket < TOKMAP_WAIT_BUCKETS ? bucket : TOKMAP_WAIT_BUCKETS - 1], 1);
+    if (!ns)
+        return;
+    add(&statistics->waits, 1);
+    add(&statistics->wait_ns, ns);
+    raise_to(&statistics->wait_ns_largest, ns);
+}
+
+void statistics_batch(struct statistics *statistics, const struct tokmap_batch *batch)
+{
+    add(&statistics->batches, 1);
+    add(&statistics->rows, batch->count);
+    add(&statistics->tokens, batch->tokens);
+    for (uint64_t i = 0; i < batch->count; i++)
+        raise_to(&statistics->epoch, batch->places[i].epoch);
+}
+
+void statistics_ready(struct statistics *statistics, uint32_t ready)
+{
+    if (ready < statistics->ready_lowest)
+        __atomic_store_n(&statistics->ready_lowest, ready, __ATOMIC_RELAXED);
+}
+
+void statistics_read(const struct statistics *statistics, struct tokmap_stats *out)
+{
+    out->batches = read(&statistics->batches);
+    out->rows = read(&statistics->rows);
+    out->tokens = read(&statistics->tokens);
+    out->epoch = read(&statistics->epoch);
+    out->waits = read(&statistics->waits);
+    out->wait_ns = read(&statistics->wait_ns);
+    out->wait_ns_largest = read(&statistics->wait_ns_largest);
+    for (unsigned i = 0; i < TOKMAP_WAIT_BUCKETS; i++)
+        out->wait_histogram[i] = read(&statistics->wait_histogram[i]);
+    out->ring_ready_lowest = __atomic_load_n(&statistics->ready_lowest, __ATOMIC_RELAXED);
+}

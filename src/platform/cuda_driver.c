@@ -1,0 +1,215 @@
+/*
+ * cuda_driver.c - see cuda_driver.h.
+ *
+ * The tables of the drivers that were opened hang in a list that only grows: a node is written once and then published
+ * with one exchange, so opening needs no lock, which a fork could find held. There is one node, but in tests.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "cuda_driver.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+
+#define LIBRARY "libcuda.so.1"
+#define LEGACY_STREAM 1u /* of cuGetProcAddress: the default stream is the old one, not one for each thread */
+
+static const struct {
+    const char *name, *decorated;
+    size_t at; /* in struct cuda_driver */
+    int version;
+    int need;
+} entries[] = {
+#define ENTRY(need, field, name, decorated, version, arguments)                                                        \
+    {name, decorated, offsetof(struct cuda_driver, field), version, need},
+    CUDA_DRIVER_MAP(ENTRY)
+#undef ENTRY
+};
+
+struct loaded {
+    struct cuda_driver driver;
+    void *handle;
+    struct loaded *next;
+};
+
+static struct loaded *all_loaded;
+
+typedef int get_entry(const char *name, void **found, int version, uint64_t flags, int *status);
+typedef int get_entry_before_12(const char *name, void **found, int version, uint64_t flags);
+
+static enum tokmap_status no_driver(struct tokmap_error *error, const char *reason, const char *detail)
+{
+    return error_set(error, TOKMAP_ERROR_NO_DEVICE, NULL, TOKMAP_NO_OFFSET, "no usable GPU: %s%s", reason, detail);
+}
+
+/* Why the driver does not serve us. */
+static enum tokmap_status no_device(int (*get_name)(int, const char **), int result, struct tokmap_error *error)
+{
+    char reason[400];
+    const char *visible = secure_getenv("CUDA_VISIBLE_DEVICES"), *name = NULL;
+    if (result != CUDA_STUB_LIBRARY && get_name)
+        (void)get_name(result, &name);
+    if (result == CUDA_STUB_LIBRARY)
+        (void)snprintf(reason, sizeof reason,
+                       "the library found is the stub for linking that comes with the CUDA toolkit, not a driver; take the "
+                       "folder `stubs` out of the library path and install NVIDIA's driver");
+    else if (result == CUDA_NO_DEVICE && visible)
+        (void)snprintf(reason, sizeof reason, "the driver shows none to this process: CUDA_VISIBLE_DEVICES is \"%.80s\"",
+                       visible);
+    else if (result == CUDA_NO_DEVICE)
+        (void)snprintf(reason, sizeof reason,
+                       "the driver finds none; if the machine has one, see what nvidia-smi says, and whether a container was "
+                       "started with it");
+    else if (result == CUDA_NOT_INITIALIZED)
+        (void)snprintf(reason, sizeof reason,
+                       "the driver cannot be used in a process that was forked after CUDA was first used: start workers by "
+                       "spawn, or open the device only in the child");
+    else
+        (void)snprintf(reason, sizeof reason, "the driver does not start: %.80s (%d); see what nvidia-smi says",
+                       name ? name : "an error without a name", result);
+    enum tokmap_status status = no_driver(error, reason, "");
+    if (error)
+        error->device = result;
+    return status;
+}
+
+/* The entry points; the name of the first needed one that is missing, or NULL. */
+static const char *fill_table(struct cuda_driver *driver, void *handle)
+{
+    void *new_way = dlsym(handle, "cuGetProcAddress_v2"), *old_way = dlsym(handle, "cuGetProcAddress");
+    get_entry *get = NULL;
+    get_entry_before_12 *get_before = NULL;
+    memcpy(&get, &new_way, sizeof get);
+    memcpy(&get_before, &old_way, sizeof get_before);
+    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
+        void *found = NULL;
+        int result = 1, status = 0;
+        if (get)
+            result = get(entries[i].name, &found, entries[i].version, LEGACY_STREAM, &status);
+        else if (get_before)
+            result = get_before(entries[i].name, &found, entries[i].version, LEGACY_STREAM);
+        if (result)
+            found = NULL;
+        if (!found && (entries[i].need || !get))
+            found = dlsym(handle, entries[i].decorated);
+        if (!found && entries[i].need)
+            return entries[i].decorated;
+        memcpy((char *)driver + entries[i].at, &found, sizeof found);
+    }
+    return NULL;
+}
+
+static enum tokmap_status load(struct loaded *loaded, struct tokmap_error *error)
+{
+    struct cuda_driver *driver = &loaded->driver;
+    struct link_map *map = NULL;
+    if (!dlinfo(loaded->handle, RTLD_DI_LINKMAP, &map) && map && map->l_name)
+        (void)snprintf(driver->path, sizeof driver->path, "%s", map->l_name);
+    const char *missing = fill_table(driver, loaded->handle);
+    if (missing)
+        return no_driver(error, "the driver is too old, it lacks ", missing);
+    int result = driver->driver_get_version(&driver->version);
+    return result ? no_device(driver->get_error_name, result, error) : TOKMAP_OK;
+}
+
+/* Initialises the library and finds its table, or makes it. */
+static enum tokmap_status find(void *handle, const struct cuda_driver **driver, struct tokmap_error *error)
+{
+    void *symbols[] = {dlsym(handle, "cuInit"), dlsym(handle, "cuGetErrorName")};
+    int (*init)(unsigned) = NULL, (*get_name)(int, const char **) = NULL;
+    memcpy(&init, &symbols[0], sizeof init);
+    memcpy(&get_name, &symbols[1], sizeof get_name);
+    if (!init)
+        return no_driver(error, "the library found is no CUDA driver, it lacks ", "cuInit");
+    int result = init(0);
+    if (result)
+        return no_device(get_name, result, error);
+    for (struct loaded *known = __atomic_load_n(&all_loaded, __ATOMIC_ACQUIRE); known; known = known->next) {
+        if (known->handle == handle) {
+            *driver = &known->driver;
+            return TOKMAP_OK;
+        }
+    }
+    struct loaded *loaded = calloc(1, sizeof *loaded);
+    if (!loaded)
+        return error_set_memory(error, "the table of the GPU's driver", sizeof *loaded);
+    loaded->handle = handle;
+    enum tokmap_status status = load(loaded, error);
+    if (status) {
+        free(loaded);
+        return status;
+    }
+    loaded->next = __atomic_load_n(&all_loaded, __ATOMIC_ACQUIRE);
+    while (!__atomic_compare_exchange_n(&all_loaded, &loaded->next, loaded, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        ;
+    *driver = &loaded->driver;
+    return TOKMAP_OK;
+}
+
+enum tokmap_status cuda_driver_open(const struct cuda_driver **driver, struct tokmap_error *error)
+{
+    const char *given = secure_getenv("TOKMAP_CUDA_DRIVER");
+    *driver = NULL;
+    void *handle = dlopen(given && *given ? given : LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!handle) {
+        const char *said = dlerror();
+        return no_driver(error, "the driver's library cannot be opened, ", said ? said : LIBRARY);
+    }
+    enum tokmap_status status = find(handle, driver, error);
+    dlclose(handle); /* it stays: RTLD_NODELETE */
+    return status;
+}
+
+enum tokmap_status cuda_driver_devices(const struct cuda_driver *driver, int *devices, struct tokmap_error *error)
+{
+    *devices = 0;
+    int result = driver->device_get_count(devices);
+    if (!result && *devices < 1)
+        result = CUDA_NO_DEVICE;
+    return result ? no_device(driver->get_error_name, result, error) : TOKMAP_OK;
+}
+
+/* What can be done about a result, or "". */
+static const char *advice_on(int result)
+{
+    if (result >= CUDA_STREAM_CAPTURE_FIRST && result <= CUDA_STREAM_CAPTURE_LAST)
+        return "; a graph is being captured: call this before the capture or between replays";
+    switch (result) {
+    case CUDA_CONTEXT_IS_DESTROYED:
+        return "; the program has reset the device: close what was open on it before";
+    case 700: /* these and the following are faults of a kernel: nothing works after them */
+    case 702:
+    case 710:
+    case 714:
+    case 715:
+    case 716:
+    case 717:
+    case 718:
+    case 719:
+        return "; an earlier kernel of this program may be at fault, and the GPU serves no call of this process any more";
+    default:
+        return "";
+    }
+}
+
+enum tokmap_status cuda_driver_error(const struct cuda_driver *driver, enum tokmap_status status, int result,
+                                     struct tokmap_error *error, const char *doing)
+{
+    const char *name = NULL, *text = NULL;
+    if (driver->get_error_name(result, &name) || !name)
+        name = "an error without a name";
+    if (driver->get_error_string(result, &text) || !text)
+        text = "no text";
+    (void)error_set(error, status, NULL, TOKMAP_NO_OFFSET, "%s failed: %s (%d), %s%s", doing, name, result, text,
+                    advice_on(result));
+    if (error)
+        error->device = result;
+    return status;
+}

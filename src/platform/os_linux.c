@@ -1,0 +1,617 @@
+/*
+ * os_linux.c - os.h for Linux: files, folders, page cache and memory. With os_linux_process.c and os_linux_signals.c the
+ * only caller of open, mmap, madvise, readahead, pread, pthread and their kin.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "os_linux.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+#include <sys/uio.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "common/bytes.h"
+
+/* The kernel moves at most this much in one call. */
+#define ONE_CALL ((size_t)0x7ffff000)
+#define HUGE_PAGE ((uint64_t)2 << 20)
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+
+/* ---- files ---- */
+
+static const int open_flags[] = {
+    [OS_READ] = O_RDONLY | O_CLOEXEC,
+    [OS_READ_DIRECT] = O_RDONLY | O_CLOEXEC | O_DIRECT,
+    [OS_WRITE_NEW] = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+    [OS_WRITE_OPEN] = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+    [OS_WRITE_UNNAMED] = O_RDWR | O_TMPFILE | O_CLOEXEC,
+    [OS_READ_NOW] = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+};
+
+/* A name that nobody else has, unlinked at once: for file systems without O_TMPFILE. */
+static int open_unnamed_by_hand(const char *folder, int *fd)
+{
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof path, "%s/.tokmap-XXXXXX", folder);
+    if (length < 0 || (size_t)length >= sizeof path)
+        return ENAMETOOLONG;
+    *fd = mkostemp(path, O_CLOEXEC);
+    if (*fd < 0)
+        return errno;
+    if (unlink(path)) {
+        int system = errno;
+        close(*fd);
+        return system;
+    }
+    return 0;
+}
+
+/* True for a pipe whose writer an open would wait for, in a process that catches signals. */
+static bool open_would_wait(const char *path, enum os_open how)
+{
+    struct stat found;
+    return how == OS_READ && signals_wake() >= 0 && !stat(path, &found) && S_ISFIFO(found.st_mode);
+}
+
+int os_open(const char *path, enum os_open how, int *fd)
+{
+    /* No signal reaches a thread that waits in open(): the wait is left to os_read(), where one can end it. */
+    const bool later = open_would_wait(path, how);
+    do
+        *fd = open(path, open_flags[how] | (later ? O_NONBLOCK : 0), how == OS_WRITE_UNNAMED ? 0600 : 0666);
+    while (*fd < 0 && errno == EINTR);
+    if (*fd >= 0 && later)
+        (void)fcntl(*fd, F_SETFL, fcntl(*fd, F_GETFL) & ~O_NONBLOCK);
+    if (*fd >= 0)
+        return 0;
+    int system = errno;
+    if (how == OS_WRITE_UNNAMED && (system == EOPNOTSUPP || system == EISDIR || system == EINVAL))
+        return open_unnamed_by_hand(path, fd);
+    return system;
+}
+
+void os_close(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
+static void stat_convert(const struct stat *from, struct os_stat *out)
+{
+    out->bytes = from->st_size > 0 ? (uint64_t)from->st_size : 0;
+    out->device = (uint64_t)from->st_dev;
+    out->inode = (uint64_t)from->st_ino;
+    out->allocated = (uint64_t)from->st_blocks * 512;
+    out->modified_ns = (uint64_t)from->st_mtim.tv_sec * 1000000000u + (uint64_t)from->st_mtim.tv_nsec;
+    if (S_ISREG(from->st_mode))
+        out->kind = OS_KIND_FILE;
+    else if (S_ISDIR(from->st_mode))
+        out->kind = OS_KIND_FOLDER;
+    else if (S_ISLNK(from->st_mode))
+        out->kind = OS_KIND_LINK;
+    else if (S_ISFIFO(from->st_mode) || S_ISSOCK(from->st_mode))
+        out->kind = OS_KIND_PIPE;
+    else
+        out->kind = OS_KIND_OTHER;
+}
+
+int os_fstat(int fd, struct os_stat *out)
+{
+    struct stat found;
+    if (fstat(fd, &found))
+        return errno;
+    stat_convert(&found, out);
+    return 0;
+}
+
+int os_stat(const char *path, struct os_stat *out)
+{
+    struct stat found;
+    if (stat(path, &found))
+        return errno;
+    stat_convert(&found, out);
+    return 0;
+}
+
+int os_lstat(const char *path, struct os_stat *out)
+{
+    struct stat found;
+    if (lstat(path, &found))
+        return errno;
+    stat_convert(&found, out);
+    return 0;
+}
+
+int os_pread(int fd, void *into, size_t count, uint64_t offset, size_t *got)
+{
+    *got = 0;
+    while (*got < count) {
+        size_t wanted = count - *got < ONE_CALL ? count - *got : ONE_CALL;
+        ssize_t part = pread(fd, (char *)into + *got, wanted, (off_t)(offset + *got));
+        if (part < 0 && errno == EINTR)
+            continue;
+        if (part < 0)
+            return errno;
+        if (part == 0)
+            return 0;
+        *got += (size_t)part;
+    }
+    return 0;
+}
+
+int os_pread_cached(int fd, void *into, size_t count, uint64_t offset, size_t *got)
+{
+    *got = 0;
+    struct iovec piece = {into, count};
+    ssize_t part;
+    do
+        part = preadv2(fd, &piece, 1, (off_t)offset, RWF_NOWAIT);
+    while (part < 0 && errno == EINTR);
+    if (part < 0)
+        return errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL ? ENOTSUP : errno;
+    *got = (size_t)part;
+    return 0;
+}
+
+int os_read(int fd, void *into, size_t count, size_t *got)
+{
+    ssize_t part;
+    *got = 0;
+    do {
+        const int system = signals_wake() >= 0 ? os_wait_readable(fd, UINT64_MAX) : 0;
+        if (system)
+            return system;
+        part = read(fd, into, count < ONE_CALL ? count : ONE_CALL);
+    } while (part < 0 && errno == EINTR);
+    if (part < 0)
+        return errno;
+    *got = (size_t)part;
+    return 0;
+}
+
+int os_wait_readable(int fd, uint64_t ns)
+{
+    struct pollfd both[] = {{fd, POLLIN, 0}, {signals_wake(), POLLIN, 0}};
+    const uint64_t now = os_clock_ns(), until = ns < UINT64_MAX - now ? now + ns : UINT64_MAX;
+    for (uint64_t left = ns;; left = until - min64(until, os_clock_ns())) {
+        const struct timespec wait = {(time_t)(left / 1000000000u), (long)(left % 1000000000u)};
+        const int ready = ppoll(both, 2, until == UINT64_MAX ? NULL : &wait, NULL);
+        if (ready < 0 && errno == EINTR)
+            continue;
+        if (ready < 0)
+            return errno;
+        return both[1].revents ? EINTR : ready ? 0 : ETIMEDOUT;
+    }
+}
+
+int os_write(int fd, const void *from, size_t count)
+{
+    for (size_t done = 0; done < count;) {
+        size_t wanted = count - done < ONE_CALL ? count - done : ONE_CALL;
+        ssize_t part = write(fd, (const char *)from + done, wanted);
+        if (part < 0 && errno == EINTR)
+            continue;
+        if (part < 0)
+            return errno;
+        if (part == 0)
+            return ENOSPC;
+        done += (size_t)part;
+    }
+    return 0;
+}
+
+int os_pwrite(int fd, const void *from, size_t count, uint64_t offset)
+{
+    for (size_t done = 0; done < count;) {
+        size_t wanted = count - done < ONE_CALL ? count - done : ONE_CALL;
+        ssize_t part = pwrite(fd, (const char *)from + done, wanted, (off_t)(offset + done));
+        if (part < 0 && errno == EINTR)
+            continue;
+        if (part < 0)
+            return errno;
+        if (part == 0)
+            return ENOSPC;
+        done += (size_t)part;
+    }
+    return 0;
+}
+
+/* Through a buffer of our own, for pairs of files that the kernel cannot copy between. */
+static int copy_by_hand(int from, uint64_t from_offset, int into, uint64_t into_offset, uint64_t count)
+{
+    enum { PART = 1 << 16 };
+    char *buffer = malloc(PART);
+    if (!buffer)
+        return ENOMEM;
+    int system = 0;
+    while (count && !system) {
+        size_t wanted = count < PART ? (size_t)count : PART, got;
+        system = os_pread(from, buffer, wanted, from_offset, &got);
+        if (!system && got < wanted)
+            system = ENODATA;
+        if (!system)
+            system = os_pwrite(into, buffer, wanted, into_offset);
+        from_offset += wanted;
+        into_offset += wanted;
+        count -= wanted;
+    }
+    free(buffer);
+    return system;
+}
+
+int os_copy_range(int from, uint64_t from_offset, int into, uint64_t into_offset, uint64_t count)
+{
+    while (count) {
+        off64_t in = (off64_t)from_offset, out = (off64_t)into_offset;
+        ssize_t part = copy_file_range(from, &in, into, &out, count < ONE_CALL ? (size_t)count : ONE_CALL, 0);
+        if (part < 0 && errno == EINTR)
+            continue;
+        if (part < 0 && (errno == EXDEV || errno == ENOSYS || errno == EINVAL || errno == EOPNOTSUPP))
+            return copy_by_hand(from, from_offset, into, into_offset, count);
+        if (part < 0)
+            return errno;
+        if (part == 0)
+            return ENODATA;
+        from_offset += (uint64_t)part;
+        into_offset += (uint64_t)part;
+        count -= (uint64_t)part;
+    }
+    return 0;
+}
+
+int os_truncate(int fd, uint64_t bytes)
+{
+    int failed;
+    do
+        failed = ftruncate(fd, (off_t)bytes);
+    while (failed && errno == EINTR);
+    return failed ? errno : 0;
+}
+
+int os_reserve(int fd, uint64_t offset, uint64_t bytes)
+{
+    int failed;
+    do
+        failed = fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes);
+    while (failed && errno == EINTR);
+    if (failed && (errno == EOPNOTSUPP || errno == ENOSYS))
+        return ENOTSUP;
+    return failed ? errno : 0;
+}
+
+void os_write_behind(int fd, uint64_t offset, uint64_t bytes)
+{
+    (void)sync_file_range(fd, (off64_t)offset, (off64_t)bytes, SYNC_FILE_RANGE_WRITE);
+}
+
+int os_sync(int fd)
+{
+    int failed;
+    do
+        failed = fsync(fd);
+    while (failed && errno == EINTR);
+    return failed ? errno : 0;
+}
+
+int os_sync_folder(const char *path)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    size_t length = slash ? (size_t)(slash - path) : 0;
+    if (length >= sizeof folder)
+        return ENAMETOOLONG;
+    memcpy(folder, path, length);
+    folder[length] = '\0';
+    if (!length)
+        memcpy(folder, slash ? "/" : ".", 2);
+    int fd;
+    do
+        fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (fd < 0 && errno == EINTR);
+    if (fd < 0)
+        return errno;
+    int system = os_sync(fd);
+    close(fd);
+    return system == EINVAL ? 0 : system; /* file systems that cannot sync a folder keep its names by themselves */
+}
+
+int os_rename(const char *from, const char *to)
+{
+    return rename(from, to) ? errno : 0;
+}
+
+int os_unlink(const char *path)
+{
+    return unlink(path) ? errno : 0;
+}
+
+int os_make_folder(const char *path)
+{
+    return mkdir(path, 0777) ? errno : 0;
+}
+
+int os_link_count(int fd, uint64_t *links)
+{
+    struct stat found;
+    if (fstat(fd, &found))
+        return errno;
+    *links = (uint64_t)found.st_nlink;
+    return 0;
+}
+
+int os_lock(int fd)
+{
+    int failed;
+    do
+        failed = flock(fd, LOCK_EX | LOCK_NB);
+    while (failed && errno == EINTR);
+    return failed ? errno : 0;
+}
+
+void os_standard_files(void)
+{
+    /* The wrong direction on purpose: what nobody opened must not seem to work. open() takes the lowest number. */
+    static const int flags[] = {O_WRONLY, O_RDONLY, O_RDONLY};
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", flags[fd]) != fd)
+            _exit(1);
+}
+
+/* ---- folders ---- */
+
+int os_folder_list(const char *path, int (*entry)(void *user, const char *name), void *user)
+{
+    DIR *folder = opendir(path);
+    if (!folder)
+        return errno;
+    int result = 0;
+    for (;;) {
+        errno = 0;
+        const struct dirent *found = readdir(folder);
+        if (!found) {
+            result = errno;
+            break;
+        }
+        if (!strcmp(found->d_name, ".") || !strcmp(found->d_name, ".."))
+            continue;
+        result = entry(user, found->d_name);
+        if (result)
+            break;
+    }
+    closedir(folder);
+    return result;
+}
+
+/* ---- page cache ---- */
+
+void os_read_ahead(int fd, uint64_t offset, uint64_t bytes)
+{
+    (void)readahead(fd, (off64_t)offset, (size_t)bytes);
+}
+
+void os_advise_random(int fd)
+{
+    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+}
+
+void os_advise_sequential(int fd)
+{
+    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+}
+
+void os_advise_drop(int fd, uint64_t offset, uint64_t bytes)
+{
+    (void)posix_fadvise(fd, (off_t)offset, (off_t)bytes, POSIX_FADV_DONTNEED);
+}
+
+/* ---- memory ---- */
+
+size_t os_page_bytes(void)
+{
+    long bytes = sysconf(_SC_PAGESIZE);
+    return bytes > 0 ? (size_t)bytes : 4096;
+}
+
+int os_map_file(int fd, uint64_t bytes, const void **address)
+{
+    *address = NULL;
+    if (bytes > SIZE_MAX - 2 * HUGE_PAGE)
+        return EOVERFLOW;
+    if (bytes < HUGE_PAGE) {
+        void *plain = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, fd, 0);
+        if (plain == MAP_FAILED)
+            return errno;
+        *address = plain;
+        return 0;
+    }
+    /* Reserve a huge page more, put the file at the boundary inside, give the rest back. */
+    size_t page = os_page_bytes();
+    size_t length = ((size_t)bytes + page - 1) & ~(page - 1);
+    size_t reserved = length + HUGE_PAGE;
+    char *base = mmap(NULL, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED)
+        return errno;
+    char *start = (char *)(((uintptr_t)base + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1));
+    if (mmap(start, (size_t)bytes, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
+        int system = errno;
+        munmap(base, reserved);
+        return system;
+    }
+    if (start > base)
+        munmap(base, (size_t)(start - base));
+    char *end = start + length;
+    if (base + reserved > end)
+        munmap(end, (size_t)(base + reserved - end));
+    *address = start;
+    return 0;
+}
+
+void os_unmap(const void *address, uint64_t bytes)
+{
+    if (address)
+        munmap((void *)(uintptr_t)address, (size_t)bytes);
+}
+
+int os_map_populate(const void *address, uint64_t bytes)
+{
+    uintptr_t page = os_page_bytes();
+    uintptr_t first = (uintptr_t)address & ~(page - 1);
+    uintptr_t end = ((uintptr_t)address + bytes + page - 1) & ~(page - 1);
+    int failed;
+    do
+        failed = madvise((void *)first, end - first, MADV_POPULATE_READ);
+    while (failed && (errno == EINTR || errno == EAGAIN));
+    if (failed && errno == EINVAL)
+        return ENOTSUP;
+    if (failed && errno == EHWPOISON)
+        return EIO;
+    return failed ? errno : 0;
+}
+
+void os_map_random(const void *address, uint64_t bytes)
+{
+    (void)madvise((void *)(uintptr_t)address, (size_t)bytes, MADV_RANDOM);
+}
+
+bool os_map_resident(const void *address, uint64_t bytes)
+{
+    unsigned char pages[64];
+    uintptr_t page = os_page_bytes();
+    uintptr_t first = (uintptr_t)address & ~(page - 1);
+    uintptr_t end = ((uintptr_t)address + bytes + page - 1) & ~(page - 1);
+    size_t count = (end - first) / page;
+    if (count > sizeof pages || mincore((void *)first, end - first, pages))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (!(pages[i] & 1))
+            return false;
+    return true;
+}
+
+int os_memory_new(uint64_t bytes, bool huge, void **address)
+{
+    *address = NULL;
+    if (!bytes || bytes > SIZE_MAX / 2)
+        return ENOMEM;
+    void *found = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (found == MAP_FAILED)
+        return errno;
+    if (huge)
+        (void)madvise(found, (size_t)bytes, MADV_HUGEPAGE);
+    *address = found;
+    return 0;
+}
+
+void os_memory_free(void *address, uint64_t bytes)
+{
+    if (address)
+        munmap(address, (size_t)bytes);
+}
+
+void os_memory_zero_on_fork(void *address, uint64_t bytes)
+{
+    (void)madvise(address, (size_t)bytes, MADV_WIPEONFORK);
+}
+
+/* A number at the start of a small file of the kernel's; UINT64_MAX if there is none ("max"). */
+static uint64_t number_in(const char *path)
+{
+    char text[64] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return UINT64_MAX;
+    ssize_t got = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (got <= 0 || text[0] < '0' || text[0] > '9')
+        return UINT64_MAX;
+    return strtoull(text, NULL, 10);
+}
+
+/* The smallest limit on the way from this process's control group (version 2) up to the root. */
+static uint64_t control_group_limit(void)
+{
+    uint64_t limit = number_in("/sys/fs/cgroup/memory/memory.limit_in_bytes"); /* version 1, inside a container */
+    char line[PATH_MAX] = "", path[PATH_MAX + 64];
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    if (!file)
+        return limit;
+    char *group = NULL;
+    while (fgets(line, sizeof line, file))
+        if (!strncmp(line, "0::", 3)) {
+            line[strcspn(line, "\n")] = '\0';
+            group = line + 3;
+            break;
+        }
+    fclose(file);
+    while (group) {
+        (void)snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.max", strcmp(group, "/") ? group : "");
+        uint64_t here = number_in(path);
+        limit = here < limit ? here : limit;
+        char *slash = strrchr(group, '/');
+        if (!slash || !*group)
+            break;
+        *slash = '\0';
+    }
+    return limit;
+}
+
+uint64_t os_memory_limit(void)
+{
+    struct sysinfo info;
+    uint64_t machine = sysinfo(&info) ? UINT64_MAX : (uint64_t)info.totalram * info.mem_unit;
+    uint64_t group = control_group_limit();
+    return group < machine ? group : machine;
+}
+
+bool os_file_is_local(int fd)
+{
+    /* Magic numbers of statfs(2) for file systems whose data is elsewhere, or passes through another process. */
+    static const uint64_t distant[] = {
+        0x6969,     /* NFS */
+        0xff534d42, /* CIFS */
+        0xfe534d42, /* SMB2 */
+        0x65735546, /* FUSE */
+        0x01021997, /* 9P */
+        0x00c36400, /* CEPH */
+        0x0bd00bd0, /* Lustre */
+        0x47504653, /* GPFS */
+        0x5346414f, /* AFS */
+        0x73757245, /* Coda */
+        0x19830326, /* BeeGFS */
+        0x18031977, /* Weka */
+        0xaad7aaea, /* Panasas */
+        0x20030528, /* OrangeFS */
+    };
+    struct statfs found;
+    if (fstatfs(fd, &found))
+        return false;
+    for (size_t i = 0; i < sizeof distant / sizeof distant[0]; i++)
+        if (((uint64_t)found.f_type & 0xffffffff) == distant[i])
+            return false;
+    return true;
+}
+
+bool os_file_is_memory(int fd)
+{
+    struct statfs found;
+    if (fstatfs(fd, &found))
+        return false;
+    uint64_t type = (uint64_t)found.f_type & 0xffffffff;
+    return type == 0x01021994 || type == 0x858458f6 || type == 0x958458f6; /* tmpfs, ramfs, hugetlbfs */
+}

@@ -1,0 +1,296 @@
+"""libtokmap by ctypes: the structs and functions of tokmap.h and cuda.h, and nothing that thinks.
+
+tests/python/test_layout.py compares every struct, constant and status here with the headers. ctypes releases the GIL for
+the time of every call of a CDLL.
+"""
+from __future__ import annotations
+
+import os
+from ctypes import (CDLL, CFUNCTYPE, POINTER, Structure, byref, c_char, c_char_p, c_int, c_int32, c_size_t, c_uint8,
+                    c_uint32, c_uint64, c_void_p, create_string_buffer, sizeof)
+
+from . import errors
+from ._version import __version__
+
+NO_OFFSET = FOREVER = NO_ID = 2 ** 64 - 1
+CURSOR_TEXT = 160
+WAIT_BUCKETS = 64
+
+FIELDS = {"inputs": 1 << 0, "targets": 1 << 1, "position_ids": 1 << 2, "rows": 1 << 3, "document_ids": 1 << 4,
+          "loss_mask": 1 << 5, "cu_seqlens": 1 << 6}
+I32, I64 = 0, 1
+ORDERINGS = ("shuffle", "sequential")
+READINGS = ("auto", "mapped", "pread", "direct")
+
+
+class Error(Structure):
+    _fields_ = [("status", c_int), ("system", c_int), ("device", c_int), ("line", c_uint32), ("offset", c_uint64),
+                ("path", c_char * 512), ("message", c_char * 768)]
+
+
+class DatasetOptions(Structure):
+    _fields_ = [("size", c_size_t), ("reading", c_int)]
+
+
+class DatasetInfo(Structure):
+    _fields_ = [("size", c_size_t), ("tokens", c_uint64), ("documents", c_uint64), ("shards", c_uint64),
+                ("width", c_uint32), ("reading", c_int), ("vocabulary", c_uint64), ("largest_id", c_uint64),
+                ("eod_id", c_uint64), ("bos_id", c_uint64), ("content", c_uint8 * 16), ("tokenizer", c_uint8 * 16)]
+
+
+class ShardInfo(Structure):
+    _fields_ = [("size", c_size_t), ("index_path", c_char_p), ("tokens_path", c_char_p), ("first_token", c_uint64),
+                ("tokens", c_uint64), ("first_document", c_uint64), ("documents", c_uint64), ("index_bytes", c_uint64),
+                ("blocks", c_uint64), ("content", c_uint8 * 16), ("about", c_void_p), ("about_bytes", c_uint64)]
+
+
+class Span(Structure):
+    _fields_ = [("tokens", c_void_p), ("count", c_uint64)]
+
+
+class Document(Structure):
+    _fields_ = [("number", c_uint64), ("first_token", c_uint64), ("tokens", c_uint64), ("shard", c_uint64)]
+
+
+class Origin(Structure):
+    _fields_ = [("path", c_void_p), ("path_bytes", c_uint64), ("record", c_uint64)]
+
+
+class VerifyOptions(Structure):
+    pass
+
+
+FAULT = CFUNCTYPE(c_int, c_void_p, POINTER(Error))
+PROGRESS = CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64)
+VerifyOptions._fields_ = [("size", c_size_t), ("threads", c_uint32), ("fault", FAULT), ("progress", PROGRESS),
+                          ("user", c_void_p)]
+
+
+class VerifyResult(Structure):
+    _fields_ = [("size", c_size_t), ("bytes", c_uint64), ("blocks", c_uint64), ("faults", c_uint64)]
+
+
+class RunOptions(Structure):
+    _fields_ = [("size", c_size_t), ("data", c_char_p), ("seq_len", c_uint64), ("lookahead", c_uint64),
+                ("batch", c_uint64), ("seed", c_uint64), ("ordering", c_int), ("steps", c_uint64), ("passes", c_uint64),
+                ("reading", c_int)]
+
+
+class RunInfo(Structure):
+    _fields_ = [("size", c_size_t), ("seq_len", c_uint64), ("lookahead", c_uint64), ("batch", c_uint64),
+                ("seed", c_uint64), ("ordering", c_int), ("sources", c_uint64), ("steps", c_uint64),
+                ("delivered", c_uint64), ("remainder", c_uint64)]
+
+
+class SourceInfo(Structure):
+    _fields_ = [("size", c_size_t), ("name", c_char_p), ("dataset", c_void_p), ("windows", c_uint64), ("tail", c_uint64)]
+
+
+class Place(Structure):
+    _fields_ = [("step", c_uint64), ("row", c_uint64), ("draw", c_uint64), ("source", c_uint64), ("epoch", c_uint64),
+                ("window", c_uint64), ("first_token", c_uint64), ("tokens", c_uint64)]
+
+
+FOUND = CFUNCTYPE(c_int, c_void_p, POINTER(Place))
+
+
+class Cursor(Structure):
+    _fields_ = [("step", c_uint64), ("tokens", c_uint64), ("past", c_uint64 * 2), ("of", c_uint32 * 5)]
+
+
+class LoaderOptions(Structure):
+    _fields_ = [("size", c_size_t), ("rank", c_uint64), ("world", c_uint64), ("rows", c_uint64), ("fields", c_uint32),
+                ("threads", c_uint32), ("resume", c_char_p), ("ring_bytes", c_uint64), ("read_ahead", c_uint32),
+                ("unchecked", c_uint32), ("drop_behind", c_uint32), ("mask_targets", c_uint32), ("device", c_char_p)]
+
+
+class Out(Structure):
+    _fields_ = [("size", c_size_t), ("type", c_int), ("inputs", c_void_p), ("targets", c_void_p),
+                ("position_ids", c_void_p), ("rows", c_void_p), ("document_ids", c_void_p), ("loss_mask", c_void_p),
+                ("cu_seqlens", c_void_p)]
+
+
+class Batch(Structure):
+    _fields_ = [("step", c_uint64), ("first_row", c_uint64), ("count", c_uint64), ("tokens", c_uint64),
+                ("last_in_step", c_int), ("width", c_uint32), ("row_tokens", c_uint64), ("rows", c_void_p),
+                ("places", c_void_p), ("cursor", Cursor), ("documents", c_uint64), ("max_seqlen", c_uint64)]
+
+
+class Stats(Structure):
+    _fields_ = [("size", c_size_t), ("batches", c_uint64), ("rows", c_uint64), ("tokens", c_uint64), ("bytes", c_uint64),
+                ("cold_reads", c_uint64), ("epoch", c_uint64), ("ring_bytes", c_uint64), ("ring_slots", c_uint32),
+                ("ring_ready", c_uint32), ("ring_ready_lowest", c_uint32), ("reading", c_int), ("waits", c_uint64),
+                ("wait_ns", c_uint64), ("wait_ns_largest", c_uint64), ("wait_histogram", c_uint64 * WAIT_BUCKETS),
+                ("host_expanded", c_uint64), ("late_copies", c_uint64), ("device_bytes", c_uint64)]
+
+
+class CudaInfo(Structure):
+    _fields_ = [("size", c_size_t), ("driver_version", c_int), ("devices", c_int), ("path", c_char * 256)]
+
+
+class CudaDeviceInfo(Structure):
+    _fields_ = [("size", c_size_t), ("name", c_char * 128), ("capability_major", c_int), ("capability_minor", c_int),
+                ("numa_node", c_int), ("memory", c_uint64)]
+
+
+class LoaderDevice(Structure):
+    _fields_ = [("size", c_size_t), ("device", c_int), ("numa_node", c_int), ("kernel", c_int),
+                ("pinned_bytes", c_uint64), ("device_bytes", c_uint64), ("reason", c_char * 256)]
+
+
+#: C's names of the structs, for the test of their layouts.
+STRUCTS = {
+    "tokmap_error": Error, "tokmap_dataset_options": DatasetOptions, "tokmap_dataset_info": DatasetInfo,
+    "tokmap_shard_info": ShardInfo, "tokmap_span": Span, "tokmap_document": Document, "tokmap_origin": Origin,
+    "tokmap_verify_options": VerifyOptions, "tokmap_verify_result": VerifyResult, "tokmap_run_options": RunOptions,
+    "tokmap_run_info": RunInfo, "tokmap_source_info": SourceInfo, "tokmap_place": Place, "tokmap_cursor": Cursor,
+    "tokmap_loader_options": LoaderOptions, "tokmap_out": Out, "tokmap_batch": Batch, "tokmap_stats": Stats,
+    "tokmap_cuda_info": CudaInfo, "tokmap_cuda_device_info": CudaDeviceInfo, "tokmap_loader_device": LoaderDevice,
+}
+
+_P = c_void_p  # a handle, or a pointer to anything
+_FUNCTIONS = {
+    # name: (result, arguments); a status is an int
+    "tokmap_version": (c_char_p, ()),
+    "tokmap_status_name": (c_char_p, (c_int,)),
+    "tokmap_error_print": (c_char_p, (_P, c_char_p, c_size_t)),
+    "tokmap_dataset_open": (c_int, (_P, c_char_p, _P, _P)),
+    "tokmap_dataset_close": (None, (_P,)),
+    "tokmap_dataset_info": (c_int, (_P, _P)),
+    "tokmap_dataset_shard": (c_int, (_P, c_uint64, _P, _P)),
+    "tokmap_dataset_view": (c_int, (_P, c_uint64, c_uint64, _P, c_size_t, _P, _P)),
+    "tokmap_dataset_copy": (c_int, (_P, c_uint64, c_uint64, _P, _P)),
+    "tokmap_dataset_document": (c_int, (_P, c_uint64, _P, _P)),
+    "tokmap_dataset_document_at": (c_int, (_P, c_uint64, _P, _P)),
+    "tokmap_dataset_origin": (c_int, (_P, c_uint64, _P, _P)),
+    "tokmap_dataset_verify": (c_int, (_P, _P, _P, _P)),
+    "tokmap_run_open": (c_int, (_P, c_char_p, _P)),
+    "tokmap_run_parse": (c_int, (_P, c_char_p, c_char_p, _P)),
+    "tokmap_run_make": (c_int, (_P, _P, _P)),
+    "tokmap_run_close": (None, (_P,)),
+    "tokmap_run_info": (c_int, (_P, _P)),
+    "tokmap_run_source": (c_int, (_P, c_uint64, _P)),
+    "tokmap_run_delivers": (c_int, (_P, c_uint64)),
+    "tokmap_run_rows": (c_uint64, (_P, c_uint64)),
+    "tokmap_run_locate": (c_int, (_P, c_uint64, c_uint64, _P, _P)),
+    "tokmap_run_find": (c_int, (_P, c_uint64, c_uint64, c_uint64, c_uint64, c_uint64, FOUND, _P, _P)),
+    "tokmap_cursor_print": (None, (_P, c_char_p)),
+    "tokmap_cursor_parse": (c_int, (_P, c_char_p, _P)),
+    "tokmap_run_cursor": (c_int, (_P, c_uint64, _P, _P)),
+    "tokmap_run_check": (c_int, (_P, _P, _P)),
+    "tokmap_loader_open": (c_int, (_P, _P, _P, _P)),
+    "tokmap_loader_wait": (c_int, (_P, c_uint64)),
+    "tokmap_loader_next": (c_int, (_P, _P, _P, _P, _P)),
+    "tokmap_loader_read": (c_int, (_P, _P, _P, c_uint64, _P, _P, _P)),
+    "tokmap_loader_rows": (c_uint64, (_P,)),
+    "tokmap_loader_calls": (c_uint64, (_P,)),
+    "tokmap_loader_cu_seqlens": (c_uint64, (_P,)),
+    "tokmap_loader_close": (None, (_P,)),
+    "tokmap_loader_stats": (c_int, (_P, _P)),
+    "tokmap_loader_device": (c_int, (_P, _P)),
+    "tokmap_cuda_probe": (c_int, (_P, _P)),
+    "tokmap_cuda_device": (c_int, (c_int, _P, _P)),
+    "tokmap_cuda_memory_new": (c_int, (c_char_p, c_uint64, _P, _P)),
+    "tokmap_cuda_memory_free": (None, (c_char_p, _P)),
+    "tokmap_cuda_memory_read": (c_int, (c_char_p, _P, _P, c_uint64, _P, _P)),
+    "tokmap_cuda_stream_new": (c_int, (c_char_p, _P, _P)),
+    "tokmap_cuda_stream_free": (None, (c_char_p, _P)),
+    "tokmap_cuda_stream_wait": (c_int, (c_char_p, _P, _P, _P)),
+    "tokmap_cuda_stream_synchronize": (c_int, (c_char_p, _P, _P)),
+}
+
+_SONAME = "libtokmap.so." + __version__.split(".")[0]
+
+
+def _candidates():
+    """Where the library may lie: what $TOKMAP_LIBRARY names and nothing else, beside this file (a wheel), in the source
+    tree that this file is in, where the system looks."""
+    named = os.environ.get("TOKMAP_LIBRARY")
+    if named:
+        return [named]
+    here = os.path.dirname(os.path.abspath(__file__))
+    found = [os.path.join(here, _SONAME)]
+    top = os.path.dirname(os.path.dirname(os.path.dirname(here)))
+    if os.path.exists(os.path.join(top, "include", "tokmap", "tokmap.h")):
+        found.append(os.path.join(top, "build", "lib", _SONAME))
+    found = [path for path in found if os.path.exists(path)]
+    return found or [_SONAME]
+
+
+def _load():
+    name = _candidates()[0]
+    try:
+        library = CDLL(name)
+    except OSError as error:
+        raise errors.LibraryError(
+            f"cannot load the tokmap library {name}: {error}; install the package again (pip install ./src/python), build "
+            f"the library (make lib), or name it in TOKMAP_LIBRARY") from None
+    try:
+        library.tokmap_version.restype = c_char_p
+        version = library.tokmap_version().decode()
+    except AttributeError:
+        raise errors.LibraryError(f"{name} is no tokmap library: it does not tell its version") from None
+    if version != __version__:
+        raise errors.LibraryError(
+            f"the library {name} is tokmap {version}, this package is {__version__}: they must be of one version; install "
+            f"the package again, or name the right library in TOKMAP_LIBRARY")
+    for function, (result, arguments) in _FUNCTIONS.items():
+        try:
+            entry = getattr(library, function)
+        except AttributeError:
+            raise errors.LibraryError(f"the library {name} has no {function}: it was built from other sources than this "
+                                      f"package; build and install both again") from None
+        entry.restype = result
+        entry.argtypes = arguments
+    return library, name
+
+
+lib, _path = _load()
+
+
+def library_path() -> str:
+    """The file of the library that is in use."""
+    return _path
+
+
+def failure(status: int, error: Error | None = None, what: str = "") -> errors.TokmapError:
+    """The exception for a status, with the library's sentence."""
+    kind = errors.STATUSES[status] if 0 < status < len(errors.STATUSES) else errors.InternalError
+    name = lib.tokmap_status_name(status).decode()
+    if error is None or not error.status:
+        return kind(what or name, status=name)
+    text = create_string_buffer(2048)
+    lib.tokmap_error_print(byref(error), text, len(text))
+    return kind(text.value.decode("utf-8", "replace"), status=name, message=error.message.decode("utf-8", "replace"),
+                path=os.fsdecode(error.path) or None, offset=None if error.offset == NO_OFFSET else error.offset,
+                line=error.line or None, system=error.system, device=error.device)
+
+
+def check(status: int, error: Error | None = None, what: str = "") -> None:
+    if status:
+        raise failure(status, error, what)
+
+
+def text_argument(value, name: str) -> bytes:
+    """A path or another text for C, which ends it at a zero byte."""
+    found = os.fsencode(value)
+    if b"\0" in found:
+        raise errors.ArgumentError(f"{name} holds a zero character: {value!r}")
+    return found
+
+
+def number(value, name: str, least: int = 0, most: int = 2 ** 64 - 1) -> int:
+    """An integer for C, which would cut it silently."""
+    try:
+        found = value.__index__()
+    except AttributeError:
+        raise errors.ArgumentError(f"{name} is {value!r}: a whole number is needed") from None
+    if not least <= found <= most:
+        raise errors.RangeError(f"{name} is {found}: {least} to {most} will do", status="ERROR_RANGE")
+    return found
+
+
+def choice(value, names: tuple, name: str) -> int:
+    if value not in names:
+        raise errors.ArgumentError(f"{name} is {value!r}: one of {', '.join(names)} is needed")
+    return names.index(value)

@@ -1,0 +1,402 @@
+#include "run_text.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+
+enum { WORDS_MOST = 16 };
+
+struct reader {
+    struct run_spec *spec;
+    const char *path;
+    uint64_t line;
+    char *words[WORDS_MOST]; /* of the line, zero-terminated; words[0] is the directive */
+    size_t count;
+    size_t skip_capacity;
+    struct tokmap_error *error;
+};
+
+struct directive {
+    const char *name;
+    const char *usage;
+    enum tokmap_status (*read)(struct reader *reader, enum run_directive which);
+    uint64_t least, most; /* of read_number */
+};
+
+static enum tokmap_status read_number(struct reader *reader, enum run_directive which);
+static enum tokmap_status read_order(struct reader *reader, enum run_directive which);
+static enum tokmap_status read_source(struct reader *reader, enum run_directive which);
+static enum tokmap_status read_skip(struct reader *reader, enum run_directive which);
+
+static const struct directive directives[RUN_DIRECTIVES] = {
+    [RUN_SEQ_LEN] = {"seq_len", "seq_len TOKENS", read_number, 1, RUN_SEQ_LEN_MOST},
+    [RUN_LOOKAHEAD] = {"lookahead", "lookahead TOKENS", read_number, 0, RUN_SEQ_LEN_MOST},
+    [RUN_BATCH] = {"batch", "batch ROWS", read_number, 1, RUN_BATCH_MOST},
+    [RUN_SEED] = {"seed", "seed NUMBER", read_number, 0, UINT64_MAX},
+    [RUN_ORDER] = {"order", "order shuffle|sequential", read_order, 0, 0},
+    [RUN_SOURCE] = {"source", "source NAME DATASET", read_source, 0, 0},
+    [RUN_PASSES] = {"passes", "passes NUMBER", read_number, 1, RUN_DRAWS_MOST},
+    [RUN_STEPS] = {"steps", "steps NUMBER", read_number, 1, RUN_DRAWS_MOST},
+    [RUN_SKIP] = {"skip", "skip FIRST..END", read_skip, 0, 0},
+};
+
+/* Directives of later versions: known, and refused. */
+static const char *const later_directives[] = {"phase", "plan", "tail"};
+
+/* What people write who come from elsewhere. */
+static const struct {
+    const char *word, *directive;
+} other_names[] = {
+    {"sequence", "seq_len"}, {"sequence_length", "seq_len"}, {"seqlen", "seq_len"},     {"block_size", "seq_len"},
+    {"context", "seq_len"},  {"batch_size", "batch"},        {"global_batch", "batch"}, {"data", "source"},
+    {"dataset", "source"},   {"epochs", "passes"},           {"max_steps", "steps"},    {"iterations", "steps"},
+    {"shuffle", "order"},    {"train_iters", "steps"},       {"random_seed", "seed"},
+};
+
+#define wrong(reader, ...)                                                                                             \
+    error_set_line((reader)->error, TOKMAP_ERROR_RUN, (reader)->path, (reader)->line, __VA_ARGS__)
+#define not_yet(reader, ...)                                                                                           \
+    error_set_line((reader)->error, TOKMAP_ERROR_UNSUPPORTED, (reader)->path, (reader)->line, __VA_ARGS__)
+
+/* ---- words ---- */
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* Cuts the line (zero-terminated, changed in place) into words. A comment begins at a # that stands first or after a
+ * space; a word in double quotes may hold spaces, and \" and \\. */
+static enum tokmap_status cut_words(struct reader *reader, char *line)
+{
+    reader->count = 0;
+    char *at = line;
+    for (;;) {
+        while (is_space(*at))
+            at++;
+        if (*at == '\0' || *at == '#')
+            return TOKMAP_OK;
+        if (reader->count == WORDS_MOST)
+            return wrong(reader, "more words than any directive takes; put one directive on a line");
+        char *into = at;
+        reader->words[reader->count++] = at;
+        if (*at != '"') {
+            while (*at != '\0' && !is_space(*at))
+                at++;
+            if (*at != '\0')
+                *at++ = '\0';
+            continue;
+        }
+        for (at++; *at != '"'; at++) {
+            if (*at == '\\' && (at[1] == '"' || at[1] == '\\'))
+                at++;
+            if (*at == '\0')
+                return wrong(reader, "a word begins with a double quote and does not end with one; close it");
+            *into++ = *at;
+        }
+        at++;
+        *into = '\0';
+        if (*at != '\0' && !is_space(*at))
+            return wrong(reader, "a space is needed after the closing double quote");
+    }
+}
+
+/* Decimal digits and nothing else, below 2^64. */
+static bool parse_decimal(const char *text, size_t length, uint64_t *number)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] < '0' || text[i] > '9' || mul_overflows(value, 10, &value) ||
+            add_overflows(value, (uint64_t)(text[i] - '0'), &value))
+            return false;
+    }
+    *number = value;
+    return length > 0;
+}
+
+/* ---- directives ---- */
+
+static enum tokmap_status read_number(struct reader *reader, enum run_directive which)
+{
+    const struct directive *directive = &directives[which];
+    struct run_spec *spec = reader->spec;
+    const char *word = reader->words[1];
+    uint64_t number;
+    if (!parse_decimal(word, strlen(word), &number))
+        return wrong(reader, "'%.40s' is no number for '%s'; write decimal digits only, below 2^64%s", word,
+                     directive->name, strchr(word, '#') ? ", and a space before a comment" : "");
+    if (number < directive->least || number > directive->most)
+        return wrong(reader, "%s %" PRIu64 " is out of range; it can be %" PRIu64 " to %" PRIu64, directive->name,
+                     number, directive->least, directive->most);
+    uint64_t *into[RUN_DIRECTIVES] = {
+        [RUN_SEQ_LEN] = &spec->seq_len, [RUN_LOOKAHEAD] = &spec->lookahead, [RUN_BATCH] = &spec->batch,
+        [RUN_SEED] = &spec->seed,       [RUN_PASSES] = &spec->passes,       [RUN_STEPS] = &spec->steps,
+    };
+    *into[which] = number;
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status read_order(struct reader *reader, enum run_directive which)
+{
+    const char *word = reader->words[1];
+    if (strcmp(word, "shuffle") == 0)
+        reader->spec->ordering = TOKMAP_SHUFFLE;
+    else if (strcmp(word, "sequential") == 0)
+        reader->spec->ordering = TOKMAP_SEQUENTIAL;
+    else
+        return wrong(reader, "'%.40s' is no order; write '%s'", word, directives[which].usage);
+    return TOKMAP_OK;
+}
+
+static bool name_is_good(const char *name)
+{
+    size_t length = strlen(name);
+    if (length == 0 || length > RUN_NAME_MOST)
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        char c = name[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+        bool other = (c >= '0' && c <= '9') || c == '-' || c == '.';
+        if (!letter && !(other && i > 0))
+            return false;
+    }
+    return true;
+}
+
+static enum tokmap_status read_source(struct reader *reader, enum run_directive which)
+{
+    struct run_spec *spec = reader->spec;
+    const char *name = reader->words[1], *data = reader->words[2];
+    if (!name_is_good(name))
+        return wrong(reader,
+                     "'%.80s' is no name for a source; use at most %d letters, digits, '_', '-' and '.', a letter "
+                     "or '_' first",
+                     name, RUN_NAME_MOST);
+    if (data[0] == '\0')
+        return wrong(reader, "the dataset of source '%s' is an empty word; name a prefix, a folder or a manifest",
+                     name);
+    if (strstr(data, "#docs="))
+        return not_yet(reader, "parts of datasets ('#docs=') are not in this version; name a whole dataset");
+    spec->source = strdup(name);
+    spec->data = strdup(data);
+    if (!spec->source || !spec->data)
+        return error_set_memory(reader->error, "the run's source", strlen(name) + strlen(data) + 2);
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status read_skip(struct reader *reader, enum run_directive which)
+{
+    struct run_spec *spec = reader->spec;
+    const char *word = reader->words[1];
+    const char *dots = strstr(word, "..");
+    struct skip_line skip = {.line = reader->line};
+    if (!dots || !parse_decimal(word, (size_t)(dots - word), &skip.first) ||
+        !parse_decimal(dots + 2, strlen(dots + 2), &skip.end))
+        return wrong(reader, "'%.60s' is no range of steps; write '%s', decimal digits on both sides", word,
+                     directives[which].usage);
+    if (skip.end <= skip.first)
+        return wrong(reader,
+                     "skip %" PRIu64 "..%" PRIu64 " holds no step; A..B holds A and not B, so B must be above A",
+                     skip.first, skip.end);
+    if (skip.end > RUN_DRAWS_MOST)
+        return wrong(reader, "skip ends after step %" PRIu64 ", the last that any run can have",
+                     (uint64_t)RUN_DRAWS_MOST - 1);
+    if (spec->skip_count == reader->skip_capacity) {
+        size_t capacity = reader->skip_capacity ? 2 * reader->skip_capacity : 16;
+        struct skip_line *grown = realloc(spec->skips, capacity * sizeof *grown);
+        if (!grown)
+            return error_set_memory(reader->error, "the run's skipped steps", capacity * sizeof *grown);
+        spec->skips = grown;
+        reader->skip_capacity = capacity;
+    }
+    spec->skips[spec->skip_count++] = skip;
+    return TOKMAP_OK;
+}
+
+/* ---- unknown directives ---- */
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* Edits (insert, delete, change a letter) between two words; 99 if either is too long to be a misspelling. */
+static unsigned edits(const char *a, const char *b)
+{
+    enum { LONGEST = 24 };
+    size_t a_length = strlen(a), b_length = strlen(b);
+    unsigned row[LONGEST + 1];
+    if (a_length > LONGEST || b_length > LONGEST)
+        return 99;
+    for (unsigned j = 0; j <= b_length; j++)
+        row[j] = j;
+    for (unsigned i = 1; i <= a_length; i++) {
+        unsigned diagonal = row[0];
+        row[0] = i;
+        for (unsigned j = 1; j <= b_length; j++) {
+            unsigned changed = diagonal + (lower(a[i - 1]) != lower(b[j - 1]));
+            unsigned shorter = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            diagonal = row[j];
+            row[j] = changed < shorter ? changed : shorter;
+        }
+    }
+    return row[b_length];
+}
+
+static const char *nearest_directive(const char *word)
+{
+    for (size_t i = 0; i < sizeof other_names / sizeof other_names[0]; i++)
+        if (edits(word, other_names[i].word) == 0)
+            return other_names[i].directive;
+    const char *nearest = NULL;
+    unsigned fewest = strlen(word) < 4 ? 2 : 3; /* as many edits are too many */
+    for (int d = 0; d < RUN_DIRECTIVES; d++) {
+        size_t length = strlen(directives[d].name);
+        unsigned distance = strncmp(word, directives[d].name, length) == 0 ? 1 : edits(word, directives[d].name);
+        if (distance < fewest) {
+            fewest = distance;
+            nearest = directives[d].name;
+        }
+    }
+    return nearest;
+}
+
+static enum tokmap_status unknown_directive(struct reader *reader)
+{
+    char *word = reader->words[0];
+    for (size_t i = 0; i < sizeof later_directives / sizeof later_directives[0]; i++)
+        if (strcmp(word, later_directives[i]) == 0)
+            return not_yet(reader, "'%s' is not in this version of tokmap; take the line out or use a newer one", word);
+    size_t plain = strcspn(word, "=:");
+    if (word[plain] != '\0' && plain > 0) {
+        word[plain] = '\0';
+        for (int d = 0; d < RUN_DIRECTIVES; d++)
+            if (strcmp(word, directives[d].name) == 0)
+                return wrong(reader, "'%s' takes its value after a space; write '%s'", word, directives[d].usage);
+    }
+    const char *nearest = nearest_directive(word);
+    if (nearest)
+        return wrong(reader, "no directive '%.40s'; did you mean '%s'?", word, nearest);
+    return wrong(reader,
+                 "no directive '%.40s'; there are seq_len, lookahead, batch, seed, order, source, passes, steps "
+                 "and skip",
+                 word);
+}
+
+/* What a line of a later version looks like: refused as such, not as a mistake. */
+static enum tokmap_status later_form(struct reader *reader, int which)
+{
+    const struct run_spec *spec = reader->spec;
+    if (which == RUN_ORDER && reader->count >= 2 && strcmp(reader->words[1], "blocks") == 0)
+        return not_yet(reader, "'order blocks' is not in this version; use shuffle or sequential");
+    if (which != RUN_SOURCE)
+        return TOKMAP_OK;
+    if (reader->count >= 4 && strncmp(reader->words[3], "epochs", 6) == 0)
+        return not_yet(reader, "'epochs<=' is not in this version; take it out, and use 'passes' to end the run");
+    if (spec->lines[RUN_SOURCE] && reader->count >= 2 && strcmp(reader->words[1], spec->source) != 0)
+        return not_yet(reader, "a run of more than one source is not in this version; the first is on line %" PRIu64,
+                       spec->lines[RUN_SOURCE]);
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status read_line(struct reader *reader, char *line)
+{
+    struct run_spec *spec = reader->spec;
+    for (const char *at = line; *at; at++)
+        if ((unsigned char)*at < 0x20 && *at != '\t')
+            return wrong(reader, "a control character (0x%02x); a run is plain text", (unsigned char)*at);
+    enum tokmap_status status = cut_words(reader, line);
+    if (status || reader->count == 0)
+        return status;
+    int which = 0;
+    while (which < RUN_DIRECTIVES && strcmp(reader->words[0], directives[which].name) != 0)
+        which++;
+    if (which == RUN_DIRECTIVES)
+        return unknown_directive(reader);
+    if ((status = later_form(reader, which)))
+        return status;
+    if (spec->lines[which] && which != RUN_SKIP)
+        return wrong(reader, "'%s' was given on line %" PRIu64 " already; keep one of them", directives[which].name,
+                     spec->lines[which]);
+    if ((which == RUN_STEPS && spec->lines[RUN_PASSES]) || (which == RUN_PASSES && spec->lines[RUN_STEPS]))
+        return wrong(reader,
+                     "'steps' and 'passes' both end the run, the other one is on line %" PRIu64 "; keep one of them",
+                     spec->lines[which == RUN_STEPS ? RUN_PASSES : RUN_STEPS]);
+    if (reader->count >= 2 && (reader->words[1][0] == '=' || reader->words[1][0] == ':'))
+        return wrong(reader, "'%s' takes its value after a space, without '%c'; write '%s'", directives[which].name,
+                     reader->words[1][0], directives[which].usage);
+    size_t wanted = which == RUN_SOURCE ? 3 : 2;
+    if (reader->count != wanted)
+        return wrong(reader, "'%s' takes %s, this line has %zu; write '%s'", directives[which].name,
+                     wanted == 3 ? "two words" : "one word", reader->count - 1, directives[which].usage);
+    if ((status = directives[which].read(reader, (enum run_directive)which)))
+        return status;
+    if (!spec->lines[which])
+        spec->lines[which] = reader->line;
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status read_lines(struct reader *reader, char *text, size_t bytes)
+{
+    char *at = text, *end = text + bytes;
+    if (bytes >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0)
+        at += 3;
+    while (at < end) {
+        char *stop = memchr(at, '\n', (size_t)(end - at));
+        if (!stop)
+            stop = end;
+        reader->line++;
+        if (memchr(at, '\0', (size_t)(stop - at)))
+            return wrong(reader, "a zero byte; a run is plain text");
+        *stop = '\0';
+        if (stop > at && stop[-1] == '\r')
+            stop[-1] = '\0';
+        enum tokmap_status status = read_line(reader, at);
+        if (status)
+            return status;
+        at = stop + 1;
+    }
+    static const enum run_directive needed[] = {RUN_SEQ_LEN, RUN_BATCH, RUN_SOURCE};
+    reader->line = 0;
+    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
+        if (!reader->spec->lines[needed[i]])
+            return wrong(reader, "the run has no '%s'; add a line '%s'", directives[needed[i]].name,
+                         directives[needed[i]].usage);
+    return TOKMAP_OK;
+}
+
+enum tokmap_status run_text_read(struct run_spec *spec, const char *text, size_t bytes, const char *path,
+                                 struct tokmap_error *error)
+{
+    memset(spec, 0, sizeof *spec);
+    spec->lookahead = 1;
+    spec->steps = spec->passes = TOKMAP_FOREVER;
+    spec->ordering = TOKMAP_SHUFFLE;
+    spec->reading = TOKMAP_READ_AUTO;
+    if (bytes > RUN_TEXT_MOST)
+        return error_set(error, TOKMAP_ERROR_LIMIT, path, TOKMAP_NO_OFFSET,
+                         "the text is longer than %d bytes; is it a run at all?", RUN_TEXT_MOST);
+    char *copy = malloc(bytes + 1);
+    if (!copy)
+        return error_set_memory(error, "the run's text", bytes + 1);
+    if (bytes)
+        memcpy(copy, text, bytes);
+    copy[bytes] = '\0';
+    struct reader reader = {.spec = spec, .path = path, .error = error};
+    enum tokmap_status status = read_lines(&reader, copy, bytes);
+    if (status)
+        run_spec_free(spec);
+    free(copy);
+    return status;
+}
+
+void run_spec_free(struct run_spec *spec)
+{
+    free(spec->source);
+    free(spec->data);
+    free(spec->skips);
+    memset(spec, 0, sizeof *spec);
+}

@@ -1,0 +1,207 @@
+/*
+ * cuda_public.c - the functions of tokmap/cuda.h that need no loader.
+ *
+ * Each opens the device and lets it go again. What a caller keeps, memory or a stream, keeps the primary context alive by
+ * a count of its own: made with one count more, which its free gives back.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "cuda_device.h"
+#include "tokmap/cuda.h"
+
+static enum tokmap_status missing(struct tokmap_error *error, const char *what)
+{
+    return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "%s is NULL", what);
+}
+
+/* For structs that begin with their size. */
+static enum tokmap_status size_fits(const void *info, size_t known, const char *name, struct tokmap_error *error)
+{
+    size_t given = 0;
+    if (!info)
+        return missing(error, name);
+    memcpy(&given, info, sizeof given);
+    if (given < sizeof given || given > known)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "%s.size is %zu, this library knows %zu: set it to sizeof", name, given, known);
+    return TOKMAP_OK;
+}
+
+enum tokmap_status tokmap_cuda_probe(struct tokmap_cuda_info *info, struct tokmap_error *error)
+{
+    const struct cuda_driver *driver;
+    struct tokmap_cuda_info found = {0};
+    enum tokmap_status status = size_fits(info, sizeof found, "struct tokmap_cuda_info", error);
+    if (!status)
+        status = cuda_driver_open(&driver, error);
+    if (!status)
+        status = cuda_driver_devices(driver, &found.devices, error);
+    if (status)
+        return status;
+    found.size = info->size;
+    found.driver_version = driver->version;
+    memcpy(found.path, driver->path, sizeof found.path);
+    memcpy(info, &found, found.size);
+    return TOKMAP_OK;
+}
+
+enum tokmap_status tokmap_cuda_device(int ordinal, struct tokmap_cuda_device_info *info, struct tokmap_error *error)
+{
+    struct cuda_device device;
+    struct tokmap_cuda_device_info found = {0};
+    size_t memory = 0;
+    enum tokmap_status status = size_fits(info, sizeof found, "struct tokmap_cuda_device_info", error);
+    if (!status)
+        status = cuda_device_find_number(&device, ordinal, error);
+    if (status)
+        return status;
+    const struct cuda_driver *driver = device.driver;
+    int result = driver->device_get_name(found.name, sizeof found.name, device.handle);
+    if (!result)
+        result = driver->device_get_attribute(&found.capability_major, CUDA_DEVICE_CAPABILITY_MAJOR, device.handle);
+    if (!result)
+        result = driver->device_get_attribute(&found.capability_minor, CUDA_DEVICE_CAPABILITY_MINOR, device.handle);
+    if (!result)
+        result = driver->device_total_mem(&memory, device.handle);
+    if (result)
+        return cuda_driver_error(driver, TOKMAP_ERROR_DEVICE, result, error, "asking what the GPU is");
+    found.size = info->size;
+    found.numa_node = cuda_device_node(&device);
+    found.memory = memory;
+    memcpy(info, &found, found.size);
+    return TOKMAP_OK;
+}
+
+/* Opens the device and enters it. */
+static enum tokmap_status enter(struct cuda_device *device, struct cuda_entered *entered, const char *name,
+                                struct tokmap_error *error)
+{
+    enum tokmap_status status = cuda_device_open(device, name, error);
+    if (status)
+        return status;
+    int result = cuda_enter(device, entered);
+    if (!result)
+        return TOKMAP_OK;
+    cuda_device_close(device);
+    return cuda_driver_error(device->driver, TOKMAP_ERROR_DEVICE, result, error, "using the GPU's context");
+}
+
+/* Leaves and closes it, and makes a status of what came out. keep: the context's count, for what the caller keeps. */
+static enum tokmap_status leave(const struct cuda_device *device, const struct cuda_entered *entered, int result,
+                                bool keep, const char *doing, struct tokmap_error *error)
+{
+    cuda_leave(device, entered);
+    if (!keep || result)
+        cuda_device_close(device);
+    if (!result)
+        return TOKMAP_OK;
+    enum tokmap_status status = result == CUDA_OUT_OF_MEMORY ? TOKMAP_ERROR_MEMORY : TOKMAP_ERROR_DEVICE;
+    return cuda_driver_error(device->driver, status, result, error, doing);
+}
+
+enum tokmap_status tokmap_cuda_memory_new(const char *device, uint64_t bytes, void **memory, struct tokmap_error *error)
+{
+    struct cuda_device gpu;
+    struct cuda_entered entered;
+    uint64_t address = 0;
+    if (!memory)
+        return missing(error, "memory");
+    *memory = NULL;
+    if (!bytes)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "0 bytes of device memory are asked for");
+    enum tokmap_status status = enter(&gpu, &entered, device, error);
+    if (status)
+        return status;
+    status = leave(&gpu, &entered, gpu.driver->mem_alloc(&address, bytes), true, "allocating device memory", error);
+    if (!status)
+        *memory = (void *)(uintptr_t)address;
+    return status;
+}
+
+void tokmap_cuda_memory_free(const char *device, void *memory)
+{
+    struct cuda_device gpu;
+    struct cuda_entered entered;
+    if (!memory || enter(&gpu, &entered, device, NULL))
+        return;
+    (void)gpu.driver->mem_free((uintptr_t)memory);
+    (void)leave(&gpu, &entered, 0, false, "", NULL);
+    cuda_device_close(&gpu); /* the memory's own count */
+}
+
+enum tokmap_status tokmap_cuda_memory_read(const char *device, void *host, const void *memory, uint64_t bytes,
+                                           struct CUstream_st *stream, struct tokmap_error *error)
+{
+    struct cuda_device gpu;
+    struct cuda_entered entered;
+    if (!host || !memory)
+        return missing(error, host ? "memory" : "host");
+    enum tokmap_status status = enter(&gpu, &entered, device, error);
+    if (status)
+        return status;
+    int result = bytes ? gpu.driver->copy_to_host(host, (uintptr_t)memory, bytes, stream) : 0;
+    if (!result)
+        result = gpu.driver->stream_synchronize(stream);
+    return leave(&gpu, &entered, result, false, "reading device memory", error);
+}
+
+enum tokmap_status tokmap_cuda_stream_new(const char *device, struct CUstream_st **stream, struct tokmap_error *error)
+{
+    struct cuda_device gpu;
+    struct cuda_entered entered;
+    if (!stream)
+        return missing(error, "stream");
+    *stream = NULL;
+    enum tokmap_status status = enter(&gpu, &entered, device, error);
+    if (status)
+        return status;
+    struct CUstream_st *made = NULL;
+    int result = gpu.driver->stream_create(&made, CUDA_STREAM_NON_BLOCKING);
+    status = leave(&gpu, &entered, result, true, "making a stream", error);
+    if (!status)
+        *stream = made;
+    return status;
+}
+
+void tokmap_cuda_stream_free(const char *device, struct CUstream_st *stream)
+{
+    struct cuda_device gpu;
+    struct cuda_entered entered;
+    if (cuda_stream_is_default(stream) || enter(&gpu, &entered, device, NULL))
+        return;
+    (void)gpu.driver->stream_destroy(stream);
+    (void)leave(&gpu, &entered, 0, false, "", NULL);
+    cuda_device_close(&gpu); /* the stream's own count */
+}
+
+enum tokmap_status tokmap_cuda_stream_wait(const char *device, struct CUstream_st *waiting, struct CUstream_st *on,
+                                           struct tokmap_error *error)
+{
+    struct cuda_device gpu;
+    struct cuda_entered entered;
+    struct CUevent_st *event = NULL;
+    enum tokmap_status status = enter(&gpu, &entered, device, error);
+    if (status)
+        return status;
+    int result = gpu.driver->event_create(&event, CUDA_EVENT_DISABLE_TIMING);
+    if (!result) {
+        result = gpu.driver->event_record(event, on);
+        if (!result)
+            result = gpu.driver->stream_wait_event(waiting, event, 0);
+        (void)gpu.driver->event_destroy(event); /* the driver keeps it until it has happened */
+    }
+    return leave(&gpu, &entered, result, false, "putting a stream behind another", error);
+}
+
+enum tokmap_status tokmap_cuda_stream_synchronize(const char *device, struct CUstream_st *stream,
+                                                  struct tokmap_error *error)
+{
+    struct cuda_device gpu;
+    struct cuda_entered entered;
+    enum tokmap_status status = enter(&gpu, &entered, device, error);
+    if (status)
+        return status;
+    return leave(&gpu, &entered, gpu.driver->stream_synchronize(stream), false, "waiting for a stream", error);
+}

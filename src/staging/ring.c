@@ -1,0 +1,320 @@
+/*
+ * ring.c - see ring.h.
+ *
+ * Two counters, each written by one side: `filled` slots published, `released` slots given back. Their difference is
+ * all the two sides must agree on, so a store with release and a load with acquire carry a slot's contents across; the
+ * counters wrap at 2^32 and only their difference, at most the number of slots, is ever used.
+ *
+ * A side that finds nothing to do spins for a moment and then sleeps on its own bell, a futex word. Before it sleeps it
+ * says in `goal` for which value of the other's counter it wants to be woken, raises `asleep`, and looks once more. The
+ * other side moves its counter and then looks at `asleep`. All four are sequentially consistent, so one of the two sees
+ * the other: no wake is lost, and while nobody sleeps nobody makes a system call.
+ *
+ * To wake a thread costs the waker some 5 to 20 us, which a consumer should not pay for being slower than its producer. So
+ * a producer that found the ring full wakes up by itself: it sleeps for about the time in which the consumer empties a
+ * quarter of the slots, as far as the times before tell. Only if the consumer comes to half of them first, having become
+ * faster, does it wake the producer.
+ */
+#include "ring.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "platform/os.h"
+
+#define LINE 64 /* bytes of a cache line; each side's words have lines of their own */
+/* Turns of spinning, some 20 ns each. A consumer that finds nothing has nothing else to do, and a producer that must wake
+ * it pays several us each time; a producer that finds no room is ahead, and may as well sleep. */
+#define CONSUMER_SPINS 1500
+#define PRODUCER_SPINS 200
+#define NAP_LEAST ((uint64_t)20000) /* ns */
+#define NAP_MOST ((uint64_t)10000000)
+#define NAPS_IN_VAIN 100 /* after so many the consumer is taken to rest: let it wake the producer when it goes on */
+
+/* One side's place to sleep. */
+struct sleeper {
+    uint32_t asleep;
+    uint32_t goal;
+    uint32_t bell;
+};
+
+struct ring {
+    struct slot *slots;
+    uint32_t count;
+    bool spin; /* another processor may do what is waited for */
+    struct tokmap_error error;
+    void *tables; /* places and row pointers of all slots */
+    uint64_t tables_bytes;
+
+    _Alignas(LINE) uint32_t filled; /* written by the producer */
+    uint32_t was_full;
+    uint32_t next_vacant;           /* the producer's own */
+    uint64_t nap_ns;                /* likewise: how long it sleeps while the ring is full */
+    struct sleeper consumer;
+
+    _Alignas(LINE) uint32_t released; /* written by the consumer */
+    uint32_t taken;                   /* likewise: 1 while it has a slot */
+    uint32_t next_filled;             /* the consumer's own */
+    struct sleeper producer;
+
+    _Alignas(LINE) uint32_t stopped;
+};
+
+bool ring_layout_of(const struct ring_shape *shape, struct ring_layout *layout)
+{
+    uint64_t marks, cu;
+    if (shape->row_bytes > UINT64_MAX / 4)
+        return false;
+    layout->row_stride = round_up(shape->row_bytes, LINE);
+    if (mul_overflows(layout->row_stride, shape->rows, &layout->marks_at) ||
+        mul_overflows(shape->rows, shape->row_marks, &marks) || mul_overflows(marks, sizeof(struct mark), &marks) ||
+        add_overflows(layout->marks_at, marks, &cu) || cu > UINT64_MAX / 4 || shape->cu_elements > UINT64_MAX / 16)
+        return false;
+    layout->cu_at = round_up(cu, LINE);
+    layout->bytes = layout->cu_at + round_up(shape->cu_elements * sizeof(int32_t), LINE);
+    layout->bytes = max64(layout->bytes, LINE);
+    return true;
+}
+
+static uint64_t table_bytes(const struct ring_shape *shape)
+{
+    uint64_t bytes;
+    if (mul_overflows(shape->rows, sizeof(struct tokmap_place) + sizeof(void *), &bytes) || bytes > UINT64_MAX / 2)
+        return UINT64_MAX;
+    return round_up(bytes, LINE);
+}
+
+uint64_t ring_slot_bytes(const struct ring_shape *shape)
+{
+    uint64_t table = table_bytes(shape), sum;
+    struct ring_layout layout;
+    if (!ring_layout_of(shape, &layout) || table == UINT64_MAX || add_overflows(layout.bytes, table, &sum) ||
+        add_overflows(sum, sizeof(struct slot), &sum))
+        return UINT64_MAX;
+    return sum;
+}
+
+static void slot_init(struct slot *slot, uint32_t number, const struct ring_shape *shape,
+                      const struct ring_layout *layout, uint8_t *memory, uint8_t *table)
+{
+    slot->number = number;
+    slot->memory = memory;
+    slot->places = (struct tokmap_place *)(void *)table;
+    slot->rows = (const void **)(void *)(table + shape->rows * sizeof(struct tokmap_place));
+    slot->marks = shape->row_marks ? (struct mark *)(void *)(memory + layout->marks_at) : NULL;
+    slot->cu = shape->cu_elements ? (int32_t *)(void *)(memory + layout->cu_at) : NULL;
+    for (uint64_t i = 0; i < shape->rows; i++)
+        slot->rows[i] = memory + i * layout->row_stride;
+}
+
+enum tokmap_status ring_new(struct ring **made, struct backend *backend, const struct ring_shape *shape, uint32_t slots,
+                            struct tokmap_error *error)
+{
+    *made = NULL;
+    uint64_t table = table_bytes(shape), tables;
+    struct ring_layout layout;
+    if (ring_slot_bytes(shape) == UINT64_MAX || !ring_layout_of(shape, &layout) || mul_overflows(table, slots, &tables))
+        return error_set_memory(error, "the ring", UINT64_MAX);
+    struct ring *ring = aligned_alloc(LINE, sizeof *ring);
+    if (!ring)
+        return error_set_memory(error, "the ring", sizeof *ring);
+    memset(ring, 0, sizeof *ring);
+    ring->count = slots;
+    ring->spin = os_processors() > 1;
+    ring->nap_ns = NAP_LEAST;
+    ring->slots = calloc(slots, sizeof *ring->slots);
+    if (!ring->slots || (tables && os_memory_new(tables, false, &ring->tables))) {
+        ring_free(ring);
+        return error_set_memory(error, "the ring", tables + slots * sizeof(struct slot));
+    }
+    ring->tables_bytes = tables;
+    void *base;
+    enum tokmap_status status = backend->calls->allocate(backend, slots, layout.bytes, &base, error);
+    if (status) {
+        ring_free(ring);
+        return status;
+    }
+    for (uint32_t i = 0; i < slots; i++)
+        slot_init(&ring->slots[i], i, shape, &layout, (uint8_t *)base + i * layout.bytes,
+                  (uint8_t *)ring->tables + i * table);
+    *made = ring;
+    return TOKMAP_OK;
+}
+
+void ring_free(struct ring *ring)
+{
+    if (!ring)
+        return;
+    os_memory_free(ring->tables, ring->tables_bytes);
+    free(ring->slots);
+    free(ring);
+}
+
+static bool is_stopped(const struct ring *ring)
+{
+    return __atomic_load_n(&ring->stopped, __ATOMIC_ACQUIRE);
+}
+
+/* True once *counter has come to goal. */
+static bool reached(const uint32_t *counter, uint32_t goal)
+{
+    return (int32_t)(__atomic_load_n(counter, __ATOMIC_SEQ_CST) - goal) >= 0;
+}
+
+/* Moves a counter of ours on, and wakes the other side if it sleeps until this value. */
+static void advance(uint32_t *counter, struct sleeper *other)
+{
+    uint32_t value = __atomic_load_n(counter, __ATOMIC_RELAXED) + 1;
+    __atomic_store_n(counter, value, __ATOMIC_SEQ_CST);
+    if (!__atomic_load_n(&other->asleep, __ATOMIC_SEQ_CST))
+        return;
+    if ((int32_t)(value - __atomic_load_n(&other->goal, __ATOMIC_RELAXED)) < 0)
+        return;
+    __atomic_store_n(&other->asleep, 0, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&other->bell, 1, __ATOMIC_SEQ_CST);
+    os_word_wake(&other->bell);
+}
+
+/* Spins until *counter, the other side's, has come to goal; false if it does not soon. */
+static bool spin(const struct ring *ring, const uint32_t *counter, uint32_t goal, uint32_t turns)
+{
+    for (uint32_t turn = ring->spin ? turns : 0; turn && !is_stopped(ring); turn--) {
+        if (reached(counter, goal))
+            return true;
+        os_relax();
+    }
+    return reached(counter, goal);
+}
+
+/* Sleeps until *counter, the other side's, has come to goal, the ring is stopped, or `ns` have passed (0: no limit). */
+static void sleep_until(struct ring *ring, const uint32_t *counter, uint32_t goal, struct sleeper *own, uint64_t ns)
+{
+    bool done;
+    do {
+        uint32_t bell = __atomic_load_n(&own->bell, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&own->goal, goal, __ATOMIC_RELAXED);
+        __atomic_store_n(&own->asleep, 1, __ATOMIC_SEQ_CST);
+        done = reached(counter, goal) || __atomic_load_n(&ring->stopped, __ATOMIC_SEQ_CST);
+        if (!done && ns)
+            os_word_wait_for(&own->bell, bell, ns);
+        else if (!done)
+            os_word_wait(&own->bell, bell);
+    } while (!done && !ns);
+    __atomic_store_n(&own->asleep, 0, __ATOMIC_RELAXED);
+}
+
+/* Naps until a slot is vacant, that is until `released` has come to `now`. */
+static void nap(struct ring *ring, uint32_t now)
+{
+    uint32_t quarter = ring->count / 4, half = ring->count / 2, in_vain = 0;
+    while (!reached(&ring->released, now) && !is_stopped(ring)) {
+        bool rests = in_vain == NAPS_IN_VAIN;
+        uint32_t goal = rests || !half ? now : now + half - 1;
+        sleep_until(ring, &ring->released, goal, &ring->producer, rests ? 0 : ring->nap_ns);
+        int32_t vacant = (int32_t)(__atomic_load_n(&ring->released, __ATOMIC_RELAXED) - now) + 1;
+        in_vain += vacant <= 0 && !rests;
+        if (vacant <= 0 || (uint32_t)vacant < quarter)
+            ring->nap_ns = min64(ring->nap_ns + ring->nap_ns / 2, NAP_MOST);
+        else if ((uint32_t)vacant > quarter)
+            ring->nap_ns = max64(ring->nap_ns / 2, NAP_LEAST);
+    }
+}
+
+struct slot *ring_vacant(struct ring *ring)
+{
+    uint32_t filled = __atomic_load_n(&ring->filled, __ATOMIC_RELAXED);
+    uint32_t now = filled - ring->count + 1; /* one slot is vacant when `released` has come here */
+    if (!reached(&ring->released, now)) {
+        __atomic_store_n(&ring->was_full, 1, __ATOMIC_RELAXED);
+        if (!spin(ring, &ring->released, now, PRODUCER_SPINS))
+            nap(ring, now);
+    }
+    return is_stopped(ring) ? NULL : &ring->slots[ring->next_vacant];
+}
+
+void ring_publish(struct ring *ring)
+{
+    ring->next_vacant = ring->next_vacant + 1 == ring->count ? 0 : ring->next_vacant + 1;
+    advance(&ring->filled, &ring->consumer);
+}
+
+bool ring_await_empty(struct ring *ring)
+{
+    uint32_t filled = __atomic_load_n(&ring->filled, __ATOMIC_RELAXED);
+    if (!reached(&ring->released, filled))
+        sleep_until(ring, &ring->released, filled, &ring->producer, 0);
+    return !is_stopped(ring);
+}
+
+struct tokmap_error *ring_error(struct ring *ring)
+{
+    return &ring->error;
+}
+
+struct slot *ring_filled(struct ring *ring, uint64_t *waited_ns)
+{
+    uint32_t goal = __atomic_load_n(&ring->released, __ATOMIC_RELAXED) + 1;
+    *waited_ns = 0;
+    if (!reached(&ring->filled, goal)) {
+        uint64_t from = os_clock_ns();
+        if (!spin(ring, &ring->filled, goal, CONSUMER_SPINS))
+            sleep_until(ring, &ring->filled, goal, &ring->consumer, 0);
+        *waited_ns = os_clock_ns() - from;
+        if (!reached(&ring->filled, goal))
+            return NULL;
+    }
+    __atomic_store_n(&ring->taken, 1, __ATOMIC_RELAXED);
+    return &ring->slots[ring->next_filled];
+}
+
+bool ring_wait(struct ring *ring, uint64_t ns, uint64_t *waited_ns)
+{
+    uint32_t goal = __atomic_load_n(&ring->released, __ATOMIC_RELAXED) + 1;
+    *waited_ns = 0;
+    if (!reached(&ring->filled, goal)) {
+        uint64_t from = os_clock_ns();
+        if (!spin(ring, &ring->filled, goal, CONSUMER_SPINS) && ns)
+            sleep_until(ring, &ring->filled, goal, &ring->consumer, ns);
+        *waited_ns = os_clock_ns() - from;
+    }
+    return reached(&ring->filled, goal) || is_stopped(ring);
+}
+
+void ring_release(struct ring *ring)
+{
+    ring->next_filled = ring->next_filled + 1 == ring->count ? 0 : ring->next_filled + 1;
+    __atomic_store_n(&ring->taken, 0, __ATOMIC_RELAXED);
+    advance(&ring->released, &ring->producer);
+}
+
+void ring_stop(struct ring *ring)
+{
+    __atomic_store_n(&ring->stopped, 1, __ATOMIC_SEQ_CST);
+    __atomic_add_fetch(&ring->producer.bell, 1, __ATOMIC_SEQ_CST);
+    os_word_wake(&ring->producer.bell);
+    __atomic_add_fetch(&ring->consumer.bell, 1, __ATOMIC_SEQ_CST);
+    os_word_wake(&ring->consumer.bell);
+}
+
+uint32_t ring_slots(const struct ring *ring)
+{
+    return ring->count;
+}
+
+uint32_t ring_ready(const struct ring *ring)
+{
+    /* Another thread may see the two counters of different moments: what comes out is kept within bounds. */
+    uint32_t released = __atomic_load_n(&ring->released, __ATOMIC_ACQUIRE);
+    uint32_t taken = __atomic_load_n(&ring->taken, __ATOMIC_RELAXED);
+    uint32_t ready = __atomic_load_n(&ring->filled, __ATOMIC_ACQUIRE) - released;
+    if (ready > ring->count)
+        ready = ring->count;
+    return ready >= taken ? ready - taken : 0;
+}
+
+bool ring_was_full(const struct ring *ring)
+{
+    return __atomic_load_n(&ring->was_full, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,30 @@
+# Each line is answered before the next one is asked: encode and decode can be talked to through pipes.
+. "$TOKMAP_CLI/helpers.sh"
+mkfifo to from
+talk()
+{
+    "$@" <to >from &
+    pid=$!
+    exec 3>to 4<from
+}
+ask()
+{
+    printf '%s\n' "$1" >&3
+    read -r answer <&4
+    equal "$answer" "$2"
+}
+talk tokmap encode --input-format jsonl
+ask '{"text": "a"}' '[97]'
+ask '{"text": ""}' '[]'
+ask '{"text": "b"}' '[98]'
+exec 3>&- 4<&-
+wait $pid
+talk tokmap encode
+ask '{"text": "a"}' '[97]'
+exec 3>&- 4<&-
+wait $pid
+talk tokmap decode --input-format jsonl
+ask '[97]' '{"text": "a"}'
+ask '[]' '{"text": ""}'
+exec 3>&- 4<&-
+wait $pid

@@ -1,0 +1,75 @@
+# A rank file: how it splits text must be known, its special tokens may be given, ids go there and back.
+. "$TOKMAP_CLI/helpers.sh"
+need base64
+ranks
+encoded()
+{
+    wanted=$1
+    shift
+    equal "$(tokmap encode -t v.tiktoken "$@" <in)" "$wanted" "$*:"
+}
+fails()
+{
+    wanted=$1
+    held=$2
+    shift 2
+    exits "$wanted" tokmap "$@" <in >out 2>err
+    holds err "$held"
+}
+printf 'hello hello help' >in
+encoded '259 260 32 256 108 112' --pattern gpt2
+encoded '259 260 32 256 108 112' --pattern gpt2 --special-tokens specials.json
+encoded '300 259 260 32 256 108 112 301' --pattern gpt2 --special-tokens specials.json --eod --bos='<|end|>'
+encoded '259 260 32 256 108 112 300' --pattern gpt2 --special-tokens specials.json --eod=end
+encoded '259 260 32 256 108 112 7' --pattern gpt2 --eod=7
+encoded '259 260 32 256 108 112' --pattern gpt2 --no-eod
+if tokmap encode -t v.tiktoken --pattern-regex '[^ ]+| ' <in >out 2>err; then
+    equal "$(cat out)" '259 32 259 32 256 108 112'
+else
+    holds err PCRE2 # which this build may be without
+fi
+# What the pattern is, is not guessed.
+fails 1 '--pattern NAME' encode -t v.tiktoken
+fails 1 "no split pattern 'gpt7'" encode -t v.tiktoken --pattern gpt7
+fails 1 gpt2 encode -t v.tiktoken --pattern gpt7
+fails 2 'exclude each other' encode -t v.tiktoken --pattern gpt2 --pattern-regex '.'
+fails 2 'is for rank files' encode --pattern gpt2
+fails 2 'is for rank files' decode --pattern-regex '.'
+fails 2 'exclude each other' encode -t v.tiktoken --pattern gpt2 --eod=7 --no-eod
+fails 2 'names no such token' encode -t v.tiktoken --pattern gpt2 --eod
+fails 2 'no special token of that name' encode -t v.tiktoken --pattern gpt2 --special-tokens specials.json --bos=nothing
+fails 2 'has the ids 0 to 260' encode -t v.tiktoken --pattern gpt2 --eod=261
+fails 1 nowhere encode -t nowhere
+fails 1 nowhere encode -t v.tiktoken --pattern gpt2 --special-tokens nowhere
+mkdir folder empty
+cp v.tiktoken folder
+equal "$(tokmap encode -t folder --pattern gpt2 <in)" '259 260 32 256 108 112'
+fails 1 'holds no tokenizer' encode -t empty
+printf '{"<|end|>": 5}' >wrong.json
+fails 1 'is a token of the file' encode -t v.tiktoken --pattern gpt2 --special-tokens wrong.json
+for wrong in '' '[]' '{"a": "b"}' '{"a": -1}' '{"a": 300' '{"a": 300, "b": 300}' '{"": 300}' '{"a": 99999999999}'; do
+    printf '%s' "$wrong" >wrong.json
+    exits 1 tokmap encode -t v.tiktoken --pattern gpt2 --special-tokens wrong.json <in >out 2>err
+    holds err wrong.json
+done
+# Back: exact, special tokens only where they are asked for, ids that stand for nothing refused with their line.
+i=0
+while [ $i -lt 3000 ]; do
+    printf 'hello %d \303\251 \360\237\230\200\r\n' $i
+    i=$((i + 1))
+done >long
+tokmap encode -t v.tiktoken --pattern gpt2 long | tokmap decode -t v.tiktoken --pattern gpt2 | cmp - long
+echo '259 300 260 301' >ids
+equal "$(tokmap decode -t v.tiktoken --pattern gpt2 --special-tokens specials.json ids)" 'hello hello'
+equal "$(tokmap decode -t v.tiktoken --pattern gpt2 --special-tokens specials.json --specials ids)" \
+    'hello<|end|> hello<|endoftext|>'
+printf '259\n260 280\n' >ids
+fails 1 'ids:2: id 280 ' decode -t v.tiktoken --pattern gpt2 --special-tokens specials.json ids
+fails 1 'ids:2: id 280 is not in the vocabulary' decode -t v.tiktoken --pattern gpt2 ids
+# Ids that need more than 16 bits.
+printf '{"<|far|>": 70000}' >far.json
+printf 'hello<|far|>' >in
+encoded '259 70000' --pattern gpt2 --special-tokens far.json --special recognise
+encoded '[259, 70000]' --pattern gpt2 --special-tokens far.json --special recognise --output-format jsonl
+echo '259 70000' | tokmap decode -t v.tiktoken --pattern gpt2 --special-tokens far.json --specials >out
+equal "$(cat out)" 'hello<|far|>'

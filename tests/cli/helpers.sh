@@ -1,0 +1,147 @@
+# Functions for tests; see run.sh.
+
+# skip REASON: what this machine cannot test.
+skip()
+{
+    echo "$*"
+    exit 77
+}
+
+# need COMMAND...: skips the test where one of them is not installed.
+need()
+{
+    for needed; do
+        command -v "$needed" >/dev/null 2>&1 || skip "no $needed on this machine"
+    done
+}
+
+# exits STATUS COMMAND...: runs it and fails the test unless it ends with that status.
+exits()
+{
+    exits_wanted=$1
+    shift
+    exits_got=0
+    "$@" || exits_got=$?
+    [ "$exits_got" -eq "$exits_wanted" ] && return 0
+    echo "FAULT: exit status $exits_got, expected $exits_wanted: $*" >&2
+    exit 1
+}
+
+# same FILE FILE: fails the test unless they hold the same bytes.
+same()
+{
+    cmp -s "$1" "$2" && return 0
+    echo "FAULT: $1 and $2 differ" >&2
+    diff "$1" "$2" | head -n 10 >&2
+    exit 1
+}
+
+# equal GOT WANTED [WHAT]: compares two words.
+equal()
+{
+    [ "$1" = "$2" ] && return 0
+    echo "FAULT: ${3:-} got '$1', expected '$2'" >&2
+    exit 1
+}
+
+# holds FILE TEXT: fails the test unless a line of the file holds the text.
+holds()
+{
+    grep -qF -e "$2" "$1" && return 0
+    echo "FAULT: $1 does not hold: $2" >&2
+    head -n 20 "$1" >&2
+    exit 1
+}
+
+# json FILE: fails the test unless each line of the file is JSON. Without python3 nothing is checked.
+json()
+{
+    command -v python3 >/dev/null 2>&1 || return 0
+    python3 -c 'import json, sys
+for line in open(sys.argv[1], "rb"):
+    json.loads(line)' "$1" && return 0
+    echo "FAULT: not JSON: $1" >&2
+    head -n 5 "$1" >&2
+    exit 1
+}
+
+# field FILE NAME: prints a field of the JSON object in FILE, as text ("a.b.0" goes down).
+field()
+{
+    python3 -c 'import json, sys
+value = json.load(open(sys.argv[1], "rb"))
+for key in sys.argv[2].split("."):
+    value = value[int(key)] if isinstance(value, list) else value[key]
+print(json.dumps(value) if isinstance(value, (dict, list, bool)) or value is None else value)' "$1" "$2"
+}
+
+# await COMMAND...: repeats it until it succeeds. What never comes is ended by the test's time limit, not by a guess here.
+await()
+{
+    until "$@"; do
+        sleep 0.02
+    done
+}
+
+# flip FILE OFFSET: changes one bit of one byte.
+flip()
+{
+    flip_byte=$(od -An -tu1 -j "$2" -N 1 "$1" | tr -d ' ')
+    printf "\\$(printf %o $((flip_byte ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2>/dev/null
+}
+
+# options COMMAND...: the options that its --help lists, one a line, with an "=" if a value follows.
+options()
+{
+    "$@" --help | sed -n 's/^  \(-., \|    \)--\([a-z][a-z0-9-]*\)\( [A-Z].*\)\{0,1\}.*$/\2\3/p' | sed 's/ .*/=/'
+}
+
+# corpus: makes in/: text files, one of them empty, and a JSONL file; 18 documents in all, as `pack` reads them:
+# in/a.txt, in/b/long.txt, in/b/none.txt, in/c.jsonl records 0 .. 14.
+corpus()
+{
+    mkdir -p in/b
+    printf 'alpha beta gamma\n' >in/a.txt
+    i=0
+    while [ $i -lt 300 ]; do
+        echo "line $i of a text that is longer than a row"
+        i=$((i + 1))
+    done >in/b/long.txt
+    : >in/b/none.txt
+    i=0
+    while [ $i -lt 15 ]; do
+        printf '{"id": %d, "text": "record %d h\\u00e9llo\\u001b[31m %*s"}\n' $i $i $((i * i)) x
+        i=$((i + 1))
+    done >in/c.jsonl
+}
+
+# pack_corpus: the corpus, packed as the dataset `small`: 14,761 tokens, 18 documents, a byte a token and 256 after each.
+pack_corpus()
+{
+    corpus
+    tokmap pack -q -o small in
+}
+
+# rank_file FILE TOKEN...: makes a rank file: 256 bytes, then the tokens.
+rank_file()
+{
+    rank_path=$1
+    shift
+    awk 'BEGIN {
+        digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+        for (i = 0; i < 256; i++)
+            print substr(digits, int(i / 4) + 1, 1) substr(digits, i % 4 * 16 + 1, 1) "== " i
+    }' >"$rank_path"
+    rank_id=256
+    for rank_token; do
+        printf '%s %d\n' "$(printf '%s' "$rank_token" | base64)" $rank_id >>"$rank_path"
+        rank_id=$((rank_id + 1))
+    done
+}
+
+# ranks: makes the rank file v.tiktoken (hello is 259, with a space before it 260) and specials.json beside it.
+ranks()
+{
+    rank_file v.tiktoken he ll hell hello ' hello'
+    printf '{"<|end|>": 300, "<|endoftext|>": 301}' >specials.json
+}

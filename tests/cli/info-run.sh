@@ -1,0 +1,38 @@
+# A run says what it is, then its source; a run without an end says so.
+. "$TOKMAP_CLI/helpers.sh"
+pack_corpus
+printf 'seq_len 64\nbatch 8\nseed 3\nsource web small\npasses 2\nskip 3..5\nskip 7..8\n' >train.run
+tokmap info train.run | sed '/^about/d; /^content/d; /^read by/d; /^indexes/d'
+tokmap info train.run --json >json
+json json
+if command -v python3 >/dev/null; then
+    equal "$(field json steps)" 57
+    equal "$(field json delivered)" 54
+    equal "$(field json remainder)" 4
+    equal "$(field json sources.0.source)" web
+    equal "$(field json sources.0.rows.windows)" 230
+fi
+# The run that arguments make of a dataset.
+tokmap info small --seq-len 64 --batch 8 --seed 3 --passes 2 --json >made
+json made
+holds made '{"dataset": "small", "seq_len": 64, "lookahead": 1, "batch": 8, "seed": 3, "order": "shuffle", "steps": 57, "delivered": 57, "remainder": 4, "sources": [{"source": "data", '
+tokmap info small --seq-len 64 --batch 8 --order sequential --steps 5 >made
+holds made "sequential"
+exits 2 tokmap info small --seq-len 64 --batch 8 2>err
+exits 2 tokmap info small --seq-len 64 --batch 8 --seed 1 --steps 2 --passes 2 2>err
+exits 2 tokmap info train.run --steps 2 2>err
+holds err "which says its end"
+printf 'seq_len 64\nbatch 8\nseed 3\nsource web small\n' >endless.run
+tokmap info endless.run >text
+holds text "without end"
+tokmap info endless.run --json >json
+json json
+holds json '"steps": null, "delivered": null, "remainder": null'
+# A run is found by its text: a missing file and a folder are datasets, and so is what has an index beside it.
+printf 'seq_len 64\n' >small
+tokmap info small >text
+holds text "14,761"
+rm small
+printf 'seq_len 64\nnonsense 3\n' >bad.run
+exits 1 tokmap info bad.run 2>err
+holds err "bad.run:2: "

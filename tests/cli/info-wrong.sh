@@ -1,0 +1,47 @@
+# Misuse, and datasets that are not there or not sound.
+. "$TOKMAP_CLI/helpers.sh"
+pack_corpus
+exits 2 tokmap info 2>err
+exits 2 tokmap info small small 2>err
+exits 2 tokmap info small --lookahead 2 2>err
+exits 2 tokmap info small --seq-len 0 2>err
+exits 2 tokmap info small --seq-len 5x 2>err
+printf 'seq_len 64\nbatch 8\nsource web small\n' >train.run
+exits 2 tokmap info train.run --seq-len 64 2>err
+holds err "--seq-len goes with a dataset"
+exits 1 tokmap info nothing 2>err
+holds err "nothing"
+mkdir empty
+exits 1 tokmap info empty 2>err
+: >zero.tmx
+exits 1 tokmap info zero 2>err
+printf 'abc' >data.bin
+exits 1 tokmap info data.bin 2>err
+head -c 5000 /dev/zero >zeros
+exits 1 tokmap info zeros 2>err
+cp small.bin short.bin
+cp small.tmx short.tmx
+: >short.bin
+exits 1 tokmap info short 2>err
+holds err "short.bin"
+# A folder in the place of an index is called that.
+mkdir folder.tmx
+exits 1 tokmap info folder 2>err
+holds err "folder.tmx: this is a folder, where the shard's index should be"
+rmdir folder.tmx
+# A run with a zero byte is a run with a slip in that line, not something else.
+printf 'seq_len 64\nbatch 8\nse\000ed 3\nsource web small\n' >zero.run
+exits 1 tokmap info zero.run 2>err
+holds err "zero.run:3: a zero byte"
+# A pipe in the place of a file is refused, not waited for.
+cp small.bin pipe.bin
+mkfifo pipe.tmx
+exits 1 timeout -s KILL 200 tokmap info pipe 2>err
+holds err "pipe.tmx: not a regular file"
+rm pipe.tmx pipe.bin
+cp small.tmx pipe.tmx
+mkfifo pipe.bin
+exits 1 timeout -s KILL 200 tokmap info pipe 2>err
+holds err "pipe.bin: not a regular file"
+[ -w /dev/full ] && exits 1 tokmap info small >/dev/full 2>err
+exit 0

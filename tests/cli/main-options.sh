@@ -1,0 +1,24 @@
+# Every option that --help lists is taken by the parser and stands in the man page; so do the commands.
+. "$TOKMAP_CLI/helpers.sh"
+man=$TOKMAP_TREE/tokenize_tools/man
+tokmap --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' >commands
+while read -r command; do
+    page=$man/tokmap-$command.1
+    [ -f "$page" ] || { echo "no page $page" >&2; exit 1; }
+    holds "$man/tokmap.1" ".It Cm $command"
+    options tokmap "$command" >options
+    [ -s options ]
+    while read -r option; do
+        taken=
+        case $option in
+        help | version) continue ;;
+        *=) for value in 1 1..2 shuffle text error stop; do
+            tokmap "$command" "--${option%=}=$value" --help >out 2>err </dev/null && taken=1
+        done ;;
+        *) tokmap "$command" "--$option" --help >out 2>err </dev/null && taken=1 ;;
+        esac
+        [ "$taken" ] || { echo "tokmap $command --$option: not taken" >&2; cat err >&2; exit 1; }
+        grep -q -e "Fl Fl ${option%=}\( \|\$\)" "$page" ||
+            { echo "tokmap-$command.1 lacks --${option%=}" >&2; exit 1; }
+    done <options
+done <commands

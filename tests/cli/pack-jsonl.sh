@@ -1,0 +1,44 @@
+# JSONL: escapes, other fields, line ends, compression; the closing report accounts for every byte.
+. "$TOKMAP_CLI/helpers.sh"
+printf '\357\273\277{"text": "a\\u00e9\\n"}\r\n\n{"n": [1, {"text": 2}], "text": "", "m": null}\n{"body": "x", "text": "\\ud83d\\ude00"}' >l.jsonl
+tokmap pack --json -o d l.jsonl >report
+equal "$(od -An -v -tu2 d.bin | tr -s ' \n' ' ')" ' 97 195 169 10 256 256 240 159 152 128 256 '
+json report
+if command -v python3 >/dev/null 2>&1; then
+    equal "$(field report documents)" 3
+    equal "$(field report blank_lines)" 1
+    equal "$(field report input_bytes)" "$(wc -c <l.jsonl | tr -d ' ')"
+    equal $(($(field report document_bytes) + $(field report structure_bytes) + $(field report skipped_bytes))) \
+        "$(field report input_bytes)"
+    equal "$(field report text_bytes)" 8
+    equal "$(field report tokens)" 11
+fi
+tokmap pack -q --field body --on-error skip -o e l.jsonl 2>err
+equal "$(od -An -v -tu2 e.bin | tr -s ' \n' ' ')" ' 120 256 '
+equal "$(grep -c 'skipped: ' err)" 2
+holds err "l.jsonl:1: the field is missing: 'body'"
+# As text it is one document.
+tokmap pack -q --input-format text --no-eod -o t l.jsonl
+equal "$(wc -c <t.bin | tr -d ' ')" $((2 * $(wc -c <l.jsonl)))
+cat l.jsonl | tokmap pack -q -o p -
+same d.bin p.bin
+if command -v zstd >/dev/null 2>&1; then
+    zstd -q l.jsonl -o l.jsonl.zst
+    tokmap pack -q -o z l.jsonl.zst
+    same d.bin z.bin
+fi
+if tokmap --version | grep -q 'reads .gz: yes' && command -v gzip >/dev/null 2>&1; then
+    gzip -c l.jsonl >no-name
+    tokmap pack -q --input-format jsonl -o y no-name
+    same d.bin y.bin
+    tokmap pack -q -o x - <no-name
+    same d.bin x.bin
+fi
+# What was left out because of --invalid-utf8 skip is not told to choose it.
+printf '{"text": "\\ud800"}\n{"text": "k"}\n' >lone.jsonl
+exits 0 tokmap pack -q --invalid-utf8 skip -o lone lone.jsonl 2>err
+holds err 'or choose --invalid-utf8 replace'
+if grep -q 'or skip' err; then
+    echo 'FAULT: skip is proposed where it was chosen' >&2
+    exit 1
+fi

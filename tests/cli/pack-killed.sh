@@ -1,0 +1,36 @@
+# kill -9 at any moment: the old shard, none, or the whole new one; what the dead left behind is in nobody's way.
+. "$TOKMAP_CLI/helpers.sh"
+head -c 300000 /dev/zero | tr '\0' 'o' >old
+head -c 3000000 /dev/zero | tr '\0' 'n' >new
+tokmap pack -q -o new new
+tokmap pack -q -o old old
+tokmap pack -q -o d old
+seen=
+i=0
+while [ $i -lt 40 ]; do
+    i=$((i + 1))
+    tokmap pack -q --force --threads $((i % 3 + 1)) -o d new 2>err &
+    pid=$!
+    [ $((i % 4)) -eq 0 ] || sleep 0.0$((i % 10))
+    kill -s KILL $pid 2>/dev/null || true
+    wait $pid 2>/dev/null || true
+    if [ ! -e d.tmx ]; then
+        seen="$seen none"
+        tokmap pack -q --force -o d old
+    else
+        tokmap verify -q d
+        if cmp -s d.bin new.bin && cmp -s d.tmx new.tmx; then
+            seen="$seen new"
+            tokmap pack -q --force -o d old
+        else
+            same d.bin old.bin
+            same d.tmx old.tmx
+            seen="$seen old"
+        fi
+    fi
+done
+rm -f d.bin d.tmx
+tokmap pack -q -o d new
+same d.bin new.bin
+equal "$(ls d.* | tr '\n' ' ')" 'd.bin d.tmx '
+echo "$seen"

@@ -1,0 +1,62 @@
+# Each wrong input: its name, where it is wrong and what to do on standard error, exit status 1, and no file left.
+. "$TOKMAP_CLI/helpers.sh"
+mkdir in hollow
+printf 'good' >in/a
+wrong()
+{
+    message=$1
+    shift
+    exits 1 tokmap pack -o out "$@" >got 2>err
+    holds err "$message"
+    [ ! -s got ]
+    for left in out.*; do
+        [ ! -e "$left" ] || { echo "left behind: $left" >&2; exit 1; }
+    done
+}
+printf 'caf\351' >latin
+printf '{"text": "a"}\n{"text": 5}\n' >type.jsonl
+printf '{"text": "a"}\nno json\n' >no.jsonl
+printf '{"n": "a"}\n' >field.jsonl
+printf '{"text": "a", "text": "b"}\n' >twice.jsonl
+printf '{"text": "\\udc00"}\n' >lone.jsonl
+printf '{"text": "%0100d"}\n' 0 >long.jsonl
+printf 'PK\003\004zip' >zip
+printf '\n' >blank.jsonl
+wrong 'latin: not valid UTF-8; convert the file, or choose --invalid-utf8 replace or skip (byte 3)' in latin
+wrong "type.jsonl:2: the field is no string: 'text'" in type.jsonl
+wrong 'no.jsonl:2: no valid record: a value is none that JSON has' in no.jsonl
+wrong "field.jsonl:1: the field is missing: 'text'; name another with --field" in field.jsonl
+wrong 'twice.jsonl:1: no valid record: the field stands twice' in twice.jsonl
+wrong 'lone.jsonl:1: not valid UTF-8: the escape of a surrogate lacks its other half' in lone.jsonl
+wrong 'long.jsonl:1: the line is longer than the limit of 99 bytes' --max-record 99 in long.jsonl
+wrong 'zip: this is a zip archive' in zip
+wrong 'hollow: the folder holds no regular file' in hollow
+wrong 'nowhere: the input cannot be opened: No such file' in nowhere
+wrong 'none*: nothing matches this pattern' in 'none*'
+wrong 'the inputs hold no document' blank.jsonl
+wrong "the tokenizer 'gpt2.json' cannot be read" -t gpt2.json in
+printf '{"text": 1}\n' >in/piped
+wrong "standard input:1: the field is no string" --input-format jsonl - <in/piped
+if command -v zstd >/dev/null 2>&1; then
+    zstd -q -c in/a latin | head -c 20 >cut.zst
+    wrong 'cut.zst: the zstd file ends in the midst of its data' in/a cut.zst
+    { zstd -q -c in/a; echo more; } >behind.zst
+    wrong 'behind.zst: after the zstd data' in/a behind.zst
+fi
+if tokmap --version | grep -q 'reads .gz: yes' && command -v gzip >/dev/null 2>&1; then
+    gzip -c in/a | head -c 15 >cut.gz
+    wrong 'cut.gz: the gzip file ends in the midst of its data' in/a cut.gz
+    { gzip -c in/a; echo more; } >behind.gz
+    wrong 'behind.gz: after the gzip data' in/a behind.gz
+    holds err 'cut it off there, or copy the file again'
+fi
+if [ "$(id -u)" -ne 0 ]; then
+    cp in/a secret
+    chmod 000 secret
+    wrong 'secret: the input cannot be opened: Permission denied' in/a secret
+fi
+# All of them left out: the good one is packed.
+rm in/piped
+tokmap pack -q --on-error skip -o out in latin type.jsonl no.jsonl field.jsonl zip hollow nowhere 'none*' lone.jsonl 2>err
+equal "$(od -An -v -tu2 out.bin | tr -s ' \n' ' ')" ' 103 111 111 100 256 97 256 97 256 '
+equal "$(grep -c '^tokmap pack: skipped: ' err)" 9

@@ -1,0 +1,39 @@
+# Outputs that exist, lack their folder, are busy, lie among the inputs, or do not fit.
+. "$TOKMAP_CLI/helpers.sh"
+mkdir in
+printf 'text' >in/a
+tokmap pack -q -o d in
+cp d.bin old.bin
+exits 1 tokmap pack -o d in 2>err
+holds err 'd.bin: the output exists; choose another name, or replace it with --force'
+rm d.bin
+exits 1 tokmap pack -o d in 2>err
+holds err 'd.tmx: the output exists'
+tokmap pack -q --force -o d in
+same d.bin old.bin
+exits 1 tokmap pack -o nowhere/d in 2>err
+holds err "nowhere: the folder for the output does not exist; make it with 'mkdir -p'"
+exits 1 tokmap pack -o in/a/d in 2>err
+exits 1 tokmap pack -o in/d in 2>err
+holds err 'this input is an output of the same command'
+exits 2 tokmap pack in 2>err
+exits 2 tokmap pack -o d </dev/null 2>err
+holds err 'no input given'
+exits 2 tokmap pack -o d --eod --no-eod in 2>err
+exits 2 tokmap pack -o d --eod=999 in 2>err
+exits 2 tokmap pack -o d --threads 0 in 2>err
+exits 2 tokmap pack -o d - - 2>err
+equal "$(ls | tr '\n' ' ')" 'd.bin d.tmx err in old.bin '
+# A second one on the same name while the first still reads.
+mkfifo pipe
+tokmap pack -q -o busy pipe &
+first=$!
+exec 3>pipe
+printf 'first' >&3
+await [ -e busy.tmx.partial ]
+exits 1 tokmap pack -o busy in 2>err
+holds err 'another process is writing this output'
+exec 3>&-
+wait $first
+equal "$(wc -c <busy.bin | tr -d ' ')" 12
+tokmap verify -q busy

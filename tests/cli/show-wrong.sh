@@ -1,0 +1,45 @@
+# Misuse; a dataset whose tokenizer is not known.
+. "$TOKMAP_CLI/helpers.sh"
+pack_corpus
+printf 'seq_len 64\nbatch 8\nseed 3\nsource data small\n' >train.run
+misused()
+{
+    exits 2 tokmap show "$@" >out 2>err
+    [ ! -s out ]
+    holds err "Try 'tokmap show --help'."
+}
+misused
+misused small
+misused small -d 1 -w 2
+misused small -d 1 --tokens 3..5
+misused small -w 1
+misused small -w 1 --seq-len 0
+misused small --step 1
+misused small --step 1 --seq-len 5 --batch 3
+misused small --step 1 --seq-len 5 --seed 3
+misused small -d 1 --row 2
+misused small -d 1 --rank 0 --ranks 2
+misused train.run --step 1 --rank 0
+misused train.run --step 1 --rank 2 --ranks 2
+misused train.run --step 1 --ranks 2
+misused train.run --step 1 --where
+misused train.run -d 1 --steps 0..5
+misused train.run -d 1 --where --ids
+misused train.run -d 1 --ids --specials
+misused train.run -d 1 --seed 4
+misused small --tokens 5..3
+misused small --tokens 5
+exits 1 tokmap show nothing -d 1 2>err
+[ ! -w /dev/full ] || exits 1 tokmap show small -d 1 >/dev/full 2>err
+# What lies past the end is told with the dataset it is not in.
+exits 1 tokmap show small -d 99 >out 2>err
+holds err 'small: document 99 of a dataset with 18'
+printf 'ab' >two
+tokmap pack -q -o two two
+exits 1 tokmap show two --seq-len 2 -w 1 2>err
+holds err 'window 1 does not exist: 3 tokens hold 1 window of 2 tokens'
+tokmap audit two --seq-len 2 --batch 1 --seed 1 --steps 1 --ranks 1 >out
+holds out 'an epoch: 1 window of 2 tokens, tail of 1 token in no row'
+holds out '1 rank, 1 row each, disjoint, together the 1 row of a step'
+tokmap info two --seq-len 2 >out
+holds out '1 token an epoch in no row'

@@ -1,0 +1,50 @@
+# What a tokenizer's file is: as rows, as JSON; what cannot be used says why.
+. "$TOKMAP_CLI/helpers.sh"
+tokmap tokenizer bytes | sed '/^ready in/d' >out
+holds out "ends a document    256  <|endoftext|>"
+holds out "largest id         256"
+tokmap tokenizer --json bytes >json
+json json
+if command -v python3 >/dev/null; then
+    equal "$(field json largest_id)" 256
+    equal "$(field json added_tokens.0.text)" "<|endoftext|>"
+    equal "$(field json bos)" null
+fi
+# A rank file of 256 bytes and two tokens: it does not say how text is split.
+i=0
+while [ $i -lt 256 ]; do
+    printf "$(printf '\\%03o' $i)" | base64 | sed "s/\$/ $i/"
+    i=$((i + 1))
+done >small.tiktoken
+printf 'YWI= 256\nYWJj 257\n' >>small.tiktoken
+exits 1 tokmap tokenizer small.tiktoken 2>err
+holds err "--pattern"
+tokmap tokenizer --pattern gpt2 small.tiktoken >out
+holds out "rank file"
+exits 1 tokmap tokenizer --pattern nonsense small.tiktoken 2>err
+holds err "nonsense"
+printf '{"<|end|>": 300, "<x>": 258}' >special.json
+tokmap tokenizer --pattern gpt2 --special-tokens special.json small.tiktoken >out
+holds out "largest id         300"
+holds out "258  special  <x>"
+printf '{"<|end|>": 97}' >special.json
+exits 1 tokmap tokenizer --pattern gpt2 --special-tokens special.json small.tiktoken 2>err
+holds err "which is a token of the file"
+printf '{"<|end|>": 300, "<x>": 300}' >special.json
+exits 1 tokmap tokenizer --pattern gpt2 --special-tokens special.json small.tiktoken 2>err
+holds err "two special tokens have the id 300"
+# A pattern of one's own, where the build can match it; a folder stands for its only rank file.
+mkdir folder
+mv small.tiktoken folder
+if tokmap tokenizer --pattern-regex '[a-z]+|[^a-z]' folder >out 2>err; then
+    holds out "PCRE2"
+else
+    holds err "PCRE2"
+fi
+exits 1 tokmap tokenizer --pattern-regex '(?<name>a)' folder 2>err
+holds err "pattern"
+exits 1 tokmap tokenizer nowhere 2>err
+holds err "nowhere"
+exits 2 tokmap tokenizer 2>err
+exits 2 tokmap tokenizer bytes bytes 2>err
+exits 2 tokmap tokenizer --special sometimes bytes 2>err

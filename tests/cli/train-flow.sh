@@ -1,0 +1,51 @@
+# A vocabulary is trained, told, and used; its files are the same for any threads and order of inputs; reports add up.
+. "$TOKMAP_CLI/helpers.sh"
+corpus
+mkdir vocab
+tokmap train -o vocab/tokenizer --vocab-size 400 --special-tokens '<|endoftext|>,<pad>' in >out
+holds out 'trained'
+equal "$(ls vocab | tr '\n' ' ')" 'tokenizer.json tokenizer.specials.json tokenizer.tiktoken '
+json_whole()
+{
+    command -v python3 >/dev/null 2>&1 || return 0
+    python3 -c 'import json, sys; json.load(open(sys.argv[1], "rb"))' "$1"
+}
+json_whole vocab/tokenizer.json
+json_whole vocab/tokenizer.specials.json
+equal "$(wc -l <vocab/tokenizer.tiktoken | tr -d ' ')" 398
+equal "$(head -n 1 vocab/tokenizer.tiktoken)" 'IQ== 0'
+holds vocab/tokenizer.specials.json '"<|endoftext|>": 398'
+# Other threads and another order of inputs.
+tokmap train -q --threads 5 -o other --vocab-size 400 --special-tokens '<|endoftext|>,<pad>' in/c.jsonl in/b in/a.txt
+same vocab/tokenizer.json other.json
+same vocab/tokenizer.tiktoken other.tiktoken
+same vocab/tokenizer.specials.json other.specials.json
+# From a pipe, by JSON report.
+cat in/a.txt in/b/long.txt | tokmap train -o pipe --vocab-size 300 --json >report
+json report
+equal "$(field report vocabulary)" 300
+equal "$(field report merges)" 44
+equal "$(field report documents)" 1
+equal "$(field report text_bytes)" "$(cat in/a.txt in/b/long.txt | wc -c | tr -d ' ')"
+[ ! -e pipe.specials.json ]
+# The tokens of the text that the report names are those that packing makes; and the text comes back.
+tokmap pack -q --no-eod -t pipe.json -o packed in/a.txt in/b/long.txt
+tokmap train -o again --vocab-size 300 --json in/a.txt in/b/long.txt >report
+equal "$(field report tokens)" "$(tokmap info --json packed | sed -n 's/.*"tokens": *\([0-9]*\).*/\1/p')"
+tokmap encode -t vocab --eod in/b/long.txt | tokmap decode -t vocab >back
+same back in/b/long.txt
+tokmap tokenizer vocab/tokenizer.json >out
+holds out '<|endoftext|>'
+# What the pattern is to be is in the file.
+tokmap train -q -o gpt2 --vocab-size 256 --pattern gpt2 in
+holds gpt2.json '"use_regex": true}'
+tokmap train -q -o deepseek --vocab-size 300 --pattern deepseek_v3 in
+tokmap encode -t deepseek.json in/a.txt >ids
+tokmap decode -t deepseek.json <ids >back
+same back in/a.txt
+# Fewer pairs than were asked for: said. Rare pairs: left.
+printf 'ab' | tokmap train -o small --vocab-size 1000 - >out
+holds out 'fewer than asked for'
+equal "$(wc -l <small.tiktoken | tr -d ' ')" 257
+printf 'ab ab ab cd' | tokmap train -q -o rare --pattern gpt2 --min-frequency 2 --vocab-size 1000 -
+equal "$(wc -l <rare.tiktoken | tr -d ' ')" 258

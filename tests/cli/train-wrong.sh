@@ -1,0 +1,69 @@
+# What is misused or cannot be done, and that nothing is left behind then.
+. "$TOKMAP_CLI/helpers.sh"
+corpus
+misused()
+{
+    wanted=$1
+    shift
+    exits 2 tokmap train "$@" 2>err
+    holds err "$wanted"
+}
+failed()
+{
+    wanted=$1
+    shift
+    exits 1 tokmap train "$@" >/dev/null 2>err
+    holds err "$wanted"
+}
+misused 'no output' --vocab-size 300 in
+misused 'no size' -o x in
+misused 'takes 256' -o x --vocab-size 255 in
+misused 'takes 257' -o x --vocab-size 256 --special-tokens '<x>' in
+misused 'to 1048576' -o x --vocab-size 2m in
+misused "did you mean 'cl100k_base'" -o x --vocab-size 300 --pattern cl100_base in
+misused 'an empty name' -o x --vocab-size 300 --special-tokens 'a1,,b1' in
+misused 'named twice' -o x --vocab-size 300 --special-tokens 'a1,a1' in
+misused 'how a vocabulary' -o x --vocab-size 300 --special-tokens 'A' in
+misused 'UTF-8' -o x --vocab-size 300 --special-tokens "$(printf 'a\377')" in
+misused '--threads' -o x --vocab-size 300 --threads 0 in
+misused 'only once' -o x --vocab-size 300 - -
+failed 'no text' -o x --vocab-size 300 in/b/none.txt
+failed 'nowhere' -o nowhere/x --vocab-size 300 in
+failed 'max-memory' -o x --vocab-size 300 --max-memory 1Mi in
+failed 'absent' -o x --vocab-size 300 absent
+printf 'a\377b' >bad
+failed 'UTF-8' -o x --vocab-size 300 bad in
+tokmap train -o y --vocab-size 300 --invalid-utf8 skip --json bad in >report 2>err
+json report
+equal "$(field report skipped_items)" 1
+holds err 'bad'
+tokmap train -q -o z --vocab-size 300 --invalid-utf8 replace bad in
+equal "$(ls x* 2>/dev/null | wc -l | tr -d ' ')" 0 'files left'
+equal "$(ls ./*.partial 2>/dev/null | wc -l | tr -d ' ')" 0 'files left'
+# Outputs that exist are left, or replaced whole; a list of special tokens does not outlive them.
+tokmap train -q -o o --vocab-size 300 --special-tokens '<x>' in
+cp o.json was
+failed '--force' -o o --vocab-size 310 in
+same o.json was
+failed 'output of the same command' -o in/a --vocab-size 300 in
+tokmap train -q -o o --force --vocab-size 310 in
+[ ! -e o.specials.json ]
+equal "$(wc -l <o.tiktoken | tr -d ' ')" 310
+# What a killed command left is taken over.
+echo old >k.json.partial
+echo old >k.tiktoken.partial
+tokmap train -q -o k --vocab-size 310 in
+same k.json o.json
+[ ! -e k.json.partial ]
+# An interrupted one leaves nothing. It waits for the pipe.
+mkfifo pipe
+tokmap train -q -o i --vocab-size 300 --threads 2 pipe 2>err &
+exec 3>pipe
+echo 'some text' >&3
+await [ -e i.json.partial ]
+kill -TERM $!
+status=0
+wait $! || status=$?
+exec 3>&-
+equal $status 143
+[ ! -e i.json.partial ]

@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""reader.py PREFIX - reads a shard and prints what it holds as JSON. Written from src/format/FORMAT.md alone, with the
+standard library; hashes are checked where the module xxhash can be imported."""
+import json, struct, sys
+try:
+    from xxhash import xxh3_64_intdigest as xxh3, xxh3_128_digest
+except ImportError: xxh3 = None
+MAGIC, NONE, BLOCK = b"\x89TMX\r\n\x1a\n", 2**64 - 1, 1 << 20
+
+def need(truth, what):
+    truth or sys.exit("reader.py: not a sound shard: " + what)
+
+def read(prefix):
+    data = open(prefix + ".tmx", "rb").read()
+    need(len(data) >= 64 and data[:8] == MAGIC, "magic")
+    (major, minor, header_bytes, entry_bytes, count, table, size, table_hash, zero, header_hash) = struct.unpack_from(
+        "<HHIIIQQQQQ", data, 8)
+    need((major, header_bytes, entry_bytes, zero) == (1, 64, 40, 0) and size == len(data) == table + 40 * count, "header")
+    need(not xxh3 or (xxh3(data[:56]), xxh3(data[table:])) == (header_hash, table_hash), "header or table hash")
+    sections, hashes, at = {}, {}, 64
+    for kind, flags, offset, length, digest, zero in struct.iter_unpack("<IIQQQQ", data[table:]):
+        need(offset == at and offset + length <= table and zero == 0 and kind not in sections, "table")
+        need(flags <= (kind <= 7), "a section that must be understood")
+        sections[kind], hashes[kind] = data[offset:offset + length], digest
+        at = (offset + length + 63) // 64 * 64
+        need(not any(data[offset + length:at]) and (not xxh3 or xxh3(sections[kind]) == digest), "section %d" % kind)
+    need(at == table, "end of the sections")
+    (tokens, documents, width, block_bytes, vocabulary, largest, eod, bos, content, tokenizer, zeros) = struct.unpack(
+        "<QQIIQQQQ16s16s32s", sections[1])
+    identity = struct.pack("<5Q", width, tokens, documents, hashes[3], hashes[2])
+    need(width in (2, 4) and block_bytes == BLOCK and not any(zeros), "shard section")
+    need(not xxh3 or xxh3_128_digest(identity) == content, "content id")
+    lows = struct.unpack_from("<%dI" % documents, sections[2])
+    carries = struct.unpack_from("<%dQ" % (tokens >> 32), sections[2], (4 * documents + 7) // 8 * 8)
+    ends = [(sum(c <= i for c in carries) << 32) + low for i, low in enumerate(lows)]
+    need(ends == sorted(ends) and (ends[-1:] or [0]) == [tokens], "ends of documents")
+    data = open(prefix + ".bin", "rb").read()
+    need(len(data) == tokens * width, "length of the .bin")
+    blocks = [data[first:first + BLOCK] for first in range(0, len(data), BLOCK)]
+    need(not xxh3 or sections[3] == b"".join(struct.pack("<Q", xxh3(block)) for block in blocks), "hash of a block")
+    ids = struct.unpack("<%d%s" % (tokens, "HI"[width // 4]), data)
+    need(max(ids, default=0) == largest and largest < max(vocabulary, 1), "largest id")
+    origins = []
+    if 4 in sections:
+        runs, files, path_bytes, zero = struct.unpack_from("<4Q", sections[4])
+        run = list(struct.iter_unpack("<3Q", sections[4][32:32 + 24 * runs])) + [(documents, 0, 0)]
+        stops = (0,) + struct.unpack_from("<%dQ" % files, sections[4], 32 + 24 * runs)
+        paths = sections[4][32 + 24 * runs + 8 * files:]
+        need(len(paths) == path_bytes == stops[-1] and zero == 0 and run[0][0] == 0 and run == sorted(run), "origin section")
+        names = [paths[first:stop].decode("utf-8", "backslashreplace") for first, stop in zip(stops, stops[1:])]
+        origins = [[names[number], record + i] for (first, record, number), (stop, _, _) in zip(run, run[1:])
+                   for i in range(stop - first)]
+    return {"tokens": tokens, "documents": documents, "width": width, "vocabulary": vocabulary, "largest_id": largest,
+            "eod_id": None if eod == NONE else eod, "bos_id": None if bos == NONE else bos, "content": content.hex(),
+            "tokenizer": tokenizer.hex(), "blocks": len(blocks), "first": ids[:8], "last": ids[-8:], "sum": sum(ids),
+            "ends": ends, "origins": origins, "about": sections.get(7, b"").decode(), "hashes_checked": bool(xxh3)}
+
+if __name__ == "__main__":
+    need(len(sys.argv) == 2, "give the prefix of one shard")
+    print(json.dumps(read(sys.argv[1])))

@@ -1,0 +1,114 @@
+# common.sh, read by test_pack.sh and test_reading.sh: every system call that pack, open, next and verify make fails once,
+# and every allocation; each is interrupted once, and each read and write done by half once. inject.c does it, this looks
+# at what is left:
+#   - no crash, no hang; exit 0 with the right result, or 1 with a message
+#   - a failed write, sync or rename is never passed over
+#   - a .tmx is there only beside its whole .bin: the old shard, none, or the whole new one
+#   - nothing named *.partial is left, unless removing it was what failed
+# A failure seen once must not last: the loader's second next() gives the same rows.
+set -u
+inject=$BUILD_DIR/tests/inject.so
+reader=$BUILD_DIR/tests/fault_reader
+if [ -n "${SANITIZE:-}" ]; then
+    echo "skipped: a preloaded library and a sanitizer's runtime exclude each other"
+    exit 77
+fi
+if [ ! -x "$TOKMAP" ]; then
+    echo "skipped: the command tokmap is not built"
+    exit 77
+fi
+work=$TMPDIR/work
+mkdir -p "$work/in" || exit 1
+cd "$work" || exit 1
+
+# ---- inputs: a few files, some longer than a block of tokens, so that every path of the writer is walked ----
+awk 'BEGIN { for (i = 0; i < 60000; i++) print "line " i " of a text, with words " i * i % 9973 }' >in/long.txt
+printf 'a short text\n' >in/short.txt
+: >in/void.txt
+gzip -c in/short.txt >in/packed.txt.gz 2>/dev/null || rm -f in/packed.txt.gz
+zstd -q -c in/short.txt >in/packed.txt.zst 2>/dev/null || rm -f in/packed.txt.zst
+awk 'BEGIN { for (i = 0; i < 3000; i++) print "{\"text\": \"document " i " \\u00e9 with text\", \"n\": " i "}" }' >docs.jsonl
+awk 'BEGIN { for (i = 0; i < 3000; i++) print "an older text, line " i }' >old.txt
+
+"$TOKMAP" pack --eod -o whole in >/dev/null 2>pack.err || { cat pack.err; echo "not ok - pack without faults"; exit 1; }
+"$TOKMAP" pack --eod -o whole_jsonl docs.jsonl >/dev/null 2>&1 && jsonl=yes || jsonl=
+"$TOKMAP" pack --eod -o old old.txt >/dev/null 2>&1 || { echo "not ok - pack without faults"; exit 1; }
+"$reader" old mapped 0 >old.hash || { echo "not ok - reading without faults"; exit 1; }
+
+problem() {
+    echo "  $scenario, $kind fault $number ($(cat report 2>/dev/null)), exit $status: $1"
+    sed 's/^/    /' err | head -n 5
+    problems=$((problems + 1))
+}
+
+# with_fault COMMAND...: runs it with call `number` failing; sets status.
+with_fault() {
+    rm -f report
+    INJECT_KIND=$kind INJECT_NUMBER=$number INJECT_REPORT=report LD_PRELOAD=$inject \
+        timeout -k 2 120 "$@" >out 2>err </dev/null
+    status=$?
+    case $status in
+    0) ;;
+    1 | 4) [ -s err ] || problem "failed without a message" ;;
+    124 | 137) problem "hung" ;;
+    *) problem "ended badly" ;;
+    esac
+}
+
+# is_shard PREFIX REFERENCE: the same shard, byte for byte.
+is_shard() {
+    cmp -s "$1.tmx" "$2.tmx" && cmp -s "$1.bin" "$2.bin"
+}
+
+check_pack() {
+    call=$(cat report 2>/dev/null)
+    for left in *.partial; do
+        [ -e "$left" ] || continue
+        case $call:$left in
+        unlink:*) ;;
+        # Without a lock that is known to be held, the file may be another writer's, and stays.
+        flock:*.tmx.partial | fstat:*.tmx.partial | lstat:*.tmx.partial) [ ! -s "$left" ] || problem "left $left" ;;
+        *) problem "left $left" ;;
+        esac
+    done
+    if [ -e new.tmx ] && ! is_shard new "$1" && ! { [ -n "$2" ] && is_shard new "$2"; }; then
+        problem "a shard is visible that is neither the old nor the new one"
+    fi
+    case $status in
+    0)
+        is_shard new "$1" || problem "said that it worked, but the shard is not right"
+        case $kind:$call in
+        system:fsync | system:write | system:pwrite | system:rename) problem "passed over" ;;
+        esac
+        ;;
+    1)
+        [ "$kind" != eintr ] || problem "an interrupted call is no failure"
+        [ "$kind" != short ] || problem "a short read or write is no failure"
+        ;;
+    esac
+    rm -f ./*.partial
+}
+
+# sweep NAME KIND: calls `attempt` with number = 1, 2, .. until no call is left to fail.
+sweep() {
+    scenario=$1
+    kind=$2
+    problems=0
+    number=0
+    while [ $number -lt 3000 ]; do
+        number=$((number + 1))
+        attempt
+        [ -e report ] || break
+        [ $problems -lt 5 ] || break
+    done
+    if [ -e report ] && [ $problems = 0 ]; then
+        problem "more calls than this test goes through"
+    elif [ ! -e report ] && [ $status != 0 ]; then
+        problem "fails without a fault"
+    fi
+    if [ $problems = 0 ]; then
+        echo "ok - $scenario, $kind: $((number - 1)) faults"
+    else
+        echo "not ok - $scenario, $kind"
+    fi
+}

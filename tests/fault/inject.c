@@ -1,0 +1,282 @@
+/*
+ * inject.c - makes one chosen call of a program fail. Preloaded (LD_PRELOAD) into programs built without sanitizers.
+ *
+ *     INJECT_KIND    system  the call fails with an errno that is usual for it
+ *                    eintr   calls that may be interrupted return EINTR; others are not counted
+ *                    short   reads and writes of more than one byte do half of it; others are not counted
+ *                    memory  malloc, calloc, realloc and their kin return NULL
+ *     INJECT_NUMBER  which of the counted calls, from 1; 0 or nothing: none
+ *     INJECT_REPORT  a file that gets the call's name when it happened
+ *     INJECT_ONLY    counts only calls of this name
+ *
+ * Calls made inside libc (fopen's open, printf's write) are not seen, those of the program and of other libraries are.
+ */
+#define _LARGEFILE64_SOURCE 1
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#undef open
+#undef openat
+#undef pread
+#undef pwrite
+#undef mmap
+#undef ftruncate
+#undef fallocate
+#undef fstat
+#undef stat
+#undef lstat
+#undef readdir
+#undef mkostemp
+
+extern void *__libc_malloc(size_t bytes);
+extern void *__libc_calloc(size_t count, size_t bytes);
+extern void *__libc_realloc(void *old, size_t bytes);
+extern void *__libc_memalign(size_t alignment, size_t bytes);
+
+enum kind { NONE, SYSTEM, INTERRUPT, SHORT, MEMORY };
+
+static enum kind kind;
+static unsigned long chosen;
+static const char *only, *report;
+static atomic_ulong counted;
+
+__attribute__((constructor)) static void start(void)
+{
+    const char *name = getenv("INJECT_KIND"), *number = getenv("INJECT_NUMBER");
+    only = getenv("INJECT_ONLY");
+    report = getenv("INJECT_REPORT");
+    chosen = number ? strtoul(number, NULL, 10) : 0;
+    if (!name || !chosen)
+        return;
+    kind = !strcmp(name, "system") ? SYSTEM
+           : !strcmp(name, "eintr") ? INTERRUPT
+           : !strcmp(name, "short") ? SHORT
+           : !strcmp(name, "memory") ? MEMORY
+                                     : NONE;
+}
+
+/* Counts a call; true if it is the chosen one. System calls of its own are made directly. */
+static bool now(const char *name)
+{
+    if (only && strcmp(only, name))
+        return false;
+    if (atomic_fetch_add(&counted, 1) + 1 != chosen)
+        return false;
+    if (report) {
+        int fd = (int)syscall(SYS_openat, AT_FDCWD, report, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+        if (fd >= 0) {
+            (void)syscall(SYS_write, fd, name, strlen(name));
+            (void)syscall(SYS_write, fd, "\n", 1L);
+            (void)syscall(SYS_close, fd);
+        }
+    }
+    return true;
+}
+
+/* True if this call fails now: errno is set. */
+static bool fails(const char *name, int system, bool interruptible)
+{
+    if (kind == SYSTEM && now(name)) {
+        errno = system;
+        return true;
+    }
+    if (kind == INTERRUPT && interruptible && now(name)) {
+        errno = EINTR;
+        return true;
+    }
+    return false;
+}
+
+/* What is left of a request of `count` bytes. */
+static size_t shortened(const char *name, size_t count)
+{
+    return kind == SHORT && count > 1 && now(name) ? count / 2 : count;
+}
+
+#define REAL(name) ((__typeof__(&name))real(#name))
+static void *real(const char *name)
+{
+    return dlsym(RTLD_NEXT, name);
+}
+
+/* A function and the name that it has where files are large (name64), when both have the same types here. */
+#define BOTH(result, name, parameters, arguments, system, interruptible, failure)                                      \
+    result name parameters                                                                                             \
+    {                                                                                                                  \
+        return fails(#name, system, interruptible) ? failure : REAL(name) arguments;                                   \
+    }                                                                                                                  \
+    result name##64 parameters                                                                                         \
+    {                                                                                                                  \
+        return fails(#name, system, interruptible) ? failure : REAL(name##64) arguments;                               \
+    }
+#define ONE(result, name, parameters, arguments, system, interruptible, failure)                                       \
+    result name parameters                                                                                             \
+    {                                                                                                                  \
+        return fails(#name, system, interruptible) ? failure : REAL(name) arguments;                                   \
+    }
+
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
+static mode_t mode_of(int flags, va_list arguments)
+{
+    return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(arguments, mode_t) : 0;
+}
+
+#define OPEN(name, at_parameters, at_arguments)                                                                        \
+    int name at_parameters                                                                                             \
+    {                                                                                                                  \
+        va_list more;                                                                                                  \
+        va_start(more, flags);                                                                                         \
+        mode_t mode = mode_of(flags, more);                                                                            \
+        va_end(more);                                                                                                  \
+        return fails("open", flags & O_CREAT ? ENOSPC : EMFILE, true) ? -1 : REAL(name) at_arguments;                  \
+    }
+OPEN(open, (const char *path, int flags, ...), (path, flags, mode))
+OPEN(open64, (const char *path, int flags, ...), (path, flags, mode))
+OPEN(openat, (int folder, const char *path, int flags, ...), (folder, path, flags, mode))
+OPEN(openat64, (int folder, const char *path, int flags, ...), (folder, path, flags, mode))
+
+ssize_t read(int fd, void *into, size_t count)
+{
+    return fails("read", EIO, true) ? -1 : REAL(read)(fd, into, shortened("read", count));
+}
+ssize_t pread(int fd, void *into, size_t count, off_t offset)
+{
+    return fails("pread", EIO, true) ? -1 : REAL(pread)(fd, into, shortened("pread", count), offset);
+}
+ssize_t pread64(int fd, void *into, size_t count, off64_t offset)
+{
+    return fails("pread", EIO, true) ? -1 : REAL(pread64)(fd, into, shortened("pread", count), offset);
+}
+ssize_t write(int fd, const void *from, size_t count)
+{
+    return fails("write", ENOSPC, true) ? -1 : REAL(write)(fd, from, shortened("write", count));
+}
+ssize_t pwrite(int fd, const void *from, size_t count, off_t offset)
+{
+    return fails("pwrite", ENOSPC, true) ? -1 : REAL(pwrite)(fd, from, shortened("pwrite", count), offset);
+}
+ssize_t pwrite64(int fd, const void *from, size_t count, off64_t offset)
+{
+    return fails("pwrite", ENOSPC, true) ? -1 : REAL(pwrite64)(fd, from, shortened("pwrite", count), offset);
+}
+ONE(ssize_t, readv, (int fd, const struct iovec *pieces, int count), (fd, pieces, count), EIO, true, -1)
+ONE(ssize_t, writev, (int fd, const struct iovec *pieces, int count), (fd, pieces, count), ENOSPC, true, -1)
+ONE(ssize_t, preadv2, (int fd, const struct iovec *pieces, int count, off_t offset, int flags),
+    (fd, pieces, count, offset, flags), EIO, true, -1)
+ONE(ssize_t, preadv64v2, (int fd, const struct iovec *pieces, int count, off64_t offset, int flags),
+    (fd, pieces, count, offset, flags), EIO, true, -1)
+ssize_t copy_file_range(int in, off64_t *from, int out, off64_t *into, size_t count, unsigned flags)
+{
+    return fails("copy_file_range", EIO, true)
+               ? -1
+               : REAL(copy_file_range)(in, from, out, into, shortened("copy_file_range", count), flags);
+}
+
+BOTH(void *, mmap, (void *at, size_t length, int protection, int flags, int fd, off_t offset),
+     (at, length, protection, flags, fd, offset), ENOMEM, false, MAP_FAILED)
+BOTH(int, ftruncate, (int fd, off_t length), (fd, length), EIO, true, -1)
+BOTH(int, fallocate, (int fd, int mode, off_t offset, off_t length), (fd, mode, offset, length), ENOSPC, true, -1)
+ONE(int, madvise, (void *at, size_t length, int advice), (at, length, advice), EFAULT, false, -1)
+ONE(int, fsync, (int fd), (fd), EIO, true, -1)
+ONE(int, fdatasync, (int fd), (fd), EIO, true, -1)
+ONE(int, sync_file_range, (int fd, off64_t offset, off64_t count, unsigned flags), (fd, offset, count, flags), EIO, false,
+    -1)
+ONE(ssize_t, readahead, (int fd, off64_t offset, size_t count), (fd, offset, count), EINVAL, false, -1)
+ONE(int, rename, (const char *from, const char *into), (from, into), EIO, false, -1)
+ONE(int, unlink, (const char *path), (path), EIO, false, -1)
+ONE(int, mkdir, (const char *path, mode_t mode), (path, mode), EACCES, false, -1)
+ONE(int, flock, (int fd, int how), (fd, how), ENOLCK, true, -1)
+ONE(DIR *, opendir, (const char *path), (path), EACCES, false, NULL)
+ONE(struct dirent *, readdir, (DIR * folder), (folder), EIO, false, NULL)
+ONE(struct dirent64 *, readdir64, (DIR * folder), (folder), EIO, false, NULL)
+ONE(int, mkostemp64, (char *pattern, int flags), (pattern, flags), ENOSPC, false, -1)
+
+int fstat(int fd, struct stat *found)
+{
+    return fails("fstat", EIO, false) ? -1 : REAL(fstat)(fd, found);
+}
+int fstat64(int fd, struct stat64 *found)
+{
+    return fails("fstat", EIO, false) ? -1 : REAL(fstat64)(fd, found);
+}
+int stat(const char *path, struct stat *found)
+{
+    return fails("stat", EIO, false) ? -1 : REAL(stat)(path, found);
+}
+int stat64(const char *path, struct stat64 *found)
+{
+    return fails("stat", EIO, false) ? -1 : REAL(stat64)(path, found);
+}
+int lstat(const char *path, struct stat *found)
+{
+    return fails("lstat", EIO, false) ? -1 : REAL(lstat)(path, found);
+}
+int lstat64(const char *path, struct stat64 *found)
+{
+    return fails("lstat", EIO, false) ? -1 : REAL(lstat64)(path, found);
+}
+
+/* The descriptor is closed in any case, as the kernel does. */
+int close(int fd)
+{
+    bool failing = fails("close", EIO, false);
+    int result = REAL(close)(fd);
+    if (!failing)
+        return result;
+    errno = EIO;
+    return -1;
+}
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *argument)
+{
+    return fails("pthread_create", EAGAIN, false) ? EAGAIN : REAL(pthread_create)(thread, attributes, body, argument);
+}
+
+/* ---- memory: libc's own names are called, since dlsym allocates ---- */
+
+static bool refuses(const char *name)
+{
+    if (kind != MEMORY || !now(name))
+        return false;
+    errno = ENOMEM;
+    return true;
+}
+void *malloc(size_t bytes)
+{
+    return refuses("malloc") ? NULL : __libc_malloc(bytes);
+}
+void *calloc(size_t count, size_t bytes)
+{
+    return refuses("calloc") ? NULL : __libc_calloc(count, bytes);
+}
+void *realloc(void *old, size_t bytes)
+{
+    return refuses("realloc") ? NULL : __libc_realloc(old, bytes);
+}
+void *aligned_alloc(size_t alignment, size_t bytes)
+{
+    return refuses("aligned_alloc") ? NULL : __libc_memalign(alignment, bytes);
+}
+int posix_memalign(void **into, size_t alignment, size_t bytes)
+{
+    if (refuses("posix_memalign"))
+        return ENOMEM;
+    *into = __libc_memalign(alignment, bytes);
+    return *into ? 0 : ENOMEM;
+}

@@ -1,0 +1,107 @@
+/*
+ * fuzz_index.c - the reader of .tmx, given hostile bytes under sound checksums.
+ *
+ * The first byte of an input chooses: whether hashes are computed again, and how long the .bin is (what the index says,
+ * or something else). The rest is the index. What opens is asked everything; what is asked may fail, but must not
+ * crash, read outside, overflow or take memory without limit.
+ */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "index_exercise.h"
+#include "platform/os.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static char index_path[600], tokens_path[600], prefix[560];
+
+static void names_make(void)
+{
+    const char *base = getenv("TMPDIR");
+    (void)snprintf(prefix, sizeof prefix, "%.500s/fuzz_index.%ld", base ? base : "/tmp", (long)getpid());
+    (void)snprintf(index_path, sizeof index_path, "%s.tmx", prefix);
+    (void)snprintf(tokens_path, sizeof tokens_path, "%s.bin", prefix);
+}
+
+static void names_remove(void)
+{
+    (void)os_unlink(index_path);
+    (void)os_unlink(tokens_path);
+}
+
+static void write_whole(const char *path, const void *bytes, size_t count, uint64_t length)
+{
+    int fd;
+    (void)os_unlink(path); /* a new file: ext4 stores one that is cut to nothing when it is closed */
+    if (os_open(path, OS_WRITE_OPEN, &fd))
+        abort();
+    if (os_pwrite(fd, bytes, count, 0))
+        abort();
+    if (length > count)
+        (void)os_truncate(fd, length); /* a length that the file system refuses is a .bin of another length */
+    os_close(fd);
+}
+
+/* The size that the index claims for its tokens, so that it can be opened; at most what verify reads in no time. */
+static uint64_t tokens_claimed(const uint8_t *bytes, size_t count)
+{
+    struct index_header header;
+    if (count < sizeof header)
+        return 0;
+    memcpy(&header, bytes, sizeof header);
+    for (uint64_t i = 0; i < header.sections && i < INDEX_SECTIONS_MAX; i++) {
+        struct index_entry entry;
+        uint64_t at = header.table_offset;
+        if (at > count || (i + 1) * sizeof entry > count - at)
+            return 0;
+        memcpy(&entry, bytes + at + i * sizeof entry, sizeof entry);
+        struct section_shard shard;
+        if (entry.type != SECTION_SHARD || entry.offset > count || count - entry.offset < sizeof shard)
+            continue;
+        memcpy(&shard, bytes + entry.offset, sizeof shard);
+        uint64_t claimed;
+        if (mul_overflows(shard.tokens, shard.width, &claimed))
+            return 0;
+        return claimed;
+    }
+    return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (!size || size > (size_t)1 << 20)
+        return 0;
+    if (!prefix[0]) {
+        names_make();
+        (void)atexit(names_remove);
+    }
+    uint8_t choice = data[0];
+    size_t count = size - 1;
+    uint8_t *bytes = malloc(count + 1);
+    if (!bytes)
+        return 0;
+    memcpy(bytes, data + 1, count);
+    if (!(choice & 1))
+        index_rehash(bytes, count);
+    uint64_t claimed = tokens_claimed(bytes, count);
+    if (choice & 2)
+        claimed += choice & 4 ? 1 : (uint64_t)-1;
+    write_whole(index_path, bytes, count, 0);
+    write_whole(tokens_path, "", 0, claimed);
+    free(bytes);
+    struct tokmap_dataset *dataset;
+    struct tokmap_dataset_options options = TOKMAP_DATASET_OPTIONS_INIT;
+    options.reading = TOKMAP_READ_PREAD;
+    struct tokmap_error error;
+    if (!tokmap_dataset_open(&dataset, prefix, &options, &error)) {
+        /* Reading a huge sparse .bin whole would only cost time: of those everything but verify. */
+        if (claimed <= (uint64_t)4 << 20)
+            (void)exercise_dataset(dataset);
+        else
+            exercise_answers(dataset);
+        tokmap_dataset_close(dataset);
+    } else if (!error.message[0] || error.status == TOKMAP_OK) {
+        abort(); /* a failure without a word */
+    }
+    return 0;
+}

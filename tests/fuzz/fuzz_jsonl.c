@@ -1,0 +1,127 @@
+/*
+ * fuzz_jsonl.c - a JSONL file from anyone. The first bytes choose the rules and the size of batches; the rest is the
+ * file. Whatever it holds: the accounts add up, documents are valid UTF-8, and small batches give the same documents
+ * and faults as large ones.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../tokenize_tools/corpus/corpus.h"
+#include "../../tokenize_tools/text/utf8.h"
+#include "common/hash.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define REQUIRE(condition)                                                                                             \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "line %d: %s\n", __LINE__, #condition);                                                    \
+            abort();                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+
+/* All that came out. Documents and faults are hashed apart: how they alternate depends on the batches. */
+struct seen {
+    struct hash_state *hash, *faults;
+    struct corpus_counts counts;
+    uint64_t issues;
+};
+
+static char path[4096];
+
+static void path_remove(void)
+{
+    (void)unlink(path);
+}
+
+static void path_make(void)
+{
+    const char *folder = getenv("TMPDIR");
+    (void)snprintf(path, sizeof path, "%s/fuzz-%ld.jsonl", folder ? folder : "/tmp", (long)getpid());
+    (void)atexit(path_remove);
+}
+
+static void batch_see(struct seen *seen, const struct corpus_options *options, const struct corpus_batch *batch)
+{
+    for (uint64_t i = 0; i < batch->document_count; i++) {
+        const struct corpus_document *document = &batch->documents[i];
+        REQUIRE(utf8_valid_prefix(document->text, document->bytes) == document->bytes);
+        REQUIRE(!document->resumed && !document->unfinished);
+        hash_state_add(seen->hash, document->text, document->bytes);
+        hash_state_add(seen->hash, &document->bytes, sizeof document->bytes);
+        hash_state_add(seen->hash, &document->record, sizeof document->record);
+    }
+    for (uint64_t i = 0; i < batch->issue_count; i++) {
+        struct tokmap_error error;
+        char text[2048];
+        REQUIRE(corpus_issue_error(&batch->issues[i], options, &error) != TOKMAP_OK);
+        REQUIRE(tokmap_error_print(&error, text, sizeof text)[0]);
+        REQUIRE(error.line || batch->issues[i].kind == CORPUS_ISSUE_FILE);
+        hash_state_add(seen->faults, &error.line, sizeof error.line);
+        hash_state_add(seen->faults, &error.offset, sizeof error.offset);
+        hash_state_add(seen->faults, &batch->issues[i].bytes, sizeof batch->issues[i].bytes);
+        seen->issues++;
+    }
+    corpus_counts_add(&seen->counts, &batch->counts);
+}
+
+static uint64_t read_all(const struct corpus_options *options, struct seen *seen)
+{
+    static struct corpus_batch batch;
+    struct corpus *corpus;
+    const char *operand = path;
+    enum tokmap_status status;
+    memset(seen, 0, sizeof *seen);
+    seen->hash = hash_state_new();
+    seen->faults = hash_state_new();
+    REQUIRE(seen->hash && seen->faults);
+    REQUIRE(corpus_open(&corpus, &operand, 1, options, NULL) == TOKMAP_OK);
+    while ((status = corpus_next(corpus, &batch, NULL)) == TOKMAP_OK) {
+        REQUIRE(corpus_prepare(options, &batch, NULL) == TOKMAP_OK);
+        batch_see(seen, options, &batch);
+        if (seen->issues && !options->skip)
+            break;
+    }
+    corpus_close(corpus);
+    if (status == TOKMAP_END) {
+        const struct corpus_counts *counts = &seen->counts;
+        REQUIRE(counts->stream_bytes == counts->document_bytes + counts->structure_bytes + counts->skipped_bytes);
+        REQUIRE(counts->files + counts->files_skipped == 1);
+        REQUIRE(counts->records_skipped + counts->files_skipped == seen->issues);
+    }
+    const uint64_t hash = hash_state_64(seen->hash) * 31 + hash_state_64(seen->faults);
+    hash_state_free(seen->hash);
+    hash_state_free(seen->faults);
+    return hash;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 2 || (size > 4 && (data[2] == 0x1f || data[2] == 0x28 || (data[2] & 0xf0) == 0x50)))
+        return 0; /* decompression is its own makers' to fuzz */
+    if (!path[0])
+        path_make();
+    FILE *file = fopen(path, "wb");
+    REQUIRE(file && fwrite(data + 2, 1, size - 2, file) == size - 2);
+    REQUIRE(!fclose(file));
+    struct corpus_options options = {.format = CORPUS_JSONL,
+                                     .invalid = (enum corpus_invalid)(data[0] % 3),
+                                     .field = data[0] & 64 ? "te\"xt" : "text",
+                                     .skip = true,
+                                     .cut_anywhere = true,
+                                     .record_limit = data[1] & 1 ? 50 : (uint64_t)1 << 20,
+                                     .document_limit = 1 << 20};
+    struct seen small, large;
+    options.batch_bytes = 8192;
+    const uint64_t first = read_all(&options, &small);
+    options.batch_bytes = 1 << 20;
+    const uint64_t second = read_all(&options, &large);
+    REQUIRE(first == second);
+    REQUIRE(!memcmp(&small.counts, &large.counts, sizeof small.counts));
+    options.skip = false;
+    (void)read_all(&options, &small);
+    return 0;
+}

@@ -1,0 +1,105 @@
+/*
+ * fuzz_vocabulary.c - vocabulary files of every form from anyone: rank files, tokenizer.json, tekken.json, SentencePiece
+ * models. What is accepted must encode and decode any text within its limits, the same with a second state.
+ */
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../../tokenize_tools/tokenizer/tokenizer.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define REQUIRE(condition)                                                                                             \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "line %d: %s\n", __LINE__, #condition);                                                    \
+            abort();                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+
+static const char text[] = "Hello  world, it's 12345\r\n\t\xc3\xa9t\xc3\xa9 \xe2\x96\x81\xe4\xb8\xad\xe6\x96\x87 \xf0\x9f\x98\x80"
+                           "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa<s><|end|>"
+                           " ababababab    \n\n  the theme e\xcc\x81\xea\xb0\x80\xe1\x84\x80\xe1\x85\xa1.";
+
+static uint64_t encode(const struct tokenizer *tokenizer, const struct tokenizer_info *info, void *tokens, uint64_t room)
+{
+    struct tokenizer_state *state;
+    struct tokmap_error error;
+    const struct tokenizer_text documents[] = {{text, sizeof text - 1}, {text, 0}, {text + 6, 10}};
+    const struct tokenizer_batch batch = {.documents = documents, .count = 3};
+    uint64_t ends[3];
+    struct tokenizer_out out = {.tokens = tokens, .capacity = room, .ends = ends};
+    REQUIRE(tokenizer_state_new(&state, tokenizer, &error) == TOKMAP_OK);
+    const enum tokmap_status status = tokenizer_encode(state, &batch, &out, &error);
+    tokenizer_state_free(state);
+    /* Its pattern may ask for too much, and bytes may have no token. */
+    REQUIRE(status == TOKMAP_OK || status == TOKMAP_ERROR_LIMIT || status == TOKMAP_ERROR_INPUT ||
+            status == TOKMAP_ERROR_TOKEN || status == TOKMAP_ERROR_UNSUPPORTED);
+    if (status)
+        return 0;
+    REQUIRE(out.count <= room && out.ends[2] == out.count && out.ends[0] <= out.ends[1] && out.ends[1] <= out.ends[2]);
+    for (uint64_t i = 0; i < out.count; i++) {
+        const uint64_t id = info->width == 2 ? ((const uint16_t *)tokens)[i] : ((const uint32_t *)tokens)[i];
+        REQUIRE(id < info->vocabulary && id <= out.largest);
+    }
+    return out.count;
+}
+
+static void use(const struct tokenizer *tokenizer)
+{
+    struct tokenizer_info info;
+    struct tokenizer_added added;
+    tokenizer_info(tokenizer, &info);
+    REQUIRE((info.width == 2 || info.width == 4) && info.name && info.form);
+    for (uint64_t i = 0; i < info.added && i < 100; i++) {
+        tokenizer_added_at(tokenizer, i, &added);
+        REQUIRE(added.id < info.vocabulary);
+    }
+    const uint64_t room = (info.tokens_per_byte_bound + 1) * sizeof text * 2 + 1024;
+    void *tokens = malloc(room * 4), *again = malloc(room * 4);
+    REQUIRE(tokens && again);
+    const uint64_t count = encode(tokenizer, &info, tokens, room);
+    REQUIRE(encode(tokenizer, &info, again, room) == count && !memcmp(tokens, again, count * info.width));
+    struct text_buffer back = {NULL, 0, 0};
+    struct tokmap_error error;
+    REQUIRE(tokenizer_decode(tokenizer, tokens, count, true, false, &back, &error) == TOKMAP_OK);
+    free(back.bytes);
+    free(tokens);
+    free(again);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static int fd = -1;
+    static char path[64];
+    if (fd < 0) {
+        fd = memfd_create("vocabulary", 0);
+        REQUIRE(fd >= 0);
+        (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    }
+    REQUIRE(!ftruncate(fd, 0) && pwrite(fd, data, size, 0) == (ssize_t)size);
+    static const struct tokenizer_options options[] = {{.special = TOKENIZER_SPECIAL_RECOGNISE},
+                                                       {.special = TOKENIZER_SPECIAL_RECOGNISE, .pattern = "o200k_base"}};
+    for (int i = 0; i < 2; i++) {
+        struct tokenizer *tokenizer;
+        struct tokmap_error error;
+        memset(&error, 0, sizeof error);
+        const enum tokmap_status status = tokenizer_open(&tokenizer, path, &options[i], &error);
+        if (status == TOKMAP_OK) {
+            use(tokenizer);
+            tokenizer_close(tokenizer);
+            break;
+        }
+        REQUIRE(!tokenizer && error.status == status && error.message[0]);
+        REQUIRE(status == TOKMAP_ERROR_FORMAT || status == TOKMAP_ERROR_UNSUPPORTED || status == TOKMAP_ERROR_ARGUMENT ||
+                status == TOKMAP_ERROR_LIMIT || status == TOKMAP_ERROR_NOT_FOUND || status == TOKMAP_ERROR_MEMORY);
+        if (status != TOKMAP_ERROR_ARGUMENT)
+            break; /* only a rank file asks for a pattern */
+    }
+    return 0;
+}

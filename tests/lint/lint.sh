@@ -1,0 +1,319 @@
+#!/bin/sh
+# lint.sh: the rules of the house that a script can check. Run by `make lint` in the project's top folder.
+#
+# OBJ: the folder of the objects, BUILD: of the library. Each rule prints "ok NAME" or "not ok NAME" under its findings.
+# Needs awk, find, nm; mandoc if it is there.
+set -u
+LC_ALL=C
+export LC_ALL
+BUILD=${BUILD:-build}
+OBJ=${OBJ:-}
+scratch=$BUILD/lint
+rm -rf "$scratch"
+mkdir -p "$scratch" || exit 1
+results=$scratch/results # a line for each rule: rules run at the end of pipes, where variables are lost
+: >"$results"
+
+# rule NAME: findings on standard input, one a line; none is a pass.
+rule() {
+    cat >"$scratch/findings"
+    if [ -s "$scratch/findings" ]; then
+        sed 's/^/  /' "$scratch/findings"
+        echo "not ok $1" | tee -a "$results"
+    else
+        echo "ok $1" | tee -a "$results"
+    fi
+}
+skip() {
+    echo "ok $1 # SKIP $2" | tee -a "$results"
+}
+
+find src include tokenize_tools bench tests -type f ! -path '*/__pycache__/*' 2>/dev/null | sort >"$scratch/all"
+grep -E '\.(c|h|cpp)$' "$scratch/all" >"$scratch/code"
+grep -E '\.(c|h|cpp|sh|py|map)$' "$scratch/all" >"$scratch/written"
+{ ls Makefile .ci/run 2>/dev/null; } >>"$scratch/written"
+{ cat "$scratch/written"; grep -E '\.(md|[1-8])$' "$scratch/all"; ls README.md 2>/dev/null; } >"$scratch/texts"
+grep -E '^(src|tokenize_tools|bench|include)/' "$scratch/code" >"$scratch/product"
+
+# The code without comments and with empty strings, "file:line:text", for rules about calls.
+xargs awk '
+    FNR == 1 { comment = 0 }
+    {
+        out = ""
+        n = length($0)
+        for (i = 1; i <= n; i++) {
+            c = substr($0, i, 1)
+            two = substr($0, i, 2)
+            if (comment) { if (two == "*/") { comment = 0; i++ } continue }
+            if (two == "/*") { comment = 1; i++; continue }
+            if (two == "//") break
+            if (c == "\"" || c == "\047") {
+                for (i++; i <= n && substr($0, i, 1) != c; i++) if (substr($0, i, 1) == "\\") i++
+                out = out c c
+                continue
+            }
+            out = out c
+        }
+        if (out ~ /[^ \t]/) print FILENAME ":" FNR ":" out
+    }' <"$scratch/product" >"$scratch/bare"
+
+# ---- include arrows: DESIGN, "The house" ----
+# room: rooms that its files may include, beside itself and the public headers.
+# bench makes its datasets with the shard writer: src/format until include/tokmap/pack.h opens it to every program. It
+# measures tokenizers where nothing else is measured with them, which no public header offers, and likewise the kernel of
+# src/staging.
+cat >"$scratch/arrows" <<'ARROWS'
+include
+src/common
+src/platform src/common
+src/format src/common src/platform
+src/dataset src/format src/common src/platform
+src/order src/common
+src/run src/order src/dataset src/format src/common src/platform
+src/batch src/dataset src/format src/common src/platform
+src/staging src/common src/platform
+src/loader src/common src/platform src/format src/dataset src/order src/run src/batch src/staging
+src/cli src/common src/platform
+tokenize_tools src/cli src/common src/platform tokenize_tools/commands
+tokenize_tools/text src/common
+tokenize_tools/corpus src/common src/platform tokenize_tools/text
+tokenize_tools/tokenizer src/common src/platform tokenize_tools/text
+tokenize_tools/pack src/common src/platform src/cli src/format tokenize_tools/corpus tokenize_tools/tokenizer
+tokenize_tools/pack tokenize_tools/text
+tokenize_tools/commands src/common src/platform src/cli src/format tokenize_tools/corpus
+tokenize_tools/commands tokenize_tools/tokenizer tokenize_tools/pack tokenize_tools/text
+bench src/cli src/common src/platform src/format src/staging tokenize_tools/tokenizer tokenize_tools/text
+ARROWS
+xargs grep -nE '^ *# *include *"' <"$scratch/product" | awk -v arrows="$scratch/arrows" -v all="$scratch/all" '
+    function folder(path) { sub(/\/[^\/]*$/, "", path); return path }
+    function plain(path) {
+        while (match(path, /[^\/.]+\/\.\.\//)) path = substr(path, 1, RSTART - 1) substr(path, RSTART + RLENGTH)
+        return path
+    }
+    function room(path) {
+        path = folder(path)
+        if (path ~ /^include/) return "include"
+        while (!(path in known) && path ~ /\//) path = folder(path)
+        return path
+    }
+    BEGIN {
+        while ((getline line < arrows) > 0) {
+            n = split(line, part, " ")
+            known[part[1]] = 1
+            for (i = 2; i <= n; i++) allowed[part[1], part[i]] = 1
+        }
+        while ((getline line < all) > 0) there[line] = 1
+    }
+    {
+        match($0, /:[0-9]+:/)
+        file = substr($0, 1, RSTART - 1)
+        where = substr($0, 1, RSTART + RLENGTH - 2)
+        name = $0
+        sub(/^[^"]*"/, "", name)
+        sub(/".*/, "", name)
+        target = plain(folder(file) "/" name)
+        if (!(target in there)) target = "src/" name
+        if (!(target in there)) target = "include/" name
+        if (!(target in there)) target = "tokenize_tools/" name
+        if (!(target in there)) { print where ": \"" name "\" is no file of the project"; next }
+        from = room(file)
+        to = room(target)
+        if (!(from in known)) print where ": no room of DESIGN holds " file
+        else if (to != "include" && to != from && !((from, to) in allowed)) print where ": " from " may not include " to
+    }' | rule "include arrows"
+
+# ---- calls ----
+kernel='open openat creat close read readv pread preadv preadv2 write writev pwrite pwritev pwritev2 lseek mmap munmap
+mremap madvise posix_madvise msync mlock munlock mincore posix_fadvise readahead fsync fdatasync sync syncfs
+sync_file_range rename renameat renameat2 unlink unlinkat remove link linkat symlink mkdir mkdirat rmdir mkstemp
+mkostemp mkdtemp opendir fdopendir readdir closedir scandir nftw ftw fts_open glob stat fstat lstat fstatat statx
+statfs fstatfs statvfs fstatvfs access faccessat truncate ftruncate fallocate posix_fallocate copy_file_range sendfile
+splice flock lockf fcntl ioctl dup dup2 dup3 pipe pipe2 fork vfork execv execve execvp posix_spawn posix_spawnp wait
+waitpid wait4 kill signal sigaction sigprocmask raise alarm setitimer sem_init sem_wait sem_post thrd_create mtx_lock
+cnd_wait nanosleep clock_nanosleep usleep sleep poll select epoll_wait clock_gettime gettimeofday time sched_yield
+sched_getaffinity sched_setaffinity getpid geteuid getuid isatty sysconf syscall getrusage sysinfo dlopen fopen freopen
+fdopen tmpfile popen system realpath'
+printing='printf vprintf fprintf vfprintf dprintf puts fputs putchar fputc putc fwrite perror fflush stdout stderr stdin
+exit _exit _Exit quick_exit abort atexit setlocale setenv putenv unsetenv getenv strerror localtime gmtime ctime rand
+srand random srandom'
+never='strcpy strcat strncpy strncat stpcpy sprintf vsprintf gets atoi atol atoll atof strtok alloca system popen tmpnam
+mktemp scanf sscanf fscanf rand srand setjmp longjmp'
+
+# Each object with what it needs from outside, libc names without the decoration of large files and _FORTIFY.
+if [ -n "$OBJ" ] && command -v nm >/dev/null 2>&1; then
+    while read -r file; do
+        [ ! -f "$OBJ/$file.o" ] || nm -u "$OBJ/$file.o" | sed "s|^ *[UwvW] *|$file |; s/@.*//"
+    done <"$scratch/product" | awk '{
+        name = $2
+        sub(/^__isoc[0-9]*_/, "", name)
+        if (name ~ /^__.*_chk$/ || name ~ /^__.*_2$/) { sub(/^__/, "", name); sub(/_(chk|2)$/, "", name) }
+        sub(/64$/, "", name)
+        print $1, name
+    }' >"$scratch/needs"
+    if [ -s "$scratch/needs" ]; then
+        awk -v list="$kernel" '
+            BEGIN { n = split(list, name, /[ \n]+/); for (i = 1; i <= n; i++) bad[name[i]] = 1 }
+            $1 !~ /^src\/platform\// && ($2 in bad || $2 ~ /^(pthread|sem|thrd|mtx|cnd)_/) {
+                print $1 ": calls " $2 ", which only src/platform may (os.h has it, or should)"
+            }' "$scratch/needs" | rule "system calls only in platform"
+        awk -v list="$printing" '
+            BEGIN { n = split(list, name, /[ \n]+/); for (i = 1; i <= n; i++) bad[name[i]] = 1 }
+            $1 ~ /^src\// && !($1 ~ /^src\/platform\// && $2 == "_exit") && $1 !~ /^src\/cli\// && $2 in bad {
+                print $1 ": uses " $2 ": the library never prints, exits or aborts, and has no global state"
+            }' "$scratch/needs" | rule "the library is silent"
+    else
+        echo "$OBJ: no objects: run make first" | rule "system calls only in platform"
+    fi
+else
+    skip "system calls only in platform" "no nm, or no OBJ given"
+fi
+
+awk -v list="$never" '
+    BEGIN { n = split(list, name, /[ \n]+/); for (i = 1; i <= n; i++) bad[name[i]] = 1 }
+    {
+        match($0, /:[0-9]+:/)
+        where = substr($0, 1, RSTART + RLENGTH - 2)
+        rest = substr($0, RSTART + RLENGTH)
+        while (match(rest, /[A-Za-z_][A-Za-z_0-9]* *\(/)) {
+            call = substr(rest, RSTART, RLENGTH - 1)
+            sub(/ *$/, "", call)
+            if (call in bad) print where ": " call " is forbidden"
+            rest = substr(rest, RSTART + RLENGTH)
+        }
+    }' "$scratch/bare" | rule "forbidden functions"
+
+kernel_headers='fcntl|unistd|dirent|pthread|signal|sched|semaphore|threads|poll|dlfcn|glob|ftw|fts|spawn'
+grep -E ":[0-9]+: *# *include *<($kernel_headers|sys/[a-z_]+|linux/[a-z_]+)\.h>" "$scratch/bare" |
+     grep -v '^src/platform/' | sed 's/$/ (the kernel is reached through platform\/os.h)/' |
+    rule "system headers only in platform"
+grep -E ':[0-9]+: *# *include *<(xxhash)\.h>' "$scratch/bare" | grep -v '^src/common/' | rule "xxHash only in common"
+grep -E '^include/' "$scratch/bare" | grep -E '# *include *<' | grep -vE '<(stddef|stdint)\.h>' |
+    rule "public headers include only stddef.h and stdint.h"
+grep -E '^(src|tokenize_tools|bench)/' "$scratch/bare" | grep -E ':[0-9]+: *typedef +(struct|union|enum)' |
+    rule "no typedefs of structs"
+
+# ---- symbols ----
+library=$(ls "$BUILD"/lib/libtokmap.so.[0-9]* 2>/dev/null | head -n 1)
+headers=$(grep '^include/tokmap/.*\.h$' "$scratch/all")
+awk '
+    FNR == 1 { comment = ""; open = 0; held = "" }
+    /^\/\*/ || (/^ *\/\*/ && !held) { comment = ""; open = 1 }
+    open { comment = comment " " $0; if (/\*\//) open = 0; next }
+    /^TOKMAP_API/ { held = " " }
+    held {
+        held = held $0 " "
+        if (!/;/) next
+        match(held, /tokmap_[a-z0-9_]+\(/)
+        name = substr(held, RSTART, RLENGTH - 1)
+        kind = held ~ /enum tokmap_status tokmap_[a-z0-9_]+\(/ ? "status" : "plain"
+        gsub(/\n|\|/, " ", comment)
+        print name "|" kind "|" comment
+        held = ""
+    }' $headers >"$scratch/declared"
+if [ -n "$library" ] && command -v nm >/dev/null 2>&1; then
+    nm -D --defined-only "$library" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort >"$scratch/exported"
+    cut -d'|' -f1 "$scratch/declared" | sort >"$scratch/names"
+    {
+        comm -23 "$scratch/exported" "$scratch/names" | sed "s|^|$library exports what no public header declares: |"
+        comm -13 "$scratch/exported" "$scratch/names" | sed 's/^/declared but not exported: /'
+        grep -v '^tokmap_' "$scratch/exported" | sed 's/^/exported without the prefix tokmap_: /'
+    } | rule "exported symbols are the declared ones"
+else
+    skip "exported symbols are the declared ones" "no nm, or the shared library is not built"
+fi
+sed -n 's/^ *XX(\([A-Z_]*\), *[0-9]*,.*/\1/p' include/tokmap/tokmap.h >"$scratch/statuses"
+awk -F'|' -v statuses="$scratch/statuses" '
+    BEGIN { while ((getline line < statuses) > 0) known[line] = 1 }
+    !("OK" in known) { print "no list of statuses found"; exit }
+    {
+        if ($2 == "status" && $3 !~ /Statuses:/) print $1 ": its comment does not name its statuses"
+        if ($2 == "plain" && $3 !~ /Statuses:|[Cc]annot fail/) print $1 ": its comment does not say that it cannot fail"
+        rest = $3
+        while (match(rest, /ERROR_[A-Z_]+/)) {
+            word = substr(rest, RSTART, RLENGTH)
+            if (!(word in known)) print $1 ": there is no status " word
+            rest = substr(rest, RSTART + RLENGTH)
+        }
+    }' "$scratch/declared" | rule "public comments name the statuses"
+
+# ---- text ----
+xargs grep -nE '[[:space:]]+$' <"$scratch/texts" | rule "no space at the end of a line"
+grep -v '/Makefile$\|^Makefile$' "$scratch/code" | xargs grep -n "$(printf '\t')" | rule "no tabs in code"
+# A line that is one text in quotes is not cut; nor are texts in quotes in tests.
+xargs awk 'length($0) > 125 && !/^ *["\047]/ && !(FILENAME ~ /^tests\// && /["\047]/) {
+        print FILENAME ":" FNR ": " length($0) " columns"
+    }' <"$scratch/written" |
+    grep -v '^include/' | rule "lines of at most 125 columns (120 is the aim)"
+# (Tables that a script writes may be as long as they must.)
+xargs grep -L 'Made by .*: do not edit' <"$scratch/product" | xargs wc -l | awk '$2 != "total" && $1 > 900 { print $2 ": " $1 " lines: perhaps two rooms" }' |
+    rule "files of at most 900 lines"
+for file in $(cat "$scratch/texts"); do
+    [ -z "$(tail -c 1 "$file")" ] || echo "$file: no newline at the end"
+done | rule "files end with a newline"
+grep -v '^tests/lint/' "$scratch/texts" |
+    xargs grep -nEi '(^|[^a-z])(TODO|FIXME|XXX|HACK)([^a-z]|$)|not implemented|placeholder|for now([^a-z]|$)' |
+    grep -vE 'XX\(|X{6}' | rule "nothing unfinished"
+xargs grep -nE '(^|[^A-Za-z0-9_.])/(w[o]rk|f[a]rm|home|root)/|bash[_]jobs' <"$scratch/texts" | grep -v '^tests/lint/' |
+    rule "no paths of one machine"
+# A subcommand's file is called as the subcommand, whatever room does its work.
+grep -v '^tokenize_tools/commands/' "$scratch/code" | sed 's|.*/||' | sort | uniq -d | while read -r name; do
+    echo "$name: $(grep "/$name\$" "$scratch/code" | tr '\n' ' ')"
+done | rule "file names are unique"
+for file in $(grep '\.h$' "$scratch/product" | grep '^src/'); do
+    guard=TOKMAP_$(echo "${file#src/}" | tr a-z./ A-Z__)
+    grep -q "^#ifndef $guard\$" "$file" || echo "$file: its guard should be $guard"
+done | rule "header guards"
+# The words of DESIGN: what has a name there is not called otherwise.
+# (The Python package and what measures it speak of the DataLoader of torch and of others, whose names these are.)
+grep -E '^(tokenize_tools|src|bench|include)/' "$scratch/texts" | grep -vE '^(src/python|bench/peers)/' |
+    xargs grep -nEi '\b(dataloader|minibatch|mini-batch)\b' |
+    rule "words"
+
+# ---- man pages ----
+{
+    for file in tokenize_tools/commands/*.c; do
+        name=$(basename "$file" .c)
+        grep -q "command_$name\|cmd_$name" "$file" || continue
+        [ -f "tokenize_tools/man/tokmap-$name.1" ] || echo "$file: no page tokenize_tools/man/tokmap-$name.1"
+    done
+} 2>/dev/null | rule "each subcommand has a man page"
+pages=$(grep -E '\.[1-8]$' "$scratch/all" | grep -E '/man/|^bench/')
+if ! command -v mandoc >/dev/null 2>&1; then
+    skip "man pages" "no mandoc"
+elif [ -n "$pages" ]; then
+    mandoc -T lint -W warning $pages 2>&1 | rule "man pages"
+fi
+
+# ---- GPU kernels: every GPU that the toolkit knows takes their texts, which are what `make ptx` makes ----
+kernels=$(grep '\.ptx$' "$scratch/all")
+if [ -n "$kernels" ] && ! command -v ptxas >/dev/null 2>&1; then
+    skip "kernels" "no CUDA toolkit"
+elif [ -n "$kernels" ]; then
+    for text in $kernels; do
+        for architecture in $(nvcc --list-gpu-code); do
+            ptxas -arch="$architecture" -o /dev/null "$text" 2>&1 | sed "s|^|$text, $architecture: |"
+        done
+    done | rule "kernels are assembled for every GPU"
+    version=$(nvcc --version | sed -n 's/.*, \(V[0-9.]*\).*/\1/p')
+    if [ "$(grep -lF "$version" $kernels)" = "$kernels" ]; then
+        {
+            ${MAKE:-make} -s ptx PTX_ROOT="$scratch/ptx" BUILD="$scratch" 2>&1
+            for text in $kernels; do
+                cmp "$text" "$scratch/ptx/$text" 2>&1
+            done
+        } | rule "kernels are what make ptx makes"
+    else
+        skip "kernels are what make ptx makes" "nvcc here is $version, another than the one that made them"
+    fi
+fi
+
+# ---- shell ----
+for file in $(grep '\.sh$' "$scratch/written") $(ls .ci/run 2>/dev/null); do
+    case $(head -n 1 "$file") in
+    *bash*) bash -n "$file" 2>&1 ;;
+    *) sh -n "$file" 2>&1 ;;
+    esac
+done | rule "shell scripts parse"
+
+awk '/# SKIP/ { s++; next } /^ok/ { p++ } /^not ok/ { f++ }
+    END { print p + 0 " passed, " f + 0 " failed, " s + 0 " skipped"; exit f > 0 }' "$results"

@@ -1,0 +1,137 @@
+#!/bin/sh
+# test_lint.sh: shows that each rule of lint.sh can fail: a small tree is sound, then gets one fault at a time.
+set -u
+if [ -n "${SANITIZE:-}" ]; then
+    echo "skipped: lint looks at the plain build"
+    exit 77
+fi
+lint=$TOP/tests/lint/lint.sh
+tree=$TMPDIR/tree
+cd "$TMPDIR" || exit 1
+
+# The sound tree: a public header, one file of the library that is exported, one of the tools.
+make_tree() {
+    rm -rf "$tree"
+    mkdir -p "$tree/include/tokmap" "$tree/src/common" "$tree/src/format" "$tree/src/order" "$tree/tokenize_tools" \
+        "$tree/build/lib" "$tree/build/obj"
+    cat >"$tree/include/tokmap/tokmap.h" <<'HEADER'
+#ifndef TOKMAP_TOKMAP_H
+#define TOKMAP_TOKMAP_H
+#define TOKMAP_API __attribute__((visibility("default")))
+#define TOKMAP_STATUS_MAP(XX) \
+    XX(OK, 0, "success") \
+    XX(ERROR_RANGE, 1, "range")
+enum tokmap_status { TOKMAP_OK };
+/* Does it. Statuses: OK, ERROR_RANGE. */
+TOKMAP_API enum tokmap_status tokmap_thing_do(int one);
+/* Cannot fail. */
+TOKMAP_API int tokmap_thing_count(void);
+#endif
+HEADER
+    cat >"$tree/src/common/thing.c" <<'CODE'
+#include "tokmap/tokmap.h"
+/* open("not a call") and strcpy() in a comment are no calls */
+enum tokmap_status tokmap_thing_do(int one)
+{
+    const char *text = "strcpy(";
+    return one && text ? TOKMAP_OK : TOKMAP_OK;
+}
+int tokmap_thing_count(void)
+{
+    return 1;
+}
+CODE
+    printf '#include "common/part.h"\nint format_part(void);\nint format_part(void)\n{\n    return part();\n}\n' \
+        >"$tree/src/format/part_format.c"
+    printf '#ifndef TOKMAP_COMMON_PART_H\n#define TOKMAP_COMMON_PART_H\nint part(void);\n#endif\n' \
+        >"$tree/src/common/part.h"
+    printf '#include "part.h"\nint part(void)\n{\n    return 1;\n}\n' >"$tree/src/common/part.c"
+    printf 'int main(void)\n{\n    return 0;\n}\n' >"$tree/tokenize_tools/tokmap.c"
+    printf 'all:\n' >"$tree/Makefile"
+}
+run_lint() {
+    (
+        cd "$tree" || exit 1
+        find src tokenize_tools -name '*.c' | while read -r file; do
+            mkdir -p "build/obj/$(dirname "$file")"
+            $CC -D_GNU_SOURCE -w -fPIC -fvisibility=hidden -Iinclude -Isrc -c "$file" -o "build/obj/$file.o" || exit 1
+        done
+        $CC -shared build/obj/src/*/*.o -o build/lib/libtokmap.so.0
+        OBJ=build/obj BUILD=build sh "$lint"
+    ) >"$TMPDIR/log" 2>&1
+}
+make_tree
+if run_lint; then echo "ok - a sound tree passes"; else cat "$TMPDIR/log"; echo "not ok - a sound tree passes"; fi
+
+# finds RULE: the fault that was made is found by that rule, and the run fails.
+finds() {
+    if run_lint; then
+        echo "not ok - $1: lint passes"
+    elif grep -q "^not ok $1\$" "$TMPDIR/log"; then
+        echo "ok - $1"
+    else
+        cat "$TMPDIR/log"
+        echo "not ok - $1: not found"
+    fi
+    make_tree
+}
+code() { printf "$2" >>"$tree/$1"; }
+
+printf '#ifndef TOKMAP_FORMAT_UP_H\n#define TOKMAP_FORMAT_UP_H\n#endif\n' >"$tree/src/format/up.h"
+code src/common/part.c '#include "format/up.h"\n'
+finds "include arrows"
+code src/common/part.c '#include "no_such_file.h"\n'
+run_lint
+grep -q 'is no file of the project' "$TMPDIR/log" && echo "ok - a missing include" || echo "not ok - a missing include"
+make_tree
+code src/order/reads.c '#include <unistd.h>\nlong reads(char *p);\nlong reads(char *p) { return read(0, p, 1); }\n'
+finds "system calls only in platform"
+code src/order/reads.c '#include <pthread.h>\nvoid *reads(void);\nvoid *reads(void) { return (void *)pthread_self(); }\n'
+finds "system headers only in platform"
+code src/order/prints.c '#include <stdio.h>\nvoid prints(int n);\nvoid prints(int n) { printf("%%d", n); }\n'
+finds "the library is silent"
+code src/order/exits.c '#include <stdlib.h>\nvoid exits(int n);\nvoid exits(int n) { if (n) abort(); }\n'
+finds "the library is silent"
+code src/common/part.c '#include <string.h>\nvoid copies(char *a);\nvoid copies(char *a) { strcpy(a, a + 1); }\n'
+finds "forbidden functions"
+code src/common/part.c 'typedef struct part { int x; } part_t;\n'
+finds "no typedefs of structs"
+code src/common/part.c '#include "tokmap/tokmap.h"\nTOKMAP_API int tokmap_secret(void);\nint tokmap_secret(void) { return 1; }\n'
+finds "exported symbols are the declared ones"
+sed -i 's/^int tokmap_thing_count/static int tokmap_thing_counts/' "$tree/src/common/thing.c"
+finds "exported symbols are the declared ones"
+sed -i 's/ Statuses: OK, ERROR_RANGE\.//' "$tree/include/tokmap/tokmap.h"
+finds "public comments name the statuses"
+sed -i 's/Statuses: OK, ERROR_RANGE/Statuses: OK, ERROR_STRANGE/' "$tree/include/tokmap/tokmap.h"
+finds "public comments name the statuses"
+sed -i 's/^#define TOKMAP_API.*/&\n#include <stdio.h>/' "$tree/include/tokmap/tokmap.h"
+finds "public headers include only stddef.h and stdint.h"
+code src/common/part.c 'int spaced; \n'
+finds "no space at the end of a line"
+code src/common/part.c '\tint tabbed;\n'
+finds "no tabs in code"
+code src/common/part.c "/* $(printf '%0130d' 0) */\\n"
+finds "lines of at most 125 columns (120 is the aim)"
+awk 'BEGIN { for (i = 0; i < 901; i++) print "/* line */" }' >>"$tree/src/common/part.c"
+finds "files of at most 900 lines"
+code src/common/part.c 'int unended;'
+finds "files end with a newline"
+code src/common/part.c '/* TO''DO: more */\n'
+finds "nothing unfinished"
+code src/common/part.c '/* see /home/someone/file */\n'
+finds "no paths of one machine"
+printf 'int other;\n' >"$tree/src/order/part.c"
+finds "file names are unique"
+sed -i 's/TOKMAP_COMMON_PART_H/PART_H/' "$tree/src/common/part.h"
+finds "header guards"
+mkdir -p "$tree/tokenize_tools/commands"
+code tokenize_tools/commands/count.c 'int command_count(void);\nint command_count(void) { return 0; }\n'
+finds "each subcommand has a man page"
+printf 'if\n' >"$tree/tokenize_tools/broken.sh"
+finds "shell scripts parse"
+if command -v ptxas >/dev/null 2>&1; then
+    code src/common/wrong.ptx '.version 2.3\n.target sm_20\n.address_size 64\n.entry kernel() { nothing; }\n'
+    finds "kernels are assembled for every GPU"
+    code src/common/other.ptx "// $(nvcc --version | sed -n 's/.*, \(V[0-9.]*\).*/\1/p')\\n.version 2.3\\n.target sm_20\\n"
+    finds "kernels are what make ptx makes"
+fi

@@ -1,0 +1,318 @@
+"""The device path on the driver in software: what arrives on the GPU is what arrives on the host, in the order of the
+consumer's stream, through DLPack; every failure is an exception, and nothing is left when a program ends.
+
+Each program runs in a process of its own: the driver is chosen when it is opened, and says at the end what it found wrong.
+"""
+import os
+import subprocess
+import sys
+import unittest
+
+from support import BUILD_DIR, WithData, needs, python
+
+DRIVER = os.path.join(BUILD_DIR, "tests", "cuda_software", "libcuda.so.1")
+
+# What the programs begin with.
+HEAD = """
+import ctypes, gc, os, sys
+sys.path.insert(0, os.path.join(os.environ["TOP"], "tests", "python"))
+import tokmap
+from tokmap import _library
+from support import Truth
+prefix = sys.argv[1]
+FIELDS = "inputs targets position_ids document_ids loss_mask rows cu_seqlens"
+run = tokmap.Run(data=prefix, seq_len=48, batch=6, seed=3, passes=2)
+
+def new_stream():
+    made, error = ctypes.c_void_p(), _library.Error()
+    _library.check(_library.lib.tokmap_cuda_stream_new(b"cuda:0", ctypes.byref(made), ctypes.byref(error)), error)
+    return made.value
+
+def same(one, other):
+    for name in one.keys():
+        assert one[name].tolist() == other[name].tolist(), (one.step, name)
+    assert (one.documents, one.max_seqlen, one.count) == (other.documents, other.max_seqlen, other.count)
+"""
+
+
+@unittest.skipIf(not os.path.exists(DRIVER), f"{DRIVER} is not built (make harness)")
+class Device(WithData):
+    def program(self, code, software="", check=True, driver=DRIVER):
+        return python(HEAD + code, self.prefix, check=check, TOKMAP_CUDA_DRIVER=driver, TOKMAP_CUDA_SOFTWARE=software)
+
+    def test_every_field(self):
+        for software in ("", "delay=300,seed=5", "delay=50,seed=6,fail=cuModuleLoadDataEx:1+:218"):
+            with self.subTest(software):
+                said = self.program("""
+for dtype in ("int32", "int64"):
+    for mask in (False, True):
+        options = dict(rows=4, fields=FIELDS, dtype=dtype, framework="dlpack", mask_targets=mask)
+        with run.loader(device="cuda", **options) as device, run.loader(**options) as host:
+            assert device.device == "cuda:0" and device.delivery().device == 0
+            for one, other in zip(device, host):
+                same(one, other)
+            del one
+            reached = device.delivery()
+            expanded = device.stats().host_expanded
+assert (expanded == 0) == reached.kernel and bool(reached.reason) != reached.kernel, (expanded, reached)
+print("kernel" if reached.kernel else reached.reason)
+""", software)
+                if "fail" in software:
+                    self.assertIn("CUDA_ERROR_INVALID_PTX", said)
+
+    def test_gpus(self):
+        said = self.program("print([(gpu.number, gpu.capability) for gpu in tokmap.gpus()])", "devices=2,capability=80")
+        self.assertEqual(said, "[(0, (8, 0)), (1, (8, 0))]\n")
+
+    def test_second_device(self):
+        self.program("""
+with run.loader(device="cuda:1", framework="dlpack") as one, run.loader(framework="dlpack") as other:
+    assert one.next().inputs.__dlpack_device__() == (2, 1)
+    other.next()
+    same(one.next(), other.next())
+""", "devices=2,delay=100")
+
+    def test_static_outputs(self):
+        """The same arrays every time, read in between in the stream's order, while the loader is ahead."""
+        self.program("""
+stream = new_stream()
+with run.loader(device="cuda", rows=4, framework="dlpack") as one, run.loader(rows=4, framework="dlpack") as other:
+    out = one.out()
+    for expected in other:
+        got = one.next(out=out, stream=stream)
+        assert got.inputs.address == out["inputs"].address
+        for name in ("inputs", "targets"):
+            assert got[name].tolist() == expected[name].tolist()
+    del got, out
+    gc.collect()
+_library.lib.tokmap_cuda_stream_free(b"cuda:0", stream)
+""", "delay=200,seed=9")
+
+    def test_dlpack(self):
+        """A consumer on a stream of its own takes capsules as a framework does, and frees them late."""
+        said = self.program("""
+from tokmap import dlpack
+consumer = new_stream()
+api = ctypes.pythonapi
+api.PyCapsule_SetName.argtypes = (ctypes.py_object, ctypes.c_char_p)
+pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", api))
+used = b"used_dltensor"
+
+def take(array, stream):
+    capsule = array.__dlpack__(stream=stream)
+    managed = ctypes.cast(pointer_of(capsule, b"dltensor"), ctypes.POINTER(dlpack._Managed))
+    api.PyCapsule_SetName(capsule, used)
+    return managed
+
+def values(managed, stream):
+    tensor = managed.contents.tensor
+    shape = [tensor.shape[i] for i in range(tensor.dimensions)]
+    assert (tensor.device.type, tensor.device.number, tensor.type.code, tensor.type.bits) == (2, 0, 0, 64)
+    assert [tensor.strides[i] for i in range(2)] == [shape[1], 1]
+    host, error = (ctypes.c_int64 * (shape[0] * shape[1]))(), _library.Error()
+    _library.check(_library.lib.tokmap_cuda_memory_read(b"cuda:0", host, tensor.data, ctypes.sizeof(host), stream,
+                                                        ctypes.byref(error)), error)
+    return [list(host[i * shape[1]:(i + 1) * shape[1]]) for i in range(shape[0])]
+
+delete = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+with run.loader(device="cuda", framework="dlpack") as one, run.loader(framework="dlpack") as other:
+    kept, count = [], 0
+    for got, expected in zip(one, other):
+        kept.append((take(got.inputs, consumer), expected.inputs.tolist()))
+        got.inputs.__dlpack__(stream=consumer)  # a capsule that nobody takes
+        del got
+        if len(kept) == 3:
+            for managed, rows in kept:
+                assert values(managed, consumer) == rows
+                delete(managed.contents.deleter)(ctypes.addressof(managed.contents))
+                count += 1
+            kept = []
+    for managed, _ in kept:
+        values(managed, consumer)
+        delete(managed.contents.deleter)(ctypes.addressof(managed.contents))
+    array = one.out()["inputs"]
+    for wrong in (0, -2):
+        try:
+            array.__dlpack__(stream=wrong)
+            raise SystemExit("stream taken")
+        except BufferError:
+            pass
+    interface = array.__cuda_array_interface__
+    assert interface["shape"] == (6, 48) and interface["typestr"] == "<i8" and interface["stream"] == 1
+    assert not hasattr(array, "__array_interface__")
+    del array
+assert not dlpack._alive
+_library.lib.tokmap_cuda_stream_free(b"cuda:0", consumer)
+print(count)
+""", "delay=150,seed=2")
+        self.assertGreater(int(said), 20)
+
+    @needs("numpy")
+    def test_numpy_takes_a_copy(self):
+        self.program("""
+import numpy
+with run.loader(device="cuda", framework="dlpack") as one, run.loader(framework="dlpack") as other:
+    got, expected = one.next().inputs, other.next().inputs
+    assert numpy.asarray(got.to_host()).tolist() == expected.tolist()
+    capsule = got.__dlpack__(dl_device=(1, 0))
+    del got, capsule
+""", "delay=100")
+
+    def test_memory_is_used_again(self):
+        self.program("""
+with run.loader(device="cuda", framework="dlpack", fields="inputs") as one:
+    addresses = set()
+    for batch in one:
+        addresses.add(batch.inputs.address)
+    del batch
+    assert len(addresses) <= 3, len(addresses)
+""", "delay=100")
+
+    def test_arrays_outlive_the_loader(self):
+        self.program("""
+one = run.loader(device="cuda", framework="dlpack")
+expected = run.loader(framework="dlpack").next().inputs.tolist()
+batch = one.next()
+one.close()
+one.close()
+assert batch.inputs.tolist() == expected
+try:
+    one.next()
+    raise SystemExit("a closed loader was used")
+except tokmap.ClosedError:
+    pass
+""", "delay=300")
+
+    def test_state_goes_anywhere(self):
+        self.program("""
+with run.loader(device="cuda", framework="dlpack", rank=1, world=3) as one:
+    for batch in one:
+        if batch.step == 4:
+            break
+    del batch
+    state = one.state_dict()
+    with run.loader(framework="dlpack", resume=state) as other:
+        assert other.next().step == 5
+    one.load_state_dict(run.cursor(2))
+    assert one.next().step == 2
+""", "delay=50")
+
+    def test_no_device(self):
+        for software, driver, words in (("", "/no/such/libcuda.so.1", ("/no/such/libcuda.so.1",)),
+                                        ("stub", DRIVER, ("stub",)), ("devices=0", DRIVER, ("",))):
+            said = self.program("""
+for use in (tokmap.gpus, lambda: run.loader(device="cuda", framework="dlpack")):
+    try:
+        use()
+        raise SystemExit("there is a GPU")
+    except RuntimeError as problem:
+        assert isinstance(problem, tokmap.NoDeviceError) and problem.status == "ERROR_NO_DEVICE"
+        print(problem)
+assert run.loader(framework="dlpack").next().step == 0
+""", software, driver=driver)
+            for word in words:
+                self.assertIn(word, said)
+        said = self.program("""
+try:
+    run.loader(device="cuda:7", framework="dlpack")
+except tokmap.NoDeviceError as problem:
+    print(problem)
+""")
+        self.assertIn("7", said)
+
+    def test_no_memory(self):
+        self.program("""
+for options in ({"ring_bytes": 1 << 22}, {}):
+    try:
+        with run.loader(device="cuda", framework="dlpack", **options) as one:
+            kept = [one.next() for _ in range(500)]
+        raise SystemExit("there was memory")
+    except MemoryError as problem:
+        assert isinstance(problem, tokmap.TokmapError)
+    kept = None
+gc.collect()
+""", "memory=200000")
+
+    def test_a_failing_device(self):
+        """A failure has the code and its name, comes again or passes, and the loader can be closed."""
+        said = self.program("""
+one = run.loader(device="cuda", framework="dlpack", ring_bytes=20000)
+try:
+    for _ in range(40):
+        one.next()
+    raise SystemExit("nothing failed")
+except tokmap.DeviceError as problem:
+    assert problem.device == 999 and problem.status == "ERROR_DEVICE"
+    print(problem)
+one.close()
+""", "fail=cuMemcpyHtoDAsync:7+:999,lenient")
+        self.assertIn("CUDA_ERROR_UNKNOWN", said)
+
+    def test_wrong_outputs(self):
+        said = self.program("""
+with run.loader(device="cuda", framework="dlpack", fields="inputs") as one:
+    for wrong in (run.loader(framework="dlpack").out()["inputs"], one.out()["inputs"][:3], [1]):
+        try:
+            one.next(out={"inputs": wrong})
+        except tokmap.OutputError as problem:
+            print(problem)
+    class Strange:
+        __cuda_array_interface__ = {"shape": (6, 48), "typestr": "<i4", "data": (64, False), "version": 3}
+    try:
+        one.next(out={"inputs": Strange})
+    except tokmap.OutputError as problem:
+        print(problem)
+    wrong = None
+""")
+        for line, word in zip(said.splitlines(), ("device: expected cuda:0, found cpu", "shape: expected (6, 48), found (3, 48)",
+                                                  "kind", "dtype: expected int64, found <i4")):
+            self.assertIn(f"out.inputs has the wrong {word}", line)
+
+    def test_other_arrays_as_outputs(self):
+        """What tells its memory by __cuda_array_interface__, as CuPy's and torch's arrays do, is written to."""
+        self.program("""
+with run.loader(device="cuda", framework="dlpack", fields="inputs") as one, run.loader(framework="dlpack") as other:
+    ours = one.out()["inputs"]
+    class Foreign:
+        __cuda_array_interface__ = ours.__cuda_array_interface__
+    for _ in range(5):
+        assert one.next(out={"inputs": Foreign}).inputs is Foreign
+        assert ours.tolist() == other.next().inputs.tolist()
+    del ours
+""", "delay=100")
+
+    def test_forked_child(self):
+        self.program("""
+one = run.loader(device="cuda", framework="dlpack")
+batch = one.next()
+child = os.fork()
+if child == 0:
+    try:
+        one.next()
+        os._exit(3)
+    except tokmap.TokmapError:
+        pass
+    del batch
+    one.close()
+    assert run.loader(framework="dlpack").next().step == 0
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert one.next().step == 1
+del batch
+one.close()
+""", "delay=50")
+
+    def test_the_end_of_a_program(self):
+        """A program that closes nothing ends as it should."""
+        ran = self.program("""
+loader = run.loader(device="cuda", framework="dlpack")
+for batch in loader:
+    if batch.step == 3:
+        break
+print("done")
+""", "delay=50,quiet", check=False)
+        self.assertEqual((ran.returncode, ran.stdout), (0, "done\n"), ran.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,111 @@
+"""The structs, constants and statuses of _library.py and errors.py against the C headers, by a C program."""
+import ctypes
+import os
+import re
+import shlex
+import subprocess
+import unittest
+
+import tokmap
+from tokmap import _library, errors
+from support import TOP, new_folder
+
+CONSTANTS = {
+    "TOKMAP_CURSOR_TEXT": _library.CURSOR_TEXT, "TOKMAP_WAIT_BUCKETS": _library.WAIT_BUCKETS,
+    "TOKMAP_FOREVER": _library.FOREVER, "TOKMAP_NO_ID": _library.NO_ID, "TOKMAP_NO_OFFSET": _library.NO_OFFSET,
+    "TOKMAP_I32": _library.I32, "TOKMAP_I64": _library.I64, "TOKMAP_SHUFFLE": _library.ORDERINGS.index("shuffle"),
+    "TOKMAP_SEQUENTIAL": _library.ORDERINGS.index("sequential"), "TOKMAP_READ_AUTO": _library.READINGS.index("auto"),
+    "TOKMAP_READ_MAPPED": _library.READINGS.index("mapped"), "TOKMAP_READ_PREAD": _library.READINGS.index("pread"),
+    "TOKMAP_READ_DIRECT": _library.READINGS.index("direct"),
+    **{f"TOKMAP_{name.upper()}": bit for name, bit in _library.FIELDS.items()},
+}
+
+
+def headers():
+    text = ""
+    for name in ("tokmap.h", "cuda.h"):
+        with open(os.path.join(TOP, "include", "tokmap", name), encoding="utf-8") as file:
+            text += file.read()
+    return re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+
+
+@unittest.skipIf(subprocess.run(["sh", "-c", f"command -v {shlex.split(os.environ.get('CC', 'cc'))[0]}"],
+                                stdout=subprocess.DEVNULL).returncode, "no C compiler")
+class Layout(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        lines = ["#include <stdio.h>", "#include <tokmap/tokmap.h>", "#include <tokmap/cuda.h>", "int main(void) {"]
+        for name, kind in _library.STRUCTS.items():
+            lines.append(f'printf("{name} %zu\\n", sizeof(struct {name}));')
+            for field, *_ in kind._fields_:
+                lines.append(f'printf("{name}.{field} %zu %zu\\n", offsetof(struct {name}, {field}), '
+                             f'sizeof(((struct {name} *)0)->{field}));')
+        lines += [f'printf("{name} %llu\\n", (unsigned long long){name});' for name in CONSTANTS]
+        lines.append('printf("TOKMAP_IGNORE %d\\n", TOKMAP_IGNORE);')
+        lines += ["#define LINE(name, number, text) printf(\"status %d \" #name \"\\n\", number);",
+                  "TOKMAP_STATUS_MAP(LINE)", "return 0; }"]
+        folder = new_folder()
+        source, program = os.path.join(folder, "layout.c"), os.path.join(folder, "layout")
+        with open(source, "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+        subprocess.run([*shlex.split(os.environ.get("CC", "cc")), "-I", os.path.join(TOP, "include"), "-o", program, source],
+                       check=True)
+        said = subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines()
+        cls.said = {line.rsplit(" ", 1)[0] if line.startswith("status") else line.split(" ", 1)[0]: line.split(" ")[1:]
+                    for line in said}
+        cls.statuses = [line.split(" ")[1:] for line in said if line.startswith("status ")]
+
+    def test_sizes_and_offsets(self):
+        for name, kind in _library.STRUCTS.items():
+            self.assertEqual(int(self.said[name][0]), ctypes.sizeof(kind), name)
+            for field, *_ in kind._fields_:
+                found = getattr(kind, field)
+                self.assertEqual([int(n) for n in self.said[f"{name}.{field}"]], [found.offset, found.size], f"{name}.{field}")
+
+    def test_every_struct_of_the_headers(self):
+        """All structs with a body that Python passes are in the table: a new one is noticed here."""
+        defined = set(re.findall(r"^struct (tokmap_\w+) \{", headers(), flags=re.M))
+        self.assertEqual(defined - set(_library.STRUCTS), {"tokmap_order"})
+        self.assertEqual(set(_library.STRUCTS) - defined, set())
+
+    def test_every_field_of_the_structs(self):
+        text = headers()
+        for name, kind in _library.STRUCTS.items():
+            body = re.search(rf"^struct {name} \{{(.*?)^\}};", text, flags=re.S | re.M).group(1)
+            found = []
+            for member in body.split(";"):
+                callback = re.search(r"\(\*(\w+)\)\(", member)
+                if callback:
+                    found.append(callback.group(1))
+                    continue
+                found += re.findall(r"(\w+)(?:\[\w+\])?\s*(?:,|$)", member.strip())
+            self.assertEqual(found, [field for field, *_ in kind._fields_], name)
+
+    def test_constants(self):
+        for name, value in CONSTANTS.items():
+            self.assertEqual(int(self.said[name][0]), value, name)
+        self.assertEqual(int(self.said["TOKMAP_IGNORE"][0]), tokmap.IGNORE)
+
+    def test_statuses(self):
+        self.assertEqual([int(number) for number, _ in self.statuses], list(range(len(self.statuses))))
+        self.assertEqual(len(self.statuses), len(errors.STATUSES))
+        for (number, name), kind in zip(self.statuses[1:], errors.STATUSES[1:]):
+            self.assertEqual(name, kind.status)
+            self.assertEqual(_library.lib.tokmap_status_name(int(number)).decode(), name)
+
+    def test_functions(self):
+        """Each function that is called is declared in a header, with as many arguments."""
+        text = headers()
+        for name, (_, arguments) in _library._FUNCTIONS.items():
+            found = re.search(rf"\b{name}\(((?:[^()]|\([^()]*\))*)\)", text)
+            self.assertIsNotNone(found, name)
+            plain = re.sub(r"\([^()]*\)", "", found.group(1))
+            self.assertEqual(0 if plain.strip() == "void" else plain.count(",") + 1, len(arguments), name)
+
+    def test_version(self):
+        found = re.search(r'TOKMAP_VERSION_STRING "(.*)"', headers()).group(1)
+        self.assertEqual(tokmap.__version__, found)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,120 @@
+"""Every program of the two READMEs, taken from there and run; the small GPT is killed and goes on bit for bit."""
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import unittest
+
+import tokmap
+from support import TOKMAP, TOP, importable, needs, new_folder
+
+RUN = "seq_len 64\nbatch 8\nseed 5\nsource web data/web\nsteps 60\n"
+
+
+def examples():
+    """The blocks of Python in both READMEs, by name."""
+    found, blocks = {}, 0
+    for path in (os.path.join("src", "python", "README.md"), "README.md"):
+        with open(os.path.join(TOP, path), encoding="utf-8") as file:
+            text = file.read()
+        found.update(re.findall(r"<!-- example: (\w+) -->\n```python\n(.*?)^```$", text, flags=re.S | re.M))
+        blocks += text.count("```python")
+    assert len(found) == blocks, "a block of Python has no name, or two have the same"
+    return found
+
+
+class Readme(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        """A corpus that is there wherever tokmap is: its own sources, as text."""
+        cls.folder = new_folder()
+        cls.programs = examples()
+        os.mkdir(os.path.join(cls.folder, "data"))
+        subprocess.run([TOKMAP, "pack", "--eod", "-o", os.path.join(cls.folder, "data", "web"),
+                        os.path.join(TOP, "include"), os.path.join(TOP, "src", "run"), os.path.join(TOP, "src", "order")],
+                       check=True, stdout=subprocess.DEVNULL)
+        with open(os.path.join(cls.folder, "train.run"), "w", encoding="utf-8") as file:
+            file.write(RUN)
+        for name, program in cls.programs.items():
+            with open(os.path.join(cls.folder, f"example_{name}.py"), "w", encoding="utf-8") as file:
+                file.write(program)
+
+    def start(self, name, *arguments):
+        return subprocess.Popen([sys.executable, f"example_{name}.py", *arguments], cwd=self.folder, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                env={**os.environ, "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""})
+
+    def finish(self, program, status=0):
+        said, errors = program.communicate(timeout=600)
+        self.assertEqual(program.returncode, status, f"{said}\n{errors}")
+        return said
+
+    def out(self, name):
+        path = os.path.join(self.folder, name)
+        os.mkdir(path)
+        return path
+
+    @needs("torch")
+    def test_first(self):
+        self.assertIn("6 batches", self.finish(self.start("first")))
+
+    @needs("torch")
+    def test_top(self):
+        self.assertEqual(len(self.finish(self.start("top")).splitlines()), 60)
+
+    @needs("torch")
+    def test_dataset(self):
+        rows = len(tokmap.Run(os.path.join(self.folder, "train.run")).dataset(framework="dlpack"))
+        self.assertIn(f"{rows} rows", self.finish(self.start("dataset")))
+
+    @needs("torch")
+    def test_torchtitan(self):
+        reason = importable("torch.distributed.checkpoint")
+        if reason or not hasattr(sys.modules["torch.distributed.checkpoint"], "save"):
+            self.skipTest(f"torch has no distributed checkpoint of this form: {reason}")
+        self.assertIn("resumed at step 3", self.finish(self.start("torchtitan", self.out("titan"))))
+
+    @needs("torch", "lightning")
+    def test_lightning(self):
+        self.assertIn("lightning: resumed at step 5", self.finish(self.start("lightning", self.out("fit"))))
+
+    @needs("torch", "transformers", "accelerate")
+    def test_huggingface(self):
+        self.assertIn("losses equal, at step 8", self.finish(self.start("huggingface", self.out("trainer"))))
+
+    @needs("torch")
+    def test_a_gpt_that_is_killed(self):
+        undisturbed = self.losses(self.finish(self.start("nanogpt", "train.run", self.out("whole"))))
+        self.assertEqual(sorted(undisturbed), list(range(60)))
+        first, last = (sum(undisturbed[step] for step in part) / 10 for part in (range(10), range(50, 60)))
+        self.assertLess(last, 0.75 * first)
+        self.assertTrue(all(math.isfinite(loss) for loss in undisturbed.values()))
+
+        out = self.out("killed")
+        lines, kills = [], 0
+        for stop in (7, 26, 48, None):
+            program = self.start("nanogpt", "train.run", out)
+            for line in program.stdout:
+                lines.append(line)
+                if stop is not None and int(line.split()[1]) >= stop:
+                    program.send_signal(signal.SIGKILL)
+                    kills += 1
+                    break
+            program.communicate(timeout=600)
+            self.assertEqual(program.returncode, 0 if stop is None else -signal.SIGKILL)
+        self.assertEqual(kills, 3)
+        steps = [int(line.split()[1]) for line in lines if line.endswith("\n")]
+        self.assertGreater(len(steps), 60)  # some were done again
+        self.assertEqual(sorted(set(steps)), list(range(60)))
+        for line in lines:
+            self.assertEqual(float.fromhex(line.split()[3]), undisturbed[int(line.split()[1])], line)
+
+    @staticmethod
+    def losses(said):
+        return {int(line.split()[1]): float.fromhex(line.split()[3]) for line in said.splitlines()}
+
+
+if __name__ == "__main__":
+    unittest.main()

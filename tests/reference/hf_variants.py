@@ -1,0 +1,529 @@
+#!/usr/bin/env python3
+"""hf_variants.py TOKMAP FOLDER FILES [STRINGS [SEED]]: ids of `tokmap encode` against Hugging Face tokenizers over
+tokenizer.json files put together at random: any parts in any order, any flags, vocabularies with gaps, strange tokens
+and merges.
+
+Of each file the ids are the reference's, or tokmap refuses it and names a field that is in it; a file that the
+reference does not read may be anything but a crash. Differences are kept in FOLDER.
+"""
+
+import collections
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers  # noqa: E402
+
+SPACES = [
+    " ",
+    " ",
+    "  ",
+    "   ",
+    "\n",
+    "\r\n",
+    "\t",
+    "\n\n",
+    "\u00a0",
+    "\u3000",
+    "\x85",
+    "\u2028",
+    "    ",
+    "\x0b",
+    "\x1c",
+    "\u200b",
+]
+WORDS = (
+    """a b e s t l S A Z the The hello world foo_bar 's 'S 'll 're 'ſ ' " . , ( ) !! -- _ $ + < > | # / // \\ 1 22 333
+4444 0 ½ ² ٣ १ Ⅳ ⓐ é É ß ſ ǅ ʰ Ж ж
+ع 中 文 龥 あ カ ー 。 가 ก ั ् क ́ ̣ ⃣ 😀 🇩 — « ▁ ▁▁ ▁the Å ᄀ ᅡ ợ 𠀀 𐐀 ﬁ
+<|endoftext|> <|end <s> </s> <unk> <0x41> tok tokx [A] AB ABX X ab aa aaaa""".split()
+)
+WORDS += [
+    "\x00",
+    "\x7f",
+    "e\u0301",
+    "a\u0323\u0307",
+    "\u1100\u1161",
+    "\u200d",
+    "\ufeff",
+    "\u0344",
+    "\u212b",
+    "\ud7ff",
+    "\U0010ffff",
+    "\x1c",
+]
+ADDED = [
+    "<|endoftext|>",
+    "tok",
+    "<s>",
+    "</s>",
+    "AB",
+    "[A]",
+    "ABX",
+    "<|end",
+    "中",
+    "é",
+    "e\u0301",
+    "  ",
+    " ",
+    "the",
+    "The ",
+    " a",
+    "\n",
+    "\n\n",
+    "1",
+    "22",
+    "▁",
+    "▁the",
+    "<unk>",
+    "ab",
+    "aa",
+    "Ж",
+    "å",
+    "'s",
+    "hello world",
+    "\u0301",
+    "X X",
+    "ſ",
+]
+CL100K = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+REGEXES = [
+    CL100K,
+    CL100K,
+    CL100K.replace("{1,3}", ""),
+    CL100K.replace("{1,3}", "{1,2}"),
+    GPT2,
+    r"\d{2}|a|\s",
+    r"\w+|[^\w\s]",
+    r"\s+",
+    r"\p{N}",
+    r"[0-9]{3}",
+    r"(?<=a)b|\p{Ll}+(?=\d)",
+    r"x*",
+    r"^a|a$",
+    r"(?i:the|hello)|s",
+    r"\p{Han}+|\p{Latin}+",
+    r"[\p{L}\p{M}]+",
+    r" ?[^(\s|.,!?…。，、।۔،)]+",
+    r"\p{N}{1,3}",
+    r"[一-龥\u3040-ゟ゠-ヿ]+",
+    r"(?:\r?\n)+(?!\r?\n)|\r?\n",
+    r"\b\w",
+    r"\s+$|^\s+",
+    r".",
+    r"(a)(b)?",
+    r"\A|\z",
+    r"\p{Lu}+(?=\p{Lu}\p{Ll})|\p{Lu}\p{Ll}*",
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lo}\p{M}&&[^\p{Han}]]+|\p{Han}+|.",
+    r"[^\p{L}&&[^\s]]+|[a-z&&[^s-t]&&\w]+|[\p{N}[ab]x]+",
+]
+BEHAVIORS = ["Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"]
+
+
+def strings(rng, count, extra=()):
+    made = [""]
+    while len(made) < count:
+        choice = [rng.choice(WORDS) for _ in range(rng.randint(1, 7))] + [
+            rng.choice(SPACES) for _ in range(rng.randint(0, 4))
+        ]
+        choice += [rng.choice(extra) for _ in range(rng.randint(0, 3)) if extra]
+        if rng.random() < 0.1:
+            low, high = rng.choice([(0x20, 0x3000), (0x3000, 0xD800), (0xE000, 0x20000)])
+            choice.append(chr(rng.randrange(low, high)))
+        made.append(
+            "".join(
+                rng.choice(choice) * (rng.randint(2, 9) if rng.random() < 0.1 else 1)
+                for _ in range(rng.randint(1, 30))
+            )
+        )
+    return made
+
+
+def plain(rng):
+    return [re.sub("<0x41>|<unk>|</?s>", "", t) for t in strings(rng, 1500)]
+
+
+def base_models():
+    """Vocabularies with their merges: of bytes and of characters; no token looks like that of a byte."""
+    rng = random.Random("models")
+    for pre in (
+        pre_tokenizers.ByteLevel(add_prefix_space=False),
+        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+    ):
+        for size in (300, 900):
+            tokenizer = Tokenizer(models.BPE())
+            tokenizer.pre_tokenizer = pre
+            tokenizer.train_from_iterator(
+                plain(rng),
+                trainers.BpeTrainer(
+                    vocab_size=size, initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()), show_progress=False
+                ),
+            )
+            yield True, json.loads(tokenizer.to_str())["model"]
+    for size in (250, 900):
+        tokenizer = Tokenizer(models.BPE())
+        tokenizer.train_from_iterator(
+            [t.replace(" ", "\u2581") for t in plain(rng)],
+            trainers.BpeTrainer(vocab_size=size, limit_alphabet=100, show_progress=False),
+        )
+        made = json.loads(tokenizer.to_str())["model"]
+        yield False, made
+
+
+def replace(rng):
+    if rng.random() < 0.4:
+        pattern = {"String": " "}
+        content = "\u2581"
+    elif rng.random() < 0.5:
+        pattern = {"String": rng.choice(["a", "A", "the", "  ", "\u2581", "é", "\n"])}
+        content = rng.choice(["", "b", "tok", " ", "\u2581", "\u0301", "AB"])
+    else:
+        pattern = {"Regex": rng.choice(REGEXES)}
+        content = rng.choice(["", "b", "tok", " ", "#"])
+    return {"type": "Replace", "pattern": pattern, "content": content}
+
+
+def normalizer(rng, depth=0):
+    kind = rng.choice(["NFC", "NFC", "Prepend", "Replace", "Replace", "Sequence", "Sequence"])
+    if rng.random() < 0.02:
+        return rng.choice(
+            [
+                {"type": "Lowercase"},
+                {"type": "Strip", "strip_left": True, "strip_right": False},
+                {"type": "NFKC"},
+                {"type": "NFD"},
+                {"type": "StripAccents"},
+                {"type": "Nmt"},
+                {"type": "NFKD"},
+                {
+                    "type": "BertNormalizer",
+                    "clean_text": True,
+                    "handle_chinese_chars": True,
+                    "strip_accents": None,
+                    "lowercase": True,
+                },
+                {"type": "ByteLevel"},
+            ]
+        )
+    if kind == "Prepend":
+        return {"type": "Prepend", "prepend": rng.choice(["\u2581", "\u2581", " ", "X", "\u0301", "AB"])}
+    if kind == "Replace":
+        return replace(rng)
+    if kind == "Sequence" and depth < 2:
+        return {"type": "Sequence", "normalizers": [normalizer(rng, depth + 1) for _ in range(rng.randint(0, 3))]}
+    return {"type": "NFC"}
+
+
+def part(rng, depth=0):
+    kind = rng.choice(
+        ["Split"] * 6 + ["Digits", "Punctuation", "Whitespace", "WhitespaceSplit", "CharDelimiterSplit", "Sequence"]
+    )
+    if rng.random() < 0.02:
+        return rng.choice(
+            [{"type": "BertPreTokenizer"}, {"type": "UnicodeScripts"}, {"type": "FixedLength", "length": 5}]
+        )
+    if kind == "Split":
+        pattern = (
+            {"Regex": rng.choice(REGEXES)}
+            if rng.random() < 0.75
+            else {"String": rng.choice(["a", " ", "the", "\n", "aa", "é"])}
+        )
+        behavior = rng.choice(BEHAVIORS + ["Isolated"] * 6)
+        return {"type": "Split", "pattern": pattern, "behavior": behavior, "invert": rng.random() < 0.2}
+    if kind == "Digits":
+        return {"type": "Digits", "individual_digits": rng.random() < 0.5}
+    if kind == "Punctuation":
+        made = {"type": "Punctuation", "behavior": rng.choice(BEHAVIORS)}
+        if rng.random() < 0.2:
+            del made["behavior"]
+        return made
+    if kind == "CharDelimiterSplit":
+        return {"type": kind, "delimiter": rng.choice(["a", " ", "_", "é", "中"])}
+    if kind == "Sequence" and depth < 2:
+        return {"type": "Sequence", "pretokenizers": [part(rng, depth + 1) for _ in range(rng.randint(0, 3))]}
+    return {"type": "WhitespaceSplit"} if kind == "WhitespaceSplit" else {"type": "Whitespace"}
+
+
+def byte_level(rng):
+    return {
+        "type": "ByteLevel",
+        "add_prefix_space": rng.random() < 0.25,
+        "trim_offsets": rng.random() < 0.5,
+        "use_regex": rng.random() < 0.4,
+    }
+
+
+def metaspace(rng):
+    made = {
+        "type": "Metaspace",
+        "replacement": rng.choice(["\u2581"] * 9 + ["_"]),
+        "prepend_scheme": rng.choice(["always", "first", "never"]),
+        "split": rng.random() < 0.5,
+    }
+    if rng.random() < 0.1:
+        del made["split"]
+    return made
+
+
+def pre_tokenizer(rng, bytes_):
+    if not bytes_:
+        return rng.choice(
+            [
+                None,
+                None,
+                metaspace(rng),
+                metaspace(rng),
+                metaspace(rng),
+                part(rng),
+                {"type": "Sequence", "pretokenizers": [metaspace(rng)]},
+                {
+                    "type": "Split",
+                    "pattern": {"String": " "},
+                    "behavior": rng.choice(BEHAVIORS),
+                    "invert": rng.random() < 0.3,
+                },
+                {"type": "Sequence", "pretokenizers": [part(rng), metaspace(rng)]},
+            ]
+        )
+    if rng.random() < 0.2:
+        return byte_level(rng)
+    parts = [part(rng) for _ in range(rng.choice([0, 1, 1, 1, 2, 3]))] + [byte_level(rng)]
+    if rng.random() < 0.15:
+        parts += [part(rng) for _ in range(rng.randint(1, 2))]
+    if rng.random() < 0.03:
+        parts.insert(rng.randrange(len(parts) + 1), metaspace(rng))
+    return {"type": "Sequence", "pretokenizers": parts}
+
+
+def change_model(rng, model, bytes_):
+    model = json.loads(json.dumps(model))
+    vocab, merges = list(model["vocab"]), model["merges"]
+    if not bytes_:
+        first = ["<unk>", "<s>", "</s>"] + (["<0x%02X>" % b for b in range(256)] if rng.random() < 0.7 else [])
+        vocab = first + [t for t in vocab if t not in first]
+        model["byte_fallback"] = len(first) > 10 and rng.random() < 0.9
+        if rng.random() < 0.1 and len(first) > 10:
+            vocab.remove("<0x%02X>" % rng.randrange(256))
+    elif rng.random() < 0.15:
+        vocab += ["<unk>"] + ["<0x%02X>" % b for b in range(256)]
+        model["byte_fallback"] = rng.random() < 0.5
+    if rng.random() < 0.2:
+        gone = set(rng.sample(vocab, rng.randint(1, 12)))
+        vocab = [t for t in vocab if t not in gone]
+        merges = [m for m in merges if not gone & {m[0], m[1], m[0] + m[1]}]
+    if rng.random() < 0.15:
+        rng.shuffle(merges)
+    if rng.random() < 0.1 and merges:
+        merges += rng.sample(merges, rng.randint(1, min(20, len(merges))))
+    if rng.random() < 0.1 and merges:
+        merges = merges[: rng.randrange(len(merges))]
+    if rng.random() < 0.1:  # other ways to the same token
+        whole = set(vocab)
+        for token in rng.sample(vocab, min(len(vocab), 200)):
+            for cut in range(1, len(token)):
+                if token[:cut] in whole and token[cut:] in whole and rng.random() < 0.3:
+                    merges.insert(rng.randrange(len(merges) + 1), [token[:cut], token[cut:]])
+    if rng.random() < 0.1:
+        vocab += ["\u4e2d\u6587 x", "the world", "\u2581\u2581\u2581\u2581\u2581", "tok", "中", ""][
+            rng.randrange(2) : rng.randint(2, 6)
+        ]
+        vocab = list(dict.fromkeys(vocab))
+    ids = list(range(len(vocab)))
+    if rng.random() < 0.1:
+        rng.shuffle(ids)
+    if rng.random() < 0.05:
+        ids = sorted(rng.sample(range(len(vocab) + 50), len(vocab)))
+    model["vocab"] = dict(zip(vocab, ids))
+    model["merges"] = merges
+    if rng.random() < 0.2 and not any(" " in t for m in merges for t in m):
+        model["merges"] = ["%s %s" % tuple(m) for m in merges]
+    model["ignore_merges"] = rng.random() < 0.2
+    model["fuse_unk"] = rng.random() < 0.5
+    unknown = 0.8 if not bytes_ else 0.15
+    if rng.random() < unknown:
+        model["unk_token"] = rng.choice(["<unk>"] * 9 + ["absent"])
+    for field, values in (
+        ("dropout", [None, 0.0, 0.0, 0.5]),
+        ("continuing_subword_prefix", ["", "##", ""]),
+        ("end_of_word_suffix", ["", "</w>", ""]),
+    ):
+        if rng.random() < 0.05:
+            model[field] = rng.choice(values)
+    return model
+
+
+def added_tokens(rng, count):
+    made = []
+    some = rng.random() < 0.5
+    for i in range(rng.choice([0, 0, 1, 3, 6, 12])):
+        plain = rng.random() < 0.5
+        made.append(
+            {
+                "id": count + i,
+                "content": rng.choice(ADDED),
+                "single_word": not plain and rng.random() < 0.3,
+                "lstrip": not plain and rng.random() < 0.4,
+                "rstrip": not plain and rng.random() < 0.4,
+                "normalized": rng.random() < 0.5 if some else False,
+                "special": rng.random() < 0.4,
+            }
+        )
+    return made
+
+
+def tokenizer_json(rng, bases):
+    bytes_, model = rng.choice(bases)
+    model = change_model(rng, model, bytes_)
+    norm = None
+    if rng.random() < 0.5:
+        norm = normalizer(rng)
+    if not bytes_ and rng.random() < 0.7:
+        norm = rng.choice(
+            [
+                None,
+                {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"},
+                {
+                    "type": "Sequence",
+                    "normalizers": [
+                        {"type": "Prepend", "prepend": "\u2581"},
+                        {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"},
+                    ],
+                },
+                {
+                    "type": "Sequence",
+                    "normalizers": [
+                        {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"},
+                        {"type": "Prepend", "prepend": "\u2581"},
+                    ],
+                },
+            ]
+        )
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": added_tokens(rng, len(model["vocab"])),
+        "normalizer": norm,
+        "pre_tokenizer": pre_tokenizer(rng, bytes_ if rng.random() < 0.95 else not bytes_),
+        "post_processor": None,
+        "decoder": None,
+        "model": model,
+    }
+
+
+def reference_here(path, texts, recognise):
+    tokenizer = Tokenizer.from_file(path)
+    tokenizer.encode_special_tokens = not recognise
+    made = []
+    for text in texts:
+        try:
+            made.append(tokenizer.encode(text, add_special_tokens=False).ids)
+        except BaseException:  # it panics for some texts
+            made.append(None)
+    return made
+
+
+def reference(path, texts, recognise):
+    """In a process of its own: some files make it abort. None: it does not read the file."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            with os.fdopen(writing, "w") as out:
+                json.dump(reference_here(path, texts, recognise), out)
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(writing)
+    with os.fdopen(reading) as answer:
+        said = answer.read()
+    return json.loads(said) if os.waitpid(child, 0)[1] == 0 else None
+
+
+FIELDS = re.compile(
+    r"normalizer|pre_tokenizer|added_tokens?\b|added token|model\.|merges?:? |unk_token|byte_fallback|ignore_merges"
+)
+
+
+def check(tokmap, path, texts, recognise, tally):
+    corpus = "".join(json.dumps({"text": text}) + "\n" for text in texts)
+    run = subprocess.run(
+        [tokmap, "encode", "-t", path, "--special", "recognise" if recognise else "text", "--input-format", "jsonl"],
+        input=corpus.encode(),
+        capture_output=True,
+    )
+    wanted = reference(path, texts, recognise)
+    said = run.stderr.decode().strip()
+    if run.returncode not in (0, 1):
+        return "ended with %d: %s" % (run.returncode, said)
+    if wanted is None:
+        tally["the reference does not read it" + ("" if run.returncode else ", tokmap does")] += 1
+        return None
+    if run.returncode:
+        tally["refused: " + re.sub(r"^[^:]*:( [^ ]*json:)?", "", said.splitlines()[-1])[:150]] += 1
+        return None if FIELDS.search(said) else "refused without a field: " + said
+    got = [json.loads(line) for line in run.stdout.decode().splitlines()]
+    if len(got) != len(texts):
+        return "%d documents, not %d" % (len(got), len(texts))
+    tally["compared"] += 1
+    tally["strings"] += sum(ids is not None for ids in wanted)
+    wrong = [
+        (t, mine, theirs) for t, mine, theirs in zip(texts, got, wanted) if theirs is not None and mine != theirs
+    ]
+    if not wrong:
+        return None
+    text, mine, theirs = min(wrong, key=lambda one: len(one[0]))
+    return "%d different: %s\n  got    %s\n  wanted %s" % (len(wrong), ascii(text), mine, theirs)
+
+
+def shown(made, recognise):
+    """What a file that went wrong is made of."""
+    flags = ("single_word", "lstrip", "rstrip", "normalized", "special")
+    added = [(t["content"], [f for f in flags if t[f]]) for t in made["added_tokens"]]
+    model = {name: value for name, value in made["model"].items() if name not in ("vocab", "merges")}
+    parts = [
+        ("recognise", recognise),
+        ("normalizer", made["normalizer"]),
+        ("pre_tokenizer", made["pre_tokenizer"]),
+        ("added", added),
+        ("model", model),
+    ]
+    return "".join("  %s %s\n" % (name, ascii(value)) for name, value in parts)
+
+
+def main():
+    tokmap, folder, files = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    count = int(sys.argv[4]) if len(sys.argv) > 4 else 60
+    seed = int(sys.argv[5]) if len(sys.argv) > 5 else 1
+    bases = list(base_models())
+    tally = collections.Counter()
+    failed = 0
+    for number in range(files):
+        rng = random.Random("%d %d" % (seed, number))
+        made = tokenizer_json(rng, bases)
+        path = os.path.join(folder, "variant.json")
+        with open(path, "w", encoding="utf-8") as out:
+            json.dump(made, out, ensure_ascii=number % 2 == 0)
+        texts = strings(rng, count, [t["content"] for t in made["added_tokens"]])
+        wrong = check(tokmap, path, texts, number % 3 == 2, tally)
+        if wrong:
+            failed += 1
+            kept = os.path.join(folder, "wrong_%d_%d.json" % (seed, number))
+            os.replace(path, kept)
+            print("not ok %d - seed %d, file %d: %s" % (failed, seed, number, kept))
+            print("%s  %s" % (shown(made, number % 3 == 2), wrong), flush=True)
+    for what, times in tally.most_common():
+        print("# %6d %s" % (times, what))
+    print("%s %d - %d files, %d wrong" % ("not ok" if failed else "ok", failed + 1, files, failed))
+    print("1..%d" % (failed + 1))
+    return failed > 0
+
+
+sys.exit(main())

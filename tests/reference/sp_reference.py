@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""sp_reference.py TOKMAP FOLDER [STRINGS [SEED [MODEL...]]]: ids of `tokmap encode` against the sentencepiece library, over
+models written here piece by piece (any scores, equal ones, characters that are no pieces, user defined pieces that
+overlap ...), and over the models that are named.
+
+Prints a TAP line for each model. A difference is printed with its text and both lists of ids, and its model is kept in
+FOLDER.
+"""
+import json
+import os
+import random
+import struct
+import subprocess
+import sys
+
+import sentencepiece
+
+MARK = "\u2581"
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
+WORDS = """the The THE and ing tion foo_bar x1 2 10 333 é naïve ß Привет мир العربية שלום हिन्दी ไทย 中文 漢字 日本語 かな カナ 한국어 조선
+😀 👨‍👩‍👧 🇩🇪 𝟘 𐐀 ( ) {} [] <s> </s> <unk> <0x41> <0x0A> <sep> <sep2> // -- === ... ▁ ▁▁ >▁</ "quoted" it's U+0000 é ợ \x00 \x7f \x85"""
+SPACES = [" ", "  ", "   ", "\n", "\r\n", "\t", "\n\n", "\u00a0", "\u3000", "    ", MARK, " " * 17]
+
+
+def varint(value):
+    made = b""
+    while True:
+        made += bytes([value & 127 | (128 if value > 127 else 0)])
+        value >>= 7
+        if not value:
+            return made
+
+
+def field(number, content):
+    if isinstance(content, bool):
+        content = int(content)
+    if isinstance(content, int):
+        return varint(number << 3) + varint(content)
+    if isinstance(content, float):
+        return varint(number << 3 | 5) + struct.pack("<f", content)
+    if isinstance(content, str):
+        content = content.encode()
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def model(pieces, fallback=False, prefix=True, strip=False, escape=True, kind=2):
+    made = b"".join(field(1, field(1, text) + field(2, float(score)) + (field(3, type) if type != NORMAL else b""))
+                    for text, score, type in pieces)
+    made += field(2, field(3, kind) + field(4, len(pieces)) + field(35, fallback) + field(24, False))
+    return made + field(3, field(1, "identity") + field(2, b"") + field(3, prefix) + field(4, strip) + field(5, escape))
+
+
+def texts(rng, count):
+    words = [w.replace("\\x00", "\0").replace("\\x7f", "\x7f").replace("\\x85", "\x85") for w in WORDS.split()]
+    made = [""]
+    while len(made) < count:
+        choice = [rng.choice(words) for _ in range(rng.randint(1, 6))]
+        choice += [rng.choice(SPACES) for _ in range(rng.randint(0, 4))]
+        if rng.random() < 0.1:
+            low, high = rng.choice([(0x20, 0x3000), (0x3000, 0xD800), (0xE000, 0x20000)])
+            choice.append(chr(rng.randrange(low, high)))
+        if rng.random() < 0.2:
+            choice = list("".join(choice))
+        many = rng.choices([30, 200, 3000], [96, 3, 1])[0]
+        made.append("".join(rng.choice(choice) * (rng.randint(2, 9) if rng.random() < 0.1 else 1) for _ in range(rng.randint(1, many))))
+    return made
+
+
+def pieces(rng, size=400, fallback=True, scores=1000, chars=0.9, defined=(), inner=0.1):
+    """Substrings of texts; `inner`: how many may have a mark inside."""
+    made = [("<unk>", 0, UNKNOWN), ("<s>", 0, CONTROL), ("</s>", 0, CONTROL)]
+    if fallback:
+        made += [("<0x%02X>" % byte, 0, BYTE) for byte in range(256)]
+    made += [(text, rng.choice([0, -1, 5]), USER_DEFINED) for text in defined]
+    taken = {text for text, _, _ in made} | {MARK}
+    made.append((MARK, -rng.randrange(scores), NORMAL))
+    sample = [t.replace(" ", MARK).replace("\0", "") for t in texts(rng, 300)]
+    for text in sorted(set("".join(sample)) - taken):
+        if rng.random() < chars:
+            taken.add(text)
+            made.append((text, -rng.randrange(scores), NORMAL))
+    while len(made) < size + 256 * fallback:
+        text = rng.choice(sample)
+        at = rng.randrange(len(text) + 1)
+        part = text[at:at + rng.choice([2, 2, 2, 3, 3, 4, 5, 8, 16])]
+        # What a merge can make needs its halves, most of the time.
+        halves = any(part[:i] in taken and part[i:] in taken for i in range(1, len(part)))
+        if len(part) > 2 and rng.random() < 0.8 and not halves:
+            continue
+        if len(part) < 2 or part in taken or (MARK in part.lstrip(MARK) and rng.random() > inner):
+            continue
+        taken.add(part)
+        made.append((part, rng.choice([-rng.randrange(scores), -1e9, rng.random()]) if scores > 1 else 0, NORMAL))
+    return made
+
+
+DEFINED = ["<sep>", "<sep2>", "\n", "\n\n", MARK * 2, MARK * 3, "the", "th", "é", "中", "中文", ">" + MARK + "</", "=="]
+
+
+def families(rng):
+    yield "plain", model(pieces(rng), True)
+    yield "equal scores", model(pieces(rng, scores=1), True)
+    yield "few scores", model(pieces(rng, scores=5, inner=1), True)
+    yield "no prefix", model(pieces(rng), True, prefix=False)
+    yield "characters missing", model(pieces(rng, chars=0.5), True)
+    yield "no fallback", model(pieces(rng, fallback=False, chars=0.7))
+    yield "no fallback, no prefix", model(pieces(rng, fallback=False, chars=0.5, scores=3), prefix=False)
+    yield "user defined", model(pieces(rng, defined=DEFINED), True)
+    yield "user defined, no prefix", model(pieces(rng, defined=DEFINED, scores=3, chars=0.6), True, prefix=False)
+    yield "strip", model(pieces(rng), True, strip=True)
+    yield "strip, no prefix, user defined", model(pieces(rng, defined=DEFINED), True, prefix=False, strip=True)
+    yield "spaces stay", model(pieces(rng) + [(" ", -3, NORMAL), (" a", -4, NORMAL), (" t", -4, NORMAL)], True, escape=False)
+    yield "spaces stay unknown", model(pieces(rng, inner=1), True, escape=False)
+    yield "large", model(pieces(rng, size=3000, inner=0.5), True)
+    yield "large, few scores", model(pieces(rng, size=3000, scores=20, inner=1, chars=0.8), True)
+    yield "unused character", model(pieces(rng) + [("Ω", -1, UNUSED)], True)
+
+
+def check(tokmap, path, strings):
+    """Differences; a string: it was refused."""
+    reference = sentencepiece.SentencePieceProcessor()
+    with open(path, "rb") as made:
+        reference.LoadFromSerializedProto(made.read())
+    corpus = "".join(json.dumps({"text": text}) + "\n" for text in strings)
+    run = subprocess.run([tokmap, "encode", "-t", path, "--input-format", "jsonl"], input=corpus.encode(), capture_output=True)
+    if run.returncode:
+        return run.stderr.decode().strip()
+    got = [json.loads(line) for line in run.stdout.decode().splitlines()]
+    wanted = [reference.encode(text) for text in strings]
+    if len(got) != len(wanted):
+        return "%d documents, not %d" % (len(got), len(wanted))
+    return [(text, mine, theirs) for text, mine, theirs in zip(strings, got, wanted) if mine != theirs]
+
+
+def main():
+    tokmap, folder = sys.argv[1], sys.argv[2]
+    count = int(sys.argv[3]) if len(sys.argv) > 3 else 400
+    seed = int(sys.argv[4]) if len(sys.argv) > 4 else 1
+    rng = random.Random(seed)
+    number = failed = 0
+    named = [(path, None) for path in sys.argv[5:]]
+    for name, made in named + list(families(rng)):
+        number += 1
+        path = name
+        if made is not None:
+            path = os.path.join(folder, "tokenizer.model")
+            with open(path, "wb") as out:
+                out.write(made)
+        wrong = check(tokmap, path, texts(rng, count))
+        print("%s %d - %s%s" % ("not ok" if wrong else "ok", number, name if made else os.path.basename(os.path.dirname(name)),
+                                ": " + wrong if isinstance(wrong, str) else " (%d strings)" % count))
+        if isinstance(wrong, list):
+            for text, mine, theirs in sorted(wrong, key=lambda one: len(one[0]))[:2]:
+                print("  %s\n  got    %s\n  wanted %s" % (ascii(text), mine, theirs))
+        if wrong:
+            failed += 1
+            if made is not None:
+                os.replace(path, os.path.join(folder, "wrong%d.model" % number))
+    print("1..%d" % number)
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

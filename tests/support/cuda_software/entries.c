@@ -1,0 +1,1110 @@
+/* entries.c - the entry points of the driver in software, and what its tests can ask of it. See cuda_software.h. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "software.h"
+
+#define VIOLATIONS_KEPT 32
+#define STACK_MOST 16
+#define EXIT_STATUS 97
+
+struct cuda_software_counts counted;
+struct CUctx_st contexts[DEVICES_MOST];
+static bool initialised, forked;
+static char violations[VIOLATIONS_KEPT][240];
+
+__thread CUcontext current_context;
+static __thread CUcontext stack[STACK_MOST];
+static __thread unsigned stack_depth;
+static __thread int capture_mode;
+
+/* ---- graphs: one capture at a time, whose work is only looked at ---- */
+
+static struct {
+    CUstream stream; /* NULL: none is under way */
+    int mode;
+    const void *thread; /* that began it: the address of a variable of its own */
+    bool broken;
+} capture;
+
+/* Calls that a thread must not make during a capture unless its mode is relaxed. */
+static const bool unsafe[CUDA_ENTRY_COUNT] = {
+    [ENTRY_cuMemAlloc] = true,          [ENTRY_cuMemFree] = true,           [ENTRY_cuMemHostAlloc] = true,
+    [ENTRY_cuMemFreeHost] = true,       [ENTRY_cuMemHostRegister] = true,   [ENTRY_cuMemHostUnregister] = true,
+    [ENTRY_cuMemcpyHtoD] = true,        [ENTRY_cuMemcpyDtoH] = true,        [ENTRY_cuEventQuery] = true,
+    [ENTRY_cuEventSynchronize] = true,  [ENTRY_cuStreamSynchronize] = true, [ENTRY_cuStreamQuery] = true,
+    [ENTRY_cuCtxSynchronize] = true,    [ENTRY_cuModuleLoadDataEx] = true,  [ENTRY_cuModuleUnload] = true,
+    [ENTRY_cuStreamDestroy] = true,     [ENTRY_cuEventDestroy] = true,
+};
+
+/* Whether a call is forbidden by the capture that is under way, which it then spoils. */
+static bool spoils_capture(enum cuda_entry entry)
+{
+    if (!capture.stream || !unsafe[entry] || capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
+        return false;
+    if (capture.thread == &capture_mode ? capture.mode == CU_STREAM_CAPTURE_MODE_RELAXED
+                                        : capture.mode != CU_STREAM_CAPTURE_MODE_GLOBAL)
+        return false;
+    capture.broken = true;
+    return true;
+}
+
+/* ---- what every entry point begins with ---- */
+
+enum needs { NOTHING, INITIALISED, CONTEXT, RELEASES };
+
+/* Counts the call, and says whether it fails before it begins. With 0 the lock is held, and leave() lets go of it. A call
+ * that releases something goes on where the device has failed. */
+static CUresult enter(enum cuda_entry entry, enum needs needs)
+{
+    if (forked)
+        return CUDA_ERROR_NOT_INITIALIZED;
+    pthread_mutex_lock(&big);
+    counted.calls[entry]++;
+    CUresult result = fault_of(entry, false);
+    if (configuration.stub)
+        result = CUDA_ERROR_STUB_LIBRARY;
+    else if (!result && needs != NOTHING && !initialised)
+        result = CUDA_ERROR_NOT_INITIALIZED;
+    else if (!result && needs >= CONTEXT && !current_context)
+        result = CUDA_ERROR_INVALID_CONTEXT;
+    else if (!result && spoils_capture(entry))
+        result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    else if (!result && needs == CONTEXT)
+        result = current_context->failed;
+    if (result)
+        pthread_mutex_unlock(&big);
+    return result;
+}
+
+#define ENTER(name, needs)                                                                                             \
+    do {                                                                                                               \
+        CUresult entered_ = enter(ENTRY_##name, needs);                                                                \
+        if (entered_)                                                                                                  \
+            return entered_;                                                                                           \
+    } while (0)
+
+static CUresult leave(CUresult result)
+{
+    pthread_mutex_unlock(&big);
+    return result;
+}
+
+/* Of a call that releases something. */
+static CUresult leave_released(CUresult result)
+{
+    return leave(result || !current_context ? result : current_context->failed);
+}
+
+void violation(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    if (counted.violations < VIOLATIONS_KEPT)
+        (void)vsnprintf(violations[counted.violations], sizeof violations[0], format, arguments);
+    counted.violations++;
+    va_end(arguments);
+}
+
+/* ---- what tests ask ---- */
+
+void cuda_software_counts(struct cuda_software_counts *counts)
+{
+    pthread_mutex_lock(&big);
+    *counts = counted;
+    pthread_mutex_unlock(&big);
+}
+
+const char *cuda_software_violation(unsigned i)
+{
+    pthread_mutex_lock(&big);
+    const char *text = i < VIOLATIONS_KEPT && i < counted.violations ? violations[i] : NULL;
+    pthread_mutex_unlock(&big);
+    return text;
+}
+
+void cuda_software_reset(void)
+{
+    pthread_mutex_lock(&big);
+    memset(counted.calls, 0, sizeof counted.calls);
+    counted.launches = counted.copies = counted.copied_bytes = counted.pageable_copies = counted.violations = 0;
+    pthread_mutex_unlock(&big);
+}
+
+__attribute__((destructor)) static void at_exit(void)
+{
+    const struct cuda_software_counts *now = &counted;
+    pthread_mutex_lock(&big);
+    bool leaks = now->contexts || now->streams || now->events || now->modules || now->device_allocations ||
+                 now->host_allocations || now->host_registrations;
+    if (forked || configuration.quiet || (!leaks && !now->violations)) {
+        pthread_mutex_unlock(&big);
+        return;
+    }
+    for (unsigned i = 0; i < now->violations && i < VIOLATIONS_KEPT; i++)
+        (void)fprintf(stderr, "cuda_software: violation: %s\n", violations[i]);
+    if (now->violations)
+        (void)fprintf(stderr, "cuda_software: %llu violations\n", (unsigned long long)now->violations);
+    if (leaks)
+        (void)fprintf(stderr,
+                      "cuda_software: still alive: %llu contexts, %llu streams, %llu events, %llu modules, %llu device "
+                      "allocations, %llu host allocations, %llu host registrations\n",
+                      (unsigned long long)now->contexts, (unsigned long long)now->streams,
+                      (unsigned long long)now->events, (unsigned long long)now->modules,
+                      (unsigned long long)now->device_allocations, (unsigned long long)now->host_allocations,
+                      (unsigned long long)now->host_registrations);
+    (void)fflush(NULL);
+    if (!configuration.lenient)
+        _exit(EXIT_STATUS);
+    pthread_mutex_unlock(&big);
+}
+
+/* ---- the driver and its devices ---- */
+
+static void in_child(void)
+{
+    forked = initialised;
+    (void)pthread_mutex_init(&big, NULL);
+}
+static void before_fork(void)
+{
+    pthread_mutex_lock(&big);
+}
+static void in_parent(void)
+{
+    pthread_mutex_unlock(&big);
+}
+
+/* Devices that CUDA_VISIBLE_DEVICES leaves: the ones before the first that does not exist. */
+static int visible(void)
+{
+    const char *text = getenv("CUDA_VISIBLE_DEVICES");
+    int count = 0;
+    if (!text)
+        return configuration.devices;
+    while (*text) {
+        char *end;
+        long ordinal = strtol(text, &end, 10);
+        if (end == text || ordinal < 0 || ordinal >= configuration.devices)
+            break;
+        count++;
+        text = end + (*end == ',');
+    }
+    return count;
+}
+
+CUresult cuInit(unsigned flags)
+{
+    static bool registered;
+    ENTER(cuInit, NOTHING);
+    if (flags)
+        return leave(CUDA_ERROR_INVALID_VALUE);
+    if (!visible())
+        return leave(CUDA_ERROR_NO_DEVICE);
+    if (!registered)
+        (void)pthread_atfork(before_fork, in_parent, in_child);
+    registered = initialised = true;
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuDriverGetVersion(int *version)
+{
+    ENTER(cuDriverGetVersion, NOTHING);
+    *version = configuration.version;
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuGetErrorName(CUresult result, const char **name)
+{
+    switch (result) {
+#define RESULT_NAME(result_name, number, text)                                                                         \
+    case number:                                                                                                       \
+        *name = #result_name;                                                                                          \
+        return CUDA_SUCCESS;
+        CUDA_RESULTS(RESULT_NAME)
+    default:
+        *name = NULL;
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+CUresult cuGetErrorString(CUresult result, const char **string)
+{
+    switch (result) {
+#define RESULT_TEXT(result_name, number, text)                                                                         \
+    case number:                                                                                                       \
+        *string = text;                                                                                                \
+        return CUDA_SUCCESS;
+        CUDA_RESULTS(RESULT_TEXT)
+    default:
+        *string = NULL;
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+CUresult cuDeviceGetCount(int *count)
+{
+    ENTER(cuDeviceGetCount, INITIALISED);
+    *count = visible();
+    return leave(CUDA_SUCCESS);
+}
+
+static bool is_device(CUdevice device)
+{
+    return device >= 0 && device < configuration.devices;
+}
+
+CUresult cuDeviceGet(CUdevice *device, int ordinal)
+{
+    ENTER(cuDeviceGet, INITIALISED);
+    if (ordinal < 0 || ordinal >= visible())
+        return leave(CUDA_ERROR_INVALID_DEVICE);
+    *device = ordinal;
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuDeviceGetName(char *name, int bytes, CUdevice device)
+{
+    ENTER(cuDeviceGetName, INITIALISED);
+    if (!is_device(device) || bytes <= 0)
+        return leave(is_device(device) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_DEVICE);
+    (void)snprintf(name, (size_t)bytes, "driver in software, device %d", device);
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuDeviceGetPCIBusId(char *id, int bytes, CUdevice device)
+{
+    ENTER(cuDeviceGetPCIBusId, INITIALISED);
+    if (!is_device(device) || bytes <= 0)
+        return leave(is_device(device) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_DEVICE);
+    (void)snprintf(id, (size_t)bytes, "ffff:%02x:00.0", (unsigned)device);
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
+{
+    ENTER(cuDeviceGetAttribute, INITIALISED);
+    if (!is_device(device))
+        return leave(CUDA_ERROR_INVALID_DEVICE);
+    switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = 1024; break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 132; break;
+    case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID: *value = 0xffff; break;
+    case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: *value = device; break;
+    case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID: *value = 0; break;
+    case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT: *value = 2; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = configuration.capability / 10; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = configuration.capability % 10; break;
+    case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID: *value = configuration.numa; break;
+    case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
+    case CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED: *value = 1; break;
+    default: return leave(CUDA_ERROR_INVALID_VALUE);
+    }
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
+{
+    ENTER(cuDeviceTotalMem, INITIALISED);
+    if (!is_device(device))
+        return leave(CUDA_ERROR_INVALID_DEVICE);
+    *bytes = configuration.memory;
+    return leave(CUDA_SUCCESS);
+}
+
+/* ---- contexts ---- */
+
+/* Until all that is enqueued now on the streams of a context is over; the lock is let go of meanwhile. */
+static void await_all(CUcontext context)
+{
+    for (CUstream stream = all_streams; stream;) {
+        if (stream->context == context && !is_over(stream, stream->issued)) {
+            await_over(stream, stream->issued);
+            stream = all_streams; /* which may have changed meanwhile */
+        } else {
+            stream = stream->next;
+        }
+    }
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+    ENTER(cuDevicePrimaryCtxRetain, INITIALISED);
+    if (!is_device(device))
+        return leave(CUDA_ERROR_INVALID_DEVICE);
+    CUcontext made = &contexts[device];
+    made->device = device;
+    if (!made->legacy)
+        made->legacy = stream_new(made, CU_STREAM_DEFAULT, 0, true);
+    if (!made->per_thread)
+        made->per_thread = stream_new(made, CU_STREAM_DEFAULT, 0, true);
+    if (!made->legacy || !made->per_thread)
+        return leave(CUDA_ERROR_OUT_OF_MEMORY);
+    made->retained++;
+    counted.contexts++;
+    *context = made;
+    return leave(CUDA_SUCCESS);
+}
+
+/* Destroys what its owners have left, as the driver does; which is a leak. */
+static void context_end(CUcontext context)
+{
+    await_all(context);
+    for (CUstream stream = all_streams, next; stream; stream = next) {
+        next = stream->next;
+        if (stream->context != context || stream->own || stream->destroyed)
+            continue;
+        violation("a context is given back with a stream that was not destroyed");
+        counted.streams--;
+        stream_end(stream);
+    }
+    if (context->used_bytes)
+        violation("a context is given back with %llu bytes of device memory that were not freed",
+                  (unsigned long long)context->used_bytes);
+    context->failed = CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
+    ENTER(cuDevicePrimaryCtxRelease, INITIALISED);
+    if (!is_device(device))
+        return leave(CUDA_ERROR_INVALID_DEVICE);
+    if (!contexts[device].retained) {
+        violation("cuDevicePrimaryCtxRelease of a context that is not retained");
+        return leave(CUDA_ERROR_INVALID_CONTEXT);
+    }
+    counted.contexts--;
+    if (!--contexts[device].retained)
+        context_end(&contexts[device]);
+    return leave(CUDA_SUCCESS);
+}
+
+static bool is_context(CUcontext context, const char *call)
+{
+    if (context >= contexts && context < contexts + DEVICES_MOST && context->retained)
+        return true;
+    violation("%s uses a context that is not retained", call);
+    return false;
+}
+
+CUresult cuCtxPushCurrent_v2(CUcontext context)
+{
+    ENTER(cuCtxPushCurrent, INITIALISED);
+    if (!is_context(context, "cuCtxPushCurrent"))
+        return leave(CUDA_ERROR_INVALID_CONTEXT);
+    if (stack_depth == STACK_MOST) {
+        violation("cuCtxPushCurrent: %d contexts are pushed and none is popped", STACK_MOST);
+        return leave(CUDA_ERROR_INVALID_VALUE);
+    }
+    stack[stack_depth++] = current_context;
+    current_context = context;
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext *context)
+{
+    ENTER(cuCtxPopCurrent, INITIALISED);
+    if (!stack_depth) {
+        violation("cuCtxPopCurrent: nothing was pushed");
+        return leave(CUDA_ERROR_INVALID_CONTEXT);
+    }
+    if (context)
+        *context = current_context;
+    current_context = stack[--stack_depth];
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuCtxSetCurrent(CUcontext context)
+{
+    ENTER(cuCtxSetCurrent, INITIALISED);
+    if (context && !is_context(context, "cuCtxSetCurrent"))
+        return leave(CUDA_ERROR_INVALID_CONTEXT);
+    current_context = context;
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuCtxGetCurrent(CUcontext *context)
+{
+    ENTER(cuCtxGetCurrent, INITIALISED);
+    *context = current_context;
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuCtxGetDevice(CUdevice *device)
+{
+    ENTER(cuCtxGetDevice, RELEASES);
+    *device = current_context->device;
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+    ENTER(cuCtxGetStreamPriorityRange, CONTEXT);
+    if (least)
+        *least = 0;
+    if (greatest)
+        *greatest = -5;
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuCtxSynchronize(void)
+{
+    ENTER(cuCtxSynchronize, CONTEXT);
+    CUcontext context = current_context;
+    uint64_t clock[PLACES] = {0};
+    for (CUstream stream = all_streams; stream; stream = stream->next)
+        if (stream->context == context)
+            clock_join(clock, stream->clock);
+    await_all(context);
+    clock_join(host_clock, clock);
+    return leave(context->failed);
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(int *mode)
+{
+    ENTER(cuThreadExchangeStreamCaptureMode, INITIALISED);
+    int asked = *mode;
+    if (asked < CU_STREAM_CAPTURE_MODE_GLOBAL || asked > CU_STREAM_CAPTURE_MODE_RELAXED)
+        return leave(CUDA_ERROR_INVALID_VALUE);
+    *mode = capture_mode;
+    capture_mode = asked;
+    return leave(CUDA_SUCCESS);
+}
+
+/* ---- streams ---- */
+
+CUresult cuStreamBeginCapture_v2(CUstream handle, int mode)
+{
+    ENTER(cuStreamBeginCapture, CONTEXT);
+    CUstream stream = stream_of(handle, "cuStreamBeginCapture");
+    if (!stream || mode < CU_STREAM_CAPTURE_MODE_GLOBAL || mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+        return leave(stream ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE);
+    if (stream == stream->context->legacy || capture.stream)
+        return leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    capture.stream = stream;
+    capture.mode = mode;
+    capture.thread = &capture_mode;
+    capture.broken = false;
+    stream->capturing = true;
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuStreamEndCapture(CUstream handle, CUgraph *graph)
+{
+    ENTER(cuStreamEndCapture, CONTEXT);
+    CUstream stream = stream_of(handle, "cuStreamEndCapture");
+    *graph = NULL;
+    if (!stream || capture.stream != stream)
+        return leave(CUDA_ERROR_INVALID_VALUE);
+    capture.stream = NULL;
+    stream->capturing = false;
+    return leave(capture.broken ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS);
+}
+
+CUresult cuStreamIsCapturing(CUstream handle, int *status)
+{
+    ENTER(cuStreamIsCapturing, CONTEXT);
+    CUstream stream = stream_of(handle, "cuStreamIsCapturing");
+    if (!stream)
+        return leave(CUDA_ERROR_INVALID_HANDLE);
+    *status = !stream->capturing ? CU_STREAM_CAPTURE_STATUS_NONE
+              : capture.broken   ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+                                 : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    return leave(CUDA_SUCCESS);
+}
+
+static CUresult stream_create(CUstream *stream, unsigned flags, int priority)
+{
+    if (flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
+        return CUDA_ERROR_INVALID_VALUE;
+    *stream = stream_new(current_context, flags, priority, false);
+    counted.streams += *stream != NULL;
+    return *stream ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuStreamCreate(CUstream *stream, unsigned flags)
+{
+    ENTER(cuStreamCreate, CONTEXT);
+    return leave(stream_create(stream, flags, 0));
+}
+
+CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
+{
+    ENTER(cuStreamCreateWithPriority, CONTEXT);
+    return leave(stream_create(stream, flags, priority));
+}
+
+CUresult cuStreamDestroy_v2(CUstream handle)
+{
+    ENTER(cuStreamDestroy, RELEASES);
+    CUstream stream = stream_of(handle, "cuStreamDestroy");
+    if (!stream || stream->own)
+        return leave_released(CUDA_ERROR_INVALID_HANDLE);
+    counted.streams--;
+    stream_end(stream);
+    return leave_released(CUDA_SUCCESS);
+}
+
+CUresult cuStreamGetCtx(CUstream handle, CUcontext *context)
+{
+    ENTER(cuStreamGetCtx, CONTEXT);
+    CUstream stream = stream_of(handle, "cuStreamGetCtx");
+    if (!stream)
+        return leave(CUDA_ERROR_INVALID_HANDLE);
+    *context = stream->context;
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuStreamSynchronize(CUstream handle)
+{
+    ENTER(cuStreamSynchronize, CONTEXT);
+    CUstream stream = stream_of(handle, "cuStreamSynchronize");
+    if (!stream)
+        return leave(CUDA_ERROR_INVALID_HANDLE);
+    uint64_t clock[PLACES];
+    stream_begin(stream);
+    memcpy(clock, stream->clock, sizeof clock);
+    await_over(stream, stream->issued);
+    clock_join(host_clock, clock);
+    return leave(stream->context->failed);
+}
+
+CUresult cuStreamQuery(CUstream handle)
+{
+    ENTER(cuStreamQuery, CONTEXT);
+    CUstream stream = stream_of(handle, "cuStreamQuery");
+    if (!stream)
+        return leave(CUDA_ERROR_INVALID_HANDLE);
+    if (!is_over(stream, stream->issued)) {
+        nudge();
+        return leave(CUDA_ERROR_NOT_READY);
+    }
+    clock_join(host_clock, stream->clock);
+    return leave(stream->context->failed);
+}
+
+/* ---- events ---- */
+
+CUresult cuEventCreate(CUevent *event, unsigned flags)
+{
+    ENTER(cuEventCreate, CONTEXT);
+    if (flags & ~7u)
+        return leave(CUDA_ERROR_INVALID_VALUE);
+    *event = event_new(current_context, flags);
+    counted.events += *event != NULL;
+    return leave(*event ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+CUresult cuEventDestroy_v2(CUevent handle)
+{
+    ENTER(cuEventDestroy, RELEASES);
+    CUevent event = event_of(handle, "cuEventDestroy");
+    if (!event)
+        return leave_released(CUDA_ERROR_INVALID_HANDLE);
+    counted.events--;
+    event_end(event);
+    return leave_released(CUDA_SUCCESS);
+}
+
+CUresult cuEventRecord(CUevent handle, CUstream stream_handle)
+{
+    ENTER(cuEventRecord, CONTEXT);
+    CUevent event = event_of(handle, "cuEventRecord");
+    CUstream stream = stream_of(stream_handle, "cuEventRecord");
+    if (!event || !stream || event->context != stream->context)
+        return leave(CUDA_ERROR_INVALID_HANDLE);
+    event->captured = stream->capturing;
+    if (stream->capturing)
+        return leave(CUDA_SUCCESS);
+    stream_begin(stream);
+    struct operation *operation = operation_new(OPERATION_RECORD);
+    operation->event = event;
+    event->pending++;
+    stream_issue(stream, operation);
+    event->stream = stream;
+    event->number = stream->issued;
+    memcpy(event->clock, stream->clock, sizeof event->clock);
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned flags)
+{
+    ENTER(cuStreamWaitEvent, CONTEXT);
+    CUevent event = event_of(handle, "cuStreamWaitEvent");
+    CUstream stream = stream_of(stream_handle, "cuStreamWaitEvent");
+    if (!event || !stream)
+        return leave(CUDA_ERROR_INVALID_HANDLE);
+    if (flags & ~1u)
+        return leave(CUDA_ERROR_INVALID_VALUE);
+    if (stream->capturing && !event->captured) {
+        capture.broken |= event->stream != NULL;
+        return leave(event->stream ? CUDA_ERROR_STREAM_CAPTURE_ISOLATION : CUDA_SUCCESS);
+    }
+    if (event->captured && !stream->capturing) {
+        violation("a stream that is not captured waits for an event of a capture, and so is drawn into it");
+        return leave(CUDA_ERROR_CAPTURED_EVENT);
+    }
+    if (stream->capturing)
+        return leave(CUDA_SUCCESS);
+    stream_begin(stream);
+    if (event->stream)
+        stream_wait_for(stream, event->stream, event->number, event->clock);
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuEventQuery(CUevent handle)
+{
+    ENTER(cuEventQuery, CONTEXT);
+    CUevent event = event_of(handle, "cuEventQuery");
+    if (!event || event->captured)
+        return leave(event ? CUDA_ERROR_CAPTURED_EVENT : CUDA_ERROR_INVALID_HANDLE);
+    if (event->stream && !is_over(event->stream, event->number)) {
+        nudge();
+        return leave(CUDA_ERROR_NOT_READY);
+    }
+    clock_join(host_clock, event->clock);
+    return leave(event->context->failed);
+}
+
+CUresult cuEventSynchronize(CUevent handle)
+{
+    ENTER(cuEventSynchronize, CONTEXT);
+    CUevent event = event_of(handle, "cuEventSynchronize");
+    if (!event || event->captured)
+        return leave(event ? CUDA_ERROR_CAPTURED_EVENT : CUDA_ERROR_INVALID_HANDLE);
+    uint64_t clock[PLACES], number = event->number;
+    CUcontext context = event->context;
+    memcpy(clock, event->clock, sizeof clock);
+    if (event->stream)
+        await_over(event->stream, number);
+    clock_join(host_clock, clock);
+    return leave(context->failed);
+}
+
+CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end)
+{
+    ENTER(cuEventElapsedTime, CONTEXT);
+    CUevent from = event_of(start, "cuEventElapsedTime"), to = event_of(end, "cuEventElapsedTime");
+    if (!from || !to || ((from->flags | to->flags) & CU_EVENT_DISABLE_TIMING) || !from->stream || !to->stream)
+        return leave(CUDA_ERROR_INVALID_HANDLE);
+    if (!is_over(from->stream, from->number) || !is_over(to->stream, to->number)) {
+        nudge();
+        return leave(CUDA_ERROR_NOT_READY);
+    }
+    *milliseconds = (float)(to->time_ms - from->time_ms);
+    return leave(CUDA_SUCCESS);
+}
+
+/* ---- memory ---- */
+
+CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
+{
+    ENTER(cuMemGetInfo, CONTEXT);
+    *total = configuration.memory;
+    *available = configuration.memory - current_context->used_bytes;
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
+{
+    ENTER(cuMemAlloc, CONTEXT);
+    return leave(device_allocate(current_context, bytes, address));
+}
+
+/* A device that has failed begins nothing more, but what it was at may still be under way, and synchronising says only
+ * that it has failed: so its memory is released when that is over. */
+static void settle(void)
+{
+    const struct CUctx_st *context = current_context;
+    for (CUstream stream = all_streams; context && context->failed && stream; stream = stream->next)
+        if (stream->context == context)
+            await_over(stream, stream->issued);
+}
+
+CUresult cuMemFree_v2(CUdeviceptr address)
+{
+    ENTER(cuMemFree, RELEASES);
+    settle();
+    return leave_released(device_free(address));
+}
+
+CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned flags)
+{
+    ENTER(cuMemHostAlloc, CONTEXT);
+    return leave(flags & ~7u ? CUDA_ERROR_INVALID_VALUE : host_pin(current_context, NULL, bytes, address));
+}
+
+CUresult cuMemFreeHost(void *address)
+{
+    ENTER(cuMemFreeHost, RELEASES);
+    settle();
+    return leave_released(host_unpin(address, REGION_HOST_ALLOCATED));
+}
+
+CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags)
+{
+    ENTER(cuMemHostRegister, CONTEXT);
+    return leave(flags & ~15u ? CUDA_ERROR_INVALID_VALUE : host_pin(current_context, address, bytes, NULL));
+}
+
+CUresult cuMemHostUnregister(void *address)
+{
+    ENTER(cuMemHostUnregister, RELEASES);
+    settle();
+    return leave_released(host_unpin(address, REGION_HOST_REGISTERED));
+}
+
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsigned flags)
+{
+    ENTER(cuMemHostGetDevicePointer, CONTEXT);
+    struct region *region = region_of((uint64_t)(uintptr_t)host, 1);
+    if (!region || region->kind == REGION_DEVICE || flags)
+        return leave(CUDA_ERROR_INVALID_VALUE);
+    *device = (CUdeviceptr)(uintptr_t)host;
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuPointerGetAttribute(void *data, int attribute, CUdeviceptr address)
+{
+    ENTER(cuPointerGetAttribute, CONTEXT);
+    const struct region *region = region_of(address, 1);
+    if (!region)
+        return leave(CUDA_ERROR_INVALID_VALUE);
+    bool device = region->kind == REGION_DEVICE;
+    switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT: *(CUcontext *)data = region->context; break;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        *(unsigned *)data = device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+        break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *(CUdeviceptr *)data = address; break;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(bool *)data = false; break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)data = region->context->device; break;
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+        if (device)
+            return leave(CUDA_ERROR_INVALID_VALUE);
+        *(void **)data = (void *)(uintptr_t)address;
+        break;
+    default: return leave(CUDA_ERROR_INVALID_VALUE);
+    }
+    return leave(CUDA_SUCCESS);
+}
+
+/* ---- copies ---- */
+
+enum copy_kind { HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE };
+
+struct copy {
+    const char *call;
+    enum cuda_entry entry;
+    enum copy_kind kind;
+    uint64_t into, from, bytes;
+};
+
+/* The bytes of one side of a copy, and its region if it has one. False if that is no memory for this copy. */
+static bool copy_side(const struct copy *copy, bool write, CUstream stream, struct operation *operation, uint8_t **memory)
+{
+    struct range range = {write ? copy->into : copy->from, copy->bytes, write};
+    bool device = copy->kind == DEVICE_TO_DEVICE || (copy->kind == HOST_TO_DEVICE) == write;
+    struct region *region = device ? region_for(range.address, range.bytes, copy->call)
+                                   : region_of(range.address, range.bytes);
+    *memory = (uint8_t *)(uintptr_t)range.address;
+    if (device && !region)
+        return false;
+    if (!region)
+        return true; /* pageable */
+    if (device != (region->kind == REGION_DEVICE)) {
+        violation("%s: %s is %s memory", copy->call, write ? "what it writes" : "what it reads",
+                  device ? "host" : "device");
+        return false;
+    }
+    *memory = region_memory(region, range.address);
+    operation->regions[operation->region_count++] = region;
+    region_access(region, &range, stream, copy->call);
+    return true;
+}
+
+static CUresult copy_issue(const struct copy *copy, CUstream handle, CUstream *used)
+{
+    CUstream stream = *used = stream_of(handle, copy->call);
+    if (!stream || stream->context != current_context)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!copy->bytes || stream->capturing)
+        return CUDA_SUCCESS;
+    stream_begin(stream);
+    struct operation *operation = operation_new(OPERATION_COPY);
+    uint8_t *from;
+    if (!copy_side(copy, false, stream, operation, &from) || !copy_side(copy, true, stream, operation, &operation->into)) {
+        operation->kind = OPERATION_WAIT; /* for nothing */
+        operation->on = stream;
+        operation->region_count = 0;
+        stream_issue(stream, operation);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    operation->from = from;
+    operation->bytes = copy->bytes;
+    operation->fails = fault_of(copy->entry, true);
+    if (copy->kind == HOST_TO_DEVICE && operation->region_count == 2) {
+        operation->checked = from;
+        operation->checked_bytes = copy->bytes;
+        operation->checked_sum = range_sum(from, 0, copy->bytes);
+    } else if (copy->kind == HOST_TO_DEVICE) {
+        operation->snapshot = malloc(copy->bytes);
+        if (!operation->snapshot)
+            abort();
+        operation->from = memcpy(operation->snapshot, from, copy->bytes);
+        counted.pageable_copies++;
+    }
+    bool pageable = copy->kind == DEVICE_TO_HOST && operation->region_count == 1;
+    stream_issue(stream, operation);
+    counted.pageable_copies += pageable;
+    if (pageable)
+        await_over(stream, stream->issued);
+    return CUDA_SUCCESS;
+}
+
+static CUresult copy_and_wait(const struct copy *copy)
+{
+    CUstream stream;
+    uint64_t pageable = counted.pageable_copies, clock[PLACES];
+    CUresult result = copy_issue(copy, NULL, &stream);
+    counted.pageable_copies = pageable;
+    if (result)
+        return result;
+    memcpy(clock, stream->clock, sizeof clock);
+    await_over(stream, stream->issued);
+    clock_join(host_clock, clock);
+    return stream->context->failed;
+}
+
+CUresult cuMemcpyHtoD_v2(CUdeviceptr into, const void *from, size_t bytes)
+{
+    ENTER(cuMemcpyHtoD, CONTEXT);
+    const struct copy copy = {"cuMemcpyHtoD", ENTRY_cuMemcpyHtoD, HOST_TO_DEVICE, into, (uint64_t)(uintptr_t)from, bytes};
+    return leave(copy_and_wait(&copy));
+}
+
+CUresult cuMemcpyDtoH_v2(void *into, CUdeviceptr from, size_t bytes)
+{
+    ENTER(cuMemcpyDtoH, CONTEXT);
+    const struct copy copy = {"cuMemcpyDtoH", ENTRY_cuMemcpyDtoH, DEVICE_TO_HOST, (uint64_t)(uintptr_t)into, from, bytes};
+    return leave(copy_and_wait(&copy));
+}
+
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr into, const void *from, size_t bytes, CUstream stream)
+{
+    ENTER(cuMemcpyHtoDAsync, CONTEXT);
+    const struct copy copy = {"cuMemcpyHtoDAsync", ENTRY_cuMemcpyHtoDAsync, HOST_TO_DEVICE, into,
+                              (uint64_t)(uintptr_t)from, bytes};
+    return leave(copy_issue(&copy, stream, &stream));
+}
+
+CUresult cuMemcpyDtoHAsync_v2(void *into, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    ENTER(cuMemcpyDtoHAsync, CONTEXT);
+    const struct copy copy = {"cuMemcpyDtoHAsync", ENTRY_cuMemcpyDtoHAsync, DEVICE_TO_HOST, (uint64_t)(uintptr_t)into,
+                              from, bytes};
+    return leave(copy_issue(&copy, stream, &stream));
+}
+
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr into, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    ENTER(cuMemcpyDtoDAsync, CONTEXT);
+    const struct copy copy = {"cuMemcpyDtoDAsync", ENTRY_cuMemcpyDtoDAsync, DEVICE_TO_DEVICE, into, from, bytes};
+    return leave(copy_issue(&copy, stream, &stream));
+}
+
+CUresult cuMemsetD8Async(CUdeviceptr into, unsigned char value, size_t bytes, CUstream handle)
+{
+    ENTER(cuMemsetD8Async, CONTEXT);
+    CUstream stream = stream_of(handle, "cuMemsetD8Async");
+    if (!stream || stream->context != current_context)
+        return leave(CUDA_ERROR_INVALID_HANDLE);
+    struct region *region = bytes ? region_for(into, bytes, "cuMemsetD8Async") : NULL;
+    if (stream->capturing)
+        return leave(CUDA_SUCCESS);
+    if (!region)
+        return leave(bytes ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS);
+    const struct range range = {into, bytes, true};
+    stream_begin(stream);
+    struct operation *operation = operation_new(OPERATION_SET);
+    region_access(region, &range, stream, "cuMemsetD8Async");
+    operation->into = region_memory(region, into);
+    operation->bytes = bytes;
+    operation->value = value;
+    operation->regions[operation->region_count++] = region;
+    stream_issue(stream, operation);
+    return leave(CUDA_SUCCESS);
+}
+
+/* ---- modules and kernels ---- */
+
+struct CUmod_st {
+    const struct kernel *kernel; /* the first of its image */
+    bool unloaded;
+    struct CUmod_st *next;
+};
+static CUmodule modules;
+
+struct CUfunc_st {
+    const struct kernel *kernel;
+    CUmodule module;
+    struct CUfunc_st *next;
+};
+static CUfunction functions;
+
+CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned options, int *names, void **values)
+{
+    ENTER(cuModuleLoadDataEx, CONTEXT);
+    const struct kernel *kernel = image ? kernel_of_image(image) : NULL;
+    if (!kernel)
+        return leave(image ? CUDA_ERROR_INVALID_PTX : CUDA_ERROR_INVALID_VALUE);
+    CUmodule made = calloc(1, sizeof *made);
+    if (!made)
+        return leave(CUDA_ERROR_OUT_OF_MEMORY);
+    *made = (struct CUmod_st){.kernel = kernel, .next = modules};
+    *module = modules = made;
+    counted.modules++;
+    return leave(CUDA_SUCCESS);
+}
+
+static CUmodule module_of(CUmodule handle, const char *call)
+{
+    for (CUmodule module = modules; module; module = module->next)
+        if (module == handle && !module->unloaded)
+            return module;
+    violation("%s uses a module that is not loaded", call);
+    return NULL;
+}
+
+CUresult cuModuleUnload(CUmodule handle)
+{
+    ENTER(cuModuleUnload, RELEASES);
+    CUmodule module = module_of(handle, "cuModuleUnload");
+    if (!module)
+        return leave_released(CUDA_ERROR_INVALID_HANDLE);
+    for (CUstream stream = all_streams; stream; stream = stream->next) {
+        const struct operation *at = stream->first;
+        while (at && !(at->kind == OPERATION_LAUNCH && at->module == module))
+            at = at->next;
+        if (at)
+            violation("cuModuleUnload of a module whose kernel a stream has still to run");
+    }
+    module->unloaded = true;
+    counted.modules--;
+    return leave_released(CUDA_SUCCESS);
+}
+
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule handle, const char *name)
+{
+    ENTER(cuModuleGetFunction, CONTEXT);
+    CUmodule module = module_of(handle, "cuModuleGetFunction");
+    const struct kernel *kernel = module ? kernel_named(module->kernel, name) : NULL;
+    if (!kernel)
+        return leave(module ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_HANDLE);
+    for (CUfunction at = functions; at; at = at->next) {
+        if (at->kernel == kernel && at->module == module) {
+            *function = at;
+            return leave(CUDA_SUCCESS);
+        }
+    }
+    CUfunction made = calloc(1, sizeof *made);
+    if (!made)
+        return leave(CUDA_ERROR_OUT_OF_MEMORY);
+    *made = (struct CUfunc_st){kernel, module, functions};
+    *function = functions = made;
+    return leave(CUDA_SUCCESS);
+}
+
+static bool launch_touches(struct operation *operation, CUstream stream)
+{
+    struct range ranges[RANGES_MOST];
+    unsigned count = operation->kernel->ranges(operation->arguments, operation->grid, operation->block, ranges);
+    struct region *regions[RANGES_MOST];
+    for (unsigned i = 0; i < count; i++) {
+        regions[i] = ranges[i].bytes ? region_for(ranges[i].address, ranges[i].bytes, operation->kernel->name) : NULL;
+        if (ranges[i].bytes && !regions[i])
+            return false;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        if (!regions[i])
+            continue;
+        region_access(regions[i], &ranges[i], stream, operation->kernel->name);
+        operation->regions[operation->region_count++] = regions[i];
+        if (regions[i]->kind == REGION_DEVICE || ranges[i].write)
+            continue;
+        operation->checked = region_memory(regions[i], ranges[i].address);
+        operation->checked_bytes = ranges[i].bytes;
+        operation->checked_sum = range_sum(operation->checked, 0, ranges[i].bytes);
+    }
+    return true;
+}
+
+CUresult cuLaunchKernel(CUfunction handle, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                        unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream_handle,
+                        void **parameters, void **extra)
+{
+    ENTER(cuLaunchKernel, CONTEXT);
+    CUfunction function = functions;
+    while (function && function != handle)
+        function = function->next;
+    CUstream stream = stream_of(stream_handle, "cuLaunchKernel");
+    if (!function || function->module->unloaded || !stream || stream->context != current_context) {
+        if (!function || function->module->unloaded)
+            violation("cuLaunchKernel of a function that is not loaded");
+        return leave(CUDA_ERROR_INVALID_HANDLE);
+    }
+    uint64_t threads = (uint64_t)block_x * block_y * block_z;
+    if (!grid_x || !grid_y || !grid_z || !threads || threads > 1024 || block_z > 64 || grid_x > INT32_MAX ||
+        grid_y > UINT16_MAX || grid_z > UINT16_MAX || shared_bytes > 48 << 10 || !parameters || extra)
+        return leave(CUDA_ERROR_INVALID_VALUE);
+    if (stream->capturing)
+        return leave(CUDA_SUCCESS);
+    stream_begin(stream);
+    struct operation *operation = operation_new(OPERATION_LAUNCH);
+    operation->kernel = function->kernel;
+    operation->module = function->module;
+    memcpy(operation->grid, (unsigned[3]){grid_x, grid_y, grid_z}, sizeof operation->grid);
+    memcpy(operation->block, (unsigned[3]){block_x, block_y, block_z}, sizeof operation->block);
+    memcpy(operation->arguments, parameters[0], function->kernel->argument_bytes);
+    operation->fails = fault_of(ENTRY_cuLaunchKernel, true);
+    if (!launch_touches(operation, stream))
+        operation->fails = CUDA_ERROR_ILLEGAL_ADDRESS; /* known only when it runs, as on a device */
+    stream_issue(stream, operation);
+    return leave(CUDA_SUCCESS);
+}
+
+/* ---- finding entry points ---- */
+
+CUresult cuGetProcAddress_v2(const char *name, void **entry, int version, uint64_t flags, int *found)
+{
+    static const struct {
+        const char *name;
+        void (*symbol)(void);
+    } table[] = {
+#define CUDA_ENTRY_ADDRESS(base, symbol, arguments) {#base, (void (*)(void))symbol},
+        CUDA_ENTRIES(CUDA_ENTRY_ADDRESS){"cuGetProcAddress", (void (*)(void))cuGetProcAddress_v2},
+    };
+    if (found)
+        *found = 1; /* no such symbol */
+    if (!name || !entry || flags > 2)
+        return CUDA_ERROR_INVALID_VALUE;
+    *entry = NULL;
+    for (unsigned i = 0; i < sizeof table / sizeof *table; i++) {
+        if (strcmp(table[i].name, name) || (i < CUDA_ENTRY_COUNT && configuration.missing[i]))
+            continue;
+        memcpy(entry, &table[i].symbol, sizeof *entry);
+        if (found)
+            *found = 0;
+        return CUDA_SUCCESS;
+    }
+    return CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult cuGetProcAddress(const char *name, void **entry, int version, uint64_t flags)
+{
+    return cuGetProcAddress_v2(name, entry, version, flags, NULL);
+}

@@ -1,0 +1,111 @@
+/*
+ * launches.c - the kernels that the driver in software can run. A module is known by its image, a kernel of it by its name:
+ * the library's own PTX, whose kernel runs as its host compile; the benchmark's (bench_launches.c); and one for the tests of
+ * the driver itself.
+ */
+#include <string.h>
+
+#include "../expand_cu_host.h"
+#include "launches.h"
+#include "software.h"
+#include "staging/expand_ptx.h"
+
+/* ---- the tests' own: copies words, adding to each ---- */
+
+static unsigned add_ranges(const void *arguments, const unsigned grid[3], const unsigned block[3],
+                           struct range ranges[RANGES_MOST])
+{
+    const struct cuda_software_add *add = arguments;
+    ranges[0] = (struct range){add->from, add->words * 4, false};
+    ranges[1] = (struct range){add->into, add->words * 4, true};
+    return 2;
+}
+
+static void add_translate(void *arguments, uint64_t (*memory_of)(uint64_t address))
+{
+    struct cuda_software_add *add = arguments;
+    add->from = memory_of(add->from);
+    add->into = memory_of(add->into);
+}
+
+static void add_run(const void *arguments, const unsigned grid[3], const unsigned block[3])
+{
+    const struct cuda_software_add *add = arguments;
+    const uint32_t *from = (const uint32_t *)(uintptr_t)add->from;
+    uint32_t *into = (uint32_t *)(uintptr_t)add->into;
+    for (uint64_t i = 0; i < add->words; i++)
+        into[i] = from[i] + (uint32_t)add->number;
+}
+
+/* ---- the library's ---- */
+
+#define MARK_BYTES 16
+
+static unsigned expand_ranges(const void *arguments, const unsigned grid[3], const unsigned block[3],
+                              struct range ranges[RANGES_MOST])
+{
+    const struct expand_arguments *work = arguments;
+    uint64_t cells = work->count * work->seq_len * work->element, count = work->count;
+    bool tokens = count && (work->inputs || work->targets || work->rows);
+    bool marks = work->position_ids || work->document_ids || work->loss_mask || (work->targets && work->mask_targets);
+    const struct range all[] = {
+        {work->slot, tokens ? (count - 1) * work->row_stride + work->row_tokens * work->width : 0, false},
+        {work->slot + work->marks_at, marks ? count * work->row_marks * MARK_BYTES : 0, false},
+        {work->slot + work->cu_at, work->cu_seqlens ? work->cu_elements * 4 : 0, false},
+        {work->inputs, cells, true},
+        {work->targets, cells, true},
+        {work->position_ids, cells, true},
+        {work->document_ids, cells, true},
+        {work->loss_mask, cells, true},
+        {work->rows, count * work->row_tokens * work->width, true},
+        {work->cu_seqlens, work->cu_elements * 4, true},
+    };
+    unsigned used = 0;
+    for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].bytes && (!all[i].write || all[i].address))
+            ranges[used++] = all[i];
+    return used;
+}
+
+static void expand_translate(void *arguments, uint64_t (*memory_of)(uint64_t address))
+{
+    struct expand_arguments *work = arguments;
+    uint64_t *addresses[] = {&work->slot,         &work->inputs,    &work->targets, &work->position_ids,
+                             &work->document_ids, &work->loss_mask, &work->rows,    &work->cu_seqlens};
+    for (unsigned i = 0; i < sizeof addresses / sizeof *addresses; i++)
+        *addresses[i] = memory_of(*addresses[i]);
+}
+
+static void expand_run(const void *arguments, const unsigned grid[3], const unsigned block[3])
+{
+    expand_cu_host(arguments, grid[0], block[0]);
+}
+
+static const struct kernel kernels[] = {
+    {CUDA_SOFTWARE_IMAGE, "add", sizeof(struct cuda_software_add), add_ranges, add_run, add_translate},
+    {expand_ptx, "tokmap_expand", sizeof(struct expand_arguments), expand_ranges, expand_run, expand_translate},
+};
+_Static_assert(sizeof(struct expand_arguments) <= ARGUMENTS_MOST, "a launch holds its arguments");
+#define OWN_KERNELS (sizeof kernels / sizeof *kernels)
+#define KERNELS (OWN_KERNELS + BENCH_KERNELS)
+
+static const struct kernel *kernel_at(unsigned i)
+{
+    return i < OWN_KERNELS ? &kernels[i] : &bench_kernels[i - OWN_KERNELS];
+}
+
+const struct kernel *kernel_of_image(const void *image)
+{
+    for (unsigned i = 0; i < KERNELS; i++)
+        if (!strcmp(kernel_at(i)->image, image))
+            return kernel_at(i);
+    return NULL;
+}
+
+const struct kernel *kernel_named(const struct kernel *first, const char *name)
+{
+    for (unsigned i = 0; i < KERNELS; i++)
+        if (!strcmp(kernel_at(i)->image, first->image) && !strcmp(kernel_at(i)->name, name))
+            return kernel_at(i);
+    return NULL;
+}

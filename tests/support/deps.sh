@@ -1,0 +1,79 @@
+#!/bin/sh
+# deps.sh: installs by apt what building and testing need and what is not there yet. What is there is found by trying it
+# (a command, a header), so a machine that has everything needs no apt, no network and no root.
+#
+# Needed: without it something of tokmap cannot be built or tested; if it cannot be installed this stops with 2.
+# Useful: tests that want it are skipped where it is missing; if it cannot be installed one line says so.
+set -u
+LC_ALL=C
+export LC_ALL
+log=${BUILD:-build}/deps.log
+needed=
+useful=
+
+command_there() { command -v "$1" >/dev/null 2>&1; }
+want() { eval "$1=\"\${$1} \$2\""; }
+
+# The compilers named by the user are the user's to install: only the default ones are ours.
+cc=${CC:-cc}
+if ! printf '#include <stdio.h>\n' | $cc -E - >/dev/null 2>&1; then
+    want needed "gcc libc6-dev"
+    command_there cc || cc=:
+fi
+# C++ is not ours: a test compiles the public header as C++.
+cxx=${CXX:-g++}
+printf '#include <new>\n' | $cxx -E -x c++ - >/dev/null 2>&1 || want useful g++
+command_there make || want needed make
+header() {
+    [ "$cc" != : ] && [ -n "$(printf '#if __has_include(<%s>)\nfound\n#endif\n' "$1" | $cc -E -P - 2>/dev/null)" ] ||
+        want needed "$2"
+}
+header xxhash.h libxxhash-dev
+header zstd.h libzstd-dev
+header isa-l/igzip_lib.h libisal-dev
+header pcre2.h libpcre2-dev
+header cmocka.h libcmocka-dev
+command_there python3 || want useful python3
+command_there zstd || want useful zstd
+command_there gzip || want useful gzip
+command_there pkg-config || want useful pkgconf
+
+packages=$(echo $needed $useful)
+[ -n "$packages" ] || exit 0
+line="apt-get install -y --no-install-recommends $packages"
+
+# stop REASON: only what is needed stops the caller.
+stop() {
+    if [ -z "$needed" ]; then
+        echo "tokmap: not installed ($1), tests that want it are skipped: $packages" >&2
+        exit 0
+    fi
+    echo "tokmap: $1; run as root: $line" >&2
+    exit 2
+}
+
+command_there apt-get || stop "packages are missing and there is no apt-get here"
+if [ "$(id -u)" = 0 ]; then
+    as_root=
+elif ! command_there sudo; then
+    stop "packages are missing, and this is not root and has no sudo"
+elif [ -t 0 ]; then
+    as_root=sudo
+else
+    as_root="sudo -n"
+    sudo -n true 2>/dev/null || stop "packages are missing, and sudo asks for a password"
+fi
+
+echo "tokmap: installing $packages"
+mkdir -p "$(dirname "$log")" || exit 2
+apt() {
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 \
+        -o Acquire::Retries=3 "$@" >>"$log" 2>&1 </dev/null
+}
+: >"$log"
+# The lists are fetched only if apt does not know the packages, or what it knows is no longer on the mirror.
+if ! apt install --no-install-recommends $packages; then
+    apt update || { tail -n 5 "$log" >&2; stop "apt-get update failed (whole log: $log)"; }
+    apt install --no-install-recommends $packages || { tail -n 5 "$log" >&2; stop "apt-get failed (whole log: $log)"; }
+fi
+exit 0

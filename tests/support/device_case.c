@@ -1,0 +1,413 @@
+#include "device_case.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "platform/cuda_driver.h"
+#include "platform/os.h"
+#include "software_driver.h"
+
+#define FIELDS 7
+#define FILL 0xee /* what outputs hold before a batch comes */
+#define SETS_MOST 16
+#define STREAMS_MOST 4
+
+static bool real;
+static const struct cuda_driver *table; /* for what no function of tokmap's does */
+
+bool device_begin(char why[800])
+{
+    struct tokmap_error error;
+    const char *asked = getenv("TOKMAP_TEST_GPU");
+    real = asked && *asked;
+    if (!real) {
+        const struct software_driver *driver = software_driver();
+        if (setenv("TOKMAP_CUDA_DRIVER", driver->path, 1))
+            abort();
+        (void)driver->configure("");
+    }
+    if (!cuda_driver_open(&table, &error))
+        return true;
+    (void)snprintf(why, 800, "%s", error.message);
+    return false;
+}
+
+bool device_is_real(void)
+{
+    return real;
+}
+
+void device_configure(const char *format, ...)
+{
+    char text[300];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (!real && !software_driver()->configure(text))
+        fail_msg("the driver in software does not understand %s", text);
+}
+
+void device_is_clean(void)
+{
+    if (real)
+        return;
+    software_driver_is_content();
+    software_driver_is_empty();
+}
+
+/* ---- outputs ---- */
+
+/* One set of outputs, of the host or of the device, and the batch that went there. */
+struct outputs {
+    struct tokmap_out out;
+    uint8_t *memory[FIELDS];
+    uint64_t bytes[FIELDS]; /* 0: not asked for */
+    uint64_t number;
+    struct CUstream_st *stream;
+};
+
+/* Everything that a running case needs, so that any failure frees it all. */
+struct running {
+    struct device_case *test;
+    const char *device;
+    struct CUctx_st *context;
+    struct tokmap_loader *host_loader, *device_loader;
+    struct CUstream_st *streams[STREAMS_MOST];
+    struct outputs host[SETS_MOST], on_device[SETS_MOST], taken[SETS_MOST];
+    unsigned sets;
+    unsigned shift; /* bytes that outputs lie past a multiple of 256 */
+    uint64_t state;
+};
+
+static const char *const field_names[FIELDS] = {"inputs",       "targets",   "position_ids", "rows",
+                                                "document_ids", "loss_mask", "cu_seqlens"};
+
+static uint64_t draw(uint64_t *state, uint64_t below)
+{
+    uint64_t x = *state += 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return (x ^ x >> 31) % below;
+}
+
+static bool failed(struct running *running, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool failed(struct running *running, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    if (!*running->test->failure)
+        (void)vsnprintf(running->test->failure, sizeof running->test->failure, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+static bool is_fine(struct running *running, enum tokmap_status status, const struct tokmap_error *error,
+                    const char *what)
+{
+    return !status || failed(running, "%s: %s: %s", what, tokmap_status_name(status), error ? error->message : "");
+}
+
+static void point(struct outputs *outputs, enum tokmap_type type, uint64_t shift)
+{
+    void *at[FIELDS];
+    for (unsigned i = 0; i < FIELDS; i++)
+        at[i] = outputs->bytes[i] ? outputs->memory[i] + shift : NULL;
+    outputs->out = (struct tokmap_out){sizeof(struct tokmap_out), type, at[0], at[1], at[2], at[3], at[4], at[5],
+                                       (int32_t *)at[6]};
+}
+
+static bool outputs_new(struct running *running, struct outputs *outputs, bool on_device)
+{
+    const struct device_case *test = running->test;
+    struct tokmap_run_info info = {.size = sizeof info};
+    struct tokmap_error error;
+    uint64_t rows = tokmap_loader_rows(running->host_loader), element = test->type == TOKMAP_I64 ? 8 : 4;
+    uint64_t cu = tokmap_loader_cu_seqlens(running->host_loader);
+    if (tokmap_run_info(test->run, &info))
+        return failed(running, "the run says nothing");
+    uint64_t cells = rows * info.seq_len * element, raw = rows * (info.seq_len + info.lookahead) * 4;
+    const uint64_t bytes[FIELDS] = {cells, cells, cells, raw, cells, cells, cu * 4};
+    static const uint32_t bits[FIELDS] = {TOKMAP_INPUTS,       TOKMAP_TARGETS,   TOKMAP_POSITION_IDS, TOKMAP_ROWS,
+                                          TOKMAP_DOCUMENT_IDS, TOKMAP_LOSS_MASK, TOKMAP_CU_SEQLENS};
+    for (unsigned i = 0; i < FIELDS; i++) {
+        void *memory = NULL;
+        if (!(test->options.fields & bits[i]))
+            continue;
+        outputs->bytes[i] = bytes[i];
+        if (!on_device)
+            memory = malloc(bytes[i]);
+        else if (!is_fine(running, tokmap_cuda_memory_new(running->device, bytes[i] + running->shift, &memory, &error),
+                          &error, "memory"))
+            return false;
+        if (!memory)
+            return failed(running, "out of memory");
+        outputs->memory[i] = memory;
+    }
+    point(outputs, test->type, on_device ? running->shift : 0);
+    return true;
+}
+
+static void outputs_free(const struct running *running, struct outputs *outputs, bool on_device)
+{
+    for (unsigned i = 0; i < FIELDS; i++) {
+        if (on_device)
+            tokmap_cuda_memory_free(running->device, outputs->memory[i]);
+        else
+            free(outputs->memory[i]);
+    }
+}
+
+/* What an output holds before a batch comes is told from what a batch writes. */
+static bool outputs_fill(struct running *running, struct outputs *host, struct outputs *device)
+{
+    for (unsigned i = 0; i < FIELDS; i++) {
+        if (!host->bytes[i])
+            continue;
+        memset(host->memory[i], FILL, host->bytes[i]);
+        if (table->memset_bytes((uint64_t)(uintptr_t)device->memory[i] + running->shift, FILL, host->bytes[i],
+                                device->stream))
+            return failed(running, "filling an output failed");
+    }
+    return true;
+}
+
+/* Takes a batch out of the outputs that the next one will overwrite, in the stream's order. */
+static bool outputs_take(struct running *running, const struct outputs *from, struct outputs *into)
+{
+    for (unsigned i = 0; i < FIELDS; i++)
+        if (from->bytes[i] &&
+            table->copy_on_device((uint64_t)(uintptr_t)into->memory[i] + running->shift,
+                                  (uint64_t)(uintptr_t)from->memory[i] + running->shift, from->bytes[i], from->stream))
+            return failed(running, "a copy on the device failed");
+    into->stream = from->stream;
+    into->number = from->number;
+    return true;
+}
+
+static bool outputs_are_equal(struct running *running, const struct outputs *host, const struct outputs *device)
+{
+    struct tokmap_error error;
+    bool equal = true;
+    for (unsigned i = 0; i < FIELDS && equal; i++) {
+        uint8_t *back = host->bytes[i] ? malloc(host->bytes[i]) : NULL;
+        if (!host->bytes[i])
+            continue;
+        equal = is_fine(running, tokmap_cuda_memory_read(running->device, back, device->memory[i] + running->shift,
+                                                         host->bytes[i], device->stream, &error),
+                        &error, "reading an output back");
+        for (uint64_t at = 0; equal && at < host->bytes[i]; at++)
+            if (back[at] != host->memory[i][at])
+                equal = failed(running, "batch %llu: %s differs at byte %llu of %llu: %u is %u",
+                               (unsigned long long)host->number, field_names[i], (unsigned long long)at,
+                               (unsigned long long)host->bytes[i], host->memory[i][at], back[at]);
+        free(back);
+    }
+    return equal;
+}
+
+/* ---- a case ---- */
+
+static bool batches_are_equal(struct running *running, const struct tokmap_batch *one, const struct tokmap_batch *other)
+{
+    bool equal = one->step == other->step && one->first_row == other->first_row && one->count == other->count &&
+                 one->tokens == other->tokens && one->last_in_step == other->last_in_step && one->width == other->width &&
+                 one->row_tokens == other->row_tokens && !memcmp(&one->cursor, &other->cursor, sizeof one->cursor) &&
+                 one->documents == other->documents && one->max_seqlen == other->max_seqlen;
+    for (uint64_t i = 0; equal && i < one->count; i++)
+        equal = !memcmp(&one->places[i], &other->places[i], sizeof one->places[i]) &&
+                (!other->rows || !memcmp(one->rows[i], other->rows[i], one->row_tokens * one->width));
+    return equal || failed(running, "batch %llu is described otherwise than on the host",
+                           (unsigned long long)running->test->batches);
+}
+
+static bool open_loaders(struct running *running)
+{
+    struct device_case *test = running->test;
+    struct tokmap_loader_options options = test->options;
+    struct tokmap_error error;
+    options.device = NULL;
+    options.threads = 0;
+    options.ring_bytes = 0;
+    if (!is_fine(running, tokmap_loader_open(&running->host_loader, test->run, &options, &error), &error, "host loader"))
+        return false;
+    options = test->options;
+    if (test->slots) { /* of a ring without a producer thread, which has one slot */
+        struct tokmap_stats stats = {.size = sizeof stats};
+        if (tokmap_loader_stats(running->host_loader, &stats))
+            return failed(running, "no statistics");
+        options.ring_bytes = stats.ring_bytes * test->slots;
+    }
+    return is_fine(running, tokmap_loader_open(&running->device_loader, test->run, &options, &error), &error,
+                   "device loader");
+}
+
+static bool set_up(struct running *running)
+{
+    struct device_case *test = running->test;
+    struct tokmap_error error;
+    running->device = test->options.device;
+    running->sets = test->ahead;
+    /* whole elements past a multiple of 16: the kernel has a slower path for some */
+    running->shift = (unsigned)draw(&running->state, 5) * 8;
+    if (running->sets < 1 || running->sets > SETS_MOST || test->streams > STREAMS_MOST)
+        return failed(running, "the case is none");
+    if (!open_loaders(running))
+        return false;
+    for (unsigned i = 0; i < test->streams; i++)
+        if (!is_fine(running, tokmap_cuda_stream_new(running->device, &running->streams[i], &error), &error, "stream"))
+            return false;
+    for (unsigned i = 0; i < running->sets; i++)
+        if (!outputs_new(running, &running->host[i], false) || !outputs_new(running, &running->on_device[i], true) ||
+            !outputs_new(running, &running->taken[i], true))
+            return false;
+    return true;
+}
+
+static void clean_up(struct running *running)
+{
+    struct tokmap_error error;
+    for (unsigned i = 0; i < STREAMS_MOST; i++)
+        if (running->streams[i])
+            (void)is_fine(running, tokmap_cuda_stream_synchronize(running->device, running->streams[i], &error), &error,
+                          "waiting for a stream");
+    if (!running->test->streams && running->device_loader)
+        (void)is_fine(running, tokmap_cuda_stream_synchronize(running->device, NULL, &error), &error, "waiting");
+    tokmap_loader_close(running->device_loader);
+    tokmap_loader_close(running->host_loader);
+    for (unsigned i = 0; i < running->sets; i++) {
+        outputs_free(running, &running->host[i], false);
+        outputs_free(running, &running->on_device[i], true);
+        outputs_free(running, &running->taken[i], true);
+    }
+    for (unsigned i = 0; i < STREAMS_MOST; i++)
+        tokmap_cuda_stream_free(running->device, running->streams[i]);
+}
+
+/* One call of both. *end: the run is over. */
+static bool step(struct running *running, bool *end)
+{
+    struct device_case *test = running->test;
+    struct tokmap_batch host_batch = {0}, device_batch = {0};
+    struct tokmap_error error;
+    uint64_t number = test->batches;
+    struct outputs *host = &running->host[number % running->sets];
+    struct outputs *target = &running->on_device[test->one_output ? 0 : number % running->sets];
+    bool skip = draw(&running->state, 9) == 0;
+    struct CUstream_st *before = target->stream;
+    target->stream = test->streams ? running->streams[number % test->streams] : NULL;
+    host->number = target->number = number;
+    if (test->one_output && number && before != target->stream &&
+        !is_fine(running, tokmap_cuda_stream_wait(running->device, target->stream, before, &error), &error, "wait"))
+        return false;
+    if (!outputs_fill(running, host, target))
+        return false;
+    enum tokmap_status expected = tokmap_loader_next(running->host_loader, skip ? NULL : &host->out, NULL, &host_batch,
+                                                     NULL);
+    enum tokmap_status status = tokmap_cuda_next(running->device_loader, skip ? NULL : &target->out, target->stream,
+                                                 &device_batch, &error);
+    if (status != expected)
+        return failed(running, "batch %llu: %s on the device, %s on the host: %s", (unsigned long long)number,
+                      tokmap_status_name(status), tokmap_status_name(expected), error.message);
+    *end = status == TOKMAP_END;
+    if (*end)
+        return true;
+    test->cursor = device_batch.cursor;
+    if (draw(&running->state, 16) == 0)
+        os_sleep_ns(draw(&running->state, 300000));
+    return batches_are_equal(running, &host_batch, &device_batch) &&
+           (!test->one_output || outputs_take(running, target, &running->taken[number % running->sets]));
+}
+
+static bool compare(struct running *running, uint64_t number)
+{
+    const struct outputs *host = &running->host[number % running->sets];
+    return outputs_are_equal(running, host, running->test->one_output ? &running->taken[number % running->sets]
+                                                                      : &running->on_device[number % running->sets]);
+}
+
+static bool run_all(struct running *running)
+{
+    struct device_case *test = running->test;
+    bool end = false;
+    uint64_t compared = 0;
+    while (!end && test->batches < test->limit) {
+        if (test->batches - compared == running->sets && !compare(running, compared++))
+            return false;
+        if (!step(running, &end))
+            return false;
+        test->batches += !end;
+    }
+    while (compared < test->batches)
+        if (!compare(running, compared++))
+            return false;
+    test->stats.size = sizeof test->stats;
+    if (tokmap_loader_stats(running->device_loader, &test->stats) || test->stats.batches != test->batches)
+        return failed(running, "the statistics count %llu batches", (unsigned long long)test->stats.batches);
+    struct tokmap_loader_device info = {.size = sizeof info};
+    if (tokmap_loader_device(running->device_loader, &info) || info.device < 0 || !info.kernel != test->host_expands)
+        return failed(running, "the loader is on device %d, kernel %d: %s", info.device, info.kernel, info.reason);
+    return true;
+}
+
+void device_case_run(struct device_case *test)
+{
+    struct running *running = calloc(1, sizeof *running);
+    struct CUctx_st *popped;
+    test->failure[0] = 0;
+    test->batches = 0;
+    if (!running)
+        abort();
+    running->test = test;
+    running->state = test->seed;
+    const char *colon = strchr(test->options.device, ':');
+    int device = colon ? atoi(colon + 1) : 0;
+    if (table->primary_retain(&running->context, device) || table->ctx_push(running->context)) {
+        (void)failed(running, "no context");
+    } else {
+        if (set_up(running))
+            (void)run_all(running);
+        clean_up(running);
+        (void)table->ctx_pop(&popped);
+        (void)table->primary_release(device);
+    }
+    free(running);
+}
+
+/* ---- random cases ---- */
+
+void device_case_random(struct device_case *test, uint64_t seed, const char *narrow, const char *wide, char text[400])
+{
+    static const unsigned lengths[] = {1, 2, 3, 5, 31, 63, 64, 65, 100, 127, 128, 129, 333, 1000};
+    static const struct tokmap_loader_options defaults = TOKMAP_LOADER_OPTIONS_INIT;
+    uint64_t state = seed;
+    *test = (struct device_case){.options = defaults, .limit = UINT64_MAX, .seed = seed};
+    unsigned batch = 1 + (unsigned)draw(&state, 9), lookahead = (unsigned)draw(&state, 4);
+    unsigned seq_len = lengths[draw(&state, sizeof lengths / sizeof *lengths)], steps = 6 + (unsigned)draw(&state, 12);
+    const char *skip = draw(&state, 4) ? "" : "skip 2..4\n", *dataset = draw(&state, 2) ? narrow : wide;
+    (void)snprintf(text, 400, "seq_len %u\nbatch %u\nseed %u\nlookahead %u\nsteps %u\n%ssource data %s\n", seq_len, batch,
+                   (unsigned)seed, lookahead == 3 ? 5 : lookahead, steps, skip, dataset);
+    test->options.device = draw(&state, 2) ? "cuda" : "cuda:0";
+    test->options.world = 1 + draw(&state, batch < 3 ? batch : 3);
+    test->options.rank = draw(&state, test->options.world);
+    test->options.rows = draw(&state, 4);
+    test->options.threads = draw(&state, 4) != 0;
+    test->options.fields = 1 + (uint32_t)draw(&state, 127);
+    if (draw(&state, 3) == 0)
+        test->options.fields = 127;
+    if (!lookahead)
+        test->options.fields &= ~(uint32_t)(TOKMAP_TARGETS | TOKMAP_LOSS_MASK);
+    test->options.mask_targets = (test->options.fields & TOKMAP_TARGETS) && draw(&state, 2);
+    test->type = draw(&state, 2) ? TOKMAP_I64 : TOKMAP_I32;
+    test->ahead = 1 + (unsigned)draw(&state, 6);
+    test->streams = (unsigned)draw(&state, 4);
+    test->one_output = draw(&state, 3) == 0;
+    test->slots = draw(&state, 6);
+}

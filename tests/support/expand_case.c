@@ -1,0 +1,218 @@
+/* expand_case.c - see expand_case.h. */
+#include "expand_case.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/mark.h"
+#include "tokmap/tokmap.h"
+
+#define AROUND 128 /* bytes before and behind an output that must stay */
+#define UNTOUCHED 0xa5
+
+static const char *const names[EXPAND_OUTPUTS] = {"inputs",       "targets",   "position_ids", "rows",
+                                                  "document_ids", "loss_mask", "cu_seqlens"};
+
+static uint64_t draw(uint64_t *seed)
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    uint64_t mixed = (*seed ^ *seed >> 29) * 0x9e3779b97f4a7c15u;
+    return mixed ^ mixed >> 32;
+}
+
+static void *allocate(uint64_t bytes)
+{
+    void *memory = aligned_alloc(64, round_up(bytes + 64, 64));
+    if (!memory)
+        abort();
+    memset(memory, UNTOUCHED, round_up(bytes + 64, 64));
+    return memory;
+}
+
+static bool starts_at(enum expand_documents kind, uint64_t j, uint64_t seq_len, uint64_t *seed)
+{
+    uint64_t drawn = draw(seed);
+    switch (kind) {
+    case EXPAND_ALL:
+        return true;
+    case EXPAND_FEW:
+        return drawn % 150 == 0;
+    case EXPAND_MANY:
+        return drawn % 3 == 0;
+    case EXPAND_EDGES:
+        return (j % 64 < 2 || j % 64 > 61) && drawn % 2;
+    case EXPAND_LAST:
+        return j + 1 >= seq_len;
+    case EXPAND_NONE:
+    case EXPAND_KINDS:
+        break;
+    }
+    return false;
+}
+
+static void put(struct expand_case *made, unsigned output, uint64_t element, int64_t value)
+{
+    if (made->bytes[output])
+        memcpy(made->expected[output] + element * made->shape.element, &value, made->shape.element);
+}
+
+/* One row: its tokens and marks in the slot, its part of every output. starts: of tokens 0 .. row_tokens. */
+static void fill_row(struct expand_case *made, uint64_t i, const bool *starts, uint64_t *seed)
+{
+    const struct expand_shape *shape = &made->shape;
+    const struct expand_arguments *work = &made->work;
+    uint8_t *row = (uint8_t *)made->slot + i * work->row_stride;
+    int64_t before = 0, position = 0, document = 0;
+    for (uint64_t j = 0; j < work->row_tokens; j++) {
+        int64_t token = shape->width == 2 ? (uint16_t)draw(seed) : (uint32_t)draw(seed);
+        memcpy(row + j * shape->width, &token, shape->width);
+        if (made->bytes[3])
+            memcpy(made->expected[3] + (i * work->row_tokens + j) * shape->width, &token, shape->width);
+        uint64_t at = i * shape->seq_len + j;
+        if (j && j <= shape->seq_len) {
+            put(made, 1, at - 1, starts[j] && shape->mask_targets ? -100 : token);
+            put(made, 5, at - 1, !starts[j]);
+        }
+        if (j >= shape->seq_len)
+            continue;
+        document += j && starts[j];
+        position = j - (uint64_t)before;
+        if (starts[j]) {
+            before = (int64_t)j;
+            position = 0;
+        }
+        put(made, 0, at, token);
+        put(made, 2, at, position);
+        put(made, 4, at, document);
+    }
+}
+
+static void fill_marks(struct expand_case *made, uint64_t i, const bool *starts)
+{
+    const struct expand_arguments *work = &made->work;
+    struct mark *marks = (struct mark *)(void *)((uint8_t *)made->slot + work->marks_at) + i * work->row_marks;
+    uint64_t marked = work->seq_len + (work->row_tokens > work->seq_len);
+    for (uint64_t word = 0; word < work->row_marks; word++) {
+        marks[word] = (struct mark){0};
+        for (uint64_t j = 0; j < word * 64; j++)
+            if (starts[j]) {
+                marks[word].last = (uint32_t)j;
+                marks[word].before++;
+            }
+        /* What lies behind the marked tokens means nothing. */
+        for (uint64_t j = word * 64; j < word * 64 + 64; j++)
+            if (j >= marked || starts[j])
+                marks[word].starts |= (uint64_t)1 << j % 64;
+    }
+}
+
+static void lay_out(struct expand_case *made, uint64_t documents)
+{
+    const struct expand_shape *shape = &made->shape;
+    struct expand_arguments *work = &made->work;
+    work->count = shape->rows;
+    work->seq_len = shape->seq_len;
+    work->row_tokens = shape->seq_len + shape->lookahead;
+    work->width = shape->width;
+    work->element = shape->element;
+    work->mask_targets = shape->mask_targets;
+    work->row_stride = round_up(work->row_tokens * shape->width, 64);
+    work->row_marks = mark_words(shape->seq_len + (shape->lookahead > 0));
+    work->marks_at = work->count * work->row_stride;
+    work->cu_at = round_up(work->marks_at + work->count * work->row_marks * sizeof(struct mark), 64);
+    work->cu_elements = shape->fields & TOKMAP_CU_SEQLENS ? documents + 1 + shape->cu_spare : 0;
+    made->slot_bytes = work->cu_at + work->cu_elements * 4;
+    made->slot = allocate(made->slot_bytes);
+    work->slot = (uintptr_t)made->slot;
+    for (unsigned k = 0; k < EXPAND_OUTPUTS; k++) {
+        if (!(shape->fields >> k & 1))
+            continue;
+        uint64_t cells = work->count * work->seq_len;
+        made->bytes[k] = k == 3   ? work->count * work->row_tokens * shape->width
+                         : k == 6 ? work->cu_elements * 4
+                                  : cells * shape->element;
+        made->bytes[k] = max64(made->bytes[k], 1); /* without rows: asked for all the same, with nothing in it */
+        made->memory[k] = allocate(made->bytes[k] + 2 * AROUND + 64 + shape->skew + k * shape->skew_more);
+        made->output[k] = made->memory[k] + AROUND + shape->skew + k * shape->skew_more;
+        made->expected[k] = allocate(made->bytes[k]);
+    }
+    uint64_t *addresses[EXPAND_OUTPUTS] = {&work->inputs,       &work->targets,   &work->position_ids, &work->rows,
+                                           &work->document_ids, &work->loss_mask, &work->cu_seqlens};
+    for (unsigned k = 0; k < EXPAND_OUTPUTS; k++)
+        *addresses[k] = (uintptr_t)made->output[k];
+}
+
+void expand_case_new(struct expand_case *made, const struct expand_shape *shape)
+{
+    uint64_t tokens = shape->seq_len + shape->lookahead, documents = 0, seed = shape->seed;
+    memset(made, 0, sizeof *made);
+    made->shape = *shape;
+    if (!shape->lookahead)
+        made->shape.fields &= ~(uint32_t)(TOKMAP_TARGETS | TOKMAP_LOSS_MASK);
+    if (!(made->shape.fields & TOKMAP_TARGETS))
+        made->shape.mask_targets = 0;
+    bool *starts = allocate(shape->rows * (tokens + 1) * sizeof *starts);
+    int32_t *ends = allocate((shape->rows * shape->seq_len + 1) * sizeof *ends);
+    for (uint64_t i = 0; i < shape->rows; i++) {
+        bool *row = starts + i * (tokens + 1);
+        enum expand_documents kind =
+            shape->documents == EXPAND_KINDS ? (enum expand_documents)(i % EXPAND_KINDS) : shape->documents;
+        row[0] = true;
+        for (uint64_t j = 1; j <= tokens; j++)
+            row[j] = starts_at(kind, j, shape->seq_len, &seed);
+        for (uint64_t j = 1; j <= shape->seq_len; j++)
+            if (j == shape->seq_len || row[j])
+                ends[documents++] = (int32_t)(i * shape->seq_len + j);
+    }
+    lay_out(made, documents);
+    for (uint64_t i = 0; i < shape->rows; i++) {
+        fill_row(made, i, starts + i * (tokens + 1), &seed);
+        fill_marks(made, i, starts + i * (tokens + 1));
+    }
+    if (made->bytes[6]) {
+        memset(made->expected[6], 0, 4);
+        for (uint64_t i = 1; i < made->work.cu_elements; i++)
+            store32(made->expected[6] + i * 4,
+                    i <= documents ? (uint32_t)ends[i - 1] : (uint32_t)(shape->rows * shape->seq_len));
+        memcpy((uint8_t *)made->slot + made->work.cu_at, made->expected[6], made->bytes[6]);
+    }
+    free(starts);
+    free(ends);
+    expand_case_reset(made);
+}
+
+void expand_case_reset(struct expand_case *made)
+{
+    for (unsigned k = 0; k < EXPAND_OUTPUTS; k++)
+        if (made->bytes[k])
+            memset(made->output[k] - AROUND, UNTOUCHED, made->bytes[k] + 2 * AROUND);
+}
+
+void expand_case_free(struct expand_case *made)
+{
+    for (unsigned k = 0; k < EXPAND_OUTPUTS; k++) {
+        free(made->memory[k]);
+        free(made->expected[k]);
+    }
+    free(made->slot);
+    memset(made, 0, sizeof *made);
+}
+
+const char *expand_case_check(const struct expand_case *made, char text[200])
+{
+    for (unsigned k = 0; k < EXPAND_OUTPUTS; k++) {
+        for (uint64_t i = 0; made->bytes[k] && i < made->bytes[k] + 2 * AROUND; i++) {
+            uint8_t found = made->output[k][(int64_t)i - AROUND];
+            bool inside = i >= AROUND && i < AROUND + made->bytes[k];
+            if (found == (inside ? made->expected[k][i - AROUND] : UNTOUCHED))
+                continue;
+            (void)snprintf(text, 200, "%s: byte %lld of %llu is 0x%02x, expected 0x%02x", names[k],
+                           (long long)i - AROUND, (unsigned long long)made->bytes[k], found,
+                           inside ? made->expected[k][i - AROUND] : UNTOUCHED);
+            return text;
+        }
+    }
+    return NULL;
+}

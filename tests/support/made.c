@@ -1,0 +1,132 @@
+/* made.c - see made.h. Ends the program where it cannot do its work: then no test means anything. */
+#include "made.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "format/shard_writer.h"
+#include "platform/os.h"
+
+static void check(bool fine, const char *what)
+{
+    if (fine)
+        return;
+    (void)fprintf(stderr, "made.c: %s failed\n", what);
+    abort();
+}
+
+void made_folder_new(char folder[512])
+{
+    const char *base = getenv("TMPDIR");
+    (void)snprintf(folder, 512, "%s/made.%llx", base ? base : "/tmp", (unsigned long long)os_clock_ns());
+    check(!os_make_folder(folder), "making a folder");
+}
+
+static int remove_entry(void *user, const char *name)
+{
+    char path[1200];
+    (void)snprintf(path, sizeof path, "%s/%s", (const char *)user, name);
+    return os_unlink(path);
+}
+
+void made_folder_remove(const char *folder)
+{
+    char copy[512];
+    (void)snprintf(copy, sizeof copy, "%s", folder);
+    check(!os_folder_list(folder, remove_entry, copy), "emptying a folder");
+    check(!remove(folder), "removing a folder");
+}
+
+uint32_t made_token(const struct made *made, uint64_t i)
+{
+    if (made->width == 4)
+        return (uint32_t)i;
+    uint64_t mixed = (i + 1) * 0x9e3779b97f4a7c15u;
+    return (uint32_t)((mixed ^ mixed >> 29) % made->vocabulary);
+}
+
+bool made_row_is(const struct made *made, const void *row, uint64_t first, uint64_t count)
+{
+    for (uint64_t j = 0; j < count; j++) {
+        const char *at = (const char *)row + j * made->width;
+        uint32_t id = made->width == 4 ? load32(at) : load16(at);
+        if (id != made_token(made, (first + j) % made->tokens))
+            return false;
+    }
+    return true;
+}
+
+static void write_shard(struct made *made, const char *prefix, uint64_t first, uint64_t size)
+{
+    struct shard_writer_options options = {
+        .width = made->width, .vocabulary = made->vocabulary, .eod_id = TOKMAP_NO_ID, .bos_id = TOKMAP_NO_ID};
+    struct shard_writer *writer;
+    check(!shard_writer_open(&writer, prefix, &options, NULL), "opening a shard writer");
+    check(!shard_writer_origin(writer, "made", 4, 0, NULL), "naming the origin");
+    char *tokens = calloc(size + 1, made->width);
+    uint64_t *ends = calloc(2 * size + 2, sizeof *ends), documents = 0, at = 0;
+    check(tokens && ends, "allocation");
+    for (uint64_t i = 0; i < size; i++) {
+        uint32_t id = made_token(made, first + i);
+        if (made->width == 4)
+            store32(tokens + i * 4, id);
+        else
+            store16(tokens + i * 2, (uint16_t)id);
+    }
+    for (uint64_t number = first; at < size; number++) {
+        uint64_t length = (number * 2654435761u >> 7) % 97;
+        if (length > 80)
+            length = length % 3; /* short ones in a row, and empty ones */
+        else if (length < 3)
+            length += 150;
+        if (at > size / 2 && at < size / 4 * 3)
+            length = number % 3 != 0; /* hundreds of the shortest, and empty ones among them */
+        length = min64(length, size - at);
+        if (length)
+            made->starts[first + at] = 1;
+        at += length;
+        ends[documents++] = at;
+        if (documents == 2 * size)
+            ends[documents - 1] = at = size;
+    }
+    check(!shard_writer_add(writer, tokens, size, ends, documents, (uint32_t)(made->vocabulary - 1), NULL), "adding");
+    check(!shard_writer_commit(writer, "{}", 2, NULL, NULL), "committing a shard");
+    free(tokens);
+    free(ends);
+}
+
+void made_new(struct made *made, const char *folder, const char *name, uint32_t width, uint64_t vocabulary,
+              const uint64_t *sizes, uint64_t shards)
+{
+    char prefix[600], line[80];
+    memset(made, 0, sizeof *made);
+    made->width = width;
+    made->vocabulary = vocabulary;
+    made->shards = shards;
+    uint64_t all = 0;
+    for (uint64_t i = 0; i < shards; i++)
+        all += sizes[i];
+    made->starts = calloc(all + 1, 1);
+    check(made->starts, "allocation");
+    (void)snprintf(made->name, sizeof made->name, "%s/%s.list", folder, name);
+    int fd;
+    check(!os_open(made->name, OS_WRITE_NEW, &fd) && !os_write(fd, "tokmap-shards 1\n", 16), "writing a manifest");
+    for (uint64_t i = 0; i < shards; i++) {
+        int length = snprintf(line, sizeof line, "%s-%u\n", name, (unsigned)i);
+        check(!os_write(fd, line, (size_t)length), "writing a manifest");
+        (void)snprintf(prefix, sizeof prefix, "%s/%s-%u", folder, name, (unsigned)i);
+        if (i < 8)
+            (void)snprintf(made->bin[i], sizeof made->bin[i], "%s.bin", prefix);
+        write_shard(made, prefix, made->tokens, sizes[i]);
+        made->tokens += sizes[i];
+    }
+    os_close(fd);
+}
+
+void made_free(struct made *made)
+{
+    free(made->starts);
+    made->starts = NULL;
+}

@@ -1,0 +1,48 @@
+#include "made_dataset.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "format/shard_writer.h"
+
+void made_dataset_new(struct made_dataset *made, uint64_t tokens, uint64_t first)
+{
+    const char *root = getenv("TMPDIR");
+    (void)snprintf(made->folder, sizeof made->folder, "%.300s/made-dataset-XXXXXX", root ? root : "/tmp");
+    assert_non_null(mkdtemp(made->folder));
+    (void)snprintf(made->name, sizeof made->name, "%s/d", made->folder);
+
+    uint16_t *values = malloc((tokens + 1) * sizeof *values);
+    assert_non_null(values);
+    uint64_t largest = 0;
+    for (uint64_t i = 0; i < tokens; i++) {
+        values[i] = (uint16_t)((first + i) % 50000);
+        largest = values[i] > largest ? values[i] : largest;
+    }
+    const struct shard_writer_options options = {
+        .width = 2, .vocabulary = 50000, .eod_id = TOKMAP_NO_ID, .bos_id = TOKMAP_NO_ID};
+    struct tokmap_error error = {0};
+    struct shard_writer *writer = NULL;
+    if (shard_writer_open(&writer, made->name, &options, &error) ||
+        shard_writer_add(writer, values, tokens, &tokens, 1, largest, &error) ||
+        shard_writer_commit(writer, "{}", 2, NULL, &error))
+        fail_msg("no dataset: %s: %s", error.path, error.message);
+    free(values);
+}
+
+void made_dataset_remove(struct made_dataset *made)
+{
+    char path[460];
+    (void)snprintf(path, sizeof path, "%s.bin", made->name);
+    (void)unlink(path);
+    (void)snprintf(path, sizeof path, "%s.tmx", made->name);
+    (void)unlink(path);
+    (void)rmdir(made->folder);
+}

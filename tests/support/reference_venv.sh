@@ -1,0 +1,39 @@
+# reference_venv.sh: sourced; finds or makes the Python environment with the reference tokenizers.
+#
+# reference_venv MODULE...: sets REFERENCE_PYTHON to a Python that has these modules, or prints why there is none and
+# returns 1. $TOKMAP_REFERENCE_PYTHON is taken if it has them; else build/venv is made once, by whoever comes first.
+reference_packages='tokenizers==0.23.* tiktoken==0.14.* sentencepiece'
+
+reference_has()
+{
+    [ -n "$1" ] && for reference_module in $reference_modules; do
+        "$1" -c "import $reference_module" >/dev/null 2>&1 || return 1
+    done
+}
+
+reference_make()
+{
+    command -v "${PYTHON:-python3}" >/dev/null 2>&1 || { echo "no Python" && return 1; }
+    mkdir -p "$BUILD_DIR" || return 1
+    (
+        command -v flock >/dev/null 2>&1 && flock 9
+        reference_has "$reference_venv_folder/bin/python" && exit 0
+        rm -rf "$reference_venv_folder"
+        "${PYTHON:-python3}" -m venv "$reference_venv_folder" >"$BUILD_DIR/venv.log" 2>&1 &&
+            "$reference_venv_folder/bin/python" -m pip install -q --disable-pip-version-check --retries 1 --timeout 30 \
+                $reference_packages >>"$BUILD_DIR/venv.log" 2>&1
+    ) 9>"$BUILD_DIR/venv.lock"
+    reference_has "$reference_venv_folder/bin/python" && return 0
+    echo "no $reference_modules, and they could not be installed: $(tail -n 1 "$BUILD_DIR/venv.log" 2>/dev/null)"
+    return 1
+}
+
+reference_venv()
+{
+    reference_modules=$*
+    reference_venv_folder=$BUILD_DIR/venv
+    REFERENCE_PYTHON=${TOKMAP_REFERENCE_PYTHON:-}
+    reference_has "$REFERENCE_PYTHON" && return 0
+    REFERENCE_PYTHON=$reference_venv_folder/bin/python
+    reference_has "$REFERENCE_PYTHON" || reference_make
+}

@@ -1,0 +1,73 @@
+#!/bin/sh
+# test_install.sh: installs into a DESTDIR whose path holds a space, builds and runs a program against it as a user would,
+# statically and with the shared library, and uninstalls everything again.
+set -u
+if [ -n "${SANITIZE:-}" ]; then
+    echo "skipped: a sanitizer's build is not installed"
+    exit 77
+fi
+unset MAKEFLAGS MAKELEVEL MFLAGS
+into="$TMPDIR/a root"
+prefix=/opt/tokmap
+check() {
+    name=$1
+    shift
+    if "$@"; then echo "ok - $name"; else echo "not ok - $name: $*"; fi
+}
+run_make() {
+    $MAKE --no-print-directory BUILD="$BUILD" CC="$CC" CXX="$CXX" CFLAGS="$CFLAGS" LDFLAGS="$LDFLAGS" \
+        CPPFLAGS="$CPPFLAGS" LIBS="$LIBS" DESTDIR="$into" prefix=$prefix "$@"
+}
+check "make install" run_make install
+for file in bin/tokmap bin/tokmap-bench lib/libtokmap.a lib/libtokmap.so lib/libtokmap.so.0 include/tokmap/tokmap.h \
+    lib/pkgconfig/tokmap.pc share/man/man1/tokmap.1 share/man/man1/tokmap-bench.1 share/man/man5/tokmap-run.5; do
+    check "$file" test -f "$into$prefix/$file"
+done
+for page in tokenize_tools/man/*.1; do
+    check "$(basename "$page")" test -f "$into$prefix/share/man/man1/$(basename "$page")"
+done
+
+# The places in tokmap.pc are those of the prefix, not of DESTDIR.
+check "tokmap.pc names the prefix" grep -q "^prefix=$prefix\$" "$into$prefix/lib/pkgconfig/tokmap.pc"
+cat >"$TMPDIR/program.c" <<'PROGRAM'
+#include <stdio.h>
+#include <string.h>
+#include <tokmap/tokmap.h>
+int main(void)
+{
+    struct tokmap_dataset *dataset;
+    struct tokmap_error error = {0};
+    if (tokmap_dataset_open(&dataset, "no such dataset", NULL, &error) != TOKMAP_ERROR_NOT_FOUND || dataset)
+        return 1;
+    puts(tokmap_version());
+    return strcmp(tokmap_version(), TOKMAP_VERSION_STRING) != 0;
+}
+PROGRAM
+if command -v pkg-config >/dev/null 2>&1; then
+    PKG_CONFIG_PATH="$into$prefix/lib/pkgconfig"
+    export PKG_CONFIG_PATH
+    check "pkg-config knows the version" test \
+        "$(pkg-config --modversion tokmap)" = "$("$into$prefix/bin/tokmap" --version | awk '{ print $2; exit }')"
+    check "tokmap.pc holds no path of this tree" test -z "$(pkg-config --cflags --libs tokmap | grep -F "$TOP")"
+    # The installation seen from where it lies, by a path without a space: pkg-config's own quoting is not ours to test.
+    ln -s "a root" "$TMPDIR/root"
+    found=$(cd "$TMPDIR" && PKG_CONFIG_PATH=root$prefix/lib/pkgconfig \
+        pkg-config --define-variable=prefix=root$prefix --cflags --libs tokmap)
+    check "a program builds with what pkg-config says" \
+        sh -c "cd '$TMPDIR' && $CC $CFLAGS program.c $found $LDFLAGS -o program_pc"
+    check "and runs" env LD_LIBRARY_PATH="$into$prefix/lib" "$TMPDIR/program_pc"
+else
+    echo "ok - pkg-config # SKIP no pkg-config"
+fi
+check "a program with the shared library builds" $CC $CFLAGS -I"$into$prefix/include" "$TMPDIR/program.c" \
+    -L"$into$prefix/lib" $LDFLAGS -ltokmap -o "$TMPDIR/program"
+check "and runs" env LD_LIBRARY_PATH="$into$prefix/lib" "$TMPDIR/program"
+check "a program with the static library builds" $CC $CFLAGS -I"$into$prefix/include" "$TMPDIR/program.c" $LDFLAGS \
+    "$into$prefix/lib/libtokmap.a" -lzstd -pthread -o "$TMPDIR/program_static"
+check "and runs by itself" "$TMPDIR/program_static"
+if command -v readelf >/dev/null 2>&1; then
+    check "the soname has the version of the interface" sh -c \
+        "readelf -d '$into$prefix/lib/libtokmap.so' | grep -q 'SONAME.*libtokmap\\.so\\.[0-9]'"
+fi
+check "make uninstall" run_make uninstall
+check "nothing is left" test -z "$(find "$into" ! -type d)"

@@ -1,0 +1,152 @@
+#!/bin/sh
+# test_mutants.sh: the tests of the device path find what they are there to find. Each mutant is a copy of one source with
+# one fault put in by sed; a program of test_device with that copy must fail, and say the words that belong to the fault. A
+# pattern that no longer fits its source fails here too.
+#
+# BUILD, CC, CPPFLAGS, CFLAGS, LDFLAGS, LIBS as from the Makefile. MUTANTS: names, to try only those.
+set -u
+BUILD=${BUILD:-build}
+case $BUILD in /*) ;; *) BUILD=$(pwd)/$BUILD ;; esac
+if [ -n "${SANITIZE:-}" ]; then
+    echo "mutants are built without sanitizers"
+    exit 77
+fi
+if [ ! -x "$BUILD/tests/test_device" ]; then
+    echo "no test_device: no cmocka"
+    exit 77
+fi
+folder=$BUILD/tests/mutants
+rm -rf "$folder"
+mkdir -p "$folder/cuda_software" || exit 1
+# What the mutants run on is beside them, as it is beside test_device.
+ln -s ../../cuda_software/libcuda.so.1 "$folder/cuda_software/libcuda.so.1" || exit 1
+flags="-std=gnu11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -pthread -fno-strict-aliasing -w ${CPPFLAGS:-} -O1"
+
+for file in unit/test_device support/device_case support/software_driver support/made; do
+    ${CC:-cc} $flags -c "tests/$file.c" -o "$folder/$(basename "$file").o" || exit 1
+done
+
+# link NAME OBJECT...
+link() {
+    output=$folder/$1
+    shift
+    ${CC:-cc} ${LDFLAGS:-} -o "$output" "$folder/test_device.o" "$folder/device_case.o" "$folder/software_driver.o" \
+        "$folder/made.o" "$@" "$BUILD/lib/libtokmap.a" -pthread -lzstd -lcmocka -ldl ${LIBS:-} -lm
+}
+
+run() {
+    DEVICE_CASES=12 CMOCKA_MESSAGE_OUTPUT=TAP timeout -k 5 300 "$folder/$1" >"$folder/$1.log" 2>&1 </dev/null
+}
+
+# try NAME SOURCE SED WORDS: prints the one line that says what came of it
+try() {
+    name=$1 source=$2 change=$3 words=$4
+    copy=$folder/$name.c
+    sed -e "$change" "$source" >"$copy"
+    if cmp -s "$copy" "$source"; then
+        echo "not ok - $name: nothing of $source fits its pattern"
+        return
+    fi
+    if ! ${CC:-cc} $flags -iquote "$(dirname "$source")" -c "$copy" -o "$folder/$name.o" 2>"$folder/$name.log" ||
+        ! link "$name" "$folder/$name.o" 2>>"$folder/$name.log"; then
+        echo "not ok - $name: does not build: $(head -n 3 "$folder/$name.log")"
+        return
+    fi
+    # A few faults show only where one side is late by chance: those get more looks. What they must be found by is the same.
+    status=0
+    for look in 1 2 3 4 5 6 7 8 9 10 11 12; do
+        run "$name"
+        status=$?
+        [ $status = 0 ] || break
+    done
+    if [ $status = 0 ]; then
+        echo "not ok - $name: the tests do not find it"
+    elif [ $status = 124 ] || [ $status = 137 ]; then
+        echo "not ok - $name: a hang, not a finding"
+    elif ! grep -qE "$words" "$folder/$name.log"; then
+        echo "not ok - $name: found for another reason: $(grep -E 'violation|^not ok|differs|alive' "$folder/$name.log" | head -n 3)"
+    else
+        echo "ok - $name"
+        rm -f "$folder/$name"
+    fi
+}
+
+# mutant NAME SOURCE SED WORDS: WORDS is a pattern of grep -E that the log must hold. Some at a time, since they mostly
+# sleep.
+started=0
+mutant() {
+    case " ${MUTANTS:-$1} " in *" $1 "*) ;; *) return ;; esac
+    try "$@" >"$folder/$1.result" &
+    started=$((started + 1))
+    [ $((started % 6)) != 0 ] || wait
+}
+
+link unchanged && run unchanged
+status=$?
+if [ $status = 0 ]; then
+    echo "ok - without a fault they pass"
+else
+    echo "not ok - without a fault they fail, status $status: $(tail -n 20 "$folder/unchanged.log")"
+    exit 1
+fi
+
+cuda=src/staging/backend_cuda.c
+order='in no order'
+# ---- the two dangers ----
+mutant slot_refilled_before_its_copy_ended $cuda \
+    's/result = cuda->device.driver->event_synchronize(cuda->copied\[slot\]);/result = 0;/' 'has changed between'
+mutant twin_overwritten_before_it_was_expanded $cuda \
+    's/= driver->stream_wait_event(cuda->stream, cuda->expanded\[slot\], 0);/= 0;/' "cuMemcpyHtoDAsync writes.*$order"
+mutant twin_expanded_before_it_was_copied $cuda \
+    's/return cuda->device.driver->stream_wait_event(stream, cuda->copied\[slot\], 0);/return 0;/' "tokmap_expand reads.*$order"
+# ---- records and waits ----
+mutant copy_not_recorded $cuda \
+    's/result = driver->event_record(cuda->copied\[slot\], cuda->stream);/result = 0;/' "$order|has changed between"
+mutant expansion_not_recorded $cuda \
+    's/result = driver->event_record(cuda->expanded\[slot\], stream);/result = 0;/' "$order|still uses"
+mutant expansion_recorded_too_early $cuda \
+    's/int result = order_after_copy(cuda, slot, stream);/&\n    (void)driver->event_record(cuda->expanded[slot], stream);/
+     s/result = driver->event_record(cuda->expanded\[slot\], stream);/result = 0;/' "$order|still uses"
+mutant expansion_recorded_on_another_stream $cuda \
+    's/result = driver->event_record(cuda->expanded\[slot\], stream);/result = driver->event_record(cuda->expanded[slot], cuda->stream);/' \
+    "$order|still uses"
+mutant wait_for_another_slot $cuda \
+    's/driver->stream_wait_event(cuda->stream, cuda->expanded\[slot\], 0)/driver->stream_wait_event(cuda->stream, cuda->expanded[(slot + 1) % cuda->slots], 0)/' \
+    "$order"
+# ---- contents ----
+mutant copy_too_short $cuda \
+    's/(uint8_t \*)cuda->slots_memory.memory + offset, bytes,/(uint8_t *)cuda->slots_memory.memory + offset, bytes - 1,/' \
+    'nothing has written|differs'
+mutant copy_from_another_slot $cuda \
+    's/(uint8_t \*)cuda->slots_memory.memory + offset, bytes,/(uint8_t *)cuda->slots_memory.memory, bytes,/' \
+    'has changed between|differs'
+mutant ring_one_slot_too_many src/staging/ring.c \
+    's/uint32_t now = filled - ring->count + 1;/uint32_t now = filled - ring->count;/' 'differs|otherwise|has changed|no order'
+# ---- expansion on the host ----
+mutant bounce_refilled_before_its_copy_ended $cuda \
+    's/int result = driver->event_synchronize(bounce->sent);/int result = 0;/' 'has changed between'
+mutant bounce_not_recorded $cuda \
+    's/result = driver->event_record(bounce->sent, stream);/result = 0;/' 'has changed between|still uses'
+# ---- graphs of the caller's ----
+mutant capture_spoilt_by_the_producer src/staging/cuda_device.c 's/int mode = CUDA_CAPTURE_RELAXED;/int mode = 0;/' \
+    'a_capture_is_not_spoilt'
+mutant capture_taken_for_work $cuda 's/status = check_capture(cuda, stream, error);/status = TOKMAP_OK;/' \
+    'a_stream_that_captures_is_refused'
+# ---- the end ----
+mutant freed_before_the_copies_ended $cuda \
+    's/(void)driver->event_synchronize(cuda->copied\[i\]);//; s/(void)driver->stream_synchronize(cuda->stream);//' 'still uses'
+mutant freed_before_the_expansions_ended $cuda \
+    's/(void)driver->event_synchronize(cuda->copied\[i\]);/if (i < cuda->slots) &/' 'still uses'
+mutant events_leak $cuda \
+    's/(void)driver->event_destroy(cuda->copied\[i\]);//' 'events'
+mutant twins_leak $cuda 's/(void)driver->mem_free(cuda->twins);//' 'device memory that were not freed|device_allocations'
+mutant stream_leaks $cuda 's/(void)driver->stream_destroy(cuda->stream);//' 'stream that was not destroyed|streams'
+mutant module_leaks $cuda 's/(void)driver->module_unload(cuda->module);//' 'modules'
+mutant registration_leaks $cuda 's/(void)driver->host_unregister(pinned->memory);//' 'host_registrations'
+mutant context_leaks $cuda 's/cuda_device_close(&cuda->device);//' 'contexts'
+mutant event_used_after_its_end $cuda \
+    's/(void)driver->event_destroy(cuda->copied\[i\]);/& (void)driver->event_synchronize(cuda->copied[i]);/' 'event that was destroyed'
+
+wait
+cat "$folder"/*.result
+! grep -q '^not ok' "$folder"/*.result

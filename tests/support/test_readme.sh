@@ -1,0 +1,84 @@
+#!/bin/sh
+# test_readme.sh: takes the C program out of README.md, builds it against the library with warnings as errors, and runs
+# it on a small dataset: from the start, on two ranks, and resumed from the cursor that it printed.
+set -u
+[ -x "$TOKMAP" ] || { echo "skipped: the command tokmap is not built"; exit 77; }
+check() {
+    name=$1
+    shift
+    if "$@"; then echo "ok - $name"; else echo "not ok - $name: $*"; fi
+}
+awk '/^<!-- program -->/ { wanted = 1; next } wanted && /^```c$/ { inside = 1; next } /^```$/ { if (inside) exit }
+    inside' README.md >"$TMPDIR/program.c"
+check "README holds a program" grep -q 'int main' "$TMPDIR/program.c"
+sanitize=${SANITIZE:+-fsanitize=$SANITIZE}
+check "it builds without a warning" $CC -std=c11 -pedantic -Wall -Wextra -Werror $CPPFLAGS $CFLAGS $sanitize -Iinclude \
+    "$TMPDIR/program.c" "$BUILD_DIR/lib/libtokmap.a" -lzstd -pthread $LDFLAGS $LIBS -o "$TMPDIR/program"
+
+mkdir -p "$TMPDIR/texts"
+for i in 1 2 3 4 5 6 7 8 9; do
+    awk -v i=$i 'BEGIN { for (n = 0; n < 400; n++) print "text " i ", line " n }' >"$TMPDIR/texts/$i.txt"
+done
+check "pack" "$TOKMAP" pack --eod -o "$TMPDIR/data" "$TMPDIR/texts"
+printf '%s\n' 'seq_len 64 # tokens' 'batch 6' 'seed 7' 'source web data' 'steps 40' >"$TMPDIR/train.run"
+check "it runs to the end" sh -c "'$TMPDIR/program' '$TMPDIR/train.run' >'$TMPDIR/whole'"
+check "40 steps of 6 rows" test "$(grep -c '^6 rows: ' "$TMPDIR/whole")" = 40
+check "a rank of two has half of the rows" sh -c \
+    "test \$('$TMPDIR/program' '$TMPDIR/train.run' 1 2 | grep -c '^3 rows: ') = 40"
+cursor=$(sed -n 's/^after step 0: //p' "$TMPDIR/whole")
+check "it prints a cursor" test -n "$cursor"
+check "and resumes from it" sh -c \
+    "'$TMPDIR/program' '$TMPDIR/train.run' 0 1 '$cursor' >'$TMPDIR/rest'"
+grep rows "$TMPDIR/whole" | tail -n +2 >"$TMPDIR/expected"
+check "with the same rows" sh -c "grep rows '$TMPDIR/rest' | cmp - '$TMPDIR/expected'"
+
+# The program for a GPU, on the driver in software: the same rows.
+awk '/^<!-- device program -->/ { wanted = 1; next } wanted && /^```c$/ { inside = 1; next } /^```$/ { if (inside) exit }
+    inside' README.md >"$TMPDIR/device.c"
+check "README holds a program for a GPU" grep -q 'int main' "$TMPDIR/device.c"
+check "it builds without a warning" $CC -std=c11 -pedantic -Wall -Wextra -Werror $CPPFLAGS $CFLAGS $sanitize -Iinclude \
+    "$TMPDIR/device.c" "$BUILD_DIR/lib/libtokmap.a" -lzstd -pthread $LDFLAGS $LIBS -ldl -o "$TMPDIR/device"
+check "it runs to the end" sh -c \
+    "TOKMAP_CUDA_DRIVER='$BUILD_DIR/tests/cuda_software/libcuda.so.1' '$TMPDIR/device' '$TMPDIR/train.run' >'$TMPDIR/there'"
+grep rows "$TMPDIR/whole" >"$TMPDIR/expected"
+check "with the same rows on the GPU" cmp "$TMPDIR/there" "$TMPDIR/expected"
+TOKMAP_CUDA_DRIVER=/nowhere/libcuda.so.1 "$TMPDIR/device" "$TMPDIR/train.run" 2>"$TMPDIR/err"
+status=$?
+check "without a driver it ends with 1" test $status = 1
+check "and says why" grep -q '/nowhere/libcuda.so.1' "$TMPDIR/err"
+"$TMPDIR/program" "$TMPDIR/no such.run" 2>"$TMPDIR/err"
+status=$?
+check "a run that is not there ends it with 1" test $status = 1
+check "and a message that names it" grep -q 'no such.run' "$TMPDIR/err"
+
+# The lines of the quick start, as they stand there, over texts of a few MB and the run file that README shows.
+quick=$TMPDIR/quick
+mkdir -p "$quick/texts" "$quick/more"
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    awk -v i=$i 'BEGIN { for (n = 0; n < 8000; n++) print "text " i ", line " n " of a few words" }' >"$quick/texts/$i.txt"
+done
+awk 'BEGIN { for (n = 0; n < 9; n++) print "{\"text\": \"document " n "\"}" }' >"$quick/more/records.jsonl"
+if command -v zstd >/dev/null 2>&1; then
+    zstd -q --rm "$quick/more/records.jsonl"
+    sed -n '/^seq_len  1024$/,/^```$/p' README.md | sed '/^```$/d' >"$quick/train.run"
+    sed -n 's/^\$ \(tokmap .*\|mkdir .*\)/\1/p' README.md >"$quick/lines"
+    check "README has a quick start" test "$(wc -l <"$quick/lines")" -ge 6
+    while read -r line; do
+        if (cd "$quick" && PATH=$BUILD_DIR/bin:$PATH sh -c "$line" >out 2>err </dev/null); then
+            echo "ok - $line"
+        else
+            cat "$quick/err"
+            echo "not ok - $line"
+        fi
+    done <"$quick/lines"
+else
+    echo "ok - the quick start # SKIP no zstd command"
+fi
+
+# Every command that README names is one, and every target.
+for name in $(grep -oE 'tokmap [a-z]+`' README.md | sed 's/tokmap //; s/`//' | sort -u); do
+    check "tokmap $name" sh -c "'$TOKMAP' $name --help >/dev/null"
+done
+for name in $(grep -oE '(^|`)make [a-z]+' README.md | sed 's/.*make //' | sort -u); do
+    check "make $name" grep -q "^$name:.*##" Makefile
+done

@@ -1,0 +1,112 @@
+/* The parser of options: every kind, every form, every way to be wrong. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "cli/cli.h"
+
+struct values {
+    bool flag, quick;
+    const char *text, *maybe;
+    uint64_t number, size;
+    double real;
+    int choice;
+    struct cli_range range;
+    bool text_given, number_given;
+};
+
+static struct values got;
+static const char *operands[32];
+static size_t operand_count;
+
+static const struct cli_option options[] = {
+    {'f', "flag", CLI_FLAG, &got.flag, NULL, NULL, "a flag", NULL},
+    {'q', "quick", CLI_FLAG, &got.quick, NULL, NULL, "another", NULL},
+    {'o', "output", CLI_TEXT, &got.text, &got.text_given, "NAME", "text", NULL},
+    {0, "eod", CLI_MAYBE, &got.maybe, NULL, "NAME", "perhaps a value", NULL},
+    {'n', "number", CLI_NUMBER, &got.number, &got.number_given, "N", "a number", NULL},
+    {0, "size", CLI_SIZE, &got.size, NULL, "SIZE", "a size", NULL},
+    {0, "real", CLI_REAL, &got.real, NULL, "X", "a real number", NULL},
+    {0, "choice", CLI_CHOICE, &got.choice, NULL, "WHAT", "one of three", "one|two|three"},
+    {0, "range", CLI_RANGE, &got.range, NULL, "A..B", "a range", NULL},
+};
+static const struct cli_command command = {"test", "...", "A test.", NULL, options, sizeof options / sizeof options[0]};
+
+static int parse(const char *a, const char *b, const char *c, const char *d)
+{
+    char words[4][64];
+    char *argv[] = {(char[]){"test"}, words[0], words[1], words[2], words[3], NULL};
+    const char *given[] = {a, b, c, d};
+    int argc = 1;
+    for (; argc <= 4 && given[argc - 1]; argc++)
+        snprintf(words[argc - 1], sizeof words[0], "%s", given[argc - 1]);
+    memset(&got, 0, sizeof got);
+    return cli_parse(&command, argc, argv, operands, &operand_count);
+}
+
+static void test_forms(void **state)
+{
+    assert_int_equal(parse("--output", "x", "--flag", NULL), -1);
+    assert_true(got.flag && got.text_given && !got.quick && !got.number_given);
+    assert_int_equal(parse("--output=x=y", NULL, NULL, NULL), -1);
+    assert_int_equal(parse("-fqn7", "-o", "-", "last"), -1);
+    assert_true(got.flag && got.quick && got.number == 7 && operand_count == 1);
+    assert_int_equal(parse("-n", "5", "-n6", NULL), -1);
+    assert_true(got.number == 6);
+    assert_int_equal(parse("--size=2Ki", "--real", "-1.5e3", "--choice=three"), -1);
+    assert_true(got.size == 2048 && got.real > -1500.5 && got.real < -1499.5 && got.choice == 2);
+    assert_int_equal(parse("--range", "3..9", NULL, NULL), -1);
+    assert_true(got.range.given && got.range.first == 3 && got.range.end == 9);
+    (void)state;
+}
+
+static void test_maybe(void **state)
+{
+    assert_int_equal(parse("--eod", "operand", NULL, NULL), -1);
+    assert_string_equal(got.maybe, "");
+    assert_int_equal(operand_count, 1);
+    assert_int_equal(parse("--eod=256", NULL, NULL, NULL), -1);
+    assert_non_null(got.maybe);
+    (void)state;
+}
+
+static void test_operands(void **state)
+{
+    assert_int_equal(parse("a", "-f", "b", "-"), -1);
+    assert_true(got.flag);
+    assert_int_equal(operand_count, 3);
+    assert_int_equal(parse("--", "-f", "--", "x"), -1);
+    assert_false(got.flag);
+    assert_int_equal(operand_count, 3);
+    assert_int_equal(parse("", NULL, NULL, NULL), -1);
+    assert_int_equal(operand_count, 1);
+    (void)state;
+}
+
+static void test_wrong(void **state)
+{
+    static const char *const wrong[] = {
+        "--unknown",     "-x",        "--output",         "-n",           "--flag=1", "--number=x",
+        "--number=",     "-nx",       "--size=1q",        "--real=x",     "--real=",  "--real=1e999",
+        "--choice=four", "--choice=", "--choice=one|two", "--range=9..3", "--flagg",  "--fla",
+        "---",           "--=x",      "--real=nan",       "--real=0x10",  "-fx"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        if (parse(wrong[i], NULL, NULL, NULL) != CLI_MISUSED)
+            fail_msg("taken: %s", wrong[i]);
+    (void)state;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_maybe),
+        cmocka_unit_test(test_operands),
+        cmocka_unit_test(test_wrong),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,168 @@
+/* JSON and tables: what is written, byte for byte. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+struct output {
+    FILE *file;
+    char *text;
+    size_t length;
+};
+
+static void output_open(struct output *output)
+{
+    output->file = open_memstream(&output->text, &output->length);
+    assert_non_null(output->file);
+}
+
+static void output_is(struct output *output, const char *wanted)
+{
+    fclose(output->file);
+    assert_string_equal(output->text, wanted);
+    free(output->text);
+}
+
+static void test_json_shape(void **state)
+{
+    struct output output;
+    struct cli_json json;
+    output_open(&output);
+    cli_json_begin(&json, output.file);
+    cli_json_object(&json, NULL);
+    cli_json_number(&json, "a", UINT64_MAX);
+    cli_json_array(&json, "empty");
+    cli_json_end(&json);
+    cli_json_array(&json, "list");
+    for (uint64_t i = 0; i < 3; i++)
+        cli_json_number(&json, NULL, i);
+    cli_json_object(&json, NULL);
+    cli_json_bool(&json, "yes", true);
+    cli_json_bool(&json, "no", false);
+    cli_json_null(&json, "nothing");
+    cli_json_end(&json);
+    cli_json_array(&json, NULL);
+    cli_json_end(&json);
+    cli_json_end(&json);
+    cli_json_raw(&json, "raw", "[1,\n2]\r\n ", 9);
+    cli_json_end(&json);
+    /* A second object on its own line, from the same writer. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+    cli_json_object(&json, NULL);
+    cli_json_end(&json);
+    output_is(&output, "{\"a\": 18446744073709551615, \"empty\": [], \"list\": [0, 1, 2, {\"yes\": true, "
+                       "\"no\": false, \"nothing\": null}, []], \"raw\": [1, 2]}\n{}\n");
+    (void)state;
+}
+
+static void text_becomes(const char *text, size_t bytes, const char *wanted)
+{
+    struct output output;
+    struct cli_json json;
+    output_open(&output);
+    cli_json_begin(&json, output.file);
+    cli_json_bytes(&json, NULL, text, bytes);
+    output_is(&output, wanted);
+}
+
+static void test_json_escapes(void **state)
+{
+    text_becomes("", 0, "\"\"");
+    text_becomes("plain", 5, "\"plain\"");
+    text_becomes("\"\\/", 3, "\"\\\"\\\\/\"");
+    text_becomes("\n\t\r\b\f\x1b\x7f", 7, "\"\\n\\t\\r\\u0008\\u000c\\u001b\\u007f\"");
+    text_becomes("a\0b", 3, "\"a\\u0000b\"");
+    text_becomes("h\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 10, "\"h\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"");
+    /* Not UTF-8: a lone continuation, an overlong form, a surrogate, past the end of Unicode, cut short. */
+    text_becomes("\x80", 1, "\"\xef\xbf\xbd\"");
+    text_becomes("\xc0\xaf", 2, "\"\xef\xbf\xbd\xef\xbf\xbd\"");
+    text_becomes("\xe0\x80\x80", 3, "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");
+    text_becomes("\xed\xa0\x80", 3, "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");
+    text_becomes("\xf4\x90\x80\x80", 4, "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");
+    text_becomes("\xe2\x82", 2, "\"\xef\xbf\xbd\xef\xbf\xbd\"");
+    text_becomes("\xc3(", 2, "\"\xef\xbf\xbd(\"");
+    text_becomes("\xed\x9f\xbf\xee\x80\x80", 6, "\"\xed\x9f\xbf\xee\x80\x80\"");
+    (void)state;
+}
+
+static void real_becomes(double number, const char *wanted)
+{
+    struct output output;
+    struct cli_json json;
+    output_open(&output);
+    cli_json_begin(&json, output.file);
+    cli_json_real(&json, NULL, number);
+    output_is(&output, wanted);
+}
+
+static void test_json_real(void **state)
+{
+    real_becomes(0, "0");
+    real_becomes(31.2, "31.2");
+    real_becomes(1.0 / 3, "0.3333333333333333");
+    real_becomes(1e300, "1e+300");
+    real_becomes((double)NAN, "null");
+    real_becomes((double)INFINITY, "null");
+    (void)state;
+}
+
+static void test_json_valid(void **state)
+{
+    static const char *const good[] = {"{}",       " [ ] ",          "0",
+                                       "-0.5e+10", "\"\\u00e9\\n\"", "{\"a\": [1, {\"b\": null}]}",
+                                       "true",     "[1,2,3]\n",      "\"\xff\""};
+    static const char *const bad[] = {"",    "{",      "[1,]",    "{\"a\"}",     "{\"a\":}", "01",    "1.",   "-",
+                                      "nul", "\"\n\"", "\"\\x\"", "\"\\u12g4\"", "[1 2]",    "{} {}", "\"a",  "+1",
+                                      "'a'", "{a: 1}", "[1]]",    "1e",          ".5",       "\\",    "[\"\\"};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+        if (!cli_json_valid(good[i], strlen(good[i])))
+            fail_msg("refused: %s", good[i]);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        if (cli_json_valid(bad[i], strlen(bad[i])))
+            fail_msg("taken: %s", bad[i]);
+    assert_false(cli_json_valid("{}\0", 3));
+    /* Nesting is bounded: hostile depth must not overflow the stack. */
+    char *deep = malloc(1000000);
+    memset(deep, '[', 1000000);
+    assert_false(cli_json_valid(deep, 1000000));
+    free(deep);
+    (void)state;
+}
+
+static void test_table(void **state)
+{
+    static const bool right[] = {false, true, false};
+    const char *const rows[][3] = {{"name", "count", "note"}, {"a", "1,234", NULL}, {"h\xc3\xa9", NULL, "last"}};
+    struct output output;
+    struct cli_table *table = cli_table_new(3);
+    for (size_t i = 0; i < 3; i++)
+        cli_table_row(table, rows[i]);
+    output_open(&output);
+    cli_table_print(table, right, output.file);
+    output_is(&output, "name  count  note\n"
+                       "a     1,234\n"
+                       "h\xc3\xa9           last\n");
+    cli_table_free(table);
+    cli_table_free(NULL);
+    (void)state;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_json_shape), cmocka_unit_test(test_json_escapes), cmocka_unit_test(test_json_real),
+        cmocka_unit_test(test_json_valid), cmocka_unit_test(test_table),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

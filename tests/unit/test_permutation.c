@@ -1,0 +1,159 @@
+/* test_permutation.c - the order is a bijection for every n, and its inverse is its inverse. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "order/permutation.h"
+
+static struct tokmap_order order_of(uint64_t n, uint64_t seed)
+{
+    struct tokmap_order order;
+    permutation_init(&order, order_key(KEY_WINDOWS, seed, "data", 4, 0), n);
+    return order;
+}
+
+/* Every window once, and the way back from each. */
+static void check_bijection(uint64_t n, uint64_t seed, uint8_t *seen)
+{
+    struct tokmap_order order = order_of(n, seed);
+    memset(seen, 0, n / 8 + 1);
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t window = tokmap_order_window(&order, i);
+        if (window >= n || (seen[window / 8] >> (window % 8) & 1))
+            fail_msg("n %llu seed %llu: draw %llu gives window %llu twice or outside", (unsigned long long)n,
+                     (unsigned long long)seed, (unsigned long long)i, (unsigned long long)window);
+        seen[window / 8] |= (uint8_t)(1u << (window % 8));
+        if (tokmap_order_draw(&order, window) != i)
+            fail_msg("n %llu seed %llu: draw %llu does not come back from window %llu", (unsigned long long)n,
+                     (unsigned long long)seed, (unsigned long long)i, (unsigned long long)window);
+    }
+}
+
+static void every_small_n(void **state)
+{
+    uint8_t seen[2000 / 8 + 1];
+    for (uint64_t n = 1; n <= 2000; n++)
+        for (uint64_t seed = 0; seed < 3; seed++)
+            check_bijection(n, seed, seen);
+}
+
+static void around_powers_of_two(void **state)
+{
+    uint8_t *seen = malloc((1u << 24) / 8 + 2);
+    assert_non_null(seen);
+    for (unsigned k = 11; k <= 24; k++)
+        for (int64_t d = -1; d <= 1; d++)
+            check_bijection((uint64_t)((int64_t)1 << k) + (uint64_t)d, k, seen);
+    free(seen);
+}
+
+/* Too many to visit: both ways from random draws and windows, and from the ends. */
+static void inverse_to_2_63(void **state)
+{
+    uint64_t random = 1;
+    for (unsigned k = 7; k <= 63; k++)
+        for (int64_t d = -1; d <= 1; d++) {
+            uint64_t n = ((uint64_t)1 << k) + (uint64_t)d;
+            if (n > (uint64_t)1 << 63)
+                continue;
+            struct tokmap_order order = order_of(n, k);
+            for (int i = 0; i < 2000; i++) {
+                random = random * 6364136223846793005u + 1442695040888963407u;
+                uint64_t x = i == 0   ? 0
+                             : i == 1 ? n - 1
+                             : i == 2 ? n / 2
+                                      : (uint64_t)((unsigned __int128)random * n >> 64);
+                uint64_t window = tokmap_order_window(&order, x);
+                assert_true(window < n);
+                assert_int_equal(tokmap_order_draw(&order, window), x);
+                uint64_t draw = tokmap_order_draw(&order, x);
+                assert_true(draw < n);
+                assert_int_equal(tokmap_order_window(&order, draw), x);
+            }
+        }
+}
+
+/* n that are neither small nor near a power of two. */
+static void random_n(void **state)
+{
+    uint64_t random = 7;
+    for (int i = 0; i < 4000; i++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        uint64_t n = (random >> (random >> 58)) % ((uint64_t)1 << 63) + 1;
+        struct tokmap_order order = order_of(n, random);
+        for (uint64_t j = 0; j < 20; j++) {
+            uint64_t x = (uint64_t)((unsigned __int128)(random * (2 * j + 1)) * n >> 64);
+            uint64_t window = tokmap_order_window(&order, x);
+            assert_true(window < n);
+            assert_int_equal(tokmap_order_draw(&order, window), x);
+        }
+    }
+}
+
+static void public_bounds(void **state)
+{
+    struct tokmap_order order;
+    assert_int_equal(tokmap_order_init(NULL, 5, 0, "data", 0), TOKMAP_ERROR_ARGUMENT);
+    assert_int_equal(tokmap_order_init(&order, 0, 0, "data", 0), TOKMAP_ERROR_ARGUMENT);
+    assert_int_equal(tokmap_order_init(&order, 5, 0, NULL, 0), TOKMAP_ERROR_ARGUMENT);
+    assert_int_equal(tokmap_order_init(&order, ((uint64_t)1 << 63) + 1, 0, "data", 0), TOKMAP_ERROR_ARGUMENT);
+    assert_int_equal(tokmap_order_init(&order, (uint64_t)1 << 63, UINT64_MAX, "data", UINT64_MAX), TOKMAP_OK);
+    assert_int_equal(tokmap_order_window(&order, (uint64_t)1 << 63), UINT64_MAX);
+    for (uint64_t n = 1; n < 200; n++) {
+        assert_int_equal(tokmap_order_init(&order, n, 3, "data", 0), TOKMAP_OK);
+        assert_int_equal(tokmap_order_window(&order, n), UINT64_MAX);
+        assert_int_equal(tokmap_order_draw(&order, n), UINT64_MAX);
+        assert_int_equal(tokmap_order_draw(&order, UINT64_MAX), UINT64_MAX);
+    }
+    assert_int_equal(tokmap_order_window(NULL, 0), UINT64_MAX);
+    assert_int_equal(tokmap_order_draw(NULL, 0), UINT64_MAX);
+}
+
+/* Each part of the key counts, and a name cannot run into its neighbours. */
+static void key_parts(void **state)
+{
+    struct order_key base = order_key(KEY_WINDOWS, 1, "ab", 2, 3);
+    struct order_key other[] = {
+        order_key(KEY_SHIFT, 1, "ab", 2, 3),     order_key(KEY_ROWS, 1, "ab", 2, 3),
+        order_key(KEY_WINDOWS, 2, "ab", 2, 3),   order_key(KEY_WINDOWS, 1, "ab", 1, 3),
+        order_key(KEY_WINDOWS, 1, "ac", 2, 3),   order_key(KEY_WINDOWS, 1, "ab", 2, 4),
+        order_key(KEY_WINDOWS, 1, "ab\0", 3, 3), order_key(KEY_WINDOWS, 1, "", 0, 3),
+    };
+    for (size_t i = 0; i < sizeof other / sizeof other[0]; i++)
+        assert_true(other[i].low != base.low && other[i].high != base.high);
+    char name[1000];
+    memset(name, 'x', sizeof name);
+    uint64_t seen[1000];
+    for (uint64_t length = 0; length < 1000; length++) {
+        seen[length] = order_key(KEY_WINDOWS, 1, name, length, 0).low;
+        for (uint64_t shorter = 0; shorter < length; shorter++)
+            assert_true(seen[shorter] != seen[length]);
+    }
+    name[998] = 'y';
+    assert_true(order_key(KEY_WINDOWS, 1, name, 999, 0).low != seen[999]);
+}
+
+static void below(void **state)
+{
+    for (uint64_t limit = 1; limit < 50; limit++)
+        for (uint64_t number = 0; number < 50; number++)
+            assert_true(order_key_below(order_key(KEY_SHIFT, 1, "a", 1, number), limit) < limit);
+    assert_int_equal(order_key_below((struct order_key){UINT64_MAX, 0}, 10), 9);
+    assert_int_equal(order_key_below((struct order_key){(uint64_t)1 << 63, 0}, 10), 5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_small_n), cmocka_unit_test(around_powers_of_two), cmocka_unit_test(inverse_to_2_63),
+        cmocka_unit_test(random_n),      cmocka_unit_test(public_bounds),        cmocka_unit_test(key_parts),
+        cmocka_unit_test(below),
+    };
+    return cmocka_run_group_tests_name("permutation", tests, NULL, NULL);
+}

@@ -1,0 +1,269 @@
+/* Signals that are caught: none is lost, whether it comes before a wait or in it; the second ends the process. Each case
+ * runs in a process of its own, which the signals come to. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "platform/os.h"
+
+#define GOOD 7 /* the exit status of a case that went as it should */
+
+static char folder[512], fifo[600];
+
+static int folder_make(void **unused)
+{
+    (void)unused;
+    const char *base = getenv("TMPDIR");
+    (void)snprintf(folder, sizeof folder, "%s/signals-XXXXXX", base ? base : "/tmp");
+    if (!mkdtemp(folder))
+        return -1;
+    (void)snprintf(fifo, sizeof fifo, "%s/fifo", folder);
+    return mkfifo(fifo, 0600);
+}
+
+static int folder_remove(void **unused)
+{
+    (void)unused;
+    return unlink(fifo) || rmdir(folder);
+}
+
+/* A process for a case, which writes to `ready` when the signals may come, and reads `data`. */
+struct body {
+    int data[2];
+    pid_t id;
+};
+
+static void begin(struct body *body, void (*run)(int ready, int data))
+{
+    int ready[2];
+    char byte;
+    assert_int_equal(pipe(ready), 0);
+    assert_int_equal(pipe(body->data), 0);
+    body->id = fork();
+    assert_true(body->id >= 0);
+    if (!body->id) {
+        close(ready[0]);
+        close(body->data[1]);
+        /* Whoever runs the tests in the background may have had some ignored. */
+        (void)signal(SIGHUP, SIG_DFL);
+        (void)signal(SIGINT, SIG_DFL);
+        (void)signal(SIGTERM, SIG_DFL);
+        run(ready[1], body->data[0]);
+        _exit(1);
+    }
+    close(ready[1]);
+    close(body->data[0]);
+    while (read(ready[0], &byte, 1) < 0)
+        assert_int_equal(errno, EINTR);
+    close(ready[0]);
+}
+
+static int end(struct body *body)
+{
+    int status;
+    while (waitpid(body->id, &status, 0) < 0)
+        assert_int_equal(errno, EINTR);
+    close(body->data[1]);
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void await_signal(int number)
+{
+    while (os_signal_caught() != number)
+        os_sleep_ns(1000000);
+}
+
+static void say(int ready)
+{
+    if (write(ready, "", 1) != 1)
+        _exit(99);
+}
+
+/* ---- the cases ---- */
+
+static void before_the_wait(int ready, int data)
+{
+    char text[16];
+    size_t got = 9;
+    int fd;
+    os_signals_catch();
+    (void)kill(getpid(), SIGHUP);
+    await_signal(SIGHUP);
+    say(ready);
+    for (int turn = 0; turn < 3; turn++) {
+        if (os_open(fifo, OS_READ, &fd) || os_read(fd, text, sizeof text, &got) != EINTR || got)
+            _exit(1);
+        os_close(fd);
+        if (os_read(data, text, sizeof text, &got) != EINTR || os_wait_readable(data, UINT64_MAX) != EINTR)
+            _exit(2);
+    }
+    _exit(GOOD);
+}
+
+static void in_a_read(int ready, int data)
+{
+    char text[16];
+    size_t got;
+    os_signals_catch();
+    say(ready);
+    if (os_read(data, text, sizeof text, &got) || got != 5)
+        _exit(2);
+    _exit(os_read(data, text, sizeof text, &got) == EINTR && os_signal_caught() == SIGTERM ? GOOD : 1);
+}
+
+static void in_the_open_of_a_fifo(int ready, int data)
+{
+    char text[16];
+    size_t got;
+    int fd;
+    os_signals_catch();
+    say(ready);
+    if (os_open(fifo, OS_READ, &fd))
+        _exit(2);
+    _exit(os_read(fd, text, sizeof text, &got) == EINTR ? GOOD : 1);
+}
+
+static void read_by_a_thread(void *user)
+{
+    char text[16];
+    size_t got;
+    int *data = user;
+    *data = os_read(*data, text, sizeof text, &got) == EINTR ? -1 : 0;
+}
+
+/* The thread that reads is another than the one that called os_signals_catch(), which waits for it and for a lock. */
+static void in_another_thread(int ready, int data)
+{
+    struct os_thread *reader;
+    os_signals_catch();
+    if (os_thread_start(&reader, "reader", read_by_a_thread, &data))
+        _exit(2);
+    say(ready);
+    os_thread_join(reader);
+    _exit(data == -1 && os_signal_caught() == SIGINT ? GOOD : 1);
+}
+
+static void in_a_wait_for_a_child(int ready, int data)
+{
+    static const char *const arguments[] = {"sleep", "1000", NULL};
+    struct os_child child;
+    int status = 0;
+    os_signals_catch();
+    if (os_child_start(&child, "/bin/sleep", arguments, false))
+        _exit(2);
+    say(ready);
+    if (os_child_wait(&child, &status) != EINTR)
+        _exit(3);
+    os_child_stop(&child); /* which it finds unblocked, and dies of */
+    _exit(os_child_wait(&child, &status) == 0 && status == 128 + SIGTERM ? GOOD : 1);
+}
+
+static void for_ever(int ready, int data)
+{
+    os_signals_catch();
+    (void)kill(getpid(), SIGTERM);
+    await_signal(SIGTERM);
+    say(ready);
+    for (;;)
+        os_sleep_ns(1000000000);
+}
+
+static void released(int ready, int data)
+{
+    os_signals_catch();
+    if (os_signals_release() || os_signal_caught())
+        _exit(2);
+    say(ready);
+    for (;;)
+        os_sleep_ns(1000000000);
+}
+
+static void ignored(int ready, int data)
+{
+    char text[16];
+    size_t got;
+    (void)signal(SIGHUP, SIG_IGN);
+    os_signals_catch();
+    (void)kill(getpid(), SIGHUP);
+    say(ready);
+    if (os_read(data, text, sizeof text, &got) != EINTR)
+        _exit(2);
+    _exit(os_signal_caught() == SIGTERM ? GOOD : 1);
+}
+
+static void ends_by_itself(int ready, int data)
+{
+    os_signals_catch();
+    (void)kill(getpid(), SIGINT);
+    await_signal(SIGINT);
+    say(ready);
+    os_signal_die(os_signals_release());
+}
+
+/* ---- the tests ---- */
+
+static void none_is_lost(void **unused)
+{
+    static const struct {
+        void (*run)(int ready, int data);
+        int number;
+    } cases[] = {{before_the_wait, 0}, {in_the_open_of_a_fifo, SIGTERM}, {in_the_open_of_a_fifo, SIGINT},
+                 {in_another_thread, SIGINT}, {in_a_wait_for_a_child, SIGHUP}, {ignored, SIGTERM}};
+    (void)unused;
+    for (size_t i = 0; i < 3 * sizeof cases / sizeof cases[0]; i++) {
+        struct body body;
+        begin(&body, cases[i / 3].run);
+        if (cases[i / 3].number)
+            assert_int_equal(kill(body.id, cases[i / 3].number), 0);
+        assert_int_equal(end(&body), GOOD);
+    }
+}
+
+static void a_read_gets_what_came_before(void **unused)
+{
+    struct body body;
+    (void)unused;
+    begin(&body, in_a_read);
+    assert_int_equal(write(body.data[1], "bytes", 5), 5);
+    int unread;
+    do /* until it has them: a signal goes before what can be read */
+        assert_int_equal(ioctl(body.data[1], FIONREAD, &unread), 0);
+    while (unread);
+    assert_int_equal(kill(body.id, SIGTERM), 0);
+    assert_int_equal(end(&body), GOOD);
+}
+
+static void the_second_ends_the_process(void **unused)
+{
+    struct body body;
+    (void)unused;
+    begin(&body, for_ever);
+    assert_int_equal(kill(body.id, SIGINT), 0);
+    assert_int_equal(end(&body), 128 + SIGINT);
+    begin(&body, released);
+    assert_int_equal(kill(body.id, SIGTERM), 0);
+    assert_int_equal(end(&body), 128 + SIGTERM);
+    begin(&body, ends_by_itself);
+    assert_int_equal(end(&body), 128 + SIGINT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(none_is_lost),
+        cmocka_unit_test(a_read_gets_what_came_before),
+        cmocka_unit_test(the_second_ends_the_process),
+    };
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}

@@ -1,0 +1,330 @@
+#include "printer.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "platform/os.h"
+#include "target.h"
+
+/* ---- control characters ---- */
+
+static void held_escape(struct visible *visible)
+{
+    for (unsigned i = 0; i < visible->held_count; i++)
+        (void)fprintf(visible->file, "\\x%02x", visible->held[i]);
+    visible->held_count = 0;
+    visible->wanted = 0;
+}
+
+static void plain_write(struct visible *visible, unsigned char byte)
+{
+    if (byte == '\n' || byte == '\t' || (byte >= 0x20 && byte < 0x7f))
+        (void)fputc(byte, visible->file);
+    else
+        (void)fprintf(visible->file, "^%c", byte ^ 0x40);
+}
+
+void visible_write(struct visible *visible, const char *text, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        const unsigned char byte = (unsigned char)text[i];
+        if (visible->wanted && (byte & 0xc0) != 0x80)
+            held_escape(visible);
+        if (byte < 0x80) {
+            plain_write(visible, byte);
+            continue;
+        }
+        if (!visible->wanted)
+            visible->wanted = byte >= 0xc2 && byte < 0xe0 ? 2 : byte >= 0xe0 && byte < 0xf0 ? 3 : byte < 0xf5 ? 4 : 0;
+        /* A continuation byte where a character must begin. */
+        if (!visible->held_count && byte < 0xc2)
+            visible->wanted = 0;
+        visible->held[visible->held_count++] = byte;
+        if (!visible->wanted ||
+            (visible->wanted == 2 && visible->held_count == 2 && visible->held[0] == 0xc2 && byte < 0xa0)) {
+            held_escape(visible);
+        } else if (visible->held_count == visible->wanted) {
+            (void)fwrite(visible->held, 1, visible->held_count, visible->file);
+            visible->held_count = 0;
+            visible->wanted = 0;
+        }
+    }
+}
+
+void visible_end(struct visible *visible)
+{
+    held_escape(visible);
+}
+
+/* ---- tokens ---- */
+
+/* Opens the dataset's tokenizer. Whether text of special tokens was recognised is part of what it is, and nothing that
+ * a reader should have to say: both are tried. */
+static enum tokmap_status tokenizer_find(struct printer *printer, const struct tokenizer_arguments *asked,
+                                         struct tokmap_error *error)
+{
+    struct tokenizer_options options = asked->options;
+    struct tokenizer_info info;
+    char name[TOKENIZER_NAME], hex[33], wanted[33];
+    if (!printer->info.shards)
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
+                         "a synthetic dataset is numbers without text: print them with --ids");
+    for (int special = 0; special < 2; special++) {
+        tokenizer_close(printer->tokenizer);
+        options.special = special ? TOKENIZER_SPECIAL_RECOGNISE : TOKENIZER_SPECIAL_TEXT;
+        const enum tokmap_status status = tokenizer_open(&printer->tokenizer, asked->spec, &options, error);
+        if (status)
+            return status;
+        tokenizer_info(printer->tokenizer, &info);
+        if (!memcmp(info.fingerprint, printer->info.tokenizer, 16) && info.width == printer->info.width)
+            return TOKMAP_OK;
+    }
+    (void)id_hex(printer->info.tokenizer, wanted);
+    const bool named = dataset_tokenizer(printer->dataset, name);
+    if (!asked->spec_given)
+        return error_set(
+            error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
+            "the dataset was made with %s%s%s (fingerprint %s): give that tokenizer's file with --tokenizer, "
+            "or print numbers with --ids",
+            named ? "the tokenizer '" : "a tokenizer of its own", named ? name : "", named ? "'" : "", wanted);
+    (void)id_hex(info.fingerprint, hex);
+    return error_set(
+        error, TOKMAP_ERROR_MISMATCH, asked->spec, TOKMAP_NO_OFFSET,
+        "the dataset was not made with this tokenizer: its fingerprint is %s, that of the dataset's%s%s%s is "
+        "%s; print numbers with --ids",
+        hex, named ? " '" : "", named ? name : "", named ? "'" : "", wanted);
+}
+
+enum tokmap_status printer_open(struct printer *printer, const struct tokmap_dataset *dataset,
+                                const struct tokenizer_arguments *asked, bool specials, struct tokmap_error *error)
+{
+    memset(printer, 0, sizeof *printer);
+    printer->dataset = dataset;
+    printer->specials = specials;
+    printer->to_terminal = os_is_terminal(fileno(stdout));
+    printer->info.size = sizeof printer->info;
+    enum tokmap_status status = tokmap_dataset_info(dataset, &printer->info);
+    if (status)
+        return status;
+    printer->chunk = malloc(PRINTER_CHUNK * printer->info.width);
+    if (!printer->chunk)
+        return error_set_memory(error, "tokens", PRINTER_CHUNK * printer->info.width);
+    return asked ? tokenizer_find(printer, asked, error) : TOKMAP_OK;
+}
+
+void printer_close(struct printer *printer)
+{
+    if (printer->tokenizer)
+        tokenizer_close(printer->tokenizer);
+    free(printer->text.bytes);
+    free(printer->chunk);
+    memset(printer, 0, sizeof *printer);
+}
+
+/* The longest piece from *first on that lies in the dataset and fits the chunk; moves on. */
+static uint64_t piece_next(const struct printer *printer, uint64_t *first, uint64_t *count, uint64_t *start)
+{
+    *start = *first % printer->info.tokens;
+    const uint64_t piece = min64(min64(*count, printer->info.tokens - *start), PRINTER_CHUNK);
+    *first = *start + piece;
+    *count -= piece;
+    return piece;
+}
+
+static void text_put(struct printer *printer, struct visible *visible)
+{
+    if (!printer->text.count)
+        return;
+    if (printer->to_terminal)
+        visible_write(visible, printer->text.bytes, (size_t)printer->text.count);
+    else
+        (void)fwrite(printer->text.bytes, 1, (size_t)printer->text.count, stdout);
+    printer->last = printer->text.bytes[printer->text.count - 1];
+}
+
+enum tokmap_status printer_text(struct printer *printer, uint64_t first, uint64_t count, bool start,
+                                struct tokmap_error *error)
+{
+    struct visible visible = {.file = stdout};
+    enum tokmap_status status = TOKMAP_OK;
+    while (count && !status && !ferror(stdout)) {
+        uint64_t from;
+        const uint64_t piece = piece_next(printer, &first, &count, &from);
+        printer->text.count = 0;
+        status = tokmap_dataset_copy(printer->dataset, from, piece, printer->chunk, error);
+        if (!status)
+            status = tokenizer_decode(printer->tokenizer, printer->chunk, piece, printer->specials, !start,
+                                      &printer->text, error);
+        start = start && !printer->text.count;
+        if (!status)
+            text_put(printer, &visible);
+    }
+    visible_end(&visible);
+    return status;
+}
+
+static uint64_t token_at(const struct printer *printer, uint64_t i)
+{
+    const uint8_t *tokens = printer->chunk;
+    return printer->info.width == 2 ? load16(tokens + 2 * i) : load32(tokens + 4 * i);
+}
+
+enum tokmap_status printer_ids(struct printer *printer, uint64_t first, uint64_t count, struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    bool any = false;
+    while (count && !status && !ferror(stdout)) {
+        uint64_t from;
+        const uint64_t piece = piece_next(printer, &first, &count, &from);
+        status = tokmap_dataset_copy(printer->dataset, from, piece, printer->chunk, error);
+        for (uint64_t i = 0; i < piece && !status; i++) {
+            char text[21] = " ";
+            const size_t digits = cli_digits(token_at(printer, i), text + 1);
+            (void)fwrite(text + !any, 1, digits + any, stdout);
+            any = true;
+        }
+    }
+    return status;
+}
+
+enum tokmap_status printer_json(struct printer *printer, uint64_t first, uint64_t count, bool start,
+                                struct cli_json *json, struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    printer->text.count = 0;
+    if (!printer->tokenizer)
+        cli_json_array(json, "ids");
+    while (count && !status) {
+        uint64_t from;
+        const uint64_t piece = piece_next(printer, &first, &count, &from);
+        status = tokmap_dataset_copy(printer->dataset, from, piece, printer->chunk, error);
+        if (!status && printer->tokenizer)
+            status = tokenizer_decode(printer->tokenizer, printer->chunk, piece, printer->specials,
+                                      !start || printer->text.count, &printer->text, error);
+        for (uint64_t i = 0; i < piece && !status && !printer->tokenizer; i++)
+            cli_json_number(json, NULL, token_at(printer, i));
+    }
+    if (!printer->tokenizer)
+        cli_json_end(json);
+    else if (!status)
+        cli_json_bytes(json, "text", printer->text.count ? printer->text.bytes : "", (size_t)printer->text.count);
+    return status;
+}
+
+/* ---- where tokens came from ---- */
+
+static enum tokmap_status part_origin(const struct tokmap_dataset *dataset, struct part *part,
+                                      struct tokmap_error *error)
+{
+    struct tokmap_origin origin;
+    struct tokmap_shard_info shard = {.size = sizeof shard};
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
+    if (!status && !info.shards) { /* synthetic: there is neither a file nor an origin */
+        part->tokens_path = NULL;
+        part->path = NULL;
+        return TOKMAP_OK;
+    }
+    if (!status)
+        status = tokmap_dataset_shard(dataset, part->document.shard, &shard, error);
+    if (status)
+        return status;
+    part->tokens_path = shard.tokens_path;
+    status = tokmap_dataset_origin(dataset, part->document.number, &origin, error);
+    if (status == TOKMAP_ERROR_NOT_FOUND) {
+        part->path = NULL;
+        return TOKMAP_OK;
+    }
+    if (status)
+        return status;
+    part->path = origin.path;
+    part->path_bytes = origin.path_bytes;
+    part->record = origin.record;
+    return TOKMAP_OK;
+}
+
+enum tokmap_status parts_walk(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count,
+                              void (*each)(void *user, const struct part *part), void *user, struct tokmap_error *error)
+{
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
+    for (uint64_t offset = 0; offset < count && !status;) {
+        struct part part = {.offset = offset};
+        const uint64_t token = (first + offset) % info.tokens;
+        status = tokmap_dataset_document_at(dataset, token, &part.document, error);
+        if (status)
+            break;
+        /* Without this an index that contradicts itself could keep the walk in place. */
+        if (token < part.document.first_token || token - part.document.first_token >= part.document.tokens)
+            return error_set(error, TOKMAP_ERROR_CORRUPT, NULL, TOKMAP_NO_OFFSET,
+                             "document %" PRIu64 " does not hold token %" PRIu64 " that the index puts there; "
+                             "tokmap verify says more",
+                             part.document.number, token);
+        part.from = token - part.document.first_token;
+        part.count = min64(part.document.tokens - part.from, count - offset);
+        status = part_origin(dataset, &part, error);
+        if (!status)
+            each(user, &part);
+        offset += part.count;
+    }
+    return status;
+}
+
+enum tokmap_status part_whole(const struct tokmap_dataset *dataset, uint64_t number, struct part *part,
+                              struct tokmap_error *error)
+{
+    memset(part, 0, sizeof *part);
+    const enum tokmap_status status = tokmap_dataset_document(dataset, number, &part->document, error);
+    part->count = part->document.tokens;
+    return status ? status : part_origin(dataset, part, error);
+}
+
+void part_print(const struct part *part, FILE *file)
+{
+    const bool whole = part->count == part->document.tokens;
+    struct visible visible = {.file = file};
+    (void)fprintf(file, "document %" PRIu64, part->document.number);
+    if (whole)
+        (void)fprintf(file, ", its %" PRIu64 " token%s", part->count, part->count == 1 ? "" : "s");
+    else
+        (void)fprintf(file, ", tokens %" PRIu64 "..%" PRIu64 " of its %" PRIu64, part->from, part->from + part->count,
+                      part->document.tokens);
+    (void)fprintf(file, ", from %" PRIu64 " in the dataset, ", part->document.first_token + part->from);
+    if (!part->tokens_path) {
+        (void)fputs("synthetic\n", file);
+        return;
+    }
+    visible_write(&visible, part->tokens_path, strlen(part->tokens_path));
+    (void)fputs(", ", file);
+    if (part->path) {
+        visible_write(&visible, part->path, (size_t)part->path_bytes);
+        visible_end(&visible);
+        (void)fprintf(file, " record %" PRIu64 "\n", part->record);
+    } else {
+        (void)fputs("origin not recorded\n", file);
+    }
+}
+
+void part_json(const struct part *part, struct cli_json *json)
+{
+    cli_json_number(json, "document", part->document.number);
+    cli_json_number(json, "first_token", part->document.first_token);
+    cli_json_number(json, "tokens", part->document.tokens);
+    cli_json_number(json, "from", part->from);
+    cli_json_number(json, "count", part->count);
+    cli_json_number(json, "offset", part->offset);
+    if (part->tokens_path)
+        cli_json_text(json, "shard", part->tokens_path);
+    else
+        cli_json_null(json, "shard");
+    if (part->path) {
+        cli_json_bytes(json, "path", part->path, (size_t)part->path_bytes);
+        cli_json_number(json, "record", part->record);
+    } else {
+        cli_json_null(json, "path");
+        cli_json_null(json, "record");
+    }
+}

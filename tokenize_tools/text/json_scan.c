@@ -1,0 +1,548 @@
+/*
+ * json_scan.c - one pass with a stack of one bit a level. Most bytes stand inside strings: they are looked at 64 at a time,
+ * and each escape is a bit of what was found there, so that one every few words costs no new look.
+ */
+#include "json_scan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "utf8.h"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+/* What the character behind a backslash stands for; 0: no escape, or \\u, which is longer. */
+static const char escape_values[256] = {
+    ['"'] = '"', ['\\'] = '\\', ['/'] = '/', ['b'] = '\b', ['f'] = '\f', ['n'] = '\n', ['r'] = '\r', ['t'] = '\t',
+};
+
+bool json_wrong(struct json_scan *scan, const char *reason)
+{
+    if (!scan->fault.reason) {
+        scan->fault.offset = (size_t)(scan->at - scan->start);
+        scan->fault.reason = reason;
+    }
+    return false;
+}
+
+static void skip_space(struct json_scan *scan)
+{
+    while (scan->at < scan->end &&
+           (*scan->at == ' ' || *scan->at == '\t' || *scan->at == '\r' || *scan->at == '\n'))
+        scan->at++;
+}
+
+#define LOOK 64 /* bytes */
+
+#if defined(__SSE2__)
+/* A bit for each quote, backslash and control character of 16 bytes. */
+static inline uint64_t stops_16(const char *at)
+{
+    const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
+    const __m128i ends = _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')),
+                                      _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\')));
+    const __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1f)), bytes);
+    return (uint64_t)(unsigned)_mm_movemask_epi8(_mm_or_si128(ends, control));
+}
+
+static inline uint64_t stops_find(const char *at)
+{
+    return stops_16(at) | stops_16(at + 16) << 16 | stops_16(at + 32) << 32 | stops_16(at + 48) << 48;
+}
+#else
+static inline uint64_t stops_find(const char *at)
+{
+    uint64_t stops = 0;
+    for (int i = 0; i < LOOK; i++)
+        stops |= (uint64_t)(at[i] == '"' || at[i] == '\\' || (uint8_t)at[i] < 0x20) << i;
+    return stops;
+}
+#endif
+
+/* The first quote, backslash or control character, or the end. */
+static const char *string_stop(const char *at, const char *end)
+{
+    while (at < end && *at != '"' && *at != '\\' && (uint8_t)*at >= 0x20)
+        at++;
+    return at;
+}
+
+static int hex_digit(char digit)
+{
+    if (digit >= '0' && digit <= '9')
+        return digit - '0';
+    if (digit >= 'a' && digit <= 'f')
+        return digit - 'a' + 10;
+    if (digit >= 'A' && digit <= 'F')
+        return digit - 'A' + 10;
+    return -1;
+}
+
+/* Four hexadecimal digits, or -1. */
+static int hex_four(const char *at, const char *end)
+{
+    int value = 0;
+    if (end - at < 4)
+        return -1;
+    for (int i = 0; i < 4; i++) {
+        const int digit = hex_digit(at[i]);
+        if (digit < 0)
+            return -1;
+        value = value << 4 | digit;
+    }
+    return value;
+}
+
+/* At a quote, which ends the string, or at what must be an escape: moves behind it. False at the quote, and where it is
+ * wrong. */
+static inline bool escape_skip(struct json_scan *scan)
+{
+    if (*scan->at == '"')
+        return false;
+    if (*scan->at != '\\')
+        return json_wrong(scan, "a control character stands unescaped in a string");
+    if (scan->end - scan->at < 2)
+        return json_wrong(scan, "a string has no closing quote");
+    const char kind = scan->at[1];
+    if (escape_values[(uint8_t)kind]) {
+        scan->at += 2;
+        return true;
+    }
+    if (kind != 'u')
+        return json_wrong(scan, "an escape in a string is none that JSON has");
+    if (hex_four(scan->at + 2, scan->end) < 0)
+        return json_wrong(scan, "\\u is not followed by four hexadecimal digits");
+    scan->at += 6;
+    return true;
+}
+
+/* At the opening quote; leaves `at` behind the closing one. */
+static bool string_skip(struct json_scan *scan, struct json_string *string)
+{
+    const char *first = ++scan->at;
+    string->escaped = false;
+    for (bool going = true; going;) {
+        if (scan->end - scan->at < LOOK) {
+            scan->at = string_stop(scan->at, scan->end);
+            if (scan->at == scan->end)
+                return json_wrong(scan, "a string has no closing quote");
+            going = escape_skip(scan);
+            string->escaped |= going;
+            continue;
+        }
+        const char *from = scan->at, *to = from + LOOK;
+        for (uint64_t stops = stops_find(from); stops && going;) {
+            scan->at = from + __builtin_ctzll(stops);
+            going = escape_skip(scan);
+            string->escaped |= going;
+            /* What the escape covers are no stops. */
+            stops = scan->at < to ? stops & ~(uint64_t)0 << (scan->at - from) : 0;
+        }
+        if (going && scan->at < to)
+            scan->at = to;
+    }
+    if (scan->fault.reason)
+        return false;
+    string->bytes = first;
+    string->count = (size_t)(scan->at - first);
+    scan->at++;
+    return true;
+}
+
+static bool digits_skip(struct json_scan *scan)
+{
+    const char *first = scan->at;
+    while (scan->at < scan->end && *scan->at >= '0' && *scan->at <= '9')
+        scan->at++;
+    return scan->at > first || json_wrong(scan, "a number lacks digits");
+}
+
+static bool number_skip(struct json_scan *scan)
+{
+    if (*scan->at == '-')
+        scan->at++;
+    if (scan->at < scan->end && *scan->at == '0') {
+        scan->at++;
+        if (scan->at < scan->end && *scan->at >= '0' && *scan->at <= '9')
+            return json_wrong(scan, "a number begins with 0");
+    } else if (!digits_skip(scan)) {
+        return false;
+    }
+    if (scan->at < scan->end && *scan->at == '.') {
+        scan->at++;
+        if (!digits_skip(scan))
+            return false;
+    }
+    if (scan->at < scan->end && (*scan->at == 'e' || *scan->at == 'E')) {
+        scan->at++;
+        if (scan->at < scan->end && (*scan->at == '+' || *scan->at == '-'))
+            scan->at++;
+        return digits_skip(scan);
+    }
+    return true;
+}
+
+static bool word_skip(struct json_scan *scan, const char *word, size_t length)
+{
+    if ((size_t)(scan->end - scan->at) < length || memcmp(scan->at, word, length))
+        return json_wrong(scan, "a value is none that JSON has");
+    scan->at += length;
+    return true;
+}
+
+/* A value that is no container. */
+static bool scalar_skip(struct json_scan *scan)
+{
+    struct json_string ignored;
+    if (scan->at == scan->end)
+        return json_wrong(scan, "the text ends where a value should stand");
+    switch (*scan->at) {
+    case '"':
+        return string_skip(scan, &ignored);
+    case 't':
+        return word_skip(scan, "true", 4);
+    case 'f':
+        return word_skip(scan, "false", 5);
+    case 'n':
+        return word_skip(scan, "null", 4);
+    case '-':
+    case '0':
+    case '1':
+    case '2':
+    case '3':
+    case '4':
+    case '5':
+    case '6':
+    case '7':
+    case '8':
+    case '9':
+        return number_skip(scan);
+    default:
+        return json_wrong(scan, "a value is none that JSON has");
+    }
+}
+
+static bool push(struct json_scan *scan, bool object)
+{
+    if (scan->depth == JSON_DEPTH)
+        return json_wrong(scan, "objects and arrays nest more than 1024 deep");
+    const uint64_t bit = UINT64_C(1) << scan->depth % 64;
+    if (object)
+        scan->in_object[scan->depth / 64] |= bit;
+    else
+        scan->in_object[scan->depth / 64] &= ~bit;
+    scan->depth++;
+    scan->at++;
+    return true;
+}
+
+static bool top_is_object(const struct json_scan *scan)
+{
+    return scan->in_object[(scan->depth - 1) / 64] >> (scan->depth - 1) % 64 & 1;
+}
+
+/* "name" : */
+static bool name_skip(struct json_scan *scan, struct json_string *name)
+{
+    skip_space(scan);
+    if (scan->at == scan->end || *scan->at != '"')
+        return json_wrong(scan, "a field's name is no string");
+    if (!string_skip(scan, name))
+        return false;
+    skip_space(scan);
+    if (scan->at == scan->end || *scan->at != ':')
+        return json_wrong(scan, "a field's name is not followed by a colon");
+    scan->at++;
+    skip_space(scan);
+    return true;
+}
+
+/* True at the end of the container, which is then left behind. */
+static bool container_ends(struct json_scan *scan)
+{
+    skip_space(scan);
+    if (scan->at == scan->end || *scan->at != (top_is_object(scan) ? '}' : ']'))
+        return false;
+    scan->at++;
+    scan->depth--;
+    return true;
+}
+
+/* Any value, down to where depth is again what it was. */
+bool json_skip(struct json_scan *scan)
+{
+    const unsigned floor = scan->depth;
+    struct json_string name;
+    if (scan->fault.reason)
+        return false;
+    skip_space(scan);
+    for (;;) {
+        bool opened = false;
+        if (scan->at < scan->end && (*scan->at == '{' || *scan->at == '[')) {
+            if (!push(scan, *scan->at == '{'))
+                return false;
+            opened = true;
+        } else if (!scalar_skip(scan)) {
+            return false;
+        }
+        while (scan->depth > floor && container_ends(scan))
+            opened = false;
+        if (scan->depth == floor)
+            return true;
+        if (!opened) {
+            if (scan->at == scan->end || *scan->at != ',')
+                return json_wrong(scan, "a comma or the end of an object or array is missing");
+            scan->at++;
+            skip_space(scan);
+        }
+        if (top_is_object(scan) && !name_skip(scan, &name))
+            return false;
+    }
+}
+
+/* ---- whole documents ---- */
+
+void json_begin(struct json_scan *scan, const char *text, size_t count)
+{
+    scan->start = scan->at = text;
+    scan->end = text + count;
+    scan->fault = (struct json_fault){0, NULL};
+    scan->depth = 0;
+    scan->fresh = false;
+}
+
+enum json_kind json_kind(struct json_scan *scan)
+{
+    skip_space(scan);
+    if (scan->fault.reason || scan->at == scan->end)
+        return JSON_NOTHING;
+    switch (*scan->at) {
+    case '{':
+        return JSON_OBJECT;
+    case '[':
+        return JSON_ARRAY;
+    case '"':
+        return JSON_STRING;
+    case 't':
+        return JSON_TRUE;
+    case 'f':
+        return JSON_FALSE;
+    case 'n':
+        return JSON_NULL;
+    default:
+        return *scan->at == '-' || (*scan->at >= '0' && *scan->at <= '9') ? JSON_NUMBER : JSON_NOTHING;
+    }
+}
+
+static bool expect(struct json_scan *scan, enum json_kind kind, const char *reason)
+{
+    return json_kind(scan) == kind || json_wrong(scan, reason);
+}
+
+bool json_enter_object(struct json_scan *scan)
+{
+    scan->fresh = true;
+    return expect(scan, JSON_OBJECT, "an object is expected here") && push(scan, true);
+}
+
+bool json_enter_array(struct json_scan *scan)
+{
+    scan->fresh = true;
+    return expect(scan, JSON_ARRAY, "an array is expected here") && push(scan, false);
+}
+
+/* False at the end of the container or at a fault. */
+static bool next_item(struct json_scan *scan)
+{
+    const bool fresh = scan->fresh;
+    scan->fresh = false;
+    if (scan->fault.reason || container_ends(scan))
+        return false;
+    if (!fresh) {
+        if (scan->at == scan->end || *scan->at != ',')
+            return json_wrong(scan, "a comma or the end of an object or array is missing");
+        scan->at++;
+        skip_space(scan);
+    }
+    return true;
+}
+
+bool json_member(struct json_scan *scan, struct json_string *name)
+{
+    return next_item(scan) && name_skip(scan, name);
+}
+
+bool json_element(struct json_scan *scan)
+{
+    return next_item(scan);
+}
+
+bool json_text(struct json_scan *scan, struct json_string *text)
+{
+    return expect(scan, JSON_STRING, "a string is expected here") && string_skip(scan, text);
+}
+
+bool json_unsigned(struct json_scan *scan, uint64_t *number)
+{
+    if (!expect(scan, JSON_NUMBER, "a number is expected here"))
+        return false;
+    const char *first = scan->at;
+    if (!number_skip(scan))
+        return false;
+    uint64_t value = 0;
+    for (const char *at = first; at < scan->at; at++)
+        if (*at < '0' || *at > '9' || __builtin_mul_overflow(value, (uint64_t)10, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value)) {
+            scan->at = first;
+            return json_wrong(scan, "a number is expected here that is whole, not negative and below 2^64");
+        }
+    *number = value;
+    return true;
+}
+
+bool json_real(struct json_scan *scan, double *number)
+{
+    char digits[64];
+    if (!expect(scan, JSON_NUMBER, "a number is expected here"))
+        return false;
+    const char *first = scan->at;
+    if (!number_skip(scan))
+        return false;
+    const size_t count = (size_t)(scan->at - first);
+    if (count >= sizeof digits) {
+        scan->at = first;
+        return json_wrong(scan, "a number has more than 63 characters");
+    }
+    memcpy(digits, first, count);
+    digits[count] = '\0';
+    *number = strtod(digits, NULL);
+    return true;
+}
+
+bool json_bool(struct json_scan *scan, bool *value)
+{
+    const enum json_kind kind = json_kind(scan);
+    *value = kind == JSON_TRUE;
+    if (kind != JSON_TRUE && kind != JSON_FALSE)
+        return json_wrong(scan, "true or false is expected here");
+    return scalar_skip(scan);
+}
+
+bool json_null(struct json_scan *scan)
+{
+    return expect(scan, JSON_NULL, "null is expected here") && scalar_skip(scan);
+}
+
+bool json_end(struct json_scan *scan)
+{
+    if (scan->fault.reason)
+        return false;
+    skip_space(scan);
+    return scan->at == scan->end || json_wrong(scan, "something follows the value");
+}
+
+/* ---- strings ---- */
+
+/* Decodes the escape at `at` (valid, as string_skip saw to); returns its length in *length. */
+static size_t escape_decode(const char *at, const char *end, char into[4], size_t *length, bool *lone)
+{
+    *lone = false;
+    *length = 2;
+    if (at[1] != 'u') {
+        into[0] = escape_values[(uint8_t)at[1]];
+        return 1;
+    }
+    *length = 6;
+    unsigned code = (unsigned)hex_four(at + 2, end);
+    if (code >= 0xd800 && code < 0xe000) {
+        const int low = code < 0xdc00 && end - at >= 12 && at[6] == '\\' && at[7] == 'u' ? hex_four(at + 8, end) : -1;
+        if (low >= 0xdc00 && low < 0xe000) {
+            code = 0x10000 + ((code - 0xd800) << 10) + ((unsigned)low - 0xdc00);
+            *length = 12;
+        } else {
+            code = 0xfffd;
+            *lone = true;
+        }
+    }
+    return utf8_put(into, code);
+}
+
+bool json_equals(const struct json_string *string, const char *bytes, size_t count)
+{
+    if (!string->escaped)
+        return string->count == count && !memcmp(string->bytes, bytes, count);
+    const char *at = string->bytes, *end = at + string->count;
+    size_t matched = 0;
+    while (at < end) {
+        char decoded[4] = {*at};
+        size_t length = 1, got = 1;
+        bool lone;
+        if (*at == '\\')
+            got = escape_decode(at, end, decoded, &length, &lone);
+        if (count - matched < got || memcmp(bytes + matched, decoded, got))
+            return false;
+        matched += got;
+        at += length;
+    }
+    return matched == count;
+}
+
+bool json_name_is(const struct json_string *string, const char *name)
+{
+    return json_equals(string, name, strlen(name));
+}
+
+/* Moves what stands before the next backslash, or all. Both move on. */
+static inline void plain_move(char **into, const char **at, const char *end)
+{
+#if defined(__SSE2__)
+    /* As soon as the gap has the length of a register nothing unread is overwritten, and the copy needs not be exact. */
+    while (end - *at >= 16 && *at - *into >= 16) {
+        const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)*at);
+        const int stops = _mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\')));
+        _mm_storeu_si128((__m128i *)(void *)*into, bytes);
+        const int plain = stops ? __builtin_ctz((unsigned)stops) : 16;
+        *into += plain;
+        *at += plain;
+        if (stops)
+            return;
+    }
+#endif
+    const char *stop = memchr(*at, '\\', (size_t)(end - *at));
+    const size_t plain = (size_t)((stop ? stop : end) - *at);
+    if (*into != *at)
+        memmove(*into, *at, plain);
+    *into += plain;
+    *at += plain;
+}
+
+size_t json_unescape(char *text, size_t count, size_t *lone, size_t *first)
+{
+    char *into = text;
+    const char *at = text, *end = text + count;
+    *lone = 0;
+    *first = 0;
+    for (;;) {
+        plain_move(&into, &at, end);
+        if (at == end)
+            break;
+        const char value = end - at >= 2 ? escape_values[(uint8_t)at[1]] : '\0';
+        if (value) {
+            *into++ = value;
+            at += 2;
+            continue;
+        }
+        char decoded[4];
+        size_t length;
+        bool alone;
+        const size_t bytes = escape_decode(at, end, decoded, &length, &alone);
+        if (alone && (*lone)++ == 0)
+            *first = (size_t)(at - text);
+        memcpy(into, decoded, bytes);
+        into += bytes;
+        at += length;
+    }
+    return (size_t)(into - text);
+}

@@ -1,0 +1,118 @@
+/*
+ * bpe_lanes.h - the merges of several short pieces at once (AVX-512), for bpe_merge_vbmi.c and sp_merge_vbmi.c.
+ *
+ * One piece's merges wait for memory: which pair is next is known only when the pairs around the last one have been
+ * looked up. So several pieces take turns: where one has chosen its next merge it asks for the two lines of the pair
+ * table that decide what follows, and the others go on meanwhile.
+ *
+ * A piece has at most 16 parts, or 32, or 62, each at the place of its first, and keys in one register, or two, or four,
+ * (rank << 6 | place) of the pair that each part begins: the smallest key is the merge that comes next, of equals the
+ * leftmost. Parts that are gone leave a hole: the bits `alive` tell neighbours. Ids and bits stand one further than their
+ * places, so that both ends have a neighbour too, which is no token.
+ */
+#ifndef TOKMAP_TOKENIZER_BPE_LANES_H
+#define TOKMAP_TOKENIZER_BPE_LANES_H
+
+#include "bpe_encode.h"
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#define LANES 12
+#define LANE_PLACE 6 /* bits */
+#define LANE_NO_KEY (BPE_MERGES << LANE_PLACE) /* BPE_MERGES is no rank */
+#define LANE_END (BPE_IDS - 1)        /* no token's id: models that have it are not merged here */
+#define LANE_INLINE static inline __attribute__((always_inline))
+
+struct lane {
+    uint32_t keys[64] __attribute__((aligned(64)));
+    uint32_t ids[80];
+    uint64_t left, right;        /* pairs that are asked for */
+    const uint64_t *left_line, *right_line;
+    uint64_t alive;
+    uint32_t at, before, gone;   /* of them, and of the part that was merged away: places + 1; before may be 0 */
+    struct bpe_pending *piece;
+};
+
+/* The keys of a lane, in the first of these registers. */
+struct lane_keys {
+    __m512i of[4];
+};
+
+/* The key of a pair: LANE_NO_KEY and more if it does not merge. (No pair has two ends: an empty entry is none.) */
+LANE_INLINE uint32_t lane_key(const struct bpe_model *model, uint64_t pair, const uint64_t *line, uint32_t place)
+{
+    const __m512i entries = _mm512_load_si512(line);
+    const __mmask8 found =
+        _mm512_cmpeq_epi64_mask(_mm512_srli_epi64(entries, 22), _mm512_set1_epi64((long long)pair));
+    const __m512i entry = _mm512_mask_compress_epi64(_mm512_set1_epi64(-1), found, entries);
+    uint32_t rank = (uint32_t)_mm_cvtsi128_si32(_mm512_castsi512_si128(entry)) & BPE_MERGES;
+    if (__builtin_expect(!found & (line[BPE_PAIRS_LINE - 1] != UINT64_MAX), 0)) {
+        const uint64_t next = (uint64_t)(line - model->pairs) + BPE_PAIRS_LINE;
+        rank = bpe_pair_rank_from(model, pair, next & (((uint64_t)1 << model->pair_bits) - 1)) & BPE_MERGES;
+    }
+    return rank << LANE_PLACE | place;
+}
+
+LANE_INLINE const uint64_t *lane_line(const struct bpe_model *model, uint64_t pair)
+{
+    const uint64_t *line = model->pairs + bpe_pair_place(bpe_pair_hash(model, pair));
+    _mm_prefetch((const char *)line, _MM_HINT_T0);
+    return line;
+}
+
+/* Takes the smallest key and asks for what its merge changes; false: there is none. */
+LANE_INLINE bool lane_choose(const struct bpe_model *model, struct lane *lane, struct lane_keys keys, uint32_t registers)
+{
+    __m512i low = keys.of[0];
+    _mm512_store_si512(lane->keys, low);
+    for (uint32_t i = 1; i < registers; i++) {
+        low = _mm512_min_epu32(low, keys.of[i]);
+        _mm512_store_si512(lane->keys + 16 * i, keys.of[i]);
+    }
+    const uint32_t least = _mm512_reduce_min_epu32(low);
+    if (least >= LANE_NO_KEY)
+        return false;
+    const uint32_t rank = least >> LANE_PLACE, at = (least & 63) + 1;
+    const uint32_t id = model->results ? model->results[rank] : rank;
+    const uint32_t gone = (uint32_t)_tzcnt_u64(lane->alive & ((uint64_t)-2 << at));
+    const uint64_t alive = lane->alive & ~((uint64_t)1 << gone);
+    const uint32_t after = (uint32_t)_tzcnt_u64(alive & ((uint64_t)-2 << at));
+    const uint32_t before = 63 - (uint32_t)_lzcnt_u64(_bzhi_u64(alive, at));
+    lane->ids[at] = id;
+    lane->alive = alive;
+    lane->at = at;
+    lane->gone = gone;
+    lane->before = before;
+    lane->left = bpe_pair_key(lane->ids[before], id);
+    lane->right = bpe_pair_key(id, lane->ids[after]);
+    lane->left_line = lane_line(model, lane->left);
+    lane->right_line = lane_line(model, lane->right);
+    return true;
+}
+
+LANE_INLINE __m512i lane_set(__m512i keys, uint64_t places, uint32_t key)
+{
+    return _mm512_mask_set1_epi32(keys, (__mmask16)places, (int)key);
+}
+
+/* What was asked for is there: the keys of the two pairs, and the next choice. */
+LANE_INLINE bool lane_go_on(const struct bpe_model *model, struct lane *lane, uint32_t registers)
+{
+    const uint32_t at = lane->at, before = lane->before;
+    const uint32_t left = lane_key(model, lane->left, lane->left_line, (before - 1) & 63);
+    const uint32_t right = lane_key(model, lane->right, lane->right_line, at - 1);
+    const uint64_t gone_bit = ((uint64_t)1 << lane->gone) >> 1, before_bit = ((uint64_t)1 << before) >> 1,
+                   at_bit = (uint64_t)1 << (at - 1);
+    struct lane_keys keys;
+    for (uint32_t i = 0; i < registers; i++) {
+        keys.of[i] = lane_set(_mm512_load_si512(lane->keys + 16 * i), gone_bit >> (16 * i), UINT32_MAX);
+        keys.of[i] = lane_set(keys.of[i], before_bit >> (16 * i), left);
+        keys.of[i] = lane_set(keys.of[i], at_bit >> (16 * i), right);
+    }
+    return lane_choose(model, lane, keys, registers);
+}
+
+#endif
+#endif

@@ -1,0 +1,160 @@
+/* bpe_pieces_vbmi.c - positions from bitmaps, and pieces to ids through the cache (AVX-512 with VBMI2, BMI2). */
+#include "bpe_encode.h"
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+uint32_t bpe_positions_vbmi(uint16_t *positions, const uint64_t *words, size_t count)
+{
+    static const uint8_t numbers[64] __attribute__((aligned(64))) = {
+        0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+        22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43,
+        44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
+    const __m512i all = _mm512_load_si512(numbers);
+    uint32_t made = 0;
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t bits = (uint32_t)_mm_popcnt_u64(words[i]);
+        const __m512i found = _mm512_maskz_compress_epi8(words[i], all);
+        const __m512i base = _mm512_set1_epi16((short)(64 * i));
+        _mm512_storeu_si512(positions + made, _mm512_add_epi16(_mm512_cvtepu8_epi16(_mm512_castsi512_si256(found)), base));
+        if (__builtin_expect(bits > 32, 0))
+            _mm512_storeu_si512(positions + made + 32,
+                                _mm512_add_epi16(_mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(found, 1)), base));
+        made += bits;
+    }
+    return made;
+}
+
+/* By length: which bytes belong to a key, then the length as its last byte. What is longer than a key gets 255 there,
+ * which no entry has. */
+#define ROW(n) {n > 0 ? -1 : 0, n > 1 ? -1 : 0, n > 2 ? -1 : 0, n > 3 ? -1 : 0, n > 4 ? -1 : 0, n > 5 ? -1 : 0,          \
+                n > 6 ? -1 : 0, n > 7 ? -1 : 0, n > 8 ? -1 : 0, n > 9 ? -1 : 0, n > 10 ? -1 : 0, n > 11 ? -1 : 0,        \
+                n > 12 ? -1 : 0, n > 13 ? -1 : 0, n > 14 ? -1 : 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,        \
+                n > 15 ? -1 : n}
+static const int8_t key_rows[17][32] __attribute__((aligned(64))) = {
+    ROW(0), ROW(1), ROW(2), ROW(3), ROW(4), ROW(5), ROW(6), ROW(7), ROW(8), ROW(9), ROW(10), ROW(11), ROW(12), ROW(13),
+    ROW(14), ROW(15), ROW(16)};
+
+/* Three rounds of AES mix every byte into every other, without leaving the vector. (After two, each of the first four
+ * bytes is a function of four sums of 8 bits: words with other letters in the same two places would meet too often.) */
+static inline uint32_t key_hash(__m128i key)
+{
+    const __m128i salt = _mm_set_epi64x((long long)0xD6E8FEB86659FD93u, (long long)0x9E3779B97F4A7C15u);
+    return (uint32_t)_mm_cvtsi128_si32(_mm_aesenc_si128(_mm_aesenc_si128(_mm_aesenc_si128(key, salt), salt), salt));
+}
+
+uint32_t bpe_hash_vbmi(struct bpe_key key)
+{
+    return key_hash(_mm_set_epi64x((long long)key.high, (long long)key.low));
+}
+
+static __attribute__((noinline)) const void *long_line(struct bpe_state *state, uint32_t i, const uint8_t *bytes,
+                                                       uint32_t count)
+{
+    state->keys[i].low = bpe_long_hash(bytes, count);
+    return bpe_long_at(state, state->keys[i].low);
+}
+
+/* near_end: 16 bytes from the start of a piece on may be more than the text has; masked loads read nothing then. */
+static inline __attribute__((always_inline)) void make_keys(struct bpe_state *state, const uint8_t *text,
+                                                            const uint16_t *positions, uint32_t count, bool near_end)
+{
+    const uint32_t mask = state->bucket_mask;
+    const struct bpe_bucket *const buckets = state->buckets;
+    uint32_t from = positions[0];
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t to = positions[i + 1], bytes = to - from, few = bytes < 16 ? bytes : 16;
+        const uint8_t *const at = text + from;
+        const __m128i *const row = (const __m128i *)(const void *)key_rows[few];
+        __m128i key = near_end ? _mm_maskz_loadu_epi8((__mmask16)_bzhi_u32(0xFFFF, few), at)
+                               : _mm_loadu_si128((const __m128i *)(const void *)at);
+        key = _mm_or_si128(_mm_and_si128(key, _mm_load_si128(row)), _mm_load_si128(row + 1));
+        const uint32_t chosen = key_hash(key) & mask;
+        const void *line = &buckets[chosen];
+        _mm_storeu_si128((__m128i *)(void *)&state->keys[i], key);
+        state->chosen[i] = chosen;
+        if (__builtin_expect(bytes > 15, 0))
+            line = long_line(state, i, at, bytes);
+        _mm_prefetch((const char *)line, _MM_HINT_T0);
+        from = to;
+    }
+}
+
+/* A long piece, or one of many ids, whose line is where it is looked for first and holds all of it: how many ids, 0
+ * if it is not so. */
+static inline __attribute__((always_inline)) uint32_t long_ids(struct bpe_state *state, uint64_t hash,
+                                                               const uint8_t *bytes, uint32_t count, uint8_t *into,
+                                                               bool wide)
+{
+    const struct bpe_long *line = bpe_long_at(state, hash);
+    const uint32_t ids_bytes = line->ids * (wide ? 4u : 2u);
+    if (line->tag != bpe_long_tag(hash) || line->bytes != count || ids_bytes + count > sizeof line->rest)
+        return 0;
+    const __mmask64 used = _bzhi_u64(~(uint64_t)0, count);
+    if (_mm512_mask_cmpneq_epu8_mask(used, _mm512_maskz_loadu_epi8(used, bytes),
+                                     _mm512_maskz_loadu_epi8(used, line->rest + ids_bytes)))
+        return 0;
+    _mm512_storeu_si512(into, _mm512_maskz_loadu_epi8(_bzhi_u64(~(uint64_t)0, ids_bytes), line->rest));
+    state->largest = line->largest > state->largest ? line->largest : state->largest;
+    state->counts.long_found++;
+    return line->ids;
+}
+
+static inline __attribute__((always_inline)) size_t look_up(struct bpe_state *state, const uint8_t *text,
+                                                            const uint16_t *positions, uint32_t count, void *tokens,
+                                                            bool wide)
+{
+    /* Where in the bucket the value is, by which words of the two keys are equal: bits 0 and 1 the first key, 2 and 3 the
+     * second; 0: nowhere. */
+    static const uint8_t places[16] = {0, 0, 0, 32, 0, 0, 0, 32, 0, 0, 0, 32, 48, 48, 48, 32};
+    const __m128i plain = wide ? _mm_set_epi32(-1, -1, -1, 0x0FFFFFFF) : _mm_set_epi16(0, -1, -1, -1, -1, -1, -1, -1);
+    __m128i largest = _mm_setzero_si128();
+    uint8_t *into = tokens;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct bpe_bucket *bucket = &state->buckets[state->chosen[i]];
+        const __m256i key = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)&state->keys[i]));
+        const uint32_t equal = _mm256_cmpeq_epi64_mask(key, _mm256_load_si256((const __m256i *)(const void *)bucket->keys));
+        const uint32_t place = places[equal];
+        const uint64_t *value = (const uint64_t *)(const void *)((const uint8_t *)bucket + place);
+        const uint32_t ids = wide ? (uint32_t)value[0] >> 28 : (uint32_t)(value[1] >> 48);
+        if (__builtin_expect(!place | !ids, 0)) {
+            const uint32_t bytes = (uint32_t)(positions[i + 1] - positions[i]);
+            uint32_t found = 0;
+            if (place || bytes > 15) {
+                const uint64_t hash = bytes > 15 ? state->keys[i].low : bpe_short_hash(state->keys[i]);
+                found = long_ids(state, hash, text + positions[i], bytes, into, wide);
+            }
+            if (!found)
+                found = (uint32_t)bpe_miss_batch(state, text, positions, i, into, tokens);
+            into += found * (wide ? 4 : 2);
+            continue;
+        }
+        const __m128i found = _mm_and_si128(_mm_load_si128((const __m128i *)(const void *)value), plain);
+        _mm_storeu_si128((__m128i *)(void *)into, found);
+        largest = wide ? _mm_max_epu32(largest, found) : _mm_max_epu16(largest, found);
+        into += ids * (wide ? 4 : 2);
+    }
+    uint32_t most[4];
+    uint16_t most16[8];
+    _mm_storeu_si128((__m128i *)(void *)most, largest);
+    _mm_storeu_si128((__m128i *)(void *)most16, largest);
+    for (int i = 0; i < (wide ? 4 : 8); i++) {
+        const uint64_t id = wide ? most[i] : most16[i];
+        state->largest = id > state->largest ? id : state->largest;
+    }
+    return (size_t)(into - (uint8_t *)tokens) / (wide ? 4 : 2);
+}
+
+size_t bpe_pieces_vbmi(struct bpe_state *state, const uint8_t *text, const uint16_t *positions, uint32_t count,
+                       void *tokens)
+{
+    if (state->text_end - (text + positions[count - 1]) < 16)
+        make_keys(state, text, positions, count, true);
+    else
+        make_keys(state, text, positions, count, false);
+    return state->model->wide ? look_up(state, text, positions, count, tokens, true)
+                              : look_up(state, text, positions, count, tokens, false);
+}
+
+#endif

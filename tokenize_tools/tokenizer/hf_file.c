@@ -1,0 +1,355 @@
+/*
+ * hf_file.c - the file is read from front to back, each part where it stands; then the parts are joined.
+ *
+ * Ids of added tokens are not those of the file: as in the reference, a token that the model has gets the model's id, any
+ * other the next number behind the model's count of tokens.
+ */
+#include "hf_file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "byte_level.h"
+#include "common/error.h"
+
+#define ADDED_MOST 1000000
+
+struct reading {
+    struct json_file file;
+    struct hf_model model;
+    struct hf_splits splits;
+    struct hf_frame frame;
+    struct added_token *added;
+    uint32_t added_count, added_room;
+    struct pipeline_parts parts;
+    uint32_t seen; /* fields of the file, by bit */
+};
+
+/* ---- added tokens as they are written ---- */
+
+struct added_fields {
+    struct added_token token;
+    uint32_t given; /* by bit */
+};
+
+static bool added_member(struct json_file *file, const struct json_string *name, struct added_fields *fields)
+{
+    struct added_token *token = &fields->token;
+    static const char *const names[] = {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"};
+    bool *const flags[] = {NULL, NULL, &token->single_word, &token->lstrip, &token->rstrip, &token->normalized,
+                           &token->special};
+    for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (!json_name_is(name, names[i]))
+            continue;
+        if (fields->given >> i & 1)
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "added_tokens: %s stands twice in a token", names[i]);
+        fields->given |= 1u << i;
+        uint64_t id;
+        size_t bytes;
+        if (i == 0)
+            return json_unsigned(&file->scan, &id) &&
+                   (id <= UINT32_MAX || json_file_refuse(file, TOKMAP_ERROR_FORMAT, "added_tokens: an id is too large"));
+        if (i > 1)
+            return json_bool(&file->scan, flags[i]);
+        if (!json_file_text(file, &token->text, &bytes))
+            return false;
+        token->bytes = (uint32_t)bytes;
+        return bytes <= UINT16_MAX || json_file_refuse(file, TOKMAP_ERROR_LIMIT, "added_tokens: a token is too long");
+    }
+    return json_skip(&file->scan);
+}
+
+static bool added_take(struct reading *reading)
+{
+    struct json_file *file = &reading->file;
+    struct json_string name;
+    if (!json_enter_array(&file->scan))
+        return false;
+    while (json_element(&file->scan)) {
+        struct added_fields fields;
+        memset(&fields, 0, sizeof fields);
+        if (!json_enter_object(&file->scan))
+            return false;
+        while (json_member(&file->scan, &name))
+            if (!added_member(file, &name, &fields))
+                return false;
+        if (file->scan.fault.reason)
+            return false;
+        if (fields.given != 127)
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "added_tokens: a token lacks one of id, content, "
+                                    "single_word, lstrip, rstrip, normalized and special");
+        if (reading->added_count == reading->added_room) {
+            const uint32_t room = reading->added_room ? 2 * reading->added_room : 64;
+            struct added_token *grown = room > 2 * ADDED_MOST ? NULL
+                                                              : realloc(reading->added, room * sizeof *grown);
+            if (!grown) {
+                file->status = error_set_memory(file->error, "added tokens", room * sizeof *grown);
+                return false;
+            }
+            reading->added = grown;
+            reading->added_room = room;
+        }
+        reading->added[reading->added_count++] = fields.token;
+    }
+    return !file->scan.fault.reason;
+}
+
+/* Their ids, as the reference gives them; of texts that stand twice the first place and the last flags. */
+static bool added_number(struct reading *reading)
+{
+    struct json_file *file = &reading->file;
+    struct text_table places = {0};
+    uint32_t kept = 0, next = reading->model.vocabulary.count;
+    for (uint32_t i = 0; i < reading->added_count && !file->status; i++) {
+        struct added_token token = reading->added[i];
+        if (!token.bytes)
+            continue;
+        const uint32_t place = text_table_find(&places, token.text, token.bytes);
+        if (place != TEXT_NONE) {
+            token.id = reading->added[place].id;
+            token.special |= reading->added[place].special;
+            reading->added[place] = token;
+            continue;
+        }
+        const uint32_t id = text_table_find(&reading->model.vocabulary, token.text, token.bytes);
+        token.id = id != TEXT_NONE ? id : next++;
+        if (text_table_add(&places, token.text, token.bytes, kept) != TEXT_ADDED)
+            file->status = error_set_memory(file->error, "added tokens", token.bytes);
+        reading->added[kept++] = token;
+    }
+    reading->added_count = kept;
+    text_table_free(&places);
+    if (!file->status && next > BPE_IDS)
+        json_file_refuse(file, TOKMAP_ERROR_LIMIT, "ids of %u or more are not supported", BPE_IDS);
+    return !file->status;
+}
+
+/* A number that the model uses for another token: numbers begin behind the count of tokens, which may have holes. */
+static bool added_apart(struct reading *reading)
+{
+    for (uint32_t i = 0; i < reading->added_count; i++) {
+        const struct added_token *token = &reading->added[i];
+        const struct text_entry *entry = text_table_by_id(&reading->model.vocabulary, token->id);
+        if (entry && (entry->bytes != token->bytes || memcmp(entry->text, token->text, token->bytes)))
+            return json_file_refuse(&reading->file, TOKMAP_ERROR_UNSUPPORTED, "added_tokens: '%.*s' would get the id %u, "
+                                    "which is another token's, because model.vocab has holes", (int)token->bytes,
+                                    (const char *)token->text, token->id);
+    }
+    return true;
+}
+
+/* What is looked for: of a normalized token its normal form. */
+static bool added_build(struct reading *reading)
+{
+    struct json_file *file = &reading->file;
+    struct pipeline_parts *parts = &reading->parts;
+    struct normalizer_state state;
+    file->status = normalizer_state_init(&state, &parts->normalizer, file->error);
+    for (uint32_t i = 0; i < reading->added_count && !file->status; i++) {
+        struct added_token *token = &reading->added[i];
+        const uint8_t *made;
+        size_t bytes;
+        token->match = token->text;
+        token->match_bytes = token->bytes;
+        if (!token->normalized || !parts->normalizer.count)
+            continue;
+        file->status = normalizer_run(&state, token->text, token->bytes, &made, &bytes, file->error);
+        if (file->status || made == token->text)
+            continue;
+        uint8_t *copy = text_arena_take(&file->arena, bytes + 1);
+        if (!copy) {
+            file->status = error_set_memory(file->error, "added tokens", bytes);
+            continue;
+        }
+        memcpy(copy, made, bytes);
+        token->match = copy;
+        token->match_bytes = (uint32_t)bytes;
+    }
+    normalizer_state_free(&state);
+    if (!file->status)
+        file->status = added_tokens_new(&parts->added, reading->added, reading->added_count, file->path, file->error);
+    return !file->status;
+}
+
+/* ---- the file ---- */
+
+static bool version_take(struct json_file *file)
+{
+    const uint8_t *text;
+    size_t bytes;
+    if (!json_file_text(file, &text, &bytes))
+        return false;
+    return (bytes == 3 && !memcmp(text, "1.0", 3)) ||
+           json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "version is '%.*s': only 1.0 is known", (int)bytes,
+                            (const char *)text);
+}
+
+static bool truncation_take(struct json_file *file)
+{
+    return json_kind(&file->scan) == JSON_NULL
+               ? json_null(&file->scan)
+               : json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "truncation cuts documents off; set it to null in the "
+                                  "file to have them whole");
+}
+
+/* Padding to the longest of a batch adds nothing to a text alone. */
+static bool padding_take(struct json_file *file)
+{
+    struct json_string name;
+    if (json_kind(&file->scan) == JSON_NULL)
+        return json_null(&file->scan);
+    bool longest = false, adds = false;
+    if (!json_enter_object(&file->scan))
+        return false;
+    while (json_member(&file->scan, &name)) {
+        const enum json_kind kind = json_kind(&file->scan);
+        if (json_name_is(&name, "strategy") && kind == JSON_STRING) {
+            const uint8_t *text;
+            size_t bytes;
+            if (!json_file_text(file, &text, &bytes))
+                return false;
+            longest = bytes == 12 && !memcmp(text, "BatchLongest", 12);
+            continue;
+        }
+        adds |= json_name_is(&name, "pad_to_multiple_of") && kind != JSON_NULL;
+        if (!json_skip(&file->scan))
+            return false;
+    }
+    if (file->scan.fault.reason)
+        return false;
+    return (longest && !adds) || json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "padding adds tokens to documents; set "
+                                                  "it to null in the file to have them as they are");
+}
+
+static bool field_take(struct reading *reading, const struct json_string *name)
+{
+    static const char *const names[] = {"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
+                                        "post_processor", "model"};
+    struct json_file *file = &reading->file;
+    const uint32_t fields = sizeof names / sizeof names[0];
+    uint32_t field = 0;
+    while (field < fields && !json_name_is(name, names[field]))
+        field++;
+    if (field < fields && reading->seen >> field & 1)
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s stands twice", names[field]);
+    reading->seen |= 1u << field;
+    switch (field) {
+    case 0:
+        return version_take(file);
+    case 1:
+        return truncation_take(file);
+    case 2:
+        return padding_take(file);
+    case 3:
+        return added_take(reading);
+    case 4:
+        return hf_normalizer_take(file, &reading->parts.normalizer);
+    case 5:
+        return hf_splits_take(file, &reading->splits);
+    case 6:
+        return hf_frame_take(file, &reading->frame);
+    case 7:
+        return hf_model_take(file, &reading->model);
+    default:
+        return json_skip(&file->scan);
+    }
+}
+
+static bool file_take(struct reading *reading)
+{
+    struct json_file *file = &reading->file;
+    struct json_string name;
+    if (!json_enter_object(&file->scan))
+        return false;
+    while (json_member(&file->scan, &name))
+        if (!field_take(reading, &name)) {
+            reading->seen = 0;
+            return false;
+        }
+    if (!json_end(&file->scan))
+        return false;
+    return reading->model.vocabulary.count ||
+           json_file_refuse(file, TOKMAP_ERROR_FORMAT, "model is missing: this is no tokenizer");
+}
+
+/* ---- joining ---- */
+
+static bool is_byte_level(const struct hf_splits *splits)
+{
+    for (uint32_t i = 0; i < splits->count; i++)
+        if (splits->steps[i].kind == HF_BYTE_LEVEL)
+            return true;
+    return false;
+}
+
+static bool bytes_join(struct reading *reading)
+{
+    struct json_file *file = &reading->file;
+    struct split_rules rules;
+    if (!hf_cutter_build(file, &reading->splits, &reading->parts, &rules))
+        return false;
+    file->status = byte_level_build(&reading->parts, &reading->model, &rules, file->path, file->error);
+    if (!file->status)
+        file->status = hf_fingerprint(&reading->parts, &reading->splits, &rules, file->error);
+    return !file->status;
+}
+
+static bool join(struct reading *reading)
+{
+    struct pipeline_parts *parts = &reading->parts;
+    const bool bytes = is_byte_level(&reading->splits);
+    static const uint8_t mark[] = {0xE2, 0x96, 0x81};
+    const bool plain = !bytes && text_table_find(&reading->model.vocabulary, mark, sizeof mark) != TEXT_NONE &&
+                       hf_characters_plain(&parts->normalizer, &reading->splits);
+    if (!added_number(reading) || !added_apart(reading))
+        return false;
+    if (plain && !hf_characters_spaces(&parts->normalizer, reading->added, reading->added_count)) {
+        reading->file.status = error_set_memory(reading->file.error, "a normalizer", 0);
+        return false;
+    }
+    if (!added_build(reading))
+        return false;
+    parts->vocabulary = reading->model.vocabulary.ids;
+    for (uint32_t i = 0; i < reading->added_count; i++)
+        if (reading->added[i].id >= parts->vocabulary)
+            parts->vocabulary = reading->added[i].id + 1;
+    parts->form = "tokenizer.json";
+    snprintf(parts->name, sizeof parts->name, "%s", parts->form);
+    parts->bos = reading->frame.before < parts->vocabulary ? reading->frame.before : usual_bos(parts->added);
+    parts->eod = reading->frame.behind < parts->vocabulary ? reading->frame.behind : usual_eod(parts->added);
+    return bytes ? bytes_join(reading)
+                 : hf_characters_join(&reading->file, &reading->model, &reading->splits, plain, parts);
+}
+
+bool hf_file_is(const char *text, uint64_t count)
+{
+    while (count && (*text == ' ' || *text == '\t' || *text == '\r' || *text == '\n')) {
+        text++;
+        count--;
+    }
+    return count && *text == '{';
+}
+
+enum tokmap_status hf_file_open(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
+                                const struct tokenizer_options *options, struct tokmap_error *error)
+{
+    *tokenizer = NULL;
+    struct reading *reading = calloc(1, sizeof *reading);
+    if (!reading)
+        return error_set_memory(error, "a tokenizer's file", sizeof *reading);
+    reading->frame = (struct hf_frame){PIPELINE_NO_ID, PIPELINE_NO_ID};
+    const bool good = json_file_begin(&reading->file, path, text, (size_t)count, error) && file_take(reading) &&
+                      join(reading);
+    enum tokmap_status status = json_file_status(&reading->file);
+    if (!status && !good)
+        status = error_set(error, TOKMAP_ERROR_INTERNAL, path, TOKMAP_NO_OFFSET, "the file was refused without a reason");
+    if (!status)
+        status = pipeline_new(tokenizer, &reading->parts, options->special, path, error);
+    pipeline_parts_free(&reading->parts);
+    hf_model_free(&reading->model);
+    free(reading->added);
+    json_file_end(&reading->file);
+    free(reading);
+    return status;
+}

@@ -1,0 +1,285 @@
+/* hf_model.c - "vocab" may hold 10^6 tokens and "merges" as many: each is read once, where it stands in the file. */
+#include "hf_model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+
+#define TOKEN_BYTES_MOST 65535u
+
+void hf_model_free(struct hf_model *model)
+{
+    text_table_free(&model->vocabulary);
+    free(model->merges);
+    bytes_free(&model->wholes);
+    memset(model, 0, sizeof *model);
+}
+
+static int shown(size_t bytes)
+{
+    return bytes < 64 ? (int)bytes : 64;
+}
+
+static bool no_memory(struct json_file *file, size_t bytes)
+{
+    if (!file->status)
+        file->status = error_set_memory(file->error, "a vocabulary", bytes);
+    return false;
+}
+
+bool hf_vocabulary_take(struct json_file *file, struct text_table *vocabulary, const char *field)
+{
+    struct json_string name;
+    const uint8_t *text;
+    size_t bytes;
+    uint64_t id;
+    if (vocabulary->count)
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s stands twice", field);
+    if (!json_enter_object(&file->scan))
+        return false;
+    while (json_member(&file->scan, &name)) {
+        if (!json_file_bytes(file, &name, &text, &bytes) || !json_unsigned(&file->scan, &id))
+            return false;
+        if (id >= BPE_IDS)
+            return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "%s: the token '%.*s' has an id of %u or more, which is not "
+                                    "supported", field, shown(bytes), (const char *)text, BPE_IDS);
+        if (bytes > TOKEN_BYTES_MOST)
+            return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "%s: a token of %zu bytes is longer than is supported (%u)",
+                                    field, bytes, TOKEN_BYTES_MOST);
+        switch (text_table_add(vocabulary, text, (uint32_t)bytes, (uint32_t)id)) {
+        case TEXT_ADDED:
+            break;
+        case TEXT_TWICE:
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s: the token '%.*s' stands twice", field, shown(bytes),
+                                    (const char *)text);
+        case TEXT_NO_MEMORY:
+        default:
+            return no_memory(file, bytes);
+        }
+    }
+    if (file->scan.fault.reason)
+        return false;
+    uint32_t twice;
+    if (text_table_index(vocabulary, &twice))
+        return true;
+    return twice == TEXT_NONE ? no_memory(file, vocabulary->ids)
+                              : json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s: two tokens have the id %u", field, twice);
+}
+
+static bool absent(struct json_file *file, uint64_t number, const uint8_t *text, size_t bytes)
+{
+    return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "merge %llu (from 0) names '%.*s', which is not in the vocabulary",
+                            (unsigned long long)number, shown(bytes), (const char *)text);
+}
+
+bool hf_merges_finish(struct json_file *file, struct hf_model *model)
+{
+    const uint32_t count = model->waiting_count;
+    struct text_query *queries = model->waiting;
+    model->waiting_count = 0;
+    for (uint32_t i = 0, at = 0; i < count; i++) { /* the buffer may have moved while it grew */
+        queries[3 * i + 2].text = model->wholes.bytes + at;
+        at += queries[3 * i + 2].bytes;
+    }
+    model->wholes.count = 0;
+    text_table_find_all(&model->vocabulary, queries, 3 * (size_t)count);
+    for (uint32_t i = 0; i < 3 * count; i++)
+        if (queries[i].id == TEXT_NONE)
+            return absent(file, model->waiting_first + i / 3, queries[i].text, queries[i].bytes);
+    if (model->merge_room - model->merge_count < count) {
+        const uint32_t room = model->merge_room ? 2 * model->merge_room : 4096;
+        struct bpe_merge *grown = room > 2 * (BPE_MERGES + 1) ? NULL : realloc(model->merges, room * sizeof *grown);
+        if (!grown)
+            return no_memory(file, room * sizeof *grown);
+        model->merges = grown;
+        model->merge_room = room;
+    }
+    if (BPE_MERGES - model->merge_count < count)
+        return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "more than %u merges are not supported", BPE_MERGES);
+    for (uint32_t i = 0; i < count; i++)
+        model->merges[model->merge_count++] =
+            (struct bpe_merge){queries[3 * i].id, queries[3 * i + 1].id, queries[3 * i + 2].id};
+    return true;
+}
+
+bool hf_merge_add(struct json_file *file, struct hf_model *model, const uint8_t *left, size_t left_bytes,
+                  const uint8_t *right, size_t right_bytes, uint64_t number)
+{
+    if (left_bytes > TOKEN_BYTES_MOST || right_bytes > TOKEN_BYTES_MOST)
+        return absent(file, number, left_bytes > right_bytes ? left : right, 64);
+    if (!bytes_append(&model->wholes, left, left_bytes) || !bytes_append(&model->wholes, right, right_bytes))
+        return no_memory(file, left_bytes + right_bytes);
+    struct text_query *query = &model->waiting[3 * model->waiting_count];
+    query[0] = (struct text_query){.text = left, .bytes = (uint32_t)left_bytes};
+    query[1] = (struct text_query){.text = right, .bytes = (uint32_t)right_bytes};
+    query[2] = (struct text_query){.bytes = (uint32_t)(left_bytes + right_bytes)};
+    if (!model->waiting_count++)
+        model->waiting_first = number;
+    return model->waiting_count < HF_MERGES_WAITING || hf_merges_finish(file, model);
+}
+
+/* "a b" */
+static bool merge_line(struct json_file *file, struct hf_model *model, uint64_t number)
+{
+    const uint8_t *line;
+    size_t bytes;
+    if (!json_file_text(file, &line, &bytes))
+        return false;
+    if (bytes >= 8 && !memcmp(line, "#version", 8)) /* the reference takes it for a comment */
+        return true;
+    const uint8_t *space = memchr(line, ' ', bytes);
+    if (!space || memchr(space + 1, ' ', bytes - (size_t)(space + 1 - line)))
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "merge %llu (from 0) is not two tokens with one space between",
+                                (unsigned long long)number);
+    return hf_merge_add(file, model, line, (size_t)(space - line), space + 1, bytes - (size_t)(space + 1 - line), number);
+}
+
+/* ["a", "b"] */
+static bool merge_pair(struct json_file *file, struct hf_model *model, uint64_t number)
+{
+    const uint8_t *text[2];
+    size_t bytes[2];
+    if (!json_enter_array(&file->scan))
+        return false;
+    for (int i = 0; i < 2; i++)
+        if (!json_element(&file->scan) || !json_file_text(file, &text[i], &bytes[i]))
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "merge %llu (from 0) is not two tokens",
+                                    (unsigned long long)number);
+    if (json_element(&file->scan))
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "merge %llu (from 0) is more than two tokens",
+                                (unsigned long long)number);
+    return !file->scan.fault.reason && hf_merge_add(file, model, text[0], bytes[0], text[1], bytes[1], number);
+}
+
+static bool merges_take(struct json_file *file, struct hf_model *model)
+{
+    uint64_t number = 0;
+    enum json_kind kind = JSON_NOTHING;
+    if (!json_enter_array(&file->scan))
+        return false;
+    for (; json_element(&file->scan); number++) {
+        const enum json_kind here = json_kind(&file->scan);
+        if (number && here != kind)
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "model.merges mixes pairs and lines");
+        kind = here;
+        if (!(kind == JSON_ARRAY ? merge_pair(file, model, number) : merge_line(file, model, number)))
+            return false;
+    }
+    return !file->scan.fault.reason && hf_merges_finish(file, model);
+}
+
+/* null or "". */
+static bool empty_take(struct json_file *file, const char *field)
+{
+    const uint8_t *text;
+    size_t bytes = 0;
+    if (json_kind(&file->scan) == JSON_NULL)
+        return json_null(&file->scan);
+    return json_file_text(file, &text, &bytes) &&
+           (!bytes || json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "model.%s is '%.*s': not supported", field,
+                                       shown(bytes), (const char *)text));
+}
+
+static bool dropout_take(struct json_file *file)
+{
+    double dropout = 0;
+    if (json_kind(&file->scan) == JSON_NULL)
+        return json_null(&file->scan);
+    if (!json_real(&file->scan, &dropout))
+        return false;
+    return !(dropout < 0 || dropout > 0) ||
+           json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "model.dropout is %g: merges left to chance give no defined "
+                            "ids; set it to null", dropout);
+}
+
+static bool type_take(struct json_file *file)
+{
+    const uint8_t *text;
+    size_t bytes;
+    if (!json_file_text(file, &text, &bytes))
+        return false;
+    return (bytes == 3 && !memcmp(text, "BPE", 3)) ||
+           json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "model.type is '%.*s': only BPE is supported", shown(bytes),
+                            (const char *)text);
+}
+
+static bool unk_take(struct json_file *file, struct hf_model *model)
+{
+    model->unk = NULL;
+    return json_kind(&file->scan) == JSON_NULL ? json_null(&file->scan)
+                                               : json_file_text(file, &model->unk, &model->unk_bytes);
+}
+
+/* Fields that only other models have: the file may lack "type", as old ones do. */
+static bool other_model(struct json_file *file, const struct json_string *name)
+{
+    static const char *const fields[] = {"unk_id", "max_input_chars_per_word"};
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        if (json_name_is(name, fields[i]))
+            return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "model.%s: the model is not BPE (%s): only BPE is "
+                                    "supported", fields[i], i ? "WordPiece" : "Unigram");
+    return true;
+}
+
+static bool member_take(struct json_file *file, struct hf_model *model, const struct json_string *name,
+                        struct json_scan *merges)
+{
+    if (json_name_is(name, "type"))
+        return type_take(file);
+    if (json_name_is(name, "dropout"))
+        return dropout_take(file);
+    if (json_name_is(name, "unk_token"))
+        return unk_take(file, model);
+    if (json_name_is(name, "continuing_subword_prefix"))
+        return empty_take(file, "continuing_subword_prefix");
+    if (json_name_is(name, "end_of_word_suffix"))
+        return empty_take(file, "end_of_word_suffix");
+    if (json_name_is(name, "fuse_unk"))
+        return json_file_flag(file, false, &model->fuse_unk);
+    if (json_name_is(name, "byte_fallback"))
+        return json_file_flag(file, false, &model->byte_fallback);
+    if (json_name_is(name, "ignore_merges"))
+        return json_file_flag(file, false, &model->ignore_merges);
+    if (json_name_is(name, "vocab") && json_kind(&file->scan) == JSON_ARRAY)
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "model.vocab is a list: the model is not BPE (Unigram): "
+                                "only BPE is supported");
+    if (json_name_is(name, "vocab"))
+        return hf_vocabulary_take(file, &model->vocabulary, "model.vocab");
+    if (json_name_is(name, "merges")) {
+        if (merges->start)
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "model.merges stands twice");
+        *merges = file->scan;
+        return model->vocabulary.by_id ? merges_take(file, model) : json_skip(&file->scan);
+    }
+    return other_model(file, name) && json_skip(&file->scan);
+}
+
+bool hf_model_take(struct json_file *file, struct hf_model *model)
+{
+    struct json_string name;
+    struct json_scan merges = {0};
+    if (!json_enter_object(&file->scan))
+        return false;
+    bool before = false; /* merges came before the vocabulary, and wait for it */
+    while (json_member(&file->scan, &name)) {
+        if (!member_take(file, model, &name, &merges))
+            return false;
+        before |= merges.start && !model->vocabulary.by_id;
+    }
+    if (file->scan.fault.reason)
+        return false;
+    if (!model->vocabulary.by_id || !model->vocabulary.count)
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "model.vocab is missing or empty");
+    if (!merges.start)
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "model.merges is missing: the model is not BPE, or the "
+                                "file is damaged");
+    if (before) {
+        const struct json_scan end = file->scan;
+        file->scan = merges;
+        if (!merges_take(file, model))
+            return false;
+        file->scan = end;
+    }
+    return true;
+}

@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""make_unicode.py: writes nfc_tables.c and code_sets.c, by asking the reference: run it with Python 3 and tokenizers 0.23.
+
+What Hugging Face tokenizers calls NFC, a digit or punctuation stands in libraries of other Unicode versions than its
+regular expressions. Nothing is assumed of them: every code point, and every pair that might combine, is put through.
+"""
+import os
+import unicodedata
+
+from tokenizers import Regex, normalizers, pre_tokenizers
+
+CODES = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+SBASE, SCOUNT, VBASE, TBASE = 0xAC00, 11172, 0x1161, 0x11A8
+CATEGORIES = ("Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf Co Cn").split()
+SCRIPTS = ("Arabic Armenian Bengali Bopomofo Cyrillic Devanagari Georgian Greek Han Hangul Hebrew Hiragana Katakana Khmer "
+           "Latin Tamil Thai").split()
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def each(normalizer, texts, separator="\n"):
+    """Normalizes many short texts at once."""
+    made = normalizer.normalize_str(separator.join(texts)).split(separator)
+    assert len(made) == len(texts)
+    return made
+
+
+def numbers(values, form="%d"):
+    lines, line = [], "   "
+    for value in values:
+        word = (" " + form + ",") % value
+        if len(line) + len(word) > 118:
+            lines.append(line)
+            line = "   "
+        line += word
+    return "\n".join(lines + [line])
+
+
+def combining_classes(nfd, plain):
+    """By the order that two marks are put into. Known marks stand for the classes; the code asked need not be known."""
+    old = unicodedata.ucd_3_2_0
+    known = {214: "\u1DCE"}
+    for c in plain:
+        if old.combining(chr(c)):
+            known.setdefault(old.combining(chr(c)), chr(c))
+    classes = sorted(known)
+    low, high = known[classes[0]], known[classes[-1]]
+    after_low = each(nfd, ["a" + chr(c) + low for c in plain])
+    before_high = each(nfd, ["a" + high + chr(c) for c in plain])
+    found = {}
+    for c, one, two in zip(plain, after_low, before_high):
+        if one != "a" + chr(c) + low or two != "a" + high + chr(c):
+            fits = [k for k in classes if nfd.normalize_str("a" + chr(c) + known[k]) == "a" + chr(c) + known[k] and
+                    nfd.normalize_str("a" + known[k] + chr(c)) == "a" + known[k] + chr(c)]
+            assert len(fits) == 1, (hex(c), fits)
+            found[c] = fits[0]
+    return found
+
+
+def composed(codes, parts, classes, pairs):
+    """NFC by the tables found, Hangul aside."""
+    codes = [ord(p) for c in codes for p in parts.get(c, chr(c))]
+    for i in range(1, len(codes)):
+        while i and 0 < classes.get(codes[i], 0) < classes.get(codes[i - 1], 0):
+            codes[i - 1:i + 1] = codes[i], codes[i - 1]
+            i -= 1
+    made, starter, last = [], None, 0
+    for c in codes:
+        rank = classes.get(c, 0)
+        if starter is not None and (starter == len(made) - 1 or last < rank) and (made[starter], c) in pairs:
+            made[starter] = pairs[made[starter], c]
+            continue
+        if not rank:
+            starter = len(made)
+        last = rank
+        made.append(c)
+    return "".join(map(chr, made))
+
+
+def nfc_tables():
+    nfc, nfd = normalizers.NFC(), normalizers.NFD()
+    codes = [c for c in CODES if c != 10]
+    texts = [chr(c) for c in codes]
+    apart = dict(zip(codes, each(nfd, texts)))
+    whole = dict(zip(codes, each(nfc, texts)))
+    hangul = set(range(SBASE, SBASE + SCOUNT))
+    parts = {c: apart[c] for c in codes if apart[c] != chr(c) and c not in hangul}
+    classes = combining_classes(nfd, [c for c in codes if apart[c] == chr(c)])
+    pairs = {}
+    for c, text in parts.items():
+        if whole[c] == chr(c):
+            first = nfc.normalize_str(text[:-1])
+            assert len(first) == 1, hex(c)
+            pairs[ord(first), ord(text[-1])] = c
+    firsts, seconds = sorted({a for a, b in pairs}), sorted({b for a, b in pairs})
+    for a in firsts:  # no pair is missing, none is too many
+        for b, made in zip(seconds, each(nfc, [chr(a) + chr(b) for b in seconds])):
+            assert made == composed([a, b], parts, classes, pairs), (hex(a), hex(b))
+    maybe = set(seconds) | set(range(VBASE, VBASE + 21)) | set(range(TBASE, TBASE + 27))
+    never = {c for c in codes if whole[c] != chr(c)}
+    kinds, kind_numbers, kind_of = [(0, 0)], {(0, 0): 0}, {}
+    for c in sorted(set(classes) | maybe | never):
+        kind = (classes.get(c, 0), 2 if c in never else 1 if c in maybe else 0)
+        if kind not in kind_numbers:
+            kind_numbers[kind] = len(kinds)
+            kinds.append(kind)
+        kind_of[c] = kind_numbers[kind]
+    blocks, block_numbers, first = [], {}, []
+    for start in range(0, 0x110000, 64):
+        block = tuple(kind_of.get(c, 0) for c in range(start, start + 64))
+        if block not in block_numbers:
+            block_numbers[block] = len(blocks)
+            blocks.append(block)
+        first.append(block_numbers[block])
+    masks = [sum(1 << i for i, kind in enumerate(blocks[first[n]]) if kind) for n in range(0x10000 // 64)]
+    flat, offsets = [], [0]
+    for c in sorted(parts):
+        flat += [ord(p) for p in parts[c]]
+        offsets.append(len(flat))
+    with open(os.path.join(HERE, "nfc_tables.c"), "w", encoding="ascii") as out:
+        out.write("/* nfc_tables.c - canonical decomposition and composition as the reference has them: Unicode 9.\n"
+                  " * Made by make_unicode.py: do not edit. */\n#include \"nfc_tables.h\"\n\n")
+        out.write("const uint64_t nfc_masks[0x10000 / 64] = {\n%s\n};\n\n" % numbers(masks, "0x%X"))
+        out.write("const struct nfc_kind nfc_kinds[NFC_KINDS] = {\n%s\n};\n\n" % numbers(kinds, "{%d, %d}"))
+        out.write("const uint8_t nfc_first[0x110000 / 64] = {\n%s\n};\n\n" % numbers(first))
+        out.write("const uint8_t nfc_blocks[NFC_BLOCKS][64] = {\n")
+        for block in blocks:
+            out.write("    {\n%s\n    },\n" % numbers(block))
+        out.write("};\n\nconst uint32_t nfc_parted[NFC_PARTED] = {\n%s\n};\n\n" % numbers(sorted(parts), "0x%X"))
+        out.write("const uint16_t nfc_part_offsets[NFC_PARTED + 1] = {\n%s\n};\n\n" % numbers(offsets))
+        out.write("const uint32_t nfc_parts[NFC_PARTS] = {\n%s\n};\n\n" % numbers(flat, "0x%X"))
+        out.write("const struct nfc_pair nfc_pairs[NFC_PAIRS] = {\n%s\n};\n" %
+                  numbers([(a, b, pairs[a, b]) for a, b in sorted(pairs)], "{0x%X, 0x%X, 0x%X}"))
+    print("NFC_KINDS %d NFC_BLOCKS %d NFC_PARTED %d NFC_PARTS %d NFC_PAIRS %d" %
+          (len(kinds), len(blocks), len(parts), len(flat), len(pairs)))
+
+
+def members(cutter):
+    """The code points that a pre-tokenizer sets apart when each stands between two letters a."""
+    found = []
+    for start in range(0, len(CODES), 4096):
+        part = CODES[start:start + 4096]
+        text = "".join("a" + chr(c) for c in part)
+        for piece, (first, end) in cutter.pre_tokenize_str(text):
+            if end - first == 1 and first % 2 == 1:
+                found.append(part[first // 2])
+    return found
+
+
+def ranges(codes):
+    made = []
+    for c in codes:
+        if made and made[-1][1] == c - 1:
+            made[-1][1] = c
+        else:
+            made.append([c, c])
+    return [tuple(r) for r in made]
+
+
+def code_sets():
+    def regex(pattern):
+        return members(pre_tokenizers.Split(Regex(pattern), "isolated"))
+
+    sets = {"NUMERIC": members(pre_tokenizers.Digits(individual_digits=True)),
+            "PUNCTUATION": members(pre_tokenizers.Punctuation("isolated")),
+            "WORD_RUST": None, "WORD_ONIG": regex(r"[\w&&[^a]]") + [ord("a")]}
+    spaced = pre_tokenizers.Whitespace()  # \w+|[^\w\s]+ of another engine: a word character stays with its neighbours
+    word = []
+    for start in range(0, len(CODES), 4096):
+        part = CODES[start:start + 4096]
+        # "a" c "a" in a line of its own: one piece if c is a word character
+        whole = {first for piece, (first, end) in spaced.pre_tokenize_str("".join("a" + chr(c) + "a " for c in part))
+                 if end - first == 3}
+        word += [c for i, c in enumerate(part) if 4 * i in whole]
+    sets["WORD_RUST"] = word
+    for name in CATEGORIES:
+        sets[name.upper()] = regex(r"[\p{%s}&&[^a]]" % name) + ([ord("a")] if name == "Ll" else [])
+    for name in SCRIPTS:
+        sets[name.upper()] = regex(r"[\p{%s}&&[^a]]" % name) + ([ord("a")] if name == "Latin" else [])
+    with open(os.path.join(HERE, "code_sets.c"), "w", encoding="ascii") as out:
+        out.write("/* code_sets.c - sets of code points as the reference has them.\n"
+                  " * Made by make_unicode.py: do not edit. */\n"
+                  "#include \"code_sets.h\"\n\n")
+        for name, codes in sets.items():
+            made = ranges(sorted(codes))
+            out.write("static const struct code_range set_%s[] = {\n%s\n};\n\n" %
+                      (name.lower(), numbers(made, "{0x%X, 0x%X}")))
+        out.write("const struct code_set code_sets[CODE_SETS] = {\n")
+        for name in sets:
+            out.write("    [CODE_%s] = {set_%s, sizeof set_%s / sizeof set_%s[0]},\n" %
+                      (name, name.lower(), name.lower(), name.lower()))
+        out.write("};\n")
+    print(" ".join("CODE_" + name for name in sets), sum(len(ranges(sorted(c))) for c in sets.values()))
+
+
+nfc_tables()
+code_sets()

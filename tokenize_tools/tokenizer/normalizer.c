@@ -1,0 +1,170 @@
+#include "normalizer.h"
+
+#include "common/bytes.h"
+#include "common/error.h"
+
+void normalizer_free(struct normalizer *normalizer)
+{
+    for (uint32_t i = 0; i < normalizer->count; i++) {
+        free(normalizer->steps[i].pattern);
+        free(normalizer->steps[i].content);
+        split_regex_free(normalizer->steps[i].regex);
+    }
+    normalizer->count = 0;
+}
+
+static uint64_t step_growth(const struct normalizer_step *step)
+{
+    switch (step->kind) {
+    case NORMALIZE_NFC:
+        return 3; /* U+1D160: four bytes become twelve */
+    case NORMALIZE_PREPEND:
+        return 1 + step->content_bytes;
+    case NORMALIZE_REPLACE:
+    default:
+        /* A pattern may match nothing, before each byte and at the end. */
+        return step->regex ? 1 + 2 * (uint64_t)step->content_bytes
+                           : max64(1, div_ceil(step->content_bytes, step->pattern_bytes));
+    }
+}
+
+uint64_t normalizer_growth(const struct normalizer *normalizer)
+{
+    uint64_t growth = 1;
+    for (uint32_t i = 0; i < normalizer->count; i++)
+        if (mul_overflows(growth, step_growth(&normalizer->steps[i]), &growth) || growth > UINT32_MAX)
+            return UINT64_MAX;
+    return growth;
+}
+
+enum tokmap_status normalizer_state_init(struct normalizer_state *state, const struct normalizer *normalizer,
+                                         struct tokmap_error *error)
+{
+    memset(state, 0, sizeof *state);
+    state->normalizer = normalizer;
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint32_t i = 0; i < normalizer->count && !status; i++)
+        if (normalizer->steps[i].regex)
+            status = split_regex_state_new(&state->regexes[i], normalizer->steps[i].regex, error);
+    return status;
+}
+
+void normalizer_state_free(struct normalizer_state *state)
+{
+    nfc_scratch_free(&state->nfc);
+    bytes_free(&state->made[0]);
+    bytes_free(&state->made[1]);
+    for (uint32_t i = 0; i < NORMALIZER_STEPS_MOST; i++)
+        split_regex_state_free(state->regexes[i]);
+}
+
+void normalizer_settle(struct normalizer_state *state)
+{
+    nfc_scratch_settle(&state->nfc);
+    bytes_settle(&state->made[0]);
+    bytes_settle(&state->made[1]);
+    for (uint32_t i = 0; i < NORMALIZER_STEPS_MOST; i++)
+        if (state->regexes[i])
+            split_regex_settle(state->regexes[i]);
+}
+
+struct text {
+    const uint8_t *bytes;
+    size_t count;
+};
+
+/* Replaces what is literally there. False: no memory. */
+static bool replace_literal(const struct normalizer_step *step, struct bytes_buffer *into, struct text *text)
+{
+    const uint8_t *at = text->bytes, *end = at + text->count;
+    const uint8_t *found = memmem(at, text->count, step->pattern, step->pattern_bytes);
+    if (!found)
+        return true;
+    for (; found; found = memmem(at, (size_t)(end - at), step->pattern, step->pattern_bytes)) {
+        if (!bytes_append(into, at, (size_t)(found - at)) || !bytes_append(into, step->content, step->content_bytes))
+            return false;
+        at = found + step->pattern_bytes;
+    }
+    if (!bytes_append(into, at, (size_t)(end - at)))
+        return false;
+    *text = (struct text){into->bytes, into->count};
+    return true;
+}
+
+static enum tokmap_status replace_matches(const struct normalizer_step *step, struct split_regex_state *regex,
+                                          struct bytes_buffer *into, struct text *text, struct tokmap_error *error)
+{
+    size_t done = 0, from, to;
+    enum regex_found found = REGEX_END;
+    if (text->count == 0) /* the reference does not look into an empty text */
+        return TOKMAP_OK;
+    bool good = split_regex_begin(regex, text->bytes, text->count, false);
+    while (good && (found = split_regex_next(regex, &from, &to)) == REGEX_MATCH) {
+        good = bytes_append(into, text->bytes + done, from - done) &&
+               bytes_append(into, step->content, step->content_bytes);
+        done = to;
+    }
+    if (found == REGEX_FAILED)
+        return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
+                         "a pattern of the normalizer needs too many steps or too much memory for a text of %zu bytes",
+                         text->count);
+    if (!good || !bytes_append(into, text->bytes + done, text->count - done))
+        return error_set_memory(error, "normalized text", text->count);
+    *text = (struct text){into->bytes, into->count};
+    return TOKMAP_OK;
+}
+
+static bool compose(struct nfc_scratch *scratch, struct bytes_buffer *into, struct text *text)
+{
+    size_t end;
+    const size_t first = nfc_find(scratch, text->bytes, 0, text->count, &end);
+    if (scratch->lacks_memory)
+        return false;
+    if (first == text->count)
+        return true;
+    if (!bytes_append(into, text->bytes, first) || !bytes_append(into, scratch->made.bytes, scratch->made.count) ||
+        !nfc_append(scratch, into, text->bytes + end, text->count - end))
+        return false;
+    *text = (struct text){into->bytes, into->count};
+    return true;
+}
+
+enum tokmap_status normalizer_run(struct normalizer_state *state, const uint8_t *text, size_t count,
+                                  const uint8_t **made, size_t *made_count, struct tokmap_error *error)
+{
+    struct text now = {text, count};
+    for (uint32_t i = 0; i < state->normalizer->count; i++) {
+        const struct normalizer_step *step = &state->normalizer->steps[i];
+        /* Written is the buffer that is not being read. */
+        struct bytes_buffer *into = &state->made[now.bytes == state->made[0].bytes && state->made[0].bytes != NULL];
+        bool good = true;
+        into->count = 0;
+        switch (step->kind) {
+        case NORMALIZE_NFC:
+            good = compose(&state->nfc, into, &now);
+            state->nfc.lacks_memory = false;
+            break;
+        case NORMALIZE_PREPEND:
+            if (now.count) {
+                good = bytes_append(into, step->content, step->content_bytes) &&
+                       bytes_append(into, now.bytes, now.count);
+                now = (struct text){into->bytes, into->count};
+            }
+            break;
+        case NORMALIZE_REPLACE:
+        default:
+            if (step->regex) {
+                const enum tokmap_status status = replace_matches(step, state->regexes[i], into, &now, error);
+                if (status)
+                    return status;
+            } else {
+                good = replace_literal(step, into, &now);
+            }
+        }
+        if (!good)
+            return error_set_memory(error, "normalized text", now.count);
+    }
+    *made = now.bytes;
+    *made_count = now.count;
+    return TOKMAP_OK;
+}

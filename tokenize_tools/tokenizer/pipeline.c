@@ -1,0 +1,426 @@
+/* pipeline.c - documents through the parts of a tokenizer, and ids back to text. */
+#include "pipeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "common/hash.h"
+#include "kind.h"
+
+#define BOUND_MOST 4096 /* tokens a byte: what is more could not be given room for */
+
+struct pipeline {
+    struct tokenizer head;
+    struct pipeline_parts parts;
+    enum tokenizer_special special;
+    bool raw_pass, normalized_pass; /* a pass can find something */
+    bool wide;
+    struct pipeline_cuts cuts;
+};
+
+struct pipeline_state {
+    struct tokenizer_state head;
+    const struct pipeline *pipeline;
+    struct text_engine_state *engine;
+    struct normalizer_state normalizer;
+    struct cutter_state cutter;
+    struct ids_out ids;
+    enum engine_place place; /* of what goes to the engine next */
+    enum tokmap_status status;
+    struct tokmap_error *error;
+};
+
+void pipeline_parts_free(struct pipeline_parts *parts)
+{
+    if (parts->engine)
+        parts->engine->kind->free(parts->engine);
+    added_tokens_free(parts->added);
+    normalizer_free(&parts->normalizer);
+    cutter_free(&parts->cutter);
+    free(parts->texts);
+    free(parts->text_bytes);
+    memset(parts, 0, sizeof *parts);
+}
+
+static void pipeline_close(struct tokenizer *tokenizer)
+{
+    pipeline_parts_free(&((struct pipeline *)tokenizer)->parts);
+    free(tokenizer);
+}
+
+static void pipeline_state_free(struct tokenizer_state *state)
+{
+    struct pipeline_state *own = (struct pipeline_state *)state;
+    if (own->engine)
+        own->pipeline->parts.engine->kind->state_free(own->engine);
+    normalizer_state_free(&own->normalizer);
+    cutter_state_free(&own->cutter);
+    free(own);
+}
+
+/* What the cutter leaves. */
+static bool take_cut(void *user, const uint8_t *bytes, size_t count)
+{
+    struct pipeline_state *own = user;
+    const struct pipeline_parts *parts = &own->pipeline->parts;
+    const struct text_engine_kind *engine = parts->engine->kind;
+    own->status = parts->engine_cuts ? engine->text(own->engine, bytes, count, own->place, &own->ids, own->error)
+                                     : engine->piece(own->engine, bytes, count, &own->ids, own->error);
+    own->place = ENGINE_INSIDE;
+    return own->status == TOKMAP_OK;
+}
+
+static enum tokmap_status pipeline_state_new(struct tokenizer_state **state, const struct tokenizer *tokenizer,
+                                             struct tokmap_error *error)
+{
+    const struct pipeline *pipeline = (const struct pipeline *)tokenizer;
+    struct pipeline_state *made = calloc(1, sizeof *made);
+    *state = NULL;
+    if (!made)
+        return error_set_memory(error, "the state of a tokenizer", sizeof *made);
+    made->head.tokenizer = tokenizer;
+    made->pipeline = pipeline;
+    enum tokmap_status status = pipeline->parts.engine->kind->state_new(&made->engine, pipeline->parts.engine, error);
+    if (!status)
+        status = normalizer_state_init(&made->normalizer, &pipeline->parts.normalizer, error);
+    if (!status)
+        status = cutter_state_init(&made->cutter, &pipeline->parts.cutter, error);
+    if (status) {
+        pipeline_state_free(&made->head);
+        return status;
+    }
+    made->cutter.take = take_cut;
+    made->cutter.user = made;
+    made->ids.wide = pipeline->wide;
+    *state = &made->head;
+    return TOKMAP_OK;
+}
+
+/* ---- encoding ---- */
+
+/* Text without added tokens, normalized. */
+static enum tokmap_status encode_plain(struct pipeline_state *own, const uint8_t *text, size_t count)
+{
+    const struct pipeline_parts *parts = &own->pipeline->parts;
+    if (!parts->cutter.count) {
+        (void)take_cut(own, text, count);
+        return own->status;
+    }
+    own->cutter.error = own->error;
+    own->cutter.first = own->place == ENGINE_DOCUMENT_START;
+    if (cutter_run(&own->cutter, text, count))
+        return TOKMAP_OK;
+    return own->cutter.status ? own->cutter.status : own->status;
+}
+
+static enum tokmap_status special_found(const struct pipeline_state *own, const struct added_token *token, size_t at)
+{
+    return error_set(own->error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
+                     "a document holds the text of the special token '%.*s' (about byte %zu); choose whether it is text "
+                     "(--special text) or the token (--special recognise)",
+                     (int)min64(token->bytes, 64), (const char *)token->text, at);
+}
+
+/* Takes the added tokens of a pass out of text; the rest goes on to `rest`. */
+static enum tokmap_status split_pass(struct pipeline_state *own, enum added_pass pass, const uint8_t *text, size_t count,
+                                     enum tokmap_status (*rest)(struct pipeline_state *, const uint8_t *, size_t))
+{
+    struct added_split split;
+    struct added_part part;
+    enum tokmap_status status = TOKMAP_OK;
+    const enum tokenizer_special special = own->pipeline->special;
+    added_split_begin(&split, own->pipeline->parts.added, pass, special != TOKENIZER_SPECIAL_TEXT, text, count);
+    while (!status && added_split_next(&split, &part)) {
+        if (!part.token) {
+            status = rest(own, text + part.from, part.to - part.from);
+            continue;
+        }
+        if (part.token->special && special == TOKENIZER_SPECIAL_ERROR)
+            return special_found(own, part.token, part.from);
+        ids_put(&own->ids, part.token->id);
+        own->place = pass == ADDED_RAW ? ENGINE_SEGMENT_START : ENGINE_INSIDE;
+    }
+    return status;
+}
+
+/* Text without raw added tokens. */
+static enum tokmap_status encode_segment(struct pipeline_state *own, const uint8_t *text, size_t count)
+{
+    const struct pipeline *pipeline = own->pipeline;
+    if (pipeline->parts.normalizer.count) {
+        const enum tokmap_status status = normalizer_run(&own->normalizer, text, count, &text, &count, own->error);
+        if (status)
+            return status;
+    }
+    if (!count)
+        return TOKMAP_OK;
+    return pipeline->normalized_pass ? split_pass(own, ADDED_NORMALIZED, text, count, encode_plain)
+                                     : encode_plain(own, text, count);
+}
+
+static enum tokmap_status encode_document(struct pipeline_state *own, const struct tokenizer_text *text, bool resumed)
+{
+    const uint8_t *bytes = (const uint8_t *)text->bytes;
+    enum tokmap_status status = TOKMAP_OK;
+    own->place = resumed ? ENGINE_INSIDE : ENGINE_DOCUMENT_START;
+    if (!text->count)
+        return status;
+    status = own->pipeline->raw_pass ? split_pass(own, ADDED_RAW, bytes, text->count, encode_segment)
+                                     : encode_segment(own, bytes, text->count);
+    if (own->pipeline->parts.normalizer.count)
+        normalizer_settle(&own->normalizer);
+    if (own->pipeline->parts.cutter.count)
+        cutter_settle(&own->cutter);
+    return status;
+}
+
+static enum tokmap_status pipeline_encode(struct tokenizer_state *state, const struct tokenizer_batch *batch,
+                                          struct tokenizer_out *out, struct tokmap_error *error)
+{
+    struct pipeline_state *own = (struct pipeline_state *)state;
+    enum tokmap_status status = capacity_check(batch, out, state->tokenizer->info.tokens_per_byte_bound, error);
+    if (status)
+        return status;
+    own->error = error;
+    own->ids.tokens = out->tokens;
+    own->ids.count = 0;
+    own->ids.room = out->capacity;
+    own->ids.largest = 0;
+    for (uint64_t i = 0; i < batch->count && !status; i++) {
+        const bool resumed = i == 0 && batch->resumed, unfinished = i + 1 == batch->count && batch->unfinished;
+        if (out->has_prefix && !resumed)
+            ids_put(&own->ids, out->prefix);
+        status = encode_document(own, &batch->documents[i], resumed);
+        if (out->has_suffix && !status && !unfinished)
+            ids_put(&own->ids, out->suffix);
+        out->ends[i] = own->ids.count;
+        out->failed = i; /* if it did */
+    }
+    out->count = own->ids.count;
+    out->largest = own->ids.largest;
+    return status;
+}
+
+/* ---- decoding ---- */
+
+static const struct pipeline_text *text_of(const struct pipeline_parts *parts, uint32_t id)
+{
+    uint32_t low = 0, high = parts->text_count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (parts->texts[middle].id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < parts->text_count && parts->texts[low].id == id ? &parts->texts[low] : NULL;
+}
+
+static bool id_bytes(const struct pipeline_parts *parts, uint32_t id, bool specials, const uint8_t **bytes,
+                     uint32_t *count)
+{
+    const struct added_token *added = added_tokens_by_id(parts->added, id);
+    if (added) {
+        *bytes = added->text;
+        *count = added->special && !specials ? 0 : added->bytes;
+        return true;
+    }
+    if (parts->engine->kind->bytes(parts->engine, id, bytes, count))
+        return true;
+    const struct pipeline_text *text = text_of(parts, id);
+    if (!text)
+        return false;
+    *bytes = text->text;
+    *count = text->bytes;
+    return true;
+}
+
+static enum tokmap_status pipeline_decode(const struct tokenizer *tokenizer, const void *tokens, uint64_t count,
+                                          bool specials, bool resumed, struct text_buffer *text,
+                                          struct tokmap_error *error)
+{
+    const struct pipeline *own = (const struct pipeline *)tokenizer;
+    const struct text_engine *engine = own->parts.engine;
+    const uint64_t start = text->count;
+    for (uint64_t i = 0; i < count; i++) {
+        const uint8_t *token = (const uint8_t *)tokens + i * tokenizer->info.width;
+        const uint32_t id = own->wide ? load32(token) : load16(token);
+        const uint8_t *bytes = NULL;
+        uint32_t wanted = 0;
+        if (!id_bytes(&own->parts, id, specials, &bytes, &wanted))
+            return error_set(error, TOKMAP_ERROR_TOKEN, NULL, TOKMAP_NO_OFFSET,
+                             "id %" PRIu32 " is not in the vocabulary of the tokenizer '%s'; these ids come from another "
+                             "tokenizer",
+                             id, own->parts.name);
+        const enum tokmap_status status = text_reserve(text, wanted, error);
+        if (status)
+            return status;
+        if (wanted)
+            memcpy(text->bytes + text->count, bytes, wanted);
+        text->count += wanted;
+    }
+    const size_t off = engine->kind->front && !resumed && text->count > start
+                           ? engine->kind->front(engine, text->bytes + start, (size_t)(text->count - start))
+                           : 0;
+    if (off) {
+        memmove(text->bytes + start, text->bytes + start + off, (size_t)(text->count - start) - off);
+        text->count -= off;
+    }
+    return TOKMAP_OK;
+}
+
+/* ---- tokens by name ---- */
+
+/* "<|endoftext|>" as it is, or what is inside its frame: "endoftext", of "<s>": "s". */
+static uint64_t pipeline_special(const struct tokenizer *tokenizer, const char *name)
+{
+    const struct added_tokens *added = ((const struct pipeline *)tokenizer)->parts.added;
+    const size_t wanted = strlen(name);
+    for (size_t skip = 0; skip < 3; skip++)
+        for (size_t i = 0; i < added_tokens_count(added); i++) {
+            const struct added_token *token = added_tokens_at(added, i);
+            const uint8_t *text = token->text;
+            const size_t bytes = token->bytes;
+            const bool framed = skip == 0 || (bytes > 2 * skip && text[0] == '<' && text[bytes - 1] == '>' &&
+                                              (skip == 1 || (text[1] == '|' && text[bytes - 2] == '|')));
+            if (framed && bytes == wanted + 2 * skip && !memcmp(text + skip, name, wanted))
+                return token->id;
+        }
+    return TOKMAP_NO_ID;
+}
+
+static void pipeline_added_at(const struct tokenizer *tokenizer, uint64_t index, struct tokenizer_added *added)
+{
+    const struct added_token *token = added_tokens_at(((const struct pipeline *)tokenizer)->parts.added, (size_t)index);
+    *added = (struct tokenizer_added){(const char *)token->text, token->bytes, token->id, token->special};
+}
+
+static uint32_t first_of(const struct added_tokens *added, const char *const *names)
+{
+    for (; *names; names++) {
+        const struct added_token *token = added_tokens_by_text(added, *names, strlen(*names));
+        if (token && token->special)
+            return token->id;
+    }
+    return PIPELINE_NO_ID;
+}
+
+uint32_t usual_eod(const struct added_tokens *added)
+{
+    static const char *const names[] = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>",
+                                        "<\xEF\xBD\x9C" "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
+                                        "[EOS]", "<EOS_TOKEN>", "<|END_OF_TURN_TOKEN|>", "<EOS>", NULL};
+    return first_of(added, names);
+}
+
+uint32_t usual_bos(const struct added_tokens *added)
+{
+    static const char *const names[] = {"<|begin_of_text|>", "<s>", "<bos>", "<|bos|>", "<|startoftext|>",
+                                        "<\xEF\xBD\x9C" "begin\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
+                                        "[BOS]", "<BOS_TOKEN>", "<BOS>", NULL};
+    return first_of(added, names);
+}
+
+/* ---- measuring ---- */
+
+static bool take_nothing(void *user, const uint8_t *bytes, size_t count)
+{
+    return true;
+}
+
+static bool pipeline_measure(struct tokenizer_state *state, const char *text, uint64_t count,
+                             struct tokenizer_measures *measures)
+{
+    struct pipeline_state *own = (struct pipeline_state *)state;
+    const struct text_engine_kind *engine = own->pipeline->parts.engine->kind;
+    struct tokmap_error unused;
+    if (!engine->measure)
+        return false;
+    if (own->pipeline->parts.cutter.count) {
+        own->cutter.take = take_nothing;
+        own->cutter.error = &unused;
+        (void)cutter_run(&own->cutter, (const uint8_t *)text, count);
+        own->cutter.take = take_cut;
+        count = 0;
+    }
+    engine->measure(own->engine, (const uint8_t *)text, count, measures);
+    return true;
+}
+
+/* ---- making ---- */
+
+static uint64_t pipeline_cut_at(const struct tokenizer *tokenizer, const char *text, uint64_t count)
+{
+    const struct pipeline *own = (const struct pipeline *)tokenizer;
+    return tokenizer->info.cuts ? pipeline_cut(&own->cuts, (const uint8_t *)text, (size_t)count) : 0;
+}
+
+static const struct tokenizer_kind pipeline_kind = {pipeline_close,    pipeline_state_new, pipeline_state_free,
+                                                    pipeline_encode,   pipeline_decode,    pipeline_special,
+                                                    pipeline_added_at, pipeline_measure,   pipeline_cut_at};
+
+static uint64_t bound_of(const struct pipeline_parts *parts)
+{
+    uint64_t bound = normalizer_growth(&parts->normalizer);
+    if (mul_overflows(bound, max64(1, parts->bound), &bound))
+        return UINT64_MAX;
+    for (uint32_t i = 0; i < parts->cutter.count; i++) {
+        const struct cut_step *step = &parts->cutter.steps[i];
+        /* A byte, and what stands before it; a space becomes what else would stand before. */
+        const uint64_t growth = step->kind == CUT_METASPACE ? 1 + step->literal_bytes : step->prefix_space ? 2 : 1;
+        if (mul_overflows(bound, growth, &bound))
+            return UINT64_MAX;
+    }
+    return bound;
+}
+
+static void info_fill(struct pipeline *own)
+{
+    struct tokenizer_info *info = &own->head.info;
+    const struct pipeline_parts *parts = &own->parts;
+    info->name = parts->name;
+    info->form = parts->form;
+    info->scanner = parts->scanner;
+    info->vocabulary = parts->vocabulary;
+    info->width = own->wide ? 4 : 2;
+    info->eod_id = parts->eod == PIPELINE_NO_ID ? TOKMAP_NO_ID : parts->eod;
+    info->bos_id = parts->bos == PIPELINE_NO_ID ? TOKMAP_NO_ID : parts->bos;
+    info->tokens_per_byte_bound = (uint32_t)bound_of(parts);
+    info->added = added_tokens_count(parts->added);
+    for (size_t i = 0; i < info->added; i++)
+        info->specials += added_tokens_at(parts->added, i)->special;
+    uint8_t all[17];
+    memcpy(all, parts->fingerprint, 16);
+    all[16] = own->special == TOKENIZER_SPECIAL_RECOGNISE; /* where it is an error, what is left is as with text */
+    hash128_store(hash128(all, sizeof all), info->fingerprint);
+}
+
+enum tokmap_status pipeline_new(struct tokenizer **tokenizer, struct pipeline_parts *parts,
+                                enum tokenizer_special special, const char *path, struct tokmap_error *error)
+{
+    struct pipeline *own = calloc(1, sizeof *own);
+    *tokenizer = NULL;
+    if (!own || bound_of(parts) > BOUND_MOST) {
+        const enum tokmap_status status =
+            own ? error_set(error, TOKMAP_ERROR_LIMIT, path, TOKMAP_NO_OFFSET,
+                            "the normalizer may make more than %d tokens of one byte of text: that is refused", BOUND_MOST)
+                : error_set_memory(error, "a tokenizer", sizeof *own);
+        free(own);
+        pipeline_parts_free(parts);
+        return status;
+    }
+    own->parts = *parts;
+    memset(parts, 0, sizeof *parts);
+    own->head.kind = &pipeline_kind;
+    own->special = special;
+    own->wide = own->parts.vocabulary > 65536;
+    const bool specials = special != TOKENIZER_SPECIAL_TEXT;
+    own->raw_pass = added_tokens_any(own->parts.added, ADDED_RAW, specials);
+    own->normalized_pass = added_tokens_any(own->parts.added, ADDED_NORMALIZED, specials);
+    info_fill(own);
+    own->head.info.cuts = pipeline_cuts_find(&own->cuts, &own->parts, specials);
+    *tokenizer = &own->head;
+    return TOKMAP_OK;
+}

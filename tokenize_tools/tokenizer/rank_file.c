@@ -1,0 +1,234 @@
+/* rank_file.c - reads rank files. */
+#include "rank_file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "common/hash.h"
+#include "rank_known.h"
+
+struct line {
+    const uint8_t *text;
+    uint64_t bytes, number;
+};
+
+struct token {
+    uint32_t rank, offset, bytes;
+    uint64_t line;
+};
+
+/* The six bits of a base64 digit, 64 for '=', 255 for what is none. */
+static uint8_t digit_value(uint8_t digit)
+{
+    if (digit >= 'A' && digit <= 'Z')
+        return (uint8_t)(digit - 'A');
+    if (digit >= 'a' && digit <= 'z')
+        return (uint8_t)(digit - 'a' + 26);
+    if (digit >= '0' && digit <= '9')
+        return (uint8_t)(digit - '0' + 52);
+    return digit == '+' ? 62 : digit == '/' ? 63 : digit == '=' ? 64 : 255;
+}
+
+uint32_t base64_decode(uint8_t *into, const uint8_t *text, uint64_t count)
+{
+    uint32_t made = 0;
+    if (!count || count % 4 || count > (1u << 24))
+        return 0;
+    for (uint64_t i = 0; i < count; i += 4) {
+        const uint8_t a = digit_value(text[i]), b = digit_value(text[i + 1]), c = digit_value(text[i + 2]);
+        const uint8_t d = digit_value(text[i + 3]);
+        const bool last = i + 4 == count;
+        if ((a | b) > 63 || c > 64 || d > 64 || (c == 64 && d != 64) || (d == 64 && !last))
+            return 0;
+        if ((c == 64 && (b & 15)) || (c != 64 && d == 64 && (c & 3)))
+            return 0; /* bits that no byte has */
+        into[made++] = (uint8_t)(a << 2 | b >> 4);
+        if (c != 64)
+            into[made++] = (uint8_t)(b << 4 | c >> 2);
+        if (d != 64)
+            into[made++] = (uint8_t)(c << 6 | d);
+    }
+    return made;
+}
+
+static bool next_line(const uint8_t **at, const uint8_t *end, struct line *line)
+{
+    if (*at == end)
+        return false;
+    const uint8_t *stop = memchr(*at, '\n', (size_t)(end - *at));
+    const uint8_t *behind = stop ? stop : end;
+    line->text = *at;
+    line->bytes = (uint64_t)(behind - *at);
+    line->number++;
+    if (line->bytes && behind[-1] == '\r')
+        line->bytes--;
+    *at = stop ? stop + 1 : end;
+    return true;
+}
+
+/* The token of a line, its text behind the `used` bytes that are there. The reason if it is none. */
+static const char *read_token(const struct line *line, uint8_t *bytes, uint32_t used, struct token *token)
+{
+    const uint8_t *space = memchr(line->text, ' ', line->bytes);
+    if (!space)
+        return "has no space between a token and its rank";
+    const uint8_t *at = space + 1, *end = line->text + line->bytes;
+    uint64_t rank = 0;
+    if (at == end)
+        return "has no rank";
+    for (; at < end; at++) {
+        if (*at < '0' || *at > '9')
+            return "has a rank that is no number";
+        rank = rank * 10 + (uint64_t)(*at - '0');
+        if (rank >= BPE_IDS)
+            return "has a rank of 2097152 or more";
+    }
+    token->rank = (uint32_t)rank;
+    token->line = line->number;
+    token->offset = used;
+    token->bytes = base64_decode(bytes + used, line->text, (uint64_t)(space - line->text));
+    return token->bytes ? NULL : "has a token that is no base64";
+}
+
+bool rank_file_is(const char *text, uint64_t count)
+{
+    const uint8_t *at = (const uint8_t *)text;
+    struct line line = {at, 0, 0};
+    struct token token;
+    uint8_t bytes[256];
+    return count && next_line(&at, at + min64(count, 300), &line) && line.bytes <= 256 &&
+           !read_token(&line, bytes, 0, &token);
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    const struct token *left = a, *right = b;
+    return left->rank < right->rank ? -1 : left->rank > right->rank;
+}
+
+/* Puts tokens in the order of their ranks, texts too; nothing to do for the files that there are. */
+static enum tokmap_status order_tokens(struct rank_file *file, struct token *tokens, uint32_t count,
+                                       uint32_t bytes, struct tokmap_error *error)
+{
+    uint32_t used = 0;
+    for (uint32_t i = 1; i < count; i++)
+        if (tokens[i].rank <= tokens[i - 1].rank) {
+            qsort(tokens, count, sizeof *tokens, by_rank);
+            break;
+        }
+    const uint32_t vocabulary = tokens[count - 1].rank + 1;
+    file->offsets = malloc(((size_t)vocabulary + 1) * sizeof *file->offsets);
+    uint8_t *ordered = malloc((size_t)bytes + 64);
+    if (!file->offsets || !ordered) {
+        free(ordered);
+        return error_set_memory(error, "a vocabulary", vocabulary);
+    }
+    file->hole = BPE_NONE;
+    for (uint32_t i = 0, id = 0; i < count; i++) {
+        if (i && tokens[i].rank == tokens[i - 1].rank) {
+            free(ordered);
+            return error_set_line(error, TOKMAP_ERROR_FORMAT, file->source.path,
+                                  max64(tokens[i].line, tokens[i - 1].line),
+                                  "the rank %" PRIu32 " is there twice; the file is damaged", tokens[i].rank);
+        }
+        if (id < tokens[i].rank && file->hole == BPE_NONE)
+            file->hole = id;
+        for (; id <= tokens[i].rank; id++)
+            file->offsets[id] = used;
+        memcpy(ordered + used, file->bytes + tokens[i].offset, tokens[i].bytes);
+        used += tokens[i].bytes;
+    }
+    file->offsets[vocabulary] = used;
+    free(file->bytes);
+    file->bytes = ordered;
+    file->source.vocabulary = vocabulary;
+    file->source.bytes = file->bytes;
+    file->source.offsets = file->offsets;
+    return TOKMAP_OK;
+}
+
+/* Tokens with the same text: the larger id of two, or BPE_NONE. */
+static uint32_t find_twice(const struct rank_file *file)
+{
+    uint32_t bits = 4, twice = BPE_NONE;
+    while (1u << bits < 2 * file->source.vocabulary)
+        bits++;
+    const uint32_t mask = (1u << bits) - 1;
+    uint32_t *table = malloc(((size_t)mask + 1) * sizeof *table);
+    if (!table)
+        return BPE_NONE - 1;
+    memset(table, 0xFF, ((size_t)mask + 1) * sizeof *table);
+    for (uint32_t id = 0; id < file->source.vocabulary && twice == BPE_NONE; id++) {
+        const uint8_t *text = file->bytes + file->offsets[id];
+        const uint32_t bytes = file->offsets[id + 1] - file->offsets[id];
+        uint32_t at = (uint32_t)hash64(text, bytes) & mask;
+        for (; bytes && table[at] != BPE_NONE && twice == BPE_NONE; at = (at + 1) & mask)
+            if (file->offsets[table[at] + 1] - file->offsets[table[at]] == bytes &&
+                !memcmp(file->bytes + file->offsets[table[at]], text, bytes))
+                twice = id;
+        table[at] = bytes ? id : table[at];
+    }
+    free(table);
+    return twice;
+}
+
+enum tokmap_status rank_file_read(struct rank_file *file, const char *path, const char *text, uint64_t count,
+                                  struct tokmap_error *error)
+{
+    const uint8_t *at = (const uint8_t *)text, *const end = at + count;
+    struct line line = {at, 0, 0};
+    uint32_t used = 0, made = 0;
+    uint64_t lines = 1;
+    memset(file, 0, sizeof *file);
+    file->source.path = path;
+    file->source.whole = true;
+    if (count > (uint64_t)1 << 30)
+        return error_set(error, TOKMAP_ERROR_LIMIT, path, TOKMAP_NO_OFFSET,
+                         "a rank file of more than 1 GiB is no vocabulary that can be read");
+    for (const uint8_t *p = at; (p = memchr(p, '\n', (size_t)(end - p))); p++)
+        lines++;
+    struct token *tokens = malloc(lines * sizeof *tokens);
+    file->bytes = malloc(count + 64);
+    enum tokmap_status status = TOKMAP_OK;
+    if (!tokens || !file->bytes)
+        status = error_set_memory(error, "a vocabulary", count + lines * sizeof *tokens);
+    while (!status && next_line(&at, end, &line)) {
+        if (!line.bytes)
+            continue;
+        const char *fault = read_token(&line, file->bytes, used, &tokens[made]);
+        if (fault)
+            status = error_set_line(error, TOKMAP_ERROR_FORMAT, path, line.number,
+                                    "the line %s; each line of a rank file is a token in base64, a space and its rank",
+                                    fault);
+        else
+            used += tokens[made++].bytes;
+    }
+    if (!status && !made)
+        status = error_set(error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET, "the file has no tokens");
+    if (!status)
+        status = order_tokens(file, tokens, made, used, error);
+    const uint32_t twice = status ? BPE_NONE : find_twice(file);
+    if (twice == BPE_NONE - 1)
+        status = error_set_memory(error, "a vocabulary", count);
+    else if (twice != BPE_NONE)
+        for (uint32_t i = 0; i < made; i++)
+            if (tokens[i].rank == twice)
+                status = error_set_line(error, TOKMAP_ERROR_FORMAT, path, tokens[i].line,
+                                        "the token of rank %" PRIu32 " has a lower rank too; the file is damaged", twice);
+    free(tokens);
+    if (!status) {
+        hash128_store(hash128(text, count), file->fingerprint);
+        file->known = rank_known_find(file->fingerprint);
+    }
+    return status;
+}
+
+void rank_file_free(struct rank_file *file)
+{
+    free(file->bytes);
+    free(file->offsets);
+    file->bytes = NULL;
+    file->offsets = NULL;
+}

@@ -1,0 +1,274 @@
+/* sp_encode.c - chunks, blocks that are copied, and pieces longer than a chunk. */
+#include "sp_encode.h"
+
+#include <stdlib.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+
+#define BLOCK_FIRST 2048 /* what is copied because of a space before it */
+#define BLOCK_MARKED ((size_t)1 << 16)
+#define SCRATCH_KEPT ((size_t)1 << 20)
+
+struct output {
+    uint8_t *tokens;
+    uint64_t made, room;
+    uint32_t width;
+};
+
+/* Where the piece ends that begins at text[0], no border before `from` being cut; count: at the end of the text. *marked: a
+ * U+2581 is in what was looked at. */
+static size_t find_end(struct sp_state *state, const uint8_t *text, size_t from, size_t count, bool *marked)
+{
+    const struct sp_model *model = state->model;
+    uint64_t *starts = state->pieces->chunk.starts;
+    for (;;) {
+        /* Back to a border that is known. */
+        from -= min64(from, 4);
+        for (uint32_t steps = 0; steps < 3 && from && (text[from] & 0xC0) == 0x80; steps++)
+            from--;
+        const size_t bytes = min64(count - from, SCAN_BYTES);
+        *marked |= state->cut(&model->cutter, &model->head, text + from, bytes, count - from, starts);
+        if (*marked)
+            return 0;
+        starts[0] &= ~(uint64_t)1;
+        for (size_t word = 0; word < (bytes + 63) / 64; word++)
+            if (starts[word])
+                return from + 64 * word + (size_t)__builtin_ctzll(starts[word]);
+        from += bytes;
+        if (from == count)
+            return count;
+    }
+}
+
+/* Encodes pieces of text from its start on. whole: the text ends with it, else the last piece is left alone, since it may
+ * go on. Returns how many bytes are done; 0: a U+2581 is in the way, or (not whole) all of it may be one piece. */
+static size_t encode_some(struct sp_state *state, const uint8_t *text, size_t count, bool whole, struct output *out)
+{
+    const struct sp_model *model = state->model;
+    uint64_t *starts = state->pieces->chunk.starts;
+    size_t bytes = min64(count, SCAN_BYTES);
+    if (state->cut(&model->cutter, &model->head, text, bytes, count, starts))
+        return 0;
+    if (bytes < count || !whole) {
+        size_t word = (bytes - 1) / 64;
+        while (word && !starts[word])
+            word--;
+        const uint32_t last = 63 - (uint32_t)__builtin_clzll(starts[word]);
+        const size_t end = 64 * word + last;
+        if (!end) {
+            bool marked = false;
+            const size_t found = find_end(state, text, bytes, count, &marked);
+            if (!found || (found == count && !whole))
+                return 0;
+            struct sp_ids ids = {.tokens = out->tokens + out->made * out->width, .wide = model->head.wide};
+            if (!sp_merge_long(model, &state->pieces->scratch, text, found, &ids))
+                state->pieces->lacks_memory = true;
+            state->pieces->largest = max64(state->pieces->largest, ids.largest);
+            out->made += ids.count;
+            return found;
+        }
+        starts[word] &= ~((uint64_t)1 << last);
+        bytes = end;
+    }
+    out->made += bpe_encode_starts(state->pieces, text, bytes, out->tokens + out->made * out->width,
+                                   out->room - out->made);
+    return bytes;
+}
+
+/* Copies text with U+2581 as spaces; false: no memory. */
+static bool copy_block(struct bytes_buffer *block, const uint8_t *text, size_t count)
+{
+    if (!bytes_reserve(block, count + 8))
+        return false;
+    const uint8_t *end = text + count;
+    while (text < end) {
+        const uint8_t *mark = memchr(text, 0xE2, (size_t)(end - text));
+        size_t plain = mark ? (size_t)(mark - text) : (size_t)(end - text);
+        memcpy(block->bytes + block->count, text, plain);
+        block->count += plain;
+        text += plain;
+        if (!mark)
+            break;
+        if (end - text >= 3 && text[1] == 0x96 && text[2] == 0x81) {
+            block->bytes[block->count++] = ' ';
+            text += 3;
+        } else {
+            block->bytes[block->count++] = *text++;
+        }
+    }
+    return true;
+}
+
+/* How many bytes of text became the first `done` of their copy. */
+static size_t bytes_before(const uint8_t *text, size_t count, size_t done)
+{
+    size_t at = 0;
+    while (done) {
+        const uint8_t *mark = memchr(text + at, 0xE2, min64(count - at, done));
+        if (!mark)
+            return at + done;
+        done -= (size_t)(mark - (text + at));
+        at = (size_t)(mark - text);
+        if (!done)
+            break;
+        at += count - at >= 3 && text[at + 1] == 0x96 && text[at + 2] == 0x81 ? 3 : 1;
+        done--;
+    }
+    return at;
+}
+
+/* The same of a copy, with a space before it if `prefix`. Returns how many bytes of text are done; 0: no memory. */
+static size_t encode_copied(struct sp_state *state, const uint8_t *text, size_t count, bool prefix, size_t size,
+                            struct output *out)
+{
+    for (;; size *= 2) {
+        struct bytes_buffer *block = &state->block;
+        size_t taken = min64(count, size), done = 0, some = 1;
+        while (taken < count && taken > 1 && (text[taken] & 0xC0) == 0x80)
+            taken--;
+        block->count = 0;
+        if ((prefix && !bytes_append(block, " ", 1)) ||
+            (state->model->escape ? !copy_block(block, text, taken) : !bytes_append(block, text, taken)))
+            return 0;
+        while (some && done < block->count) {
+            some = encode_some(state, block->bytes + done, block->count - done, taken == count, out);
+            done += some;
+        }
+        /* A space alone takes nothing off the text: then the rest, if cut off it, is known to be so. */
+        if (done > (size_t)prefix || (done && taken == count))
+            return state->model->escape ? bytes_before(text, taken, done - prefix) : done - prefix;
+        if (done)
+            return encode_copied(state, text, count, false, size, out);
+    }
+}
+
+static uint32_t whole_of(struct sp_state *state, const uint8_t *text, uint64_t count, bool prefix)
+{
+    if (!state->model->whole_longest || count > 3 * (uint64_t)state->model->whole_longest)
+        return BPE_NONE;
+    state->block.count = 0;
+    if ((prefix && !bytes_append(&state->block, " ", 1)) || !copy_block(&state->block, text, (size_t)count))
+        return BPE_NONE;
+    return sp_whole(state->model, state->block.bytes, state->block.count);
+}
+
+/* SentencePiece's remove_extra_whitespaces. A U+2581 is no space to it, but at the end of the text it goes too. False: no
+ * memory. */
+static bool strip_spaces(struct sp_state *state, const uint8_t **text, uint64_t *count)
+{
+    struct bytes_buffer *into = &state->stripped;
+    const uint8_t *at = *text, *end = at + *count;
+    into->count = 0;
+    if (!bytes_reserve(into, (size_t)*count))
+        return false;
+    for (bool after_space = true; at < end; at++) {
+        if (!after_space || *at != ' ')
+            into->bytes[into->count++] = *at;
+        after_space = *at == ' ';
+    }
+    for (;;) {
+        if (into->count && into->bytes[into->count - 1] == ' ')
+            into->count--;
+        else if (state->model->escape && into->count >= 3 && !memcmp(into->bytes + into->count - 3, SP_MARK, 3))
+            into->count -= 3;
+        else
+            break;
+    }
+    *text = into->bytes;
+    *count = into->count;
+    return true;
+}
+
+/* unk after unk is one. */
+static uint64_t fuse(const struct sp_model *model, void *tokens, uint64_t count)
+{
+    uint64_t kept = 0;
+    uint32_t before = BPE_NONE;
+    for (uint64_t i = 0; i < count; i++) {
+        const uint32_t id = model->head.wide ? ((uint32_t *)tokens)[i] : ((uint16_t *)tokens)[i];
+        if (id == model->unk && before == id)
+            continue;
+        before = id;
+        if (model->head.wide)
+            ((uint32_t *)tokens)[kept++] = id;
+        else
+            ((uint16_t *)tokens)[kept++] = (uint16_t)id;
+    }
+    return kept;
+}
+
+enum tokmap_status sp_encode(struct sp_state *state, const uint8_t *text, uint64_t count, bool prefix, void *tokens,
+                             uint64_t room, uint64_t *written, struct tokmap_error *error)
+{
+    const struct sp_model *model = state->model;
+    struct output out = {tokens, 0, room, model->head.wide ? 4 : 2};
+    bool lacks_memory = false;
+    *written = 0;
+    state->pieces->largest = 0;
+    if (!count)
+        return TOKMAP_OK;
+    if (model->remove_spaces) {
+        if (!strip_spaces(state, &text, &count))
+            return error_set_memory(error, "a text without its spaces", count);
+        if (!count)
+            return TOKMAP_OK; /* the space before it goes too */
+    }
+    const uint32_t whole = whole_of(state, text, count, prefix);
+    if (whole != BPE_NONE) {
+        if (model->head.wide)
+            *(uint32_t *)tokens = whole;
+        else
+            *(uint16_t *)tokens = (uint16_t)whole;
+        *written = 1;
+        state->pieces->largest = whole;
+        return TOKMAP_OK;
+    }
+    for (uint64_t at = 0; at < count && !lacks_memory;) {
+        size_t done = prefix ? 0 : encode_some(state, text + at, (size_t)(count - at), true, &out);
+        if (!done) {
+            done = encode_copied(state, text + at, (size_t)(count - at), prefix, prefix ? BLOCK_FIRST : BLOCK_MARKED, &out);
+            lacks_memory = !done;
+        }
+        prefix = false;
+        at += done;
+    }
+    bytes_settle(&state->block);
+    bytes_settle(&state->stripped);
+    if (state->pieces->scratch.bytes > SCRATCH_KEPT) {
+        free(state->pieces->scratch.memory);
+        state->pieces->scratch = (struct bpe_scratch){NULL, 0};
+    }
+    *written = model->fuse_unk && !model->byte_fallback ? fuse(model, tokens, out.made) : out.made;
+    if (lacks_memory || state->pieces->lacks_memory) {
+        state->pieces->lacks_memory = false;
+        return error_set_memory(error, "a long piece of text", count);
+    }
+    return TOKMAP_OK;
+}
+
+enum tokmap_status sp_state_new(struct sp_state **out, const struct sp_model *model, struct tokmap_error *error)
+{
+    struct sp_state *state = calloc(1, sizeof *state);
+    *out = NULL;
+    if (!state)
+        return error_set_memory(error, "the state of a tokenizer", sizeof *state);
+    state->model = model;
+    state->cut = sp_cut_best();
+    const enum tokmap_status status = bpe_state_new(&state->pieces, &model->head, scan_variant_best(), error);
+    if (status)
+        free(state);
+    else
+        *out = state;
+    return status;
+}
+
+void sp_state_free(struct sp_state *state)
+{
+    if (!state)
+        return;
+    bpe_state_free(state->pieces);
+    bytes_free(&state->block);
+    bytes_free(&state->stripped);
+    free(state);
+}

@@ -1,0 +1,138 @@
+/* sp_engine.c - text to a sp_model and back. */
+#include "sp_engine.h"
+
+#include <stdlib.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "sp_encode.h"
+
+struct sp_engine {
+    struct text_engine head;
+    struct sp_model *model;
+};
+
+struct sp_engine_state {
+    const struct sp_model *model;
+    struct sp_state *state;
+};
+
+static void engine_free(struct text_engine *engine)
+{
+    sp_model_free(((struct sp_engine *)engine)->model);
+    free(engine);
+}
+
+static void engine_state_free(struct text_engine_state *state)
+{
+    sp_state_free(((struct sp_engine_state *)state)->state);
+    free(state);
+}
+
+static enum tokmap_status engine_state_new(struct text_engine_state **state, const struct text_engine *engine,
+                                           struct tokmap_error *error)
+{
+    struct sp_engine_state *made = malloc(sizeof *made);
+    *state = NULL;
+    if (!made)
+        return error_set_memory(error, "the state of a tokenizer", sizeof *made);
+    made->model = ((const struct sp_engine *)engine)->model;
+    const enum tokmap_status status = sp_state_new(&made->state, made->model, error);
+    if (status)
+        free(made);
+    else
+        *state = (struct text_engine_state *)made;
+    return status;
+}
+
+static bool begins_with_space(const struct sp_model *model, const uint8_t *text, uint64_t count)
+{
+    return text[0] == ' ' || (model->escape && count >= 3 && !memcmp(text, SP_MARK, 3));
+}
+
+static enum tokmap_status engine_text(struct text_engine_state *state, const uint8_t *text, uint64_t count,
+                                      enum engine_place place, struct ids_out *out, struct tokmap_error *error)
+{
+    struct sp_engine_state *own = (struct sp_engine_state *)state;
+    const struct sp_model *model = own->model;
+    bool prefix = false;
+    uint64_t written = 0;
+    if (!count)
+        return TOKMAP_OK;
+    switch (model->prefix) {
+    case SP_PREFIX_ALWAYS:
+        prefix = place != ENGINE_INSIDE;
+        break;
+    case SP_PREFIX_UNLESS:
+        prefix = !begins_with_space(model, text, count);
+        break;
+    case SP_PREFIX_FIRST:
+        prefix = place == ENGINE_DOCUMENT_START && !begins_with_space(model, text, count);
+        break;
+    case SP_PREFIX_NEVER:
+        break;
+    }
+    const enum tokmap_status status =
+        sp_encode(own->state, text, count, prefix, (uint8_t *)out->tokens + out->count * (out->wide ? 4 : 2),
+                  out->room - out->count, &written, error);
+    out->count += written;
+    out->largest = max64(out->largest, own->state->pieces->largest);
+    return status;
+}
+
+static bool engine_bytes(const struct text_engine *engine, uint32_t id, const uint8_t **bytes, uint32_t *count)
+{
+    const struct bpe_model *model = &((const struct sp_engine *)engine)->model->head;
+    if (id >= model->vocabulary)
+        return false;
+    *bytes = model->bytes + model->offsets[id];
+    *count = model->offsets[id + 1] - model->offsets[id];
+    return *count != 0;
+}
+
+static size_t engine_front(const struct text_engine *engine, const char *text, size_t count)
+{
+    const struct sp_model *model = ((const struct sp_engine *)engine)->model;
+    return model->front && count && text[0] == ' ';
+}
+
+static void engine_measure(struct text_engine_state *state, const uint8_t *text, uint64_t count,
+                           struct tokenizer_measures *measures)
+{
+    const struct sp_engine_state *own = (const struct sp_engine_state *)state;
+    struct bpe_state *pieces = own->state->pieces;
+    for (uint64_t at = 0, bytes; at < count; at += bytes) {
+        bytes = min64(count - at, SCAN_BYTES);
+        (void)own->state->cut(&own->model->cutter, &own->model->head, text + at, bytes, count - at, pieces->chunk.starts);
+    }
+    *measures = (struct tokenizer_measures){pieces->counts.pieces, pieces->counts.missed, pieces->counts.merged};
+}
+
+/* Only before a space: a part that begins with one is given none before it. Not where a short rest of a text may be looked
+ * up whole, nor where spaces at the ends of texts go. */
+static bool engine_border(const struct text_engine *engine, uint8_t left, uint8_t right)
+{
+    const struct sp_model *model = ((const struct sp_engine *)engine)->model;
+    const struct sp_cutter *cutter = &model->cutter;
+    return right == ' ' && model->escape && !model->remove_spaces && !model->whole_longest &&
+           !(cutter->left[0][left] & cutter->right[0][right]) && !(cutter->left[1][left] & cutter->right[1][right]);
+}
+
+enum tokmap_status sp_engine_new(struct text_engine **engine, const struct sp_source *source, struct tokmap_error *error)
+{
+    static const struct text_engine_kind kind = {.free = engine_free, .state_new = engine_state_new,
+                                                 .state_free = engine_state_free, .text = engine_text,
+                                                 .bytes = engine_bytes, .front = engine_front,
+                                                 .measure = engine_measure, .border = engine_border};
+    struct sp_engine *made = calloc(1, sizeof *made);
+    *engine = NULL;
+    if (!made)
+        return error_set_memory(error, "a tokenizer", sizeof *made);
+    made->head.kind = &kind;
+    const enum tokmap_status status = sp_model_build(&made->model, source, error);
+    if (status)
+        free(made);
+    else
+        *engine = &made->head;
+    return status;
+}

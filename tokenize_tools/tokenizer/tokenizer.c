@@ -1,0 +1,116 @@
+/* tokenizer.c - opens a tokenizer by its spec and passes calls to its kind; what all kinds share. */
+#include "tokenizer.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "kind.h"
+#include "tokenizer_file.h"
+
+enum tokmap_status tokenizer_open(struct tokenizer **tokenizer, const char *spec,
+                                  const struct tokenizer_options *options, struct tokmap_error *error)
+{
+    static const struct tokenizer_options defaults;
+    *tokenizer = NULL;
+    return strcmp(spec, "bytes") ? tokenizer_file_open(tokenizer, spec, options ? options : &defaults, error)
+                                 : bytes_open(tokenizer, error);
+}
+
+void tokenizer_close(struct tokenizer *tokenizer)
+{
+    if (tokenizer)
+        tokenizer->kind->close(tokenizer);
+}
+
+void tokenizer_info(const struct tokenizer *tokenizer, struct tokenizer_info *info)
+{
+    *info = tokenizer->info;
+}
+
+uint64_t tokenizer_special(const struct tokenizer *tokenizer, const char *name)
+{
+    return tokenizer->kind->special(tokenizer, name);
+}
+
+void tokenizer_added_at(const struct tokenizer *tokenizer, uint64_t index, struct tokenizer_added *added)
+{
+    assert(index < tokenizer->info.added);
+    tokenizer->kind->added_at(tokenizer, index, added);
+}
+
+enum tokmap_status tokenizer_state_new(struct tokenizer_state **state, const struct tokenizer *tokenizer,
+                                       struct tokmap_error *error)
+{
+    return tokenizer->kind->state_new(state, tokenizer, error);
+}
+
+void tokenizer_state_free(struct tokenizer_state *state)
+{
+    if (state)
+        state->tokenizer->kind->state_free(state);
+}
+
+enum tokmap_status tokenizer_encode(struct tokenizer_state *state, const struct tokenizer_batch *batch,
+                                    struct tokenizer_out *out, struct tokmap_error *error)
+{
+    assert(state->tokenizer->info.cuts || (!batch->resumed && !batch->unfinished));
+    out->count = 0;
+    out->largest = 0;
+    out->failed = 0;
+    return state->tokenizer->kind->encode(state, batch, out, error);
+}
+
+enum tokmap_status tokenizer_decode(const struct tokenizer *tokenizer, const void *tokens, uint64_t count,
+                                    bool specials, bool resumed, struct text_buffer *text,
+                                    struct tokmap_error *error)
+{
+    return tokenizer->kind->decode(tokenizer, tokens, count, specials, resumed, text, error);
+}
+
+uint64_t tokenizer_cut(const struct tokenizer *tokenizer, const char *text, uint64_t count)
+{
+    return tokenizer->kind->cut ? tokenizer->kind->cut(tokenizer, text, count) : 0;
+}
+
+bool tokenizer_measure(struct tokenizer_state *state, const char *text, uint64_t count,
+                       struct tokenizer_measures *measures)
+{
+    *measures = (struct tokenizer_measures){0, 0, 0};
+    return state->tokenizer->kind->measure && state->tokenizer->kind->measure(state, text, count, measures);
+}
+
+enum tokmap_status text_reserve(struct text_buffer *text, uint64_t more, struct tokmap_error *error)
+{
+    if (text->capacity - text->count >= more)
+        return TOKMAP_OK;
+    uint64_t wanted;
+    if (add_overflows(text->count, more, &wanted) || wanted > SIZE_MAX / 2)
+        return error_set_memory(error, "decoded text", more);
+    wanted = max64(wanted, max64(4096, text->capacity + text->capacity / 2));
+    char *grown = realloc(text->bytes, (size_t)wanted);
+    if (!grown)
+        return error_set_memory(error, "decoded text", wanted);
+    text->bytes = grown;
+    text->capacity = wanted;
+    return TOKMAP_OK;
+}
+
+enum tokmap_status capacity_check(const struct tokenizer_batch *batch, const struct tokenizer_out *out, uint64_t bound,
+                                  struct tokmap_error *error)
+{
+    const uint64_t each = (uint64_t)out->has_prefix + (uint64_t)out->has_suffix;
+    uint64_t wanted = 0, part;
+    for (uint64_t i = 0; i < batch->count; i++)
+        if (mul_overflows(batch->documents[i].count, bound, &part) || add_overflows(part, each, &part) ||
+            add_overflows(wanted, part, &wanted))
+            wanted = UINT64_MAX;
+    if (wanted > out->capacity)
+        return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
+                         "a batch may become %" PRIu64 " tokens, the room is %" PRIu64
+                         "; encode fewer documents at once",
+                         wanted, out->capacity);
+    return TOKMAP_OK;
+}

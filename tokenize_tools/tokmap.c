@@ -1,0 +1,133 @@
+/* tokmap.c - main of the command: finds the subcommand and calls it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "commands/commands.h"
+#include "common/hash.h"
+#include "platform/os.h"
+
+#define PROGRAM "tokmap"
+
+#define COMMANDS(XX)                                                                                                   \
+    XX(pack, "tokenize text into a dataset")                                                                           \
+    XX(info, "say what a dataset or a run holds")                                                                      \
+    XX(verify, "read every byte of a dataset and name what is not sound")                                              \
+    XX(show, "print documents, windows, tokens, or what a step trains on")                                             \
+    XX(audit, "prove that a run covers its dataset and that ranks are disjoint")                                       \
+    XX(order, "print the order in which windows are drawn")                                                            \
+    XX(train, "make a vocabulary of a text")                                                                           \
+    XX(encode, "turn text into token ids")                                                                             \
+    XX(decode, "turn token ids into text")                                                                             \
+    XX(tokenizer, "say what a tokenizer's file is")
+
+struct subcommand {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *text;
+};
+#define ROW(name, text) {#name, command_##name, text},
+static const struct subcommand subcommands[] = {COMMANDS(ROW)};
+#define SUBCOMMANDS (sizeof subcommands / sizeof subcommands[0])
+
+static void help_print(FILE *file)
+{
+    (void)fputs("Usage: tokmap COMMAND [ARGUMENT]...\n"
+                "       tokmap help COMMAND\n\n"
+                "Turns text into datasets of token ids that training programs read in place,\n"
+                "in an order that can be computed, audited and resumed exactly.\n\nCommands:\n",
+                file);
+    for (size_t i = 0; i < SUBCOMMANDS; i++)
+        (void)fprintf(file, "  %-9s %s\n", subcommands[i].name, subcommands[i].text);
+    (void)fputs("\nOptions:\n"
+                "  -h, --help     print this help; 'tokmap COMMAND --help' prints a command's\n"
+                "  -V, --version  print the version and what this build can do; --json for machines\n\n"
+                "Results go to standard output, messages to standard error.\n"
+                "Exit status: 0 done, 1 failed, 2 misused. Manual: tokmap(1), tokmap-COMMAND(1).\n",
+                file);
+}
+
+#ifdef HAVE_ISAL
+#define GZIP_TEXT "yes (ISA-L)"
+#define GZIP_READ true
+#else
+#define GZIP_TEXT "no (built without ISA-L)"
+#define GZIP_READ false
+#endif
+
+static int version_print(bool json)
+{
+    if (json) {
+        struct cli_json out;
+        cli_json_begin(&out, stdout);
+        cli_json_object(&out, NULL);
+        cli_json_text(&out, "version", tokmap_version());
+        cli_json_bool(&out, "reads_zst", true);
+        cli_json_bool(&out, "reads_gz", GZIP_READ);
+        cli_json_bool(&out, "reads_jsonl", true);
+        cli_json_text(&out, "hash", hash_variant());
+        cli_json_end(&out);
+    } else {
+        printf(PROGRAM " %s\nreads .zst: yes\nreads .gz: " GZIP_TEXT "\nreads JSONL: yes\nhash instructions: %s\n",
+               tokmap_version(), hash_variant());
+    }
+    return cli_finish(PROGRAM, CLI_DONE);
+}
+
+static const struct subcommand *subcommand_find(const char *name)
+{
+    for (size_t i = 0; i < SUBCOMMANDS; i++)
+        if (strcmp(subcommands[i].name, name) == 0)
+            return &subcommands[i];
+    return NULL;
+}
+
+static int unknown(const char *what, const char *name)
+{
+    const char *names[SUBCOMMANDS];
+    for (size_t i = 0; i < SUBCOMMANDS; i++)
+        names[i] = subcommands[i].name;
+    const char *nearest = cli_nearest(name, names, SUBCOMMANDS);
+    if (nearest)
+        cli_say(PROGRAM, "unknown %s '%s'; did you mean '%s'?", what, name, nearest);
+    else
+        cli_say(PROGRAM, "unknown %s '%s'", what, name);
+    (void)fputs("Try '" PROGRAM " --help'.\n", stderr);
+    return CLI_MISUSED;
+}
+
+static int help(int argc, char **argv)
+{
+    if (argc < 2) {
+        help_print(stdout);
+        return cli_finish(PROGRAM, CLI_DONE);
+    }
+    const struct subcommand *command = subcommand_find(argv[1]);
+    if (!command)
+        return unknown("command", argv[1]);
+    char option[] = "--help";
+    char *arguments[] = {argv[1], option, NULL};
+    return command->run(2, arguments);
+}
+
+int main(int argc, char **argv)
+{
+    os_standard_files();
+    if (argc < 2) {
+        help_print(stderr);
+        return CLI_MISUSED;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+        help_print(stdout);
+        return cli_finish(PROGRAM, CLI_DONE);
+    }
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
+        return version_print(argc > 2 && strcmp(argv[2], "--json") == 0);
+    if (strcmp(name, "help") == 0)
+        return help(argc - 1, argv + 1);
+    const struct subcommand *command = subcommand_find(name);
+    if (!command)
+        return unknown(name[0] == '-' ? "option" : "command", name);
+    return command->run(argc - 1, argv + 1);
+}
