@@ -337,6 +337,19 @@ static void a_cursor_goes_on_at_any_call_on_any_ranks(void **unused)
     tokmap_run_close(run);
 }
 
+/* Pages of the file that the page cache holds. The process's own counter of bytes read from storage would also count
+ * pages of the C library that somebody's drop_caches, beside this test, made cold: up to the device's readahead each. */
+static uint64_t cached_pages(int fd, uint64_t bytes)
+{
+    uint64_t page = os_page_bytes(), pages = 0;
+    const void *address;
+    assert_int_equal(os_map_file(fd, bytes, &address), 0);
+    for (uint64_t at = 0; at < bytes; at += page)
+        pages += os_map_resident((const char *)address + at, 1);
+    os_unmap(address, bytes);
+    return pages;
+}
+
 /* Read from storage, a run makes it read the pages of its windows and of those asked ahead, whatever the device's own
  * readahead is: here windows are spread so thin that this would read all of the file. */
 static void a_cold_file_is_read_exactly(void **unused)
@@ -363,10 +376,8 @@ static void a_cold_file_is_read_exactly(void **unused)
             assert_int_equal(os_open(made.bin[0], OS_WRITE_OPEN, &fd), 0);
             assert_int_equal(os_sync(fd), 0);
             os_advise_drop(fd, 0, size[0] * 2);
-            bool in_memory = os_file_is_memory(fd);
-            os_close(fd);
+            uint64_t before = cached_pages(fd, size[0] * 2); /* all of it on tmpfs */
             assert_int_equal(tokmap_run_make(&run, &options, NULL), TOKMAP_OK);
-            uint64_t before = os_storage_bytes_read();
             struct tokmap_loader *loader = open_loader(run, &how);
             for (uint64_t step = 0; step < 50; step++) {
                 assert_int_equal(tokmap_loader_next(loader, NULL, NULL, &batch, NULL), TOKMAP_OK);
@@ -375,10 +386,10 @@ static void a_cold_file_is_read_exactly(void **unused)
             }
             assert_int_equal(tokmap_loader_stats(loader, &stats), TOKMAP_OK);
             tokmap_loader_close(loader);
-            uint64_t after = os_storage_bytes_read(), page = os_page_bytes();
+            uint64_t after = cached_pages(fd, size[0] * 2), page = os_page_bytes();
             uint64_t windows = 200 + 16 + 4 * (stats.ring_slots + 1);
-            if (before != UINT64_MAX && !in_memory)
-                assert_true(after - before <= windows * (round_up(4098, page) + page));
+            assert_true(after <= before + windows * (round_up(4098, page) / page + 1));
+            os_close(fd);
             tokmap_run_close(run);
         }
     made_free(&made);
