@@ -22,8 +22,9 @@
  *     that says what to do. On success it is left as it was. On failure an output handle is set to NULL.
  *   - The library never prints, never exits, never aborts, installs no signal handler and starts no process.
  *   - Close functions accept NULL.
- *   - Structs that begin with `size` can grow: set it to sizeof, or use the _INIT macro. A size smaller than the
- *     library's is an older caller's struct and is served; a larger one is TOKMAP_ERROR_ARGUMENT.
+ *   - Structs that begin with `size` can grow, always behind their last member and never into its padding: set it to
+ *     sizeof, or use the _INIT macro. A size smaller than the library's is an older caller's struct and is served; a
+ *     larger one is TOKMAP_ERROR_ARGUMENT.
  *   - Any function may return TOKMAP_ERROR_ARGUMENT (a NULL or out-of-range argument) and TOKMAP_ERROR_MEMORY.
  */
 #ifndef TOKMAP_TOKMAP_H
@@ -476,15 +477,19 @@ struct tokmap_loader_options {
                                     or 16 MiB, the smaller, and 8 at least */
     uint32_t unchecked;          /* 1: do not compare ids with the vocabulary */
     uint32_t drop_behind;        /* 1: tell the kernel to drop pages that were read (pread only) */
-    uint32_t mask_targets;       /* 1: out.targets[i][j] = TOKMAP_IGNORE where out.loss_mask[i][j] would be 0; needs
-                                    TOKMAP_TARGETS */
+    uint32_t unused;             /* not looked at: was padding, which older callers leave as they find it */
     const char *device;          /* where `out` points: NULL or "cpu": this machine's memory; "cuda:N": GPU N; "cuda": that
                                     of the calling thread's current CUDA context, else GPU 0. See cuda.h. Not used after
                                     tokmap_loader_open() */
+    /* From here on behind what the first callers knew. */
+    uint32_t mask_targets;       /* 1: out.targets[i][j] = TOKMAP_IGNORE where out.loss_mask[i][j] would be 0; needs
+                                    TOKMAP_TARGETS */
+    uint32_t reserved;           /* 0 */
 };
 #define TOKMAP_LOADER_OPTIONS_INIT                                                                                     \
     {                                                                                                                  \
-        sizeof(struct tokmap_loader_options), 0, 1, 0, TOKMAP_INPUTS | TOKMAP_TARGETS, 1, NULL, 0, 0, 0, 0, 0, NULL    \
+        sizeof(struct tokmap_loader_options), 0, 1, 0, TOKMAP_INPUTS | TOKMAP_TARGETS, 1, NULL, 0, 0, 0, 0, 0, NULL,   \
+            0, 0                                                                                                       \
     }
 
 /* Where next() writes. The memory is the caller's, on the loader's device; each pointer asked for in `fields` holds at

@@ -243,6 +243,9 @@ static enum tokmap_status check_options(const struct tokmap_loader_options *opti
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "mask_targets is %" PRIu32 "%s: it is 0 or, with TOKMAP_TARGETS, 1", options->mask_targets,
                          options->fields & TOKMAP_TARGETS ? "" : " and fields has no TOKMAP_TARGETS");
+    if (options->reserved)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "reserved is 0x%" PRIx32 ": it must be 0; begin with TOKMAP_LOADER_OPTIONS_INIT", options->reserved);
     if (options->threads > 1)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "threads is %" PRIu32 ": 1 is a producer thread, 0 none", options->threads);

@@ -302,25 +302,49 @@ static void a_missing_output_is_named(void **unused)
 
 /* ---- older callers ---- */
 
-/* The structs as they were before these fields: nothing behind their ends is read or written. */
+/* struct tokmap_loader_options as the first programs were compiled with it. */
+struct first_options {
+    size_t size;
+    uint64_t rank, world, rows;
+    uint32_t fields, threads;
+    const char *resume;
+    uint64_t ring_bytes;
+    uint32_t read_ahead, unchecked, drop_behind;
+    const char *device;
+};
+
+/* The structs as they were before these fields: nothing behind their ends is read or written, and what lies in their padding
+ * says nothing. */
 static void smaller_structs_are_served(void **unused)
 {
     (void)unused;
-    static char inputs[4 * 64 * 4], targets[4 * 64 * 4];
+    static char inputs[4 * 64 * 4];
+    static int32_t targets[4 * 64];
     struct tokmap_run *run = make_run(&narrow, 64, 1, 4, 5);
-    struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
+    union {
+        struct first_options first;
+        struct tokmap_loader_options now;
+    } options;
     struct tokmap_out out = {.type = TOKMAP_I32, .inputs = inputs, .targets = targets};
     struct tokmap_stats stats;
     struct tokmap_loader *loader;
     struct tokmap_batch batch;
-    memset(&options.mask_targets, 0xff, sizeof options - offsetof(struct tokmap_loader_options, mask_targets));
-    options.size = offsetof(struct tokmap_loader_options, mask_targets);
-    assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_OK);
+    assert_true(sizeof options.first < sizeof options.now);
+    memset(&options, 0xff, sizeof options);
+    options.first.size = sizeof options.first;
+    options.first.rank = options.first.rows = options.first.ring_bytes = 0;
+    options.first.world = 1;
+    options.first.fields = TOKMAP_INPUTS | TOKMAP_TARGETS;
+    options.first.threads = options.first.read_ahead = options.first.unchecked = options.first.drop_behind = 0;
+    options.first.resume = options.first.device = NULL;
+    assert_int_equal(tokmap_loader_open(&loader, run, &options.now, NULL), TOKMAP_OK);
     out.size = offsetof(struct tokmap_out, document_ids);
     memset(&batch, 0x55, sizeof batch);
     assert_int_equal(tokmap_loader_next(loader, &out, NULL, &batch, NULL), TOKMAP_OK);
     for (size_t i = offsetof(struct tokmap_batch, documents); i < sizeof batch; i++)
         assert_int_equal(((const char *)&batch)[i], 0x55);
+    for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++)
+        assert_int_not_equal(targets[i], TOKMAP_IGNORE);
     memset(&stats, 0x55, sizeof stats);
     stats.size = offsetof(struct tokmap_stats, host_expanded);
     assert_int_equal(tokmap_loader_stats(loader, &stats), TOKMAP_OK);

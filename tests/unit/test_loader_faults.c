@@ -111,6 +111,9 @@ static void wrong_options_are_refused(void **unused)
     options.read_ahead = 1u << 20;
     refused(run, &options, TOKMAP_ERROR_ARGUMENT, "read_ahead");
     options = good;
+    options.reserved = 1;
+    refused(run, &options, TOKMAP_ERROR_ARGUMENT, "reserved");
+    options = good;
     options.size = sizeof options + 8;
     refused(run, &options, TOKMAP_ERROR_ARGUMENT, "size");
     options = good;

@@ -101,7 +101,8 @@ class Cursor(Structure):
 class LoaderOptions(Structure):
     _fields_ = [("size", c_size_t), ("rank", c_uint64), ("world", c_uint64), ("rows", c_uint64), ("fields", c_uint32),
                 ("threads", c_uint32), ("resume", c_char_p), ("ring_bytes", c_uint64), ("read_ahead", c_uint32),
-                ("unchecked", c_uint32), ("drop_behind", c_uint32), ("mask_targets", c_uint32), ("device", c_char_p)]
+                ("unchecked", c_uint32), ("drop_behind", c_uint32), ("unused", c_uint32), ("device", c_char_p),
+                ("mask_targets", c_uint32), ("reserved", c_uint32)]
 
 
 class Out(Structure):

@@ -138,10 +138,11 @@ class Loader:
         for name in self.fields:
             mask |= c.FIELDS[name]
         self._options = c.LoaderOptions(
-            sizeof(c.LoaderOptions), self.rank, self.world, c.number(rows, "rows"), mask,
-            c.number(threads, "threads", 0, 2 ** 32 - 1), None, c.number(ring_bytes, "ring_bytes"),
-            c.number(read_ahead, "read_ahead", 0, 2 ** 32 - 1), bool(unchecked), bool(drop_behind), bool(mask_targets),
-            None if device_name == "cpu" else device_name.encode())
+            size=sizeof(c.LoaderOptions), rank=self.rank, world=self.world, rows=c.number(rows, "rows"), fields=mask,
+            threads=c.number(threads, "threads", 0, 2 ** 32 - 1), ring_bytes=c.number(ring_bytes, "ring_bytes"),
+            read_ahead=c.number(read_ahead, "read_ahead", 0, 2 ** 32 - 1), unchecked=bool(unchecked),
+            drop_behind=bool(drop_behind), device=None if device_name == "cpu" else device_name.encode(),
+            mask_targets=bool(mask_targets))
         self._again = {"rank": rank, "world": world, "rows": rows, "fields": self.fields, "dtype": code,
                        "device": device_name, "framework": self._arrays.name, "mask_targets": mask_targets,
                        "threads": threads, "ring_bytes": ring_bytes, "read_ahead": read_ahead, "unchecked": unchecked,

@@ -93,8 +93,8 @@ class RunDataset:
         info, handle, error, mask = self.run.info, c_void_p(), c.Error(), 0
         for name in self.fields:
             mask |= c.FIELDS[name]
-        options = c.LoaderOptions(sizeof(c.LoaderOptions), 0, 1, min(self._ROWS, info.batch), mask, 0, None, 0, 0,
-                                  self._options["unchecked"], 0, self._options["mask_targets"], None)
+        options = c.LoaderOptions(size=sizeof(c.LoaderOptions), world=1, rows=min(self._ROWS, info.batch), fields=mask,
+                                  unchecked=self._options["unchecked"], mask_targets=self._options["mask_targets"])
         check(lib.tokmap_loader_open(byref(handle), self.run._open(), byref(options), byref(error)), error)
         self._handle = handle.value
         self.run._readers.add(handle.value)
