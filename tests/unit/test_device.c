@@ -139,6 +139,34 @@ static void the_host_expands_no_faster_than_the_device_takes(void **unused)
     device_is_clean();
 }
 
+/* Nothing happens on the device before something waits for it: so whatever the loader forgot to wait for has not happened
+ * when it counts on it, in every run. More batches are under way than the ring has slots and the host has bounces. */
+static void a_device_may_be_as_late_as_the_calls_allow(void **unused)
+{
+    (void)unused;
+    if (device_is_real())
+        skip();
+    for (unsigned kind = 0; kind < 16; kind++) {
+        struct device_case test;
+        char ignored[400];
+        bool host_expands = kind & 1;
+        device_configure("lazy,seed=%u%s", kind, host_expands ? ",fail=cuModuleLoadDataEx:1+:222" : "");
+        device_case_random(&test, 100 + kind, "narrow.list", "wide.list", ignored);
+        test.options.fields = 127;
+        test.options.rank = 0;
+        test.options.world = 1;
+        test.options.rows = 0;
+        test.options.threads = kind >> 1 & 1;
+        test.streams = kind & 4 ? 3 : 1;
+        test.one_output = kind & 8;
+        test.slots = 3;
+        test.ahead = 16;
+        test.host_expands = host_expands;
+        run_case(&test, "seq_len 100\nbatch 4\nseed 3\nsteps 40\nsource data narrow.list\n");
+        device_is_clean();
+    }
+}
+
 struct threaded {
     struct device_case test;
     struct os_thread *thread;
@@ -366,6 +394,41 @@ static void a_batch_is_one_copy_and_one_launch(void **unused)
     }
 }
 
+/* Until the ring is full, but for slots that we hold. */
+static void await_full(const struct opened *opened, uint64_t held)
+{
+    struct tokmap_stats stats = {.size = sizeof stats};
+    for (;;) {
+        assert_int_equal(tokmap_loader_stats(opened->loader, &stats), TOKMAP_OK);
+        if (stats.ring_ready + held >= stats.ring_slots)
+            return;
+        os_sleep_ns(20000);
+    }
+}
+
+/* A slot that the consumer has not given back is not filled: counted at the driver, where each filled slot is one copy. */
+static void no_more_is_filled_than_the_ring_has_slots(void **unused)
+{
+    (void)unused;
+    struct opened opened;
+    struct tokmap_stats stats = {.size = sizeof stats};
+    struct cuda_software_counts counts;
+    if (device_is_real())
+        skip();
+    open_one(&opened, LONG_RUN, 1, 8192);
+    assert_int_equal(tokmap_loader_stats(opened.loader, &stats), TOKMAP_OK);
+    for (uint64_t given_back = 0; given_back + stats.ring_slots < 400; given_back++) {
+        take_next(&opened); /* gives the one before back */
+        await_full(&opened, 1);
+        software_driver()->counts(&counts);
+        if (counts.calls[ENTRY_cuMemcpyHtoDAsync] > given_back + stats.ring_slots)
+            fail_msg("filled otherwise than the ring says: %llu slots, %llu given back, %llu copies",
+                     (unsigned long long)stats.ring_slots, (unsigned long long)given_back,
+                     (unsigned long long)counts.calls[ENTRY_cuMemcpyHtoDAsync]);
+    }
+    close_rest(&opened);
+}
+
 /* ---- wrong arguments: each a status, after which the loader goes on with the same rows ---- */
 
 static void refused(struct opened *opened, const struct tokmap_out *out, enum tokmap_status expected, const char *words)
@@ -507,6 +570,26 @@ static void closing_at_any_moment(void **unused)
     }
 }
 
+/* With copies of batches that nobody has asked for, and with expansions, that nothing but the closing waits for. */
+static void closing_waits_for_what_is_under_way(void **unused)
+{
+    (void)unused;
+    if (device_is_real())
+        skip();
+    for (unsigned kind = 0; kind < 8; kind++) {
+        struct opened opened;
+        device_configure("lazy%s", kind & 1 ? ",fail=cuModuleLoadDataEx:1+:222" : "");
+        open_one(&opened, LONG_RUN, kind >> 1 & 1, 0);
+        for (unsigned calls = kind & 4 ? 2 : 0; calls; calls--)
+            take_next(&opened);
+        if (kind & 2)
+            await_full(&opened, kind & 4 ? 1 : 0);
+        close_loader(&opened);
+        close_rest(&opened);
+        device_is_clean();
+    }
+}
+
 /* One argument: the pattern of the tests to run. */
 int main(int argc, char **argv)
 {
@@ -522,6 +605,7 @@ int main(int argc, char **argv)
         TEST(every_batch_is_the_hosts),
         TEST(without_the_kernel_the_host_expands),
         TEST(the_host_expands_no_faster_than_the_device_takes),
+        TEST(a_device_may_be_as_late_as_the_calls_allow),
         TEST(several_loaders_at_once),
         TEST(a_cursor_goes_on_between_host_and_device),
         TEST(the_device_is_the_one_asked_for),
@@ -529,11 +613,13 @@ int main(int argc, char **argv)
         TEST(next_does_not_wait_for_the_device),
         TEST(late_copies_are_counted),
         TEST(a_batch_is_one_copy_and_one_launch),
+        TEST(no_more_is_filled_than_the_ring_has_slots),
         TEST(wrong_outputs_are_refused_and_cost_nothing),
         TEST(a_device_that_is_not_there_is_a_status),
         TEST(a_capture_is_not_spoilt),
         TEST(a_stream_that_captures_is_refused),
         TEST(closing_at_any_moment),
+        TEST(closing_waits_for_what_is_under_way),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

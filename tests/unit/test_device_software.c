@@ -191,6 +191,38 @@ static void the_default_stream_waits_for_blocking_ones(void **unused)
     software_driver_is_content();
 }
 
+/* A lazy stream does what is waited for, and no more: not even in all the time that another stream takes. */
+static void a_lazy_stream_does_what_is_waited_for(void **unused)
+{
+    (void)unused;
+    CUevent first = new_event(), second = new_event(), third = new_event();
+    uint8_t back[BYTES];
+    assert_true(cu->configure("quiet,lazy"));
+    fine(cu->cuMemcpyHtoDAsync(device, host, BYTES, one));
+    fine(cu->cuEventRecord(first, one));
+    fine(cu->cuMemsetD8Async(device, 1, 10, one));
+    fine(cu->cuEventRecord(second, one));
+    fine(cu->cuMemsetD8Async(device + 100, 2, 10, one));
+    fine(cu->cuEventRecord(third, one));
+    fine(cu->cuMemsetD8Async(other, 3, BYTES, two));
+    fine(cu->cuStreamSynchronize(two));
+    assert_int_equal(cu->cuEventQuery(first), CUDA_ERROR_NOT_READY);
+    fine(cu->cuEventSynchronize(first));
+    fine(cu->cuEventQuery(first));
+    assert_int_equal(cu->cuEventQuery(second), CUDA_ERROR_NOT_READY);
+    fine(cu->cuStreamWaitEvent(two, second, 0)); /* waits only once it is waited for itself */
+    fine(cu->cuMemcpyDtoDAsync(other, device, 5, two));
+    assert_int_equal(cu->cuEventQuery(second), CUDA_ERROR_NOT_READY);
+    read_back(back, other, 10, two);
+    assert_memory_equal(back, "\1\1\1\1\1\3\3\3\3\3", 10);
+    assert_int_equal(cu->cuEventQuery(third), CUDA_ERROR_NOT_READY);
+    fine(cu->cuEventSynchronize(third));
+    fine(cu->cuEventDestroy(first));
+    fine(cu->cuEventDestroy(second));
+    fine(cu->cuEventDestroy(third));
+    software_driver_is_content();
+}
+
 static void a_kernel_runs_when_the_stream_comes_to_it(void **unused)
 {
     (void)unused;
@@ -635,6 +667,7 @@ int main(int argc, char **argv)
         TEST(a_copy_is_late_and_whole),
         TEST(an_event_is_where_it_was_recorded),
         TEST(the_default_stream_waits_for_blocking_ones),
+        TEST(a_lazy_stream_does_what_is_waited_for),
         TEST(a_kernel_runs_when_the_stream_comes_to_it),
         TEST(a_capture_holds_off_what_it_forbids),
         TEST(contexts_and_pointers_are_told_apart),

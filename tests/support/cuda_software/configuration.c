@@ -84,7 +84,8 @@ static bool read_word(struct configuration *into, const char *word, size_t lengt
         into->stub |= IS("stub");
         into->lenient |= IS("lenient");
         into->quiet |= IS("quiet");
-        return IS("stub") || IS("lenient") || IS("quiet") || !length;
+        into->lazy |= IS("lazy");
+        return IS("stub") || IS("lenient") || IS("quiet") || IS("lazy") || !length;
     }
     if (IS("fail") || IS("late"))
         return read_fault(into, value, rest, IS("late"));

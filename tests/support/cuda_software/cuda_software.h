@@ -17,6 +17,9 @@
  * TOKMAP_CUDA_SOFTWARE holds words with commas between them, all optional:
  *   delay=US       longest pause in microseconds; 0 (the default): none
  *   seed=N         of the pauses
+ *   lazy           a stream begins an operation only once something waits for it: the host, or a stream that is itself
+ *                  waited for. So everything is as late as the calls allow, and what no call waits for has not happened,
+ *                  without luck with the pauses. Whoever only asks whether it has happened asks for ever
  *   devices=N      1 by default; 0: as a driver without a device
  *   memory=BYTES   of each device: what is over it is out of memory
  *   pinned=BYTES   that may be registered or allocated on the host, together

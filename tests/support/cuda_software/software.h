@@ -38,7 +38,7 @@ struct configuration {
     int devices;
     uint64_t memory, pinned;
     int version, capability, numa;
-    bool stub, lenient, quiet;
+    bool stub, lenient, quiet, lazy;
     struct fault faults[FAULTS_MOST];
     unsigned fault_count;
     bool missing[CUDA_ENTRY_COUNT];
@@ -76,6 +76,7 @@ struct CUstream_st {
     bool busy;      /* it is at an operation */
     unsigned place;
     uint64_t issued, completed; /* numbers of operations in its place */
+    uint64_t wanted; /* the last that something waits for; read where the configuration is `lazy` */
     uint64_t clock[PLACES];
     uint64_t random;
     unsigned pace;  /* pauses are delay_us * pace / 4 at most */

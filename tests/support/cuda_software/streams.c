@@ -95,8 +95,19 @@ bool is_over(CUstream stream, uint64_t number)
     return stream->completed >= number;
 }
 
+/* What a lazy stream may begin. */
+static void want(CUstream stream, uint64_t number)
+{
+    if (stream->wanted >= number)
+        return;
+    stream->wanted = number;
+    if (configuration.lazy)
+        (void)pthread_cond_broadcast(&progress);
+}
+
 void await_over(CUstream stream, uint64_t number)
 {
+    want(stream, number);
     while (!is_over(stream, number)) {
         nudge();
         wait_for_progress();
@@ -105,7 +116,18 @@ void await_over(CUstream stream, uint64_t number)
 
 static bool is_held(CUstream stream)
 {
-    return all_held || stream->held;
+    return all_held || stream->held ||
+           (configuration.lazy && !stream->destroyed && stream->first->number > stream->wanted);
+}
+
+/* With the lock: whether what a stream waits for has yet to happen; that is wanted then. */
+static bool must_wait(CUstream stream, const struct operation *operation)
+{
+    if (operation->kind != OPERATION_WAIT || stream->context->failed || is_over(operation->on, operation->on_number))
+        return false;
+    want(operation->on, operation->on_number);
+    nudge();
+    return true;
 }
 
 void cuda_software_hold(int held)
@@ -229,8 +251,7 @@ static void *work(void *user)
         if (!operation) {
             nap(stream, nap_us);
             nap_us = nap_us * 2 < NAP_MOST_US ? nap_us * 2 : NAP_MOST_US;
-        } else if (is_held(stream) || (operation->kind == OPERATION_WAIT && !stream->context->failed &&
-                                       !is_over(operation->on, operation->on_number))) {
+        } else if (is_held(stream) || must_wait(stream, operation)) {
             wait_for_progress();
         } else {
             nap_us = NAP_LEAST_US;
