@@ -527,6 +527,24 @@ enum tokmap_status bpe_encode_piece(struct bpe_state *state, const uint8_t *piec
     return TOKMAP_OK;
 }
 
+/* Their buckets lie anywhere: several are asked for at once. */
+static void add_seeds(struct bpe_state *state)
+{
+    enum { TOGETHER = 64 };
+    const struct bpe_model *model = state->model;
+    uint32_t at[TOGETHER];
+    for (uint32_t i = 0; i < model->seed_count; i += TOGETHER) {
+        const struct bpe_entry *seeds = model->seeds + i;
+        const uint32_t count = (uint32_t)min64(model->seed_count - i, TOGETHER);
+        for (uint32_t k = 0; k < count; k++) {
+            at[k] = bpe_bucket_of(state, seeds[k].key);
+            __builtin_prefetch(&state->buckets[at[k]], 1);
+        }
+        for (uint32_t k = 0; k < count; k++)
+            entry_add(state, at[k], seeds[k].key, seeds[k].value);
+    }
+}
+
 enum tokmap_status bpe_state_new(struct bpe_state **out, const struct bpe_model *model, enum scan_variant variant,
                                struct tokmap_error *error)
 {
@@ -561,8 +579,7 @@ enum tokmap_status bpe_state_new(struct bpe_state **out, const struct bpe_model 
             state->merge_many = bpe_merge_many_vbmi;
     }
 #endif
-    for (uint32_t i = 0; i < model->seed_count; i++)
-        entry_add(state, bpe_bucket_of(state, model->seeds[i].key), model->seeds[i].key, model->seeds[i].value);
+    add_seeds(state);
     *out = state;
     return TOKMAP_OK;
 }

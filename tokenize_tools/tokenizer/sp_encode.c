@@ -48,6 +48,7 @@ static size_t encode_some(struct sp_state *state, const uint8_t *text, size_t co
     const struct sp_model *model = state->model;
     uint64_t *starts = state->pieces->chunk.starts;
     size_t bytes = min64(count, SCAN_BYTES);
+    state->pieces->text_end = text + count;
     if (state->cut(&model->cutter, &model->head, text, bytes, count, starts))
         return 0;
     if (bytes < count || !whole) {
