@@ -1,5 +1,6 @@
 /* test_pack_memory.c - peak memory of the packer stays below 256 MiB on a text of a gigabyte, on lines as long as is
- * allowed one after the other, and on a zstd frame with a large window. Nothing is written. */
+ * allowed one after the other, and on a zstd frame with a large window; and threads that have nothing to do take none.
+ * Nothing is written. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -48,6 +49,11 @@ static int teardown(void **state)
 static void test_peak(void **state)
 {
     print_message("a sanitizer needs memory of its own\n");
+    skip();
+}
+
+static void test_idle_threads(void **state)
+{
     skip();
 }
 #else
@@ -132,10 +138,51 @@ static void test_peak(void **state)
     print_message("peak: %llu MiB\n", (unsigned long long)(os_memory_resident_peak() >> 20));
     assert_true(os_memory_resident_peak() < (uint64_t)256 << 20);
 }
+
+/* A vocabulary whose seeds lie all over a thread's cache: 256 bytes and the tokens of two letters. */
+static void make_ranks(void)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    FILE *file = fopen("two.tiktoken", "wb");
+    assert_non_null(file);
+    for (int byte = 0; byte < 256; byte++)
+        (void)fprintf(file, "%c%c== %d\n", digits[byte >> 2], digits[byte << 4 & 63], byte);
+    for (int left = 0, rank = 256; left < 256; left++)
+        for (int right = 0; right < 256; right += 4, rank++)
+            (void)fprintf(file, "%c%c%c= %d\n", digits[left >> 2], digits[(left << 4 & 63) | right >> 4],
+                          digits[right << 2 & 63], rank);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void test_idle_threads(void **state)
+{
+    const char *const operands[] = {"one.txt"};
+    const struct tokenizer_options gpt2 = {.pattern = "gpt2"};
+    struct tokenizer *ranks;
+    struct pack_result result;
+    struct tokmap_error error;
+    FILE *file = fopen("one.txt", "wb");
+    assert_non_null(file);
+    fill(file, 1000);
+    assert_int_equal(fclose(file), 0);
+    make_ranks();
+    assert_int_equal(tokenizer_open(&ranks, "two.tiktoken", &gpt2, &error), TOKMAP_OK);
+    struct pack_options options = {.dry_run = true,
+                                   .threads = 64,
+                                   .tokenizer = ranks,
+                                   .eod_id = TOKMAP_NO_ID,
+                                   .bos_id = TOKMAP_NO_ID};
+    options.corpus.record_limit = options.corpus.document_limit = LINE;
+    assert_int_equal(pack_run(&options, operands, 1, &result, &error), TOKMAP_OK);
+    assert_int_equal(result.counts.documents, 1);
+    print_message("peak: %llu MiB\n", (unsigned long long)(os_memory_resident_peak() >> 20));
+    assert_true(os_memory_resident_peak() < (uint64_t)512 << 20);
+    tokenizer_close(ranks);
+}
 #endif
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_peak)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_peak), cmocka_unit_test(test_idle_threads)};
     return cmocka_run_group_tests_name("pack_memory", tests, setup, teardown);
 }

@@ -35,7 +35,7 @@ struct group {
 
 /* A thread's. */
 struct worker {
-    struct tokenizer_state *state;
+    struct tokenizer_state *state; /* made by the thread itself, with its first batch: beside the others' */
     struct tokenizer_text *texts; /* GROUP_MOST */
 };
 
@@ -171,7 +171,8 @@ static enum tokmap_status batch_encode(void *self, struct turn *turn, struct tok
     struct pack *pack = self;
     struct worker *worker = &pack->workers[turn->worker];
     struct room *room = &pack->rooms[turn->room];
-    enum tokmap_status status = TOKMAP_OK;
+    enum tokmap_status status =
+        worker->state ? TOKMAP_OK : tokenizer_state_new(&worker->state, pack->options->tokenizer, error);
     room->tokens = room->largest = 0;
     room->waits = false;
     for (uint64_t document = 0, at = 0; document < turn->batch.document_count && !status;) {
@@ -237,8 +238,8 @@ static enum tokmap_status memory_make(struct pack *pack, uint64_t batch_bytes, s
     for (; pack->worker_count < threads && !status; pack->worker_count++) {
         struct worker *worker = &pack->workers[pack->worker_count];
         worker->texts = malloc(GROUP_MOST * sizeof *worker->texts);
-        status = worker->texts ? tokenizer_state_new(&worker->state, pack->options->tokenizer, error)
-                               : error_set_memory(error, "a thread of the packer", GROUP_MOST * sizeof *worker->texts);
+        if (!worker->texts)
+            status = error_set_memory(error, "a thread of the packer", GROUP_MOST * sizeof *worker->texts);
     }
     for (; pack->room_count < rooms && !status; pack->room_count++)
         status = room_make(pack, batch_bytes, &pack->rooms[pack->room_count], error);
