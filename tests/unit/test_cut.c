@@ -245,6 +245,72 @@ static void parts(void **state)
     }
 }
 
+/* ---- long documents, which go through the pipeline in stretches ---- */
+
+#define LONG_TEXT ((size_t)400 << 10)
+
+/* Awkward texts of all lengths up to the count with words between them. */
+static void long_text(uint8_t *text, size_t count)
+{
+    static const char between[] = "e \xC3\xA9 e\xCC\x81 the <s> ";
+    for (size_t at = 0; at < count;) {
+        size_t bytes = 1 + awkward_below(TEXT_MOST);
+        bytes = bytes < count - at ? bytes : count - at;
+        awkward_text(text + at, bytes);
+        at += bytes;
+        for (size_t i = 0; i + 1 < sizeof between && count - at >= sizeof between; i++)
+            text[at++] = (uint8_t)between[i];
+    }
+}
+
+/* Ids are those of other cuts, and stand for the text. */
+static void stretches(void **state)
+{
+    static const char gpt2[] = "{\"type\":\"ByteLevel\",\"add_prefix_space\":false}";
+    static const char nfc[] = "{\"type\":\"NFC\"}";
+    static const char llama[] = "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\"\xE2\x96\x81\"},"
+                                "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"\xE2\x96\x81\"}]}";
+    static uint8_t text[LONG_TEXT];
+    awkward_seed(23);
+    for (int kind = 0; kind < 3; kind++) {
+        if (kind < 2)
+            json_write(kind ? nfc : "null", gpt2, TOKEN("<s>", false, false, false, false), false, "");
+        else
+            json_write(llama, "null", TOKEN("<s>", false, false, false, false), true, "\"byte_fallback\":true,");
+        open_tokenizer(NULL);
+        assert_true(info.cuts);
+        long_text(text, sizeof text);
+        (void)compare(text, sizeof text, 3000);
+        (void)compare(text, sizeof text, (size_t)200 << 10);
+        memset(text, '1', sizeof text); /* nowhere to be cut */
+        (void)compare(text, sizeof text, (size_t)200 << 10);
+        close_tokenizer();
+    }
+}
+
+/* Where a special token is said to be: counted from the document's first byte. */
+static void special_far(void **state)
+{
+    const struct tokenizer_options options = {.special = TOKENIZER_SPECIAL_ERROR};
+    static char text[LONG_TEXT], ids[2 * LONG_TEXT];
+    uint64_t end;
+    struct tokmap_error error;
+    const struct tokenizer_text document = {text, sizeof text};
+    const struct tokenizer_batch batch = {&document, 1, false, false};
+    struct tokenizer_out out = {.tokens = ids, .capacity = sizeof text, .ends = &end};
+    json_write("null", "{\"type\":\"ByteLevel\",\"add_prefix_space\":false}",
+               "{\"id\":0,\"content\":\"<s>\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,"
+               "\"normalized\":false,\"special\":true}", false, "");
+    open_tokenizer(&options);
+    for (size_t i = 0; i < sizeof text; i++)
+        text[i] = "ab "[i % 3];
+    memcpy(text + 300000, "<s>", 3);
+    assert_int_equal(info.width, 2);
+    assert_int_equal(tokenizer_encode(encoder, &batch, &out, &error), TOKMAP_ERROR_INPUT);
+    assert_non_null(strstr(error.message, "about byte 300000"));
+    close_tokenizer();
+}
+
 /* What is around a cut is looked at, and no byte more. */
 static void places(void **state)
 {
@@ -269,7 +335,8 @@ int main(void)
 {
     const char *scratch = getenv("TMPDIR");
     snprintf(path, sizeof path, "%s/test_cut.%llu", scratch ? scratch : "/tmp", (unsigned long long)os_clock_ns());
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rules), cmocka_unit_test(parts), cmocka_unit_test(places)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rules), cmocka_unit_test(parts), cmocka_unit_test(places),
+                                       cmocka_unit_test(stretches), cmocka_unit_test(special_far)};
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     (void)os_unlink(path);
     return failed;

@@ -10,6 +10,9 @@
 #include "kind.h"
 
 #define BOUND_MOST 4096 /* tokens a byte: what is more could not be given room for */
+/* Bytes of a document that go through all parts of the pipeline before the next: what one part leaves for the next one is
+ * then still near, and normalized text takes no memory that grows with the document. */
+#define STRETCH ((size_t)128 << 10)
 
 struct pipeline {
     struct tokenizer head;
@@ -28,6 +31,7 @@ struct pipeline_state {
     struct cutter_state cutter;
     struct ids_out ids;
     enum engine_place place; /* of what goes to the engine next */
+    size_t done;             /* bytes of the document before the stretch that is being encoded */
     enum tokmap_status status;
     struct tokmap_error *error;
 };
@@ -117,6 +121,7 @@ static enum tokmap_status encode_plain(struct pipeline_state *own, const uint8_t
 
 static enum tokmap_status special_found(const struct pipeline_state *own, const struct added_token *token, size_t at)
 {
+    at += own->done;
     return error_set(own->error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
                      "a document holds the text of the special token '%.*s' (about byte %zu); choose whether it is text "
                      "(--special text) or the token (--special recognise)",
@@ -160,15 +165,29 @@ static enum tokmap_status encode_segment(struct pipeline_state *own, const uint8
                                      : encode_plain(own, text, count);
 }
 
+/* How many of `left` bytes the next stretch has. */
+static size_t stretch_bytes(const struct pipeline *pipeline, const uint8_t *text, size_t left)
+{
+    const bool several = pipeline->raw_pass || pipeline->parts.normalizer.count;
+    for (size_t seen = STRETCH; several && pipeline->head.info.cuts && seen < left; seen *= 2) {
+        const size_t cut = pipeline_cut(&pipeline->cuts, text, seen);
+        if (cut)
+            return cut;
+    }
+    return left;
+}
+
 static enum tokmap_status encode_document(struct pipeline_state *own, const struct tokenizer_text *text, bool resumed)
 {
     const uint8_t *bytes = (const uint8_t *)text->bytes;
     enum tokmap_status status = TOKMAP_OK;
-    own->place = resumed ? ENGINE_INSIDE : ENGINE_DOCUMENT_START;
-    if (!text->count)
-        return status;
-    status = own->pipeline->raw_pass ? split_pass(own, ADDED_RAW, bytes, text->count, encode_segment)
-                                     : encode_segment(own, bytes, text->count);
+    for (size_t at = 0, count; at < text->count && !status; at += count) {
+        count = stretch_bytes(own->pipeline, bytes + at, (size_t)text->count - at);
+        own->done = at;
+        own->place = resumed || at ? ENGINE_INSIDE : ENGINE_DOCUMENT_START;
+        status = own->pipeline->raw_pass ? split_pass(own, ADDED_RAW, bytes + at, count, encode_segment)
+                                         : encode_segment(own, bytes + at, count);
+    }
     if (own->pipeline->parts.normalizer.count)
         normalizer_settle(&own->normalizer);
     if (own->pipeline->parts.cutter.count)
