@@ -1,10 +1,9 @@
-"""The package with nothing but Python: deliveries, state, errors, other processes, Ctrl-C."""
+"""The package with nothing but Python: deliveries, state, errors, threads, other processes."""
 import gc
 import json
 import multiprocessing
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import threading
@@ -515,85 +514,7 @@ class OtherProcesses(WithData):
         self.assertEqual(loader.next().step, 1)
 
 
-class Interrupts(WithData):
-    def hanging_storage(self):
-        """A library that, preloaded, lets reads of files hang for as long as the file $HANG is there."""
-        source, library = os.path.join(self.folder, "hang.c"), os.path.join(self.folder, "hang.so")
-        with open(source, "w", encoding="utf-8") as file:
-            file.write("""
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <sys/uio.h>
-#include <unistd.h>
-static int hangs(void) { return access(getenv("HANG"), F_OK) == 0; }
-ssize_t pread64(int fd, void *to, size_t bytes, off64_t at)
-{
-    static ssize_t (*next)(int, void *, size_t, off64_t);
-    if (!next)
-        next = (ssize_t (*)(int, void *, size_t, off64_t))dlsym(RTLD_NEXT, "pread64");
-    while (hangs())
-        usleep(1000);
-    return next(fd, to, bytes, at);
-}
-ssize_t preadv64v2(int fd, const struct iovec *parts, int count, off64_t at, int flags)
-{
-    static ssize_t (*next)(int, const struct iovec *, int, off64_t, int);
-    if (!next)
-        next = (ssize_t (*)(int, const struct iovec *, int, off64_t, int))dlsym(RTLD_NEXT, "preadv64v2");
-    if (!hangs())
-        return next(fd, parts, count, at, flags);
-    errno = EAGAIN;
-    return -1;
-}
-""")
-        if subprocess.run(["sh", "-c", f"${{CC:-cc}} -shared -fPIC -o '{library}' '{source}' -ldl"]).returncode:
-            self.skipTest("no C compiler")
-        return library
-
-    def test_ctrl_c_while_the_storage_hangs(self):
-        """The producer's read does not return, so no batch comes: Ctrl-C ends the wait; nothing is lost by it."""
-        code = """
-import os, sys, threading, time
-import tokmap
-run = tokmap.Run(data=sys.argv[1], seq_len=48, batch=6, seed=3, reading="pread")
-rows = [b.inputs.tolist() for b, _ in zip(run.loader(framework="dlpack", ring_bytes=40000), range(60))]
-loader = run.loader(framework="dlpack", ring_bytes=40000)
-first = loader.next()
-open(os.environ["HANG"], "w").close()
-
-def tell():
-    before = None
-    while loader.stats().ring_ready or loader.stats().batches != before:
-        before = loader.stats().batches
-        time.sleep(0.3)
-    print("waiting", flush=True)
-
-threading.Thread(target=tell, daemon=True).start()
-step = 0
-try:
-    while step < 50:
-        step = loader.next().step
-except KeyboardInterrupt:
-    print("interrupted", flush=True)
-os.remove(os.environ["HANG"])
-while step < 50:
-    batch = loader.next()
-    assert batch.step == step + 1 and batch.inputs.tolist() == rows[batch.step]
-    step = batch.step
-print(loader.stats().waits > 0)
-"""
-        hang = os.path.join(self.folder, "hang")
-        # LD_PRELOAD is cut at spaces: the library is named relative to the current folder.
-        preload = "./" + os.path.basename(self.hanging_storage())
-        worker = subprocess.Popen([sys.executable, "-c", code, self.prefix], stdout=subprocess.PIPE, text=True,
-                                  cwd=self.folder, env={**os.environ, "LD_PRELOAD": preload, "HANG": hang})
-        self.assertEqual(worker.stdout.readline(), "waiting\n")
-        worker.send_signal(signal.SIGINT)
-        self.assertEqual(worker.communicate(timeout=60)[0], "interrupted\nTrue\n")
-        self.assertEqual(worker.returncode, 0)
-
+class Threads(WithData):
     def test_other_threads_run_meanwhile(self):
         """The GIL is released while the library works: verify() in one thread, counting in another."""
         dataset = tokmap.Dataset(self.prefix)

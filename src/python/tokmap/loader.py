@@ -1,14 +1,15 @@
 """Loaders: a run's rows to one rank, batch after batch."""
 from __future__ import annotations
 
-from _thread import allocate_lock
+from _thread import RLock
 from collections import namedtuple
 from ctypes import byref, c_void_p, sizeof
 
 from . import _library as c
 from ._library import check, failure, lib
 from .arrays import choose
-from .errors import ArgumentError, ClosedError, CursorError, OutputError
+from .errors import ArgumentError, CursorError, OutputError
+from .reader import Reader, alone
 from .run import Run, _cursor_text
 
 Stats = namedtuple("Stats", "batches rows tokens bytes cold_reads epoch ring_bytes ring_slots ring_ready ring_ready_lowest "
@@ -100,7 +101,7 @@ class Batch:
                 f"{', '.join(self._fields)}>")
 
 
-class Loader:
+class Loader(Reader):
     """Delivers a run's rows to one rank. Made by Run.loader():
 
         loader = run.loader(rank=0, world=8, rows=16, device="cuda", dtype=torch.int64)
@@ -119,18 +120,16 @@ class Loader:
     ring_bytes, read_ahead, unchecked, drop_behind    see struct tokmap_loader_options in tokmap.h
 
     iter(loader) is the loader itself: it goes on where it is, and ends with the run. len(loader) is the number of its
-    batches from the run's beginning to its end. Any thread may call it, one after the other. A child after fork() must open
-    its own.
+    batches from the run's beginning to its end. Any thread may call it, one after the other; a signal handler may ask for
+    state_dict() and stats(). A child after fork() must open its own.
     """
 
     def __init__(self, run: Run, *, rank: int = 0, world: int = 1, rows: int = 0, fields="inputs targets", dtype=None,
                  device="cpu", framework: str | None = None, mask_targets: bool = False, resume=None, threads: int = 1,
                  ring_bytes: int = 0, read_ahead: int = 0, unchecked: bool = False, drop_behind: bool = False):
-        self._handle = None
-        self._lock = allocate_lock()     # of what one thread at a time may do
-        self._closing = allocate_lock()  # of the handle's end: stats() must not wait for a next() that waits
+        super().__init__(run)
+        self._asking, self._asked = RLock(), False  # for what does not wait for a next() that waits
         self._arrays, code, device_name = choose(framework, dtype, device)
-        self.run = run
         self.fields = parse_fields(fields)
         self.rank, self.world = c.number(rank, "rank"), c.number(world, "world")
         self.device = device_name
@@ -150,8 +149,9 @@ class Loader:
         # Made once: what every call is given. Two batches in turn, since a call that fails clears its own.
         self._error = c.Error()
         self._error_at = byref(self._error)
-        rooms = _Room(), _Room()
-        self._found, self._spare = ((room.batch, byref(room), room) for room in rooms)
+        self._rooms = tuple((room.batch, byref(room), room) for room in (_Room(), _Room()))
+        self._position = None  # one of the rooms, or the text of a cursor: one assignment moves it from batch to batch
+        self._pending = None   # the call that is not over: room, arrays, whether they are the caller's, stream
         self._out = c.Out(sizeof(c.Out), c.I64 if code == "int64" else c.I32)
         self._out_at = byref(self._out) if self.fields else None
         self._given = None
@@ -162,17 +162,15 @@ class Loader:
     def _start(self, cursor: str | None) -> None:
         """Opens the library's loader at a cursor; the one that was open before is closed only then."""
         handle, error = c_void_p(), c.Error()
-        if cursor is not None:
+        if cursor is None:
+            start = self.run.cursor(0)
+        else:
             self.run.check(cursor)
+            start = cursor
         self._options.resume = None if cursor is None else cursor.encode()
         check(lib.tokmap_loader_open(byref(handle), self.run._open(), byref(self._options), byref(error)), error)
-        before, self._handle = self._handle, handle.value
-        self.run._readers.add(handle.value)
-        if before is not None:
-            self.run._readers.discard(before)
-            lib.tokmap_loader_close(before)
-        self._cursor = cursor if cursor is not None else self.run.cursor(0)
-        self._moved = False
+        self._take(handle.value)
+        self._pending, self._position = None, start
 
     def _shape(self, code: str) -> None:
         """What an output of each field looks like, and how one is made."""
@@ -200,6 +198,7 @@ class Loader:
     def __next__(self) -> Batch:
         return self.next()
 
+    @alone
     def next(self, out=None, stream=None) -> Batch:
         """The next batch. A run that is over is End, a StopIteration.
 
@@ -207,55 +206,76 @@ class Loader:
                 field; the same arrays every time serve a CUDA graph. The batch then has these.
         stream  the CUDA stream that the outputs are enqueued on, by default torch's current one, or the default stream
         """
-        with self._lock:
-            handle = self._handle
-            if handle is None:
-                raise ClosedError("the loader is closed")
-            while not lib.tokmap_loader_wait(handle, _PATIENCE_NS):
-                pass  # between two of these Python takes notice of a Ctrl-C
-            arrays, fields = self._arrays, self._out
-            stream = arrays.stream() if stream is None else arrays.use_stream(stream_handle(stream), out is None)
-            if out is None:
-                pointer, given = arrays.pointer, []
-                for name, make in self._makers:
-                    array = make()
-                    given.append(array)
-                    setattr(fields, name, pointer(array))
-                self._given = None
-            else:
-                given = self._checked(out)
-            spare = self._spare
-            status = lib.tokmap_loader_next(handle, self._out_at, stream or None, spare[1], self._error_at)
-            if status:
-                raise failure(status, self._error)
-            self._spare, self._found = self._found, spare
-            self._moved = True
-            if self._given is not None:
-                arrays.written(given, stream)
-            found, batch = spare[0], Batch()
-            batch._run, batch._fields = self.run, self.fields
-            batch.step, batch.first_row, batch.count = found.step, found.first_row, found.count
-            batch.last_in_step, count = found.last_in_step != 0, batch.count
-            whole = count == self.rows
-            for name, array in zip(self.fields, given):
-                setattr(batch, name, array if whole or name == "cu_seqlens" else array[:count])
-            if batch.cu_seqlens is not None:
-                batch.documents, batch.max_seqlen = found.documents, found.max_seqlen
-            return batch
+        handle = self._open()
+        if self._pending is not None and self._pending[0][0].row_tokens:
+            return self._again_delivered(out)
+        while not lib.tokmap_loader_wait(handle, _PATIENCE_NS):
+            pass  # between two of these Python takes notice of a Ctrl-C
+        arrays, fields = self._arrays, self._out
+        stream = arrays.stream() if stream is None else arrays.use_stream(stream_handle(stream), out is None)
+        if out is None:
+            pointer, given = arrays.pointer, []
+            for name, make in self._makers:
+                array = make()
+                given.append(array)
+                setattr(fields, name, pointer(array))
+            self._given = None
+        else:
+            given = self._checked(out)
+        room = self._rooms[self._position is self._rooms[0]]
+        room[0].row_tokens = 0
+        self._pending = room, given, out is not None, stream
+        status = lib.tokmap_loader_next(handle, self._out_at, stream or None, room[1], self._error_at)
+        if status:
+            self._pending = None
+            raise failure(status, self._error)
+        return self._delivered()
+
+    def _delivered(self) -> Batch:
+        """The batch of the call that the library has done."""
+        (found, *_), given, lent, stream = self._pending
+        if lent:
+            self._arrays.written(given, stream)
+        batch = Batch()
+        batch._run, batch._fields = self.run, self.fields
+        batch.step, batch.first_row, batch.count = found.step, found.first_row, found.count
+        batch.last_in_step, count = found.last_in_step != 0, batch.count
+        whole = count == self.rows
+        for name, array in zip(self.fields, given):
+            setattr(batch, name, array if whole or name == "cu_seqlens" else array[:count])
+        if batch.cu_seqlens is not None:
+            batch.documents, batch.max_seqlen = found.documents, found.max_seqlen
+        self._position = self._pending[0]
+        self._pending = None
+        return batch
+
+    def _again_delivered(self, out) -> Batch:
+        """The batch of a call that was interrupted, by Ctrl-C say, when the library had done its part: nobody has it yet."""
+        _, given, lent, _ = self._pending
+        found = self._arrays_of(out) if out is not None else given
+        if lent != (out is not None) or any(a is not b for a, b in zip(given, found)):
+            raise ArgumentError("the last next() was interrupted when its batch was written already: call it " +
+                                ("with the same out again" if lent else "without out again"))
+        return self._delivered()
 
     def out(self) -> dict:
         """New arrays to give to next(out=...), again and again."""
         return {name: make() for name, make in self._makers}
 
-    def _checked(self, out) -> list:
-        given = self._given
-        arrays, found = self._arrays, []
+    def _arrays_of(self, out) -> list:
+        """The arrays that a caller gave, in the order of the fields."""
+        found = []
         for name in self.fields:
             array = out.get(name) if isinstance(out, dict) else getattr(out, name, None)
             if array is None:
                 raise OutputError(f"out has no {name}, which the loader was opened with: give it an array of shape "
                                   f"{self._shapes[name][0]}")
             found.append(array)
+        return found
+
+    def _checked(self, out) -> list:
+        """These arrays, fit to be written to, as the library's next outputs."""
+        given, arrays, found = self._given, self._arrays, self._arrays_of(out)
         # Arrays that were checked are checked again only if others came: their memory may have moved all the same.
         if given is None or len(given) != len(found) or any(a is not b for a, b in zip(given, found)):
             for name, array in zip(self.fields, found):
@@ -280,29 +300,27 @@ class Loader:
         """The state after the last batch: text and numbers only. Inside a step it is the beginning of that step, so keep it
         where batch.last_in_step. It is the same on every rank, and good for any number of ranks and any rows."""
         with self._lock:
-            if self._moved:
-                self._cursor = _cursor_text(self._found[0].cursor)
-                self._moved = False
-            cursor = self._cursor
+            at = self._position
+            cursor = at if isinstance(at, str) else _cursor_text(at[0].cursor)
         return {"tokmap": _FORMAT, "cursor": cursor, "step": int(cursor.split("step=")[1].split()[0])}
 
+    @alone
     def load_state_dict(self, state) -> None:
         """Goes on from a state_dict(), or from the text of a cursor, of the same run. A state of another one is a PastError
         that names each kind of difference, and the loader stays where it was."""
         cursor = _cursor_of(state)
         if cursor is None:
             raise CursorError("the state is None")
-        with self._lock:
-            if self._handle is None:
-                raise ClosedError("the loader is closed")
-            with self._closing:
-                self._start(cursor)
+        self._open()
+        with self._asking:
+            if self._asked:
+                raise self._interrupted()
+            self._start(cursor)
 
     def stats(self) -> Stats:
         """What it has done so far."""
         found = c.Stats(sizeof(c.Stats))
-        with self._closing:
-            check(lib.tokmap_loader_stats(self._open(), byref(found)))
+        self._ask(lib.tokmap_loader_stats, found)
         values = {name: getattr(found, name) for name in Stats._fields}
         values["reading"] = c.READINGS[found.reading]
         values["wait_histogram"] = tuple(found.wait_histogram)
@@ -311,25 +329,31 @@ class Loader:
     def delivery(self) -> LoaderDevice:
         """How it delivers: on which GPU (None: on the host), and whether the GPU expands the batches or why not."""
         found = c.LoaderDevice(sizeof(c.LoaderDevice))
-        with self._closing:
-            check(lib.tokmap_loader_device(self._open(), byref(found)))
+        self._ask(lib.tokmap_loader_device, found)
         return LoaderDevice(None if found.device < 0 else found.device, found.numa_node, bool(found.kernel),
                             found.pinned_bytes, found.device_bytes, found.reason.decode("utf-8", "replace"))
 
-    def _open(self) -> int:
-        if self._handle is None:
-            raise ClosedError("the loader is closed")
-        return self._handle
+    def _ask(self, function, found) -> None:
+        with self._asking:
+            before = self._asked
+            try:
+                self._asked = True
+                check(function(self._open(), byref(found)))
+            finally:
+                self._asked = before
 
     # ---- its end ----
 
+    @alone
     def close(self) -> None:
         """Stops its thread and frees its memory; a second close does nothing. Batches stay what they are."""
-        with self._lock, self._closing:
+        with self._asking:
+            if self._asked:
+                raise self._interrupted()
             handle, self._handle = self._handle, None
             if handle is not None:
-                self.run._readers.discard(handle)
-                lib.tokmap_loader_close(handle)
+                self._pending = None
+                self._drop(handle)
                 if hasattr(self._arrays, "close"):
                     self._arrays.close()
 
@@ -338,13 +362,6 @@ class Loader:
 
     def __exit__(self, *_) -> None:
         self.close()
-
-    def __del__(self, close=lib.tokmap_loader_close):
-        handle = getattr(self, "_handle", None)
-        if handle is not None and handle in self.run._readers:
-            self.run._readers.discard(handle)
-            close(handle)
-            self._handle = None
 
     def __reduce__(self):
         return (_again, (self.run, self._again, self.state_dict()))

@@ -1,15 +1,15 @@
 """A run's rows as a map-style dataset: for samplers and DataLoader workers that want indices."""
 from __future__ import annotations
 
-from _thread import allocate_lock
 from bisect import bisect_right
 from ctypes import byref, c_uint64, c_void_p, sizeof
 
 from . import _library as c
 from ._library import check, lib
 from .arrays import choose
-from .errors import ArgumentError, ClosedError, RangeError
-from .loader import _MASKS, parse_fields
+from .errors import ArgumentError, RangeError
+from .loader import _MASKS, _Room, parse_fields
+from .reader import Reader, alone
 from .run import Run
 
 
@@ -59,7 +59,7 @@ def collate(rows) -> Columns:
     return made
 
 
-class RunDataset:
+class RunDataset(Reader):
     """The run's delivered rows by index, in the order in which a loader delivers them: the rows of a step lie together, and
     index = base(step) + row, base being the rows of all delivered steps before it. Made by Run.dataset():
 
@@ -71,10 +71,11 @@ class RunDataset:
     are torch's if dtype or framework say so, else NumPy's if it is installed. Any thread may use it.
     """
     _ROWS = 64  # read in one call of the library
+    _name = "dataset"
 
     def __init__(self, run: Run, *, fields="inputs targets", dtype=None, framework: str | None = None,
                  mask_targets: bool = False, unchecked: bool = False):
-        self.run = run
+        super().__init__(run)
         self.fields = parse_fields(fields)
         for name in ("cu_seqlens", "rows"):
             if name in self.fields:
@@ -82,13 +83,11 @@ class RunDataset:
         self._arrays, self._code, _ = choose(framework, dtype, "cpu")
         self._options = {"fields": self.fields, "dtype": self._code, "framework": self._arrays.name,
                          "mask_targets": bool(mask_targets), "unchecked": bool(unchecked)}
-        self._lock = allocate_lock()
-        self._handle = None
         self._starts, self._spans = _spans(run)
         self._made = -1, None
         self._reader()
 
-    def _reader(self) -> int:
+    def _reader(self) -> None:
         """The library's loader that reads rows by name. It has no thread, so it goes on in a child after fork()."""
         info, handle, error, mask = self.run.info, c_void_p(), c.Error(), 0
         for name in self.fields:
@@ -96,15 +95,13 @@ class RunDataset:
         options = c.LoaderOptions(size=sizeof(c.LoaderOptions), world=1, rows=min(self._ROWS, info.batch), fields=mask,
                                   unchecked=self._options["unchecked"], mask_targets=self._options["mask_targets"])
         check(lib.tokmap_loader_open(byref(handle), self.run._open(), byref(options), byref(error)), error)
-        self._handle = handle.value
-        self.run._readers.add(handle.value)
+        self._take(handle.value)
         self._most = lib.tokmap_loader_rows(self._handle)
         self._step, self._row = (c_uint64 * self._most)(), (c_uint64 * self._most)()
-        self._out, self._error, self._batch = c.Out(sizeof(c.Out), c.I64 if self._code == "int64" else c.I32), error, _room()
+        self._out, self._error, self._batch = c.Out(sizeof(c.Out), c.I64 if self._code == "int64" else c.I32), error, _Room()
         self._at = [byref(one) for one in (self._step, self._row, self._out, self._batch, self._error)]
         self._row_bytes = info.seq_len * (8 if self._code == "int64" else 4)
         self.run._loaders.add(self)
-        return self._handle
 
     def __len__(self) -> int:
         if self.run.info.delivered is None:
@@ -151,39 +148,25 @@ class RunDataset:
         for name in self.fields:
             array = columns[name] = self._maker(count)()
             pointers.append((name, self._arrays.pointer(array)))
-        with self._lock:
-            if self._handle is None:
-                raise ClosedError("the dataset's run is closed")
-            steps, rows, out, batch, error = self._at
-            for first in range(0, count, self._most):
-                part = places[first:first + self._most]
-                self._step[:len(part)] = [step for step, _ in part]
-                self._row[:len(part)] = [row for _, row in part]
-                for name, pointer in pointers:
-                    setattr(self._out, name, pointer + first * self._row_bytes)
-                check(lib.tokmap_loader_read(self._handle, steps, rows, len(part), out, batch, error), self._error)
+        self._read(places, pointers)
         return _Rows(columns, count)
+
+    @alone
+    def _read(self, places: list, pointers: list) -> None:
+        handle, (steps, rows, out, batch, error) = self._open(), self._at
+        for first in range(0, len(places), self._most):
+            part = places[first:first + self._most]
+            self._step[:len(part)] = [step for step, _ in part]
+            self._row[:len(part)] = [row for _, row in part]
+            for name, pointer in pointers:
+                setattr(self._out, name, pointer + first * self._row_bytes)
+            check(lib.tokmap_loader_read(handle, steps, rows, len(part), out, batch, error), self._error)
 
     def _maker(self, count: int):
         """What makes the arrays of so many rows: one is kept, for the batches of a loader, which are of one size."""
         if self._made[0] != count:
             self._made = count, self._arrays.maker((count, self.run.info.seq_len), self._code)
         return self._made[1]
-
-    def close(self) -> None:
-        """Frees what it holds; a second close does nothing. The run stays open."""
-        with self._lock:
-            handle, self._handle = self._handle, None
-            if handle is not None:
-                self.run._readers.discard(handle)
-                lib.tokmap_loader_close(handle)
-
-    def __del__(self, close=lib.tokmap_loader_close):
-        handle = getattr(self, "_handle", None)
-        if handle is not None and handle in self.run._readers:
-            self.run._readers.discard(handle)
-            close(handle)
-            self._handle = None
 
     def __reduce__(self):
         return (_again, (self.run, self._options))
@@ -192,11 +175,6 @@ class RunDataset:
         rows = "rows without end" if self.run.info.delivered is None else f"{len(self)} rows"
         return (f"<tokmap.RunDataset of {self.run.name!r}: {rows} of {self.run.info.seq_len} tokens, "
                 f"{', '.join(self.fields)}>")
-
-
-def _room():
-    from .loader import _Room
-    return _Room()
 
 
 def _spans(run: Run) -> tuple[list, list]:
