@@ -175,8 +175,9 @@ void os_relax(void); /* one turn of a spinning loop */
 /* ---- signals (for commands; the library uses none of it) ---- */
 
 /* From now on the first of SIGINT, SIGTERM and SIGHUP is kept for os_signal_caught() instead of ending the process, and ends
- * waits (os_read, os_wait_readable, os_child_wait); a second one ends the process. One that is ignored stays so. To be
- * called by the first thread, before others read. Where no thread can be started, signals go on ending the process. */
+ * waits (os_read, os_wait_readable, os_child_wait); a second one ends the process, but for the same within half a second.
+ * One that is ignored stays so. To be called by the first thread, before others read. Where no thread can be started,
+ * signals go on ending the process. */
 void os_signals_catch(void);
 /* The signal that came, or 0. */
 int os_signal_caught(void);

@@ -27,6 +27,8 @@
 /* ---- signals ---- */
 
 #define RELEASED (-1)
+/* Some send one wish twice, to the process and to its group: timeout(1), and a shell whose terminal goes away. */
+#define SAME_NS 500000000u
 
 static struct os_thread *watcher;
 static sigset_t watched; /* by the watcher, blocked elsewhere */
@@ -41,14 +43,18 @@ int signals_wake(void)
 
 static void watch(void *unused)
 {
+    uint64_t first_ns = 0;
     for (;;) {
         const int number = sigwaitinfo(&watched, NULL);
-        int none = 0;
+        int before_it = 0;
         if (number < 0)
             continue;
-        if (!__atomic_compare_exchange_n(&state, &none, number, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        if (__atomic_compare_exchange_n(&state, &before_it, number, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+            first_ns = os_clock_ns();
+            (void)eventfd_write(wake, 1);
+        } else if (before_it != number || os_clock_ns() - first_ns >= SAME_NS) {
             os_signal_die(number);
-        (void)eventfd_write(wake, 1);
+        }
     }
 }
 

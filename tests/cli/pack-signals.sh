@@ -65,16 +65,19 @@ for delay in 0 0 0 0.002 0.005 0.01 0.01 0.015 0.02 0.02 0.03 0.05 0.1 0.2; do
     ended TERM
 done
 
-# Two at once: it may have no time to tidy up, but ends, and what it leaves is taken over.
-begun named
-await [ -e d.bin.partial ]
-kill -s TERM $pid
-kill -s TERM $pid 2>/dev/null || true
-status=0
-wait $pid || status=$?
-equal $status 143
-tokmap pack -q --force -o d old
-equal "$(ls d.* | tr '\n' ' ')" 'd.bin d.tmx '
+# Two at once: it may have no time to tidy up, but ends, and what it leaves is taken over. (The same at once, as timeout(1)
+# sends it, is one, unless this machine takes half a second between them: test_signals has that.)
+for second in TERM INT; do
+    begun named
+    await [ -e d.bin.partial ]
+    kill -s TERM $pid
+    kill -s $second $pid 2>/dev/null || true
+    status=0
+    wait $pid || status=$?
+    [ $status = 143 ] || [ $status = 130 ]
+    tokmap pack -q --force -o d old
+    equal "$(ls d.* | tr '\n' ' ')" 'd.bin d.tmx '
+done
 
 # One that was ignored at the start stays ignored.
 (
