@@ -230,7 +230,7 @@ int main(int argc, char **argv)
         bench.options.dataset = count > 1 ? operands[1] : NULL;
         bench.report = bench.options.json || bench.options.child ? NULL : report_new();
         if (!bench.options.child)
-            os_signals_catch();
+            cli_signals_catch();
         int system = os_program_path(bench.self, sizeof bench.self);
         if (system)
             result = bench_failed_system(&bench, system, NULL, "The path of this program is not known.");

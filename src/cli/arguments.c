@@ -105,8 +105,7 @@ static void help_option(const struct cli_option *option, size_t columns)
 
 static void help_print(const struct cli_command *command)
 {
-    const size_t columns =
-        os_is_terminal(fileno(stdout)) ? max64(60, min64(os_terminal_columns(fileno(stdout)), 100)) : 80;
+    const size_t columns = os_is_terminal(1) ? max64(60, min64(os_terminal_columns(1), 100)) : 80;
     static const struct cli_option help = {'h', "help", CLI_FLAG, NULL, NULL, NULL, "print this help", NULL};
     static const struct cli_option version = {0, "version", CLI_FLAG, NULL, NULL, NULL, "print the version", NULL};
     printf("Usage: %s %s\n\n", command->program, command->usage);

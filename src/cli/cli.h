@@ -72,6 +72,9 @@ bool cli_parse_number(const char *text, uint64_t *number);
 bool cli_parse_size(const char *text, uint64_t *size);
 bool cli_parse_range(const char *text, struct cli_range *range);
 
+/* os_signals_catch() for a command, before it uses stdout: a signal also ends a wait for what reads stdout; the write fails
+ * then. */
+void cli_signals_catch(void);
 /* Flushes stdout in between; false if it takes no more, and cli_finish() says why. */
 bool cli_flush(void);
 /* Flushes and checks stdout at the end of a command: a full disk or a closed pipe behind it is a failure (a message,

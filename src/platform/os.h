@@ -53,6 +53,9 @@ int os_read(int fd, void *into, size_t count, size_t *got);
 int os_wait_readable(int fd, uint64_t ns);
 /* Writes all of it. */
 int os_write(int fd, const void *from, size_t count);
+/* The same to a stream (pipe, terminal). EINTR: a signal that os_signals_catch() waits for has come, now or before, and the
+ * stream takes no more without a wait; part of it may be written. */
+int os_write_stream(int fd, const void *from, size_t count);
 int os_pwrite(int fd, const void *from, size_t count, uint64_t offset);
 /* Copies count bytes between files inside the kernel where it can; ENODATA if the source ends before. */
 int os_copy_range(int from, uint64_t from_offset, int into, uint64_t into_offset, uint64_t count);
@@ -175,9 +178,9 @@ void os_relax(void); /* one turn of a spinning loop */
 /* ---- signals (for commands; the library uses none of it) ---- */
 
 /* From now on the first of SIGINT, SIGTERM and SIGHUP is kept for os_signal_caught() instead of ending the process, and ends
- * waits (os_read, os_wait_readable, os_child_wait); a second one ends the process, but for the same within half a second.
- * One that is ignored stays so. To be called by the first thread, before others read. Where no thread can be started,
- * signals go on ending the process. */
+ * waits (os_read, os_wait_readable, os_write_stream, os_child_wait); a second one ends the process, but for the same within
+ * half a second. One that is ignored stays so. To be called by the first thread, before others read. Where no thread can be
+ * started, signals go on ending the process. */
 void os_signals_catch(void);
 /* The signal that came, or 0. */
 int os_signal_caught(void);

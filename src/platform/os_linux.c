@@ -200,6 +200,34 @@ int os_wait_readable(int fd, uint64_t ns)
     }
 }
 
+/* Until a write of PIPE_BUF bytes would not block; that goes before a signal, so that what is read is still told. */
+static int wait_writable(int fd)
+{
+    for (;;) {
+        struct pollfd both[] = {{fd, POLLOUT, 0}, {signals_wake(), POLLIN, 0}};
+        const int ready = ppoll(both, 2, NULL, NULL);
+        if (ready < 0 && errno == EINTR)
+            continue;
+        if (ready < 0)
+            return errno;
+        return both[0].revents ? 0 : EINTR;
+    }
+}
+
+int os_write_stream(int fd, const void *from, size_t count)
+{
+    if (signals_wake() < 0)
+        return os_write(fd, from, count);
+    for (size_t done = 0; done < count; done += min64(count - done, PIPE_BUF)) {
+        int system = wait_writable(fd);
+        if (!system)
+            system = os_write(fd, (const char *)from + done, min64(count - done, PIPE_BUF));
+        if (system)
+            return system;
+    }
+    return 0;
+}
+
 int os_write(int fd, const void *from, size_t count)
 {
     for (size_t done = 0; done < count;) {

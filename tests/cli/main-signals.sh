@@ -10,3 +10,22 @@ status=0
 wait $child || status=$?
 equal $status 143 "exit status:"
 [ ! -s out ]
+
+# While it waits for a reader that does not read.
+cp zeros.bin bad.bin
+cp zeros.tmx bad.tmx
+flip bad.bin 100
+head -c 100000 /dev/zero | tokmap encode >ids
+mkfifo full
+exec 5<>full
+dd if=/dev/zero of=full bs=4096 oflag=nonblock 2>dd.err || true
+for command in 'verify bad' 'verify bad --json' 'encode in.txt' 'decode ids' 'show zeros --tokens 0..1000000'; do
+    tokmap $command >full 2>err &
+    child=$!
+    sleep 0.5
+    kill -0 $child
+    kill -TERM $child
+    status=0
+    wait $child || status=$?
+    equal $status 143 "$command: exit status:"
+done

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,6 +112,23 @@ static void before_the_wait(int ready, int data)
     _exit(GOOD);
 }
 
+struct full {
+    int pipe, ready;
+};
+
+/* Tells that the pipe takes no more. */
+static void say_when_full(void *user)
+{
+    const struct full *full = user;
+    int before = -1, unread = 0;
+    while (unread == 0 || unread != before) {
+        before = unread;
+        os_sleep_ns(20000000);
+        (void)ioctl(full->pipe, FIONREAD, &unread);
+    }
+    say(full->ready);
+}
+
 static void in_a_read(int ready, int data)
 {
     char text[16];
@@ -120,6 +138,32 @@ static void in_a_read(int ready, int data)
     if (os_read(data, text, sizeof text, &got) || got != 5)
         _exit(2);
     _exit(os_read(data, text, sizeof text, &got) == EINTR && os_signal_caught() == SIGTERM ? GOOD : 1);
+}
+
+/* Into a pipe that nobody reads, and which is told to the other end once it is full. */
+static void in_a_write(int ready, int data)
+{
+    static const char text[1 << 16];
+    int ends[2], unread, system = 0;
+    (void)data;
+    os_signals_catch();
+    if (pipe(ends))
+        _exit(2);
+    struct os_thread *watcher;
+    struct full full = {ends[0], ready};
+    if (os_thread_start(&watcher, "watcher", say_when_full, &full))
+        _exit(3);
+    while (!system)
+        system = os_write_stream(ends[1], text, sizeof text);
+    if (system != EINTR || os_signal_caught() != SIGTERM)
+        _exit(4);
+    /* Where something has been read, it is still written to. */
+    if (os_write_stream(ends[1], text, 1) != EINTR || ioctl(ends[0], FIONREAD, &unread))
+        _exit(5);
+    for (char back[PIPE_BUF]; unread > 0; unread -= PIPE_BUF)
+        if (read(ends[0], back, sizeof back) <= 0)
+            _exit(6);
+    _exit(os_write_stream(ends[1], text, PIPE_BUF) ? 7 : GOOD);
 }
 
 static void in_the_open_of_a_fifo(int ready, int data)
@@ -236,7 +280,8 @@ static void none_is_lost(void **unused)
         void (*run)(int ready, int data);
         int number;
     } cases[] = {{before_the_wait, 0}, {in_the_open_of_a_fifo, SIGTERM}, {in_the_open_of_a_fifo, SIGINT},
-                 {in_another_thread, SIGINT}, {in_a_wait_for_a_child, SIGHUP}, {ignored, SIGTERM}};
+                 {in_another_thread, SIGINT}, {in_a_wait_for_a_child, SIGHUP}, {ignored, SIGTERM},
+                 {in_a_write, SIGTERM}};
     (void)unused;
     for (size_t i = 0; i < 3 * sizeof cases / sizeof cases[0]; i++) {
         struct body body;

@@ -595,7 +595,7 @@ static int audit_run(const struct cli_command *command, const struct audit_argum
 {
     struct target target = {0};
     struct audit audit = {.given = given, .target = &target};
-    os_signals_catch();
+    cli_signals_catch();
     int exit_status = target_open(&target, command, name, &given->run, true);
     if (exit_status < 0)
         exit_status = audit_target(&audit, command);

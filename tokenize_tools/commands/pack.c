@@ -257,7 +257,7 @@ static int arguments_use(const struct cli_command *command, struct packing *pack
                                         &options.bos_id);
     if (status)
         return status;
-    os_signals_catch();
+    cli_signals_catch();
     return pack(packing, &options, operands, operand_count);
 }
 

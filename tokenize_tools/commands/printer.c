@@ -104,7 +104,7 @@ enum tokmap_status printer_open(struct printer *printer, const struct tokmap_dat
     memset(printer, 0, sizeof *printer);
     printer->dataset = dataset;
     printer->specials = specials;
-    printer->to_terminal = os_is_terminal(fileno(stdout));
+    printer->to_terminal = os_is_terminal(1);
     printer->info.size = sizeof printer->info;
     enum tokmap_status status = tokmap_dataset_info(dataset, &printer->info);
     if (status)

@@ -290,7 +290,7 @@ int command_train(int argc, char **argv)
     if (status < 0) {
         status = arguments_check(&command, &training, operands, &operand_count);
         if (!status) {
-            os_signals_catch();
+            cli_signals_catch();
             status = train(&training, operands, operand_count);
         }
     }

@@ -173,13 +173,13 @@ static int verify_run(const struct verify_arguments *given, const char *name)
     struct tokmap_dataset_info info = {.size = sizeof info};
     struct tokmap_verify_result result = {.size = sizeof result};
     struct verify_report report = {.as_json = given->json};
+    cli_signals_catch();
     if (given->json) {
         cli_json_begin(&report.json, stdout);
         cli_json_object(&report.json, NULL);
         cli_json_text(&report.json, target_names_run(name) ? "run" : "dataset", name);
         cli_json_array(&report.json, "faults");
     }
-    os_signals_catch();
     const uint64_t start = os_clock_ns();
     const enum tokmap_status status = verify(name, given, &report, &info, &result, &error);
     const double seconds = (double)(os_clock_ns() - start) * 1e-9;
