@@ -610,6 +610,16 @@ struct tokmap_stats {
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_stats(const struct tokmap_loader *loader,
                                                                     struct tokmap_stats *stats);
 
+/* ---------------------------------------------------------------- arrays for others ----------------------------- */
+
+/* Deleters for tensors that a program hands to others by DLPack (dlpack.h) without giving the memory away: they set
+ * *(uint32_t *)manager_ctx to 1, behind which the owner, who looks there, may use the memory again; the first is for a
+ * DLManagedTensor, the other for a DLManagedTensorVersioned. They take no lock, allocate nothing and call nothing, so whoever
+ * frees such a tensor may be in any state: an exception of Python's on its way, a signal handler, the end of the program.
+ * Any thread. Cannot fail; NULL is nothing. */
+TOKMAP_API void tokmap_dlpack_deleted(void *tensor);
+TOKMAP_API void tokmap_dlpack_deleted_versioned(void *tensor);
+
 #ifdef __cplusplus
 }
 #endif

@@ -127,22 +127,6 @@ class Numpy(Both, WithData):
         del ours
         self.assertEqual(values(taken), expected)
 
-    def test_capsules_leave_nothing(self):
-        from tokmap import dlpack
-        ours = self.run_of().loader(framework="dlpack").next().inputs
-        before = len(dlpack._alive)
-        for version in (None, (1, 1)):
-            ours.__dlpack__(max_version=version)  # taken by nobody
-        import numpy
-        for _ in range(10):
-            numpy.from_dlpack(ours)
-        self.assertEqual(len(dlpack._alive), before)
-        self.assertEqual(ours.__dlpack_device__(), (1, 0))
-        with self.assertRaises(BufferError):
-            ours.__dlpack__(stream=3)
-        with self.assertRaises(BufferError):
-            ours.__dlpack__(dl_device=(2, 0))
-
     def test_no_numpy_on_a_gpu(self):
         with self.assertRaises(tokmap.ArgumentError) as caught:
             self.run_of().loader(device="cuda", framework="numpy")

@@ -189,6 +189,8 @@ _FUNCTIONS = {
     "tokmap_loader_close": (None, (_P,)),
     "tokmap_loader_stats": (c_int, (_P, _P)),
     "tokmap_loader_device": (c_int, (_P, _P)),
+    "tokmap_dlpack_deleted": (None, (_P,)),
+    "tokmap_dlpack_deleted_versioned": (None, (_P,)),
     "tokmap_cuda_probe": (c_int, (_P, _P)),
     "tokmap_cuda_device": (c_int, (c_int, _P, _P)),
     "tokmap_cuda_memory_new": (c_int, (c_char_p, c_uint64, _P, _P)),

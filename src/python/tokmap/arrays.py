@@ -7,7 +7,7 @@ from __future__ import annotations
 from ctypes import addressof, c_uint8
 from functools import partial
 
-from .dlpack import BYTES, Array
+from .dlpack import BYTES, Array, sweep
 from .errors import ArgumentError, NoDeviceError, OutputError, TokmapError
 
 
@@ -265,11 +265,13 @@ class OwnArrays:
         take = keeper(count)
 
         def make() -> Array:
+            sweep()
             memory = take()
             return Array(memory, addressof(memory), shape, code, "cpu")
         return make
 
     def _make(self, shape: tuple, code: str, count: int) -> Array:
+        sweep()
         block = self._pool.take(count, self._stream)
         return Array(block, block.address, shape, code, self.device_name, self._stream)
 
@@ -313,5 +315,6 @@ class OwnArrays:
                     array.stream = stream
 
     def close(self) -> None:
+        sweep()
         if self._pool is not None:
             self._pool.close()

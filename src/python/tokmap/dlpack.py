@@ -1,12 +1,17 @@
 """Arrays of our own, which any framework takes by DLPack without a copy: CuPy, JAX, torch, NumPy.
 
-A capsule holds a DLManagedTensor, whose deleter may be called by any thread at any time: what it needs is found in _alive
-by its address, and is dropped there.
+What a framework took it frees at any time, in any thread, with an exception on its way or when Python has ended: nothing of
+Python can be called then. (A callback of ctypes in that place loses the exception that is on its way: what Python calls is
+not allowed to leave one.) So the deleter is one of the library's, which only sets a flag, and the capsule has no destructor;
+both are looked at by sweep(), which is called wherever arrays are made or handed out.
 """
 from __future__ import annotations
 
-from ctypes import (CFUNCTYPE, POINTER, PyDLL, Structure, addressof, byref, c_char_p, c_int, c_int32, c_int64, c_uint8,
-                    c_uint16, c_uint32, c_uint64, c_void_p, cast, memmove, py_object)
+from collections import deque
+from ctypes import (POINTER, PyDLL, Structure, addressof, byref, c_char_p, c_int, c_int32, c_int64, c_uint8, c_uint16,
+                    c_uint32, c_uint64, c_void_p, cast, memmove, py_object)
+from itertools import count
+from sys import getrefcount
 
 from . import _library as c
 from ._library import check, lib
@@ -39,45 +44,73 @@ class _Versioned(Structure):
                 ("flags", c_uint64), ("tensor", _Tensor)]
 
 
-_NAME, _NAME_VERSIONED = b"dltensor", b"dltensor_versioned"
-_alive: dict = {}
+# Prototypes belong to a function of a PyDLL: those of ctypes.pythonapi are everybody's, these are ours.
+_api = PyDLL(None)
+_api.PyCapsule_IsValid.argtypes, _api.PyCapsule_IsValid.restype = (py_object, c_char_p), c_int
+_api.PyCapsule_New.argtypes, _api.PyCapsule_New.restype = (c_void_p, c_char_p, c_void_p), py_object
+_api.Py_IncRef.argtypes, _api.Py_IncRef.restype = (py_object,), None
 
 
-@CFUNCTYPE(None, c_void_p)
-def _delete(address, alive=_alive):
-    alive.pop(address, None)
+class _Loan:
+    """An array in other hands, and all that these may look at."""
+    __slots__ = ("managed", "name", "ended", "shape", "strides", "array", "capsule")
+
+    def over(self) -> bool:
+        """Whether it was given back, or its capsule was let go of by all who could have taken what is in it."""
+        if self.ended.value:
+            return True
+        if self.capsule is None:
+            return False
+        if not _api.PyCapsule_IsValid(self.capsule, self.name):
+            self.capsule = None  # it was taken, and has another name since
+            return False
+        return _references(self) == _references(_UNUSED)
 
 
-pythonapi = PyDLL(None)  # of our own: the prototypes of ctypes.pythonapi's functions belong to the whole process
+def _references(loan) -> int:
+    """How many refer to its capsule, this function included."""
+    return getrefcount(loan.capsule)
 
 
-# A capsule that nobody took still has its first name: then its tensor is deleted with it. The capsule is dying, so it is
-# handled by its address: a reference to it would bring it back to life.
-pythonapi.PyCapsule_IsValid.argtypes, pythonapi.PyCapsule_IsValid.restype = (c_void_p, c_char_p), c_int
-pythonapi.PyCapsule_GetPointer.argtypes, pythonapi.PyCapsule_GetPointer.restype = (c_void_p, c_char_p), c_void_p
-pythonapi.PyCapsule_New.argtypes, pythonapi.PyCapsule_New.restype = (c_void_p, c_char_p, c_void_p), py_object
+_UNUSED = _Loan()
+_UNUSED.capsule = object()
+
+_alive: dict = {}  # loans by number
+_queue = deque()   # the numbers, to be looked at one after the other
+_numbers = count()
+_SWEPT = 64        # loans looked at in one go: a program may keep any number of arrays
+
+# What is in other hands when Python ends stays where it is.
+_api.Py_IncRef(_alive)
+# A capsule has a name for as long as anybody has the capsule.
+_NAMES = c_char_p(b"dltensor"), c_char_p(b"dltensor_versioned")
+_api.Py_IncRef(_NAMES)
+_DELETERS = tuple(cast(deleter, c_void_p).value for deleter in (lib.tokmap_dlpack_deleted,
+                                                                lib.tokmap_dlpack_deleted_versioned))
 
 
-@CFUNCTYPE(None, c_void_p)
-def _destroy(capsule, alive=_alive, api=pythonapi):
-    for name in (_NAME, _NAME_VERSIONED):
-        if api.PyCapsule_IsValid(capsule, name):
-            alive.pop(api.PyCapsule_GetPointer(capsule, name), None)
-
-
-# A consumer may free its array when this module's names are gone, at the end of the program: what is called then stays.
-pythonapi.Py_IncRef.argtypes, pythonapi.Py_IncRef.restype = (py_object,), None
-for _kept in (_delete, _destroy, _NAME, _NAME_VERSIONED):
-    pythonapi.Py_IncRef(_kept)
+def sweep() -> None:
+    """Ends the loans that are over, so that their memory can be used again."""
+    for _ in range(min(len(_queue), _SWEPT)):
+        try:
+            number = _queue.popleft()
+        except IndexError:  # another thread sweeps, too
+            return
+        if _alive[number].over():
+            del _alive[number]
+        else:
+            _queue.append(number)
 
 
 def _capsule(array: Array, versioned: bool):
-    dimensions = len(array.shape)
-    shape, strides, step = (c_int64 * dimensions)(*array.shape), (c_int64 * dimensions)(), 1
+    sweep()
+    loan, dimensions = _Loan(), len(array.shape)
+    loan.array, loan.ended, loan.name = array, c_uint32(0), _NAMES[versioned]
+    loan.shape, loan.strides, step = (c_int64 * dimensions)(*array.shape), (c_int64 * dimensions)(), 1
     for i in reversed(range(dimensions)):
-        strides[i] = step
+        loan.strides[i] = step
         step *= array.shape[i]
-    managed = (_Versioned if versioned else _Managed)()
+    loan.managed = managed = (_Versioned if versioned else _Managed)()
     if versioned:
         managed.major, managed.minor = 1, 0
     tensor = managed.tensor
@@ -86,15 +119,13 @@ def _capsule(array: Array, versioned: bool):
     tensor.dimensions = dimensions
     tensor.type.code = 1 if array.dtype[0] == "u" else 0
     tensor.type.bits, tensor.type.lanes = 8 * BYTES[array.dtype], 1
-    tensor.shape, tensor.strides = cast(shape, POINTER(c_int64)), cast(strides, POINTER(c_int64))
-    managed.deleter = cast(_delete, c_void_p).value
-    address = addressof(managed)
-    _alive[address] = (managed, shape, strides, array)
-    try:
-        return pythonapi.PyCapsule_New(address, _NAME_VERSIONED if versioned else _NAME, cast(_destroy, c_void_p))
-    except BaseException:
-        _alive.pop(address, None)
-        raise
+    tensor.shape, tensor.strides = loan.shape, loan.strides
+    managed.context, managed.deleter = addressof(loan.ended), _DELETERS[versioned]
+    capsule = loan.capsule = _api.PyCapsule_New(addressof(managed), loan.name, None)
+    number = next(_numbers)
+    _alive[number] = loan
+    _queue.append(number)
+    return capsule
 
 
 class Array:
