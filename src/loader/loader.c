@@ -447,12 +447,16 @@ static enum tokmap_status loader_open(struct tokmap_loader *loader, const struct
                                       struct tokmap_error *error)
 {
     uint64_t step;
+    struct cuda_device device;
+    loader->on_host = cuda_device_is_host(loader->options.device);
     enum tokmap_status status = check_options(&loader->options, info, error);
     if (!status)
         status = find_start(loader, &step, error);
+    /* A device that is not there is said before the documents are counted, which reads all of their index. */
+    if (!status && !loader->on_host)
+        status = cuda_device_find(&device, loader->options.device, error);
     if (status)
         return status;
-    loader->on_host = cuda_device_is_host(loader->options.device);
     loader->seq_len = info->seq_len;
     loader->row_tokens = info->seq_len + info->lookahead;
     schedule_init(&loader->schedule, loader->run, info->batch, loader->options.rank, loader->options.world,

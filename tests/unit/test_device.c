@@ -475,12 +475,14 @@ static void a_device_that_is_not_there_is_a_status(void **unused)
         enum tokmap_status status;
     } wrong[] = {{"cuda:99", TOKMAP_ERROR_NO_DEVICE}, {"cuda:", TOKMAP_ERROR_ARGUMENT},  {"cuda:-1", TOKMAP_ERROR_ARGUMENT},
                  {"gpu", TOKMAP_ERROR_ARGUMENT},      {"cuda:0x", TOKMAP_ERROR_ARGUMENT}, {"", TOKMAP_ERROR_ARGUMENT}};
-    struct tokmap_run *run = parse(LONG_RUN);
+    /* More tokens than cu_seqlens can count: that would be found with the documents, which are not looked at first. */
+    struct tokmap_run *run = parse("seq_len 65536\nbatch 65536\nsource data synthetic:vocab=1000\n");
     for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
         struct tokmap_loader *loader;
         struct tokmap_error error;
         options.device = wrong[i].device;
+        options.fields |= TOKMAP_CU_SEQLENS;
         assert_int_equal(tokmap_loader_open(&loader, run, &options, &error), wrong[i].status);
         assert_null(loader);
         assert_true(strlen(error.message) > 20);
