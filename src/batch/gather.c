@@ -428,9 +428,9 @@ enum tokmap_status gather_window(struct gather *gather, uint64_t first, void *ro
 
 void gather_prefetch(const struct gather *gather, uint64_t first)
 {
-    const struct shard_view *view = &gather->views[gather->current];
     if (!gather->mapped)
-        return;
+        return; /* of a synthetic dataset there are no views either */
+    const struct shard_view *view = &gather->views[gather->current];
     if (first < view->first_token || first >= view->end_token)
         view = &gather->views[dataset_shard_of(gather->dataset, first, gather->current)];
     if (!view->known || first + gather->row_tokens > view->end_token)
