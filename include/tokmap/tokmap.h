@@ -310,7 +310,7 @@ enum tokmap_ordering { TOKMAP_SHUFFLE = 0, TOKMAP_SEQUENTIAL = 1 };
 /* A run of one source, made from arguments. The source is called "data". */
 struct tokmap_run_options {
     size_t size;
-    const char *data;              /* dataset: prefix, directory or manifest */
+    const char *data;              /* dataset: prefix, directory, manifest or "synthetic:..." */
     uint64_t seq_len;              /* 1 .. 2^31 */
     uint64_t lookahead;            /* 0 .. 2^31; 1 gives targets */
     uint64_t batch;                /* rows of a global batch, 1 .. 2^31 */

@@ -1,5 +1,5 @@
 /*
- * bpe_lanes.h - the merges of several short pieces at once (AVX-512), for bpe_merge_vbmi.c and sp_merge_vbmi.c.
+ * bpe_lanes.h - the merges of several short pieces at once (AVX-512), for bpe_merge_vbmi.c.
  *
  * One piece's merges wait for memory: which pair is next is known only when the pairs around the last one have been
  * looked up. So several pieces take turns: where one has chosen its next merge it asks for the two lines of the pair
