@@ -88,14 +88,20 @@ static const char *const alphabet[] = {"a", "b", "c", "d",  ".",  "(",  "1",  "\
                                        "é", "ж", "а", "中", "文", "か", "ก", "😀", "z"};
 #define LETTERS (sizeof alphabet / sizeof alphabet[0])
 
-/* Letters that are pieces, and concatenations of pieces; `kinds`: how many scores there are. */
+/* `scores`: how many there are; 0: each piece has its own. */
+static float random_score(const struct made *made, uint32_t scores)
+{
+    return -(float)(scores ? random_below(scores) : made->count);
+}
+
+/* Letters that are pieces, and concatenations of pieces. */
 static struct made *random_vocabulary(uint32_t size, uint32_t scores, bool fallback, bool defined)
 {
     struct made *made = start(fallback);
     const uint32_t letters = made->count;
     for (uint32_t i = 0; i < LETTERS - 1; i++)
         if (*alphabet[i] != ' ' && random_below(8))
-            piece(made, alphabet[i], SP_NORMAL, -(float)random_below(scores));
+            piece(made, alphabet[i], SP_NORMAL, random_score(made, scores));
     for (uint32_t tries = 0; made->count < size && tries < 20 * size; tries++) {
         char text[128] = "";
         for (int half = 0; half < 2; half++) {
@@ -105,7 +111,7 @@ static struct made *random_vocabulary(uint32_t size, uint32_t scores, bool fallb
             strcat(text, *part == ' ' ? SP_MARK : part);
         }
         if (strlen(text) < 40 && strncmp(text, "<0x", 3) != 0)
-            piece(made, text, SP_NORMAL, -(float)random_below(scores));
+            piece(made, text, SP_NORMAL, random_score(made, scores));
     }
     if (defined) {
         piece(made, "aab", SP_USER_DEFINED, 0);
@@ -252,12 +258,10 @@ static void compare(const struct made *made, struct sp_state *state, const char 
 
 static void run_variants(const struct made *made, const struct sp_model *model, int texts, size_t letters)
 {
-    sp_cut_function *const cuts[] = {sp_cut_scalar, sp_cut_best()};
-    for (size_t variant = 0; variant < 2; variant++) {
+    for (int variant = 0; variant <= (int)scan_variant_best(); variant++) {
         struct sp_state *state;
         struct tokmap_error error;
-        assert_int_equal(sp_state_new(&state, model, &error), TOKMAP_OK);
-        state->cut = cuts[variant];
+        assert_int_equal(sp_state_new(&state, model, (enum scan_variant)variant, &error), TOKMAP_OK);
         for (int i = 0; i < texts; i++) {
             char *text = random_text(random_below((uint32_t)letters), random_below(2) ? LETTERS : 1 + random_below(6));
             compare(made, state, text, random_below(2));
@@ -267,15 +271,27 @@ static void run_variants(const struct made *made, const struct sp_model *model, 
     }
 }
 
+/* Only one pair of a token's ever comes up, and a rank is what it gives; but for user defined pieces, and equal scores. */
+static void check_pairs(const struct made *made, const struct sp_model *model, bool defined)
+{
+    uint32_t pairs = 0;
+    for (uint64_t at = 0; at < (uint64_t)1 << model->head.pair_bits; at++)
+        pairs += model->head.pairs[at] != UINT64_MAX;
+    assert_true(defined || pairs < made->count);
+    assert_true(defined || model->priorities || !model->head.results);
+}
+
 static void definition(void **unused)
 {
     for (uint32_t round = 0; round < 24; round++) {
-        static const uint32_t sizes[] = {300, 330, 700, 40}, scores[] = {1, 4, 10000};
+        static const uint32_t sizes[] = {300, 330, 700, 40}, scores[] = {1, 4, 10000, 0, 0};
         const bool fallback = sizes[round % 4] > 256;
-        struct made *made = random_vocabulary(sizes[round % 4], scores[round % 3], fallback, round % 5 == 4);
+        struct made *made = random_vocabulary(sizes[round % 4], scores[round % 5], fallback, round % 5 == 4);
         struct sp_model *model;
         struct tokmap_error error;
         assert_int_equal(sp_model_build(&model, &made->source, &error), TOKMAP_OK);
+        check_pairs(made, model, round % 5 == 4);
+        assert_true(scores[round % 5] || !model->priorities); /* so that pieces are merged several at once too */
         run_variants(made, model, 60, 120);
         run_variants(made, model, 2, 2500);
         sp_model_free(model);
@@ -291,7 +307,7 @@ static void long_texts(void **unused)
     struct sp_state *state;
     struct tokmap_error error;
     assert_int_equal(sp_model_build(&model, &made->source, &error), TOKMAP_OK);
-    assert_int_equal(sp_state_new(&state, model, &error), TOKMAP_OK);
+    assert_int_equal(sp_state_new(&state, model, scan_variant_best(), &error), TOKMAP_OK);
     for (uint32_t kinds = 1; kinds <= 3; kinds++)
         for (uint32_t round = 0; round < 4; round++) {
             char *text = random_text(9000, kinds);
@@ -327,7 +343,7 @@ static void far_away(void **unused)
     struct sp_state *state;
     struct tokmap_error error;
     assert_int_equal(sp_model_build(&model, &made->source, &error), TOKMAP_OK);
-    assert_int_equal(sp_state_new(&state, model, &error), TOKMAP_OK);
+    assert_int_equal(sp_state_new(&state, model, scan_variant_best(), &error), TOKMAP_OK);
     for (uint32_t round = 0; round < 40; round++) {
         char text[3 * LINKS * 4 + 1], *to = text;
         for (uint32_t part = 0; part < 1 + round % 4; part++) {
@@ -358,7 +374,8 @@ static void cuts(void **unused)
             uint64_t scalar[32] = {0}, other[32] = {0};
             const bool marked = sp_cut_scalar(&model->cutter, &model->head, (uint8_t *)text, bytes, bytes, scalar);
             assert_int_equal(marked, strstr(text, SP_MARK) != NULL);
-            assert_int_equal(marked, sp_cut_best()(&model->cutter, &model->head, (uint8_t *)text, bytes, bytes, other));
+            sp_cut_function *const best = sp_cut_variant(scan_variant_best());
+            assert_int_equal(marked, best(&model->cutter, &model->head, (uint8_t *)text, bytes, bytes, other));
             assert_memory_equal(scalar, other, sizeof scalar);
 #if defined(__x86_64__)
             if (__builtin_cpu_supports("avx2")) {
@@ -400,7 +417,7 @@ static void runs(void **unused)
     struct sp_state *state;
     struct tokmap_error error;
     assert_int_equal(sp_model_build(&model, &made->source, &error), TOKMAP_OK);
-    assert_int_equal(sp_state_new(&state, model, &error), TOKMAP_OK);
+    assert_int_equal(sp_state_new(&state, model, scan_variant_best(), &error), TOKMAP_OK);
     static const struct {
         const char *unit, *token;
         uint32_t units; /* in a token */
@@ -468,7 +485,7 @@ static void listed_merges(void **unused)
         made->source.ignore_merges = cases[i].whole;
         made->source.split = cases[i].split;
         assert_int_equal(sp_model_build(&model, &made->source, &error), TOKMAP_OK);
-        assert_int_equal(sp_state_new(&state, model, &error), TOKMAP_OK);
+        assert_int_equal(sp_state_new(&state, model, scan_variant_best(), &error), TOKMAP_OK);
         assert_int_equal(sp_encode(state, (const uint8_t *)cases[i].text, strlen(cases[i].text), false, ids, 16, &written,
                                    &error),
                          TOKMAP_OK);

@@ -75,7 +75,7 @@ LANE_INLINE bool lane_choose(const struct bpe_model *model, struct lane *lane, s
     if (least >= LANE_NO_KEY)
         return false;
     const uint32_t rank = least >> LANE_PLACE, at = (least & 63) + 1;
-    const uint32_t id = model->results ? model->results[rank] : rank;
+    const uint32_t id = bpe_result(model, rank);
     const uint32_t gone = (uint32_t)_tzcnt_u64(lane->alive & ((uint64_t)-2 << at));
     const uint64_t alive = lane->alive & ~((uint64_t)1 << gone);
     const uint32_t after = (uint32_t)_tzcnt_u64(alive & ((uint64_t)-2 << at));
@@ -90,6 +90,15 @@ LANE_INLINE bool lane_choose(const struct bpe_model *model, struct lane *lane, s
     lane->left_line = lane_line(model, lane->left);
     lane->right_line = lane_line(model, lane->right);
     return true;
+}
+
+/* Ranks of the 16 pairs that begin with the bytes of `left`, as keys. */
+LANE_INLINE __m512i lane_byte_keys(const struct bpe_model *model, __m128i left, __m128i right, __mmask16 pairs, int from)
+{
+    const __m512i places = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    const __m512i both = _mm512_or_si512(_mm512_slli_epi32(_mm512_cvtepu8_epi32(left), 8), _mm512_cvtepu8_epi32(right));
+    const __m512i ranks = _mm512_mask_i32gather_epi32(_mm512_set1_epi32(-1), pairs, both, model->byte_pairs, 4);
+    return _mm512_or_si512(_mm512_slli_epi32(ranks, LANE_PLACE), _mm512_add_epi32(places, _mm512_set1_epi32(from)));
 }
 
 LANE_INLINE __m512i lane_set(__m512i keys, uint64_t places, uint32_t key)
@@ -112,6 +121,52 @@ LANE_INLINE bool lane_go_on(const struct bpe_model *model, struct lane *lane, ui
         keys.of[i] = lane_set(keys.of[i], at_bit >> (16 * i), right);
     }
     return lane_choose(model, lane, keys, registers);
+}
+
+typedef bool lane_start_function(const struct bpe_model *model, struct lane *lane, struct bpe_pending *piece,
+                                 uint32_t registers);
+typedef bool lane_go_on_function(const struct bpe_model *model, struct lane *lane, uint32_t registers);
+typedef void lane_finish_function(const struct bpe_model *model, const struct lane *lane, uint32_t registers);
+
+/* All pieces, in turns. start and go_on tell whether there is more to do; then finish takes the ids. */
+LANE_INLINE void lanes_merge(const struct bpe_model *model, struct bpe_pending *const *pieces, uint32_t count,
+                             uint32_t registers, lane_start_function *start, lane_go_on_function *go_on,
+                             lane_finish_function *finish)
+{
+    struct lane lanes[LANES];
+    uint32_t running = 0, taken = 0;
+    while (taken < count && running < LANES) {
+        if (start(model, &lanes[running], pieces[taken++], registers))
+            running++;
+        else
+            finish(model, &lanes[running], registers);
+    }
+    for (uint32_t i = 0; running; i = i + 1 < running ? i + 1 : 0) {
+        struct lane *lane = &lanes[i];
+        bool goes_on = go_on(model, lane, registers);
+        while (!goes_on) {
+            finish(model, lane, registers);
+            if (taken == count)
+                break;
+            goes_on = start(model, lane, pieces[taken++], registers);
+        }
+        if (!goes_on && i != --running)
+            *lane = lanes[running];
+    }
+}
+
+/* The ids of the parts that are left, and how many. */
+LANE_INLINE uint32_t lane_ids(const struct lane *lane, uint32_t registers)
+{
+    const uint64_t parts = _bzhi_u64(lane->alive >> 1, lane->piece->count);
+    uint32_t made = 0;
+    for (uint32_t i = 0; i < registers; i++) {
+        const __mmask16 here = (__mmask16)(parts >> (16 * i));
+        const __m512i ids = _mm512_loadu_si512(lane->ids + 1 + 16 * i);
+        _mm512_storeu_si512(lane->piece->ids + made, _mm512_maskz_compress_epi32(here, ids));
+        made += (uint32_t)_mm_popcnt_u32(here);
+    }
+    return made;
 }
 
 #endif

@@ -27,11 +27,6 @@
 #include "common/hash.h"
 #include "merge_parts.h"
 
-static inline uint32_t result_of(const struct bpe_model *model, uint32_t rank)
-{
-    return model->results ? model->results[rank] : rank;
-}
-
 static size_t merge_short(const struct bpe_model *model, const uint8_t *bytes, size_t count, uint32_t *ids)
 {
     uint32_t ranks[BPE_SHORT + 1];
@@ -50,7 +45,7 @@ static size_t merge_short(const struct bpe_model *model, const uint8_t *bytes, s
             }
         if (lowest == BPE_NONE)
             break;
-        ids[at] = result_of(model, lowest);
+        ids[at] = bpe_result(model, lowest);
         parts--;
         for (size_t i = at + 1; i < parts; i++) {
             ids[i] = ids[i + 1];
@@ -77,7 +72,7 @@ static inline int32_t round_rank(const struct bpe_model *model, uint32_t left, u
 /* Merges the pairs of one rank from left to right, at most until a lower one comes up; returns how many parts are left. */
 static size_t merge_round(const struct bpe_model *model, uint32_t *ids, int32_t *ranks, size_t parts, int32_t rank)
 {
-    const uint32_t result = result_of(model, (uint32_t)rank);
+    const uint32_t result = bpe_result(model, (uint32_t)rank);
     bool lower = false;
     size_t from = 0;
     while (ranks[from] != rank)
@@ -154,7 +149,7 @@ static size_t merge_heap(const struct bpe_model *model, void *memory, const uint
         if (part->id == BPE_NONE || part->rank != rank)
             continue;
         struct part *gone = &parts[part->next];
-        part->id = result_of(model, rank);
+        part->id = bpe_result(model, rank);
         part->next = gone->next;
         gone->id = BPE_NONE;
         if (part->next < end)

@@ -173,6 +173,11 @@ static inline uint32_t bpe_pair_rank(const struct bpe_model *model, uint32_t lef
     return bpe_pair_rank_from(model, key, bpe_pair_place(hash));
 }
 
+static inline uint32_t bpe_result(const struct bpe_model *model, uint32_t rank)
+{
+    return model->results ? model->results[rank] : rank;
+}
+
 /* How many ids fit a value. */
 static inline uint32_t bpe_inline_ids(bool wide)
 {

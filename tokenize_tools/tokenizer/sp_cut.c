@@ -195,13 +195,12 @@ bool sp_cut_scalar(const struct sp_cutter *cutter, const struct bpe_model *joins
     return marked && cutter->marks;
 }
 
-sp_cut_function *sp_cut_best(void)
+sp_cut_function *sp_cut_variant(enum scan_variant variant)
 {
 #if defined(__x86_64__)
-    const enum scan_variant best = scan_variant_best();
-    if (best == SCAN_VBMI)
+    if (variant == SCAN_VBMI)
         return sp_cut_vbmi;
-    if (best == SCAN_AVX2)
+    if (variant == SCAN_AVX2)
         return sp_cut_avx2;
 #endif
     return sp_cut_scalar;

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "scan.h"
+
 struct bpe_model;
 
 /* By the first byte of a character, groups 0 to 7 and 8 to 15. */
@@ -41,8 +43,7 @@ sp_cut_function sp_cut_scalar;
 sp_cut_function sp_cut_avx2;
 sp_cut_function sp_cut_vbmi;
 #endif
-/* The best one that this processor has. */
-sp_cut_function *sp_cut_best(void);
+sp_cut_function *sp_cut_variant(enum scan_variant variant);
 
 /* Between the files: of the borders `open` in the block that begins at text[from], all between characters of three bytes
  * (the second may have four), those that no token joins. */

@@ -248,20 +248,26 @@ enum tokmap_status sp_encode(struct sp_state *state, const uint8_t *text, uint64
     return TOKMAP_OK;
 }
 
-enum tokmap_status sp_state_new(struct sp_state **out, const struct sp_model *model, struct tokmap_error *error)
+enum tokmap_status sp_state_new(struct sp_state **out, const struct sp_model *model, enum scan_variant variant,
+                                struct tokmap_error *error)
 {
     struct sp_state *state = calloc(1, sizeof *state);
     *out = NULL;
     if (!state)
         return error_set_memory(error, "the state of a tokenizer", sizeof *state);
     state->model = model;
-    state->cut = sp_cut_best();
-    const enum tokmap_status status = bpe_state_new(&state->pieces, &model->head, scan_variant_best(), error);
-    if (status)
+    state->cut = sp_cut_variant(variant);
+    const enum tokmap_status status = bpe_state_new(&state->pieces, &model->head, variant, error);
+    if (status) {
         free(state);
-    else
-        *out = state;
-    return status;
+        return status;
+    }
+#if defined(__x86_64__)
+    if (variant == SCAN_VBMI && !model->defined_count && !model->priorities)
+        state->pieces->merge_many = sp_merge_many_vbmi;
+#endif
+    *out = state;
+    return TOKMAP_OK;
 }
 
 void sp_state_free(struct sp_state *state)

@@ -18,8 +18,13 @@ struct sp_state {
     struct bytes_buffer block, stripped;
 };
 
-/* Statuses: OK, ERROR_MEMORY. */
-enum tokmap_status sp_state_new(struct sp_state **state, const struct sp_model *model, struct tokmap_error *error);
+#if defined(__x86_64__)
+bpe_merge_many_function sp_merge_many_vbmi; /* for models without user defined pieces and without equal priorities */
+#endif
+
+/* variant: scan_variant_best(), but for tests. Statuses: OK, ERROR_MEMORY. */
+enum tokmap_status sp_state_new(struct sp_state **state, const struct sp_model *model, enum scan_variant variant,
+                                struct tokmap_error *error);
 void sp_state_free(struct sp_state *state);
 
 /* Writes the ids of text, taken alone, to tokens: 16 bits each, or 32 if model->head.wide. prefix: a space stands before

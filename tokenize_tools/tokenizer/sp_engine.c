@@ -37,7 +37,7 @@ static enum tokmap_status engine_state_new(struct text_engine_state **state, con
     if (!made)
         return error_set_memory(error, "the state of a tokenizer", sizeof *made);
     made->model = ((const struct sp_engine *)engine)->model;
-    const enum tokmap_status status = sp_state_new(&made->state, made->model, error);
+    const enum tokmap_status status = sp_state_new(&made->state, made->model, scan_variant_best(), error);
     if (status)
         free(made);
     else

@@ -23,7 +23,6 @@
 
 #include "merge_parts.h"
 
-#define NO_SYMBOL (BPE_IDS - 2) /* a character that no token holds; two of BPE_IDS - 1 would be like an empty slot */
 #define FROZEN (1u << 31)       /* a user defined piece */
 #define GONE UINT32_MAX
 
@@ -88,24 +87,14 @@ static inline uint32_t next_symbol(const struct sp_model *model, const uint8_t *
     if (model->defined_count && (*length = find_defined(model, bytes, count, &id)) != 0)
         return id | FROZEN;
     const uint32_t symbol = model->atoms[sp_character(bytes, count, length)];
-    return symbol ? symbol - 1 : NO_SYMBOL;
+    return symbol ? symbol - 1 : SP_NO_SYMBOL;
 }
 
 /* Ids of a symbol that stands for `count` bytes. */
 static inline void put_symbol(const struct sp_model *model, struct sp_ids *ids, uint32_t symbol, const uint8_t *bytes,
                               size_t count)
 {
-    symbol &= ~FROZEN;
-    if (symbol < model->head.vocabulary) {
-        sp_ids_put(ids, symbol);
-        return;
-    }
-    if (!model->byte_fallback) {
-        sp_ids_put(ids, model->unk);
-        return;
-    }
-    for (size_t i = 0; i < count; i++)
-        sp_ids_put(ids, model->head.byte_ids[bytes[i]]);
+    sp_ids_put_symbol(model, ids, symbol & ~FROZEN, bytes, count);
 }
 
 /* ---- short pieces ---- */
@@ -145,38 +134,45 @@ static size_t read_row(const struct sp_model *model, struct row *row, const uint
     return parts;
 }
 
-static void merge_short(const struct sp_model *model, const uint8_t *bytes, size_t count, struct sp_ids *ids)
+/* Returns how many parts are left. */
+static size_t merge_row(const struct sp_model *model, struct row *row, const uint8_t *bytes, size_t count)
 {
-    struct row row;
-    size_t parts = read_row(model, &row, bytes, count);
+    size_t parts = read_row(model, row, bytes, count);
     while (parts > 1) {
         uint32_t lowest = BPE_NONE;
         size_t at = 0;
         for (size_t i = 0; i + 1 < parts; i++)
-            if (row.priorities[i] < lowest) {
-                lowest = row.priorities[i];
+            if (row->priorities[i] < lowest) {
+                lowest = row->priorities[i];
                 at = i;
             }
         if (lowest == BPE_NONE)
             break;
-        row.symbols[at] = model->head.results[row.ranks[at]];
+        row->symbols[at] = bpe_result(&model->head, row->ranks[at]);
         parts--;
         if (at)
-            expect_pair(model, row.symbols[at - 1], row.symbols[at]);
+            expect_pair(model, row->symbols[at - 1], row->symbols[at]);
         if (at + 1 < parts)
-            expect_pair(model, row.symbols[at], row.symbols[at + 2]);
+            expect_pair(model, row->symbols[at], row->symbols[at + 2]);
         for (size_t i = at + 1; i < parts; i++) {
-            row.symbols[i] = row.symbols[i + 1];
-            row.starts[i] = row.starts[i + 1];
-            row.ranks[i - 1] = row.ranks[i]; /* the pair of the part that is gone goes with it */
-            row.priorities[i - 1] = row.priorities[i];
+            row->symbols[i] = row->symbols[i + 1];
+            row->starts[i] = row->starts[i + 1];
+            row->ranks[i - 1] = row->ranks[i]; /* the pair of the part that is gone goes with it */
+            row->priorities[i - 1] = row->priorities[i];
         }
-        row.starts[parts] = row.starts[parts + 1];
+        row->starts[parts] = row->starts[parts + 1];
         if (at)
-            set_rank(model, &row, at - 1);
+            set_rank(model, row, at - 1);
         if (at + 1 < parts)
-            set_rank(model, &row, at);
+            set_rank(model, row, at);
     }
+    return parts;
+}
+
+static void merge_short(const struct sp_model *model, const uint8_t *bytes, size_t count, struct sp_ids *ids)
+{
+    struct row row;
+    const size_t parts = merge_row(model, &row, bytes, count);
     for (size_t i = 0; i < parts; i++)
         put_symbol(model, ids, row.symbols[i], bytes + row.starts[i], (size_t)(row.starts[i + 1] - row.starts[i]));
 }
@@ -198,7 +194,7 @@ static inline int32_t pair_priority(const struct sp_model *model, uint32_t left,
 
 static inline uint32_t result_of(const struct sp_model *model, int32_t priority, uint32_t left, uint32_t right)
 {
-    return model->head.results[model->priorities ? bpe_pair_rank(&model->head, left, right) : (uint32_t)priority];
+    return bpe_result(&model->head, model->priorities ? bpe_pair_rank(&model->head, left, right) : (uint32_t)priority);
 }
 
 /* Merges pairs of one priority, one at least; returns how many parts are left. */
@@ -288,7 +284,7 @@ static size_t merge_heap(const struct sp_model *model, struct part *parts, const
         if (part->symbol == GONE || part->rank == BPE_NONE || priority_of(model, part->rank) != priority)
             continue;
         struct part *gone = &parts[part->next];
-        part->symbol = model->head.results[part->rank];
+        part->symbol = bpe_result(&model->head, part->rank);
         part->next = gone->next;
         gone->symbol = GONE;
         if (part->next < count)
@@ -326,6 +322,13 @@ static bool grow(struct bpe_scratch *scratch, size_t window)
     return scratch->memory;
 }
 
+/* Behind the parts and the heap. */
+static struct merged *merged_of(const struct bpe_scratch *scratch, size_t window)
+{
+    struct part *parts = scratch->memory;
+    return (struct merged *)(void *)((uint64_t *)(void *)(parts + window) + 2 * window);
+}
+
 static size_t part_end(const struct merged *merged, size_t made, size_t at, size_t count)
 {
     return at + 1 < made ? merged[at + 1].start : count;
@@ -348,7 +351,7 @@ bool sp_merge_long(const struct sp_model *model, struct bpe_scratch *scratch, co
         if (!grow(scratch, size))
             return false;
         struct part *parts = scratch->memory;
-        struct merged *merged = (struct merged *)(void *)((uint64_t *)(void *)(parts + size) + 2 * size);
+        struct merged *merged = merged_of(scratch, size);
         const uint8_t *here = bytes + from;
         size_t made = window_recall(&memory, here, size, merged) / sizeof *merged;
         if (!made) {
@@ -408,4 +411,26 @@ size_t sp_merge(const struct bpe_model *model, struct bpe_scratch *scratch, cons
     else if (!sp_merge_long(own, scratch, bytes, count, &into))
         return 0;
     return into.count;
+}
+
+size_t sp_merge_symbols(const struct sp_model *model, struct bpe_scratch *scratch, const uint8_t *bytes, size_t count,
+                        uint32_t symbols[2], uint32_t *border)
+{
+    if (count <= BPE_SHORT) {
+        struct row row;
+        const size_t parts = merge_row(model, &row, bytes, count);
+        memcpy(symbols, row.symbols, 2 * sizeof *symbols);
+        *border = row.starts[1];
+        return parts;
+    }
+    if (!grow(scratch, count))
+        return 0;
+    struct part *parts = scratch->memory;
+    struct merged *merged = merged_of(scratch, count);
+    const size_t made = count <= ROUNDS ? merge_rounds(model, bytes, (uint32_t)count, merged)
+                                        : merge_heap(model, parts, bytes, (uint32_t)count, merged);
+    for (size_t i = 0; i < 2 && i < made; i++)
+        symbols[i] = merged[i].symbol;
+    *border = made > 1 ? merged[1].start : (uint32_t)count;
+    return made;
 }

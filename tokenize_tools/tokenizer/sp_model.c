@@ -4,6 +4,10 @@
  * Hugging Face says which pairs merge. With SentencePiece any two neighbours merge that together are a piece, so a piece
  * has as many pairs as there are borders in it with a piece (or a character) on both sides.
  *
+ * Most of these pairs never come up: as bpe_model.c says, only the two parts that a token's own bytes come to ever merge to
+ * it. (User defined pieces do not change that: text that becomes the token has none that begins in it, and so has the
+ * token alone. But where there are some all pairs are kept.)
+ *
  * A border that some text's merges cross is the border inside some pair: so pairs, and user defined pieces, are all that
  * has to be asked for what stands side by side.
  */
@@ -28,6 +32,10 @@ struct builder {
     uint32_t *offsets;
     uint64_t *places;  /* scores: pieces by the hash of their text: hash's high 32 bits, id + 1 */
     uint32_t place_bits;
+    bool defined;      /* there are user defined pieces */
+    uint32_t ranks;    /* are below it */
+    uint32_t kept;     /* pairs that come up */
+    uint8_t *reached;  /* by ids: whether merges make it of its text; NULL: not known */
     struct sp_relation relation;
 };
 
@@ -225,6 +233,8 @@ static enum tokmap_status pairs_new(struct builder *builder, uint64_t count)
 {
     struct bpe_model *head = &builder->model->head;
     void *pairs = NULL;
+    free(head->byte_pairs);
+    head->byte_pairs = NULL;
     if (count > BPE_MERGES)
         return error_set(builder->error, TOKMAP_ERROR_LIMIT, builder->source->path, TOKMAP_NO_OFFSET,
                          "the vocabulary has more than %u merges", BPE_MERGES);
@@ -248,6 +258,7 @@ static enum tokmap_status add_merges(struct builder *builder)
     const struct sp_source *source = builder->source;
     struct sp_model *model = builder->model;
     const enum tokmap_status status = pairs_new(builder, source->merge_count);
+    builder->ranks = source->merge_count;
     if (status)
         return status;
     model->head.results = malloc(((size_t)source->merge_count + 1) * sizeof *model->head.results);
@@ -264,8 +275,6 @@ static enum tokmap_status add_merges(struct builder *builder)
             fits = left && right && left + right == text_bytes(builder, merge->result) &&
                    !memcmp(result, builder->bytes + builder->offsets[merge->left], left) &&
                    !memcmp(result + left, builder->bytes + builder->offsets[merge->right], right);
-            if (fits)
-                note_border(builder, result, left, left + right);
         }
         if (!fits)
             return error_set(builder->error, TOKMAP_ERROR_UNSUPPORTED, source->path, TOKMAP_NO_OFFSET,
@@ -348,7 +357,8 @@ static size_t pairs_of(struct builder *builder, uint32_t id, uint32_t rank, stru
         const uint32_t right = left == BPE_NONE ? BPE_NONE : symbol_of(builder, text + at, bytes - at);
         if (right == BPE_NONE)
             continue;
-        note_border(builder, text, at, bytes);
+        if (builder->defined)
+            note_border(builder, text, at, bytes);
         pairs[count++] = (struct score_pair){left, right, rank};
     }
     return count;
@@ -374,6 +384,7 @@ static enum tokmap_status add_scored(struct builder *builder)
     for (uint32_t id = 0; id < source->vocabulary; id++)
         if (can_merge(builder, id) && kind_of(source, id) != SP_USER_DEFINED)
             order[merges++] = id;
+    builder->ranks = merges;
     sorted_scores = source->scores;
     qsort(order, merges, sizeof *order, by_score);
     bool equals = false;
@@ -409,6 +420,149 @@ static void fill_byte_pairs(struct sp_model *model)
             if (model->atoms[left] && model->atoms[right])
                 model->head.byte_pairs[left << 8 | right] =
                     bpe_pair_rank(&model->head, model->atoms[left] - 1, model->atoms[right] - 1);
+}
+
+/* ---- the pairs that come up ---- */
+
+static uint32_t *by_length(const struct builder *builder)
+{
+    const uint32_t vocabulary = builder->source->vocabulary;
+    uint32_t longest = 0;
+    for (uint32_t id = 0; id < vocabulary; id++)
+        longest = (uint32_t)max64(longest, text_bytes(builder, id));
+    uint32_t *places = calloc((size_t)longest + 2, sizeof *places);
+    uint32_t *order = malloc(((size_t)vocabulary + 1) * sizeof *order);
+    if (places && order) {
+        for (uint32_t id = 0; id < vocabulary; id++)
+            places[text_bytes(builder, id) + 1]++;
+        for (uint32_t i = 1; i <= longest + 1; i++)
+            places[i] += places[i - 1];
+        for (uint32_t id = 0; id < vocabulary; id++)
+            order[places[text_bytes(builder, id)]++] = id;
+    } else {
+        free(order);
+        order = NULL;
+    }
+    free(places);
+    return order;
+}
+
+/* If merges leave two parts of a token and these are a pair, it goes from the list into the table. False: no memory. */
+static bool keep_pair(struct builder *builder, const struct bpe_model *listed, struct bpe_scratch *scratch, uint32_t id)
+{
+    struct bpe_model *head = &builder->model->head;
+    const uint8_t *text = builder->bytes + builder->offsets[id];
+    const uint32_t bytes = text_bytes(builder, id);
+    uint32_t parts[2] = {0, 0}, border;
+    const size_t made = sp_merge_symbols(builder->model, scratch, text, bytes, parts, &border);
+    if (made == 1)
+        builder->reached[id] = parts[0] == id;
+    const uint32_t rank = made == 2 ? bpe_pair_rank(listed, parts[0], parts[1]) : BPE_NONE;
+    if (rank == BPE_NONE)
+        return made != 0;
+    builder->reached[id] = head->results[rank] == id;
+    bpe_pair_add(head, parts[0], parts[1], rank);
+    builder->kept++;
+    if (bytes == 2 && border == 1)
+        head->byte_pairs[(uint32_t)text[0] << 8 | text[1]] = rank;
+    note_border(builder, text, border, bytes);
+    return true;
+}
+
+/* What symbols become in the end, with their numbers as they are. */
+static enum tokmap_status give_ids(struct builder *builder)
+{
+    struct sp_model *model = builder->model;
+    model->ids = malloc((size_t)model->symbols * sizeof *model->ids);
+    if (!model->ids)
+        return no_memory(builder);
+    for (uint32_t symbol = 0; symbol < model->symbols; symbol++)
+        model->ids[symbol] = symbol < builder->source->vocabulary ? symbol : BPE_NONE;
+    return TOKMAP_OK;
+}
+
+/* The new number of each symbol: those that no merge makes, then the others in the order of their ranks. NULL: no memory. */
+static uint32_t *new_numbers(const struct builder *builder)
+{
+    const struct sp_model *model = builder->model;
+    const struct bpe_model *head = &model->head;
+    uint32_t *numbers = malloc(((size_t)model->symbols + 1) * sizeof *numbers);
+    uint32_t *made = malloc(((size_t)builder->ranks + 1) * sizeof *made); /* by rank */
+    if (numbers && made) {
+        uint32_t next = 0;
+        memset(numbers, 0, ((size_t)model->symbols + 1) * sizeof *numbers);
+        memset(made, 0xFF, ((size_t)builder->ranks + 1) * sizeof *made);
+        for (uint64_t at = 0; at < (uint64_t)1 << head->pair_bits; at++)
+            if (head->pairs[at] != UINT64_MAX) {
+                const uint32_t rank = (uint32_t)head->pairs[at] & BPE_MERGES;
+                made[rank] = head->results[rank];
+                numbers[made[rank]] = BPE_NONE;
+            }
+        for (uint32_t symbol = 0; symbol < model->symbols; symbol++)
+            if (!numbers[symbol])
+                numbers[symbol] = next++;
+        for (uint32_t rank = 0; rank < builder->ranks; rank++)
+            if (made[rank] != BPE_NONE)
+                numbers[made[rank]] = next++;
+    } else {
+        free(numbers);
+        numbers = NULL;
+    }
+    free(made);
+    return numbers;
+}
+
+/* Numbers symbols such that a rank is the symbol that it gives: merging need not look that up. */
+static enum tokmap_status number_symbols(struct builder *builder)
+{
+    struct sp_model *model = builder->model;
+    struct bpe_model *head = &model->head;
+    const struct bpe_model old = *head;
+    const uint64_t old_bytes = pairs_bytes(model);
+    uint32_t *numbers = new_numbers(builder);
+    head->pairs = head->pair_filter = NULL;
+    enum tokmap_status status = numbers ? pairs_new(builder, builder->kept) : no_memory(builder);
+    for (uint64_t at = 0; at < (uint64_t)1 << old.pair_bits && !status; at++)
+        if (old.pairs[at] != UINT64_MAX) {
+            const uint64_t pair = old.pairs[at];
+            bpe_pair_add(head, numbers[pair >> 43], numbers[pair >> 22 & (BPE_IDS - 1)],
+                         numbers[old.results[pair & BPE_MERGES]]);
+        }
+    for (uint32_t code = 0; code < SP_CODES && !status; code++)
+        if (model->atoms[code])
+            model->atoms[code] = numbers[model->atoms[code] - 1] + 1;
+    for (uint32_t symbol = 0; symbol < model->symbols && !status; symbol++)
+        model->ids[numbers[symbol]] = symbol < builder->source->vocabulary ? symbol : BPE_NONE;
+    if (!status) {
+        free(head->results);
+        head->results = NULL;
+    }
+    os_memory_free(old.pairs, old_bytes);
+    free(old.pair_filter);
+    free(numbers);
+    return status;
+}
+
+/* Of all pairs those that come up. Taking tokens by length, all that can come up inside one is known. */
+static enum tokmap_status keep_pairs(struct builder *builder)
+{
+    struct bpe_model *head = &builder->model->head;
+    const uint32_t vocabulary = builder->source->vocabulary;
+    const struct bpe_model listed = {.pairs = head->pairs, .pair_bits = head->pair_bits, .pair_filter = head->pair_filter};
+    const uint64_t listed_bytes = pairs_bytes(builder->model);
+    struct bpe_scratch scratch = {NULL, 0};
+    head->pairs = head->pair_filter = NULL;
+    uint32_t *order = by_length(builder);
+    builder->reached = calloc((size_t)vocabulary + 1, sizeof *builder->reached);
+    enum tokmap_status status = order && builder->reached ? pairs_new(builder, vocabulary) : no_memory(builder);
+    for (uint32_t i = 0; i < vocabulary && !status; i++)
+        if (text_bytes(builder, order[i]) && !keep_pair(builder, &listed, &scratch, order[i]))
+            status = no_memory(builder);
+    os_memory_free(listed.pairs, listed_bytes);
+    free(listed.pair_filter);
+    free(scratch.memory);
+    free(order);
+    return status || builder->model->priorities ? status : number_symbols(builder);
 }
 
 /* ---- user defined pieces ---- */
@@ -489,8 +643,11 @@ static enum tokmap_status merge_tokens(struct builder *builder)
         const uint32_t count = text_bytes(builder, id);
         if (!count || (count > 15 && !source->ignore_merges))
             continue;
-        const size_t made = sp_merge(&model->head, &scratch, text, count, ids);
+        const bool reached = builder->reached && builder->reached[id];
+        const size_t made = reached ? 1 : sp_merge(&model->head, &scratch, text, count, ids);
         good = made != 0;
+        if (reached)
+            ids[0] = id;
         if (source->ignore_merges && (made != 1 || ids[0] != id)) {
             model->wholes[model->whole_count++] = id;
             model->whole_longest = (uint32_t)max64(model->whole_longest, count);
@@ -576,12 +733,16 @@ static enum tokmap_status build(struct builder *builder)
 {
     builder->model->head.joins = calloc(((uint64_t)1 << BPE_JOIN_BITS) / 64, sizeof *builder->model->head.joins);
     enum tokmap_status status = builder->model->head.joins ? read_texts(builder) : no_memory(builder);
+    for (uint32_t id = 0; id < builder->source->vocabulary && !builder->defined; id++)
+        builder->defined = kind_of(builder->source, id) == SP_USER_DEFINED;
     if (!status)
         status = read_atoms(builder);
     if (!status)
         status = builder->source->merges ? add_merges(builder) : add_scored(builder);
     if (!status)
-        status = read_defined(builder);
+        status = give_ids(builder);
+    if (!status)
+        status = builder->defined ? read_defined(builder) : keep_pairs(builder);
     if (status)
         return status;
     fill_byte_pairs(builder->model);
@@ -622,6 +783,7 @@ enum tokmap_status sp_model_build(struct sp_model **out, const struct sp_source 
     free(builder->bytes);
     free(builder->offsets);
     free(builder->places);
+    free(builder->reached);
     free(builder);
     if (status)
         sp_model_free(model);
@@ -635,6 +797,7 @@ void sp_model_free(struct sp_model *model)
     if (!model)
         return;
     os_memory_free(model->atoms, SP_CODES * sizeof *model->atoms);
+    free(model->ids);
     free(model->priorities);
     free(model->defined_bytes);
     free(model->defined_offsets);

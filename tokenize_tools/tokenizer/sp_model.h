@@ -3,7 +3,7 @@
  *
  * Nothing cuts such a text into words before it is merged: a document is one word. But a token can only cross a border
  * of two characters if some token holds them side by side, and few pairs of characters are; so text is cut where none
- * does (sp_cut.h), and the pieces are looked up, or merged one by one, as those of byte-level vocabularies are.
+ * does (sp_cut.h), and the pieces are looked up, or merged, as those of byte-level vocabularies are.
  *
  * Inside, "▁" (U+2581) is the byte 0x20, if the vocabulary writes spaces so: then text need not be rewritten.
  */
@@ -55,8 +55,9 @@ struct sp_source {
 
 struct sp_model {
     struct bpe_model head;   /* what the caches need, pairs, decoded texts; byte_ids are those of "<0x..>" */
-    uint32_t *atoms;         /* by code point: id + 1; 0: no token holds the character */
-    uint32_t symbols;        /* ids, and from head.vocabulary on characters that only stand inside tokens */
+    uint32_t *atoms;         /* by code point: symbol + 1; 0: no token holds the character */
+    uint32_t symbols;        /* tokens, and characters that only stand inside of them; what pairs are of */
+    uint32_t *ids;           /* by symbols; BPE_NONE: such a character */
     uint32_t *priorities;    /* of merges, by their rank; NULL: the rank. Equals merge from the left */
     uint32_t unk;
     bool byte_fallback, fuse_unk, escape, remove_spaces, front;
@@ -84,8 +85,15 @@ uint32_t sp_whole(const struct sp_model *model, const uint8_t *bytes, size_t cou
 
 /* ---- merging (sp_merge.c) ---- */
 
+#define SP_NO_SYMBOL (BPE_IDS - 2) /* a character that no token holds; two of BPE_IDS - 1 would be like an empty slot */
+
 /* As bpe_merge; `model` is the head of a struct sp_model. */
 bpe_merge_function sp_merge;
+
+/* The first two symbols that merges leave of `count` bytes, and where the second one begins. Returns how many are left;
+ * 0: no memory. */
+size_t sp_merge_symbols(const struct sp_model *model, struct bpe_scratch *scratch, const uint8_t *bytes, size_t count,
+                        uint32_t symbols[2], uint32_t *border);
 
 /* Where ids go, in the width that they have in the end. */
 struct sp_ids {
@@ -102,6 +110,21 @@ static inline void sp_ids_put(struct sp_ids *ids, uint32_t id)
     else
         ((uint16_t *)ids->tokens)[ids->count++] = (uint16_t)id;
     ids->largest = id > ids->largest ? id : ids->largest;
+}
+
+/* Ids of a symbol that stands for `count` bytes. */
+static inline void sp_ids_put_symbol(const struct sp_model *model, struct sp_ids *ids, uint32_t symbol,
+                                     const uint8_t *bytes, size_t count)
+{
+    const uint32_t id = symbol < model->symbols ? model->ids[symbol] : BPE_NONE;
+    if (id != BPE_NONE) {
+        sp_ids_put(ids, id);
+    } else if (!model->byte_fallback) {
+        sp_ids_put(ids, model->unk);
+    } else {
+        for (size_t i = 0; i < count; i++)
+            sp_ids_put(ids, model->head.byte_ids[bytes[i]]);
+    }
 }
 
 /* The same for pieces of any length, straight to where they belong, with room for `count`: the scratch does not grow with
