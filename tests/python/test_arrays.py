@@ -63,6 +63,15 @@ class Both:
                 self.assertIn(word, str(caught.exception))
         self.assertEqual(loader.next().step, 0)
 
+    def test_an_output_that_was_right_before(self):
+        loader = self.run_of().loader(dtype=self.dtype("int64"), fields="inputs")
+        out = loader.out()
+        loader.next(out=out)
+        self.shrink(out["inputs"])
+        with self.assertRaises(tokmap.OutputError) as caught:
+            loader.next(out=out)
+        self.assertIn(f"expected ({BATCH}, {SEQ}), found (1, {SEQ})", str(caught.exception))
+
     def test_map_style(self):
         run = self.run_of()
         dataset = run.dataset(dtype=self.dtype("int32"), fields=" ".join(("inputs", "targets", "position_ids")))
@@ -96,6 +105,9 @@ class Numpy(Both, WithData):
     def empty(self, shape, name):
         import numpy
         return numpy.zeros(shape, name)
+
+    def shrink(self, array):
+        array.resize((1, SEQ), refcheck=False)
 
     def test_default(self):
         self.assertIsInstance(self.run_of().loader().next().inputs, self.kind)
@@ -154,6 +166,9 @@ class Torch(Both, WithData):
     def empty(self, shape, name):
         import torch
         return torch.zeros(shape, dtype=getattr(torch, name))
+
+    def shrink(self, array):
+        array.resize_((1, SEQ))
 
     def test_by_device(self):
         import torch

@@ -447,6 +447,22 @@ class Rows(WithData):
             thread.join()
         self.assertEqual(wrong, [])
 
+    def test_two_sizes_at_once(self):
+        """Between any two lines another thread may ask for rows of another number."""
+        class Disturbed(tokmap.RunDataset):
+            @property
+            def _made(self):
+                mine, self.__dict__["made"] = self.__dict__["made"], (5, lambda: self.fail)
+                return mine
+
+            @_made.setter
+            def _made(self, made):
+                self.__dict__["made"] = made
+        dataset = Disturbed(self.run_of(), framework="dlpack")
+        for count in (3, 3, 4):
+            dataset._made = 3, dataset._arrays.maker((3, SEQ), "int64")
+            self.assertEqual(tokmap.collate(dataset.__getitems__(range(count))).inputs.shape, (count, SEQ))
+
     def test_pickles_small(self):
         run = self.run_of()
         for one in (run, run.dataset(framework="dlpack"), run.loader(framework="dlpack"), run.sources[0].dataset,
@@ -457,6 +473,13 @@ class Rows(WithData):
         loader = run.loader(framework="dlpack")
         loader.next()
         self.assertEqual(values(pickle.loads(pickle.dumps(loader)).next().inputs), values(loader.next().inputs))
+
+    def test_a_pickled_dataset_is_read_the_same_way(self):
+        for reading in ("mapped", "pread"):
+            again = pickle.loads(pickle.dumps(tokmap.Dataset(self.prefix, reading=reading)))
+            self.assertEqual(again.info.reading, reading)
+        synthetic = tokmap.Dataset("synthetic:vocab=300,tokens=1000")
+        self.assertEqual(pickle.loads(pickle.dumps(synthetic)).info, synthetic.info)
 
     def test_pickle_of_what_changed(self):
         folder = new_folder()

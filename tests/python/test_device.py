@@ -88,6 +88,44 @@ with run.loader(device="cuda", rows=4, framework="dlpack") as one, run.loader(ro
 _library.lib.tokmap_cuda_stream_free(b"cuda:0", stream)
 """, "delay=200,seed=9")
 
+    def test_the_stream_of_a_call_is_that_call_s(self):
+        """Without stream= the default one is meant, whatever the call before had."""
+        self.program("""
+stream = new_stream()
+with run.loader(device="cuda", framework="dlpack") as one, run.loader(framework="dlpack") as other:
+    for given in (stream, None, stream, None):
+        got = one.next(stream=given) if given else one.next()
+        assert got.inputs.stream == (given or 0), (got.inputs.stream, given)
+        same(got, other.next())
+    one.next(stream=stream)
+    assert one.out()["inputs"].stream == 0
+    del got
+_library.lib.tokmap_cuda_stream_free(b"cuda:0", stream)
+""", "delay=100,seed=4")
+
+    def test_a_collection_of_garbage_inside_the_pool(self):
+        """It may bring a block back to the very pool that is giving one out."""
+        self.program("""
+import faulthandler
+faulthandler.dump_traceback_later(120, exit=True)
+from tokmap.device import Block, Pool
+pool = Pool("cuda:0")
+class Collecting(dict):
+    def get(self, *arguments):
+        gc.collect()
+        return super().get(*arguments)
+pool._free = Collecting({(8, 0): [16]})
+cycle = [pool.take(8, 0)]
+assert cycle[0].address == 16
+cycle.append(cycle)
+pool._free[8, 1] = [24]
+del cycle
+block = pool.take(8, 1)
+assert block.address == 24 and pool._free[8, 0] == [16]
+pool._free.clear()  # there is no such memory
+block.pool = None
+""")
+
     def test_dlpack(self):
         """A consumer on a stream of its own takes capsules as a framework does, and frees them late."""
         said = self.program("""

@@ -103,8 +103,8 @@ def keeper(count: int):
     class Memory(c_uint8 * count):
         """What an array keeps a reference to."""
 
-        def __del__(self):
-            if len(vacant) < _KEPT_MOST:
+        def __del__(self, vacant=vacant, most=_KEPT_MOST):
+            if len(vacant) < most:
                 vacant.append(self.memory)
 
     def take() -> Memory:
@@ -304,7 +304,7 @@ class OwnArrays:
             raise _wrong(field, "device", self.device_name, found.device)
 
     def stream(self) -> int:
-        return self._stream
+        return self.use_stream(0, True)
 
     def written(self, given: list, stream: int) -> None:
         """Arrays of the caller's were written to, on a stream: what reads them must come after it."""

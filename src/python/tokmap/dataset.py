@@ -64,7 +64,7 @@ class Dataset:
         self._handle = None
         self._owner = None
         self._views = weakref.WeakSet()
-        self.name = os.fspath(name)
+        self.name, self._reading = os.fspath(name), reading
         options = c.DatasetOptions(sizeof(c.DatasetOptions), c.choice(reading, c.READINGS, "reading"))
         handle, error = c_void_p(), c.Error()
         check(lib.tokmap_dataset_open(byref(handle), c.text_argument(self.name, "name"), byref(options), byref(error)),
@@ -109,7 +109,8 @@ class Dataset:
     def __reduce__(self):
         if self._owner is not None:
             return (_of_source, (self._owner, self.name))
-        return (Dataset, (os.path.abspath(self.name),))
+        whole = self.name if self.name.startswith("synthetic:") else os.path.abspath(self.name)
+        return (_again, (whole, self._reading))
 
     def __repr__(self) -> str:
         if self._handle is None:
@@ -239,6 +240,10 @@ def _range(first, count, tokens: int):
             raise RangeError(f"token {first} is not in the dataset, which has {tokens}")
         return first, tokens - first
     return first, c.number(count, "count", 0, 2 ** 62)
+
+
+def _again(name: str, reading: str) -> Dataset:
+    return Dataset(name, reading=reading)
 
 
 def _of_source(run, name: str) -> Dataset:

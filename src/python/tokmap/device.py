@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 from collections import namedtuple
-from _thread import allocate_lock
+from _thread import RLock
 from ctypes import byref, c_void_p, sizeof
 
 from . import _library as c
@@ -30,8 +30,8 @@ class Block:
     """Memory on a GPU for one array. It goes back to its pool when nothing refers to it any more."""
     __slots__ = ("address", "bytes", "stream", "lent", "pool", "process", "__weakref__")
 
-    def __del__(self):
-        if self.pool is not None and self.process == os.getpid():
+    def __del__(self, process=os.getpid):
+        if self.pool is not None and self.process == process():
             self.pool._back(self)
 
 
@@ -46,7 +46,7 @@ class Pool:
     def __init__(self, device: str):
         self._device = device.encode()
         self._free: dict = {}
-        self._lock = allocate_lock()
+        self._lock = RLock()  # re-entrant: a collection of garbage inside may bring a block back
         self._closed = False
 
     def take(self, count: int, stream: int) -> Block:

@@ -154,7 +154,6 @@ class Loader(Reader):
         self._pending = None   # the call that is not over: room, arrays, whether they are the caller's, stream
         self._out = c.Out(sizeof(c.Out), c.I64 if code == "int64" else c.I32)
         self._out_at = byref(self._out) if self.fields else None
-        self._given = None
         self._start(_cursor_of(resume))
         self._shape(code)
         run._loaders.add(self)
@@ -182,9 +181,7 @@ class Loader(Reader):
         info = self.run.info
         shapes = {name: ((self.rows, info.seq_len), code) for name in _MASKS}
         if "rows" in self.fields:
-            width = 4
-            for source in self.run.sources:
-                width = source.dataset.info.width if source.dataset is not None else width
+            width = self.run.sources[0].dataset.info.width  # all sources of a run that can be loaded have one
             shapes["rows"] = ((self.rows, info.seq_len + info.lookahead), "uint16" if width == 2 else "uint32")
         shapes["cu_seqlens"] = ((lib.tokmap_loader_cu_seqlens(self._handle),), "int32")
         self._shapes = {name: shapes[name] for name in self.fields}
@@ -219,7 +216,6 @@ class Loader(Reader):
                 array = make()
                 given.append(array)
                 setattr(fields, name, pointer(array))
-            self._given = None
         else:
             given = self._checked(out)
         room = self._rooms[self._position is self._rooms[0]]
@@ -258,8 +254,10 @@ class Loader(Reader):
                                 ("with the same out again" if lent else "without out again"))
         return self._delivered()
 
+    @alone
     def out(self) -> dict:
         """New arrays to give to next(out=...), again and again."""
+        self._arrays.stream()
         return {name: make() for name, make in self._makers}
 
     def _arrays_of(self, out) -> list:
@@ -274,14 +272,11 @@ class Loader(Reader):
         return found
 
     def _checked(self, out) -> list:
-        """These arrays, fit to be written to, as the library's next outputs."""
-        given, arrays, found = self._given, self._arrays, self._arrays_of(out)
-        # Arrays that were checked are checked again only if others came: their memory may have moved all the same.
-        if given is None or len(given) != len(found) or any(a is not b for a, b in zip(given, found)):
-            for name, array in zip(self.fields, found):
-                arrays.check(name, array, *self._shapes[name])
-            self._given = found
+        """A caller's arrays as the library's next outputs. They are checked every time: who has them may have given them
+        another shape or other memory since."""
+        arrays, found = self._arrays, self._arrays_of(out)
         for name, array in zip(self.fields, found):
+            arrays.check(name, array, *self._shapes[name])
             setattr(self._out, name, arrays.pointer(array))
         return found
 

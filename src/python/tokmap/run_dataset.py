@@ -164,9 +164,10 @@ class RunDataset(Reader):
 
     def _maker(self, count: int):
         """What makes the arrays of so many rows: one is kept, for the batches of a loader, which are of one size."""
-        if self._made[0] != count:
-            self._made = count, self._arrays.maker((count, self.run.info.seq_len), self._code)
-        return self._made[1]
+        made = self._made  # read once: another thread may put its own there
+        if made[0] != count:
+            made = self._made = count, self._arrays.maker((count, self.run.info.seq_len), self._code)
+        return made[1]
 
     def __reduce__(self):
         return (_again, (self.run, self._options))
