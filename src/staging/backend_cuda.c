@@ -68,8 +68,7 @@ struct backend_cuda {
     /* the consumer's */
     struct bounce bounces[BOUNCES];
     uint32_t next_bounce;
-    struct CUstream_st *known_stream;      /* the last that was found to be of this device */
-    uint64_t known_outputs[KNOWN_OUTPUTS]; /* likewise, by some of their bits */
+    uint64_t known_outputs[KNOWN_OUTPUTS]; /* addresses found to be of this device, by some of their bits */
     uint64_t host_expanded, late_copies;
 };
 
@@ -256,21 +255,21 @@ static void count(uint64_t *counter)
     __atomic_store_n(counter, *counter + 1, __ATOMIC_RELAXED);
 }
 
-/* A stream belongs to a context; work of another could not be put into order with ours. */
-static enum tokmap_status check_stream(struct backend_cuda *cuda, struct CUstream_st *stream, struct tokmap_error *error)
+/* A stream belongs to a context; work of another could not be put into order with ours. Asked each time, since it is one
+ * look into the stream: the handle of one that was destroyed may come back as another's. */
+static enum tokmap_status check_stream(const struct backend_cuda *cuda, struct CUstream_st *stream,
+                                       struct tokmap_error *error)
 {
     const struct cuda_driver *driver = cuda->device.driver;
     struct CUctx_st *context = NULL, *popped;
     int handle = -1;
-    if (cuda_stream_is_default(stream) || stream == cuda->known_stream)
+    if (cuda_stream_is_default(stream))
         return TOKMAP_OK;
     int result = driver->stream_get_ctx(stream, &context);
     if (result)
         return failed(cuda, result, error, "asking what the stream belongs to");
-    if (context == cuda->device.context) {
-        cuda->known_stream = stream;
+    if (context == cuda->device.context)
         return TOKMAP_OK;
-    }
     if (!driver->ctx_push(context)) {
         (void)driver->ctx_get_device(&handle);
         (void)driver->ctx_pop(&popped);
@@ -304,7 +303,10 @@ static enum tokmap_status check_capture(const struct backend_cuda *cuda, struct 
                                   "next() before each launch of the graph, with outputs that the graph reads");
 }
 
-/* Wrong memory would be a fault on the GPU, after which it serves this process no more. */
+/* Wrong memory would be a fault on the GPU, after which it serves this process no more. An address that was found right is
+ * not asked for again, since asking takes the driver's lock, twice for each of seven outputs a batch. So an output that was
+ * freed, and whose address another device has now, is found by the fault: it is a wrong pointer of the caller's either way,
+ * and nothing is written but where it points. */
 static enum tokmap_status check_output(struct backend_cuda *cuda, const char *name, uint64_t address, uint64_t element,
                                        struct tokmap_error *error)
 {
@@ -468,9 +470,9 @@ static enum tokmap_status cuda_expand(struct backend *backend, uint32_t slot, co
     int result = cuda_enter(&cuda->device, &entered);
     if (result)
         return failed(cuda, result, error, "using the GPU's context");
-    enum tokmap_status status = check_stream(cuda, stream, error);
+    enum tokmap_status status = check_capture(cuda, stream, error);
     if (!status)
-        status = check_capture(cuda, stream, error);
+        status = check_stream(cuda, stream, error);
     if (!status)
         status = check_outputs(cuda, work, error);
     if (!status) {

@@ -137,7 +137,7 @@ mutant bounce_not_recorded $cuda \
 # ---- graphs of the caller's ----
 mutant capture_spoilt_by_the_producer src/staging/cuda_device.c 's/int mode = CUDA_CAPTURE_RELAXED;/int mode = 0;/' \
     'a_capture_is_not_spoilt'
-mutant capture_taken_for_work $cuda 's/status = check_capture(cuda, stream, error);/status = TOKMAP_OK;/' \
+mutant capture_taken_for_work $cuda 's/enum tokmap_status status = check_capture(cuda, stream, error);/enum tokmap_status status = TOKMAP_OK;/' \
     'a_stream_that_captures_is_refused'
 # ---- the end ----
 mutant freed_before_the_copies_ended $cuda \

@@ -381,6 +381,8 @@ static void a_batch_is_one_copy_and_one_launch(void **unused)
         assert_int_equal(after.pageable_copies, before.pageable_copies);
         assert_int_equal(after.calls[ENTRY_cuLaunchKernel] - before.calls[ENTRY_cuLaunchKernel], 399);
         assert_true(after.calls[ENTRY_cuMemcpyHtoDAsync] <= 400);
+        /* That the stream is of this device was asked each time: its handle may be another's by now. */
+        assert_int_equal(after.calls[ENTRY_cuStreamGetCtx] - before.calls[ENTRY_cuStreamGetCtx], 399);
         static const enum cuda_entry never[] = {ENTRY_cuMemAlloc,           ENTRY_cuMemHostRegister, ENTRY_cuMemHostAlloc,
                                                 ENTRY_cuStreamCreate,       ENTRY_cuEventCreate,     ENTRY_cuMemFree,
                                                 ENTRY_cuStreamSynchronize,  ENTRY_cuCtxSynchronize,

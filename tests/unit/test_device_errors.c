@@ -664,6 +664,16 @@ static void wrong_streams_and_outputs_are_refused(void **unused)
         void *elsewhere = device_memory("cuda:1", BATCH * SEQ_LEN * 4);
         assert_int_equal(tokmap_loader_open(&consumer.loader, run, &options, NULL), TOKMAP_OK);
         next_refuses(consumer.loader, &consumer.out, other, "cuda:1", "cuda:0");
+        /* A stream that captures is told as that, whatever else is wrong with it: little else may be asked of it then. */
+        CUcontext context;
+        CUgraph graph;
+        assert_int_equal(driver->cuDevicePrimaryCtxRetain(&context, 1), 0);
+        assert_int_equal(driver->cuCtxPushCurrent(context), 0);
+        assert_int_equal(driver->cuStreamBeginCapture((CUstream)other, CU_STREAM_CAPTURE_MODE_RELAXED), 0);
+        next_refuses(consumer.loader, &consumer.out, other, "captur", "graph");
+        assert_int_equal(driver->cuStreamEndCapture((CUstream)other, &graph), 0);
+        assert_int_equal(driver->cuCtxPopCurrent(NULL), 0);
+        assert_int_equal(driver->cuDevicePrimaryCtxRelease(1), 0);
         out = consumer.out;
         out.targets = on_host;
         next_refuses(consumer.loader, &out, consumer.stream, "targets", "host memory");
