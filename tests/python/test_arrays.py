@@ -198,6 +198,13 @@ class Torch(Both, WithData):
             self.run_of().loader(device="cuda", dtype=torch.int64)
         self.assertIn("torch", str(caught.exception))
 
+    def test_an_output_elsewhere(self):
+        import torch
+        loader = self.run_of().loader(dtype=torch.int64, fields="inputs")
+        with self.assertRaises(tokmap.OutputError) as caught:
+            loader.next(out={"inputs": torch.zeros((BATCH, SEQ), dtype=torch.int64, device="meta")})
+        self.assertIn("out.inputs has the wrong device: expected cpu, found meta", str(caught.exception))
+
     def test_moved(self):
         import torch
         batch = self.run_of().loader(dtype=torch.int64).next()

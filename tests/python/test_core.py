@@ -199,6 +199,38 @@ class State(WithData):
             tokmap.Run(data=other, seq_len=SEQ, batch=BATCH, seed=3, passes=2).loader(resume=state, framework="dlpack")
         self.assertIn("data", str(caught.exception))
 
+    def test_every_kind_of_difference_is_named(self):
+        text = "seq_len {}\nbatch {}\nseed {}\nsource web {}\nsteps 50\n{}"
+        mine = (SEQ, BATCH, 1, "web", "")
+        state = tokmap.Run(text=text.format(*mine), folder=self.folder).cursor(20)
+        pack(self.folder, "else", seed=3)
+        for wrong, kinds in (((40, *mine[1:]), ("geometry (line 1",)), ((SEQ, 5, *mine[2:]), ("batch (line 2",)),
+                             ((SEQ, BATCH, 2, "web", ""), ("order (", "line 3: seed 2")),
+                             ((*mine[:3], "else", ""), ("data (line 4: source web else",)),
+                             ((*mine[:4], "skip 3..5\n"), ("skips (line 6: skip 3..5",)),
+                             ((40, 5, 2, "else", "skip 3..5\n"), ("geometry (", "order (", "batch (", "skips (", "data ("))):
+            loader = tokmap.Run(text=text.format(*wrong), folder=self.folder).loader(framework="dlpack")
+            with self.assertRaises(tokmap.PastError) as caught:
+                loader.load_state_dict(state)
+            for kind in ("geometry (", "order (", "batch (", "skips (", "data ("):
+                self.assertEqual(kind in str(caught.exception), any(kind in word for word in kinds), str(caught.exception))
+            for kind in kinds:
+                self.assertIn(kind, str(caught.exception))
+            self.assertEqual(loader.next().step, 0)
+        later = tokmap.Run(text=text.format(*mine[:4], "skip 30..40\n"), folder=self.folder)  # the future may change
+        self.assertEqual(later.loader(framework="dlpack", resume=state).next().step, 20)
+
+    def test_of_a_newer_version(self):
+        run = self.run_of()
+        state = run.loader(framework="dlpack").state_dict()
+        for wrong, kind, words in (({**state, "tokmap": 2}, tokmap.CursorError, ("version 2", "knows 1")),
+                                   ({**state, "cursor": state["cursor"].replace("tokmap1", "tokmap2")}, tokmap.VersionError,
+                                    ("version 2", "newer"))):
+            with self.assertRaises(kind) as caught:
+                run.loader(framework="dlpack", resume=wrong)
+            for word in words:
+                self.assertIn(word, str(caught.exception))
+
     def test_that_is_none(self):
         loader = self.run_of().loader(framework="dlpack")
         for wrong in ({}, {"tokmap": 1}, {"tokmap": 2, "cursor": "x"}, 7, None, "nonsense", [], {"tokmap": 1, "cursor": 5}):
@@ -335,18 +367,26 @@ for i in range(20):
 
 
 class Library(unittest.TestCase):
-    def test_another_version(self):
+    def made(self, text):
+        """A library of this text of C."""
         folder = new_folder()
         source, library = os.path.join(folder, "other.c"), os.path.join(folder, "other.so")
         with open(source, "w", encoding="utf-8") as file:
-            file.write('const char *tokmap_version(void); const char *tokmap_version(void) { return "9.8.7"; }\n')
+            file.write(text)
         if subprocess.run(["sh", "-c", f"${{CC:-cc}} -shared -fPIC -o '{library}' '{source}'"]).returncode:
             self.skipTest("no C compiler")
-        code = "import tokmap"
-        ran = python(code, check=False, TOKMAP_LIBRARY=library)
-        self.assertEqual(ran.returncode, 1)
-        for word in ("LibraryError", "9.8.7", tokmap.__version__, library):
-            self.assertIn(word, ran.stderr)
+        return library
+
+    def test_another_version(self):
+        version = 'const char *tokmap_version(void); const char *tokmap_version(void) {{ return "{}"; }}\n'
+        for text, words in ((version.format("9.8.7"), ("9.8.7", tokmap.__version__)),
+                            (version.format(tokmap.__version__), ("has no tokmap_", "other sources")),
+                            ("int something;\n", ("no tokmap library",))):
+            library = self.made(text)
+            ran = python("import tokmap", check=False, TOKMAP_LIBRARY=library)
+            self.assertEqual(ran.returncode, 1)
+            for word in ("LibraryError", library, *words):
+                self.assertIn(word, ran.stderr)
         self.assertEqual(python("try:\n import tokmap\nexcept ImportError: print('caught')", TOKMAP_LIBRARY=library), "caught\n")
 
     def test_none(self):

@@ -23,9 +23,9 @@ prefix = sys.argv[1]
 FIELDS = "inputs targets position_ids document_ids loss_mask rows cu_seqlens"
 run = tokmap.Run(data=prefix, seq_len=48, batch=6, seed=3, passes=2)
 
-def new_stream():
+def new_stream(device=b"cuda:0"):
     made, error = ctypes.c_void_p(), _library.Error()
-    _library.check(_library.lib.tokmap_cuda_stream_new(b"cuda:0", ctypes.byref(made), ctypes.byref(error)), error)
+    _library.check(_library.lib.tokmap_cuda_stream_new(device, ctypes.byref(made), ctypes.byref(error)), error)
     return made.value
 
 def same(one, other):
@@ -295,16 +295,37 @@ with run.loader(device="cuda", framework="dlpack", fields="inputs") as one:
         except tokmap.OutputError as problem:
             print(problem)
     class Strange:
-        __cuda_array_interface__ = {"shape": (6, 48), "typestr": "<i4", "data": (64, False), "version": 3}
-    try:
-        one.next(out={"inputs": Strange})
-    except tokmap.OutputError as problem:
-        print(problem)
+        right = {"shape": (6, 48), "typestr": "<i8", "data": (64, False), "version": 3}
+    for other in ({"typestr": "<i4"}, {"strides": (8, 48)}, {"data": (64, True)}, {"shape": (48, 6)}):
+        Strange.__cuda_array_interface__ = {**Strange.right, **other}
+        try:
+            one.next(out={"inputs": Strange})
+        except tokmap.OutputError as problem:
+            print(problem)
     wrong = None
 """)
-        for line, word in zip(said.splitlines(), ("device: expected cuda:0, found cpu", "shape: expected (6, 48), found (3, 48)",
-                                                  "kind", "dtype: expected int64, found <i4")):
+        words = ("device: expected cuda:0, found cpu", "shape: expected (6, 48), found (3, 48)", "kind",
+                 "dtype: expected int64, found <i4", "strides: expected (384, 8) bytes (C-contiguous), found (8, 48)",
+                 "access: expected a writable array", "shape: expected (6, 48), found (48, 6)")
+        self.assertEqual(len(said.splitlines()), len(words), said)
+        for line, word in zip(said.splitlines(), words):
             self.assertIn(f"out.inputs has the wrong {word}", line)
+
+    def test_a_stream_of_another_device(self):
+        said = self.program("""
+stream = new_stream(b"cuda:1")
+with run.loader(device="cuda:0", framework="dlpack") as one, run.loader(framework="dlpack") as other:
+    out = one.out()
+    for options in ({}, {"out": out}):
+        try:
+            one.next(stream=stream, **options)
+        except tokmap.ArgumentError as problem:
+            print(problem)
+        same(one.next(**options), other.next())  # nothing was lost
+    del out
+_library.lib.tokmap_cuda_stream_free(b"cuda:1", stream)
+""", "devices=2,delay=50")
+        self.assertEqual([("cuda:1" in line, "cuda:0" in line) for line in said.splitlines()], [(True, True)] * 2, said)
 
     def test_other_arrays_as_outputs(self):
         """What tells its memory by __cuda_array_interface__, as CuPy's and torch's arrays do, is written to."""
