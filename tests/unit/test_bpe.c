@@ -41,6 +41,15 @@ static bool add_token(struct vocabulary *v, const uint8_t *bytes, size_t count)
     return true;
 }
 
+/* kind of list: 0: pairs may stand in it twice; 1: they do not; 2: nor do tokens, which so rise. */
+static bool may_list(const struct vocabulary *v, uint32_t kind, uint32_t left, uint32_t right, uint32_t result)
+{
+    for (uint32_t i = 0; i < v->source.merge_count && kind; i++)
+        if ((v->merges[i].left == left && v->merges[i].right == right) || (kind == 2 && v->merges[i].result == result))
+            return false;
+    return true;
+}
+
 /* Bytes in some order, then pairs of tokens, atoms, and pieces of text as they come. */
 static void make_vocabulary(struct vocabulary *v, uint32_t tokens, bool merges, bool wide)
 {
@@ -49,6 +58,7 @@ static void make_vocabulary(struct vocabulary *v, uint32_t tokens, bool merges, 
     memset(v, 0, offsetof(struct vocabulary, bytes));
     v->count = 0;
     v->offsets[0] = 0;
+    const uint32_t kind = merges ? awkward_below(3) : 0;
     for (uint32_t i = 0; i < 256; i++)
         order[i] = (uint8_t)i;
     for (uint32_t i = 255; i; i--) {
@@ -75,7 +85,7 @@ static void make_vocabulary(struct vocabulary *v, uint32_t tokens, bool merges, 
                     continue;
                 add_token(v, text + from, bytes);
                 const uint32_t result = find_token(v, text + from, bytes);
-                if (result != BPE_NONE)
+                if (result != BPE_NONE && may_list(v, kind, left, right, result))
                     v->merges[v->source.merge_count++] = (struct bpe_merge){left, right, result};
                 break;
             }

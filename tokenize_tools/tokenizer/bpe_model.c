@@ -19,10 +19,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpe_encode.h"
+#include "bpe_splits.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
 #include "platform/os.h"
+
+static uint32_t bytes_of(const struct bpe_model *model, uint32_t id)
+{
+    return model->offsets[id + 1] - model->offsets[id];
+}
 
 static uint64_t pairs_bytes(const struct bpe_model *model)
 {
@@ -45,7 +52,7 @@ static bool pairs_new(struct bpe_model *model, uint64_t count)
     return true;
 }
 
-void bpe_pair_add(struct bpe_model *model, uint32_t left, uint32_t right, uint32_t rank)
+bool bpe_pair_add(struct bpe_model *model, uint32_t left, uint32_t right, uint32_t rank)
 {
     const uint64_t key = bpe_pair_key(left, right), mask = ((uint64_t)1 << model->pair_bits) - 1;
     const uint64_t hash = bpe_pair_hash(model, key);
@@ -53,15 +60,30 @@ void bpe_pair_add(struct bpe_model *model, uint32_t left, uint32_t right, uint32
     model->pair_filter[hash / 64] |= (uint64_t)1 << (hash % 64);
     while (model->pairs[at] != UINT64_MAX && model->pairs[at] >> 22 != key)
         at = (at + 1) & mask;
+    const bool added = model->pairs[at] == UINT64_MAX;
     model->pairs[at] = key << 22 | rank;
+    return added;
+}
+
+/* Asks for where a pair will be put. */
+static void pair_expect(const struct bpe_model *model, uint32_t left, uint32_t right)
+{
+    const uint64_t hash = bpe_pair_hash(model, bpe_pair_key(left, right));
+    __builtin_prefetch(&model->pairs[bpe_pair_place(hash)], 1);
+    __builtin_prefetch(&model->pair_filter[hash / 64], 1);
+}
+
+static void byte_pair_add(struct bpe_model *model, uint32_t left, uint32_t right, uint32_t rank)
+{
+    const uint32_t *offsets = model->offsets;
+    if (bytes_of(model, left) == 1 && bytes_of(model, right) == 1)
+        model->byte_pairs[(uint32_t)model->bytes[offsets[left]] << 8 | model->bytes[offsets[right]]] = rank;
 }
 
 static void pair_add(struct bpe_model *model, uint32_t left, uint32_t right, uint32_t rank)
 {
-    const uint32_t *offsets = model->offsets;
-    bpe_pair_add(model, left, right, rank);
-    if (offsets[left + 1] - offsets[left] == 1 && offsets[right + 1] - offsets[right] == 1)
-        model->byte_pairs[(uint32_t)model->bytes[offsets[left]] << 8 | model->bytes[offsets[right]]] = rank;
+    (void)bpe_pair_add(model, left, right, rank);
+    byte_pair_add(model, left, right, rank);
 }
 
 /* Characters of three bytes (and of four behind them) whose border a token crosses. A character of which the token has
@@ -101,10 +123,7 @@ static enum tokmap_status allocate(struct bpe_model *model, const struct bpe_sou
     model->byte_pairs = malloc(65536 * sizeof *model->byte_pairs);
     model->joins = calloc(((uint64_t)1 << BPE_JOIN_BITS) / 64, sizeof *model->joins);
     model->seeds = malloc((count + 1) * sizeof *model->seeds);
-    if (source->merges)
-        model->results = malloc((uint64_t)(source->merge_count + 1) * sizeof *model->results);
-    if (!pairs_new(model, source->merges ? min64(source->merge_count, count) : count) || !model->bytes ||
-        !model->offsets || !model->byte_pairs || !model->joins || !model->seeds || (source->merges && !model->results))
+    if (!model->bytes || !model->offsets || !model->byte_pairs || !model->joins || !model->seeds)
         return error_set_memory(error, "a vocabulary", text + count * 64);
     memset(model->byte_pairs, 0xFF, 65536 * sizeof *model->byte_pairs);
     memcpy(model->bytes, source->bytes, text);
@@ -129,57 +148,27 @@ static enum tokmap_status find_bytes(struct bpe_model *model, const struct bpe_s
     return TOKMAP_OK;
 }
 
-/* The list, as a table of its own. */
-static enum tokmap_status list_merges(struct bpe_model *listed, const struct bpe_model *model,
-                                      const struct bpe_source *source, struct tokmap_error *error)
+/* Ids by the length of their tokens, the shortest first; those of two bytes and more that are not known to be made by a
+ * merge. */
+static uint32_t *by_length(const struct bpe_model *model, const struct bpe_split *splits, uint32_t *count)
 {
-    const uint32_t *offsets = model->offsets;
-    if (!pairs_new(listed, source->merge_count))
-        return error_set_memory(error, "a vocabulary", (uint64_t)source->merge_count * 16);
-    for (uint32_t i = 0; i < source->merge_count; i++) {
-        const struct bpe_merge *merge = &source->merges[i];
-        bool fits = merge->left < model->vocabulary && merge->right < model->vocabulary &&
-                    merge->result < model->vocabulary;
-        if (fits) {
-            const uint32_t left = offsets[merge->left + 1] - offsets[merge->left];
-            const uint32_t right = offsets[merge->right + 1] - offsets[merge->right];
-            const uint8_t *result = model->bytes + offsets[merge->result];
-            fits = left && right && left + right == offsets[merge->result + 1] - offsets[merge->result] &&
-                   !memcmp(result, model->bytes + offsets[merge->left], left) &&
-                   !memcmp(result + left, model->bytes + offsets[merge->right], right);
-        }
-        if (!fits)
-            return error_set(error, TOKMAP_ERROR_FORMAT, source->path, TOKMAP_NO_OFFSET,
-                             "merge %" PRIu32 " (from 0) names ids whose text is not that of its result; the file is "
-                             "damaged",
-                             i);
-        bpe_pair_add(listed, merge->left, merge->right, i);
-        model->results[i] = merge->result;
-    }
-    return TOKMAP_OK;
-}
-
-/* Ids by the length of their tokens, the shortest first; those of two bytes and more. */
-static uint32_t *by_length(const struct bpe_model *model, uint32_t *count)
-{
-    uint32_t longest = 1;
+    uint32_t longest = 1, used = 0;
     for (uint32_t id = 0; id < model->vocabulary; id++)
-        longest = (uint32_t)max64(longest, model->offsets[id + 1] - model->offsets[id]);
-    uint32_t *places = calloc((size_t)longest + 2, sizeof *places);
+        longest = (uint32_t)max64(longest, bytes_of(model, id));
+    uint32_t *places = calloc((size_t)longest + 1, sizeof *places);
     uint32_t *order = malloc(((size_t)model->vocabulary + 1) * sizeof *order);
     if (places && order) {
         for (uint32_t id = 0; id < model->vocabulary; id++)
-            places[model->offsets[id + 1] - model->offsets[id] + 1]++;
-        const uint32_t skipped = places[1] + places[2];
-        places[1] = places[2] = 0;
-        for (uint32_t i = 3; i <= longest + 1; i++)
-            places[i] += places[i - 1];
-        for (uint32_t id = 0; id < model->vocabulary; id++) {
-            const uint32_t bytes = model->offsets[id + 1] - model->offsets[id];
-            if (bytes > 1)
-                order[places[bytes]++] = id;
+            places[bytes_of(model, id)] += !splits || splits[id].made < BPE_BY_RANK;
+        for (uint32_t bytes = 2; bytes <= longest; bytes++) {
+            const uint32_t here = places[bytes];
+            places[bytes] = used;
+            used += here;
         }
-        *count = model->vocabulary - skipped;
+        for (uint32_t id = 0; id < model->vocabulary; id++)
+            if (bytes_of(model, id) > 1 && (!splits || splits[id].made < BPE_BY_RANK))
+                order[places[bytes_of(model, id)]++] = id;
+        *count = used;
     } else {
         free(order);
         order = NULL;
@@ -205,49 +194,215 @@ static bool lacks_one(const struct bpe_model *model, const uint8_t *text, uint32
     return false;
 }
 
-/* The two parts that all other merges leave of a token's bytes become the token, if they merge. */
-static bool merge_last(struct bpe_model *model, const struct bpe_model *listed, uint32_t id, uint32_t parts[2])
+/* ---- tokens that are merged ---- */
+
+#define TOGETHER 64 /* tokens of the same length, none of which can be in another */
+
+struct merging {
+    struct bpe_model *model;
+    const struct bpe_source *source;
+    const struct bpe_model *listed; /* the table of the list; NULL: by ranks */
+    struct tokmap_error *error;
+    struct bpe_scratch scratch;
+    uint32_t *order; /* at its front the unreached are collected */
+    uint32_t *ids;   /* room for the longest token */
+    bpe_merge_many_function *many;  /* of tokens up to BPE_LATER bytes; NULL: one after the other */
+    struct bpe_pending pieces[TOGETHER];
+    uint32_t piece_ids[TOGETHER * (BPE_LATER + 16)];
+};
+
+/* The rank by which two parts, which all other merges leave of a token's bytes, become the token; BPE_NONE: they do not. */
+static uint32_t last_rank(const struct merging *merging, uint32_t id, const uint32_t *parts, size_t count)
 {
-    const uint32_t rank = listed ? bpe_pair_rank(listed, parts[0], parts[1]) : id;
-    if (rank == BPE_NONE)
-        return false;
-    pair_add(model, parts[0], parts[1], rank);
-    parts[0] = listed ? model->results[rank] : id;
+    return count != 2 ? BPE_NONE : merging->listed ? bpe_pair_rank(merging->listed, parts[0], parts[1]) : id;
+}
+
+/* What a token's bytes come to without its own merge, which is found so. */
+static void token_settle(struct merging *merging, uint32_t id, uint32_t *parts, size_t count)
+{
+    struct bpe_model *model = merging->model;
+    const uint8_t *text = model->bytes + model->offsets[id];
+    const uint32_t rank = last_rank(merging, id, parts, count);
+    if (rank != BPE_NONE) {
+        pair_add(model, parts[0], parts[1], rank);
+        parts[0] = model->results ? model->results[rank] : rank;
+        count = 1;
+    }
+    if (merging->source->whole && (count != 1 || parts[0] != id))
+        merging->order[model->unreached_count++] = id;
+    else
+        add_seed(model, text, bytes_of(model, id), parts, count);
+    add_joins(model, text, bytes_of(model, id));
+}
+
+/* Tokens of one length. */
+static void merge_together(struct merging *merging, const uint32_t *order, uint32_t count)
+{
+    struct bpe_model *model = merging->model;
+    struct bpe_pending *pieces[TOGETHER];
+    const uint32_t bytes = bytes_of(model, order[0]);
+    for (uint32_t i = 0; i < count; i++) {
+        pieces[i] = &merging->pieces[i];
+        *pieces[i] = (struct bpe_pending){.bytes = model->bytes + model->offsets[order[i]], .count = bytes,
+                                          .ids = merging->piece_ids + i * (BPE_LATER + 16)};
+    }
+    merging->many(model, pieces, count, (bytes > 16) + (bytes > 32));
+    for (uint32_t i = 0; i < count; i++)
+        if (pieces[i]->ids_count == 2)
+            pair_expect(model, pieces[i]->ids[0], pieces[i]->ids[1]);
+    for (uint32_t i = 0; i < count; i++)
+        token_settle(merging, order[i], pieces[i]->ids, pieces[i]->ids_count);
+}
+
+static enum tokmap_status merge_one(struct merging *merging, uint32_t id)
+{
+    struct bpe_model *model = merging->model;
+    const uint8_t *text = model->bytes + model->offsets[id];
+    const uint32_t bytes = bytes_of(model, id);
+    if (merging->source->lacks_bytes && lacks_one(model, text, bytes))
+        return TOKMAP_OK;
+    const size_t parts = bpe_merge(model, &merging->scratch, text, bytes, merging->ids);
+    if (!parts)
+        return error_set_memory(merging->error, "a vocabulary", bytes);
+    token_settle(merging, id, merging->ids, parts);
+    return TOKMAP_OK;
+}
+
+/* Pairs, seeds and what merges do not reach, of tokens by length. */
+static enum tokmap_status merge_order(struct merging *merging, uint32_t count)
+{
+    const struct bpe_model *model = merging->model;
+    const uint32_t longest = count ? bytes_of(model, merging->order[count - 1]) : 1;
+    enum tokmap_status status = TOKMAP_OK;
+    merging->ids = malloc((size_t)longest * sizeof *merging->ids);
+    if (!merging->ids)
+        return error_set_memory(merging->error, "a vocabulary", longest);
+#if defined(__x86_64__)
+    if (scan_variant_best() == SCAN_VBMI && model->vocabulary < BPE_IDS && !merging->source->lacks_bytes)
+        merging->many = bpe_merge_many_vbmi;
+#endif
+    for (uint32_t i = 0, few; i < count && !status; i += few) {
+        const uint32_t *order = merging->order + i, bytes = bytes_of(model, *order);
+        few = 1;
+        while (few < TOGETHER && i + few < count && bytes_of(model, order[few]) == bytes)
+            few++;
+        if (merging->many && bytes <= BPE_LATER)
+            merge_together(merging, order, few);
+        for (uint32_t k = 0; k < few && !status && (!merging->many || bytes > BPE_LATER); k++)
+            status = merge_one(merging, order[k]);
+    }
+    free(merging->ids);
+    free(merging->scratch.memory);
+    return status;
+}
+
+static enum tokmap_status keep_unreached(struct bpe_model *model, const uint32_t *ids, struct tokmap_error *error);
+
+/* splits: of those that are known already; NULL: of none. */
+static enum tokmap_status merge_tokens(struct bpe_model *model, const struct bpe_source *source,
+                                       const struct bpe_model *listed, const struct bpe_split *splits,
+                                       struct tokmap_error *error)
+{
+    uint32_t count = 0;
+    struct merging *merging = calloc(1, sizeof *merging);
+    enum tokmap_status status = TOKMAP_OK;
+    if (merging)
+        *merging = (struct merging){.model = model, .source = source, .listed = listed, .error = error,
+                                    .order = by_length(model, splits, &count)};
+    if (!merging || !merging->order)
+        status = error_set_memory(error, "a vocabulary", model->vocabulary);
+    if (!status)
+        status = merge_order(merging, count);
+    if (!status)
+        status = keep_unreached(model, merging->order, error);
+    if (merging)
+        free(merging->order);
+    free(merging);
+    return status;
+}
+
+/* ---- a list of merges ---- */
+
+#define AHEAD 16 /* merges whose memory is asked for before they are looked at */
+
+/* Whether the merges' results rise along the list: then they are the ranks. */
+static bool results_rise(const struct bpe_source *source)
+{
+    for (uint32_t i = 1; i < source->merge_count; i++)
+        if (source->merges[i].result <= source->merges[i - 1].result)
+            return false;
     return true;
 }
 
-/* Pairs, seeds and what merges do not reach (collected at the front of `order`). */
-static enum tokmap_status merge_tokens(struct bpe_model *model, const struct bpe_source *source,
-                                       const struct bpe_model *listed, uint32_t *order, uint32_t count,
-                                       struct tokmap_error *error)
+static bool merge_fits(const struct bpe_model *model, const struct bpe_source *source, const struct bpe_merge *merge)
 {
-    struct bpe_scratch scratch = {NULL, 0};
-    uint32_t *ids = malloc((size_t)(count ? model->offsets[model->vocabulary] : 0) * sizeof *ids + sizeof *ids);
-    enum tokmap_status status = ids ? TOKMAP_OK : error_set_memory(error, "a vocabulary", model->offsets[model->vocabulary]);
-    for (uint32_t byte = 0; byte < 256; byte++) {
-        const uint8_t text = (uint8_t)byte;
-        if (model->byte_ids[byte] != BPE_NONE)
-            add_seed(model, &text, 1, &model->byte_ids[byte], 1);
+    if (merge->left >= model->vocabulary || merge->right >= model->vocabulary || merge->result >= model->vocabulary)
+        return false;
+    const uint32_t left = bytes_of(model, merge->left), right = bytes_of(model, merge->right);
+    const uint8_t *result = model->bytes + model->offsets[merge->result];
+    return left && right && left + right == bytes_of(model, merge->result) &&
+           (source->fits || (!memcmp(result, model->bytes + model->offsets[merge->left], left) &&
+                             !memcmp(result + left, model->bytes + model->offsets[merge->right], right)));
+}
+
+/* The list, as a table of its own. *twice: a pair stands in it twice. */
+static enum tokmap_status list_merges(struct bpe_model *listed, const struct bpe_model *model,
+                                      const struct bpe_source *source, bool *twice, struct tokmap_error *error)
+{
+    const struct bpe_merge *merges = source->merges;
+    *twice = false;
+    if (!pairs_new(listed, source->merge_count))
+        return error_set_memory(error, "a vocabulary", (uint64_t)source->merge_count * 16);
+    for (uint32_t i = 0; i < source->merge_count; i++) {
+        if (source->merge_count - i > AHEAD)
+            pair_expect(listed, merges[i + AHEAD].left, merges[i + AHEAD].right);
+        if (!merge_fits(model, source, &merges[i]))
+            return error_set(error, TOKMAP_ERROR_FORMAT, source->path, TOKMAP_NO_OFFSET,
+                             "merge %" PRIu32 " (from 0) names ids whose text is not that of its result; the file is "
+                             "damaged",
+                             i);
+        *twice |= !bpe_pair_add(listed, merges[i].left, merges[i].right, model->results ? i : merges[i].result);
     }
-    for (uint32_t i = 0; i < count && !status; i++) {
-        const uint32_t id = order[i], bytes = model->offsets[id + 1] - model->offsets[id];
-        const uint8_t *text = model->bytes + model->offsets[id];
-        if (source->lacks_bytes && lacks_one(model, text, bytes))
-            continue;
-        size_t parts = bpe_merge(model, &scratch, text, bytes, ids);
-        if (!parts)
-            status = error_set_memory(error, "a vocabulary", bytes);
-        if (parts == 2 && merge_last(model, listed, id, ids))
-            parts = 1;
-        if (source->whole && (parts != 1 || ids[0] != id))
-            order[model->unreached_count++] = id;
-        else
-            add_seed(model, text, bytes, ids, parts);
-        add_joins(model, text, bytes);
+    return TOKMAP_OK;
+}
+
+/* Whether a merge is the one that makes its token. */
+static bool makes_token(const struct bpe_model *model, const struct bpe_split *splits, const struct bpe_source *source,
+                        uint32_t i)
+{
+    const uint32_t result = source->merges[i].result;
+    return splits[result].made == (model->results ? i : result) + BPE_BY_RANK;
+}
+
+/* What is known of all tokens that merges make of each other, as far as splits say. */
+static enum tokmap_status add_known(struct bpe_model *model, const struct bpe_source *source,
+                                    const struct bpe_split *splits, uint32_t known, struct bpe_model *listed,
+                                    struct tokmap_error *error)
+{
+    const struct bpe_merge *merges = source->merges;
+    const bool same = known == source->merge_count && !model->results;
+    if (same) { /* the list is the table */
+        model->pairs = listed->pairs;
+        model->pair_bits = listed->pair_bits;
+        model->pair_filter = listed->pair_filter;
+        listed->pairs = listed->pair_filter = NULL;
+    } else if (!pairs_new(model, min64(source->merge_count, model->vocabulary))) {
+        return error_set_memory(error, "a vocabulary", (uint64_t)model->vocabulary * 16);
     }
-    free(scratch.memory);
-    free(ids);
-    return status;
+    for (uint32_t i = 0; i < source->merge_count; i++) {
+        if (!same && source->merge_count - i > AHEAD)
+            pair_expect(model, merges[i + AHEAD].left, merges[i + AHEAD].right);
+        if (same)
+            byte_pair_add(model, merges[i].left, merges[i].right, merges[i].result);
+        else if (makes_token(model, splits, source, i))
+            pair_add(model, merges[i].left, merges[i].right, model->results ? i : merges[i].result);
+    }
+    for (uint32_t id = 0; id < model->vocabulary; id++)
+        if (splits[id].made >= BPE_BY_RANK) {
+            add_seed(model, model->bytes + model->offsets[id], bytes_of(model, id), &id, 1);
+            add_joins(model, model->bytes + model->offsets[id], bytes_of(model, id));
+        }
+    return TOKMAP_OK;
 }
 
 /* Ids take the place of ranks, if both grow together. */
@@ -286,19 +441,49 @@ static enum tokmap_status drop_ranks(struct bpe_model *model, struct tokmap_erro
     return TOKMAP_OK;
 }
 
-/* What the merges of a source give, by whichever of the two ways. */
-static enum tokmap_status find_pairs(struct bpe_model *model, const struct bpe_source *source, uint32_t *order,
-                                     uint32_t count, struct tokmap_error *error)
+static enum tokmap_status pairs_of_list(struct bpe_model *model, const struct bpe_source *source,
+                                        struct tokmap_error *error)
 {
-    if (!source->merges)
-        return merge_tokens(model, source, NULL, order, count, error);
     struct bpe_model listed = {.pairs = NULL};
-    enum tokmap_status status = list_merges(&listed, model, source, error);
+    struct bpe_split *splits = calloc((size_t)model->vocabulary + 1, sizeof *splits);
+    const bool rise = results_rise(source);
+    bool twice = false;
+    uint32_t known = 0;
+    model->results = rise ? NULL : malloc(((size_t)source->merge_count + 1) * sizeof *model->results);
+    enum tokmap_status status = TOKMAP_OK;
+    if (!splits || (!rise && !model->results))
+        status = error_set_memory(error, "a vocabulary", (uint64_t)source->merge_count * 16);
+    for (uint32_t i = 0; i < source->merge_count && model->results; i++)
+        model->results[i] = source->merges[i].result;
     if (!status)
-        status = merge_tokens(model, source, &listed, order, count, error);
+        status = list_merges(&listed, model, source, &twice, error);
+    for (uint32_t byte = 0; byte < 256 && !status; byte++)
+        if (model->byte_ids[byte] != BPE_NONE)
+            splits[model->byte_ids[byte]].made = BPE_ATOM;
+    if (!status && !twice)
+        known = bpe_splits_find(&listed, source->merges, source->merge_count, rise, splits);
+    if (!status)
+        status = add_known(model, source, splits, known, &listed, error);
+    if (!status)
+        status = merge_tokens(model, source, listed.pairs ? &listed : model, splits, error);
     os_memory_free(listed.pairs, pairs_bytes(&listed));
     free(listed.pair_filter);
-    return status ? status : drop_ranks(model, error);
+    free(splits);
+    return status || !model->results ? status : drop_ranks(model, error);
+}
+
+/* What the merges of a source give, by whichever of the two ways. */
+static enum tokmap_status find_pairs(struct bpe_model *model, const struct bpe_source *source, struct tokmap_error *error)
+{
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        const uint8_t text = (uint8_t)byte;
+        if (model->byte_ids[byte] != BPE_NONE)
+            add_seed(model, &text, 1, &model->byte_ids[byte], 1);
+    }
+    if (source->merges)
+        return pairs_of_list(model, source, error);
+    return pairs_new(model, model->vocabulary) ? merge_tokens(model, source, NULL, NULL, error)
+                                               : error_set_memory(error, "a vocabulary", model->vocabulary);
 }
 
 static enum tokmap_status keep_unreached(struct bpe_model *model, const uint32_t *ids, struct tokmap_error *error)
@@ -338,17 +523,11 @@ enum tokmap_status bpe_model_build(struct bpe_model **out, const struct bpe_sour
     model->vocabulary = source->vocabulary;
     model->wide = source->vocabulary > 65536;
     scanner_init(&model->scanner, &source->rules, scan_variant_best());
-    uint32_t *order = NULL, count = 0;
     enum tokmap_status status = allocate(model, source, error);
     if (!status)
         status = find_bytes(model, source, error);
-    if (!status && !(order = by_length(model, &count)))
-        status = error_set_memory(error, "a vocabulary", model->vocabulary);
     if (!status)
-        status = find_pairs(model, source, order, count, error);
-    if (!status)
-        status = keep_unreached(model, order, error);
-    free(order);
+        status = find_pairs(model, source, error);
     if (status) {
         bpe_model_free(model);
         return status;

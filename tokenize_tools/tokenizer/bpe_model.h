@@ -34,6 +34,7 @@ struct bpe_source {
                                     such as a special token) is empty */
     const struct bpe_merge *merges; /* in their order; NULL: by ranks */
     uint32_t merge_count;
+    bool fits;                   /* the loader has seen that the texts of a merge's parts together are that of its result */
     bool lacks_bytes;            /* some bytes may have no token: their byte_ids are BPE_NONE, and no text given to the
                                     model may hold them */
     bool whole;                  /* a piece that is a token is that token, whatever merges say (ranks: always set) */
@@ -149,8 +150,8 @@ static inline uint64_t bpe_pair_place(uint64_t hash)
     return hash >> 5 << 3;
 }
 
-/* Adds a pair; of two merges of the same pair the last counts. */
-void bpe_pair_add(struct bpe_model *model, uint32_t left, uint32_t right, uint32_t rank);
+/* Adds a pair; of two merges of the same pair the last counts. False: it was there. */
+bool bpe_pair_add(struct bpe_model *model, uint32_t left, uint32_t right, uint32_t rank);
 
 /* The rank of a pair that may be from place `at` on; BPE_NONE: it is not there. */
 static inline uint32_t bpe_pair_rank_from(const struct bpe_model *model, uint64_t key, uint64_t at)

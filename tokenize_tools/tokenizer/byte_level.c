@@ -176,7 +176,7 @@ enum tokmap_status byte_level_build(struct pipeline_parts *parts, const struct h
 {
     struct building building = {.parts = parts, .model = model, .path = path, .error = error};
     struct bpe_source source = {.path = path, .vocabulary = parts->vocabulary, .whole = model->ignore_merges,
-                                .rules = *rules};
+                                .fits = true, .rules = *rules};
     struct bpe_model *made = NULL;
     enum tokmap_status status = texts_build(&building);
     if (!status)

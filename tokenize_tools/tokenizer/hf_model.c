@@ -7,6 +7,7 @@
 #include "common/error.h"
 
 #define TOKEN_BYTES_MOST 65535u
+#define BYTES_A_TOKEN 64 /* of the file, for vocabulary and merges together: about */
 
 void hf_model_free(struct hf_model *model)
 {
@@ -38,6 +39,8 @@ bool hf_vocabulary_take(struct json_file *file, struct text_table *vocabulary, c
         return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s stands twice", field);
     if (!json_enter_object(&file->scan))
         return false;
+    if (!text_table_reserve(vocabulary, (uint64_t)(file->scan.end - file->scan.at) / BYTES_A_TOKEN))
+        return no_memory(file, (size_t)(file->scan.end - file->scan.at));
     while (json_member(&file->scan, &name)) {
         if (!json_file_bytes(file, &name, &text, &bytes) || !json_unsigned(&file->scan, &id))
             return false;
@@ -73,33 +76,90 @@ static bool absent(struct json_file *file, uint64_t number, const uint8_t *text,
                             (unsigned long long)number, shown(bytes), (const char *)text);
 }
 
+/* Whether the text of an id is that of these two together. */
+static bool is_both(const struct text_table *vocabulary, uint32_t id, const struct text_query *left,
+                    const struct text_query *right)
+{
+    const struct text_entry *entry = text_table_by_id(vocabulary, id);
+    return entry && entry->bytes == left->bytes + right->bytes && !memcmp(entry->text, left->text, left->bytes) &&
+           !memcmp(entry->text + left->bytes, right->text, right->bytes);
+}
+
+/* Looks up what the merges from `first` on make. False: memory. */
+static bool wholes_look_up(struct hf_model *model, uint32_t first, uint32_t count, struct text_query *wholes)
+{
+    size_t total = 0;
+    for (uint32_t i = first; i < count; i++)
+        total += (size_t)model->waiting[2 * i].bytes + model->waiting[2 * i + 1].bytes;
+    model->wholes.count = 0;
+    if (!bytes_reserve(&model->wholes, total)) /* so that it does not move below */
+        return false;
+    for (uint32_t i = first; i < count; i++) {
+        const struct text_query *left = &model->waiting[2 * i], *right = left + 1;
+        wholes[i] = (struct text_query){.text = model->wholes.bytes + model->wholes.count,
+                                        .bytes = left->bytes + right->bytes};
+        (void)bytes_append(&model->wholes, left->text, left->bytes);
+        (void)bytes_append(&model->wholes, right->text, right->bytes);
+    }
+    text_table_find_all(&model->vocabulary, wholes + first, count - first);
+    return true;
+}
+
+/* The ids of what the waiting merges make. Most lists go by ids: the one after the last, or that one again, is tried
+ * first. */
+static bool wholes_find(struct json_file *file, struct hf_model *model, uint32_t count, struct text_query *wholes)
+{
+    uint32_t id = model->last_whole, known = 0;
+    for (; known < count; known++) {
+        const struct text_query *left = &model->waiting[2 * known], *right = left + 1;
+        if (is_both(&model->vocabulary, id + 1, left, right))
+            id++;
+        else if (!is_both(&model->vocabulary, id, left, right))
+            break;
+        wholes[known].id = id;
+    }
+    if (known < count && !wholes_look_up(model, known, count, wholes))
+        return no_memory(file, model->wholes.capacity);
+    model->last_whole = wholes[count - 1].id;
+    return true;
+}
+
+static bool merges_grow(struct json_file *file, struct hf_model *model, uint32_t count)
+{
+    if (model->merge_room - model->merge_count >= count)
+        return true;
+    const uint32_t room = model->merge_room ? 2 * model->merge_room : 4096;
+    struct bpe_merge *grown = room > 2 * (BPE_MERGES + 1) ? NULL : realloc(model->merges, room * sizeof *grown);
+    if (!grown)
+        return no_memory(file, room * sizeof *grown);
+    model->merges = grown;
+    model->merge_room = room;
+    return true;
+}
+
 bool hf_merges_finish(struct json_file *file, struct hf_model *model)
 {
     const uint32_t count = model->waiting_count;
-    struct text_query *queries = model->waiting;
+    const struct text_query *parts = model->waiting;
+    struct text_query wholes[HF_MERGES_WAITING];
     model->waiting_count = 0;
-    for (uint32_t i = 0, at = 0; i < count; i++) { /* the buffer may have moved while it grew */
-        queries[3 * i + 2].text = model->wholes.bytes + at;
-        at += queries[3 * i + 2].bytes;
+    text_table_find_all(&model->vocabulary, model->waiting, 2 * (size_t)count);
+    if (count && !wholes_find(file, model, count, wholes))
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct text_query *lacking = parts[2 * i].id == TEXT_NONE       ? &parts[2 * i]
+                                           : parts[2 * i + 1].id == TEXT_NONE ? &parts[2 * i + 1]
+                                           : wholes[i].id == TEXT_NONE        ? &wholes[i]
+                                                                              : NULL;
+        if (lacking)
+            return absent(file, model->waiting_first + i, lacking->text, lacking->bytes);
     }
-    model->wholes.count = 0;
-    text_table_find_all(&model->vocabulary, queries, 3 * (size_t)count);
-    for (uint32_t i = 0; i < 3 * count; i++)
-        if (queries[i].id == TEXT_NONE)
-            return absent(file, model->waiting_first + i / 3, queries[i].text, queries[i].bytes);
-    if (model->merge_room - model->merge_count < count) {
-        const uint32_t room = model->merge_room ? 2 * model->merge_room : 4096;
-        struct bpe_merge *grown = room > 2 * (BPE_MERGES + 1) ? NULL : realloc(model->merges, room * sizeof *grown);
-        if (!grown)
-            return no_memory(file, room * sizeof *grown);
-        model->merges = grown;
-        model->merge_room = room;
-    }
+    if (!merges_grow(file, model, count))
+        return false;
     if (BPE_MERGES - model->merge_count < count)
         return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "more than %u merges are not supported", BPE_MERGES);
     for (uint32_t i = 0; i < count; i++)
-        model->merges[model->merge_count++] =
-            (struct bpe_merge){queries[3 * i].id, queries[3 * i + 1].id, queries[3 * i + 2].id};
+        model->merges[model->merge_count++] = (struct bpe_merge){parts[2 * i].id, parts[2 * i + 1].id, wholes[i].id};
     return true;
 }
 
@@ -108,12 +168,9 @@ bool hf_merge_add(struct json_file *file, struct hf_model *model, const uint8_t 
 {
     if (left_bytes > TOKEN_BYTES_MOST || right_bytes > TOKEN_BYTES_MOST)
         return absent(file, number, left_bytes > right_bytes ? left : right, 64);
-    if (!bytes_append(&model->wholes, left, left_bytes) || !bytes_append(&model->wholes, right, right_bytes))
-        return no_memory(file, left_bytes + right_bytes);
-    struct text_query *query = &model->waiting[3 * model->waiting_count];
+    struct text_query *query = &model->waiting[2 * model->waiting_count];
     query[0] = (struct text_query){.text = left, .bytes = (uint32_t)left_bytes};
     query[1] = (struct text_query){.text = right, .bytes = (uint32_t)right_bytes};
-    query[2] = (struct text_query){.bytes = (uint32_t)(left_bytes + right_bytes)};
     if (!model->waiting_count++)
         model->waiting_first = number;
     return model->waiting_count < HF_MERGES_WAITING || hf_merges_finish(file, model);

@@ -14,10 +14,11 @@ struct hf_model {
     struct text_table vocabulary;
     struct bpe_merge *merges;
     uint32_t merge_count, merge_room;
-    struct text_query waiting[3 * HF_MERGES_WAITING]; /* left, right and whole of merges that are looked up together */
+    struct text_query waiting[2 * HF_MERGES_WAITING]; /* left and right of merges that are looked up together */
     uint32_t waiting_count;                           /* merges */
     uint64_t waiting_first;                           /* number of the first */
-    struct bytes_buffer wholes;                       /* texts of the wholes */
+    uint32_t last_whole;                              /* what the last one that is done makes: an id */
+    struct bytes_buffer wholes;                       /* texts of wholes that are looked up too */
     bool fuse_unk, byte_fallback, ignore_merges;
     const uint8_t *unk; /* the text of the unknown token; NULL: none */
     size_t unk_bytes;

@@ -281,7 +281,7 @@ static enum tokmap_status add_merges(struct builder *builder)
                              "merges: number %" PRIu32 " (from 0) is of tokens that are not text, such as <0x0A> or the "
                              "unknown token, or whose texts do not make that of its result",
                              i);
-        bpe_pair_add(&model->head, merge->left, merge->right, i);
+        (void)bpe_pair_add(&model->head, merge->left, merge->right, i);
         model->head.results[i] = merge->result;
     }
     return TOKMAP_OK;
@@ -403,7 +403,7 @@ static enum tokmap_status add_scored(struct builder *builder)
     if (!status)
         status = pairs_new(builder, count);
     for (size_t i = 0; i < count && !status; i++)
-        bpe_pair_add(&model->head, pairs[i].left, pairs[i].right, pairs[i].rank);
+        (void)bpe_pair_add(&model->head, pairs[i].left, pairs[i].right, pairs[i].rank);
     if (!equals) {
         free(model->priorities);
         model->priorities = NULL;

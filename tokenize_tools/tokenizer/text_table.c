@@ -4,6 +4,10 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "platform/os.h"
+
+#define SLOT_BITS 12 /* at first */
+#define SLOT_BITS_MOST 25
 
 static inline uint64_t mix(uint64_t a, uint64_t b)
 {
@@ -24,19 +28,35 @@ static inline uint64_t text_hash(const uint8_t *text, uint32_t bytes)
     return mix(last ^ hash, UINT64_C(0xA0761D6478BD642F));
 }
 
+/* Slots of a table of that many bits, and the texts that it has room for. */
+static uint64_t slots_bytes(uint32_t bits)
+{
+    return ((uint64_t)1 << bits) * sizeof(uint64_t);
+}
+
+static uint64_t entries_bytes(uint32_t room)
+{
+    return (uint64_t)room * sizeof(struct text_entry);
+}
+
 void text_table_free(struct text_table *table)
 {
-    free(table->entries);
-    free(table->slots);
+    os_memory_free(table->entries, entries_bytes(table->room));
+    os_memory_free(table->slots, slots_bytes(table->slot_bits));
     free(table->by_id);
     memset(table, 0, sizeof *table);
+}
+
+static inline uint64_t place_of(const struct text_table *table, uint64_t hash)
+{
+    return hash >> (64 - table->slot_bits);
 }
 
 /* The slot where a text is or would be. */
 static inline uint64_t *slot_of(const struct text_table *table, const uint8_t *text, uint32_t bytes, uint64_t hash)
 {
     const uint64_t mask = (UINT64_C(1) << table->slot_bits) - 1;
-    for (uint64_t at = hash & mask;; at = (at + 1) & mask) {
+    for (uint64_t at = place_of(table, hash);; at = (at + 1) & mask) {
         const uint64_t slot = table->slots[at];
         if (!slot)
             return &table->slots[at];
@@ -48,34 +68,48 @@ static inline uint64_t *slot_of(const struct text_table *table, const uint8_t *t
     }
 }
 
-static bool grow(struct text_table *table)
+/* The slots keep what is needed of the hashes: texts are not read again. */
+static bool resize(struct text_table *table, uint32_t bits)
 {
-    const uint32_t bits = table->slot_bits ? table->slot_bits + 1 : 12;
-    const uint32_t room = (uint32_t)1 << (bits - 1);
-    struct text_entry *entries = realloc(table->entries, room * sizeof *entries);
-    if (entries)
-        table->entries = entries;
-    uint64_t *slots = entries ? calloc((size_t)1 << bits, sizeof *slots) : NULL;
-    if (!slots)
+    const uint32_t room = (uint32_t)1 << (bits - 1), old_bits = table->slot_bits;
+    uint64_t *old = table->slots;
+    void *entries = NULL, *slots = NULL;
+    if (os_memory_new(entries_bytes(room), true, &entries) || os_memory_new(slots_bytes(bits), true, &slots)) {
+        os_memory_free(entries, entries_bytes(room));
         return false;
-    free(table->slots);
+    }
+    if (table->count)
+        memcpy(entries, table->entries, entries_bytes(table->count));
+    os_memory_free(table->entries, entries_bytes(table->room));
+    table->entries = entries;
+    table->room = room;
     table->slots = slots;
     table->slot_bits = bits;
-    table->room = room;
     const uint64_t mask = (UINT64_C(1) << bits) - 1;
-    for (uint32_t i = 0; i < table->count; i++) {
-        const uint64_t hash = text_hash(entries[i].text, entries[i].bytes);
-        uint64_t at = hash & mask;
-        while (slots[at])
+    for (uint64_t i = 0; old && i < UINT64_C(1) << old_bits; i++) {
+        if (!old[i])
+            continue;
+        uint64_t at = place_of(table, old[i]);
+        while (table->slots[at])
             at = (at + 1) & mask;
-        slots[at] = hash >> 32 << 32 | (i + 1);
+        table->slots[at] = old[i];
     }
+    os_memory_free(old, slots_bytes(old_bits));
     return true;
+}
+
+bool text_table_reserve(struct text_table *table, uint64_t count)
+{
+    uint32_t bits = SLOT_BITS;
+    while (bits < SLOT_BITS_MOST && UINT64_C(1) << (bits - 1) < count)
+        bits++;
+    return table->slots || resize(table, bits);
 }
 
 enum text_added text_table_add(struct text_table *table, const uint8_t *text, uint32_t bytes, uint32_t id)
 {
-    if (table->count == table->room && (table->slot_bits > 24 || !grow(table)))
+    if (table->count == table->room &&
+        (table->slot_bits == SLOT_BITS_MOST || !resize(table, table->slots ? table->slot_bits + 1 : SLOT_BITS)))
         return TEXT_NO_MEMORY;
     const uint64_t hash = text_hash(text, bytes);
     uint64_t *slot = slot_of(table, text, bytes, hash);
@@ -97,7 +131,6 @@ uint32_t text_table_find(const struct text_table *table, const uint8_t *text, ui
 
 void text_table_find_all(const struct text_table *table, struct text_query *queries, size_t count)
 {
-    const uint64_t mask = (UINT64_C(1) << table->slot_bits) - 1;
     if (!table->count) {
         for (size_t i = 0; i < count; i++)
             queries[i].id = TEXT_NONE;
@@ -105,15 +138,15 @@ void text_table_find_all(const struct text_table *table, struct text_query *quer
     }
     for (size_t i = 0; i < count; i++) {
         queries[i].hash = text_hash(queries[i].text, queries[i].bytes);
-        __builtin_prefetch(&table->slots[queries[i].hash & mask]);
+        __builtin_prefetch(&table->slots[place_of(table, queries[i].hash)]);
     }
     for (size_t i = 0; i < count; i++) {
-        const uint64_t slot = table->slots[queries[i].hash & mask];
+        const uint64_t slot = table->slots[place_of(table, queries[i].hash)];
         if (slot)
             __builtin_prefetch(&table->entries[(uint32_t)slot - 1]);
     }
     for (size_t i = 0; i < count; i++) {
-        const uint64_t slot = table->slots[queries[i].hash & mask];
+        const uint64_t slot = table->slots[place_of(table, queries[i].hash)];
         if (slot)
             __builtin_prefetch(table->entries[(uint32_t)slot - 1].text);
     }

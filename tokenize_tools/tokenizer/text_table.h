@@ -19,12 +19,14 @@ struct text_entry {
 struct text_table {
     struct text_entry *entries; /* in the order of adding */
     uint32_t count, room;
-    uint64_t *slots; /* high half of the hash << 32 | entry + 1; 0: empty */
+    uint64_t *slots; /* high half of the hash << 32 | entry + 1; 0: empty. By the highest bits of the hash */
     uint32_t slot_bits;
     uint32_t *by_id; /* entry + 1, 0 where no token is; made by text_table_index */
     uint32_t ids;    /* the largest id + 1 */
 };
 void text_table_free(struct text_table *table);
+/* Room for about `count` texts, before the first is added: a guess that saves growing. False: no memory. */
+bool text_table_reserve(struct text_table *table, uint64_t count);
 enum text_added { TEXT_ADDED, TEXT_TWICE, TEXT_NO_MEMORY };
 enum text_added text_table_add(struct text_table *table, const uint8_t *text, uint32_t bytes, uint32_t id);
 /* The id of a text, or TEXT_NONE. */
