@@ -31,7 +31,8 @@ enum {
     SCAN_SPACE = 16,   /* newlines too */
     SCAN_NEWLINE = 32,
     SCAN_EXTRA = 64,   /* cased letters: marks; DeepSeek's rules: punctuation and symbols */
-    SCAN_KINDS = 7
+    SCAN_SLASH = 128,  /* where it may be in the tail of symbols */
+    SCAN_KINDS = 8
 };
 
 /* One bit a byte of text, with a word before the first and one behind the last that are 0. */
@@ -85,9 +86,18 @@ static inline void scan_wide_bits(uint8_t bits[68], const struct scan_tables *ta
     }
 }
 
+struct scan_work;
+/* Fills all rows of the work, and its starts but for what is done bit by bit. valid: what of the last word is text. */
+typedef void scan_words_function(struct scan_work *work, const struct scan_masks *masks, uint64_t valid);
+scan_words_function scan_words_scalar;
+#if defined(__x86_64__)
+scan_words_function scan_words_vbmi;
+#endif
+
 struct scanner {
     struct split_rules rules;
     scan_classify_function *classify;
+    scan_words_function *words;
     struct scan_tables tables;
 };
 

@@ -130,17 +130,22 @@ void scanner_init(struct scanner *scanner, const struct split_rules *rules, enum
 {
     scanner->rules = *rules;
     scanner->classify = scan_classify_scalar;
+    scanner->words = scan_words_scalar;
 #if defined(__x86_64__)
     if (variant == SCAN_AVX2)
         scanner->classify = scan_classify_avx2;
-    if (variant == SCAN_VBMI)
+    if (variant == SCAN_VBMI) {
         scanner->classify = scan_classify_vbmi;
+        scanner->words = scan_words_vbmi;
+    }
 #elif defined(__aarch64__)
     if (variant == SCAN_NEON)
         scanner->classify = scan_classify_neon;
 #endif
     for (uint32_t i = 0; i < 128; i++)
         scanner->tables.ascii[i] = class_bits(rules, class_ascii[i]);
+    if (rules->tail == TAIL_NEWLINES_SLASH)
+        scanner->tables.ascii['/'] |= SCAN_SLASH;
     for (uint32_t i = 0; i < CLASS_BLOCKS; i++)
         for (uint32_t k = 0; k < 64; k++)
             scanner->tables.blocks[i][k] = class_bits(rules, class_blocks[i][k]);
