@@ -334,6 +334,11 @@ for i in range(20):
     x.loader = x.run.loader(framework="dlpack"); x.rows = x.run.dataset(framework="dlpack"); x.batch = next(x.loader)
     assert x.batch.inputs.to_host().tolist() == x.batch.inputs.tolist()
     del x; gc.collect()
+# Here the loader's thread has much to read yet, from what the run holds.
+for i in range(20):
+    x = Holder(); x.me = x; x.run = tokmap.Run(data=sys.argv[1], seq_len=int(sys.argv[2]), batch=20000, seed=1)
+    x.loader = x.run.loader(framework="dlpack")
+    del x; gc.collect()
 '''
         subprocess.run([sys.executable, "-c", program, self.prefix, str(SEQ)], check=True,
                        env={**os.environ, "MALLOC_PERTURB_": "165"})

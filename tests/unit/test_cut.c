@@ -241,6 +241,10 @@ static void parts(void **state)
         assert_int_equal(info.cuts, cases[i].cuts);
         const size_t cuts = compare_texts(awkward_rounds(800));
         assert_true(cases[i].cuts ? cuts > 0 : !cuts);
+        /* What the cases above add, before and behind what a cut stands at. */
+        static const char around[] = "the ab ab the abab ab.\nab  ab\n\nab the <s>the ab <s> a\nb ab";
+        for (size_t known = 1; known <= sizeof around - 1; known++)
+            (void)compare((const uint8_t *)around, sizeof around - 1, known);
         close_tokenizer();
     }
 }
