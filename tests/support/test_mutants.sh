@@ -139,6 +139,8 @@ mutant capture_spoilt_by_the_producer src/staging/cuda_device.c 's/int mode = CU
     'a_capture_is_not_spoilt'
 mutant capture_taken_for_work $cuda 's/enum tokmap_status status = check_capture(cuda, stream, error);/enum tokmap_status status = TOKMAP_OK;/' \
     'a_stream_that_captures_is_refused'
+mutant capture_of_the_threads_own_stream_taken_for_work $cuda 's/if ((uintptr_t)stream <= 1 ||/if ((uintptr_t)stream <= 2 ||/' \
+    'a_stream_that_captures_is_refused'
 # ---- the end ----
 mutant freed_before_the_copies_ended $cuda \
     's/(void)driver->event_synchronize(cuda->copied\[i\]);//; s/(void)driver->stream_synchronize(cuda->stream);//' 'still uses'

@@ -139,6 +139,30 @@ static void the_host_expands_no_faster_than_the_device_takes(void **unused)
     device_is_clean();
 }
 
+/* Who asks for no field still gets the batches' places, from either way of expanding. */
+static void without_a_field_nothing_is_expanded(void **unused)
+{
+    (void)unused;
+    for (unsigned kind = 0; kind < 4; kind++) {
+        struct device_case test;
+        char ignored[400];
+        if (kind & 1 && device_is_real())
+            continue;
+        device_configure("%s", kind & 1 ? "fail=cuModuleLoadDataEx:1+:222" : "");
+        device_case_random(&test, kind, "narrow.list", "wide.list", ignored);
+        test.options.fields = 0;
+        test.options.mask_targets = false;
+        test.options.threads = kind >> 1;
+        test.options.rank = 0;
+        test.options.world = 1;
+        test.host_expands = kind & 1;
+        run_case(&test, "seq_len 100\nbatch 4\nseed 3\nsteps 20\nsource data narrow.list\n");
+        assert_true(test.batches >= 20);
+        assert_int_equal(test.stats.host_expanded, 0);
+        device_is_clean();
+    }
+}
+
 /* Nothing happens on the device before something waits for it: so whatever the loader forgot to wait for has not happened
  * when it counts on it, in every run. More batches are under way than the ring has slots and the host has bounces. */
 static void a_device_may_be_as_late_as_the_calls_allow(void **unused)
@@ -609,6 +633,7 @@ int main(int argc, char **argv)
         TEST(every_batch_is_the_hosts),
         TEST(without_the_kernel_the_host_expands),
         TEST(the_host_expands_no_faster_than_the_device_takes),
+        TEST(without_a_field_nothing_is_expanded),
         TEST(a_device_may_be_as_late_as_the_calls_allow),
         TEST(several_loaders_at_once),
         TEST(a_cursor_goes_on_between_host_and_device),
