@@ -81,6 +81,8 @@ static const struct bpe_long *long_find(struct bpe_state *state, uint64_t hash, 
     const uint32_t width = state->model->wide ? 4 : 2;
     for (uint32_t beside = 0; beside < 2; beside++) {
         const struct bpe_long *line = bpe_long_at(state, hash ^ beside);
+        if (!line->tag)
+            return NULL; /* nothing goes beside before its home is full */
         if (line->tag != bpe_long_tag(hash) || line->bytes != count)
             continue;
         const uint32_t ids_bytes = line->ids * width;

@@ -1,6 +1,8 @@
 /* sp_cut_vbmi.c - borders by two looks-up a byte, 64 at once (AVX-512 with VBMI). */
 #include "sp_cut.h"
 
+#include "bpe_model.h"
+
 #if defined(__x86_64__)
 
 #include <immintrin.h>
@@ -68,6 +70,32 @@ static inline uint64_t joined_ascii(const struct tables *tables, __m512i before,
     return joined;
 }
 
+/* As sp_cut_tall, eight borders at once. (edge_joins are of bytes that are no characters: here there are none.) */
+static inline uint64_t cut_tall(const struct bpe_model *joins, const uint8_t *text, size_t from, size_t readable,
+                                uint64_t open, __m512i numbers)
+{
+    const __m512i eights = _mm512_and_si512(numbers, _mm512_set1_epi8(7)),
+                  eighths = _mm512_and_si512(_mm512_srli_epi16(numbers, 3), _mm512_set1_epi8(7));
+    const size_t rest = readable - from + 3, more = rest > 64 ? rest - 64 : 0;
+    const uint64_t there = _bzhi_u64(from ? UINT64_MAX : ~(uint64_t)7, rest < 64 ? (uint32_t)rest : 64);
+    const __m512i here = _mm512_maskz_loadu_epi8(there, text + from - 3),
+                  next = _mm512_maskz_loadu_epi8(_bzhi_u64(UINT64_MAX, more < 8 ? (uint32_t)more : 8), text + from + 61);
+    const __m512i borders = _mm512_maskz_compress_epi8(open, numbers);
+    const uint32_t count = (uint32_t)_mm_popcnt_u64(open);
+    uint64_t cuts = 0;
+    for (uint32_t i = 0; i < count; i += 8) {
+        const __m512i at = _mm512_permutexvar_epi8(_mm512_add_epi8(eighths, _mm512_set1_epi8((char)i)), borders);
+        __m512i six = _mm512_permutex2var_epi8(here, _mm512_add_epi8(at, eights), next);
+        six = _mm512_and_si512(six, _mm512_set1_epi64(0xFFFFFFFFFFFF));
+        const __m512i hash = _mm512_srli_epi64(_mm512_mullo_epi64(six, _mm512_set1_epi64((long long)0x9E3779B97F4A7C15u)),
+                                               64 - BPE_JOIN_BITS);
+        const __m512i words = _mm512_i64gather_epi64(_mm512_srli_epi64(hash, 6), joins->joins, 8);
+        const __m512i bits = _mm512_sllv_epi64(_mm512_set1_epi64(1), _mm512_and_si512(hash, _mm512_set1_epi64(63)));
+        cuts |= (uint64_t)_mm512_testn_epi64_mask(words, bits) << i;
+    }
+    return _pdep_u64(cuts, open);
+}
+
 bool sp_cut_vbmi(const struct sp_cutter *cutter, const struct bpe_model *joins, const uint8_t *text, size_t count,
                  size_t readable, uint64_t *starts)
 {
@@ -76,10 +104,11 @@ bool sp_cut_vbmi(const struct sp_cutter *cutter, const struct bpe_model *joins, 
         22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43,
         44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
     struct tables tables;
+    const __m512i all = _mm512_load_si512(numbers);
     __m512i places[4], before = _mm512_setzero_si512();
     load_tables(&tables, cutter);
     for (int back = 1; back <= 4; back++)
-        places[back - 1] = _mm512_add_epi8(_mm512_load_si512(numbers), _mm512_set1_epi8((char)(64 - back)));
+        places[back - 1] = _mm512_add_epi8(all, _mm512_set1_epi8((char)(64 - back)));
     uint64_t was_wide = 0, marked = 0;
     for (size_t from = 0; from < count; from += 64) {
         const size_t bytes = count - from < 64 ? count - from : 64;
@@ -95,7 +124,8 @@ bool sp_cut_vbmi(const struct sp_cutter *cutter, const struct bpe_model *joins, 
             if (cutter->tall) {
                 const uint64_t open = joined & _mm512_cmpge_epu8_mask(now, tall) &
                                       _mm512_cmpge_epu8_mask(shifted(before, now, places[2]), tall);
-                joined &= ~sp_cut_tall(joins, text, from, readable, open);
+                if (open)
+                    joined &= ~cut_tall(joins, text, from, readable, open, all);
             }
             uint64_t marks = _mm512_cmpeq_epi8_mask(now, _mm512_set1_epi8((char)0xE2));
             for (; marks; marks &= marks - 1) {
