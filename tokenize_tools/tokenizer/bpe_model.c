@@ -65,14 +65,6 @@ bool bpe_pair_add(struct bpe_model *model, uint32_t left, uint32_t right, uint32
     return added;
 }
 
-/* Asks for where a pair will be put. */
-static void pair_expect(const struct bpe_model *model, uint32_t left, uint32_t right)
-{
-    const uint64_t hash = bpe_pair_hash(model, bpe_pair_key(left, right));
-    __builtin_prefetch(&model->pairs[bpe_pair_place(hash)], 1);
-    __builtin_prefetch(&model->pair_filter[hash / 64], 1);
-}
-
 static void byte_pair_add(struct bpe_model *model, uint32_t left, uint32_t right, uint32_t rank)
 {
     const uint32_t *offsets = model->offsets;
@@ -249,7 +241,7 @@ static void merge_together(struct merging *merging, const uint32_t *order, uint3
     merging->many(model, pieces, count, (bytes > 16) + (bytes > 32));
     for (uint32_t i = 0; i < count; i++)
         if (pieces[i]->ids_count == 2)
-            pair_expect(model, pieces[i]->ids[0], pieces[i]->ids[1]);
+            bpe_pair_expect(model, pieces[i]->ids[0], pieces[i]->ids[1]);
     for (uint32_t i = 0; i < count; i++)
         token_settle(merging, order[i], pieces[i]->ids, pieces[i]->ids_count);
 }
@@ -355,7 +347,7 @@ static enum tokmap_status list_merges(struct bpe_model *listed, const struct bpe
         return error_set_memory(error, "a vocabulary", (uint64_t)source->merge_count * 16);
     for (uint32_t i = 0; i < source->merge_count; i++) {
         if (source->merge_count - i > AHEAD)
-            pair_expect(listed, merges[i + AHEAD].left, merges[i + AHEAD].right);
+            bpe_pair_expect(listed, merges[i + AHEAD].left, merges[i + AHEAD].right);
         if (!merge_fits(model, source, &merges[i]))
             return error_set(error, TOKMAP_ERROR_FORMAT, source->path, TOKMAP_NO_OFFSET,
                              "merge %" PRIu32 " (from 0) names ids whose text is not that of its result; the file is "
@@ -391,7 +383,7 @@ static enum tokmap_status add_known(struct bpe_model *model, const struct bpe_so
     }
     for (uint32_t i = 0; i < source->merge_count; i++) {
         if (!same && source->merge_count - i > AHEAD)
-            pair_expect(model, merges[i + AHEAD].left, merges[i + AHEAD].right);
+            bpe_pair_expect(model, merges[i + AHEAD].left, merges[i + AHEAD].right);
         if (same)
             byte_pair_add(model, merges[i].left, merges[i].right, merges[i].result);
         else if (makes_token(model, splits, source, i))

@@ -150,6 +150,14 @@ static inline uint64_t bpe_pair_place(uint64_t hash)
     return hash >> 5 << 3;
 }
 
+/* Asks for where a pair will be put, if it is not long until then. */
+static inline void bpe_pair_expect(const struct bpe_model *model, uint32_t left, uint32_t right)
+{
+    const uint64_t hash = bpe_pair_hash(model, bpe_pair_key(left, right));
+    __builtin_prefetch(&model->pairs[bpe_pair_place(hash)], 1);
+    __builtin_prefetch(&model->pair_filter[hash / 64], 1);
+}
+
 /* Adds a pair; of two merges of the same pair the last counts. False: it was there. */
 bool bpe_pair_add(struct bpe_model *model, uint32_t left, uint32_t right, uint32_t rank);
 

@@ -29,12 +29,61 @@ static bool no_memory(struct json_file *file, size_t bytes)
     return false;
 }
 
-bool hf_vocabulary_take(struct json_file *file, struct text_table *vocabulary, const char *field)
+#define TOKENS_WAITING 16
+
+/* Tokens on their way into the table, whose memory was asked for when they came. */
+struct tokens_waiting {
+    struct text_entry tokens[TOKENS_WAITING];
+    const char *at[TOKENS_WAITING]; /* where the scan was */
+    uint32_t count;
+};
+
+static bool tokens_add(struct json_file *file, struct text_table *vocabulary, struct tokens_waiting *waiting,
+                       const char *field)
 {
-    struct json_string name;
+    for (uint32_t i = 0; i < waiting->count; i++) {
+        const struct text_entry *token = &waiting->tokens[i];
+        switch (text_table_add(vocabulary, token->text, token->bytes, token->id)) {
+        case TEXT_ADDED:
+            break;
+        case TEXT_TWICE:
+            file->scan.at = waiting->at[i];
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s: the token '%.*s' stands twice", field,
+                                    shown(token->bytes), (const char *)token->text);
+        case TEXT_NO_MEMORY:
+        default:
+            return no_memory(file, token->bytes);
+        }
+    }
+    waiting->count = 0;
+    return true;
+}
+
+/* A member: its name is a token, its value the id. */
+static bool token_take(struct json_file *file, const struct json_string *name, const char *field,
+                       struct text_entry *token)
+{
     const uint8_t *text;
     size_t bytes;
     uint64_t id;
+    if (!json_file_bytes(file, name, &text, &bytes) || !json_unsigned(&file->scan, &id))
+        return false;
+    if (id >= BPE_IDS)
+        return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "%s: the token '%.*s' has an id of %u or more, which is not "
+                                "supported", field, shown(bytes), (const char *)text, BPE_IDS);
+    if (bytes > TOKEN_BYTES_MOST)
+        return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "%s: a token of %zu bytes is longer than is supported (%u)",
+                                field, bytes, TOKEN_BYTES_MOST);
+    *token = (struct text_entry){text, (uint32_t)bytes, (uint32_t)id};
+    return true;
+}
+
+bool hf_vocabulary_take(struct json_file *file, struct text_table *vocabulary, const char *field)
+{
+    struct json_string name;
+    struct tokens_waiting waiting;
+    uint32_t twice;
+    waiting.count = 0;
     if (vocabulary->count)
         return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s stands twice", field);
     if (!json_enter_object(&file->scan))
@@ -42,28 +91,16 @@ bool hf_vocabulary_take(struct json_file *file, struct text_table *vocabulary, c
     if (!text_table_reserve(vocabulary, (uint64_t)(file->scan.end - file->scan.at) / BYTES_A_TOKEN))
         return no_memory(file, (size_t)(file->scan.end - file->scan.at));
     while (json_member(&file->scan, &name)) {
-        if (!json_file_bytes(file, &name, &text, &bytes) || !json_unsigned(&file->scan, &id))
+        struct text_entry *token = &waiting.tokens[waiting.count];
+        if (!token_take(file, &name, field, token))
             return false;
-        if (id >= BPE_IDS)
-            return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "%s: the token '%.*s' has an id of %u or more, which is not "
-                                    "supported", field, shown(bytes), (const char *)text, BPE_IDS);
-        if (bytes > TOKEN_BYTES_MOST)
-            return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "%s: a token of %zu bytes is longer than is supported (%u)",
-                                    field, bytes, TOKEN_BYTES_MOST);
-        switch (text_table_add(vocabulary, text, (uint32_t)bytes, (uint32_t)id)) {
-        case TEXT_ADDED:
-            break;
-        case TEXT_TWICE:
-            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s: the token '%.*s' stands twice", field, shown(bytes),
-                                    (const char *)text);
-        case TEXT_NO_MEMORY:
-        default:
-            return no_memory(file, bytes);
-        }
+        text_table_expect(vocabulary, token->text, token->bytes);
+        waiting.at[waiting.count++] = file->scan.at;
+        if (waiting.count == TOKENS_WAITING && !tokens_add(file, vocabulary, &waiting, field))
+            return false;
     }
-    if (file->scan.fault.reason)
+    if (file->scan.fault.reason || !tokens_add(file, vocabulary, &waiting, field))
         return false;
-    uint32_t twice;
     if (text_table_index(vocabulary, &twice))
         return true;
     return twice == TEXT_NONE ? no_memory(file, vocabulary->ids)

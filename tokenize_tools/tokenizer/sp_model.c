@@ -18,10 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpe_splits.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
 #include "platform/os.h"
+
+#define AHEAD 16 /* merges whose memory is asked for before they are looked at */
 
 struct builder {
     const struct sp_source *source;
@@ -33,6 +36,7 @@ struct builder {
     uint64_t *places;  /* scores: pieces by the hash of their text: hash's high 32 bits, id + 1 */
     uint32_t place_bits;
     bool defined;      /* there are user defined pieces */
+    bool twice;        /* a merge stands in the list twice */
     uint32_t ranks;    /* are below it */
     uint32_t kept;     /* pairs that come up */
     uint8_t *reached;  /* by ids: whether merges make it of its text; NULL: not known */
@@ -266,6 +270,8 @@ static enum tokmap_status add_merges(struct builder *builder)
         return no_memory(builder);
     for (uint32_t i = 0; i < source->merge_count; i++) {
         const struct bpe_merge *merge = &source->merges[i];
+        if (source->merge_count - i > AHEAD)
+            bpe_pair_expect(&model->head, merge[AHEAD].left, merge[AHEAD].right);
         bool fits = merge->left < source->vocabulary && merge->right < source->vocabulary &&
                     merge->result < source->vocabulary && merge->left != source->unk && merge->right != source->unk &&
                     merge->result != source->unk;
@@ -273,15 +279,15 @@ static enum tokmap_status add_merges(struct builder *builder)
             const uint32_t left = text_bytes(builder, merge->left), right = text_bytes(builder, merge->right);
             const uint8_t *result = builder->bytes + builder->offsets[merge->result];
             fits = left && right && left + right == text_bytes(builder, merge->result) &&
-                   !memcmp(result, builder->bytes + builder->offsets[merge->left], left) &&
-                   !memcmp(result + left, builder->bytes + builder->offsets[merge->right], right);
+                   (source->fits || (!memcmp(result, builder->bytes + builder->offsets[merge->left], left) &&
+                                     !memcmp(result + left, builder->bytes + builder->offsets[merge->right], right)));
         }
         if (!fits)
             return error_set(builder->error, TOKMAP_ERROR_UNSUPPORTED, source->path, TOKMAP_NO_OFFSET,
                              "merges: number %" PRIu32 " (from 0) is of tokens that are not text, such as <0x0A> or the "
                              "unknown token, or whose texts do not make that of its result",
                              i);
-        (void)bpe_pair_add(&model->head, merge->left, merge->right, i);
+        builder->twice |= !bpe_pair_add(&model->head, merge->left, merge->right, i);
         model->head.results[i] = merge->result;
     }
     return TOKMAP_OK;
@@ -424,7 +430,8 @@ static void fill_byte_pairs(struct sp_model *model)
 
 /* ---- the pairs that come up ---- */
 
-static uint32_t *by_length(const struct builder *builder)
+/* Those that are not reached. */
+static uint32_t *by_length(const struct builder *builder, uint32_t *count)
 {
     const uint32_t vocabulary = builder->source->vocabulary;
     uint32_t longest = 0;
@@ -434,17 +441,63 @@ static uint32_t *by_length(const struct builder *builder)
     uint32_t *order = malloc(((size_t)vocabulary + 1) * sizeof *order);
     if (places && order) {
         for (uint32_t id = 0; id < vocabulary; id++)
-            places[text_bytes(builder, id) + 1]++;
+            places[text_bytes(builder, id) + 1] += !builder->reached[id];
         for (uint32_t i = 1; i <= longest + 1; i++)
             places[i] += places[i - 1];
+        *count = places[longest + 1];
         for (uint32_t id = 0; id < vocabulary; id++)
-            order[places[text_bytes(builder, id)]++] = id;
+            if (!builder->reached[id])
+                order[places[text_bytes(builder, id)]++] = id;
     } else {
         free(order);
         order = NULL;
     }
     free(places);
     return order;
+}
+
+/* A pair comes up: the one that makes a token. */
+static void put_pair(struct builder *builder, uint32_t left, uint32_t right, uint32_t rank, uint32_t id, uint32_t border)
+{
+    struct bpe_model *head = &builder->model->head;
+    const uint8_t *text = builder->bytes + builder->offsets[id];
+    (void)bpe_pair_add(head, left, right, rank);
+    builder->kept++;
+    if (text_bytes(builder, id) == 2 && border == 1)
+        head->byte_pairs[(uint32_t)text[0] << 8 | text[1]] = rank;
+    note_border(builder, text, border, text_bytes(builder, id));
+}
+
+/* The pairs that can be told without merging, which are nearly all of a list. False: no memory. */
+static bool put_known(struct builder *builder, const struct bpe_model *listed)
+{
+    const struct sp_source *source = builder->source;
+    const struct bpe_merge *merges = source->merges;
+    uint32_t length;
+    if (!merges || builder->twice)
+        return true;
+    struct bpe_split *splits = calloc((size_t)source->vocabulary + 1, sizeof *splits);
+    if (!splits)
+        return false;
+    for (uint32_t id = 0; id < source->vocabulary; id++) {
+        const uint8_t *text = builder->bytes + builder->offsets[id];
+        const uint32_t count = text_bytes(builder, id);
+        if (count && count <= 4 && is_character(text, count) &&
+            builder->model->atoms[sp_character(text, count, &length)] == id + 1)
+            splits[id].made = BPE_ATOM;
+    }
+    (void)bpe_splits_find(listed, merges, source->merge_count, false, splits);
+    for (uint32_t i = 0; i < source->merge_count; i++) {
+        const uint32_t id = merges[i].result;
+        if (source->merge_count - i > AHEAD && splits[merges[i + AHEAD].result].made == i + AHEAD + BPE_BY_RANK)
+            bpe_pair_expect(&builder->model->head, merges[i + AHEAD].left, merges[i + AHEAD].right);
+        if (splits[id].made != i + BPE_BY_RANK)
+            continue;
+        put_pair(builder, merges[i].left, merges[i].right, i, id, text_bytes(builder, merges[i].left));
+        builder->reached[id] = true;
+    }
+    free(splits);
+    return true;
 }
 
 /* If merges leave two parts of a token and these are a pair, it goes from the list into the table. False: no memory. */
@@ -461,11 +514,7 @@ static bool keep_pair(struct builder *builder, const struct bpe_model *listed, s
     if (rank == BPE_NONE)
         return made != 0;
     builder->reached[id] = head->results[rank] == id;
-    bpe_pair_add(head, parts[0], parts[1], rank);
-    builder->kept++;
-    if (bytes == 2 && border == 1)
-        head->byte_pairs[(uint32_t)text[0] << 8 | text[1]] = rank;
-    note_border(builder, text, border, bytes);
+    put_pair(builder, parts[0], parts[1], rank, id, border);
     return true;
 }
 
@@ -522,12 +571,23 @@ static enum tokmap_status number_symbols(struct builder *builder)
     uint32_t *numbers = new_numbers(builder);
     head->pairs = head->pair_filter = NULL;
     enum tokmap_status status = numbers ? pairs_new(builder, builder->kept) : no_memory(builder);
-    for (uint64_t at = 0; at < (uint64_t)1 << old.pair_bits && !status; at++)
-        if (old.pairs[at] != UINT64_MAX) {
-            const uint64_t pair = old.pairs[at];
-            bpe_pair_add(head, numbers[pair >> 43], numbers[pair >> 22 & (BPE_IDS - 1)],
-                         numbers[old.results[pair & BPE_MERGES]]);
+    struct bpe_merge pairs[AHEAD];
+    const uint64_t places = (uint64_t)1 << old.pair_bits;
+    uint32_t waiting = 0;
+    for (uint64_t at = 0; at < places && !status; at++) {
+        const uint64_t pair = old.pairs[at];
+        if (pair != UINT64_MAX) {
+            const struct bpe_merge new = {numbers[pair >> 43], numbers[pair >> 22 & (BPE_IDS - 1)],
+                                          numbers[old.results[pair & BPE_MERGES]]};
+            bpe_pair_expect(head, new.left, new.right);
+            pairs[waiting++] = new;
         }
+        if (waiting == AHEAD || at + 1 == places)
+            while (waiting) {
+                waiting--;
+                (void)bpe_pair_add(head, pairs[waiting].left, pairs[waiting].right, pairs[waiting].result);
+            }
+    }
     for (uint32_t code = 0; code < SP_CODES && !status; code++)
         if (model->atoms[code])
             model->atoms[code] = numbers[model->atoms[code] - 1] + 1;
@@ -552,10 +612,12 @@ static enum tokmap_status keep_pairs(struct builder *builder)
     const uint64_t listed_bytes = pairs_bytes(builder->model);
     struct bpe_scratch scratch = {NULL, 0};
     head->pairs = head->pair_filter = NULL;
-    uint32_t *order = by_length(builder);
+    uint32_t *order = NULL, count = 0;
     builder->reached = calloc((size_t)vocabulary + 1, sizeof *builder->reached);
-    enum tokmap_status status = order && builder->reached ? pairs_new(builder, vocabulary) : no_memory(builder);
-    for (uint32_t i = 0; i < vocabulary && !status; i++)
+    enum tokmap_status status = builder->reached ? pairs_new(builder, vocabulary) : no_memory(builder);
+    if (!status && (!put_known(builder, &listed) || !(order = by_length(builder, &count))))
+        status = no_memory(builder);
+    for (uint32_t i = 0; i < count && !status; i++)
         if (text_bytes(builder, order[i]) && !keep_pair(builder, &listed, &scratch, order[i]))
             status = no_memory(builder);
     os_memory_free(listed.pairs, listed_bytes);

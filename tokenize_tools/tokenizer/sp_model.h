@@ -39,6 +39,7 @@ struct sp_source {
     const uint32_t *offsets; /* vocabulary + 1; an id that no text becomes is empty */
     const struct bpe_merge *merges; /* Hugging Face: in their order ... */
     uint32_t merge_count;
+    bool fits;               /* the loader has seen that the texts of a merge's parts together are that of its result */
     const float *scores;     /* ... or SentencePiece: two neighbours merge if together they are a piece, the best score
                                 first; merges is NULL then */
     const uint8_t *kinds;    /* with scores: enum sp_kind; NULL: all are normal */

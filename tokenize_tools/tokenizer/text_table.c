@@ -106,6 +106,12 @@ bool text_table_reserve(struct text_table *table, uint64_t count)
     return table->slots || resize(table, bits);
 }
 
+void text_table_expect(const struct text_table *table, const uint8_t *text, uint32_t bytes)
+{
+    if (table->slots)
+        __builtin_prefetch(&table->slots[place_of(table, text_hash(text, bytes))], 1);
+}
+
 enum text_added text_table_add(struct text_table *table, const uint8_t *text, uint32_t bytes, uint32_t id)
 {
     if (table->count == table->room &&

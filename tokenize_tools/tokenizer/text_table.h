@@ -27,6 +27,8 @@ struct text_table {
 void text_table_free(struct text_table *table);
 /* Room for about `count` texts, before the first is added: a guess that saves growing. False: no memory. */
 bool text_table_reserve(struct text_table *table, uint64_t count);
+/* Asks for where a text will be put, if it is not long until then. */
+void text_table_expect(const struct text_table *table, const uint8_t *text, uint32_t bytes);
 enum text_added { TEXT_ADDED, TEXT_TWICE, TEXT_NO_MEMORY };
 enum text_added text_table_add(struct text_table *table, const uint8_t *text, uint32_t bytes, uint32_t id);
 /* The id of a text, or TEXT_NONE. */
