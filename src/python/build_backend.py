@@ -1,19 +1,24 @@
-"""Builds the wheel of tokmap: the Python package and libtokmap with zstd linked in. A PEP 517 backend of the standard library.
+"""Builds tokmap's wheel, the Python package and libtokmap with zstd linked in, and its source distribution. A PEP 517 backend
+of the standard library.
 
     pip install ./src/python              in a tree of tokmap, wherever pip is
     make wheel                            runs this file, and leaves the wheel in build/wheel
+    python -m build --sdist src/python    the part of the tree that the wheel is made of; pip installs it as it does the tree
 
 The library is made by the project's Makefile (its target wheel-lib), with the caller's CC, CFLAGS and so on. The wheel is
 tagged linux_ARCHITECTURE: it needs the C library of the machine that built it, or a newer one. The same sources, compiler
 and version of Python's zip give the same bytes.
 """
 import base64
+import gzip
 import hashlib
+import io
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -120,13 +125,34 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
     return name
 
 
+def _sources():
+    """What the wheel is made of, {name in the tree: bytes}. Known by their places: the tree need not be one of git."""
+    paths = ["LICENSE", "Makefile", "README.md"]
+    for top in ("include", "src"):
+        for folder, folders, names in os.walk(os.path.join(TOP, top)):
+            folders[:] = [name for name in folders if name != "__pycache__" and name[0] != "."]
+            paths += [os.path.relpath(os.path.join(folder, name), TOP) for name in names if name[0] != "."]
+    files = {}
+    for path in paths:
+        with open(os.path.join(TOP, path), "rb") as file:
+            files[path] = file.read()
+    return files
+
+
 def build_sdist(sdist_directory, config_settings=None):
-    raise UnsupportedOperation("the package is built in a tree of tokmap, which its sources are a part of: there is no "
-                               "source distribution of it alone; make wheel gives a wheel")
-
-
-class UnsupportedOperation(Exception):
-    """PEP 517: what this backend does not make."""
+    files = _sources()
+    files["PKG-INFO"] = _metadata().encode()
+    # This file lies deeper than the distribution's top, where pip looks for what names it.
+    files["pyproject.toml"] = files["src/python/pyproject.toml"].replace(b'["."]', b'["src/python"]')
+    base = f"tokmap-{_version()}"
+    with open(os.path.join(sdist_directory, f"{base}.tar.gz"), "wb") as to, \
+            gzip.GzipFile("", "wb", fileobj=to, mtime=0) as packed, \
+            tarfile.open(mode="w", fileobj=packed, format=tarfile.PAX_FORMAT) as tar:
+        for name in sorted(files):
+            entry = tarfile.TarInfo(f"{base}/{name}")
+            entry.size, entry.mode = len(files[name]), 0o644
+            tar.addfile(entry, io.BytesIO(files[name]))
+    return f"{base}.tar.gz"
 
 
 if __name__ == "__main__":

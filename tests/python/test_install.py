@@ -1,8 +1,10 @@
 """pip install ./src/python into a fresh environment without an index, the wheel, and what is in them."""
 import glob
 import os
+import shutil
 import subprocess
 import sys
+import tarfile
 import unittest
 import venv
 import zipfile
@@ -54,6 +56,28 @@ class Install(WithData):
         self.assertNotIn(TOP + os.sep + "src", library)
         self.assertEqual(subprocess.run(["git", "-C", TOP, "status", "--porcelain", "--", "src/python"], capture_output=True,
                                         text=True).stdout.count("??"), 0)
+
+    def test_from_a_source_distribution(self):
+        """Made of a copy of the tree that git knows nothing of, and installed where there is no tree."""
+        tree, into = os.path.join(new_folder(), "tree"), new_folder()
+        for name in ("include", "src"):
+            shutil.copytree(os.path.join(TOP, name), os.path.join(tree, name))
+        for name in ("LICENSE", "Makefile", "README.md"):
+            shutil.copy(os.path.join(TOP, name), tree)
+        code = "import sys; sys.path.insert(0, sys.argv[1]); import build_backend; print(build_backend.build_sdist(sys.argv[2]))"
+        names = []
+        for source in (tree, TOP):
+            ran = subprocess.run([sys.executable, "-c", code, os.path.join(source, "src", "python"), into], env=clean(),
+                                 capture_output=True, text=True)
+            self.assertEqual((ran.returncode, ran.stdout), (0, f"tokmap-{tokmap.__version__}.tar.gz\n"), ran.stderr)
+            with tarfile.open(os.path.join(into, ran.stdout.strip())) as tar:
+                names.append(set(tar.getnames()))
+        self.assertEqual(*names)
+        self.assertEqual({name for name in names[0] if name.endswith((".pyc", ".o", ".so.0"))}, set())
+        shutil.rmtree(tree)
+        python = self.environment()
+        self.pip(python, os.path.join(into, ran.stdout.strip()))
+        self.assertIn("site-packages", self.try_it(python))
 
     @unittest.skipIf(os.path.realpath(BUILD_DIR) != os.path.realpath(os.path.join(TOP, "build")),
                      "an editable package uses the library in build/lib, and this is another folder's test")
