@@ -347,11 +347,37 @@ static void test_numbers(void **state)
     }
 }
 
+/* Strings of many times 64 bytes, with every kind of escape at every place, now and then a wrong one. */
+static void test_long_strings(void **state)
+{
+    static const char *const atoms[] = {"a",  "b ", "plain text, ",   "\xc3\xa9",          "\xe6\x97\xa5\xe6\x9c\xac", "\\n",
+                                        "\\\"", "\\\\", "\\\\\\\\",        "\\/\\b\\f\\r\\t",      "\\u0041",                  "\\u00e9\\u65e5",
+                                        "u",  "n",  "\\ud83d\\ude00", "\\ud83d",         "\\u0022\\\\"};
+    static const char *const wrong[] = {"\\x", "\\u00g0", "\n", "\x01", "\"", "\\", "\\\x80"};
+    char record[1400];
+    for (int round = 0; round < 20000; round++) {
+        const uint32_t length = draw(1000), kinds = 1 + draw(17), first = draw(17);
+        size_t count = (size_t)sprintf(record, "{\"text\":\"");
+        while (count < 10 + length) {
+            const char *atom = draw(4) ? atoms[draw(2)] : atoms[(first + draw(kinds)) % 17];
+            memcpy(record + count, atom, strlen(atom));
+            count += strlen(atom);
+            if (!draw(2000)) {
+                atom = wrong[draw(7)];
+                memcpy(record + count, atom, strlen(atom));
+                count += strlen(atom);
+            }
+        }
+        count += (size_t)sprintf(record + count, "\"}");
+        compare(record, count, "text");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_faults),  cmocka_unit_test(test_fields),    cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_numbers), cmocka_unit_test(test_mutations),
+        cmocka_unit_test(test_numbers), cmocka_unit_test(test_mutations), cmocka_unit_test(test_long_strings),
     };
     return cmocka_run_group_tests_name("json", tests, NULL, NULL);
 }

@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "json_fast.h"
 #include "utf8.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
 
-/* What the character behind a backslash stands for; 0: no escape, or \\u, which is longer. */
-static const char escape_values[256] = {
+const char json_escape_values[256] = {
     ['"'] = '"', ['\\'] = '\\', ['/'] = '/', ['b'] = '\b', ['f'] = '\f', ['n'] = '\n', ['r'] = '\r', ['t'] = '\t',
 };
 
@@ -106,7 +106,7 @@ static inline bool escape_skip(struct json_scan *scan)
     if (scan->end - scan->at < 2)
         return json_wrong(scan, "a string has no closing quote");
     const char kind = scan->at[1];
-    if (escape_values[(uint8_t)kind]) {
+    if (json_escape_values[(uint8_t)kind]) {
         scan->at += 2;
         return true;
     }
@@ -122,6 +122,7 @@ static inline bool escape_skip(struct json_scan *scan)
 static bool string_skip(struct json_scan *scan, struct json_string *string)
 {
     const char *first = ++scan->at;
+    const bool fast = json_fast();
     string->escaped = false;
     for (bool going = true; going;) {
         if (scan->end - scan->at < LOOK) {
@@ -142,6 +143,8 @@ static bool string_skip(struct json_scan *scan, struct json_string *string)
         }
         if (going && scan->at < to)
             scan->at = to;
+        if (going && fast) /* a long string */
+            scan->at = json_pass_vbmi(scan->at, scan->end, &string->escaped);
     }
     if (scan->fault.reason)
         return false;
@@ -451,7 +454,7 @@ static size_t escape_decode(const char *at, const char *end, char into[4], size_
     *lone = false;
     *length = 2;
     if (at[1] != 'u') {
-        into[0] = escape_values[(uint8_t)at[1]];
+        into[0] = json_escape_values[(uint8_t)at[1]];
         return 1;
     }
     *length = 6;
@@ -522,13 +525,17 @@ size_t json_unescape(char *text, size_t count, size_t *lone, size_t *first)
 {
     char *into = text;
     const char *at = text, *end = text + count;
+    const bool fast = json_fast();
     *lone = 0;
     *first = 0;
     for (;;) {
+        /* Where everything is \\u, one after the other, there is nothing between. */
+        if (fast && end - at > 64 && (*at != '\\' || at[1] != 'u'))
+            json_move_vbmi(&into, &at, end);
         plain_move(&into, &at, end);
         if (at == end)
             break;
-        const char value = end - at >= 2 ? escape_values[(uint8_t)at[1]] : '\0';
+        const char value = end - at >= 2 ? json_escape_values[(uint8_t)at[1]] : '\0';
         if (value) {
             *into++ = value;
             at += 2;
