@@ -12,6 +12,7 @@
 
 #include "platform/cuda_driver.h"
 #include "platform/os.h"
+#include "scratch.h"
 #include "software_driver.h"
 
 #define FIELDS 7
@@ -89,14 +90,6 @@ struct running {
 
 static const char *const field_names[FIELDS] = {"inputs",       "targets",   "position_ids", "rows",
                                                 "document_ids", "loss_mask", "cu_seqlens"};
-
-static uint64_t draw(uint64_t *state, uint64_t below)
-{
-    uint64_t x = *state += 0x9e3779b97f4a7c15u;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return (x ^ x >> 31) % below;
-}
 
 static bool failed(struct running *running, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static bool failed(struct running *running, const char *format, ...)
@@ -256,7 +249,7 @@ static bool set_up(struct running *running)
     running->device = test->options.device;
     running->sets = test->ahead;
     /* whole elements past a multiple of 16: the kernel has a slower path for some */
-    running->shift = (unsigned)draw(&running->state, 5) * 8;
+    running->shift = (unsigned)random_below(&running->state, 5) * 8;
     if (running->sets < 1 || running->sets > SETS_MOST || test->streams > STREAMS_MOST)
         return failed(running, "the case is none");
     if (!open_loaders(running))
@@ -300,7 +293,7 @@ static bool step(struct running *running, bool *end)
     uint64_t number = test->batches;
     struct outputs *host = &running->host[number % running->sets];
     struct outputs *target = &running->on_device[test->one_output ? 0 : number % running->sets];
-    bool skip = draw(&running->state, 9) == 0;
+    bool skip = random_below(&running->state, 9) == 0;
     struct CUstream_st *before = target->stream;
     target->stream = test->streams ? running->streams[number % test->streams] : NULL;
     host->number = target->number = number;
@@ -320,8 +313,8 @@ static bool step(struct running *running, bool *end)
     if (*end)
         return true;
     test->cursor = device_batch.cursor;
-    if (draw(&running->state, 16) == 0)
-        os_sleep_ns(draw(&running->state, 300000));
+    if (random_below(&running->state, 16) == 0)
+        os_sleep_ns(random_below(&running->state, 300000));
     return batches_are_equal(running, &host_batch, &device_batch) &&
            (!test->one_output || outputs_take(running, target, &running->taken[number % running->sets]));
 }
@@ -389,25 +382,26 @@ void device_case_random(struct device_case *test, uint64_t seed, const char *nar
     static const struct tokmap_loader_options defaults = TOKMAP_LOADER_OPTIONS_INIT;
     uint64_t state = seed;
     *test = (struct device_case){.options = defaults, .limit = UINT64_MAX, .seed = seed};
-    unsigned batch = 1 + (unsigned)draw(&state, 9), lookahead = (unsigned)draw(&state, 4);
-    unsigned seq_len = lengths[draw(&state, sizeof lengths / sizeof *lengths)], steps = 6 + (unsigned)draw(&state, 12);
-    const char *skip = draw(&state, 4) ? "" : "skip 2..4\n", *dataset = draw(&state, 2) ? narrow : wide;
+    unsigned batch = 1 + (unsigned)random_below(&state, 9), lookahead = (unsigned)random_below(&state, 4);
+    unsigned seq_len = lengths[random_below(&state, sizeof lengths / sizeof *lengths)];
+    unsigned steps = 6 + (unsigned)random_below(&state, 12);
+    const char *skip = random_below(&state, 4) ? "" : "skip 2..4\n", *dataset = random_below(&state, 2) ? narrow : wide;
     (void)snprintf(text, 400, "seq_len %u\nbatch %u\nseed %u\nlookahead %u\nsteps %u\n%ssource data %s\n", seq_len, batch,
                    (unsigned)seed, lookahead == 3 ? 5 : lookahead, steps, skip, dataset);
-    test->options.device = draw(&state, 2) ? "cuda" : "cuda:0";
-    test->options.world = 1 + draw(&state, batch < 3 ? batch : 3);
-    test->options.rank = draw(&state, test->options.world);
-    test->options.rows = draw(&state, 4);
-    test->options.threads = draw(&state, 4) != 0;
-    test->options.fields = 1 + (uint32_t)draw(&state, 127);
-    if (draw(&state, 3) == 0)
+    test->options.device = random_below(&state, 2) ? "cuda" : "cuda:0";
+    test->options.world = 1 + random_below(&state, batch < 3 ? batch : 3);
+    test->options.rank = random_below(&state, test->options.world);
+    test->options.rows = random_below(&state, 4);
+    test->options.threads = random_below(&state, 4) != 0;
+    test->options.fields = 1 + (uint32_t)random_below(&state, 127);
+    if (random_below(&state, 3) == 0)
         test->options.fields = 127;
     if (!lookahead)
         test->options.fields &= ~(uint32_t)(TOKMAP_TARGETS | TOKMAP_LOSS_MASK);
-    test->options.mask_targets = (test->options.fields & TOKMAP_TARGETS) && draw(&state, 2);
-    test->type = draw(&state, 2) ? TOKMAP_I64 : TOKMAP_I32;
-    test->ahead = 1 + (unsigned)draw(&state, 6);
-    test->streams = (unsigned)draw(&state, 4);
-    test->one_output = draw(&state, 3) == 0;
-    test->slots = draw(&state, 6);
+    test->options.mask_targets = (test->options.fields & TOKMAP_TARGETS) && random_below(&state, 2);
+    test->type = random_below(&state, 2) ? TOKMAP_I64 : TOKMAP_I32;
+    test->ahead = 1 + (unsigned)random_below(&state, 6);
+    test->streams = (unsigned)random_below(&state, 4);
+    test->one_output = random_below(&state, 3) == 0;
+    test->slots = random_below(&state, 6);
 }

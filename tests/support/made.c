@@ -17,28 +17,6 @@ static void check(bool fine, const char *what)
     abort();
 }
 
-void made_folder_new(char folder[512])
-{
-    const char *base = getenv("TMPDIR");
-    (void)snprintf(folder, 512, "%s/made.%llx", base ? base : "/tmp", (unsigned long long)os_clock_ns());
-    check(!os_make_folder(folder), "making a folder");
-}
-
-static int remove_entry(void *user, const char *name)
-{
-    char path[1200];
-    (void)snprintf(path, sizeof path, "%s/%s", (const char *)user, name);
-    return os_unlink(path);
-}
-
-void made_folder_remove(const char *folder)
-{
-    char copy[512];
-    (void)snprintf(copy, sizeof copy, "%s", folder);
-    check(!os_folder_list(folder, remove_entry, copy), "emptying a folder");
-    check(!remove(folder), "removing a folder");
-}
-
 uint32_t made_token(const struct made *made, uint64_t i)
 {
     if (made->width == 4)

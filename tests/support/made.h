@@ -9,10 +9,6 @@
 
 #include "tokmap/tokmap.h"
 
-/* A new folder below $TMPDIR, and its removal with all files in it (not folders). */
-void made_folder_new(char folder[512]);
-void made_folder_remove(const char *folder);
-
 struct made {
     char name[600];      /* what tokmap_dataset_open() takes: a manifest, or a prefix for a single shard */
     char bin[8][640];    /* the first shards' tokens */

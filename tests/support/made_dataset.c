@@ -8,15 +8,13 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "format/shard_writer.h"
+#include "scratch.h"
 
 void made_dataset_new(struct made_dataset *made, uint64_t tokens, uint64_t first)
 {
-    const char *root = getenv("TMPDIR");
-    (void)snprintf(made->folder, sizeof made->folder, "%.300s/made-dataset-XXXXXX", root ? root : "/tmp");
-    assert_non_null(mkdtemp(made->folder));
+    scratch_make(made->folder);
     (void)snprintf(made->name, sizeof made->name, "%s/d", made->folder);
 
     uint16_t *values = malloc((tokens + 1) * sizeof *values);
@@ -39,10 +37,5 @@ void made_dataset_new(struct made_dataset *made, uint64_t tokens, uint64_t first
 
 void made_dataset_remove(struct made_dataset *made)
 {
-    char path[460];
-    (void)snprintf(path, sizeof path, "%s.bin", made->name);
-    (void)unlink(path);
-    (void)snprintf(path, sizeof path, "%s.tmx", made->name);
-    (void)unlink(path);
-    (void)rmdir(made->folder);
+    scratch_remove(made->folder);
 }

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 struct made_dataset {
-    char folder[400]; /* a new one, below $TMPDIR */
-    char name[440];   /* the prefix: folder/d */
+    char folder[512]; /* a new one, below $TMPDIR */
+    char name[520];   /* the prefix: folder/d */
 };
 
 /* One document of `tokens` tokens. Fails the cmocka test if it cannot be made. */

@@ -1,4 +1,4 @@
-/* shard_help.h - folders, files and small shards for the tests of format and dataset. Failures end the test (cmocka). */
+/* shard_help.h - small shards for the tests of format and dataset. Failures end the test (cmocka). */
 #ifndef TOKMAP_TESTS_SHARD_HELP_H
 #define TOKMAP_TESTS_SHARD_HELP_H
 
@@ -7,26 +7,7 @@
 #include <stdint.h>
 
 #include "format/shard_writer.h"
-
-/* A new folder below $TMPDIR, removed with all in it by scratch_remove(). */
-void scratch_make(char folder[512]);
-void scratch_remove(const char *folder);
-
-/* FOLDER/NAME in one of a few static buffers. */
-const char *in_folder(const char *folder, const char *name);
-
-/* A whole file; the result is the caller's to free. */
-uint8_t *file_read(const char *path, size_t *bytes);
-void file_write(const char *path, const void *bytes, size_t count);
-bool file_exists(const char *path);
-void file_copy(const char *from, const char *to);
-
-/* A pseudo-random number from a state of one's own: the same everywhere. */
-uint64_t random_next(uint64_t *state);
-static inline uint64_t random_below(uint64_t *state, uint64_t limit)
-{
-    return random_next(state) % limit;
-}
+#include "scratch.h"
 
 /* The tests' own place for errors. */
 static struct tokmap_error error __attribute__((unused));

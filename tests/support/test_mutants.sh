@@ -22,7 +22,7 @@ mkdir -p "$folder/cuda_software" || exit 1
 ln -s ../../cuda_software/libcuda.so.1 "$folder/cuda_software/libcuda.so.1" || exit 1
 flags="-std=gnu11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -pthread -fno-strict-aliasing -w ${CPPFLAGS:-} -O1"
 
-for file in unit/test_device support/device_case support/software_driver support/made; do
+for file in unit/test_device support/device_case support/software_driver support/made support/scratch; do
     ${CC:-cc} $flags -c "tests/$file.c" -o "$folder/$(basename "$file").o" || exit 1
 done
 
@@ -31,7 +31,7 @@ link() {
     output=$folder/$1
     shift
     ${CC:-cc} ${LDFLAGS:-} -o "$output" "$folder/test_device.o" "$folder/device_case.o" "$folder/software_driver.o" \
-        "$folder/made.o" "$@" "$BUILD/lib/libtokmap.a" -pthread -lzstd -lcmocka -ldl ${LIBS:-} -lm
+        "$folder/made.o" "$folder/scratch.o" "$@" "$BUILD/lib/libtokmap.a" -pthread -lzstd -lcmocka -ldl ${LIBS:-} -lm
 }
 
 # Those of the tests that find a fault whenever one is there, however the threads are scheduled: the device is as late in

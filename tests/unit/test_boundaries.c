@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../support/made.h"
+#include "../support/scratch.h"
 #include "batch/boundaries.h"
 
 static char folder[512];
@@ -16,14 +17,14 @@ static char folder[512];
 static int setup(void **unused)
 {
     (void)unused;
-    made_folder_new(folder);
+    scratch_make(folder);
     return 0;
 }
 
 static int teardown(void **unused)
 {
     (void)unused;
-    made_folder_remove(folder);
+    scratch_remove(folder);
     return 0;
 }
 

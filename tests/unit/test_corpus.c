@@ -15,41 +15,21 @@
 
 #include "../../tokenize_tools/corpus/corpus.h"
 #include "../../tokenize_tools/text/utf8.h"
+#include "../support/awkward_text.h"
+#include "../support/scratch.h"
 
 static char folder[512];
-static uint64_t random_state = 3;
-
-static uint32_t draw(uint32_t limit)
-{
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)((random_state >> 33) % limit);
-}
 
 static int folder_make(void **state)
 {
-    const char *temporary = getenv("TMPDIR");
-    (void)snprintf(folder, sizeof folder, "%s/corpus-XXXXXX", temporary ? temporary : "/tmp");
-    return mkdtemp(folder) && !chdir(folder) ? 0 : -1;
+    scratch_make(folder);
+    return chdir(folder);
 }
 
 static int folder_remove(void **state)
 {
-    char command[600];
-    (void)snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return chdir("/") || system(command);
-}
-
-static void write_file(const char *name, const void *bytes, size_t count)
-{
-    FILE *file = fopen(name, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, count, file), count);
-    assert_int_equal(fclose(file), 0);
-}
-
-static void write_text(const char *name, const char *text)
-{
-    write_file(name, text, strlen(text));
+    scratch_remove(folder);
+    return chdir("/");
 }
 
 /* ---- everything that a corpus gives ---- */
@@ -170,9 +150,9 @@ static void test_text(void **state)
     static const char odd[] = "\xef\xbb\xbf"
                               "a\r\nb\0c";
     const struct corpus_options options = usual();
-    write_file("odd", odd, sizeof odd - 1);
-    write_text("empty", "");
-    write_text("three", "no newline");
+    file_write("odd", odd, sizeof odd - 1);
+    file_write_text("empty", "");
+    file_write_text("three", "no newline");
     const char *const operands[] = {"three", "odd", "empty", "three"};
     assert_int_equal(collect(&options, operands, 4), TOKMAP_END);
     assert_int_equal(all.documents_count, 4);
@@ -191,11 +171,11 @@ static char *make_text(size_t bytes, size_t *count)
     assert_non_null(text);
     *count = 0;
     while (*count < bytes) {
-        const uint32_t kind = draw(6);
-        uint32_t code = kind < 3    ? 'a' + draw(26)
-                        : kind == 3 ? draw(0x800)
-                        : kind == 4 ? draw(0x10000)
-                                    : draw(0x110000);
+        const uint32_t kind = awkward_below(6);
+        uint32_t code = kind < 3    ? 'a' + awkward_below(26)
+                        : kind == 3 ? awkward_below(0x800)
+                        : kind == 4 ? awkward_below(0x10000)
+                                    : awkward_below(0x110000);
         if ((code >= 0xd800 && code < 0xe000) || !code)
             code = '\n';
         *count += utf8_put(text + *count, code);
@@ -207,7 +187,7 @@ static void test_long_text(void **state)
 {
     size_t count;
     char *text = make_text(300000, &count);
-    write_file("long", text, count);
+    file_write("long", text, count);
     const char *const operands[] = {"long", "empty", "long"};
     for (uint64_t batch = 8192; batch < 400000; batch = batch * 2 + 13)
         for (int whole = 0; whole < 2; whole++) {
@@ -245,7 +225,7 @@ static void test_invalid_text(void **state)
     char *text = make_text(100000, &count);
     size_t cut = utf8_cut(text, 70000);
     memcpy(text + cut, "\xff", 1);
-    write_file("wrong", text, cut + 1);
+    file_write("wrong", text, cut + 1);
     const char *const operands[] = {"three", "wrong", "three"};
     struct corpus_options options = usual();
     for (options.batch_bytes = 8192; options.batch_bytes < 200000; options.batch_bytes *= 2) {
@@ -278,7 +258,7 @@ static void test_lines(void **state)
     static const char lines[] = "\xef\xbb\xbf{\"text\": \"one\"}\r\n\n  \t\r\n{\"n\": 1, \"text\": \"t\\u0077o\"}\n"
                                 "{\"text\": \"\"}\n{\"text\": \"\\ud83d\\ude00\"}";
     const struct corpus_options options = usual();
-    write_file("lines.jsonl", lines, sizeof lines - 1);
+    file_write("lines.jsonl", lines, sizeof lines - 1);
     assert_int_equal(collect_one(&options, "lines.jsonl"), TOKMAP_END);
     assert_int_equal(all.documents_count, 4);
     text_is(0, "lines.jsonl", 0, "one");
@@ -293,13 +273,13 @@ static void test_lines(void **state)
 static void test_byte_order_mark(void **state)
 {
     const struct corpus_options options = usual();
-    write_text("mark.jsonl", "\xef\xbb\xbf{\"text\":\"a\"}\n{\"text\":1}\n");
+    file_write_text("mark.jsonl", "\xef\xbb\xbf{\"text\":\"a\"}\n{\"text\":1}\n");
     (void)collect_one(&options, "mark.jsonl");
     assert_int_equal(all.issues_count, 1);
     assert_int_equal(all.issues[0].offset, 3 + 13 + 8);
     assert_int_equal(all.issues[0].line, 2);
     /* Only before the first line. */
-    write_text("mark.jsonl", "{\"text\":\"a\"}\n\xef\xbb\xbf{\"text\":\"b\"}\n");
+    file_write_text("mark.jsonl", "{\"text\":\"a\"}\n\xef\xbb\xbf{\"text\":\"b\"}\n");
     (void)collect_one(&options, "mark.jsonl");
     assert_int_equal(all.issues_count, 1);
     assert_int_equal(all.issues[0].line, 2);
@@ -312,7 +292,7 @@ static void test_many_lines(void **state)
     assert_non_null(file);
     uint64_t lengths[500];
     for (int i = 0; i < 500; i++) {
-        lengths[i] = draw(10) ? draw(300) : draw(40000);
+        lengths[i] = awkward_below(10) ? awkward_below(300) : awkward_below(40000);
         (void)fprintf(file, "{\"text\":\"");
         for (uint64_t k = 0; k < lengths[i]; k++)
             (void)putc('a' + (i + (int)k) % 26, file);
@@ -348,7 +328,7 @@ static void test_wrong_lines(void **state)
     static const enum tokmap_status statuses[] = {TOKMAP_ERROR_INPUT, TOKMAP_ERROR_INPUT, TOKMAP_ERROR_INPUT,
                                                   TOKMAP_ERROR_ENCODING, TOKMAP_ERROR_ENCODING};
     struct corpus_options options = usual();
-    write_file("wrong.jsonl", lines, sizeof lines - 1);
+    file_write("wrong.jsonl", lines, sizeof lines - 1);
     (void)collect_one(&options, "wrong.jsonl");
     assert_int_equal(all.issues_count, 1);
     assert_int_equal(all.issues[0].line, 2);
@@ -414,7 +394,7 @@ static void test_formats(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct corpus_options options = usual();
-        write_text(cases[i].name, cases[i].content);
+        file_write_text(cases[i].name, cases[i].content);
         assert_int_equal(collect_one(&options, cases[i].name), TOKMAP_END);
         assert_int_equal(all.documents_count, cases[i].documents);
         options.format = CORPUS_TEXT;
@@ -493,7 +473,7 @@ static void compressed_try(const char *name, size_t (*pack)(uint8_t *into, const
     size_t made = pack(packed, text, count / 2);
     made += pack(packed + made, "", 0);
     made += pack(packed + made, text + count / 2, count - count / 2);
-    write_file(name, packed, made);
+    file_write(name, packed, made);
     for (options.batch_bytes = 8192; options.batch_bytes < 400000; options.batch_bytes *= 3) {
         assert_int_equal(collect_one(&options, name), TOKMAP_END);
         assert_int_equal(all.documents_count, 1);
@@ -501,7 +481,7 @@ static void compressed_try(const char *name, size_t (*pack)(uint8_t *into, const
         assert_int_equal(all.counts.stored_bytes, made);
     }
     packed[made] = 'x';
-    write_file(name, packed, made + 1);
+    file_write(name, packed, made + 1);
     (void)collect_one(&options, name);
     assert_int_equal(all.issues_count, 1);
     assert_int_equal(all.issues[0].status, TOKMAP_ERROR_CORRUPT);
@@ -509,7 +489,7 @@ static void compressed_try(const char *name, size_t (*pack)(uint8_t *into, const
     const size_t first = pack(packed, "some text, some text", 20);
     const size_t both = first + pack(packed + first, "and more of it", 14);
     for (size_t cut = 0; cut <= both; cut++) {
-        write_file(name, packed, cut);
+        file_write(name, packed, cut);
         (void)collect_one(&options, name);
         if (cut == both || cut == first || cut < 3 || (cut < 4 && packed[0] == 0x28)) {
             /* What is too short to be known as compressed is text, valid or not. */
@@ -537,7 +517,7 @@ static void test_zstd(void **state)
     memcpy(packed + made, "\x5f\x2a\x4d\x18\x00\0\0\0", 8);
     made += 8;
     made += zstd_frame(packed + made, "two", 3);
-    write_file("skippable", packed, made);
+    file_write("skippable", packed, made);
     const struct corpus_options options = usual();
     assert_int_equal(collect_one(&options, "skippable"), TOKMAP_END);
     text_is(0, "skippable", 0, "onetwo");
@@ -550,7 +530,7 @@ static void test_gzip(void **state)
     uint8_t packed[100];
     const size_t made = gzip_member(packed, "some text", 9);
     packed[made - 8] ^= 1;
-    write_file("packed.gz", packed, made);
+    file_write("packed.gz", packed, made);
     const struct corpus_options options = usual();
     (void)collect_one(&options, "packed.gz");
     assert_int_equal(all.issues_count, 1);
@@ -558,7 +538,7 @@ static void test_gzip(void **state)
 #else
     uint8_t packed[100];
     const struct corpus_options options = usual();
-    write_file("packed.gz", packed, gzip_member(packed, "some text", 9));
+    file_write("packed.gz", packed, gzip_member(packed, "some text", 9));
     (void)collect_one(&options, "packed.gz");
     assert_int_equal(all.issues[0].status, TOKMAP_ERROR_UNSUPPORTED);
 #endif
@@ -570,7 +550,7 @@ static void damaged_try(const char *name, const uint8_t *packed, size_t count, e
     struct corpus_options options = usual();
     const char *const operands[] = {name, "lines.jsonl"};
     struct corpus_counts first = {0};
-    write_file(name, packed, count);
+    file_write(name, packed, count);
     options.skip = true;
     for (options.batch_bytes = 8192; options.batch_bytes < 2000000; options.batch_bytes = options.batch_bytes * 5 / 3) {
         assert_int_equal(collect(&options, operands, 2), TOKMAP_END);
@@ -604,7 +584,8 @@ static void test_damaged_lines(void **state)
     assert_non_null(lines);
     assert_non_null(packed);
     while (count < capacity - 400)
-        count += (size_t)sprintf(lines + count, "{\"text\":\"%u %0300u\"}\n", draw(1000000000), draw(1000000));
+        count += (size_t)sprintf(lines + count, "{\"text\":\"%u %0300u\"}\n", awkward_below(1000000000),
+                                 awkward_below(1000000));
     made = zstd_frame(packed, lines, count);
     damaged_try("damaged.jsonl.zst", packed, made - 5, TOKMAP_ERROR_TRUNCATED);
     damaged_try("damaged.jsonl.zst", packed, made / 2, TOKMAP_ERROR_TRUNCATED);
@@ -616,7 +597,7 @@ static void test_damaged_lines(void **state)
     packed[made - 6] ^= 1;
     damaged_try("damaged.jsonl.gz", packed, made, TOKMAP_ERROR_CORRUPT);
 #endif
-    write_text("refused", "\x7f"
+    file_write_text("refused", "\x7f"
                           "ELF and a long tail to be read with it, or not");
     for (uint64_t batch = 8192; batch < 100000; batch *= 2) {
         struct corpus_options options = usual();
@@ -654,18 +635,18 @@ static void test_forms(void **state)
     };
     struct corpus_options options = usual();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        write_file("form", cases[i].bytes, cases[i].count);
+        file_write("form", cases[i].bytes, cases[i].count);
         (void)collect_one(&options, "form");
         assert_int_equal(all.issues_count, 1);
         assert_int_equal(all.issues[0].status, TOKMAP_ERROR_UNSUPPORTED);
         assert_non_null(strstr(all.issues[0].message, cases[i].name));
         uint8_t packed[200];
-        write_file("form", packed, zstd_frame(packed, cases[i].bytes, cases[i].count));
+        file_write("form", packed, zstd_frame(packed, cases[i].bytes, cases[i].count));
         (void)collect_one(&options, "form");
         assert_int_equal(all.issues_count, 1);
         assert_int_equal(all.issues[0].status, TOKMAP_ERROR_UNSUPPORTED);
     }
-    write_text("form", "BZh is not bzip2, PK is no archive, PAR1 no table");
+    file_write_text("form", "BZh is not bzip2, PK is no archive, PAR1 no table");
     assert_int_equal(collect_one(&options, "form"), TOKMAP_END);
     assert_int_equal(all.documents_count, 1);
 }
@@ -727,9 +708,9 @@ static void test_inputs(void **state)
                          mkdir("hollow/inside", 0777),
                      0);
     for (size_t i = 0; i < 6; i++)
-        write_text(order[i], order[i]);
+        file_write_text(order[i], order[i]);
     assert_int_equal(symlink("b", "tree/link") | symlink("../tree", "tree/loop") | symlink("tree", "named"), 0);
-    write_text("tree/[b]", "odd");
+    file_write_text("tree/[b]", "odd");
     assert_int_equal(remove("tree/[b]"), 0);
     const struct corpus_options options = usual();
     assert_int_equal(collect_one(&options, "tree"), TOKMAP_END);

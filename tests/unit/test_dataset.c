@@ -357,11 +357,6 @@ static void a_folder_is_all_below_it_in_byte_order(void **unused)
     expect_open(in_folder(folder, "d"), TOKMAP_ERROR_FORMAT, "/d/a/broken.tmx", 0);
 }
 
-static void write_text(const char *name, const char *text)
-{
-    file_write(in_folder(folder, name), text, strlen(text));
-}
-
 static void a_manifest_names_shards_by_line(void **unused)
 {
     (void)unused;
@@ -373,7 +368,7 @@ static void a_manifest_names_shards_by_line(void **unused)
     char text[1500];
     (void)snprintf(text, sizeof text, "tokmap-shards 1\n# a comment\n\nc\n  s p/a b.tmx \t\r\nc.bin\n  # more\n%s/m/c",
                    folder);
-    write_text("m/list", text);
+    file_write_text(in_folder(folder, "m/list"), text);
     struct tokmap_dataset *dataset;
     MUST(tokmap_dataset_open(&dataset, in_folder(folder, "m/list"), NULL, &error));
     char expected[200];
@@ -383,15 +378,15 @@ static void a_manifest_names_shards_by_line(void **unused)
     assert_int_equal(chdir(in_folder(folder, "m")), 0);
     expect_open("list", TOKMAP_OK, "", 0);
     assert_int_equal(chdir("/"), 0);
-    write_text("m/missing", "tokmap-shards 1\r\nc\n\nnothing\n");
+    file_write_text(in_folder(folder, "m/missing"), "tokmap-shards 1\r\nc\n\nnothing\n");
     expect_open(in_folder(folder, "m/missing"), TOKMAP_ERROR_NOT_FOUND, "/m/missing", 4);
-    write_text("m/newer", "tokmap-shards 2\nc\n");
+    file_write_text(in_folder(folder, "m/newer"), "tokmap-shards 2\nc\n");
     expect_open(in_folder(folder, "m/newer"), TOKMAP_ERROR_VERSION, "/m/newer", 1);
-    write_text("m/other", "tokmap-shard 1\nc\n");
+    file_write_text(in_folder(folder, "m/other"), "tokmap-shard 1\nc\n");
     expect_open(in_folder(folder, "m/other"), TOKMAP_ERROR_FORMAT, "/m/other", 0);
-    write_text("m/none", "tokmap-shards 1\n# c\n");
+    file_write_text(in_folder(folder, "m/none"), "tokmap-shards 1\n# c\n");
     expect_open(in_folder(folder, "m/none"), TOKMAP_ERROR_NOT_FOUND, "/m/none", 2);
-    write_text("m/empty", "");
+    file_write_text(in_folder(folder, "m/empty"), "");
     expect_open(in_folder(folder, "m/empty"), TOKMAP_ERROR_FORMAT, "/m/empty", 0);
     file_write(in_folder(folder, "m/zero"), "tokmap-shards 1\nc\nc\0d\n", 22);
     expect_open(in_folder(folder, "m/zero"), TOKMAP_ERROR_FORMAT, "/m/zero", 3);
@@ -433,7 +428,7 @@ static void shards_must_agree(void **unused)
         {"tokmap-shards 1\nfirst\nother\n", TOKMAP_OK, "", ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        write_text("pair", cases[i].text);
+        file_write_text(in_folder(folder, "pair"), cases[i].text);
         expect_open(in_folder(folder, "pair"), cases[i].status, cases[i].path, 0);
         struct tokmap_dataset *dataset;
         if (tokmap_dataset_open(&dataset, in_folder(folder, "pair"), NULL, &error)) {
@@ -459,9 +454,9 @@ static void identity_follows_the_content(void **unused)
     shard_make(in_folder(folder, "x-cut"), 2, 0, cut, 2);
     shard_make(in_folder(folder, "x-moved"), 2, 1, ends, 2);
     shard_make(in_folder(folder, "x-wide"), 4, 0, ends, 2);
-    write_text("xx", "tokmap-shards 1\nx\nx-cut\n");
-    write_text("xy", "tokmap-shards 1\nx-cut\nx\n");
-    write_text("xz", "tokmap-shards 1\nx\n");
+    file_write_text(in_folder(folder, "xx"), "tokmap-shards 1\nx\nx-cut\n");
+    file_write_text(in_folder(folder, "xy"), "tokmap-shards 1\nx-cut\nx\n");
+    file_write_text(in_folder(folder, "xz"), "tokmap-shards 1\nx\n");
     static const char *const names[] = {"x", "x-again", "xz", "x-cut", "x-moved", "x-wide", "xx", "xy"};
     uint8_t ids[8][16];
     for (int i = 0; i < 8; i++) {

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "../support/device_case.h"
+#include "../support/scratch.h"
 #include "../support/software_driver.h"
 #include "platform/os.h"
 
@@ -25,7 +26,7 @@ static int setup(void **unused)
 {
     (void)unused;
     const uint64_t one[] = {9001}, many[] = {700, 3, 1, 2900, 512};
-    made_folder_new(folder);
+    scratch_make(folder);
     made_new(&wide, folder, "wide", 4, 9001, one, 1);
     made_new(&narrow, folder, "narrow", 2, 50257, many, 5);
     const char *sanitizer = getenv("SANITIZE");
@@ -39,7 +40,7 @@ static int teardown(void **unused)
     (void)unused;
     made_free(&wide);
     made_free(&narrow);
-    made_folder_remove(folder);
+    scratch_remove(folder);
     return 0;
 }
 

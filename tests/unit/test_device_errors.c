@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "../support/made.h"
+#include "../support/scratch.h"
 #include "../support/software_driver.h"
 #include "tokmap/cuda.h"
 
@@ -39,7 +40,7 @@ static int setup(void **unused)
     driver = software_driver();
     setenv("TOKMAP_CUDA_DRIVER", driver->path, 1);
     unsetenv("CUDA_VISIBLE_DEVICES");
-    made_folder_new(folder);
+    scratch_make(folder);
     made_new(&made, folder, "data", 2, 50257, sizes, 2);
     options.data = made.name;
     options.seq_len = SEQ_LEN;
@@ -55,7 +56,7 @@ static int teardown(void **unused)
     (void)unused;
     tokmap_run_close(run);
     made_free(&made);
-    made_folder_remove(folder);
+    scratch_remove(folder);
     return 0;
 }
 

@@ -10,6 +10,7 @@
 
 #include "../support/guarded.h"
 #include "../support/made.h"
+#include "../support/scratch.h"
 #include "batch/copy.h"
 #include "batch/gather.h"
 #include "common/bytes.h"
@@ -20,14 +21,14 @@ static char folder[512];
 static int setup(void **unused)
 {
     (void)unused;
-    made_folder_new(folder);
+    scratch_make(folder);
     return 0;
 }
 
 static int teardown(void **unused)
 {
     (void)unused;
-    made_folder_remove(folder);
+    scratch_remove(folder);
     return 0;
 }
 

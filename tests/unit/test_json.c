@@ -13,14 +13,8 @@
 
 #include "../../tokenize_tools/corpus/json.h"
 #include "../../tokenize_tools/text/utf8.h"
+#include "../support/awkward_text.h"
 
-static uint64_t random_state = 11;
-
-static uint32_t draw(uint32_t limit)
-{
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)((random_state >> 33) % limit);
-}
 
 /* ---- the oracle ---- */
 
@@ -229,13 +223,13 @@ static void test_mutations(void **state)
     static const char marks[] = "{}[]\":,\\ \t\r\n/ntfu0123456789.eE+-x";
     for (int round = 0; round < 400000; round++) {
         char record[400];
-        const char *seed = seeds[draw(sizeof seeds / sizeof seeds[0])];
+        const char *seed = seeds[awkward_below(sizeof seeds / sizeof seeds[0])];
         size_t count = strlen(seed);
         memcpy(record, seed, count);
-        for (uint32_t faults = draw(4); faults; faults--) {
-            const size_t at = draw((uint32_t)count + 1);
-            const char mark = draw(10) ? marks[draw(sizeof marks - 1)] : (char)draw(256);
-            switch (draw(4)) {
+        for (uint32_t faults = awkward_below(4); faults; faults--) {
+            const size_t at = awkward_below((uint32_t)count + 1);
+            const char mark = awkward_below(10) ? marks[awkward_below(sizeof marks - 1)] : (char)awkward_below(256);
+            switch (awkward_below(4)) {
             case 0:
                 count = at;
                 break;
@@ -356,14 +350,14 @@ static void test_long_strings(void **state)
     static const char *const wrong[] = {"\\x", "\\u00g0", "\n", "\x01", "\"", "\\", "\\\x80"};
     char record[1400];
     for (int round = 0; round < 20000; round++) {
-        const uint32_t length = draw(1000), kinds = 1 + draw(17), first = draw(17);
+        const uint32_t length = awkward_below(1000), kinds = 1 + awkward_below(17), first = awkward_below(17);
         size_t count = (size_t)sprintf(record, "{\"text\":\"");
         while (count < 10 + length) {
-            const char *atom = draw(4) ? atoms[draw(2)] : atoms[(first + draw(kinds)) % 17];
+            const char *atom = awkward_below(4) ? atoms[awkward_below(2)] : atoms[(first + awkward_below(kinds)) % 17];
             memcpy(record + count, atom, strlen(atom));
             count += strlen(atom);
-            if (!draw(2000)) {
-                atom = wrong[draw(7)];
+            if (!awkward_below(2000)) {
+                atom = wrong[awkward_below(7)];
                 memcpy(record + count, atom, strlen(atom));
                 count += strlen(atom);
             }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "../support/made.h"
+#include "../support/scratch.h"
 #include "common/bytes.h"
 #include "format/index.h"
 #include "tokmap/tokmap.h"
@@ -26,7 +27,7 @@ static int setup(void **unused)
 {
     (void)unused;
     const uint64_t one[] = {9001}, many[] = {700, 3, 1, 2900, 512}, few[] = {3}, singles[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-    made_folder_new(folder);
+    scratch_make(folder);
     made_new(&wide, folder, "wide", 4, 9001, one, 1);
     made_new(&narrow, folder, "narrow", 2, 50257, many, 5);
     made_new(&tiny, folder, "tiny", 2, 100, few, 1);
@@ -41,7 +42,7 @@ static int teardown(void **unused)
     made_free(&narrow);
     made_free(&tiny);
     made_free(&ones);
-    made_folder_remove(folder);
+    scratch_remove(folder);
     return 0;
 }
 

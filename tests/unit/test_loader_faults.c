@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "../support/made.h"
+#include "../support/scratch.h"
 #include "common/bytes.h"
 #include "format/layout.h"
 #include "platform/os.h"
@@ -35,7 +36,7 @@ static int setup(void **unused)
 {
     (void)unused;
     const uint64_t sizes[] = {20000, 12000};
-    made_folder_new(folder);
+    scratch_make(folder);
     made_new(&made, folder, "data", 2, 50257, sizes, 2);
     return 0;
 }
@@ -44,7 +45,7 @@ static int teardown(void **unused)
 {
     (void)unused;
     made_free(&made);
-    made_folder_remove(folder);
+    scratch_remove(folder);
     return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "../support/made.h"
+#include "../support/scratch.h"
 #include "tokmap/tokmap.h"
 
 #define SEQ 33
@@ -26,7 +27,7 @@ static int setup(void **unused)
     (void)unused;
     const uint64_t sizes[] = {700, 3, 1, 2900, 512};
     struct tokmap_error error;
-    made_folder_new(folder);
+    scratch_make(folder);
     made_new(&made, folder, "narrow", 2, 50257, sizes, 5);
     return tokmap_run_parse(&run, "seq_len 33\nbatch 6\nseed 9\nsource data narrow.list\nskip 3..5\nsteps 40\n", folder, &error);
 }
@@ -36,7 +37,7 @@ static int teardown(void **unused)
     (void)unused;
     tokmap_run_close(run);
     made_free(&made);
-    made_folder_remove(folder);
+    scratch_remove(folder);
     return 0;
 }
 

@@ -10,21 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../support/scratch.h"
 #include "platform/os.h"
 
 static char folder[512];
 
-static const char *path_of(const char *name)
-{
-    static char path[700];
-    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-
 static int make_file(const char *name, const void *bytes, size_t count)
 {
     int fd;
-    assert_int_equal(os_open(path_of(name), OS_WRITE_OPEN, &fd), 0);
+    assert_int_equal(os_open(in_folder(folder, name), OS_WRITE_OPEN, &fd), 0);
     assert_int_equal(os_pwrite(fd, bytes, count, 0), 0);
     return fd;
 }
@@ -32,22 +26,15 @@ static int make_file(const char *name, const void *bytes, size_t count)
 static int folder_make(void **unused)
 {
     (void)unused;
-    const char *base = getenv("TMPDIR");
-    (void)snprintf(folder, sizeof folder, "%s/test_os.%llx", base ? base : "/tmp", (unsigned long long)os_clock_ns());
-    return os_make_folder(folder);
-}
-
-static int entry_remove(void *user, const char *name)
-{
-    (void)user;
-    return os_unlink(path_of(name));
+    scratch_make(folder);
+    return 0;
 }
 
 static int folder_remove(void **unused)
 {
     (void)unused;
-    (void)os_folder_list(folder, entry_remove, NULL);
-    return remove(folder);
+    scratch_remove(folder);
+    return 0;
 }
 
 static void reads_end_where_the_file_ends(void **unused)
@@ -68,12 +55,12 @@ static void opening_keeps_its_promises(void **unused)
 {
     (void)unused;
     int fd;
-    assert_int_equal(os_open(path_of("missing"), OS_READ, &fd), ENOENT);
-    assert_int_equal(os_open(path_of("new"), OS_WRITE_NEW, &fd), 0);
+    assert_int_equal(os_open(in_folder(folder, "missing"), OS_READ, &fd), ENOENT);
+    assert_int_equal(os_open(in_folder(folder, "new"), OS_WRITE_NEW, &fd), 0);
     os_close(fd);
-    assert_int_equal(os_open(path_of("new"), OS_WRITE_NEW, &fd), EEXIST);
+    assert_int_equal(os_open(in_folder(folder, "new"), OS_WRITE_NEW, &fd), EEXIST);
     struct os_stat before, after;
-    assert_int_equal(os_stat(path_of("new"), &before), 0);
+    assert_int_equal(os_stat(in_folder(folder, "new"), &before), 0);
     assert_int_equal(before.kind, OS_KIND_FILE);
     assert_int_equal(os_open(folder, OS_WRITE_UNNAMED, &fd), 0);
     assert_int_equal(os_write(fd, "abc", 3), 0);
@@ -89,8 +76,8 @@ static void a_lock_excludes_another_opening(void **unused)
 {
     (void)unused;
     int first, second;
-    assert_int_equal(os_open(path_of("lock"), OS_WRITE_OPEN, &first), 0);
-    assert_int_equal(os_open(path_of("lock"), OS_WRITE_OPEN, &second), 0);
+    assert_int_equal(os_open(in_folder(folder, "lock"), OS_WRITE_OPEN, &first), 0);
+    assert_int_equal(os_open(in_folder(folder, "lock"), OS_WRITE_OPEN, &second), 0);
     assert_int_equal(os_lock(first), 0);
     assert_int_equal(os_lock(second), EWOULDBLOCK);
     os_close(first);
@@ -216,7 +203,7 @@ static void a_walk_ends_when_asked(void **unused)
     int count = 0;
     assert_int_equal(os_folder_list(folder, entry_count, &count), 42);
     assert_int_equal(count, 3);
-    assert_int_equal(os_folder_list(path_of("missing"), entry_count, &count), ENOENT);
+    assert_int_equal(os_folder_list(in_folder(folder, "missing"), entry_count, &count), ENOENT);
 }
 
 static void the_machine_is_described(void **unused)
@@ -253,7 +240,7 @@ static void programs_are_started_and_waited_for(void **unused)
     assert_int_equal(os_child_start(&child, "/bin/sh", die, false), 0);
     assert_int_equal(os_child_wait(&child, &status), 0);
     assert_int_equal(status, 128 + 9);
-    assert_int_equal(os_child_start(&child, path_of("nothing"), speak, true), ENOENT);
+    assert_int_equal(os_child_start(&child, in_folder(folder, "nothing"), speak, true), ENOENT);
     assert_int_equal(os_program_path(path, sizeof path), 0);
     assert_non_null(strstr(path, "test_os"));
     assert_int_equal(os_program_path(path, 3), ENAMETOOLONG);

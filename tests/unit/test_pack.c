@@ -14,16 +14,11 @@
 #include <zstd.h>
 
 #include "../../tokenize_tools/pack/pack.h"
+#include "../support/awkward_text.h"
+#include "../support/scratch.h"
 
 static char folder[512];
 static struct tokenizer *tokenizer;
-static uint64_t random_state = 5;
-
-static uint32_t draw(uint32_t limit)
-{
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)((random_state >> 33) % limit);
-}
 
 /* What must come out: tokens, and where documents end. */
 static uint16_t *wanted;
@@ -37,14 +32,6 @@ static void want(const char *text, uint64_t bytes)
     ends[documents++] = wanted_count;
 }
 
-static void write_file(const char *name, const char *bytes, size_t count)
-{
-    FILE *file = fopen(name, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, count, file), count);
-    assert_int_equal(fclose(file), 0);
-}
-
 /* in/: small and large texts, JSONL with lines of all lengths, one of them longer than several batches. */
 static void make_inputs(void)
 {
@@ -53,13 +40,13 @@ static void make_inputs(void)
     wanted = malloc(20000000 * sizeof *wanted);
     assert_non_null(wanted);
     for (size_t i = 0; i < sizeof text; i++)
-        text[i] = (char)(' ' + draw(94));
+        text[i] = (char)(' ' + awkward_below(94));
     assert_int_equal(mkdir("in", 0777), 0);
     for (int i = 0; i < 400; i++) {
-        const size_t count = i == 200 ? sizeof text : draw(i % 10 ? 3000 : 200000);
-        const char *from = text + draw((uint32_t)(sizeof text - count) + 1);
+        const size_t count = i == 200 ? sizeof text : awkward_below(i % 10 ? 3000 : 200000);
+        const char *from = text + awkward_below((uint32_t)(sizeof text - count) + 1);
         (void)snprintf(name, sizeof name, "in/a%03d.txt", i);
-        write_file(name, from, count);
+        file_write(name, from, count);
         want(from, count);
     }
     for (size_t i = 0; i < sizeof text; i++)
@@ -69,8 +56,8 @@ static void make_inputs(void)
         FILE *file = fopen(name, "wb");
         assert_non_null(file);
         for (int i = 0; i < 2000; i++) {
-            const size_t count = f == 2 && i == 1000 ? sizeof text - 1 : draw(i % 100 ? 300 : 100000);
-            const char *from = text + draw((uint32_t)(sizeof text - count));
+            const size_t count = f == 2 && i == 1000 ? sizeof text - 1 : awkward_below(i % 100 ? 300 : 100000);
+            const char *from = text + awkward_below((uint32_t)(sizeof text - count));
             (void)fprintf(file, "{\"text\":\"%.*s\"}\n", (int)count, from);
             want(from, count);
         }
@@ -80,9 +67,8 @@ static void make_inputs(void)
 
 static int setup(void **state)
 {
-    const char *temporary = getenv("TMPDIR");
-    (void)snprintf(folder, sizeof folder, "%s/pack-XXXXXX", temporary ? temporary : "/tmp");
-    if (!mkdtemp(folder) || chdir(folder) || tokenizer_open(&tokenizer, "bytes", NULL, NULL))
+    scratch_make(folder);
+    if (chdir(folder) || tokenizer_open(&tokenizer, "bytes", NULL, NULL))
         return -1;
     make_inputs();
     return 0;
@@ -90,11 +76,10 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    char command[600];
-    (void)snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    scratch_remove(folder);
     free(wanted);
     tokenizer_close(tokenizer);
-    return chdir("/") || system(command);
+    return chdir("/");
 }
 
 static struct pack_options usual(const char *prefix, uint32_t threads)
@@ -106,26 +91,10 @@ static struct pack_options usual(const char *prefix, uint32_t threads)
     return options;
 }
 
-static char *read_file(const char *name, size_t *count)
-{
-    FILE *file = fopen(name, "rb");
-    assert_non_null(file);
-    assert_int_equal(fseek(file, 0, SEEK_END), 0);
-    const long bytes = ftell(file);
-    assert_true(bytes >= 0);
-    rewind(file);
-    char *content = malloc((size_t)bytes + 1);
-    assert_non_null(content);
-    *count = fread(content, 1, (size_t)bytes, file);
-    assert_int_equal(*count, bytes);
-    (void)fclose(file);
-    return content;
-}
-
 static void same(const char *a, const char *b)
 {
     size_t a_count, b_count;
-    char *a_bytes = read_file(a, &a_count), *b_bytes = read_file(b, &b_count);
+    char *a_bytes = file_read(a, &a_count), *b_bytes = file_read(b, &b_count);
     assert_int_equal(a_count, b_count);
     assert_memory_equal(a_bytes, b_bytes, a_count);
     free(a_bytes);
@@ -144,7 +113,7 @@ static void test_right(void **state)
     assert_int_equal(result.eod_tokens, documents);
     assert_int_equal(result.largest_id, 256);
     size_t count;
-    char *bytes = read_file("one.bin", &count);
+    char *bytes = file_read("one.bin", &count);
     assert_int_equal(count, 2 * wanted_count);
     assert_memory_equal(bytes, wanted, count);
     free(bytes);
@@ -199,10 +168,10 @@ static void test_first_fault(void **state)
     struct tokmap_error error;
     struct pack_result result;
     size_t count;
-    char *lines = read_file("in/b1.jsonl", &count);
+    char *lines = file_read("in/b1.jsonl", &count);
     lines[count / 2] = '\n';
     memcpy(lines + count - 20, "\n!\n", 3);
-    write_file("wrong.jsonl", lines, count);
+    file_write("wrong.jsonl", lines, count);
     free(lines);
     const char *const operands[] = {"in/b0.jsonl", "wrong.jsonl", "in/a000.txt"};
     uint64_t offset = 0;
@@ -284,7 +253,7 @@ static void test_refused(void **state)
     options.prefix = "nowhere/x";
     assert_int_equal(pack_run(&options, &operand, 1, &result, &error), TOKMAP_ERROR_NOT_FOUND);
     options.prefix = "empty";
-    write_file("empty.jsonl", "\n\n", 2);
+    file_write("empty.jsonl", "\n\n", 2);
     operand = "empty.jsonl";
     assert_int_equal(pack_run(&options, &operand, 1, &result, &error), TOKMAP_ERROR_INPUT);
     assert_int_not_equal(access("empty.bin", F_OK), 0);
@@ -304,7 +273,7 @@ static void test_late_end(void **state)
     for (size_t i = 0; i < sizeof text; i++)
         text[i] = (char)('a' + i % 26);
     for (uint32_t round = 0; round < 60; round++) {
-        const size_t bytes = round % 2 ? draw(sizeof text) : draw(300);
+        const size_t bytes = round % 2 ? awkward_below(sizeof text) : awkward_below(300);
         struct pack_options options = usual("late", 1 + round % 4);
         const char *operand = "late.zst";
         char path[64];
@@ -313,9 +282,9 @@ static void test_late_end(void **state)
         if (round % 3) {
             const size_t count = ZSTD_compress(packed, sizeof packed, text, bytes, 1);
             assert_false(ZSTD_isError(count));
-            write_file("late.zst", packed, count);
+            file_write("late.zst", packed, count);
         } else {
-            write_file("late.txt", text, bytes);
+            file_write("late.txt", text, bytes);
             pipe = popen(round % 4 ? "cat late.txt" : "cat late.txt; sleep 0.01", "r");
             assert_non_null(pipe);
             (void)snprintf(path, sizeof path, "/dev/fd/%d", fileno(pipe));
@@ -328,7 +297,7 @@ static void test_late_end(void **state)
         assert_int_equal(result.counts.documents, 1);
         assert_int_equal(result.tokens, bytes + 1);
         size_t count;
-        char *tokens = read_file("late.bin", &count);
+        char *tokens = file_read("late.bin", &count);
         assert_int_equal(count, 2 * (bytes + 1));
         for (size_t i = 0; i < bytes; i++)
             assert_true(tokens[2 * i] == text[i] && !tokens[2 * i + 1]);
@@ -348,7 +317,7 @@ static void test_prefix_and_no_suffix(void **state)
     assert_int_equal(result.bos_tokens, 2000);
     assert_int_equal(result.eod_tokens, 0);
     size_t count;
-    char *bytes = read_file("bos.bin", &count);
+    char *bytes = file_read("bos.bin", &count);
     assert_int_equal(count, 2 * (ends[2399] - ends[399]));
     assert_memory_equal(bytes, "\0\1", 2);
     assert_memory_equal(bytes + 2, wanted + ends[399], count - 4);

@@ -14,6 +14,7 @@
 #include <zstd.h>
 
 #include "../../tokenize_tools/pack/pack.h"
+#include "../support/scratch.h"
 #include "platform/os.h"
 
 #if defined(__has_feature)
@@ -32,17 +33,15 @@ static struct tokenizer *tokenizer;
 
 static int setup(void **state)
 {
-    const char *temporary = getenv("TMPDIR");
-    (void)snprintf(folder, sizeof folder, "%s/memory-XXXXXX", temporary ? temporary : "/tmp");
-    return !mkdtemp(folder) || chdir(folder) || tokenizer_open(&tokenizer, "bytes", NULL, NULL) ? -1 : 0;
+    scratch_make(folder);
+    return chdir(folder) || tokenizer_open(&tokenizer, "bytes", NULL, NULL) ? -1 : 0;
 }
 
 static int teardown(void **state)
 {
-    char command[600];
-    (void)snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    scratch_remove(folder);
     tokenizer_close(tokenizer);
-    return chdir("/") || system(command);
+    return chdir("/");
 }
 
 #ifdef SANITIZED

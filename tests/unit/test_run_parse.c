@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "../support/made_dataset.h"
+#include "../support/scratch.h"
 #include "run/run.h"
 #include "run/run_text.h"
 #include "tokmap/tokmap.h"
@@ -347,17 +348,9 @@ static void ranges(void **state)
     tokmap_run_close(parse("seq_len 10\nsource web d\nbatch 99\npasses 1\n"));
 }
 
-static void write_file(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
-
 static void files(void **state)
 {
-    char folder[460], path[500], here[1000];
+    char folder[530], path[540], here[1000];
     (void)snprintf(folder, sizeof folder, "%s/runs", made.folder);
     (void)snprintf(path, sizeof path, "%s/a.run", folder);
     assert_int_equal(mkdir(folder, 0777), 0);
@@ -368,7 +361,7 @@ static void files(void **state)
     assert_int_equal(tokmap_run_open(&run, folder, &error), TOKMAP_ERROR_IO);
 
     /* Relative to the file's folder, wherever the process is. */
-    write_file(path, "seq_len 10\nbatch 2\nsource web ../d\n");
+    file_write_text(path, "seq_len 10\nbatch 2\nsource web ../d\n");
     assert_int_equal(tokmap_run_open(&run, path, &error), TOKMAP_OK);
     tokmap_run_close(run);
     assert_non_null(getcwd(here, sizeof here));
@@ -379,20 +372,20 @@ static void files(void **state)
 
     char text[700];
     (void)snprintf(text, sizeof text, "seq_len 10\nbatch 2\nsource web \"%s\"\n", made.name);
-    write_file(path, text);
+    file_write_text(path, text);
     assert_int_equal(tokmap_run_open(&run, path, &error), TOKMAP_OK);
     tokmap_run_close(run);
 
-    write_file(path, "seq_len 10\nbatch 2\nsource web d\n");
+    file_write_text(path, "seq_len 10\nbatch 2\nsource web d\n");
     assert_int_equal(tokmap_run_open(&run, path, &error), TOKMAP_ERROR_NOT_FOUND);
     assert_null(run);
     assert_non_null(strstr(error.path, "runs/d"));
 
-    write_file(path, "seq_len 10\nbatch x\n");
+    file_write_text(path, "seq_len 10\nbatch x\n");
     assert_int_equal(tokmap_run_open(&run, path, &error), TOKMAP_ERROR_RUN);
     assert_string_equal(error.path, path);
     assert_int_equal(error.line, 2);
-    write_file(path, "seq_len 10000\nbatch 1\nsource web ../d\n");
+    file_write_text(path, "seq_len 10000\nbatch 1\nsource web ../d\n");
     assert_int_equal(tokmap_run_open(&run, path, &error), TOKMAP_ERROR_RANGE);
     assert_string_equal(error.path, path);
     assert_int_equal(error.line, 1);

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../support/scratch.h"
 #include "platform/os.h"
 
 #define GOOD 7 /* the exit status of a case that went as it should */
@@ -25,10 +26,7 @@ static char folder[512], fifo[600];
 static int folder_make(void **unused)
 {
     (void)unused;
-    const char *base = getenv("TMPDIR");
-    (void)snprintf(folder, sizeof folder, "%s/signals-XXXXXX", base ? base : "/tmp");
-    if (!mkdtemp(folder))
-        return -1;
+    scratch_make(folder);
     (void)snprintf(fifo, sizeof fifo, "%s/fifo", folder);
     return mkfifo(fifo, 0600);
 }
@@ -36,7 +34,8 @@ static int folder_make(void **unused)
 static int folder_remove(void **unused)
 {
     (void)unused;
-    return unlink(fifo) || rmdir(folder);
+    scratch_remove(folder);
+    return 0;
 }
 
 /* A process for a case, which writes to `ready` when the signals may come, and reads `data`. */

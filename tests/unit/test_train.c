@@ -14,6 +14,7 @@
 #include "../../tokenize_tools/tokenizer/cutter.h"
 #include "../support/awkward_text.h"
 #include "../support/made.h"
+#include "../support/scratch.h"
 
 #define TEXT_MOST 24000
 #define WORDS_MOST 12000
@@ -402,36 +403,6 @@ static void long_pieces_are_merged(void **state)
 
 /* ---- with files ---- */
 
-static char *file_read(const char *folder, const char *name, size_t *bytes)
-{
-    char path[700];
-    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        return NULL;
-    char *content = malloc(1 << 22);
-    assert_non_null(content);
-    *bytes = fread(content, 1, 1 << 22, file);
-    (void)fclose(file);
-    return content;
-}
-
-static void file_write(const char *folder, const char *name, const void *bytes, size_t count)
-{
-    char path[700];
-    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, count, file), count);
-    assert_int_equal(fclose(file), 0);
-}
-
-static void is_absent(const char *folder, const char *name)
-{
-    size_t bytes;
-    assert_null(file_read(folder, name, &bytes));
-}
-
 static void files_do_not_depend_on_threads(void **state)
 {
     static const struct train_text special = {(const uint8_t *)"<|end|>", 7};
@@ -441,12 +412,12 @@ static void files_do_not_depend_on_threads(void **state)
     struct tokmap_error error;
     size_t first_bytes = 0;
     char *first = NULL;
-    made_folder_new(folder);
+    scratch_make(folder);
     awkward_seed(77);
     for (uint32_t i = 0; i < 12; i++) {
         char name[32];
         (void)snprintf(name, sizeof name, "in%02u.txt", i);
-        file_write(folder, name, text, text_make());
+        file_write(in_folder(folder, name), text, text_make());
         (void)snprintf(inputs[i], sizeof inputs[i], "%s/%s", folder, name);
         operands[i] = inputs[i];
     }
@@ -462,7 +433,7 @@ static void files_do_not_depend_on_threads(void **state)
         assert_int_equal(train_corpus(&options, operands, 12, &result, &error), TOKMAP_OK);
         char name[32];
         (void)snprintf(name, sizeof name, "out%u.json", threads);
-        char *content = file_read(folder, name, &bytes);
+        char *content = file_read(in_folder(folder, name), &bytes);
         assert_non_null(content);
         if (first) {
             assert_int_equal(bytes, first_bytes);
@@ -481,26 +452,26 @@ static void files_do_not_depend_on_threads(void **state)
     assert_int_equal(train_corpus(&options, all, 1, &result, &error), TOKMAP_ERROR_ARGUMENT);
     options.form.special_count = 0;
     assert_int_equal(train_corpus(&options, operands, 12, &result, &error), TOKMAP_OK);
-    is_absent(folder, "out7.specials.json");
+    assert_false(file_exists(in_folder(folder, "out7.specials.json")));
     /* The first fault in the order of the input is told, by any number of threads, and nothing is left. */
-    file_write(folder, "in05.txt", "a\xFF", 2);
-    file_write(folder, "in09.txt", "a\xFE", 2);
+    file_write(in_folder(folder, "in05.txt"), "a\xFF", 2);
+    file_write(in_folder(folder, "in09.txt"), "a\xFE", 2);
     (void)snprintf(prefix, sizeof prefix, "%s/none", folder);
     for (options.threads = 1; options.threads <= 4; options.threads++) {
         assert_int_equal(train_corpus(&options, operands, 12, &result, &error), TOKMAP_ERROR_ENCODING);
         assert_non_null(strstr(error.path, "in05.txt"));
-        is_absent(folder, "none.json");
-        is_absent(folder, "none.json.partial");
-        is_absent(folder, "none.tiktoken.partial");
+        assert_false(file_exists(in_folder(folder, "none.json")));
+        assert_false(file_exists(in_folder(folder, "none.json.partial")));
+        assert_false(file_exists(in_folder(folder, "none.tiktoken.partial")));
     }
     /* Too little memory is said, not run into. */
     options.memory = 1 << 20;
     options.corpus.skip = true;
     assert_int_equal(train_corpus(&options, operands, 12, &result, &error), TOKMAP_ERROR_LIMIT);
     assert_non_null(strstr(error.message, "--max-memory"));
-    is_absent(folder, "none.json.partial");
+    assert_false(file_exists(in_folder(folder, "none.json.partial")));
     free(first);
-    made_folder_remove(folder);
+    scratch_remove(folder);
 }
 
 int main(void)

@@ -12,14 +12,8 @@
 
 #include "../../tokenize_tools/text/utf8.h"
 #include "../../tokenize_tools/text/utf8_fast.h"
+#include "../support/awkward_text.h"
 
-static uint64_t random_state = 7;
-
-static uint32_t draw(uint32_t limit)
-{
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)((random_state >> 33) % limit);
-}
 
 /* The ranges of table 3-7, row by row: lead, then the ranges of the bytes behind. */
 static const uint8_t rows[][9] = {
@@ -125,14 +119,14 @@ static size_t make_text(uint8_t *into, size_t capacity, uint32_t faults)
 {
     size_t count = 0;
     while (count + 4 <= capacity) {
-        const uint32_t kind = draw(8);
-        uint32_t code = kind < 5 ? draw(0x80) : kind == 5 ? draw(0x800) : kind == 6 ? draw(0x10000) : draw(0x110000);
+        const uint32_t kind = awkward_below(8);
+        uint32_t code = awkward_below(kind < 5 ? 0x80 : kind == 5 ? 0x800 : kind == 6 ? 0x10000 : 0x110000);
         if (code >= 0xd800 && code < 0xe000)
             code = 'x';
         count += utf8_put((char *)into + count, code);
     }
     for (uint32_t i = 0; i < faults && count; i++)
-        into[draw((uint32_t)count)] = (uint8_t)draw(256);
+        into[awkward_below((uint32_t)count)] = (uint8_t)awkward_below(256);
     return count;
 }
 
@@ -140,11 +134,11 @@ static void test_long_texts(void **state)
 {
     uint8_t bytes[700];
     for (int round = 0; round < 20000; round++)
-        compare(bytes, make_text(bytes, 1 + draw(sizeof bytes), (uint32_t)round % 4));
+        compare(bytes, make_text(bytes, 1 + awkward_below(sizeof bytes), (uint32_t)round % 4));
     for (int round = 0; round < 20000; round++) {
-        const size_t count = draw(sizeof bytes);
+        const size_t count = awkward_below(sizeof bytes);
         for (size_t i = 0; i < count; i++)
-            bytes[i] = (uint8_t)(draw(3) ? 0x80 + draw(128) : draw(128));
+            bytes[i] = (uint8_t)(awkward_below(3) ? 0x80 + awkward_below(128) : awkward_below(128));
         compare(bytes, count);
     }
 }
@@ -177,10 +171,10 @@ static void test_cuts(void **state)
     uint8_t bytes[200];
     char whole[700], parts[700];
     for (int round = 0; round < 20000; round++) {
-        const size_t count = make_text(bytes, sizeof bytes, draw(30));
+        const size_t count = make_text(bytes, sizeof bytes, awkward_below(30));
         size_t replaced, first, made = 0, wanted = naive_replace(whole, bytes, count, &replaced, &first);
         for (size_t at = 0; at < count;) {
-            size_t part = 4 + draw(60);
+            size_t part = 4 + awkward_below(60);
             part = part >= count - at ? count - at : utf8_cut((char *)bytes + at, part);
             assert_true(part > 0);
             made += naive_replace(parts + made, bytes + at, part, &replaced, &first);
@@ -248,7 +242,7 @@ static void test_python(void **state)
         print_message("python3 is not installed\n");
         skip();
     }
-    (void)snprintf(path, sizeof path, "%s/utf8-%d", folder ? folder : "/tmp", (int)draw(1u << 30));
+    (void)snprintf(path, sizeof path, "%s/utf8-%d", folder ? folder : "/tmp", (int)awkward_below(1u << 30));
     char *wanted = malloc(3 * sizeof bytes);
     assert_non_null(wanted);
     for (int round = 0; round < 5; round++) {
