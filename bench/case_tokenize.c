@@ -38,9 +38,10 @@ struct tokenizing {
     uint64_t capacity;               /* of each, in tokens */
     uint64_t pieces, missed, merged; /* of a cold pass over the documents */
     uint64_t document_tokens;
+    uint64_t open_ns; /* that the tokenizer took to open */
     struct rates whole, documents, threads, threads_ratio;
     struct rates cpu[THREADS], cpu_ratio; /* seconds of all processors, by threads */
-    struct series read, scan, start, memory, memory_whole, state;
+    struct series read, scan, start, encode, memory, memory_whole, state;
     struct pack_records records;
     struct peers peers;
 };
@@ -127,6 +128,7 @@ struct encoder {
     struct tokenizer_state *state;
     _Atomic uint64_t *next; /* document */
     void *tokens;
+    bool over; /* ids are written over those before them */
     uint64_t made, cpu_ns;
     enum tokmap_status status;
     struct tokmap_error error;
@@ -140,15 +142,17 @@ static void documents_encode(void *user)
     uint64_t ends[TOGETHER];
     const uint64_t started = os_thread_cpu_ns();
     encoder->made = 0;
-    encoder->status = TOKMAP_OK;
+    encoder->status = encoder->state ? TOKMAP_OK
+                                     : tokenizer_state_new(&encoder->state, tokenizing->tokenizer, &encoder->error);
     while (!encoder->status) {
         const uint64_t first = atomic_fetch_add(encoder->next, TOGETHER);
         if (first >= text->document_count)
             break;
         const struct tokenizer_batch batch = {text->documents + first, min64(TOGETHER, text->document_count - first),
                                               false, false};
-        struct tokenizer_out out = {.tokens = (uint8_t *)encoder->tokens + encoder->made * tokenizing->info.width,
-                                    .capacity = tokenizing->capacity - encoder->made,
+        const uint64_t behind = encoder->over ? 0 : encoder->made;
+        struct tokenizer_out out = {.tokens = (uint8_t *)encoder->tokens + behind * tokenizing->info.width,
+                                    .capacity = tokenizing->capacity - behind,
                                     .ends = ends};
         encoder->status = tokenizer_encode(encoder->state, &batch, &out, &encoder->error);
         encoder->made += out.count;
@@ -299,6 +303,33 @@ static int child_ready(struct bench *bench)
     return result;
 }
 
+/* All that encoding alone needs of a process: a vocabulary is opened, two threads each make their state and take documents
+ * that are in memory, and ids go nowhere. */
+static int child_encode(struct bench *bench, const struct tokenizing *tokenizing)
+{
+    _Atomic uint64_t next = 0;
+    struct encoder encoders[THREADS];
+    struct os_thread *running = NULL;
+    int result = CLI_DONE;
+    const uint64_t started = os_clock_ns();
+    for (uint32_t i = 0; i < THREADS; i++)
+        encoders[i] =
+            (struct encoder){.tokenizing = tokenizing, .next = &next, .tokens = tokenizing->tokens[i], .over = true};
+    const int system = os_thread_start(&running, "tokenize", documents_encode, &encoders[1]);
+    if (!system)
+        documents_encode(&encoders[0]);
+    os_thread_join(running);
+    if (system)
+        return bench_failed_system(bench, system, NULL, "A thread cannot be started.");
+    (void)printf("seconds=%.6f\n", (double)(os_clock_ns() - started + tokenizing->open_ns) / 1e9);
+    for (uint32_t i = 0; i < THREADS; i++) {
+        if (encoders[i].status && !result)
+            result = bench_failed(bench, &encoders[i].error);
+        tokenizer_state_free(encoders[i].state);
+    }
+    return result;
+}
+
 /* What encoding adds to the memory that holds text, ids and vocabulary: a thread's state. */
 static int child_memory(struct bench *bench, struct tokenizing *tokenizing)
 {
@@ -340,6 +371,11 @@ static int copies_turn(struct bench *bench, struct tokenizing *tokenizing, bool 
         return result;
     if (counts)
         series_add(&tokenizing->start, (child_number(output, "at") - (double)started) / 1e6);
+    result = copy_run(bench, "encode", output, sizeof output, &started);
+    if (result)
+        return result;
+    if (counts)
+        series_add(&tokenizing->encode, rate_of(tokenizing, child_number(output, "seconds")));
     if (tokenizing->memory.count) /* once is enough */
         return CLI_DONE;
     result = copy_run(bench, "memory", output, sizeof output, &started);
@@ -400,8 +436,9 @@ static void results(struct bench *bench, struct tokenizing *tokenizing)
     bench_result(bench, "threads2_cpu_ratio", "x", &tokenizing->cpu_ratio.cold, NULL);
     bench_result(bench, "threads2_cpu_warm_ratio", "x", &tokenizing->cpu_ratio.warm, NULL);
     shares(bench, tokenizing);
-    /* Beside encoding alone, on as many threads. */
+    /* Beside encoding alone, on as many threads: with states and vocabulary ready, and from a vocabulary's file on. */
     bench_result(bench, "pack_mb_s", "MB/s", &tokenizing->records.rate, &tokenizing->threads.cold);
+    bench_result(bench, "pack_loading_mb_s", "MB/s", &tokenizing->records.rate, &tokenizing->encode);
     bench_result(bench, "pack_peak_mib", "MiB", &tokenizing->records.peak, NULL);
     bench_result(bench, "start_ms", "ms", &tokenizing->start, NULL);
     bench_result(bench, "state_ms", "ms", &tokenizing->state, NULL);
@@ -417,8 +454,10 @@ static int tokenizing_open(struct bench *bench, struct tokenizing *tokenizing)
     int result = text_read(bench, &tokenizing->text);
     if (!result)
         result = text_cut(bench, &tokenizing->text);
+    const uint64_t started = os_clock_ns();
     if (!result)
         result = peers_tokenizer(bench, &tokenizing->tokenizer);
+    tokenizing->open_ns = os_clock_ns() - started;
     if (result)
         return result;
     uint64_t bytes = 0;
@@ -477,7 +516,7 @@ static int run(struct bench *bench)
         return pack_records_child(bench);
     int result = tokenizing_open(bench, &tokenizing);
     if (!result && child) {
-        result = child_memory(bench, &tokenizing);
+        result = strcmp(child, "encode") ? child_memory(bench, &tokenizing) : child_encode(bench, &tokenizing);
     } else if (!result) {
         result = peers_open(bench, &tokenizing.peers, &tokenizing.text, &tokenizing.info);
         if (!result)
