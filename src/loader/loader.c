@@ -696,10 +696,11 @@ static enum tokmap_status fill_named(struct tokmap_loader *loader, struct slot *
     for (uint64_t i = 0; i < loader->sources; i++)
         gather_begin(loader->gathers[i], slot->count);
     for (uint64_t i = 0; i < slot->count; i++) {
-        struct tokmap_place place = slot->places[i], soon = slot->places[min64(i + 2, slot->count - 1)];
+        struct tokmap_place place = slot->places[i];
         bool cold = false;
-        gather_prefetch(loader->gathers[soon.source], soon.first_token);
+        prefetch_named(&loader->prefetch, slot->places, i, slot->count);
         enum tokmap_status status = fill_row(loader, slot, i, &place, &cold, error);
+        prefetch_named_was(&loader->prefetch, &place, cold);
         if (status)
             return status;
         if (!cold || asked)

@@ -19,6 +19,8 @@
  * first lines come from memory, and the processor's own prefetchers stop at every page. Each row's lines are named twice,
  * two rows and one row before it is gathered: processors drop some of so many prefetches at once, and naming them again
  * costs next to nothing (8 rows of 2048 16-bit tokens took 3.0 to 4.5 us so, 4.7 to 6 when they were named once).
+ *
+ * Rows that the caller names come in no order that could be known ahead. Whether all is warm is seen by the reading itself.
  */
 #include "prefetch.h"
 
@@ -116,14 +118,13 @@ static void begin_asking(struct prefetch *prefetch, uint64_t number)
     prefetch->until_look = LOOK_EVERY;
 }
 
-/* Whether a mapping that is taken to be in the page cache is. */
-static void look_again(struct prefetch *prefetch, uint64_t number)
+/* Whether a mapping that is taken to be in the page cache is, by the row `place`; the next to be asked for is `number`. */
+static void look_again(struct prefetch *prefetch, const struct tokmap_place *place, uint64_t number)
 {
     if (prefetch->until_look) {
         prefetch->until_look--;
         return;
     }
-    const struct tokmap_place *place = place_of(prefetch, number);
     struct gather *gather = prefetch->gathers[place->source];
     prefetch->until_look = LOOK_EVERY;
     if (gather_is_mapped(gather) && !gather_is_warm(gather, place->first_token))
@@ -149,7 +150,7 @@ const struct tokmap_place *prefetch_row(struct prefetch *prefetch, uint64_t i, u
     uint64_t number = prefetch->taken + i;
     know(prefetch, number + 1 + LINES_AHEAD);
     if (prefetch->warm)
-        look_again(prefetch, number);
+        look_again(prefetch, place_of(prefetch, number), number);
     if (!prefetch->warm) {
         uint64_t group = min64(prefetch->window / 8, number / 4) + 1, goal = number + 1 + prefetch->window;
         prefetch->asked = max64(prefetch->asked, number);
@@ -164,6 +165,28 @@ const struct tokmap_place *prefetch_row(struct prefetch *prefetch, uint64_t i, u
         gather_prefetch(prefetch->gathers[next->source], next->first_token);
     }
     return place_of(prefetch, number);
+}
+
+void prefetch_named(struct prefetch *prefetch, const struct tokmap_place *places, uint64_t i, uint64_t count)
+{
+    if (prefetch->warm)
+        look_again(prefetch, &places[i], prefetch->taken);
+    for (uint64_t ahead = i + 1; ahead <= i + LINES_AHEAD && ahead < count; ahead++)
+        gather_prefetch(prefetch->gathers[places[ahead].source], places[ahead].first_token);
+}
+
+void prefetch_named_was(struct prefetch *prefetch, const struct tokmap_place *place, bool cold)
+{
+    if (cold && prefetch->warm)
+        begin_asking(prefetch, prefetch->taken);
+    else if (cold)
+        prefetch->streak = 0;
+    else if (!prefetch->warm && ++prefetch->streak >= WARM_STREAK) {
+        /* Where the kernel does not tell while it reads, a row is not cold for want of knowledge. */
+        prefetch->streak = 0;
+        if (gather_is_warm(prefetch->gathers[place->source], place->first_token))
+            expect_warm(prefetch, true);
+    }
 }
 
 void prefetch_was_cold(struct prefetch *prefetch, uint64_t i)

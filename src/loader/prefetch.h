@@ -40,6 +40,9 @@ void prefetch_free(struct prefetch *prefetch);
 const struct tokmap_place *prefetch_row(struct prefetch *prefetch, uint64_t i, uint64_t count);
 /* Row i was not in the page cache. */
 void prefetch_was_cold(struct prefetch *prefetch, uint64_t i);
+/* Before and after row i of `count` rows that the caller named is gathered, which is at places[i]. Nothing is asked. */
+void prefetch_named(struct prefetch *prefetch, const struct tokmap_place *places, uint64_t i, uint64_t count);
+void prefetch_named_was(struct prefetch *prefetch, const struct tokmap_place *place, bool cold);
 /* The batch is gathered; a batch that failed is not, and begins again at its first row. */
 void prefetch_done(struct prefetch *prefetch, uint64_t count);
 

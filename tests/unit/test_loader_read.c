@@ -8,7 +8,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../support/made.h"
 #include "../support/scratch.h"
@@ -162,6 +165,76 @@ static void test_read_of_one_rank(void **unused)
     tokmap_loader_close(loader);
 }
 
+/* Calls of the system that read, by this process so far; 0 where the system does not count them. */
+static uint64_t reads(void)
+{
+    char line[128];
+    uint64_t count = 0;
+    FILE *file = fopen("/proc/self/io", "r");
+    while (file && fgets(line, sizeof line, file) && sscanf(line, "syscr: %" SCNu64, &count) != 1)
+        ;
+    if (file)
+        (void)fclose(file);
+    return count;
+}
+
+/* Six rows of any steps, by name. */
+static enum tokmap_status read_some(struct tokmap_loader *loader, uint64_t *made_up)
+{
+    struct tokmap_batch batch;
+    struct tokmap_error error;
+    uint64_t steps[BATCH], rows[BATCH];
+    for (uint64_t i = 0; i < BATCH; i++) {
+        *made_up = *made_up * 6364136223846793005u + 1442695040888963407u;
+        steps[i] = (*made_up >> 33) % STEPS;
+        rows[i] = i;
+    }
+    return tokmap_loader_read(loader, steps, rows, BATCH, NULL, &batch, &error);
+}
+
+/* What is in the page cache is soon read from the mapping, as by next(), without a call of the system a row; and a file that
+ * is cut then is a status still. */
+static void test_read_from_the_mapping(void **unused)
+{
+    (void)unused;
+    const uint64_t size = 20000;
+    struct made mapped;
+    struct tokmap_run_options options = TOKMAP_RUN_OPTIONS_INIT;
+    struct tokmap_loader_options how = TOKMAP_LOADER_OPTIONS_INIT;
+    struct tokmap_run *whole_run;
+    struct tokmap_loader *by_order, *by_name;
+    struct tokmap_batch batch;
+    uint64_t made_up = 77, before;
+    made_new(&mapped, folder, "mapped", 2, 50257, &size, 1);
+    options.data = mapped.name;
+    options.seq_len = 100;
+    options.batch = BATCH;
+    options.reading = TOKMAP_READ_MAPPED;
+    assert_int_equal(tokmap_run_make(&whole_run, &options, NULL), TOKMAP_OK);
+    how.threads = how.fields = 0;
+    assert_int_equal(tokmap_loader_open(&by_order, whole_run, &how, NULL), TOKMAP_OK);
+    assert_int_equal(tokmap_loader_open(&by_name, whole_run, &how, NULL), TOKMAP_OK);
+    for (int i = 0; i < 50; i++) {
+        assert_int_equal(tokmap_loader_next(by_order, NULL, NULL, &batch, NULL), TOKMAP_OK);
+        assert_int_equal(read_some(by_name, &made_up), TOKMAP_OK);
+    }
+    before = reads();
+    for (int i = 0; i < 200; i++)
+        assert_int_equal(tokmap_loader_next(by_order, NULL, NULL, &batch, NULL), TOKMAP_OK);
+    uint64_t next_took = reads() - before;
+    before = reads();
+    for (int i = 0; i < 200; i++)
+        assert_int_equal(read_some(by_name, &made_up), TOKMAP_OK);
+    /* Where a mapping cannot be populated, both read each row. */
+    assert_in_range(reads() - before, 0, next_took + 100);
+    assert_int_equal(truncate(mapped.bin[0], 100), 0);
+    assert_int_equal(read_some(by_name, &made_up), TOKMAP_ERROR_TRUNCATED);
+    tokmap_loader_close(by_order);
+    tokmap_loader_close(by_name);
+    tokmap_run_close(whole_run);
+    made_free(&mapped);
+}
+
 static void test_wait(void **unused)
 {
     (void)unused;
@@ -232,6 +305,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_read_any_order),
         cmocka_unit_test(test_read_of_one_rank),
+        cmocka_unit_test(test_read_from_the_mapping),
         cmocka_unit_test(test_wait),
         cmocka_unit_test(test_wait_counts),
     };
