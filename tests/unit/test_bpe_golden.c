@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../../tokenize_tools/tokenizer/tokenizer.h"
+#include "../support/awkward_text.h"
 #include "../support/reference_data.h"
 
 static const struct {
@@ -92,7 +93,8 @@ static void strings(void **state)
 static void files(void **state)
 {
     char path[1024];
-    size_t bytes, checked = 0;
+    size_t bytes;
+    int checked = 0, turn = 0;
     snprintf(path, sizeof path, "%s/golden/files.tsv", data);
     char *content = reference_read(path, &bytes);
     assert_non_null(content);
@@ -110,6 +112,8 @@ static void files(void **state)
             if (strcmp(field[0], vocabularies[i].name))
                 continue;
             size_t count;
+            if (turn++ % 8 >= awkward_rounds(8)) /* all, but on a slow machine */
+                continue;
             snprintf(path, sizeof path, "%s/%s", data, field[2]);
             char *text = reference_read(path, &bytes);
             assert_non_null(text);
@@ -123,8 +127,8 @@ static void files(void **state)
         }
     }
     free(content);
-    print_message("%zu files\n", checked);
-    assert_true(checked > 100);
+    print_message("%d files\n", checked);
+    assert_true(checked > awkward_rounds(100));
 }
 
 static void digest(void **state)
