@@ -41,6 +41,7 @@ struct tokenizing {
     uint64_t open_ns; /* that the tokenizer took to open */
     struct rates whole, documents, threads, threads_ratio;
     struct rates cpu[THREADS], cpu_ratio; /* seconds of all processors, by threads */
+    struct series compute_ratio;
     struct series read, scan, start, encode, memory, memory_whole, state;
     struct pack_records records;
     struct peers peers;
@@ -279,6 +280,41 @@ static void read_turn(struct tokenizing *tokenizing, bool counts)
         series_add(&tokenizing->read, rate_of(tokenizing, (double)(os_clock_ns() - started) / 1e9));
 }
 
+/* ---- what two threads are worth on this machine ---- */
+
+#define COMPUTE_ROUNDS 40000000 /* some 50 ms */
+
+/* In registers alone. */
+static void compute(void *user)
+{
+    uint64_t a = 1, b = 2;
+    for (uint64_t i = 0; i < COMPUTE_ROUNDS; i++) {
+        a = a * 6364136223846793005u + i;
+        b = b * 2862933555777941757u + i;
+    }
+    keep_value(a ^ b);
+}
+
+/* How much more two threads compute than one: beside other programs, or with two threads of one core, that is not 2, and
+ * no tokenizer can do better. */
+static int compute_turn(struct bench *bench, struct tokenizing *tokenizing, bool counts)
+{
+    struct os_thread *other = NULL;
+    uint64_t times[3];
+    times[0] = os_clock_ns();
+    compute(NULL);
+    times[1] = os_clock_ns();
+    const int system = os_thread_start(&other, "compute", compute, NULL);
+    if (system)
+        return bench_failed_system(bench, system, NULL, "A thread cannot be started.");
+    compute(NULL);
+    os_thread_join(other);
+    times[2] = os_clock_ns();
+    if (counts)
+        series_add(&tokenizing->compute_ratio, 2 * (double)(times[1] - times[0]) / (double)(times[2] - times[1]));
+    return CLI_DONE;
+}
+
 static double last_of(const struct series *series)
 {
     return series->values[series->count - 1];
@@ -431,10 +467,11 @@ static void results(struct bench *bench, struct tokenizing *tokenizing)
     bench_value(bench, "token_bytes", "bytes", bytes_a_token, (double)NAN);
     bench_result(bench, "threads2_cold_mb_s", "MB/s", &tokenizing->threads.cold, read);
     bench_result(bench, "threads2_warm_mb_s", "MB/s", &tokenizing->threads.warm, read);
-    bench_result(bench, "threads2_ratio", "x", &tokenizing->threads_ratio.cold, NULL);
-    bench_result(bench, "threads2_warm_ratio", "x", &tokenizing->threads_ratio.warm, NULL);
+    bench_result(bench, "threads2_ratio", "x", &tokenizing->threads_ratio.cold, &tokenizing->compute_ratio);
+    bench_result(bench, "threads2_warm_ratio", "x", &tokenizing->threads_ratio.warm, &tokenizing->compute_ratio);
     bench_result(bench, "threads2_cpu_ratio", "x", &tokenizing->cpu_ratio.cold, NULL);
     bench_result(bench, "threads2_cpu_warm_ratio", "x", &tokenizing->cpu_ratio.warm, NULL);
+    bench_result(bench, "compute2_ratio", "x", &tokenizing->compute_ratio, NULL);
     shares(bench, tokenizing);
     /* Beside encoding alone, on as many threads: with states and vocabulary ready, and from a vocabulary's file on. */
     bench_result(bench, "pack_mb_s", "MB/s", &tokenizing->records.rate, &tokenizing->threads.cold);
@@ -483,6 +520,8 @@ static int turn_run(struct bench *bench, struct tokenizing *tokenizing, bool cou
         result = documents_turns(bench, tokenizing, 1, counts);
     if (!result)
         result = documents_turns(bench, tokenizing, 2, counts);
+    if (!result)
+        result = compute_turn(bench, tokenizing, counts);
     if (!result)
         result = copies_turn(bench, tokenizing, counts);
     if (!result)
