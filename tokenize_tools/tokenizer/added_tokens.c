@@ -35,6 +35,7 @@ struct trie {
     uint8_t firsts[FEW_FIRSTS]; /* the first bytes of all tokens, if they are few; the first repeats */
     uint8_t seconds[FEW_FIRSTS]; /* the same, if all have a second one */
     bool few, few_seconds;
+    bool one_first;             /* all tokens begin with the same byte, and it is no space */
     bool first[256];
     uint64_t pairs[65536 / 64]; /* by the first two bytes, the first in the low half */
     bool any, any_plain;        /* a token; one that is not special */
@@ -127,6 +128,7 @@ static void trie_firsts(struct trie *trie, const struct added_token **sorted, si
         trie->any_plain |= !sorted[i]->special;
     }
     trie->few = firsts <= FEW_FIRSTS;
+    trie->one_first = firsts == 1 && trie->firsts[0] != ' ';
     trie->few_seconds = seconds <= FEW_FIRSTS;
     for (size_t i = firsts; i && i < FEW_FIRSTS; i++)
         trie->firsts[i] = trie->firsts[0];
@@ -275,6 +277,10 @@ static inline int any_of(const uint8_t *text, const uint8_t four[FEW_FIRSTS])
  * tokens all begin with a space), or count. */
 static size_t next_first(const struct trie *trie, const uint8_t *text, size_t at, size_t count)
 {
+    if (trie->one_first) {
+        const uint8_t *found = at < count ? memchr(text + at, trie->firsts[0], count - at) : NULL;
+        return found ? (size_t)(found - text) : count;
+    }
 #if defined(__SSE2__)
     for (; trie->few && count - at >= 17; at += 16) {
         int mask = any_of(text + at, trie->firsts);

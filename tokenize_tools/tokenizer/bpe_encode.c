@@ -11,7 +11,7 @@
 
 #define BUCKET_BITS 19 /* 32 MiB */
 #define STORE_UNITS ((uint64_t)1 << 21) /* 8 MiB */
-#define LONGEST_KEPT 512
+#define LONGEST_KEPT 2048 /* web pages have lists without spaces, the same on each */
 
 #define BUCKETS_BYTES ((uint64_t)sizeof(struct bpe_bucket) << BUCKET_BITS)
 #define LONGS_BYTES ((uint64_t)sizeof(struct bpe_long) << BPE_LONG_BITS)

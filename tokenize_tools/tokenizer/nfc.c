@@ -177,6 +177,11 @@ static uint8_t kind_number(uint32_t code)
     return nfc_blocks[nfc_first[code >> 6]][code & 63];
 }
 
+static inline bool is_ascii_32(const uint8_t *text)
+{
+    return !((load64(text) | load64(text + 8) | load64(text + 16) | load64(text + 24)) & UINT64_C(0x8080808080808080));
+}
+
 /* The first character from `at` on that is not of kind 0; *starter is where the one before it begins. */
 static size_t next_unstable(const uint8_t *text, size_t at, size_t count, size_t *starter)
 {
@@ -184,8 +189,8 @@ static size_t next_unstable(const uint8_t *text, size_t at, size_t count, size_t
     while (at < count) {
         const uint8_t lead = text[at];
         if (lead < 0x80) {
-            while (count - at >= 16 && !((load64(text + at) | load64(text + at + 8)) & UINT64_C(0x8080808080808080)))
-                at += 16;
+            while (count - at >= 64 && is_ascii_32(text + at) && is_ascii_32(text + at + 32))
+                at += 64;
             while (at < count && text[at] < 0x80)
                 at++;
             last = at - 1;
