@@ -63,6 +63,7 @@ static inline __attribute__((always_inline)) void make_keys(struct bpe_state *st
     const uint32_t mask = state->bucket_mask;
     const struct bpe_bucket *const buckets = state->buckets;
     uint32_t from = positions[0];
+#pragma GCC unroll 4
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t to = positions[i + 1], bytes = to - from, few = bytes < 16 ? bytes : 16;
         const uint8_t *const at = text + from;
@@ -111,6 +112,7 @@ static inline __attribute__((always_inline)) size_t look_up(struct bpe_state *st
     const __m128i plain = wide ? _mm_set_epi32(-1, -1, -1, 0x0FFFFFFF) : _mm_set_epi16(0, -1, -1, -1, -1, -1, -1, -1);
     __m128i largest = _mm_setzero_si128();
     uint8_t *into = tokens;
+#pragma GCC unroll 4
     for (uint32_t i = 0; i < count; i++) {
         const struct bpe_bucket *bucket = &state->buckets[state->chosen[i]];
         const __m256i key = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)&state->keys[i]));
