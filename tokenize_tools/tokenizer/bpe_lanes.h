@@ -40,8 +40,10 @@ struct lane_keys {
     __m512i of[4];
 };
 
-/* The key of a pair: LANE_NO_KEY and more if it does not merge. (No pair has two ends: an empty entry is none.) */
-LANE_INLINE uint32_t lane_key(const struct bpe_model *model, uint64_t pair, const uint64_t *line, uint32_t place)
+/* The key of a pair: LANE_NO_KEY and more if it does not merge. (No pair has two ends: an empty entry is none.) tied: ranks
+ * from there on are one, and which they are is asked for when they are chosen; BPE_MERGES: none are. */
+LANE_INLINE uint32_t lane_key(const struct bpe_model *model, uint64_t pair, const uint64_t *line, uint32_t place,
+                              uint32_t tied)
 {
     const __m512i entries = _mm512_load_si512(line);
     const __mmask8 found =
@@ -52,6 +54,8 @@ LANE_INLINE uint32_t lane_key(const struct bpe_model *model, uint64_t pair, cons
         const uint64_t next = (uint64_t)(line - model->pairs) + BPE_PAIRS_LINE;
         rank = bpe_pair_rank_from(model, pair, next & (((uint64_t)1 << model->pair_bits) - 1)) & BPE_MERGES;
     }
+    if (rank > tied && rank != BPE_MERGES)
+        rank = tied;
     return rank << LANE_PLACE | place;
 }
 
@@ -63,7 +67,8 @@ LANE_INLINE const uint64_t *lane_line(const struct bpe_model *model, uint64_t pa
 }
 
 /* Takes the smallest key and asks for what its merge changes; false: there is none. */
-LANE_INLINE bool lane_choose(const struct bpe_model *model, struct lane *lane, struct lane_keys keys, uint32_t registers)
+LANE_INLINE bool lane_choose(const struct bpe_model *model, struct lane *lane, struct lane_keys keys, uint32_t registers,
+                             uint32_t tied)
 {
     __m512i low = keys.of[0];
     _mm512_store_si512(lane->keys, low);
@@ -74,9 +79,12 @@ LANE_INLINE bool lane_choose(const struct bpe_model *model, struct lane *lane, s
     const uint32_t least = _mm512_reduce_min_epu32(low);
     if (least >= LANE_NO_KEY)
         return false;
-    const uint32_t rank = least >> LANE_PLACE, at = (least & 63) + 1;
-    const uint32_t id = bpe_result(model, rank);
+    const uint32_t at = (least & 63) + 1;
     const uint32_t gone = (uint32_t)_tzcnt_u64(lane->alive & ((uint64_t)-2 << at));
+    uint32_t rank = least >> LANE_PLACE;
+    if (__builtin_expect(rank == tied, 0))
+        rank = bpe_pair_rank(model, lane->ids[at], lane->ids[gone]);
+    const uint32_t id = bpe_result(model, rank);
     const uint64_t alive = lane->alive & ~((uint64_t)1 << gone);
     const uint32_t after = (uint32_t)_tzcnt_u64(alive & ((uint64_t)-2 << at));
     const uint32_t before = 63 - (uint32_t)_lzcnt_u64(_bzhi_u64(alive, at));
@@ -93,11 +101,16 @@ LANE_INLINE bool lane_choose(const struct bpe_model *model, struct lane *lane, s
 }
 
 /* Ranks of the 16 pairs that begin with the bytes of `left`, as keys. */
-LANE_INLINE __m512i lane_byte_keys(const struct bpe_model *model, __m128i left, __m128i right, __mmask16 pairs, int from)
+LANE_INLINE __m512i lane_byte_keys(const struct bpe_model *model, __m128i left, __m128i right, __mmask16 pairs, int from,
+                                   uint32_t tied)
 {
     const __m512i places = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
     const __m512i both = _mm512_or_si512(_mm512_slli_epi32(_mm512_cvtepu8_epi32(left), 8), _mm512_cvtepu8_epi32(right));
-    const __m512i ranks = _mm512_mask_i32gather_epi32(_mm512_set1_epi32(-1), pairs, both, model->byte_pairs, 4);
+    __m512i ranks = _mm512_mask_i32gather_epi32(_mm512_set1_epi32(-1), pairs, both, model->byte_pairs, 4);
+    if (tied != BPE_MERGES) {
+        const __mmask16 merge = _mm512_cmplt_epu32_mask(ranks, _mm512_set1_epi32(BPE_MERGES));
+        ranks = _mm512_mask_min_epu32(ranks, merge, ranks, _mm512_set1_epi32((int)tied));
+    }
     return _mm512_or_si512(_mm512_slli_epi32(ranks, LANE_PLACE), _mm512_add_epi32(places, _mm512_set1_epi32(from)));
 }
 
@@ -107,11 +120,11 @@ LANE_INLINE __m512i lane_set(__m512i keys, uint64_t places, uint32_t key)
 }
 
 /* What was asked for is there: the keys of the two pairs, and the next choice. */
-LANE_INLINE bool lane_go_on(const struct bpe_model *model, struct lane *lane, uint32_t registers)
+LANE_INLINE bool lane_go_on(const struct bpe_model *model, struct lane *lane, uint32_t registers, uint32_t tied)
 {
     const uint32_t at = lane->at, before = lane->before;
-    const uint32_t left = lane_key(model, lane->left, lane->left_line, (before - 1) & 63);
-    const uint32_t right = lane_key(model, lane->right, lane->right_line, at - 1);
+    const uint32_t left = lane_key(model, lane->left, lane->left_line, (before - 1) & 63, tied);
+    const uint32_t right = lane_key(model, lane->right, lane->right_line, at - 1, tied);
     const uint64_t gone_bit = ((uint64_t)1 << lane->gone) >> 1, before_bit = ((uint64_t)1 << before) >> 1,
                    at_bit = (uint64_t)1 << (at - 1);
     struct lane_keys keys;
@@ -120,7 +133,7 @@ LANE_INLINE bool lane_go_on(const struct bpe_model *model, struct lane *lane, ui
         keys.of[i] = lane_set(keys.of[i], before_bit >> (16 * i), left);
         keys.of[i] = lane_set(keys.of[i], at_bit >> (16 * i), right);
     }
-    return lane_choose(model, lane, keys, registers);
+    return lane_choose(model, lane, keys, registers, tied);
 }
 
 typedef bool lane_start_function(const struct bpe_model *model, struct lane *lane, struct bpe_pending *piece,

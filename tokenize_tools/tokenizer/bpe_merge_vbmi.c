@@ -19,11 +19,16 @@ LANE_INLINE bool start(const struct bpe_model *model, struct lane *lane, struct 
         const uint8_t *bytes = piece->bytes + 16 * i;
         const __mmask16 here = (__mmask16)(parts >> (16 * i)), joined = (__mmask16)(pairs >> (16 * i));
         const __m128i left = _mm_maskz_loadu_epi8(here, bytes), right = _mm_maskz_loadu_epi8(joined, bytes + 1);
-        keys.of[i] = lane_byte_keys(model, left, right, joined, 16 * (int)i);
+        keys.of[i] = lane_byte_keys(model, left, right, joined, 16 * (int)i, BPE_MERGES);
         _mm512_storeu_si512(lane->ids + 1 + 16 * i, first_ids(model, left, here));
     }
     lane->ids[1 + 16 * registers] = LANE_END;
-    return lane_choose(model, lane, keys, registers);
+    return lane_choose(model, lane, keys, registers, BPE_MERGES);
+}
+
+LANE_INLINE bool go_on(const struct bpe_model *model, struct lane *lane, uint32_t registers)
+{
+    return lane_go_on(model, lane, registers, BPE_MERGES);
 }
 
 LANE_INLINE void finish(const struct bpe_model *model, const struct lane *lane, uint32_t registers)
@@ -34,11 +39,11 @@ LANE_INLINE void finish(const struct bpe_model *model, const struct lane *lane, 
 void bpe_merge_many_vbmi(const struct bpe_model *model, struct bpe_pending *const *pieces, uint32_t count, uint32_t size)
 {
     if (size == 0)
-        lanes_merge(model, pieces, count, 1, start, lane_go_on, finish);
+        lanes_merge(model, pieces, count, 1, start, go_on, finish);
     else if (size == 1)
-        lanes_merge(model, pieces, count, 2, start, lane_go_on, finish);
+        lanes_merge(model, pieces, count, 2, start, go_on, finish);
     else
-        lanes_merge(model, pieces, count, 4, start, lane_go_on, finish);
+        lanes_merge(model, pieces, count, 4, start, go_on, finish);
 }
 
 #endif

@@ -263,7 +263,7 @@ enum tokmap_status sp_state_new(struct sp_state **out, const struct sp_model *mo
         return status;
     }
 #if defined(__x86_64__)
-    if (variant == SCAN_VBMI && !model->defined_count && !model->priorities)
+    if (variant == SCAN_VBMI && !model->defined_count && model->tied != BPE_NONE)
         state->pieces->merge_many = sp_merge_many_vbmi;
 #endif
     *out = state;

@@ -19,7 +19,7 @@ struct sp_state {
 };
 
 #if defined(__x86_64__)
-bpe_merge_many_function sp_merge_many_vbmi; /* for models without user defined pieces and without equal priorities */
+bpe_merge_many_function sp_merge_many_vbmi; /* for models without user defined pieces, and if `tied` is not BPE_NONE */
 #endif
 
 /* variant: scan_variant_best(), but for tests. Statuses: OK, ERROR_MEMORY. */

@@ -26,7 +26,7 @@ LANE_INLINE bool start_ascii(const struct bpe_model *model, struct lane *lane, c
         const __mmask16 here = (__mmask16)(parts >> (16 * i)), joined = (__mmask16)(pairs >> (16 * i));
         const __m128i left = _mm_maskz_loadu_epi8(here, bytes + 16 * i),
                       right = _mm_maskz_loadu_epi8(joined, bytes + 16 * i + 1);
-        keys.of[i] = lane_byte_keys(model, left, right, joined, 16 * (int)i);
+        keys.of[i] = lane_byte_keys(model, left, right, joined, 16 * (int)i, own_of(model)->tied);
         const __m512i atoms = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), here, _mm512_cvtepu8_epi32(left),
                                                           own_of(model)->atoms, 4);
         const __m512i symbols = _mm512_sub_epi32(atoms, _mm512_set1_epi32(1)); /* none: the greatest number */
@@ -35,7 +35,7 @@ LANE_INLINE bool start_ascii(const struct bpe_model *model, struct lane *lane, c
                                                   _mm512_set1_epi32(SP_NO_SYMBOL)));
     }
     lane->ids[1 + 16 * registers] = LANE_END;
-    return lane_choose(model, lane, keys, registers);
+    return lane_choose(model, lane, keys, registers, own_of(model)->tied);
 }
 
 LANE_INLINE bool start_any(const struct bpe_model *model, struct lane *lane, const uint8_t *bytes, uint32_t count)
@@ -69,7 +69,7 @@ LANE_INLINE bool start(const struct bpe_model *model, struct lane *lane, struct 
 LANE_INLINE bool go_on(const struct bpe_model *model, struct lane *lane, uint32_t registers)
 {
     if (lane->at != FRESH)
-        return lane_go_on(model, lane, registers);
+        return lane_go_on(model, lane, registers, own_of(model)->tied);
     uint32_t first_keys[64] __attribute__((aligned(64)));
     struct lane_keys keys;
     for (uint32_t i = 0; i < registers; i++)
@@ -78,12 +78,12 @@ LANE_INLINE bool go_on(const struct bpe_model *model, struct lane *lane, uint32_
     for (uint32_t at = (uint32_t)_tzcnt_u64(rest); (rest = _blsr_u64(rest)) != 0;) {
         const uint32_t next = (uint32_t)_tzcnt_u64(rest);
         const uint64_t pair = bpe_pair_key(lane->ids[at + 1], lane->ids[next + 1]);
-        first_keys[at] = lane_key(model, pair, lane_line(model, pair), at);
+        first_keys[at] = lane_key(model, pair, lane_line(model, pair), at, own_of(model)->tied);
         at = next;
     }
     for (uint32_t i = 0; i < registers; i++)
         keys.of[i] = _mm512_load_si512(first_keys + 16 * i);
-    return lane_choose(model, lane, keys, registers);
+    return lane_choose(model, lane, keys, registers, own_of(model)->tied);
 }
 
 /* Leaves symbols, whose ids are asked for. */

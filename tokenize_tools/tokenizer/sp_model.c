@@ -603,6 +603,21 @@ static enum tokmap_status number_symbols(struct builder *builder)
     return status;
 }
 
+/* SentencePiece gives runs of spaces one score, the lowest. */
+static uint32_t find_tied(const struct builder *builder)
+{
+    const uint32_t *priorities = builder->model->priorities;
+    uint32_t tied = 0;
+    if (!priorities)
+        return BPE_MERGES;
+    if (builder->ranks)
+        tied = priorities[builder->ranks - 1];
+    for (uint32_t rank = 0; rank < tied; rank++)
+        if (priorities[rank] != rank)
+            return BPE_NONE;
+    return tied;
+}
+
 /* Of all pairs those that come up. Taking tokens by length, all that can come up inside one is known. */
 static enum tokmap_status keep_pairs(struct builder *builder)
 {
@@ -801,8 +816,10 @@ static enum tokmap_status build(struct builder *builder)
         status = read_atoms(builder);
     if (!status)
         status = builder->source->merges ? add_merges(builder) : add_scored(builder);
-    if (!status)
+    if (!status) {
+        builder->model->tied = find_tied(builder);
         status = give_ids(builder);
+    }
     if (!status)
         status = builder->defined ? read_defined(builder) : keep_pairs(builder);
     if (status)

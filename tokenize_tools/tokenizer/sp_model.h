@@ -60,6 +60,8 @@ struct sp_model {
     uint32_t symbols;        /* tokens, and characters that only stand inside of them; what pairs are of */
     uint32_t *ids;           /* by symbols; BPE_NONE: such a character */
     uint32_t *priorities;    /* of merges, by their rank; NULL: the rank. Equals merge from the left */
+    uint32_t tied;           /* priorities grow with ranks up to this rank, from where on all are equal; BPE_MERGES: there
+                                are no priorities; BPE_NONE: there are equals before others */
     uint32_t unk;
     bool byte_fallback, fuse_unk, escape, remove_spaces, front;
     enum sp_prefix prefix;
