@@ -69,6 +69,7 @@ struct tokmap_loader {
     bool again;        /* its rows did not reach the caller */
     bool ended;
     uint64_t waited_ns; /* by tokmap_loader_wait(), for the next call of next() */
+    struct run_walk named; /* to the rows of tokmap_loader_read() */
     struct statistics statistics;
 };
 
@@ -485,6 +486,7 @@ enum tokmap_status tokmap_loader_open(struct tokmap_loader **made, const struct 
     if (!loader)
         return error_set_memory(error, "a loader", sizeof *loader);
     loader->run = run;
+    run_walk_init(&loader->named, run);
     enum tokmap_status status = options_copy(&loader->options, options, &defaults, sizeof defaults,
                                              "struct tokmap_loader_options", error);
     if (!status) {
@@ -752,7 +754,7 @@ enum tokmap_status tokmap_loader_read(struct tokmap_loader *loader, const uint64
     slot->last_in_step = false;
     slot->cursor = loader->cursor;
     for (uint64_t i = 0; i < count && !status; i++)
-        status = tokmap_run_locate(loader->run, steps[i], rows[i], &slot->places[i], error);
+        status = run_walk_locate(&loader->named, steps[i], rows[i], &slot->places[i], error);
     if (!status)
         status = fill_named(loader, slot, error);
     if (!status && out)

@@ -84,11 +84,10 @@ void run_walk_place(struct run_walk *walk, uint64_t step, uint64_t row, struct t
     fill_place(run, place, step, row, draw, walk->epoch, window, walk->shift);
 }
 
-enum tokmap_status tokmap_run_locate(const struct tokmap_run *run, uint64_t step, uint64_t row,
-                                     struct tokmap_place *place, struct tokmap_error *error)
+enum tokmap_status run_walk_locate(struct run_walk *walk, uint64_t step, uint64_t row, struct tokmap_place *place,
+                                   struct tokmap_error *error)
 {
-    if (!run || !place)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "run or place is NULL; give both");
+    const struct tokmap_run *run = walk->run;
     if (step >= run->steps_most)
         return error_set(error, TOKMAP_ERROR_RANGE, run->path, TOKMAP_NO_OFFSET,
                          "there is no step %" PRIu64 ": the run ends %s step %" PRIu64 "; ask for an earlier one", step,
@@ -97,10 +96,18 @@ enum tokmap_status tokmap_run_locate(const struct tokmap_run *run, uint64_t step
         return error_set(error, TOKMAP_ERROR_RANGE, run->path, TOKMAP_NO_OFFSET,
                          "there is no row %" PRIu64 ": a step of the run has %" PRIu64 " rows, counted from 0", row,
                          run->spec.batch);
+    run_walk_place(walk, step, row, place);
+    return TOKMAP_OK;
+}
+
+enum tokmap_status tokmap_run_locate(const struct tokmap_run *run, uint64_t step, uint64_t row,
+                                     struct tokmap_place *place, struct tokmap_error *error)
+{
+    if (!run || !place)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "run or place is NULL; give both");
     struct run_walk walk;
     run_walk_init(&walk, run);
-    run_walk_place(&walk, step, row, place);
-    return TOKMAP_OK;
+    return run_walk_locate(&walk, step, row, place, error);
 }
 
 /* ---- back ---- */

@@ -25,6 +25,9 @@ struct run_walk {
 void run_walk_init(struct run_walk *walk, const struct tokmap_run *run);
 /* As tokmap_run_locate(), faster for rows of the same step and epoch. row < rows of the step, step in the run. */
 void run_walk_place(struct run_walk *walk, uint64_t step, uint64_t row, struct tokmap_place *place);
+/* The same for any step and row, with the statuses of tokmap_run_locate(). */
+enum tokmap_status run_walk_locate(struct run_walk *walk, uint64_t step, uint64_t row, struct tokmap_place *place,
+                                   struct tokmap_error *error);
 
 /* The first delivered step >= step, or TOKMAP_FOREVER if there is none. O(log skips). */
 uint64_t run_next_step(const struct tokmap_run *run, uint64_t step);
