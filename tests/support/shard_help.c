@@ -6,13 +6,11 @@
 
 #include "shard_help.h"
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/bytes.h"
-#include "platform/os.h"
 
 void must_succeed(enum tokmap_status status, const struct tokmap_error *found, const char *file, int line)
 {
