@@ -10,9 +10,10 @@
  *   - Files that a dataset has open must not be changed while it is open. A shard is replaced by renaming a new one
  *     over it (what `tokmap pack --force` does): the open dataset then goes on reading the old one.
  *   - tokmap_dataset_view() gives pointers into a file mapping. If the file is cut shorter under it, or its storage
- *     fails, touching such a pointer raises SIGBUS in the caller. tokmap_dataset_copy() and tokmap_loader_next() with
- *     TOKMAP_READ_PREAD report both as a status. With TOKMAP_READ_MAPPED a page is populated before its first use and
- *     the file's size is compared once a batch, so what is left is a cut between that look and the copy.
+ *     fails, touching such a pointer raises SIGBUS in the caller. tokmap_dataset_copy(), and with TOKMAP_READ_PREAD
+ *     tokmap_loader_next() and tokmap_loader_read(), report both as a status. With TOKMAP_READ_MAPPED, which
+ *     TOKMAP_READ_AUTO may choose, a page is populated before its first use and the file's size is compared once a
+ *     batch, so what is left is a cut between that look and the copy.
  *   - The index (.tmx) is read through a mapping for document boundaries; the same caution holds for it.
  *   - Little-endian machines only. Linux only.
  *

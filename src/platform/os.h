@@ -54,7 +54,7 @@ int os_wait_readable(int fd, uint64_t ns);
 /* Writes all of it. */
 int os_write(int fd, const void *from, size_t count);
 /* The same to a stream (pipe, terminal). EINTR: a signal that os_signals_catch() waits for has come, now or before, and the
- * stream takes no more without a wait; part of it may be written. */
+ * stream takes no more without a wait; part of it may be written. A terminal that was stopped may wait in spite of it. */
 int os_write_stream(int fd, const void *from, size_t count);
 int os_pwrite(int fd, const void *from, size_t count, uint64_t offset);
 /* Copies count bytes between files inside the kernel where it can; ENODATA if the source ends before. */

@@ -35,6 +35,7 @@ static sigset_t watched; /* by the watcher, blocked elsewhere */
 static sigset_t before;  /* the mask that this program began with, and that those it starts get */
 static int wake = -1;
 static int state; /* 0; or the signal that came; or RELEASED: the next one ends the process */
+static int dying; /* whichever comes then is the one that ends the process: an emulator sends it to all threads */
 
 int signals_wake(void)
 {
@@ -52,7 +53,8 @@ static void watch(void *unused)
         if (__atomic_compare_exchange_n(&state, &before_it, number, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
             first_ns = os_clock_ns();
             (void)eventfd_write(wake, 1);
-        } else if (before_it != number || os_clock_ns() - first_ns >= SAME_NS) {
+        } else if (before_it != number || os_clock_ns() - first_ns >= SAME_NS ||
+                   __atomic_load_n(&dying, __ATOMIC_SEQ_CST)) {
             os_signal_die(number);
         }
     }
@@ -96,6 +98,7 @@ int os_signals_release(void)
 void os_signal_die(int signal_number)
 {
     sigset_t one;
+    __atomic_store_n(&dying, 1, __ATOMIC_SEQ_CST);
     (void)signal(signal_number, SIG_DFL);
     sigemptyset(&one);
     sigaddset(&one, signal_number);

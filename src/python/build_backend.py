@@ -125,12 +125,16 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
     return name
 
 
+# Folders that building leaves behind, this one's own output included.
+_MADE = "__pycache__", "build", "dist"
+
+
 def _sources():
     """What the wheel is made of, {name in the tree: bytes}. Known by their places: the tree need not be one of git."""
     paths = ["LICENSE", "Makefile", "README.md"]
     for top in ("include", "src"):
         for folder, folders, names in os.walk(os.path.join(TOP, top)):
-            folders[:] = [name for name in folders if name != "__pycache__" and name[0] != "."]
+            folders[:] = [name for name in folders if name[0] != "." and name not in _MADE]
             paths += [os.path.relpath(os.path.join(folder, name), TOP) for name in names if name[0] != "."]
     files = {}
     for path in paths:

@@ -343,6 +343,28 @@ for i in range(20):
         subprocess.run([sys.executable, "-c", program, self.prefix, str(SEQ)], check=True,
                        env={**os.environ, "MALLOC_PERTURB_": "165"})
 
+    def test_whatever_stops_the_making_of_a_loader(self):
+        """Its loader of the library ends before the run does, though somebody keeps what was half made."""
+        kept = []
+
+        class Stopped(tokmap.Loader):
+            def _shape(self, code):
+                kept.append(self)
+                raise MemoryError
+        run = self.run_of()
+        with self.assertRaises(MemoryError):
+            Stopped(run)
+        self.assertEqual(len(run._readers), 1)
+        run.close()
+        self.assertEqual((len(run._readers), kept[0]._handle), (0, None))
+
+    def test_a_close_that_ctrl_c_ended(self):
+        run = self.run_of()
+        loader = run.loader()
+        loader._handle = None  # as close() has it, when it comes to the library's
+        run.close()
+        self.assertEqual(len(run._readers), 0)
+
     def test_half_made(self):
         """What failed in its making leaves nothing that its end would stumble over."""
         for make in (lambda: tokmap.Run("nothing.run"), lambda: tokmap.Dataset("nothing"), lambda: self.run_of().loader(rank=9)):

@@ -33,7 +33,7 @@ class Loans(WithData):
         self.array = self.run_of().loader(framework="dlpack").next().inputs
         gc.collect()
         dlpack.sweep()
-        self.before = len(dlpack._alive)
+        self.before, self.known = len(dlpack._alive), set(dlpack._alive)
 
     def left(self):
         dlpack.sweep()
@@ -104,6 +104,34 @@ class Loans(WithData):
             torch.add(torch.from_dlpack(self.array), "no tensor")
         with self.assertRaisesRegex(TypeError, "divmod"):
             divmod(torch.from_dlpack(self.array), {})
+        self.assertEqual(self.left(), 0)
+
+    def test_taken_while_it_is_looked_at(self):
+        held, api = [self.array.__dlpack__()], dlpack._api
+
+        class Api:
+            @staticmethod
+            def PyCapsule_IsValid(capsule, name):
+                found = api.PyCapsule_IsValid(capsule, name)
+                if held:  # another thread takes it now, and lets go of the capsule
+                    _rename(held.pop(), _used)
+                return found
+        (number,) = set(dlpack._alive) - self.known
+        loan = dlpack._alive[number]
+        dlpack._api = Api
+        try:
+            self.assertFalse(loan.over())
+        finally:
+            dlpack._api = api
+        self.assertEqual((held, self.left()), ([], 1))
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(loan.managed.deleter)(ctypes.addressof(loan.managed))
+        self.assertEqual(self.left(), 0)
+
+    def test_one_that_ctrl_c_took_out_of_the_queue(self):
+        capsule = self.array.__dlpack__()
+        dlpack._queue.clear()
+        self.assertEqual(self.left(), 1)
+        del capsule
         self.assertEqual(self.left(), 0)
 
     def test_threads(self):

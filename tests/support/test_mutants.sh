@@ -143,16 +143,16 @@ mutant capture_of_the_threads_own_stream_taken_for_work $cuda 's/if ((uintptr_t)
     'a_stream_that_captures_is_refused'
 # ---- the end ----
 mutant freed_before_the_copies_ended $cuda \
-    's/(void)driver->event_synchronize(cuda->copied\[i\]);//; s/(void)driver->stream_synchronize(cuda->stream);//' 'still uses'
+    's/(void)driver->event_synchronize(cuda->copied\[i\]);/;/; s/(void)driver->stream_synchronize(cuda->stream);/;/' 'still uses'
 mutant freed_before_the_expansions_ended $cuda \
     's/(void)driver->event_synchronize(cuda->copied\[i\]);/if (i < cuda->slots) &/' 'still uses'
 mutant events_leak $cuda \
-    's/(void)driver->event_destroy(cuda->copied\[i\]);//' 'events'
-mutant twins_leak $cuda 's/(void)driver->mem_free(cuda->twins);//' 'device memory that were not freed|device_allocations'
-mutant stream_leaks $cuda 's/(void)driver->stream_destroy(cuda->stream);//' 'stream that was not destroyed|streams'
-mutant module_leaks $cuda 's/(void)driver->module_unload(cuda->module);//' 'modules'
-mutant registration_leaks $cuda 's/(void)driver->host_unregister(pinned->memory);//' 'host_registrations'
-mutant context_leaks $cuda 's/cuda_device_close(&cuda->device);//' 'contexts'
+    's/(void)driver->event_destroy(cuda->copied\[i\]);/;/' 'events'
+mutant twins_leak $cuda 's/(void)driver->mem_free(cuda->twins);/;/' 'device memory that were not freed|device_allocations'
+mutant stream_leaks $cuda 's/(void)driver->stream_destroy(cuda->stream);/;/' 'stream that was not destroyed|streams'
+mutant module_leaks $cuda 's/(void)driver->module_unload(cuda->module);/;/' 'modules'
+mutant registration_leaks $cuda 's/(void)driver->host_unregister(pinned->memory);/;/' 'host_registrations'
+mutant context_leaks $cuda 's/cuda_device_close(&cuda->device);/;/' 'contexts'
 mutant event_used_after_its_end $cuda \
     's/(void)driver->event_destroy(cuda->copied\[i\]);/& (void)driver->event_synchronize(cuda->copied[i]);/' 'event that was destroyed'
 

@@ -3,7 +3,7 @@
 What a framework took it frees at any time, in any thread, with an exception on its way or when Python has ended: nothing of
 Python can be called then. (A callback of ctypes in that place loses the exception that is on its way: what Python calls is
 not allowed to leave one.) So the deleter is one of the library's, which only sets a flag, and the capsule has no destructor;
-both are looked at by sweep(), which is called wherever arrays are made or handed out.
+both are looked at by sweep(), which is called wherever arrays are handed out, and where large ones are made.
 """
 from __future__ import annotations
 
@@ -61,10 +61,11 @@ class _Loan:
             return True
         if self.capsule is None:
             return False
+        unshared = _references(self) == _references(_UNUSED)  # asked first: who has it may take what is in it meanwhile
         if not _api.PyCapsule_IsValid(self.capsule, self.name):
             self.capsule = None  # it was taken, and has another name since
             return False
-        return _references(self) == _references(_UNUSED)
+        return unshared
 
 
 def _references(loan) -> int:
@@ -91,13 +92,18 @@ _DELETERS = tuple(cast(deleter, c_void_p).value for deleter in (lib.tokmap_dlpac
 
 def sweep() -> None:
     """Ends the loans that are over, so that their memory can be used again."""
+    if len(_queue) < len(_alive):  # Ctrl-C came while one was looked at, or another thread looks at some
+        _queue.extend(set(_alive) - set(_queue))
     for _ in range(min(len(_queue), _SWEPT)):
         try:
             number = _queue.popleft()
         except IndexError:  # another thread sweeps, too
             return
-        if _alive[number].over():
-            del _alive[number]
+        loan = _alive.get(number)
+        if loan is None:
+            continue
+        if loan.over():
+            _alive.pop(number, None)
         else:
             _queue.append(number)
 

@@ -154,9 +154,9 @@ class Loader(Reader):
         self._pending = None   # the call that is not over: room, arrays, whether they are the caller's, stream
         self._out = c.Out(sizeof(c.Out), c.I64 if code == "int64" else c.I32)
         self._out_at = byref(self._out) if self.fields else None
+        run._loaders.add(self)  # whatever comes, the run ends it first
         self._start(_cursor_of(resume))
         self._shape(code)
-        run._loaders.add(self)
 
     def _start(self, cursor: str | None) -> None:
         """Opens the library's loader at a cursor; the one that was open before is closed only then."""

@@ -13,15 +13,10 @@ def alone(method):
     of it: it does not wait for that call, which would be for ever, and is refused."""
     @wraps(method)
     def run(self, *arguments, **options):
+        if self._lock._is_owned():
+            raise self._interrupted()
         with self._lock:
-            before = self._busy
-            try:
-                self._busy = True
-                if before:
-                    raise self._interrupted()
-                return method(self, *arguments, **options)
-            finally:
-                self._busy = before
+            return method(self, *arguments, **options)
     return run
 
 
@@ -32,7 +27,7 @@ class Reader:
 
     def __init__(self, run):
         self.run = run
-        self._lock, self._busy = RLock(), False
+        self._lock = RLock()
 
     def _interrupted(self) -> ArgumentError:
         return ArgumentError(f"the {self._name} is in use by this very thread, which a signal handler has interrupted: "

@@ -102,6 +102,8 @@ class Run:
             raise TokmapError(f"{len(self._views)} views of the datasets of {self.name} are in use: delete them first")
         for loader in list(self._loaders):
             loader.close()
+        while self._readers:  # of one whose end Ctrl-C has interrupted
+            lib.tokmap_loader_close(self._readers.pop())
         handle, self._handle = self._handle, None
         lib.tokmap_run_close(handle)
 
