@@ -111,6 +111,7 @@ static void fields(void **state)
     REFUSED(model, "\"unk_id\":0,", no, "unk_id");
     REFUSED(model, "\"max_input_chars_per_word\":100,", no, "WordPiece");
     REFUSED(model, "\"vocab\":[],", no, "Unigram");
+    REFUSED(model, "\"vocab\":{},", bad, "twice");
     REFUSED(before, "\"truncation\":{\"max_length\":4},", no, "truncation");
     REFUSED(before, "\"padding\":{\"strategy\":{\"Fixed\":9}},", no, "padding");
     REFUSED(before, "\"version\":\"2.0\",", bad, "twice");

@@ -511,7 +511,7 @@ static void listed_merges(void **unused)
 /* ---- .model files ---- */
 
 struct file {
-    uint8_t bytes[1 << 16];
+    uint8_t bytes[1 << 17];
     size_t count;
 };
 
@@ -654,6 +654,21 @@ static void refused(void **unused)
     }
 }
 
+/* What a piece costs may be the square of its length. */
+static void pieces_too_long(void **unused)
+{
+    static char text[65537];
+    static struct file file;
+    struct tokmap_error error = {0};
+    (void)unused;
+    for (size_t more = 0; more < 2; more++) {
+        const struct edit edit = {.piece = memset(text, 'a', 65535 + more), .kind = SP_NORMAL};
+        make_file(&file, &edit);
+        assert_int_equal(open_file(file.bytes, file.count, &error), more ? TOKMAP_ERROR_LIMIT : TOKMAP_OK);
+    }
+    assert_non_null(strstr(error.message, "65536 bytes"));
+}
+
 /* Nothing is read behind the end, whatever is missing or changed; many of these files open. */
 static void damaged(void **unused)
 {
@@ -694,6 +709,6 @@ int main(void)
                                        cmocka_unit_test(far_away),
                                        cmocka_unit_test(cuts),          cmocka_unit_test(runs),
                                        cmocka_unit_test(listed_merges), cmocka_unit_test(refused),
-                                       cmocka_unit_test(damaged)};
+                                       cmocka_unit_test(pieces_too_long), cmocka_unit_test(damaged)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,7 +84,7 @@ bool hf_vocabulary_take(struct json_file *file, struct text_table *vocabulary, c
     struct tokens_waiting waiting;
     uint32_t twice;
     waiting.count = 0;
-    if (vocabulary->count)
+    if (vocabulary->by_id)
         return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s stands twice", field);
     if (!json_enter_object(&file->scan))
         return false;

@@ -13,6 +13,8 @@
 #include "common/error.h"
 #include "common/hash.h"
 
+#define PIECE_BYTES_MOST 65535u /* what is done for a piece may take the square of its length */
+
 enum wire { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
 
 /* A message, or what is left of it. */
@@ -224,6 +226,10 @@ static enum tokmap_status check_piece(const struct reader *reader, const struct 
         return error_set(reader->error, TOKMAP_ERROR_FORMAT, reader->file->source.path,
                          (uint64_t)(piece->text.at - reader->start),
                          "the text of piece %" PRIu64 " is %s; the file is damaged", id, count ? "not UTF-8" : "empty");
+    if (count > PIECE_BYTES_MOST)
+        return error_set(reader->error, TOKMAP_ERROR_LIMIT, reader->file->source.path,
+                         (uint64_t)(piece->text.at - reader->start),
+                         "piece %" PRIu64 " of %zu bytes is longer than is supported (%u)", id, count, PIECE_BYTES_MOST);
     if (piece->kind < SP_NORMAL || piece->kind > SP_BYTE)
         return refused(reader, "pieces: a type that is not known");
     (void)sp_character(piece->text.at, count, &length);
