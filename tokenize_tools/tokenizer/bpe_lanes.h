@@ -141,10 +141,11 @@ typedef bool lane_start_function(const struct bpe_model *model, struct lane *lan
 typedef bool lane_go_on_function(const struct bpe_model *model, struct lane *lane, uint32_t registers);
 typedef void lane_finish_function(const struct bpe_model *model, const struct lane *lane, uint32_t registers);
 
-/* All pieces, in turns. start and go_on tell whether there is more to do; then finish takes the ids. */
-LANE_INLINE void lanes_merge(const struct bpe_model *model, struct bpe_pending *const *pieces, uint32_t count,
-                             uint32_t registers, lane_start_function *start, lane_go_on_function *go_on,
-                             lane_finish_function *finish)
+/* All pieces, in turns. start and go_on tell whether there is more to do; then finish takes the ids. registers: a constant,
+ * so that the loops over them are gone. */
+LANE_INLINE void lanes_merge_in(const struct bpe_model *model, struct bpe_pending *const *pieces, uint32_t count,
+                                uint32_t registers, lane_start_function *start, lane_go_on_function *go_on,
+                                lane_finish_function *finish)
 {
     struct lane lanes[LANES];
     uint32_t running = 0, taken = 0;
@@ -166,6 +167,19 @@ LANE_INLINE void lanes_merge(const struct bpe_model *model, struct bpe_pending *
         if (!goes_on && i != --running)
             *lane = lanes[running];
     }
+}
+
+/* The same by the pieces' size, as bpe_merge_many_function has it. */
+LANE_INLINE void lanes_merge(const struct bpe_model *model, struct bpe_pending *const *pieces, uint32_t count,
+                             uint32_t size, lane_start_function *start, lane_go_on_function *go_on,
+                             lane_finish_function *finish)
+{
+    if (size == 0)
+        lanes_merge_in(model, pieces, count, 1, start, go_on, finish);
+    else if (size == 1)
+        lanes_merge_in(model, pieces, count, 2, start, go_on, finish);
+    else
+        lanes_merge_in(model, pieces, count, 4, start, go_on, finish);
 }
 
 /* The ids of the parts that are left, and how many. */

@@ -38,12 +38,7 @@ LANE_INLINE void finish(const struct bpe_model *model, const struct lane *lane, 
 
 void bpe_merge_many_vbmi(const struct bpe_model *model, struct bpe_pending *const *pieces, uint32_t count, uint32_t size)
 {
-    if (size == 0)
-        lanes_merge(model, pieces, count, 1, start, go_on, finish);
-    else if (size == 1)
-        lanes_merge(model, pieces, count, 2, start, go_on, finish);
-    else
-        lanes_merge(model, pieces, count, 4, start, go_on, finish);
+    lanes_merge(model, pieces, count, size, start, go_on, finish);
 }
 
 #endif
