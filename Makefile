@@ -77,6 +77,9 @@ warnings := -Wall -Wextra -Wshadow -Wpointer-arith -Wcast-qual -Wwrite-strings -
   -Wdouble-promotion -Wswitch-enum $(if $(W),-Werror)
 base_flags := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -fvisibility=hidden -fPIC -pthread \
   -fno-strict-aliasing -MMD -MP
+# A file is included as "room/file.h". The library cannot see the rooms of the tools, nor they those of bench and tests.
+room_flags = $(if $(filter src/%,$<),,-Itokenize_tools) $(if $(filter bench/% tests/%,$<),-Ibench) \
+  $(if $(filter tests/%,$<),-Itests)
 features := $(if $(HAVE_ISAL),-DHAVE_ISAL) $(if $(HAVE_PCRE2),-DHAVE_PCRE2)
 sanitize := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 c_flags = -std=gnu11 $(base_flags) $(warnings) $(features) $(CPPFLAGS) $(CFLAGS) $(sanitize)
@@ -96,25 +99,30 @@ flag_set := $(shell printf '%s' '$(CC) $(c_flags)' | cksum | cut -d' ' -f1)
 OBJ := $(BUILD)/obj/$(flag_set)
 objects = $(patsubst %,$(OBJ)/%.o,$(1))
 
-library_rooms := common platform format dataset order run batch staging loader
-library_sources := $(sort $(foreach room,$(library_rooms),$(wildcard src/$(room)/*.c src/$(room)/*/*.c)))
+# Signals and child processes (process*.c) are for commands only. Of src/text, whose JSON only the tools read, the library
+# takes what it uses, as a linker takes it from an archive.
+library_rooms := common platform format dataset order run batch staging cuda loader python
+library_sources := $(filter-out src/platform/process%,$(sort \
+  $(foreach room,$(library_rooms),$(wildcard src/$(room)/*.c src/$(room)/*/*.c))))
 library_objects := $(call objects,$(library_sources))
-cli_objects := $(call objects,$(sort $(wildcard src/cli/*.c)))
-tool_sources := $(sort $(filter-out tokenize_tools/tokmap.c,$(wildcard tokenize_tools/*.c tokenize_tools/*/*.c)))
+text_objects := $(call objects,$(sort $(wildcard src/text/*.c)))
+cli_objects := $(call objects,$(sort $(wildcard src/cli/*.c src/platform/process*.c)))
+tool_sources := $(sort $(filter-out tokenize_tools/tokmap.c,$(wildcard tokenize_tools/*.c tokenize_tools/*/*.c \
+  tokenize_tools/*/*/*.c)))
 tool_objects := $(call objects,$(tool_sources))
-bench_objects := $(call objects,$(sort $(wildcard bench/*.c)))
+bench_objects := $(call objects,$(sort $(wildcard bench/*.c bench/*/*.c)))
 support_objects := $(call objects,$(sort $(wildcard tests/support/*.c)))
 cuda_software_objects := $(call objects,$(sort $(wildcard tests/support/cuda_software/*.c)) \
-  tests/support/expand_cu_host.c tests/support/gpu_kernels_host.c src/staging/expand_ptx.c bench/gpu_ptx.c)
+  tests/support/expand_cu_host.c tests/support/gpu_kernels_host.c src/cuda/expand_ptx.c bench/harness/gpu_ptx.c)
 cuda_software := $(BUILD)/tests/cuda_software/libcuda.so.1
-unit_sources := $(if $(HAVE_CMOCKA),$(sort $(wildcard tests/unit/test_*.c)))
-unit_programs := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(unit_sources))
+unit_sources := $(if $(HAVE_CMOCKA),$(sort $(wildcard tests/unit/*/test_*.c)))
+unit_programs := $(patsubst %.c,$(BUILD)/tests/%,$(notdir $(unit_sources)))
 fuzz_sources := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 fuzz_programs := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/%,$(fuzz_sources))
 user_programs := $(if $(wildcard src/loader/*.c),$(BUILD)/tests/consumer $(BUILD)/tests/fault_reader)
 commands := $(if $(wildcard tokenize_tools/tokmap.c),$(BUILD)/bin/tokmap) \
   $(if $(bench_objects),$(BUILD)/bin/tokmap-bench)
-man1_pages := $(sort $(wildcard tokenize_tools/man/*.1 bench/*.1 bench/man/*.1))
+man1_pages := $(sort $(wildcard tokenize_tools/man/*.1 bench/man/*.1))
 man5_pages := $(sort $(wildcard tokenize_tools/man/*.5))
 public_headers := $(sort $(wildcard include/tokmap/*.h))
 
@@ -142,7 +150,7 @@ linked_from := $(BUILD)/linked_from
 $(linked_from): force
 	@mkdir -p $(@D)
 	@new=$@.$$$$; \
-	  printf '%s\n' '$(OBJ) $(link) $(AR) $(so_flags) $(ENGINE) $(LIBS) $(tool_libs) $(bench_libs)' '$(library_objects)' \
+	  printf '%s\n' '$(OBJ) $(link) $(AR) $(so_flags) $(ENGINE) $(LIBS) $(tool_libs) $(bench_libs)' '$(library_objects) $(text_objects)' \
 	  '$(cli_objects)' '$(tool_objects)' '$(bench_objects)' '$(support_objects)' '$(cuda_software_objects)' >$$new; \
 	  if cmp -s $$new $@; then rm -f $$new; else mv -f $$new $@; fi
 force:
@@ -152,35 +160,43 @@ $(OBJ)/%_avx512.c.o: private_flags := $(if $(filter x86_64%,$(machine)),-mavx512
 $(OBJ)/%_vbmi.c.o: private_flags := $(if $(filter x86_64%,$(machine)),-mavx512f -mavx512bw -mavx512vl -mavx512dq \
   -mavx512vbmi -mavx512vbmi2 -maes -mbmi -mbmi2 -mlzcnt -mpopcnt)
 $(OBJ)/%.c.o: %.c
-	$(Q)mkdir -p $(@D) && $(CC) $(c_flags) $(private_flags) -c $< -o $@
+	$(Q)mkdir -p $(@D) && $(CC) $(c_flags) $(room_flags) $(private_flags) -c $< -o $@
 
 # The assembler puts the kernels' text in, which a linker that optimises would not know of.
-$(OBJ)/src/staging/expand_ptx.c.o: src/staging/expand.ptx
-$(OBJ)/bench/gpu_ptx.c.o: bench/gpu_kernels.ptx
-$(OBJ)/src/staging/expand_ptx.c.o $(OBJ)/bench/gpu_ptx.c.o: private_flags := -fno-lto
+$(OBJ)/src/cuda/expand_ptx.c.o: src/cuda/expand.ptx
+$(OBJ)/bench/harness/gpu_ptx.c.o: bench/harness/gpu_kernels.ptx
+$(OBJ)/src/cuda/expand_ptx.c.o $(OBJ)/bench/harness/gpu_ptx.c.o: private_flags := -fno-lto
 
-$(BUILD)/lib/libtokmap.a: $(library_objects) $(linked_from)
-	$(Q)mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $(library_objects)
-$(BUILD)/lib/$(SONAME): $(library_objects) src/libtokmap.map $(linked_from)
-	$(Q)mkdir -p $(@D) && $(link) $(so_flags) $(library_objects) -pthread $(lib_libs) $(LIBS) && \
+$(BUILD)/lib/libtokmap.a: $(library_objects) $(text_objects) $(linked_from)
+	$(Q)mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $(library_objects) $(text_objects)
+text_archive := $(BUILD)/obj/text.a
+$(text_archive): $(text_objects) $(linked_from)
+	$(Q)mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $(text_objects)
+$(BUILD)/lib/$(SONAME): $(library_objects) $(text_archive) src/libtokmap.map $(linked_from)
+	$(Q)mkdir -p $(@D) && $(link) $(so_flags) $(library_objects) $(text_archive) -pthread $(lib_libs) $(LIBS) && \
 	  ln -sf $(SONAME) $(@D)/libtokmap.so
 # For the Python package: without debugging information, and with zstd inside where its static library is there.
 zstd_inside = $(if $(findstring /,$(shell $(CC) -print-file-name=libzstd.a 2>/dev/null)),-Wl$(comma)-Bstatic \
   -lzstd -Wl$(comma)-Bdynamic)
-$(BUILD)/wheel/$(SONAME): $(library_objects) src/libtokmap.map $(linked_from)
+$(BUILD)/wheel/$(SONAME): $(library_objects) $(text_archive) src/libtokmap.map $(linked_from)
 	$(if $(zstd_inside),,@echo "tokmap: no libzstd.a: the package will need libzstd.so.1 where it is installed" >&2)
-	$(Q)mkdir -p $(@D) && $(link) $(so_flags) -Wl,-S $(library_objects) -pthread \
+	$(Q)mkdir -p $(@D) && $(link) $(so_flags) -Wl,-S $(library_objects) $(text_archive) -pthread \
 	  $(if $(zstd_inside),$(patsubst -lzstd,$(zstd_inside),$(lib_libs)),$(lib_libs)) $(LIBS)
 $(BUILD)/bin/tokmap: $(OBJ)/tokenize_tools/tokmap.c.o $(tool_objects) $(cli_objects) $(BUILD)/lib/libtokmap.a \
   $(linked_from)
 	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) $(LIBS) -lm
 # Case tokenize measures the tools' tokenizers themselves: through the command, reading and printing would be measured too.
-$(BUILD)/bin/tokmap-bench: $(bench_objects) $(filter $(OBJ)/tokenize_tools/tokenizer/% $(OBJ)/tokenize_tools/text/%,\
-  $(tool_objects)) $(cli_objects) $(BUILD)/lib/libtokmap.a $(linked_from)
+tokenizer_rooms := unicode pretokenize tokenizer bpe sentencepiece vocabulary
+$(BUILD)/bin/tokmap-bench: $(bench_objects) $(filter $(tokenizer_rooms:%=$(OBJ)/tokenize_tools/%/%),$(tool_objects)) \
+  $(cli_objects) $(BUILD)/lib/libtokmap.a $(linked_from)
 	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(bench_libs) $(LIBS) -lm
 
 program_parts := $(support_objects) $(tool_objects) $(cli_objects) $(BUILD)/lib/libtokmap.a $(linked_from)
-$(unit_programs): $(BUILD)/tests/%: $(OBJ)/tests/unit/%.c.o $(program_parts)
+define unit_program
+$(BUILD)/tests/$(basename $(notdir $(1))): $(OBJ)/$(1).o
+endef
+$(foreach source,$(unit_sources),$(eval $(call unit_program,$(source))))
+$(unit_programs): $(program_parts)
 	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) -lcmocka $(LIBS) -lm
 # Without ENGINE (libFuzzer) a harness gets a driver that replays files and mutates them from a seed.
 $(fuzz_programs): $(BUILD)/tests/%: $(OBJ)/tests/fuzz/%.c.o $(if $(ENGINE),,$(OBJ)/tests/fuzz/driver.c.o) \
@@ -247,7 +263,7 @@ fuzz: ## fuzz each reader for FUZZ_SECONDS (60) with libFuzzer, or without clang
 # them for all that ptxas knows, where there is a CUDA toolkit.
 NVCC ?= nvcc
 PTX_ROOT ?= .
-kernels := src/staging/expand bench/gpu_kernels
+kernels := src/cuda/expand bench/harness/gpu_kernels
 ptx: ## make the GPU kernels' texts from their .cu again (needs nvcc of CUDA 13; the results are in the tree)
 	$(Q)for kernel in $(kernels); do \
 	  mkdir -p $(BUILD) '$(PTX_ROOT)'/$${kernel%/*} && \

@@ -4,13 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "child.h"
+#include "harness/child.h"
 #include "cli/cli.h"
-#include "dataset_make.h"
-#include "gpu.h"
-#include "harness.h"
-#include "machine.h"
+#include "harness/dataset_make.h"
+#include "harness/gpu.h"
+#include "harness/harness.h"
+#include "harness/machine.h"
 #include "platform/os.h"
+#include "platform/process.h"
 #include "tokmap/cuda.h"
 
 static const struct bench_case *const cases[] = {&case_limits, &case_order, &case_slice,  &case_loader,  &case_open,

@@ -29,7 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tokmap/tokmap.h"
+#include "tokmap.h"
 
 #ifdef __cplusplus
 extern "C" {

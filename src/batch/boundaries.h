@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "common/mark.h"
+#include "mark.h"
 #include "tokmap/tokmap.h"
 
 /* Fills the bits of the mark_words(count) marks of the window that begins at token `first` (taken modulo the dataset's

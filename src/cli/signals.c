@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "platform/os.h"
+#include "platform/process.h"
 
 static ssize_t put(void *unused, const char *bytes, size_t count)
 {

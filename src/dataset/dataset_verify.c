@@ -19,7 +19,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dataset_internal.h"
-#include "format/block_scan.h"
+#include "block_scan.h"
 #include "platform/os.h"
 
 #define MEND "restore the file from a good copy, or pack the shard again"

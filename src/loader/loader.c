@@ -20,7 +20,7 @@
 #include "run/run.h"
 #include "schedule.h"
 #include "staging/backend.h"
-#include "staging/cuda_device.h"
+#include "cuda/cuda_device.h"
 #include "staging/ring.h"
 #include "statistics.h"
 #include "tokmap/cuda.h"

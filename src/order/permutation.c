@@ -1,6 +1,6 @@
 /*
  * permutation.c - the definition of every order. FROZEN: a change here reorders running jobs. ORDER.md explains it,
- * holds a second implementation in Python and says how good it is; tests/unit/test_order_golden.c fixes its values.
+ * holds a second implementation in Python and says how good it is; tests/unit/order/test_order_golden.c fixes its values.
  *
  * All integers are unsigned 64-bit and wrap; high(a, b) is floor(a * b / 2^64).
  *

@@ -45,7 +45,7 @@ int os_pread(int fd, void *into, size_t count, uint64_t offset, size_t *got);
 /* One read from the page cache only: EAGAIN if any of it is not there (*got may be short then, or 0), ENOTSUP where the
  * kernel or the file system cannot tell. */
 int os_pread_cached(int fd, void *into, size_t count, uint64_t offset, size_t *got);
-/* One read of a stream (pipe, terminal); 0 bytes is its end. EINTR: a signal that os_signals_catch() waits for has come,
+/* One read of a stream (pipe, terminal); 0 bytes is its end. EINTR: os_wake() is readable: a signal has come,
  * now or before; a wait ends with it, and so does every later one. */
 int os_read(int fd, void *into, size_t count, size_t *got);
 /* Waits at most `ns` until a read of a stream would not block (data, its end or an error is there); ETIMEDOUT if it
@@ -53,7 +53,7 @@ int os_read(int fd, void *into, size_t count, size_t *got);
 int os_wait_readable(int fd, uint64_t ns);
 /* Writes all of it. */
 int os_write(int fd, const void *from, size_t count);
-/* The same to a stream (pipe, terminal). EINTR: a signal that os_signals_catch() waits for has come, now or before, and the
+/* The same to a stream (pipe, terminal). EINTR: os_wake() is readable: a signal has come, now or before, and the
  * stream takes no more without a wait; part of it may be written. A terminal that was stopped may wait in spite of it. */
 int os_write_stream(int fd, const void *from, size_t count);
 int os_pwrite(int fd, const void *from, size_t count, uint64_t offset);
@@ -175,40 +175,9 @@ void os_word_wake(const uint32_t *word);                                     /* 
 
 void os_relax(void); /* one turn of a spinning loop */
 
-/* ---- signals (for commands; the library uses none of it) ---- */
-
-/* From now on the first of SIGINT, SIGTERM and SIGHUP is kept for os_signal_caught() instead of ending the process, and ends
- * waits (os_read, os_wait_readable, os_write_stream, os_child_wait); a second one ends the process, but for the same within
- * half a second. One that is ignored stays so. To be called by the first thread, before others read. Where no thread can be
- * started, signals go on ending the process. */
-void os_signals_catch(void);
-/* The signal that came, or 0. */
-int os_signal_caught(void);
-/* The same; and if none came, the next one ends the process again: for when there is nothing left to clean up. */
-int os_signals_release(void);
-/* Ends the process by that signal, as the shell expects of an interrupted command. Never returns. */
-void os_signal_die(int signal) __attribute__((noreturn));
-void os_ignore_broken_pipe(void);
-
-/* ---- other programs (for the benchmark command and tests; the library uses none of it) ---- */
-
-struct os_child {
-    int64_t id;
-    int output;          /* where what it writes to its standard output can be read, or -1: it shares ours */
-    uint64_t peak_bytes; /* after its end: ru_maxrss. Not below what its parent held when it started it */
-    uint64_t cpu_ns;     /* after its end: user and system */
-    bool told;           /* of a signal, by os_child_wait */
-};
-/* Starts a program; arguments: argv, its name first, NULL last. A program that cannot be run is its errno. It finds signals
- * as this program did at its start. */
-int os_child_start(struct os_child *child, const char *path, const char *const *arguments, bool read_output);
-void os_child_stop(const struct os_child *child); /* SIGTERM */
-/* Waits for its end and closes `output`. exit_status: its own, or 128 + the signal that ended it. EINTR, once: a
- * signal was caught, which may be a reason to stop the child; wait again then. */
-int os_child_wait(struct os_child *child, int *exit_status);
-/* The path of the program that is running. ENAMETOOLONG if it does not fit. */
-int os_program_path(char *path, size_t capacity);
-/* Writes everything back, then empties the system's caches of files, names and inodes. EACCES if not root. */
-int os_drop_all_caches(void);
+/* A descriptor that becomes readable, and stays so, when waits are to end (os_read, os_wait_readable, os_write_stream); -1,
+ * as at first: none. process.h sets it, for commands; in a program that uses the library alone nothing does. */
+void os_wake_set(int fd);
+int os_wake(void);
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * os_linux.c - os.h for Linux: files, folders, page cache and memory. With os_linux_process.c and os_linux_signals.c the
+ * os_linux.c - os.h for Linux: files, folders, page cache and memory. With os_linux_system.c and process_linux.c the
  * only caller of open, mmap, madvise, readahead, pread, pthread and their kin.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include "os_linux.h"
+#include "os.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -32,6 +32,20 @@
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
 #endif
+
+/* ---- waits that something ends ---- */
+
+static int wake_fd = -1; /* poll() passes over -1 */
+
+void os_wake_set(int fd)
+{
+    wake_fd = fd;
+}
+
+int os_wake(void)
+{
+    return wake_fd;
+}
 
 /* ---- files ---- */
 
@@ -66,7 +80,7 @@ static int open_unnamed_by_hand(const char *folder, int *fd)
 static bool open_would_wait(const char *path, enum os_open how)
 {
     struct stat found;
-    return how == OS_READ && signals_wake() >= 0 && !stat(path, &found) && S_ISFIFO(found.st_mode);
+    return how == OS_READ && wake_fd >= 0 && !stat(path, &found) && S_ISFIFO(found.st_mode);
 }
 
 int os_open(const char *path, enum os_open how, int *fd)
@@ -174,7 +188,7 @@ int os_read(int fd, void *into, size_t count, size_t *got)
     ssize_t part;
     *got = 0;
     do {
-        const int system = signals_wake() >= 0 ? os_wait_readable(fd, UINT64_MAX) : 0;
+        const int system = wake_fd >= 0 ? os_wait_readable(fd, UINT64_MAX) : 0;
         if (system)
             return system;
         part = read(fd, into, count < ONE_CALL ? count : ONE_CALL);
@@ -187,7 +201,7 @@ int os_read(int fd, void *into, size_t count, size_t *got)
 
 int os_wait_readable(int fd, uint64_t ns)
 {
-    struct pollfd both[] = {{fd, POLLIN, 0}, {signals_wake(), POLLIN, 0}};
+    struct pollfd both[] = {{fd, POLLIN, 0}, {wake_fd, POLLIN, 0}};
     const uint64_t now = os_clock_ns(), until = ns < UINT64_MAX - now ? now + ns : UINT64_MAX;
     for (uint64_t left = ns;; left = until - min64(until, os_clock_ns())) {
         const struct timespec wait = {(time_t)(left / 1000000000u), (long)(left % 1000000000u)};
@@ -204,7 +218,7 @@ int os_wait_readable(int fd, uint64_t ns)
 static int wait_writable(int fd)
 {
     for (;;) {
-        struct pollfd both[] = {{fd, POLLOUT, 0}, {signals_wake(), POLLIN, 0}};
+        struct pollfd both[] = {{fd, POLLOUT, 0}, {wake_fd, POLLIN, 0}};
         const int ready = ppoll(both, 2, NULL, NULL);
         if (ready < 0 && errno == EINTR)
             continue;
@@ -216,7 +230,7 @@ static int wait_writable(int fd)
 
 int os_write_stream(int fd, const void *from, size_t count)
 {
-    if (signals_wake() < 0)
+    if (wake_fd < 0)
         return os_write(fd, from, count);
     for (size_t done = 0; done < count; done += min64(count - done, PIPE_BUF)) {
         int system = wait_writable(fd);

@@ -1,6 +1,6 @@
 /*
  * cursor.c - the exact resume state, its text, and the fingerprint of the past. FROZEN: a change here makes every saved
- * cursor useless. tests/unit/test_cursor.c holds golden values; RUN.md says the same to users.
+ * cursor useless. tests/unit/run/test_cursor.c holds golden values; RUN.md says the same to users.
  *
  * Text: one line, single spaces, numbers decimal, hexadecimal in lower case:
  *

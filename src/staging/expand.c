@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "common/mark.h"
+#include "batch/mark.h"
 
 #define EXPAND_PLAIN(name, from, to)                                                                                   \
     static void one_##name(const void *in, uint64_t count, void *out)                                                  \

@@ -13,7 +13,7 @@
 #include "tokmap/tokmap.h"
 
 #include "backend.h"
-#include "common/mark.h"
+#include "batch/mark.h"
 
 /* What the slots of a ring have room for. */
 struct ring_shape {

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../tokenize_tools/corpus/corpus.h"
-#include "../../tokenize_tools/text/utf8.h"
+#include "corpus/corpus.h"
+#include "text/utf8.h"
 #include "common/hash.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,6 +1,6 @@
 #!/bin/sh
 # test_gpu.sh: the tests of the device path on a real GPU: make test-gpu. The same program that runs on the driver in
-# software (tests/unit/test_device.c): the driver compiles the kernel's PTX for the device, and every output of every field
+# software (tests/unit/cuda/test_device.c): the driver compiles the kernel's PTX for the device, and every output of every field
 # is compared byte for byte with the host's. Then, where compute-sanitizer is there, the same under its checks of memory.
 #
 # Skips, with the reason, without TOKMAP_TEST_GPU (which make test-gpu sets) and where there is no GPU.

@@ -88,7 +88,7 @@ mkdir -p "$folder/logs" "$folder/tmp"
 export QEMU_LD_PREFIX=/usr/aarch64-linux-gnu TMPDIR="$folder/tmp" CMOCKA_MESSAGE_OUTPUT=TAP TEST_SHARE=8
 skipped=0
 list=
-for source in tests/unit/test_*.c; do
+for source in tests/unit/*/test_*.c; do
     name=$(basename "$source" .c)
     if why=$(left_out "$name"); then
         echo "skipped $name: $why"

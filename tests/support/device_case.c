@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "platform/cuda_driver.h"
+#include "cuda/cuda_driver.h"
 #include "platform/os.h"
 #include "scratch.h"
 #include "software_driver.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "common/mark.h"
+#include "batch/mark.h"
 #include "tokmap/tokmap.h"
 
 #define AROUND 128 /* bytes before and behind an output that must stay */

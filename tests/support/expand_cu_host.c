@@ -1,7 +1,7 @@
 /* expand_cu_host.c - see expand_cu_host.h. */
 #include "expand_cu_host.h"
 
-#include "staging/expand.cu"
+#include "cuda/expand.cu"
 
 void expand_cu_host(const struct expand_arguments *work, uint32_t blocks, uint32_t threads)
 {

@@ -1,7 +1,7 @@
 /* gpu_kernels_host.c - see gpu_kernels_host.h. */
 #include "gpu_kernels_host.h"
 
-#include "../../bench/gpu_kernels.cu"
+#include "harness/gpu_kernels.cu"
 
 void gpu_gemm_host(const struct gpu_gemm *work, uint32_t threads)
 {

@@ -93,7 +93,7 @@ list_all() {
     for script in tests/*/run.sh tests/*/test_*.sh; do
         [ ! -f "$script" ] || echo "${script#tests/}"
     done
-    for source in tests/unit/test_*.c; do
+    for source in tests/unit/*/test_*.c; do
         program=$(basename "$source" .c)
         [ ! -x "$BUILD_DIR/tests/$program" ] || echo "$program"
     done

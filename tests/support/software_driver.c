@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "platform/os.h"
+#include "platform/process.h"
 
 static void find(void *library, const char *name, void *entry)
 {

@@ -5,7 +5,7 @@
 #ifndef TESTS_SUPPORT_SOFTWARE_DRIVER_H
 #define TESTS_SUPPORT_SOFTWARE_DRIVER_H
 
-#include "cuda_software/cuda_software.h"
+#include "support/cuda_software/cuda_software.h"
 
 struct software_driver {
     char path[1024];

@@ -97,7 +97,7 @@ else
     exit 1
 fi
 
-cuda=src/staging/backend_cuda.c
+cuda=src/cuda/backend_cuda.c
 order='in no order'
 # ---- the two dangers ----
 mutant slot_refilled_before_its_copy_ended $cuda \
@@ -135,7 +135,7 @@ mutant bounce_refilled_before_its_copy_ended $cuda \
 mutant bounce_not_recorded $cuda \
     's/result = driver->event_record(bounce->sent, stream);/result = 0;/' 'has changed between|still uses'
 # ---- graphs of the caller's ----
-mutant capture_spoilt_by_the_producer src/staging/cuda_device.c 's/int mode = CUDA_CAPTURE_RELAXED;/int mode = 0;/' \
+mutant capture_spoilt_by_the_producer src/cuda/cuda_device.c 's/int mode = CUDA_CAPTURE_RELAXED;/int mode = 0;/' \
     'a_capture_is_not_spoilt'
 mutant capture_taken_for_work $cuda 's/enum tokmap_status status = check_capture(cuda, stream, error);/enum tokmap_status status = TOKMAP_OK;/' \
     'a_stream_that_captures_is_refused'

@@ -2,12 +2,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../text/json_scan.h"
-#include "../text/utf8.h"
-#include "batch.h"
+#include "text/json_scan.h"
+#include "text/utf8.h"
+#include "document_batch.h"
 #include "common/bytes.h"
 #include "common/error.h"
-#include "json.h"
+#include "json_field.h"
 #include "stream.h"
 
 struct preparing {

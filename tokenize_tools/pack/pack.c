@@ -1,6 +1,6 @@
 /*
  * pack.c - batches of documents become tokens, side by side, and the shard writer gets them in the order of the input
- * (turns.h).
+ * (ordered_workers.h).
  *
  * The room for a batch's tokens is of fixed size. A batch that needs more of it writes out in between, for which it takes
  * its turn early.
@@ -16,8 +16,8 @@
 #include "common/error.h"
 #include "format/shard_writer.h"
 #include "platform/os.h"
-#include "../text/utf8.h"
-#include "turns.h"
+#include "text/utf8.h"
+#include "ordered_workers.h"
 
 #define BATCH_MOST                                                                                                     \
     ((uint64_t)256 << 10) /* text and its tokens stay in the processor's cache from reading to writing                 \

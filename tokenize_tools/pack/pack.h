@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-#include "../corpus/corpus.h"
-#include "../tokenizer/tokenizer.h"
+#include "corpus/corpus.h"
+#include "tokenizer/tokenizer.h"
 
 struct pack_options {
     const char *prefix; /* of the shard */

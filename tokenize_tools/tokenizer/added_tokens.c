@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "code_sets.h"
+#include "unicode/code_sets.h"
 #include "common/bytes.h"
-#include "common/code_point.h"
+#include "text/code_point.h"
 #include "common/error.h"
 
 #if defined(__SSE2__)

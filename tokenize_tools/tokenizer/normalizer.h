@@ -2,9 +2,9 @@
 #ifndef TOKMAP_TOKENIZER_NORMALIZER_H
 #define TOKMAP_TOKENIZER_NORMALIZER_H
 
-#include "bytes_buffer.h"
-#include "nfc.h"
-#include "split_regex.h"
+#include "common/bytes_buffer.h"
+#include "unicode/nfc.h"
+#include "pretokenize/regex_match.h"
 
 #define NORMALIZER_STEPS_MOST 16
 

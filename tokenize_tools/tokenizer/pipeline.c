@@ -7,7 +7,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
-#include "kind.h"
+#include "tokenizer_kind.h"
 
 #define BOUND_MOST 4096 /* tokens a byte: what is more could not be given room for */
 /* Bytes of a document that go through all parts of the pipeline before the next: what one part leaves for the next one is

@@ -6,7 +6,7 @@
 #define TOKMAP_TOKENIZER_PIPELINE_H
 
 #include "added_tokens.h"
-#include "cutter.h"
+#include "pretokenize/pretokenizer.h"
 #include "normalizer.h"
 #include "text_engine.h"
 #include "tokenizer.h"

@@ -2,7 +2,7 @@
  * pipeline_cut.c - where a long document may be cut without a change of its ids: behind a letter and before a space,
  * a newline or one of three marks of Chinese and Japanese text. Call the letter l, the other character r.
  *
- * Pieces. All rules that a scanner has (rules.h) look at text from where the last piece ended, never behind it. No
+ * Pieces. All rules that a scanner has (split_rules.h) look at text from where the last piece ended, never behind it. No
  * alternative of theirs holds l r: what stands behind a letter in a match is a letter, a mark or an apostrophe. So a
  * piece ends behind l and one begins with r, in the whole text and in the parts. What an alternative looks ahead for,
  * (?!\S), it looks for from a space on: of a match that ends before l that is no further than l. So pieces of the
@@ -22,8 +22,8 @@
  */
 #include <string.h>
 
-#include "../text/utf8.h"
-#include "classes.h"
+#include "text/utf8.h"
+#include "unicode/classes.h"
 #include "common/bytes.h"
 #include "pipeline.h"
 

@@ -7,8 +7,8 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "kind.h"
-#include "tokenizer_file.h"
+#include "tokenizer_kind.h"
+#include "vocabulary/vocabulary.h"
 
 enum tokmap_status tokenizer_open(struct tokenizer **tokenizer, const char *spec,
                                   const struct tokenizer_options *options, struct tokmap_error *error)

@@ -1,5 +1,5 @@
-/* bench_launches.c - the benchmark's kernels (bench/gpu_kernels.cu) as launches of the driver in software. */
-#include "../gpu_kernels_host.h"
+/* bench_launches.c - the benchmark's kernels (bench/harness/gpu_kernels.cu) as launches of the driver in software. */
+#include "support/gpu_kernels_host.h"
 #include "launches.h"
 #include "software.h"
 

@@ -5,10 +5,10 @@
  */
 #include <string.h>
 
-#include "../expand_cu_host.h"
+#include "support/expand_cu_host.h"
 #include "launches.h"
 #include "software.h"
-#include "staging/expand_ptx.h"
+#include "cuda/expand_ptx.h"
 
 /* ---- the tests' own: copies words, adding to each ---- */
 

@@ -1,0 +1,285 @@
+/*
+ * case_expand.c - the library's kernel alone: how long a launch takes on the GPU by size of the batch and by fields,
+ * beside a copy on the device that moves as many bytes; what a launch costs the host; and the two ways from pinned
+ * memory to outputs, copy then expand (what the loader does) and expand straight from the pinned slot.
+ *
+ * The slot is laid out as the loader's are (staging/expand_arguments.h), with a document every 1,000 tokens or so.
+ * Times on the GPU are those between two events around many launches, so what a launch alone waits for is not in them.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "common/bytes.h"
+#include "batch/mark.h"
+#include "harness/gpu.h"
+#include "platform/os.h"
+
+enum { I32, I64, POSITIONS, ALL, SETS };
+static const struct field_set {
+    const char *name;
+    uint32_t element;
+    bool positions, documents_and_mask;
+} sets[SETS] = {
+    {"i32", 4, false, false}, {"i64", 8, false, false}, {"positions_i32", 4, true, false}, {"all_i64", 8, true, true}};
+
+static const uint64_t sizes[] = {4096, 32768, 262144, (uint64_t)1 << 20, (uint64_t)1 << 24};
+enum { SIZES = sizeof sizes / sizeof sizes[0] };
+
+#define SMALL 32768 /* tokens: up to here a launch's own time counts, above it the memory's rate */
+#define OUTPUTS 5
+
+struct found {
+    struct series us, gb_s, copy_gb_s;
+};
+
+struct expand_case {
+    struct gpu gpu;
+    struct gpu_timer timer;
+    size_t sizes;
+    uint64_t rows, seq_len, slot_bytes; /* of the largest batch */
+    uint8_t *pinned;                    /* the slot on the host */
+    uint64_t slot, outputs[OUTPUTS];    /* on the device */
+    uint64_t output_bytes;
+    struct samples launches;
+    struct found found[SIZES][SETS];
+    struct series staged[SIZES], direct[SIZES];
+    struct spread launch;
+};
+
+/* ---- the batch ---- */
+
+static uint64_t row_stride(uint64_t seq_len)
+{
+    return round_up((seq_len + 1) * 2, 64);
+}
+
+static void fill_row(uint8_t *row, struct mark *marks, uint64_t seq_len, uint64_t *state)
+{
+    uint64_t until = 0;
+    memset(marks, 0, (size_t)mark_words(seq_len + 1) * sizeof *marks);
+    for (uint64_t token = 0; token <= seq_len; token++) {
+        struct mark *mark = &marks[token / 64];
+        if (token && token % 64 == 0) {
+            mark->last = mark[-1].last;
+            if (mark[-1].starts)
+                mark->last = (uint32_t)(token - 1 - (uint64_t)__builtin_clzll(mark[-1].starts));
+            mark->before = mark[-1].before + (uint32_t)__builtin_popcountll(mark[-1].starts);
+        }
+        if (token == until) {
+            mark->starts |= (uint64_t)1 << token % 64;
+            until += 1 + random_below(state, 2000);
+        }
+        store16(row + 2 * token, (uint16_t)random_below(state, 50257));
+    }
+}
+
+/* The batch of so many tokens in the first rows of the slot at `slot`. */
+static struct expand_arguments work_of(const struct expand_case *it, uint64_t slot, uint64_t tokens,
+                                       const struct field_set *set)
+{
+    const uint64_t stride = row_stride(it->seq_len);
+    return (struct expand_arguments){
+        .slot = slot,
+        .inputs = it->outputs[0],
+        .targets = it->outputs[1],
+        .position_ids = set->positions ? it->outputs[2] : 0,
+        .document_ids = set->documents_and_mask ? it->outputs[3] : 0,
+        .loss_mask = set->documents_and_mask ? it->outputs[4] : 0,
+        .row_stride = stride,
+        .marks_at = it->rows * stride,
+        .row_marks = mark_words(it->seq_len + 1),
+        .count = tokens / it->seq_len,
+        .seq_len = it->seq_len,
+        .row_tokens = it->seq_len + 1,
+        .width = 2,
+        .element = set->element,
+    };
+}
+
+/* Bytes that expanding must read and write. */
+static uint64_t traffic(const struct expand_arguments *work)
+{
+    const uint64_t outputs = 2 + (work->position_ids != 0) + (work->document_ids != 0) + (work->loss_mask != 0);
+    const uint64_t marks = outputs > 2 ? work->row_marks * sizeof(struct mark) : 0;
+    return work->count * (work->row_tokens * work->width + marks + outputs * work->seq_len * work->element);
+}
+
+static int expand_open(struct bench *bench, struct expand_case *it)
+{
+    uint64_t state = 11;
+    it->seq_len = min64(bench->options.seq_len, sizes[0]);
+    for (it->sizes = 1; it->sizes < SIZES && sizes[it->sizes] * 16 <= bench->options.copy_bytes;)
+        it->sizes++;
+    it->rows = sizes[it->sizes - 1] / it->seq_len;
+    const uint64_t stride = row_stride(it->seq_len), marks = mark_words(it->seq_len + 1) * sizeof(struct mark);
+    it->slot_bytes = it->rows * (stride + marks);
+    it->output_bytes = max64(sizes[it->sizes - 1] * 8, it->slot_bytes);
+    int result = gpu_open(bench, &it->gpu);
+    if (!result)
+        result = gpu_timer_new(&it->gpu, &it->timer);
+    if (!result)
+        result = gpu_memory_new(&it->gpu, it->slot_bytes, &it->slot);
+    for (int i = 0; i < OUTPUTS && !result; i++)
+        result = gpu_memory_new(&it->gpu, it->output_bytes, &it->outputs[i]);
+    void *pinned = NULL;
+    if (!result)
+        result = gpu_check(&it->gpu, it->gpu.driver->host_alloc(&pinned, it->slot_bytes, CUDA_HOST_PORTABLE),
+                           "allocating page-locked memory");
+    it->pinned = pinned;
+    if (!result && !samples_new(&it->launches, 1 << 20))
+        result = bench_no_memory(bench);
+    if (result)
+        return result;
+    for (uint64_t row = 0; row < it->rows; row++)
+        fill_row(it->pinned + row * stride, (struct mark *)(void *)(it->pinned + it->rows * stride + row * marks),
+                 it->seq_len, &state);
+    result = gpu_check(&it->gpu, it->gpu.driver->copy_to_device(it->slot, it->pinned, it->slot_bytes, it->gpu.stream),
+                       "copying the batch");
+    return result ? result : gpu_synchronize(&it->gpu);
+}
+
+static void expand_close(struct expand_case *it)
+{
+    if (!it->gpu.open)
+        return;
+    (void)it->gpu.driver->stream_synchronize(it->gpu.stream);
+    if (it->pinned)
+        (void)it->gpu.driver->host_free(it->pinned);
+    gpu_memory_free(&it->gpu, &it->slot);
+    for (int i = 0; i < OUTPUTS; i++)
+        gpu_memory_free(&it->gpu, &it->outputs[i]);
+    gpu_timer_free(&it->gpu, &it->timer);
+    samples_free(&it->launches);
+    gpu_close(&it->gpu);
+}
+
+/* ---- turns ---- */
+
+/* Many launches, or copies of half the traffic each, between two events. */
+static int rate_turn(struct expand_case *it, const struct expand_arguments *work, bool copy, double *us)
+{
+    struct gpu *gpu = &it->gpu;
+    const uint64_t bytes = traffic(work), count = max64(4, min64(200, ((uint64_t)256 << 20) / bytes));
+    double ms = 0;
+    int result =
+        gpu_launch_spin(gpu, &(struct gpu_spin){it->outputs[0], 100000}); /* so that launches wait for the GPU */
+    if (!result)
+        result = gpu_timer_start(gpu, &it->timer);
+    for (uint64_t i = 0; i < count && !result; i++) {
+        const uint64_t before = os_clock_ns();
+        if (copy)
+            result = gpu->driver->copy_on_device(it->outputs[1], it->outputs[0], min64(bytes / 2, it->output_bytes),
+                                                 gpu->stream);
+        else
+            result = gpu_launch_expand(gpu, work);
+        if (!copy)
+            samples_add(&it->launches, os_clock_ns() - before);
+    }
+    if (!result)
+        result = gpu_timer_stop(gpu, &it->timer);
+    if (result)
+        return gpu_check(gpu, result, "expanding on the GPU");
+    result = gpu_timer_read(gpu, &it->timer, &ms);
+    *us = ms * 1000 / (double)count;
+    return result;
+}
+
+/* Once from pinned memory to outputs: by a copy and a launch, or by a launch that reads the pinned memory itself. */
+static int way_turn(struct expand_case *it, uint64_t tokens, bool direct, struct series *series)
+{
+    struct gpu *gpu = &it->gpu;
+    const uint64_t slot = direct ? (uint64_t)(uintptr_t)it->pinned : it->slot;
+    const struct expand_arguments work = work_of(it, slot, tokens, &sets[I32]);
+    double ms = 0;
+    int result = gpu_launch_spin(gpu, &(struct gpu_spin){it->outputs[2], 100000});
+    if (!result)
+        result = gpu_timer_start(gpu, &it->timer);
+    if (!result && !direct)
+        result = gpu->driver->copy_to_device(it->slot, it->pinned, work.count * work.row_stride, gpu->stream);
+    if (!result)
+        result = gpu_launch_expand(gpu, &work);
+    if (!result)
+        result = gpu_timer_stop(gpu, &it->timer);
+    if (result)
+        return gpu_check(gpu, result, "expanding from pinned memory");
+    result = gpu_timer_read(gpu, &it->timer, &ms);
+    if (!result && series)
+        series_add(series, ms * 1000);
+    return result;
+}
+
+static int turn_all(struct expand_case *it, bool counts)
+{
+    int result = CLI_DONE;
+    samples_clear(&it->launches);
+    for (size_t size = 0; size < it->sizes && !result; size++) {
+        for (int set = 0; set < SETS && !result; set++) {
+            const struct expand_arguments work = work_of(it, it->slot, sizes[size], &sets[set]);
+            struct found *found = &it->found[size][set];
+            double us = 0, copy_us = 0;
+            result = rate_turn(it, &work, false, &us);
+            if (!result)
+                result = rate_turn(it, &work, true, &copy_us);
+            if (result || !counts || us <= 0 || copy_us <= 0)
+                continue;
+            series_add(&found->us, us);
+            series_add(&found->gb_s, (double)traffic(&work) / us / 1000);
+            series_add(&found->copy_gb_s, 2 * (double)min64(traffic(&work) / 2, it->output_bytes) / copy_us / 1000);
+        }
+        if (!result)
+            result = way_turn(it, sizes[size], false, counts ? &it->staged[size] : NULL);
+        if (!result)
+            result = way_turn(it, sizes[size], true, counts ? &it->direct[size] : NULL);
+    }
+    if (counts && !result)
+        spread_add(&it->launch, &it->launches, 1000);
+    return result;
+}
+
+/* ---- the case ---- */
+
+static void report(struct bench *bench, const struct expand_case *it)
+{
+    char metric[96];
+    size_t small = 0;
+    for (size_t size = 1; size < it->sizes && sizes[size] <= SMALL; size++)
+        if (series_median(&it->found[size][I32].us) > series_median(&it->found[small][I32].us))
+            small = size;
+    bench_result(bench, "small_batch_us", "us", &it->found[small][I32].us, NULL);
+    for (int set = 0; set < SETS; set++) {
+        const struct found *largest = &it->found[it->sizes - 1][set];
+        (void)snprintf(metric, sizeof metric, "gb_s_%s", sets[set].name);
+        bench_result(bench, metric, "GB/s", &largest->gb_s, &largest->copy_gb_s);
+        const double tokens = (double)sizes[it->sizes - 1] * 1e6;
+        (void)snprintf(metric, sizeof metric, "tokens_per_s_%s", sets[set].name);
+        bench_value(bench, metric, "tokens/s", tokens / series_median(&largest->us), (double)NAN);
+        for (size_t size = 0; size < it->sizes; size++) {
+            (void)snprintf(metric, sizeof metric, "us_%s_%llu", sets[set].name, (unsigned long long)sizes[size]);
+            bench_result(bench, metric, "us", &it->found[size][set].us, NULL);
+        }
+    }
+    for (size_t size = 0; size < it->sizes; size++) {
+        (void)snprintf(metric, sizeof metric, "from_pinned_us_%llu", (unsigned long long)sizes[size]);
+        bench_result(bench, metric, "us", &it->direct[size], &it->staged[size]);
+    }
+    bench_spread(bench, "launch", "us", &it->launch, NULL);
+}
+
+static int run(struct bench *bench)
+{
+    static struct expand_case it;
+    int result = expand_open(bench, &it);
+    /* The first turn only warms. */
+    for (uint64_t turn = 0; !result && turn <= bench_repeats(bench, 9) && !bench_stopped(); turn++)
+        result = turn_all(&it, turn > 0);
+    expand_close(&it);
+    if (result || bench_stopped())
+        return CLI_FAILED;
+    report(bench, &it);
+    return CLI_DONE;
+}
+
+const struct bench_case case_expand = {
+    "expand", "the kernel alone: time by size and fields, share of the device's copy rate, launches", run};

@@ -1,0 +1,142 @@
+/*
+ * case_h2d.c - what the copy engine carries from the host to the GPU, by size of the copy and kind of memory.
+ *
+ * Pinned memory comes from the driver (cuMemHostAlloc) or is a mapping of ours that was registered, as the loader's
+ * ring is: the best rate of the first, over all sizes, is the peak that stands beside all others. Pageable memory is
+ * what a program without pinned buffers gets. A turn enqueues as many copies as make up some megabytes, between two
+ * events.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "common/bytes.h"
+#include "harness/gpu.h"
+#include "platform/os.h"
+
+#define SMALLEST ((uint64_t)4 << 10)
+#define SIZES_MOST 24
+#define TURN_BYTES ((uint64_t)64 << 20)
+#define COPIES_MOST 256
+
+enum { PINNED, REGISTERED, PAGEABLE, KINDS };
+static const char *const kind_names[KINDS] = {"pinned", "registered", "pageable"};
+
+struct h2d {
+    struct gpu gpu;
+    struct gpu_timer timer;
+    void *memory[KINDS];
+    bool registered;
+    uint64_t into, bytes;
+    uint64_t sizes[SIZES_MOST];
+    size_t size_count;
+    struct series rates[KINDS][SIZES_MOST]; /* GB/s */
+};
+
+static int h2d_open(struct bench *bench, struct h2d *h2d)
+{
+    int result = gpu_open(bench, &h2d->gpu);
+    if (!result)
+        result = gpu_timer_new(&h2d->gpu, &h2d->timer);
+    if (!result)
+        result = gpu_memory_new(&h2d->gpu, h2d->bytes, &h2d->into);
+    if (!result)
+        result = gpu_check(&h2d->gpu, h2d->gpu.driver->host_alloc(&h2d->memory[PINNED], h2d->bytes, CUDA_HOST_PORTABLE),
+                           "allocating page-locked memory");
+    for (int kind = REGISTERED; kind < KINDS && !result; kind++) {
+        int system = os_memory_new(h2d->bytes, true, &h2d->memory[kind]);
+        if (system)
+            return bench_failed_system(bench, system, NULL, "Memory for the copies cannot be had; lower --copy-bytes.");
+    }
+    if (result)
+        return result;
+    os_memory_prefer_node(h2d->memory[REGISTERED], h2d->bytes, cuda_device_node(&h2d->gpu.device));
+    for (int kind = 0; kind < KINDS; kind++)
+        memset(h2d->memory[kind], kind + 1, h2d->bytes);
+    /* Some virtual machines cannot register memory; the loader then takes the driver's own, as here. */
+    h2d->registered = !h2d->gpu.driver->host_register(h2d->memory[REGISTERED], h2d->bytes, CUDA_HOST_PORTABLE);
+    return gpu_synchronize(&h2d->gpu);
+}
+
+static void h2d_close(struct h2d *h2d)
+{
+    if (!h2d->gpu.open)
+        return;
+    (void)h2d->gpu.driver->stream_synchronize(h2d->gpu.stream);
+    if (h2d->registered)
+        (void)h2d->gpu.driver->host_unregister(h2d->memory[REGISTERED]);
+    if (h2d->memory[PINNED])
+        (void)h2d->gpu.driver->host_free(h2d->memory[PINNED]);
+    os_memory_free(h2d->memory[REGISTERED], h2d->bytes);
+    os_memory_free(h2d->memory[PAGEABLE], h2d->bytes);
+    gpu_memory_free(&h2d->gpu, &h2d->into);
+    gpu_timer_free(&h2d->gpu, &h2d->timer);
+    gpu_close(&h2d->gpu);
+}
+
+static int h2d_turn(struct h2d *h2d, int kind, size_t which, bool counts)
+{
+    struct gpu *gpu = &h2d->gpu;
+    const uint64_t size = h2d->sizes[which], copies = max64(1, min64(TURN_BYTES / size, COPIES_MOST));
+    const uint64_t places = h2d->bytes / size;
+    double ms = 0;
+    int result = gpu_timer_start(gpu, &h2d->timer);
+    for (uint64_t i = 0; i < copies && !result; i++) {
+        const uint64_t at = i % places * size;
+        result = gpu->driver->copy_to_device(h2d->into + at, (uint8_t *)h2d->memory[kind] + at, size, gpu->stream);
+    }
+    if (!result)
+        result = gpu_timer_stop(gpu, &h2d->timer);
+    if (result)
+        return gpu_check(gpu, result, "copying to the GPU");
+    result = gpu_timer_read(gpu, &h2d->timer, &ms);
+    if (!result && counts && ms > 0)
+        series_add(&h2d->rates[kind][which], (double)(copies * size) / ms / 1e6);
+    return result;
+}
+
+static void report(struct bench *bench, const struct h2d *h2d)
+{
+    const struct series *peak = &h2d->rates[PINNED][0];
+    double worst = 1e300;
+    for (size_t i = 1; i < h2d->size_count; i++)
+        if (series_median(&h2d->rates[PINNED][i]) > series_median(peak))
+            peak = &h2d->rates[PINNED][i];
+    bench_result(bench, "peak_gb_s", "GB/s", peak, NULL);
+    for (int kind = 0; kind < KINDS; kind++)
+        for (size_t i = 0; i < h2d->size_count; i++) {
+            const struct series *rates = &h2d->rates[kind][i];
+            char metric[64];
+            const uint64_t kib = h2d->sizes[i] >> 10;
+            (void)snprintf(metric, sizeof metric, "%s_gb_s_%llu%s", kind_names[kind],
+                           (unsigned long long)(kib >= 1024 ? kib >> 10 : kib), kib >= 1024 ? "mib" : "kib");
+            bench_result(bench, metric, "GB/s", rates, peak);
+            if (kind == REGISTERED && h2d->sizes[i] >= (uint64_t)16 << 20 && rates->count)
+                worst = series_median(rates) < worst ? series_median(rates) : worst;
+        }
+    if (worst < 1e300) /* what the ring's memory reaches from 16 MiB on, at the least */
+        bench_value(bench, "ring_memory_gb_s", "GB/s", worst, series_median(peak));
+}
+
+static int run(struct bench *bench)
+{
+    static struct h2d h2d;
+    for (uint64_t size = SMALLEST; size <= bench->options.copy_bytes && h2d.size_count < SIZES_MOST; size *= 4) {
+        h2d.sizes[h2d.size_count++] = size;
+        h2d.bytes = size;
+    }
+    int result = h2d_open(bench, &h2d);
+    /* The first turn only warms. */
+    for (uint64_t turn = 0; !result && turn <= bench_repeats(bench, 9) && !bench_stopped(); turn++)
+        for (size_t which = 0; which < h2d.size_count && !result; which++)
+            for (int kind = 0; kind < KINDS && !result; kind++)
+                if (kind != REGISTERED || h2d.registered)
+                    result = h2d_turn(&h2d, kind, which, turn > 0);
+    h2d_close(&h2d);
+    if (result || bench_stopped())
+        return CLI_FAILED;
+    report(bench, &h2d);
+    return CLI_DONE;
+}
+
+const struct bench_case case_h2d = {"h2d", "copies from the host to the GPU by size, beside the best of the run", run};

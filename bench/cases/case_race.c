@@ -1,0 +1,359 @@
+/*
+ * case_race.c - every output of many batches on a GPU, compared with the host's, while both sides are late at random.
+ *
+ * The batches come in rounds, each with a run and two loaders of its own: fields, row length, rows, width of elements
+ * and size of the ring are drawn. One loader delivers to the GPU through its ring, the other makes the same batches on
+ * the host and inline. What arrives on the GPU is summed up there by a kernel on the consumer's stream, without the
+ * host looking, so nothing waits that would not wait in a training loop; the sums are fetched block by block. A word
+ * that is wrong, late or in another place gives another sum.
+ *
+ * The consumer is late in turns: it sleeps, its stream is held up before and after a batch, it takes bursts of batches,
+ * so that the ring is now full and now empty. The producer's side is held up by other traffic on the copy engine, and
+ * by the consumer's reference, which needs the same processors.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "common/bytes.h"
+#include "harness/gpu.h"
+#include "platform/os.h"
+
+#define DATA "synthetic:vocab=50257,tokens=100000007,document=60"
+#define BLOCK 256  /* batches between two looks at the sums */
+#define ROUND 1000 /* batches of a round, about */
+#define SETS 2     /* of outputs, used in turn */
+#define TRAFFIC ((uint64_t)4 << 20)
+#define SEQ_LEN_MOST 700
+#define ROWS_MOST 9
+
+enum { INPUTS, TARGETS, POSITION_IDS, ROWS, DOCUMENT_IDS, LOSS_MASK, CU_SEQLENS, FIELDS };
+static const char *const field_names[FIELDS] = {"inputs",       "targets",   "position_ids", "rows",
+                                                "document_ids", "loss_mask", "cu_seqlens"};
+_Static_assert(TOKMAP_INPUTS == 1 << INPUTS && TOKMAP_TARGETS == 1 << TARGETS && TOKMAP_ROWS == 1 << ROWS &&
+                   TOKMAP_POSITION_IDS == 1 << POSITION_IDS && TOKMAP_DOCUMENT_IDS == 1 << DOCUMENT_IDS &&
+                   TOKMAP_LOSS_MASK == 1 << LOSS_MASK && TOKMAP_CU_SEQLENS == 1 << CU_SEQLENS,
+               "field f is bit f");
+
+struct round {
+    struct tokmap_run *run;
+    struct tokmap_loader *there, *here;
+    uint64_t seq_len, rows, cu_elements, ring_bytes, seed;
+    uint32_t fields, width, mask_targets;
+};
+
+struct race {
+    struct gpu gpu;
+    struct CUstream_st *traffic;
+    void *traffic_from;
+    uint64_t traffic_to, spin_out;
+    const char *data;
+    uint64_t sums; /* on the device, BLOCK * FIELDS */
+    uint64_t wanted[BLOCK][FIELDS];
+    uint64_t outputs[SETS][FIELDS]; /* on the device */
+    void *host_outputs[FIELDS];
+    uint64_t output_bytes;
+    struct tokmap_batch batches[BLOCK]; /* as the GPU's loader told of them; their pointers have ended */
+    struct tokmap_error error;
+    uint64_t state; /* of the random numbers */
+    uint64_t done, rounds, compared, mismatches, waits, late_copies, host_expanded;
+};
+
+/* ---- rounds ---- */
+
+static int loader_open(struct bench *bench, struct race *race, const struct round *round, bool there,
+                       struct tokmap_loader **loader)
+{
+    struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
+    options.fields = round->fields;
+    options.mask_targets = round->mask_targets;
+    options.threads = there;
+    options.ring_bytes = there ? round->ring_bytes : 0;
+    options.device = there ? race->gpu.name : NULL;
+    return tokmap_loader_open(loader, round->run, &options, &race->error) ? bench_failed(bench, &race->error)
+                                                                          : CLI_DONE;
+}
+
+static int round_open(struct bench *bench, struct race *race, struct round *round)
+{
+    struct tokmap_run_options options = TOKMAP_RUN_OPTIONS_INIT;
+    struct tokmap_source_info source = {.size = sizeof source};
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    memset(round, 0, sizeof *round);
+    round->seed = random_next(&race->state);
+    round->seq_len = 1 + random_below(&race->state, SEQ_LEN_MOST);
+    round->rows = 1 + random_below(&race->state, ROWS_MOST);
+    round->fields = 1 + (uint32_t)random_below(&race->state, (1 << FIELDS) - 1);
+    round->mask_targets = round->fields & TOKMAP_TARGETS && random_below(&race->state, 2);
+    round->ring_bytes = random_below(&race->state, 2) ? 0 : (uint64_t)1 << (17 + random_below(&race->state, 4));
+    options.data = race->data;
+    options.seq_len = round->seq_len;
+    options.batch = round->rows;
+    options.seed = round->seed;
+    if (tokmap_run_make(&round->run, &options, &race->error) || tokmap_run_source(round->run, 0, &source) ||
+        tokmap_dataset_info(source.dataset, &info))
+        return bench_failed(bench, &race->error);
+    round->width = info.width;
+    int result = loader_open(bench, race, round, true, &round->there);
+    if (!result)
+        result = loader_open(bench, race, round, false, &round->here);
+    round->cu_elements = tokmap_loader_cu_seqlens(round->there);
+    if (!result && round->cu_elements * 4 > race->output_bytes) {
+        cli_say(bench->program, "the dataset's documents are too short for this case: %" PRIu64 " in a batch",
+                round->cu_elements);
+        result = CLI_FAILED;
+    }
+    return result;
+}
+
+static void round_close(struct race *race, struct round *round)
+{
+    struct tokmap_stats stats = {.size = sizeof stats};
+    if (round->there && !tokmap_loader_stats(round->there, &stats)) {
+        race->waits += stats.waits;
+        race->late_copies += stats.late_copies;
+        race->host_expanded += stats.host_expanded;
+    }
+    tokmap_loader_close(round->there);
+    tokmap_loader_close(round->here);
+    tokmap_run_close(round->run);
+    memset(round, 0, sizeof *round);
+}
+
+/* ---- one batch ---- */
+
+static struct tokmap_out out_of(void *const fields[FIELDS], enum tokmap_type type)
+{
+    return (struct tokmap_out){.size = sizeof(struct tokmap_out),
+                               .type = type,
+                               .inputs = fields[INPUTS],
+                               .targets = fields[TARGETS],
+                               .position_ids = fields[POSITION_IDS],
+                               .rows = fields[ROWS],
+                               .document_ids = fields[DOCUMENT_IDS],
+                               .loss_mask = fields[LOSS_MASK],
+                               .cu_seqlens = fields[CU_SEQLENS]};
+}
+
+/* The words of one output of a batch. */
+static struct gpu_checksum words_of(const struct round *round, const struct tokmap_batch *batch, int field,
+                                    enum tokmap_type type)
+{
+    if (field == ROWS)
+        return (struct gpu_checksum){.count = batch->count * batch->row_tokens, .word_bytes = round->width};
+    if (field == CU_SEQLENS)
+        return (struct gpu_checksum){.count = round->cu_elements, .word_bytes = 4};
+    return (struct gpu_checksum){.count = batch->count * round->seq_len * (type == TOKMAP_I64 ? 2 : 1),
+                                 .word_bytes = 4};
+}
+
+/* Holds up the consumer's stream, the consumer or the copy engine; mostly none of them. */
+static int be_late(struct race *race)
+{
+    struct gpu *gpu = &race->gpu;
+    const uint64_t which = random_below(&race->state, 16);
+    if (which < 3)
+        return gpu_launch_spin(gpu, &(struct gpu_spin){race->spin_out, random_below(&race->state, 20000)});
+    if (which == 3)
+        os_sleep_ns(random_below(&race->state, 100000));
+    if (which == 4)
+        return gpu->driver->copy_to_device(race->traffic_to, race->traffic_from, 4096 << random_below(&race->state, 11),
+                                           race->traffic);
+    return 0;
+}
+
+static int batch_there(struct bench *bench, struct race *race, const struct round *round, uint64_t number,
+                       enum tokmap_type type)
+{
+    struct gpu *gpu = &race->gpu;
+    struct tokmap_batch *batch = &race->batches[number];
+    const uint64_t *outputs = race->outputs[random_below(&race->state, SETS)];
+    void *fields[FIELDS];
+    for (int field = 0; field < FIELDS; field++)
+        fields[field] = (void *)(uintptr_t)outputs[field]; /* NOLINT: an address of the device's */
+    const struct tokmap_out out = out_of(fields, type);
+    int result = be_late(race);
+    memset(batch, 0, sizeof *batch);
+    if (!result && tokmap_loader_next(round->there, &out, gpu->stream, batch, &race->error))
+        return bench_failed(bench, &race->error);
+    if (!result)
+        result = be_late(race);
+    for (int field = 0; field < FIELDS && !result; field++) {
+        struct gpu_checksum work = words_of(round, batch, field, type);
+        work.words = outputs[field];
+        work.sum = race->sums + (number * FIELDS + (uint64_t)field) * 8;
+        if (round->fields & 1u << field)
+            result = gpu_launch_checksum(gpu, &work);
+    }
+    return gpu_check(gpu, result, "enqueueing work");
+}
+
+static uint64_t sum_here(const void *words, const struct gpu_checksum *work)
+{
+    uint64_t sum = 0;
+    if (work->word_bytes == 4)
+        for (uint64_t at = 0; at < work->count; at++)
+            sum += gpu_word_sum(((const uint32_t *)words)[at], at);
+    else
+        for (uint64_t at = 0; at < work->count; at++)
+            sum += gpu_word_sum(((const uint16_t *)words)[at], at);
+    return sum;
+}
+
+static void mismatch(struct bench *bench, struct race *race, const struct round *round, const char *what, uint64_t step)
+{
+    if (!race->mismatches++)
+        cli_say(bench->program,
+                "MISMATCH: %s of step %" PRIu64 " of the run with seq_len %" PRIu64 ", batch %" PRIu64 ", seed %" PRIu64
+                ", fields 0x%x, mask_targets %u, ring_bytes %" PRIu64 " (others are counted)",
+                what, step, round->seq_len, round->rows, round->seed, round->fields, round->mask_targets,
+                round->ring_bytes);
+}
+
+/* The same batch on the host: what it is, and what its outputs sum up to. */
+static int batch_here(struct bench *bench, struct race *race, const struct round *round, uint64_t number,
+                      enum tokmap_type type)
+{
+    const struct tokmap_out out = out_of(race->host_outputs, type);
+    const struct tokmap_batch *there = &race->batches[number];
+    struct tokmap_batch batch;
+    memset(&batch, 0, sizeof batch);
+    if (tokmap_loader_next(round->here, &out, NULL, &batch, &race->error))
+        return bench_failed(bench, &race->error);
+    if (batch.step != there->step || batch.count != there->count || batch.first_row != there->first_row ||
+        batch.documents != there->documents || batch.max_seqlen != there->max_seqlen ||
+        memcmp(&batch.cursor, &there->cursor, sizeof batch.cursor) != 0)
+        mismatch(bench, race, round, "the description", batch.step);
+    for (int field = 0; field < FIELDS; field++) {
+        const struct gpu_checksum work = words_of(round, &batch, field, type);
+        if (round->fields & 1u << field)
+            race->wanted[number][field] = sum_here(race->host_outputs[field], &work);
+    }
+    return CLI_DONE;
+}
+
+/* ---- blocks ---- */
+
+static int block_run(struct bench *bench, struct race *race, const struct round *round, uint64_t count)
+{
+    static uint64_t found[BLOCK][FIELDS];
+    struct gpu *gpu = &race->gpu;
+    const enum tokmap_type type = random_below(&race->state, 2) ? TOKMAP_I64 : TOKMAP_I32;
+    int result = gpu_check(gpu, gpu->driver->memset_bytes(race->sums, 0, sizeof found, gpu->stream), "clearing memory");
+    for (uint64_t i = 0; i < count && !result; i++)
+        result = batch_there(bench, race, round, i, type);
+    for (uint64_t i = 0; i < count && !result; i++)
+        result = batch_here(bench, race, round, i, type);
+    if (!result)
+        result =
+            gpu_check(gpu, gpu->driver->copy_to_host(found, race->sums, sizeof found, gpu->stream), "reading sums");
+    if (!result)
+        result = gpu_synchronize(gpu);
+    for (uint64_t i = 0; i < count && !result; i++)
+        for (int field = 0; field < FIELDS; field++) {
+            if (!(round->fields & 1u << field))
+                continue;
+            race->compared++;
+            if (found[i][field] != race->wanted[i][field])
+                mismatch(bench, race, round, field_names[field], race->batches[i].step);
+        }
+    race->done += result ? 0 : count;
+    return result;
+}
+
+static int round_run(struct bench *bench, struct race *race, uint64_t batches)
+{
+    struct round round;
+    int result = round_open(bench, race, &round);
+    const uint64_t goal = race->done + min64(batches, ROUND / 2 + random_below(&race->state, ROUND));
+    while (!result && race->done < goal && !bench_stopped())
+        result = block_run(bench, race, &round, min64(goal - race->done, 1 + random_below(&race->state, BLOCK)));
+    if (race->gpu.driver->stream_synchronize(race->gpu.stream) && !result)
+        result = CLI_FAILED;
+    round_close(race, &round);
+    race->rounds++;
+    return result;
+}
+
+/* ---- the case ---- */
+
+static int race_open(struct bench *bench, struct race *race)
+{
+    race->data = bench->options.dataset ? bench->options.dataset : DATA;
+    race->output_bytes = (uint64_t)ROWS_MOST * (SEQ_LEN_MOST + 2) * 8;
+    race->state = 20261120;
+    int result = gpu_open(bench, &race->gpu);
+    if (!result)
+        result = gpu_memory_new(&race->gpu, sizeof race->wanted, &race->sums);
+    if (!result)
+        result = gpu_memory_new(&race->gpu, TRAFFIC, &race->traffic_to);
+    if (!result)
+        result = gpu_memory_new(&race->gpu, 8, &race->spin_out);
+    for (int field = 0; field < FIELDS && !result; field++) {
+        for (int set = 0; set < SETS && !result; set++)
+            result = gpu_memory_new(&race->gpu, race->output_bytes, &race->outputs[set][field]);
+        race->host_outputs[field] = malloc(race->output_bytes);
+        if (!result && !race->host_outputs[field])
+            result = bench_no_memory(bench);
+    }
+    if (!result)
+        result = gpu_check(&race->gpu, race->gpu.driver->host_alloc(&race->traffic_from, TRAFFIC, CUDA_HOST_PORTABLE),
+                           "allocating page-locked memory");
+    if (!result)
+        result = gpu_check(&race->gpu, race->gpu.driver->stream_create(&race->traffic, CUDA_STREAM_NON_BLOCKING),
+                           "making a stream");
+    if (!result)
+        memset(race->traffic_from, 0x5a, TRAFFIC);
+    return result ? result : gpu_synchronize(&race->gpu);
+}
+
+static void race_close(struct race *race)
+{
+    struct gpu *gpu = &race->gpu;
+    if (!gpu->open)
+        return;
+    (void)gpu->driver->stream_synchronize(gpu->stream);
+    if (race->traffic) {
+        (void)gpu->driver->stream_synchronize(race->traffic);
+        (void)gpu->driver->stream_destroy(race->traffic);
+    }
+    if (race->traffic_from)
+        (void)gpu->driver->host_free(race->traffic_from);
+    gpu_memory_free(gpu, &race->sums);
+    gpu_memory_free(gpu, &race->traffic_to);
+    gpu_memory_free(gpu, &race->spin_out);
+    for (int field = 0; field < FIELDS; field++) {
+        for (int set = 0; set < SETS; set++)
+            gpu_memory_free(gpu, &race->outputs[set][field]);
+        free(race->host_outputs[field]);
+    }
+    gpu_close(gpu);
+}
+
+static int run(struct bench *bench)
+{
+    static struct race race;
+    int result = race_open(bench, &race);
+    const uint64_t started = os_clock_ns();
+    while (!result && race.done < bench->options.batches && !bench_stopped())
+        result = round_run(bench, &race, bench->options.batches - race.done);
+    const double seconds = (double)(os_clock_ns() - started) / 1e9;
+    race_close(&race);
+    if (result || bench_stopped())
+        return CLI_FAILED;
+    bench_value(bench, "mismatches", "outputs", (double)race.mismatches, 0);
+    bench_value(bench, "outputs_compared", "outputs", (double)race.compared, (double)NAN);
+    bench_value(bench, "batches", "batches", (double)race.done, (double)bench->options.batches);
+    bench_value(bench, "rounds", "rounds", (double)race.rounds, (double)NAN);
+    bench_value(bench, "batches_per_s", "batches/s", (double)race.done / seconds, (double)NAN);
+    bench_value(bench, "producer_late", "batches", (double)race.waits, (double)race.done);
+    bench_value(bench, "copies_late", "batches", (double)race.late_copies, (double)race.done);
+    bench_value(bench, "host_expanded", "batches", (double)race.host_expanded, (double)race.done);
+    return race.mismatches ? CLI_FAILED : CLI_DONE;
+}
+
+const struct bench_case case_race = {
+    "race", "every output of --batches batches on a GPU against the host's, both sides late at random", run};

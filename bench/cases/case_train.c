@@ -1,0 +1,201 @@
+/*
+ * case_train.c - a training loop whose step is emulated: take a batch, widen it, compute for --step-ms (spinning or
+ * sleeping), again.
+ *
+ * Accelerator utilisation as MLPerf Storage defines it (its reference, DLIO, likewise): time spent computing, as
+ * measured, over the time of all steps, the first step left out of both. A wait is the call of next(), for row
+ * pointers, seen from outside; inputs and targets are then written by the plain loop, which counts as time not
+ * computing. So the limit can be the same loop in the same run without a loader: nothing to wait for, and the same
+ * widening from a batch of its own. What takes long there is the machine's doing. With --device, case_train_device.c.
+ */
+#include "case_train.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "common/bytes.h"
+#include "harness/dataset_make.h"
+#include "harness/plain_loop.h"
+#include "platform/os.h"
+#include "harness/reader.h"
+
+#define LONG_WAIT_NS 10000
+
+struct step_sums {
+    uint64_t computing_ns, all_ns; /* without the first step */
+    uint64_t long_waits;           /* after the ring first filled */
+    bool filled;
+};
+
+struct train {
+    const char *name;
+    struct tokmap_dataset *dataset;
+    uint64_t steps, step_ns;
+    uint8_t *memory; /* the idle loop's own batch: */
+    const void **rows;
+    uint32_t width;
+    plain_widen *widen;
+    struct samples waits;
+    struct outputs outputs;
+    struct series percent, percent_idle, stalls, first_ms;
+    struct spread wait, idle;
+    uint64_t long_waits, long_idle;
+};
+
+/* Computes until the step's time is over; returns how long that took. */
+static uint64_t compute(struct bench *bench, uint64_t step_ns)
+{
+    uint64_t started = os_clock_ns(), now;
+    if (bench->options.wait == BENCH_SLEEP) {
+        os_sleep_ns(step_ns);
+        return os_clock_ns() - started;
+    }
+    while ((now = os_clock_ns()) - started < step_ns)
+        os_relax();
+    return now - started;
+}
+
+static void widen_batch(struct bench *bench, const struct train *train, const void *const *rows, uint64_t count)
+{
+    uint64_t seq_len = bench->options.seq_len;
+    for (uint64_t row = 0; row < count; row++)
+        train->widen(rows[row], train->width, seq_len, TOKMAP_I32, (uint8_t *)train->outputs.inputs + row * seq_len * 4,
+                     (uint8_t *)train->outputs.targets + row * seq_len * 4);
+}
+
+/* One step after its batch was taken: `before` is when the step began, the result is when it ended. */
+static uint64_t finish_step(struct bench *bench, struct train *train, struct step_sums *sums, uint64_t step,
+                            const void *const *rows, uint64_t count, uint64_t before)
+{
+    uint64_t wait = os_clock_ns() - before;
+    widen_batch(bench, train, rows, count);
+    uint64_t computing = compute(bench, train->step_ns);
+    uint64_t now = os_clock_ns();
+    if (step) {
+        sums->computing_ns += computing;
+        sums->all_ns += now - before;
+    }
+    if (sums->filled) {
+        samples_add(&train->waits, wait);
+        sums->long_waits += wait > LONG_WAIT_NS;
+    }
+    return now;
+}
+
+static int train_steps(struct bench *bench, struct train *train, struct reader *reader)
+{
+    struct tokmap_stats stats, at_fill;
+    struct step_sums sums = {.filled = false};
+    samples_clear(&train->waits);
+    memset(&at_fill, 0, sizeof at_fill);
+    uint64_t before = os_clock_ns();
+    for (uint64_t step = 0; step < train->steps && !bench_stopped(); step++) {
+        if (reader_next(reader))
+            return bench_failed(bench, &reader->error);
+        if (!step)
+            series_add(&train->first_ms, (double)(os_clock_ns() - before) / 1e6);
+        before = finish_step(bench, train, &sums, step, reader->batch.rows, reader->batch.count, before);
+        if (!sums.filled) {
+            reader_stats(reader, &at_fill);
+            sums.filled = at_fill.ring_ready + 1 >= at_fill.ring_slots;
+            before = os_clock_ns();
+        }
+    }
+    reader_stats(reader, &stats);
+    series_add(&train->percent, 100 * (double)sums.computing_ns / (double)max64(1, sums.all_ns));
+    series_add(&train->stalls, (double)(stats.waits - at_fill.waits));
+    spread_add(&train->wait, &train->waits, 1000);
+    train->long_waits += sums.long_waits;
+    return CLI_DONE;
+}
+
+static int train_turn(struct bench *bench, struct train *train, uint64_t seed)
+{
+    struct tokmap_run *run = NULL;
+    struct reader reader = {.loader = NULL};
+    enum tokmap_reading reading = bench->options.cold ? TOKMAP_READ_PREAD : TOKMAP_READ_AUTO;
+    int result = bench->options.cold ? dataset_drop(bench, train->dataset) : CLI_DONE;
+    if (!result)
+        result = run_make(bench, train->name, reading, seed, TOKMAP_FOREVER, &run);
+    if (!result)
+        result = reader_open(bench, &reader, run, 1, 0, 0);
+    if (!result)
+        result = train_steps(bench, train, &reader);
+    reader_close(&reader);
+    tokmap_run_close(run);
+    return result;
+}
+
+static void idle_turn(struct bench *bench, struct train *train)
+{
+    struct step_sums sums = {.filled = false};
+    samples_clear(&train->waits);
+    uint64_t before = os_clock_ns();
+    for (uint64_t step = 0; step < train->steps && !bench_stopped(); step++) {
+        before = finish_step(bench, train, &sums, step, train->rows, bench->options.rows, before);
+        sums.filled = true;
+    }
+    series_add(&train->percent_idle, 100 * (double)sums.computing_ns / (double)max64(1, sums.all_ns));
+    spread_add(&train->idle, &train->waits, 1000);
+    train->long_idle += sums.long_waits;
+}
+
+static int train_open(struct bench *bench, struct train *train)
+{
+    double seconds = bench_seconds(bench, 4);
+    bench->options.rows = max64(1, bench->options.batch_tokens / bench->options.seq_len);
+    train->step_ns = (uint64_t)(bench->options.step_ms * 1e6);
+    train->steps = max64(8, (uint64_t)(seconds * 1000 / bench->options.step_ms));
+    int result = dataset_get(bench, &train->name);
+    if (!result)
+        result = dataset_open(bench, TOKMAP_READ_PREAD, &train->dataset);
+    if (!result && !bench->options.cold)
+        result = dataset_warm(bench, train->dataset);
+    if (result)
+        return result;
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    if (tokmap_dataset_info(train->dataset, &info))
+        return CLI_FAILED;
+    const uint64_t rows = bench->options.rows, row_bytes = round_up((bench->options.seq_len + 1) * info.width, 64);
+    train->width = info.width;
+    train->widen = plain_widen_widest();
+    train->memory = malloc((size_t)(rows * row_bytes));
+    train->rows = calloc((size_t)rows, sizeof *train->rows);
+    if (!train->memory || !train->rows || !samples_new(&train->waits, (size_t)train->steps) ||
+        outputs_new(&train->outputs, rows, bench->options.seq_len, TOKMAP_I32))
+        return bench_no_memory(bench);
+    memset(train->memory, 1, (size_t)(rows * row_bytes));
+    for (uint64_t row = 0; row < rows; row++)
+        train->rows[row] = train->memory + row * row_bytes;
+    return CLI_DONE;
+}
+
+static int run(struct bench *bench)
+{
+    static struct train train;
+    if (bench->options.device_given)
+        return train_device(bench);
+    int result = train_open(bench, &train);
+    for (uint64_t turn = 0; !result && turn < bench_repeats(bench, 5) && !bench_stopped(); turn++) {
+        result = train_turn(bench, &train, turn + 1);
+        if (!result)
+            idle_turn(bench, &train);
+    }
+    outputs_free(&train.outputs);
+    samples_free(&train.waits);
+    free(train.memory);
+    free(train.rows);
+    tokmap_dataset_close(train.dataset);
+    if (result || bench_stopped())
+        return CLI_FAILED;
+    bench_result(bench, "au_percent", "%", &train.percent, &train.percent_idle);
+    bench_spread(bench, "wait", "us", &train.wait, &train.idle);
+    bench_value(bench, "waits_over_10us", "calls", (double)train.long_waits, (double)train.long_idle);
+    bench_result(bench, "stalls", "calls", &train.stalls, NULL);
+    bench_result(bench, "first_wait_ms", "ms", &train.first_ms, NULL);
+    return CLI_DONE;
+}
+
+const struct bench_case case_train = {
+    "train", "an emulated training step: utilisation, waits, stalls; --cold: from storage; --device: on a GPU", run};

@@ -1,0 +1,181 @@
+/* gpu.c - see gpu.h. */
+#include "gpu.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "common/error.h"
+#include "cuda/expand_ptx.h"
+#include "tokmap/cuda.h"
+
+int gpu_check(struct gpu *gpu, int result, const char *doing)
+{
+    struct tokmap_error error = {0};
+    if (!result)
+        return CLI_DONE;
+    (void)cuda_driver_error(gpu->driver, TOKMAP_ERROR_DEVICE, result, &error, doing);
+    return bench_failed(gpu->bench, &error);
+}
+
+static int load_kernels(struct gpu *gpu)
+{
+    const struct cuda_driver *driver = gpu->driver;
+    int result = driver->module_load(&gpu->module, gpu_kernels_ptx, 0, NULL, NULL);
+    if (!result)
+        result = driver->module_get_function(&gpu->gemm, gpu->module, "gpu_gemm");
+    if (!result)
+        result = driver->module_get_function(&gpu->spin, gpu->module, "gpu_spin");
+    if (!result)
+        result = driver->module_get_function(&gpu->checksum, gpu->module, "gpu_checksum");
+    if (result)
+        return gpu_check(gpu, result, "loading the benchmark's kernels");
+    result = driver->module_load(&gpu->expand_module, expand_ptx, 0, NULL, NULL);
+    if (!result)
+        result = driver->module_get_function(&gpu->expand, gpu->expand_module, "tokmap_expand");
+    return gpu_check(gpu, result, "loading the library's kernel");
+}
+
+const char *gpu_reason(const struct tokmap_error *error)
+{
+    static const char head[] = "no usable GPU: ";
+    return error->message + (strncmp(error->message, head, sizeof head - 1) ? 0 : sizeof head - 1);
+}
+
+int gpu_open(struct bench *bench, struct gpu *gpu)
+{
+    struct tokmap_error error = {0};
+    memset(gpu, 0, sizeof *gpu);
+    gpu->bench = bench;
+    (void)snprintf(gpu->name, sizeof gpu->name, "cuda:%u", (unsigned)bench->options.device); /* 0 if not given */
+    if (cuda_device_open(&gpu->device, gpu->name, &error)) {
+        cli_say(bench->program, "no GPU: %s", gpu_reason(&error));
+        return CLI_FAILED;
+    }
+    gpu->driver = gpu->device.driver;
+    int result = cuda_enter(&gpu->device, &gpu->entered);
+    if (result) {
+        cuda_device_close(&gpu->device);
+        return gpu_check(gpu, result, "using the GPU's context");
+    }
+    gpu->open = true;
+    struct tokmap_cuda_device_info info = {.size = sizeof info};
+    result = gpu->driver->device_get_attribute(&gpu->processors, CUDA_DEVICE_MULTIPROCESSORS, gpu->device.handle);
+    if (!result)
+        result = gpu->driver->stream_create(&gpu->stream, CUDA_STREAM_NON_BLOCKING);
+    if (result)
+        return gpu_check(gpu, result, "making a stream");
+    if (!bench->options.json && !tokmap_cuda_device(gpu->device.ordinal, &info, &error))
+        (void)printf("%s: %s, capability %d.%d, driver for CUDA %d.%d\n", gpu->name, info.name, info.capability_major,
+                     info.capability_minor, gpu->driver->version / 1000, gpu->driver->version % 1000 / 10);
+    return load_kernels(gpu);
+}
+
+void gpu_close(struct gpu *gpu)
+{
+    if (!gpu->open)
+        return;
+    if (gpu->stream) {
+        (void)gpu->driver->stream_synchronize(gpu->stream);
+        (void)gpu->driver->stream_destroy(gpu->stream);
+    }
+    if (gpu->module)
+        (void)gpu->driver->module_unload(gpu->module);
+    if (gpu->expand_module)
+        (void)gpu->driver->module_unload(gpu->expand_module);
+    cuda_leave(&gpu->device, &gpu->entered);
+    cuda_device_close(&gpu->device);
+    gpu->open = false;
+}
+
+int gpu_memory_new(struct gpu *gpu, uint64_t bytes, uint64_t *address)
+{
+    int result = gpu->driver->mem_alloc(address, bytes);
+    if (result)
+        *address = 0;
+    else
+        result = gpu->driver->memset_bytes(*address, 0, bytes, gpu->stream);
+    return gpu_check(gpu, result, "allocating device memory");
+}
+
+void gpu_memory_free(struct gpu *gpu, uint64_t *address)
+{
+    if (*address)
+        (void)gpu->driver->mem_free(*address);
+    *address = 0;
+}
+
+int gpu_synchronize(struct gpu *gpu)
+{
+    return gpu_check(gpu, gpu->driver->stream_synchronize(gpu->stream), "waiting for the GPU");
+}
+
+int gpu_launch(struct gpu *gpu, struct CUfunc_st *kernel, uint32_t blocks, uint32_t block, void *arguments)
+{
+    void *parameters[] = {arguments};
+    return gpu->driver->launch_kernel(kernel, blocks, 1, 1, block, 1, 1, 0, gpu->stream, parameters, NULL);
+}
+
+int gpu_launch_gemm(struct gpu *gpu, const struct gpu_gemm *work)
+{
+    struct gpu_gemm arguments = *work;
+    const uint64_t across = work->size / GEMM_TILE;
+    return gpu_launch(gpu, gpu->gemm, (uint32_t)((across * across + GPU_BLOCK - 1) / GPU_BLOCK), GPU_BLOCK, &arguments);
+}
+
+int gpu_launch_spin(struct gpu *gpu, const struct gpu_spin *work)
+{
+    struct gpu_spin arguments = *work;
+    return gpu_launch(gpu, gpu->spin, 1, 1, &arguments);
+}
+
+int gpu_launch_checksum(struct gpu *gpu, const struct gpu_checksum *work)
+{
+    struct gpu_checksum arguments = *work;
+    const uint64_t blocks = work->count / GPU_BLOCK / 4 + 1, most = (uint64_t)gpu->processors * 4;
+    return gpu_launch(gpu, gpu->checksum, (uint32_t)(blocks < most ? blocks : most), GPU_BLOCK, &arguments);
+}
+
+int gpu_launch_expand(struct gpu *gpu, const struct expand_arguments *work)
+{
+    struct expand_arguments arguments = *work;
+    return gpu_launch(gpu, gpu->expand, expand_blocks(work, (uint32_t)gpu->processors), EXPAND_BLOCK, &arguments);
+}
+
+int gpu_timer_new(struct gpu *gpu, struct gpu_timer *timer)
+{
+    memset(timer, 0, sizeof *timer);
+    int result = gpu->driver->event_create(&timer->from, 0);
+    if (!result)
+        result = gpu->driver->event_create(&timer->to, 0);
+    return gpu_check(gpu, result, "making events");
+}
+
+void gpu_timer_free(struct gpu *gpu, struct gpu_timer *timer)
+{
+    if (timer->from)
+        (void)gpu->driver->event_destroy(timer->from);
+    if (timer->to)
+        (void)gpu->driver->event_destroy(timer->to);
+    memset(timer, 0, sizeof *timer);
+}
+
+int gpu_timer_start(struct gpu *gpu, struct gpu_timer *timer)
+{
+    return gpu->driver->event_record(timer->from, gpu->stream);
+}
+
+int gpu_timer_stop(struct gpu *gpu, struct gpu_timer *timer)
+{
+    return gpu->driver->event_record(timer->to, gpu->stream);
+}
+
+int gpu_timer_read(struct gpu *gpu, struct gpu_timer *timer, double *ms)
+{
+    float found = 0;
+    int result = gpu->driver->event_synchronize(timer->to);
+    if (!result)
+        result = gpu->driver->event_elapsed_time(&found, timer->from, timer->to);
+    *ms = (double)found;
+    return gpu_check(gpu, result, "timing the GPU");
+}

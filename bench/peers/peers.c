@@ -1,0 +1,242 @@
+/* peers.c - see peers.h. */
+#include "peers.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/child.h"
+#include "cli/cli.h"
+#include "common/bytes.h"
+#include "harness/dataset_make.h"
+#include "platform/os.h"
+
+#define DOCUMENTS_TOGETHER 64
+
+/* Known by name; those with a limit are so slow that more text would only take longer. */
+static const struct {
+    const char *name;
+    uint64_t bytes;
+} known[] = {{"gigatoken", UINT64_MAX},
+             {"fastokens", UINT64_MAX},
+             {"tiktoken", (uint64_t)16 << 20},
+             {"tokenizers", (uint64_t)4 << 20}};
+#define KNOWN (sizeof known / sizeof known[0])
+
+static const char *const rate_names[PEER_RATES] = {"cold", "warm", "doc_cold", "doc_warm"};
+
+int peers_tokenizer(struct bench *bench, struct tokenizer **tokenizer)
+{
+    const struct bench_options *options = &bench->options;
+    const struct tokenizer_options asked = {.pattern = options->pattern, .special_tokens = options->special_tokens};
+    struct tokmap_error error;
+    return tokenizer_open(tokenizer, options->tokenizer, &asked, &error) ? bench_failed(bench, &error) : CLI_DONE;
+}
+
+/* ---- who ---- */
+
+static int peer_add(struct bench *bench, struct peers *peers, const char *name, size_t length)
+{
+    for (size_t i = 0; i < KNOWN; i++) {
+        if (strlen(known[i].name) != length || memcmp(known[i].name, name, length))
+            continue;
+        if (peers->count == PEERS_MOST)
+            break;
+        struct peer *peer = &peers->list[peers->count++];
+        peer->name = known[i].name;
+        while (peer->documents < peers->text->document_count && peer->bytes < known[i].bytes)
+            peer->bytes += peers->text->documents[peer->documents++].count;
+        return CLI_DONE;
+    }
+    cli_say(bench->program,
+            "--against takes gigatoken, fastokens, tiktoken and tokenizers, with commas between: not '%.*s'",
+            (int)length, name);
+    return CLI_MISUSED;
+}
+
+/* The script lies in the source tree; this program in a build folder of it. */
+static int script_find(struct bench *bench, struct peers *peers)
+{
+    const char *slash = strrchr(bench->self, '/');
+    const char *folder = bench->options.peers;
+    struct os_stat stat;
+    const int length = folder ? snprintf(peers->script, BENCH_PATH, "%s/encode.py", folder)
+                              : snprintf(peers->script, BENCH_PATH, "%.*s/../../bench/peers/encode.py",
+                                         (int)(slash ? slash - bench->self : 0), bench->self);
+    if (length < 0 || length >= BENCH_PATH || os_stat(peers->script, &stat)) {
+        cli_say(bench->program, "%s is not there: name the folder bench/peers of the source tree with --peers",
+                peers->script);
+        return CLI_FAILED;
+    }
+    return CLI_DONE;
+}
+
+int peers_open(struct bench *bench, struct peers *peers, const struct encoded_text *text,
+               const struct tokenizer_info *info)
+{
+    const char *names = bench->options.against;
+    const char *venv = bench->options.venv;
+    char made[2][BENCH_PATH + 16];
+    peers->text = text;
+    peers->pattern = bench->options.pattern ? bench->options.pattern : info->name;
+    while (names && *names) {
+        const size_t length = strcspn(names, ",");
+        const int result = peer_add(bench, peers, names, length);
+        if (result)
+            return result;
+        names += length + (names[length] == ',');
+    }
+    if (!peers->count)
+        return CLI_DONE;
+    if (!venv) {
+        cli_say(bench->program,
+                "--against needs --venv FOLDER, a Python environment that has them: python3 -m venv FOLDER; "
+                "FOLDER/bin/pip install numpy awkward gigatoken fastokens tiktoken tokenizers");
+        return CLI_MISUSED;
+    }
+    const int length = snprintf(peers->python, sizeof peers->python, "%s/bin/python", venv);
+    if (length < 0 || length >= BENCH_PATH || !made_path(bench, "ids", peers->ids))
+        return bench_failed_system(bench, ENAMETOOLONG, venv, "Give a shorter --venv or --dir.");
+    (void)snprintf(made[0], sizeof made[0], "%s.whole", peers->ids);
+    (void)snprintf(made[1], sizeof made[1], "%s.documents", peers->ids);
+    if (!made_add(bench, made[0]) || !made_add(bench, made[1]))
+        return bench_no_memory(bench);
+    return script_find(bench, peers);
+}
+
+/* ---- the same ids? ---- */
+
+/* Ours of the text that a peer got. */
+static enum tokmap_status ours_encode(const struct peers *peers, const struct peer *peer, bool documents,
+                                      struct tokenizer *tokenizer, struct tokenizer_out *out,
+                                      struct tokmap_error *error)
+{
+    const struct tokenizer_text whole = {peers->text->text, peer->bytes};
+    const struct tokenizer_batch batch = {documents ? peers->text->documents : &whole, documents ? peer->documents : 1,
+                                          false, false};
+    struct tokenizer_info info;
+    struct tokenizer_state *state = NULL;
+    uint64_t bytes;
+    tokenizer_info(tokenizer, &info);
+    if (mul_overflows(peer->bytes, info.tokens_per_byte_bound, &out->capacity) ||
+        mul_overflows(out->capacity, info.width, &bytes) || bytes > SIZE_MAX / 2)
+        return TOKMAP_ERROR_LIMIT;
+    out->tokens = malloc((size_t)bytes);
+    out->ends = malloc((size_t)batch.count * sizeof *out->ends);
+    enum tokmap_status status =
+        out->tokens && out->ends ? tokenizer_state_new(&state, tokenizer, error) : TOKMAP_ERROR_MEMORY;
+    if (!status)
+        status = tokenizer_encode(state, &batch, out, error);
+    tokenizer_state_free(state);
+    free(out->ends);
+    return status;
+}
+
+static int ids_compare(struct bench *bench, const struct peers *peers, struct peer *peer, bool documents,
+                       const void *ours, uint64_t count, uint32_t width)
+{
+    char path[BENCH_PATH + 16];
+    const void *theirs = NULL;
+    struct os_stat stat = {0};
+    int fd;
+    (void)snprintf(path, sizeof path, "%s.%s", peers->ids, documents ? "documents" : "whole");
+    int system = os_open(path, OS_READ, &fd);
+    if (!system) {
+        system = os_fstat(fd, &stat);
+        if (!system && stat.bytes)
+            system = os_map_file(fd, stat.bytes, &theirs);
+        os_close(fd);
+    }
+    if (system)
+        return bench_failed_system(bench, system, path, "The ids of a peer cannot be read.");
+    uint64_t same = 0;
+    const uint64_t both = min64(count, stat.bytes / 4);
+    for (; same < both; same++) {
+        const uint8_t *own = (const uint8_t *)ours + same * width;
+        if (load32((const uint8_t *)theirs + 4 * same) != (width == 2 ? load16(own) : load32(own)))
+            break;
+    }
+    if (theirs)
+        os_unmap(theirs, stat.bytes);
+    made_remove(bench, path);
+    peer->equal[documents] = same == count && 4 * count == stat.bytes;
+    if (!peer->equal[documents])
+        cli_say(bench->program, "%s has other ids (%s): %llu, ours are %llu, and the first that differs is number %llu",
+                peer->name, documents ? "documents" : "whole text", (unsigned long long)(stat.bytes / 4),
+                (unsigned long long)count, (unsigned long long)same);
+    return CLI_DONE;
+}
+
+static int ids_check(struct bench *bench, const struct peers *peers, struct peer *peer, bool documents)
+{
+    struct tokenizer *tokenizer = NULL;
+    struct tokenizer_info info;
+    struct tokenizer_out out = {0};
+    struct tokmap_error error = {0};
+    int result = peers_tokenizer(bench, &tokenizer);
+    if (result)
+        return result;
+    tokenizer_info(tokenizer, &info);
+    const enum tokmap_status status = ours_encode(peers, peer, documents, tokenizer, &out, &error);
+    if (status)
+        result = error.status ? bench_failed(bench, &error) : bench_no_memory(bench);
+    else
+        result = ids_compare(bench, peers, peer, documents, out.tokens, out.count, info.width);
+    free(out.tokens);
+    tokenizer_close(tokenizer);
+    return result;
+}
+
+/* ---- turns ---- */
+
+static int peer_turn(struct bench *bench, struct peers *peers, struct peer *peer, bool counts,
+                     const struct series *const ours[PEER_RATES])
+{
+    char bytes[32], output[1024];
+    const bool documents = bench->options.documents;
+    (void)snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)peer->bytes);
+    const char *const arguments[] = {peers->script, peer->name,     bench->options.tokenizer, peers->text->path,
+                                     bytes,         peers->pattern, documents ? "0" : "1",    counts ? "" : peers->ids,
+                                     NULL};
+    bench_talk(bench, "%s, on %s of the text", peer->name, peer->bytes == peers->text->bytes ? "all" : "a part");
+    int result = child_run(bench, peers->python, arguments, output, sizeof output, NULL);
+    for (int i = documents ? PEER_DOC_COLD : PEER_COLD; i < PEER_RATES && !result && counts; i++) {
+        const double rate = (double)peer->bytes / 1e6 / child_number(output, rate_names[i]);
+        if (!isfinite(rate))
+            continue;
+        series_add(&peer->rate[i], rate);
+        series_add(&peer->ratio[i], ours[i]->values[ours[i]->count - 1] / rate);
+    }
+    if (!result && !counts && !documents)
+        result = ids_check(bench, peers, peer, false);
+    if (!result && !counts)
+        result = ids_check(bench, peers, peer, true);
+    return result;
+}
+
+int peers_turn(struct bench *bench, struct peers *peers, bool counts, const struct series *const ours[PEER_RATES])
+{
+    int result = CLI_DONE;
+    for (uint32_t i = 0; i < peers->count && !result && !bench_stopped(); i++)
+        result = peer_turn(bench, peers, &peers->list[i], counts, ours);
+    return result;
+}
+
+void peers_results(struct bench *bench, struct peers *peers)
+{
+    const bool documents = bench->options.documents;
+    char metric[64];
+    for (uint32_t i = 0; i < peers->count; i++) {
+        const struct peer *peer = &peers->list[i];
+        for (int rate = documents ? PEER_DOC_COLD : PEER_COLD; rate < PEER_RATES; rate++) {
+            (void)snprintf(metric, sizeof metric, "%s_%s_mb_s", peer->name, rate_names[rate]);
+            bench_result(bench, metric, "MB/s", &peer->rate[rate], NULL);
+            (void)snprintf(metric, sizeof metric, "%s_%s_times", peer->name, rate_names[rate]);
+            bench_result(bench, metric, "x", &peer->ratio[rate], NULL);
+        }
+        (void)snprintf(metric, sizeof metric, "%s_equal", peer->name);
+        bench_value(bench, metric, "0|1", (peer->equal[0] || documents) && peer->equal[1], (double)NAN);
+    }
+}

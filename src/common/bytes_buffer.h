@@ -1,0 +1,59 @@
+/* bytes_buffer.h - bytes that grow: scratch of one thread, kept from text to text. */
+#ifndef TOKMAP_COMMON_BYTES_BUFFER_H
+#define TOKMAP_COMMON_BYTES_BUFFER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BYTES_BUFFER_KEPT ((size_t)1 << 20) /* what is larger goes when the text is done */
+
+struct bytes_buffer {
+    uint8_t *bytes;
+    size_t count, capacity;
+};
+
+/* Room for `more` bytes behind the count. False: no memory. */
+static inline bool bytes_reserve(struct bytes_buffer *buffer, size_t more)
+{
+    if (buffer->capacity - buffer->count >= more)
+        return true;
+    size_t wanted;
+    if (__builtin_add_overflow(buffer->count, more, &wanted) || wanted > SIZE_MAX / 4)
+        return false;
+    wanted += wanted / 2 + 256;
+    uint8_t *grown = realloc(buffer->bytes, wanted);
+    if (!grown)
+        return false;
+    buffer->bytes = grown;
+    buffer->capacity = wanted;
+    return true;
+}
+
+static inline bool bytes_append(struct bytes_buffer *buffer, const void *from, size_t count)
+{
+    if (!bytes_reserve(buffer, count))
+        return false;
+    if (count)
+        memcpy(buffer->bytes + buffer->count, from, count);
+    buffer->count += count;
+    return true;
+}
+
+static inline void bytes_free(struct bytes_buffer *buffer)
+{
+    free(buffer->bytes);
+    *buffer = (struct bytes_buffer){NULL, 0, 0};
+}
+
+/* Gives back what one long text made it grow to. */
+static inline void bytes_settle(struct bytes_buffer *buffer)
+{
+    buffer->count = 0;
+    if (buffer->capacity > BYTES_BUFFER_KEPT)
+        bytes_free(buffer);
+}
+
+#endif

@@ -1,0 +1,305 @@
+/*
+ * os_linux_system.c - os.h for Linux: time, processors, identity and threads.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- time, processors, identity ---- */
+
+static uint64_t clock_read(clockid_t which)
+{
+    struct timespec now;
+    if (clock_gettime(which, &now))
+        return 0;
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t os_clock_ns(void)
+{
+    return clock_read(CLOCK_MONOTONIC);
+}
+
+uint64_t os_thread_cpu_ns(void)
+{
+    return clock_read(CLOCK_THREAD_CPUTIME_ID);
+}
+
+uint64_t os_process_cpu_ns(void)
+{
+    return clock_read(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+uint64_t os_process_start_ns(void)
+{
+    char text[1024] = "";
+    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    ssize_t got = read(fd, text, sizeof text - 1);
+    close(fd);
+    const char *at = got > 0 ? strrchr(text, ')') : NULL; /* the command's name may hold spaces and brackets */
+    for (int field = 2; at && field < 22; field++) {
+        at = strchr(at + 1, ' ');
+    }
+    if (!at)
+        return 0;
+    uint64_t ticks = strtoull(at + 1, NULL, 10);
+    long per_second = sysconf(_SC_CLK_TCK);
+    uint64_t since_boot = ticks * (1000000000u / (uint64_t)(per_second > 0 ? per_second : 100));
+    uint64_t monotonic = clock_read(CLOCK_MONOTONIC); /* first, so that the difference is never negative */
+    uint64_t ahead = clock_read(CLOCK_BOOTTIME) - monotonic;
+    return since_boot > ahead ? since_boot - ahead : 0;
+}
+
+void os_sleep_ns(uint64_t ns)
+{
+    struct timespec wait = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+    while (nanosleep(&wait, &wait) && errno == EINTR)
+        ;
+}
+
+uint32_t os_processors(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set)) {
+        long online = sysconf(_SC_NPROCESSORS_ONLN); /* more processors than cpu_set_t holds */
+        return online > 0 ? (uint32_t)online : 1;
+    }
+    int count = CPU_COUNT(&set);
+    return count > 0 ? (uint32_t)count : 1;
+}
+
+/* The number after a name in a file of "name: number" lines; UINT64_MAX if it is not there. */
+static uint64_t field_in(const char *path, const char *name)
+{
+    char text[4096] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return UINT64_MAX;
+    ssize_t got = read(fd, text, sizeof text - 1);
+    close(fd);
+    const char *at = got > 0 ? strstr(text, name) : NULL;
+    return at ? strtoull(at + strlen(name), NULL, 10) : UINT64_MAX;
+}
+
+uint64_t os_memory_resident(void)
+{
+    uint64_t kib = field_in("/proc/self/status", "VmRSS:");
+    return kib == UINT64_MAX ? 0 : kib * 1024;
+}
+
+uint64_t os_memory_resident_peak(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) ? 0 : (uint64_t)usage.ru_maxrss * 1024;
+}
+
+void os_faults(uint64_t *minor, uint64_t *major)
+{
+    struct rusage usage;
+    bool known = !getrusage(RUSAGE_SELF, &usage);
+    *minor = known ? (uint64_t)usage.ru_minflt : 0;
+    *major = known ? (uint64_t)usage.ru_majflt : 0;
+}
+
+uint64_t os_storage_bytes_read(void)
+{
+    return field_in("/proc/self/io", "\nread_bytes:");
+}
+
+bool os_is_terminal(int fd)
+{
+    return isatty(fd) == 1;
+}
+
+uint32_t os_terminal_columns(int fd)
+{
+    struct winsize size;
+    return ioctl(fd, TIOCGWINSZ, &size) || !size.ws_col ? 80 : size.ws_col;
+}
+
+bool os_is_root(void)
+{
+    return geteuid() == 0;
+}
+
+/* ---- threads ---- */
+
+struct os_thread {
+    pthread_t handle;
+    void (*body)(void *user);
+    void *user;
+    char name[16];
+};
+
+static void *thread_main(void *argument)
+{
+    struct os_thread *thread = argument;
+    (void)pthread_setname_np(pthread_self(), thread->name);
+    thread->body(thread->user);
+    return NULL;
+}
+
+int os_thread_start(struct os_thread **thread, const char *name, void (*body)(void *user), void *user)
+{
+    *thread = NULL;
+    struct os_thread *started = calloc(1, sizeof *started);
+    if (!started)
+        return ENOMEM;
+    started->body = body;
+    started->user = user;
+    (void)snprintf(started->name, sizeof started->name, "%s", name);
+    /* Signals are the caller's: the thread inherits a mask that blocks them all. */
+    sigset_t all, before;
+    sigfillset(&all);
+    int system = pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (!system) {
+        system = pthread_create(&started->handle, NULL, thread_main, started);
+        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    if (system) {
+        free(started);
+        return system;
+    }
+    *thread = started;
+    return 0;
+}
+
+void os_thread_join(struct os_thread *thread)
+{
+    if (!thread)
+        return;
+    (void)pthread_join(thread->handle, NULL);
+    free(thread);
+}
+
+struct os_mutex {
+    pthread_mutex_t handle;
+};
+
+int os_mutex_new(struct os_mutex **mutex)
+{
+    *mutex = malloc(sizeof **mutex);
+    if (!*mutex)
+        return ENOMEM;
+    int system = pthread_mutex_init(&(*mutex)->handle, NULL);
+    if (system) {
+        free(*mutex);
+        *mutex = NULL;
+    }
+    return system;
+}
+
+void os_mutex_free(struct os_mutex *mutex)
+{
+    if (!mutex)
+        return;
+    (void)pthread_mutex_destroy(&mutex->handle);
+    free(mutex);
+}
+
+void os_mutex_lock(struct os_mutex *mutex)
+{
+    (void)pthread_mutex_lock(&mutex->handle);
+}
+
+void os_mutex_unlock(struct os_mutex *mutex)
+{
+    (void)pthread_mutex_unlock(&mutex->handle);
+}
+
+struct os_condition {
+    pthread_cond_t handle;
+};
+
+int os_condition_new(struct os_condition **condition)
+{
+    *condition = malloc(sizeof **condition);
+    if (!*condition)
+        return ENOMEM;
+    pthread_condattr_t attributes;
+    int system = pthread_condattr_init(&attributes);
+    if (!system) {
+        (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+        system = pthread_cond_init(&(*condition)->handle, &attributes);
+        (void)pthread_condattr_destroy(&attributes);
+    }
+    if (system) {
+        free(*condition);
+        *condition = NULL;
+    }
+    return system;
+}
+
+void os_condition_free(struct os_condition *condition)
+{
+    if (!condition)
+        return;
+    (void)pthread_cond_destroy(&condition->handle);
+    free(condition);
+}
+
+void os_condition_wait(struct os_condition *condition, struct os_mutex *mutex)
+{
+    (void)pthread_cond_wait(&condition->handle, &mutex->handle);
+}
+
+bool os_condition_wait_for(struct os_condition *condition, struct os_mutex *mutex, uint64_t ns)
+{
+    uint64_t until = os_clock_ns() + ns;
+    struct timespec when = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
+    return pthread_cond_timedwait(&condition->handle, &mutex->handle, &when) == 0;
+}
+
+void os_condition_signal(struct os_condition *condition)
+{
+    (void)pthread_cond_signal(&condition->handle);
+}
+
+void os_condition_broadcast(struct os_condition *condition)
+{
+    (void)pthread_cond_broadcast(&condition->handle);
+}
+
+void os_word_wait(const uint32_t *word, uint32_t expected)
+{
+    (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
+}
+
+void os_word_wait_for(const uint32_t *word, uint32_t expected, uint64_t ns)
+{
+    struct timespec limit = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+    (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, &limit, NULL, 0);
+}
+
+void os_word_wake(const uint32_t *word)
+{
+    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+void os_relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}

@@ -1,0 +1,231 @@
+/*
+ * process_linux.c - process.h for Linux.
+ *
+ * A handler that sets a flag loses signals: one that comes between a look at the flag and a read that blocks ends nothing,
+ * nor does one that the kernel gives to another thread than the one that waits, and sanitizers keep handlers back from
+ * threads that wait for a lock. So there is no handler. The signals are blocked in every thread, and one thread does
+ * nothing but wait for them: the first becomes the flag and makes an eventfd readable, for ever, which all waits that
+ * could be long poll beside their own descriptor. It does not matter then which comes first, the wait or the signal.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "os.h"
+
+/* ---- signals ---- */
+
+#define RELEASED (-1)
+/* Some send one wish twice, to the process and to its group: timeout(1), and a shell whose terminal goes away. */
+#define SAME_NS 500000000u
+
+static struct os_thread *watcher;
+static sigset_t watched; /* by the watcher, blocked elsewhere */
+static sigset_t before;  /* the mask that this program began with, and that those it starts get */
+static int state; /* 0; or the signal that came; or RELEASED: the next one ends the process */
+static int dying; /* whichever comes then is the one that ends the process: an emulator sends it to all threads */
+
+static void watch(void *unused)
+{
+    uint64_t first_ns = 0;
+    for (;;) {
+        const int number = sigwaitinfo(&watched, NULL);
+        int before_it = 0;
+        if (number < 0)
+            continue;
+        if (__atomic_compare_exchange_n(&state, &before_it, number, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+            first_ns = os_clock_ns();
+            (void)eventfd_write(os_wake(), 1);
+        } else if (before_it != number || os_clock_ns() - first_ns >= SAME_NS ||
+                   __atomic_load_n(&dying, __ATOMIC_SEQ_CST)) {
+            os_signal_die(number);
+        }
+    }
+}
+
+void os_signals_catch(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action;
+    if (watcher)
+        return;
+    sigemptyset(&watched);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (!sigaction(numbers[i], NULL, &action) && action.sa_handler != SIG_IGN)
+            sigaddset(&watched, numbers[i]);
+    const int made = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (made < 0)
+        return;
+    (void)pthread_sigmask(SIG_BLOCK, &watched, &before);
+    os_wake_set(made);
+    if (os_thread_start(&watcher, "tokmap-signals", watch, NULL)) {
+        os_wake_set(-1);
+        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+        close(made);
+    }
+}
+
+int os_signal_caught(void)
+{
+    const int found = __atomic_load_n(&state, __ATOMIC_SEQ_CST);
+    return found == RELEASED ? 0 : found;
+}
+
+int os_signals_release(void)
+{
+    int found = 0;
+    (void)__atomic_compare_exchange_n(&state, &found, RELEASED, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    return found == RELEASED ? 0 : found;
+}
+
+void os_signal_die(int signal_number)
+{
+    sigset_t one;
+    __atomic_store_n(&dying, 1, __ATOMIC_SEQ_CST);
+    (void)signal(signal_number, SIG_DFL);
+    sigemptyset(&one);
+    sigaddset(&one, signal_number);
+    (void)pthread_sigmask(SIG_UNBLOCK, &one, NULL);
+    (void)raise(signal_number);
+    _exit(128 + signal_number);
+}
+
+void os_ignore_broken_pipe(void)
+{
+    (void)signal(SIGPIPE, SIG_IGN);
+}
+
+/* ---- other programs ---- */
+
+/* output: what becomes its standard output, or -1. */
+static int spawn(pid_t *id, const char *path, const posix_spawnattr_t *attributes, const char *const *arguments,
+                 int output)
+{
+    extern char **environ;
+    posix_spawn_file_actions_t actions;
+    int system = posix_spawn_file_actions_init(&actions);
+    if (system)
+        return system;
+    if (output >= 0)
+        system = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+    if (!system) /* exec only reads the arguments */
+        system = posix_spawn(id, path, &actions, attributes, (char *const *)(uintptr_t)arguments, environ);
+    (void)posix_spawn_file_actions_destroy(&actions);
+    return system;
+}
+
+int os_child_start(struct os_child *child, const char *path, const char *const *arguments, bool read_output)
+{
+    int ends[2] = {-1, -1};
+    pid_t id = 0;
+    memset(child, 0, sizeof *child);
+    child->output = -1;
+    if (read_output && pipe2(ends, O_CLOEXEC))
+        return errno;
+    posix_spawnattr_t attributes;
+    int system = posix_spawnattr_init(&attributes);
+    if (!system) {
+        if (watcher) {
+            (void)posix_spawnattr_setsigmask(&attributes, &before);
+            (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+        }
+        system = spawn(&id, path, &attributes, arguments, ends[1]);
+        (void)posix_spawnattr_destroy(&attributes);
+    }
+    if (read_output)
+        close(ends[1]);
+    if (system) {
+        if (read_output)
+            close(ends[0]);
+        return system;
+    }
+    child->id = id;
+    child->output = ends[0];
+    return 0;
+}
+
+void os_child_stop(const struct os_child *child)
+{
+    (void)kill((pid_t)child->id, SIGTERM);
+}
+
+/* Waits until the child has ended, and leaves it for wait4(); EINTR if a signal was caught before. */
+static int child_await(pid_t id)
+{
+    const int fd = (int)syscall(SYS_pidfd_open, id, 0u);
+    if (fd >= 0) {
+        const int system = os_wait_readable(fd, UINT64_MAX);
+        close(fd);
+        return system;
+    }
+    /* Linux before 5.3 and some sandboxes: by looking again and again. */
+    for (;;) {
+        siginfo_t ended;
+        memset(&ended, 0, sizeof ended);
+        if (waitid(P_PID, (id_t)id, &ended, WEXITED | WNOHANG | WNOWAIT) || ended.si_pid)
+            return 0; /* wait4() says what is wrong */
+        const int system = os_wait_readable(-1, 10000000);
+        if (system != ETIMEDOUT)
+            return system;
+    }
+}
+
+int os_child_wait(struct os_child *child, int *exit_status)
+{
+    int status;
+    pid_t found;
+    struct rusage usage;
+    memset(&usage, 0, sizeof usage);
+    if (watcher && !child->told && child_await((pid_t)child->id) == EINTR) {
+        child->told = true;
+        return EINTR;
+    }
+    do
+        found = wait4((pid_t)child->id, &status, 0, &usage);
+    while (found < 0 && errno == EINTR);
+    child->peak_bytes = (uint64_t)usage.ru_maxrss * 1024;
+    child->cpu_ns = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000u +
+                    (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000u;
+    int system = found < 0 ? errno : 0;
+    if (child->output >= 0)
+        close(child->output);
+    child->output = -1;
+    if (!system)
+        *exit_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    return system;
+}
+
+int os_program_path(char *path, size_t capacity)
+{
+    ssize_t length = readlink("/proc/self/exe", path, capacity);
+    if (length < 0)
+        return errno;
+    if ((size_t)length >= capacity)
+        return ENAMETOOLONG;
+    path[length] = '\0';
+    return 0;
+}
+
+int os_drop_all_caches(void)
+{
+    sync();
+    int fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno;
+    int system = write(fd, "3\n", 2) == 2 ? 0 : errno;
+    close(fd);
+    return system;
+}

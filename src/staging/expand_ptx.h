@@ -1,7 +1,0 @@
-/* expand_ptx.h - the text of the kernel tokmap_expand of expand.cu, for a driver to compile. Zero-terminated. */
-#ifndef TOKMAP_STAGING_EXPAND_PTX_H
-#define TOKMAP_STAGING_EXPAND_PTX_H
-
-extern const char expand_ptx[];
-
-#endif

@@ -1,0 +1,421 @@
+/* test_bpe.c - ids by the caches and the fast merges are those of a plain reading of the definition, for vocabularies made
+ * to be awkward: tokens that merges do not reach, tokens that begin or end inside a character, merges in any order. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpe/bpe_encode.h"
+#include "support/awkward_text.h"
+
+#define MOST_TOKENS 3000
+#define MOST_BYTES (MOST_TOKENS * 24)
+
+struct vocabulary {
+    struct bpe_source source;
+    uint8_t bytes[MOST_BYTES + 64];
+    uint32_t offsets[MOST_TOKENS + 70001];
+    struct bpe_merge merges[MOST_TOKENS];
+    uint32_t count;
+};
+
+static uint32_t find_token(const struct vocabulary *v, const uint8_t *bytes, size_t count)
+{
+    for (uint32_t id = 0; id < v->count; id++)
+        if (v->offsets[id + 1] - v->offsets[id] == count && !memcmp(v->bytes + v->offsets[id], bytes, count))
+            return id;
+    return BPE_NONE;
+}
+
+static bool add_token(struct vocabulary *v, const uint8_t *bytes, size_t count)
+{
+    if (!count || count > 24 || find_token(v, bytes, count) != BPE_NONE)
+        return false;
+    memcpy(v->bytes + v->offsets[v->count], bytes, count);
+    v->offsets[v->count + 1] = v->offsets[v->count] + (uint32_t)count;
+    v->count++;
+    return true;
+}
+
+/* kind of list: 0: pairs may stand in it twice; 1: they do not; 2: nor do tokens, which so rise. */
+static bool may_list(const struct vocabulary *v, uint32_t kind, uint32_t left, uint32_t right, uint32_t result)
+{
+    for (uint32_t i = 0; i < v->source.merge_count && kind; i++)
+        if ((v->merges[i].left == left && v->merges[i].right == right) || (kind == 2 && v->merges[i].result == result))
+            return false;
+    return true;
+}
+
+/* Bytes in some order, then pairs of tokens, atoms, and pieces of text as they come. */
+static void make_vocabulary(struct vocabulary *v, uint32_t tokens, bool merges, bool wide)
+{
+    uint8_t text[48];
+    uint8_t order[256];
+    memset(v, 0, offsetof(struct vocabulary, bytes));
+    v->count = 0;
+    v->offsets[0] = 0;
+    const uint32_t kind = merges ? awkward_below(3) : 0;
+    for (uint32_t i = 0; i < 256; i++)
+        order[i] = (uint8_t)i;
+    for (uint32_t i = 255; i; i--) {
+        const uint32_t k = awkward_below(i + 1);
+        const uint8_t was = order[i];
+        order[i] = order[k];
+        order[k] = was;
+    }
+    for (uint32_t i = 0; i < 256; i++)
+        add_token(v, &order[i], 1);
+    for (uint32_t tries = 0; v->count < tokens && tries < 20 * tokens; tries++) {
+        if (awkward_below(8) || merges) {
+            /* Likely pairs: those of some text. */
+            awkward_text(text, sizeof text);
+            const uint32_t from = awkward_below(24), bytes = 2 + awkward_below(awkward_below(3) ? 4 : 20);
+            if (!merges) {
+                add_token(v, text + from, bytes);
+                continue;
+            }
+            for (uint32_t cut = 1; cut < bytes; cut++) {
+                const uint32_t left = find_token(v, text + from, cut);
+                const uint32_t right = find_token(v, text + from + cut, bytes - cut);
+                if (left == BPE_NONE || right == BPE_NONE || v->source.merge_count == MOST_TOKENS)
+                    continue;
+                add_token(v, text + from, bytes);
+                const uint32_t result = find_token(v, text + from, bytes);
+                if (result != BPE_NONE && may_list(v, kind, left, right, result))
+                    v->merges[v->source.merge_count++] = (struct bpe_merge){left, right, result};
+                break;
+            }
+        } else {
+            const uint32_t a = awkward_below(v->count), b = awkward_below(v->count);
+            const uint32_t one = v->offsets[a + 1] - v->offsets[a], two = v->offsets[b + 1] - v->offsets[b];
+            memcpy(text, v->bytes + v->offsets[a], one);
+            memcpy(text + one, v->bytes + v->offsets[b], two);
+            add_token(v, text, one + two);
+        }
+    }
+    v->source.path = "test";
+    v->source.bytes = v->bytes;
+    v->source.offsets = v->offsets;
+    v->source.vocabulary = v->count;
+    v->source.whole = !merges || awkward_below(2);
+    if (merges)
+        v->source.merges = v->merges;
+    for (; wide && v->source.vocabulary < 66000; v->source.vocabulary++)
+        v->offsets[v->source.vocabulary + 1] = v->offsets[v->count];
+}
+
+static uint32_t naive_rank(const struct vocabulary *v, const uint8_t *text, const uint32_t *from, size_t at,
+                           const uint32_t *ids, uint32_t *result)
+{
+    if (!v->source.merges)
+        return *result = find_token(v, text + from[at], from[at + 2] - from[at]);
+    uint32_t found = BPE_NONE;
+    for (uint32_t i = 0; i < v->source.merge_count; i++) /* the last of equal pairs counts */
+        if (v->merges[i].left == ids[at] && v->merges[i].right == ids[at + 1]) {
+            found = i;
+            *result = v->merges[i].result;
+        }
+    return found;
+}
+
+/* The definition: while some neighbours merge, the lowest does, the leftmost of equals. */
+static size_t naive_merge(const struct vocabulary *v, const uint8_t *text, size_t count, uint32_t *ids)
+{
+    uint32_t *from = malloc((count + 1) * sizeof *from);
+    size_t parts = count;
+    assert_non_null(from);
+    for (size_t i = 0; i <= count; i++)
+        from[i] = (uint32_t)i;
+    for (size_t i = 0; i < count; i++)
+        ids[i] = find_token(v, text + i, 1);
+    for (;;) {
+        uint32_t best = BPE_NONE, best_result = 0, result;
+        size_t where = 0;
+        for (size_t i = 0; i + 1 < parts; i++) {
+            const uint32_t rank = naive_rank(v, text, from, i, ids, &result);
+            if (rank < best) {
+                best = rank;
+                best_result = result;
+                where = i;
+            }
+        }
+        if (best == BPE_NONE)
+            break;
+        ids[where] = best_result;
+        memmove(ids + where + 1, ids + where + 2, (parts - where - 2) * sizeof *ids);
+        memmove(from + where + 1, from + where + 2, (parts - where - 1) * sizeof *from);
+        parts--;
+    }
+    free(from);
+    return parts;
+}
+
+static size_t naive_encode(const struct vocabulary *v, const uint8_t *text, size_t count, uint32_t *ids)
+{
+    size_t made = 0;
+    for (size_t at = 0; at < count;) {
+        const size_t end = scan_piece(&v->source.rules, text, at, count);
+        const uint32_t whole = v->source.whole ? find_token(v, text + at, end - at) : BPE_NONE;
+        if (whole != BPE_NONE)
+            ids[made++] = whole;
+        else
+            made += naive_merge(v, text + at, end - at, ids + made);
+        at = end;
+    }
+    return made;
+}
+
+static void check_encode(struct bpe_state *state, const struct vocabulary *v, const uint8_t *text, size_t count)
+{
+    uint32_t *expected = malloc((count + 1) * sizeof *expected);
+    uint8_t *tokens = malloc(count * 4 + 4); /* no room but what is promised */
+    struct tokmap_error error;
+    uint64_t written, largest = 0;
+    assert_non_null(expected);
+    assert_non_null(tokens);
+    const size_t made = naive_encode(v, text, count, expected);
+    for (int again = 0; again < 2; again++) {
+        state->largest = 0;
+        assert_int_equal(bpe_encode(state, text, count, tokens, count, &written, &error), TOKMAP_OK);
+        for (size_t i = 0; i < made && i < written; i++) {
+            const uint32_t id = state->model->wide ? ((uint32_t *)(void *)tokens)[i] : ((uint16_t *)(void *)tokens)[i];
+            largest = id > largest ? id : largest;
+            if (id != expected[i])
+                fail_msg("id %zu is %u, not %u", i, id, expected[i]);
+        }
+        assert_int_equal(written, made);
+        assert_int_equal(state->largest, largest);
+    }
+    free(expected);
+    free(tokens);
+}
+
+static void any_vocabulary(void **unused)
+{
+    static struct vocabulary v;
+    struct tokmap_error error;
+    const char *const *names = split_rules_names();
+    int patterns = 0;
+    while (names[patterns])
+        patterns++;
+    awkward_seed(3);
+    for (int round = 0; round < awkward_rounds(60); round++) {
+        struct bpe_model *model;
+        struct bpe_state *state;
+        const enum scan_variant variant = (enum scan_variant)(round / 2 % ((int)scan_variant_best() + 1));
+        make_vocabulary(&v, 256 + awkward_below(1200), round % 2, round % 3 == 0);
+        v.source.rules = *split_rules_named(names[awkward_below((uint32_t)patterns)]);
+        assert_int_equal(bpe_model_build(&model, &v.source, &error), TOKMAP_OK);
+        scanner_init(&model->scanner, &v.source.rules, variant);
+        assert_int_equal(bpe_state_new(&state, model, variant, &error), TOKMAP_OK);
+        for (int text = 0; text < 25; text++) {
+            const size_t count = 1 + awkward_below(text % 10 ? 120 : 1500);
+            uint8_t *bytes = malloc(count);
+            assert_non_null(bytes);
+            awkward_text(bytes, count);
+            check_encode(state, &v, bytes, count);
+            free(bytes);
+        }
+        bpe_state_free(state);
+        bpe_model_free(model);
+    }
+}
+
+/* Row, rounds and windows give what the definition gives: pieces around the limits, and runs, in which tokens of many
+ * bytes and the parity of what is before decide. */
+static void long_merges(void **unused)
+{
+    static struct vocabulary v;
+    struct tokmap_error error;
+    awkward_seed(4);
+    for (int round = 0; round < awkward_rounds(30); round++) {
+        struct bpe_model *model;
+        struct bpe_scratch scratch = {NULL, 0};
+        make_vocabulary(&v, 500, round % 2, false);
+        v.source.rules = *split_rules_named("gpt2");
+        assert_int_equal(bpe_model_build(&model, &v.source, &error), TOKMAP_OK);
+        for (int text = 0; text < 20; text++) {
+            const size_t count = text % 2 ? BPE_SHORT - 3 + awkward_below(6) : 1 + awkward_below(700);
+            uint8_t bytes[700];
+            uint32_t ids[700], expected[700], largest = 0, most = 0;
+            uint16_t narrow[700];
+            awkward_text(bytes, count);
+            const size_t period = 1 + awkward_below(9);
+            for (size_t i = period; i < count && text % 3 == 0; i++)
+                bytes[i] = bytes[i - period];
+            const size_t made = bpe_merge(model, &scratch, bytes, count, ids);
+            assert_int_equal(made, naive_merge(&v, bytes, count, expected));
+            assert_memory_equal(ids, expected, made * sizeof *ids);
+            if (count <= BPE_SHORT)
+                continue;
+            assert_int_equal(bpe_merge_long(model, &scratch, bytes, count, narrow, false, &largest), made);
+            for (size_t i = 0; i < made; i++) {
+                assert_int_equal(narrow[i], expected[i]);
+                most = expected[i] > most ? expected[i] : most;
+            }
+            assert_int_equal(largest, most);
+        }
+        free(scratch.memory);
+        bpe_model_free(model);
+    }
+}
+
+/* Symbols of two bytes, each of which merges with the next one, the later the earlier: how a text that counts them up
+ * divides is decided at its end, however far that is. So windows fail, become longer, and reach the end. */
+static void far_context(void **unused)
+{
+    enum { SYMBOLS = 3000 };
+    static uint8_t bytes[256 + 6 * SYMBOLS], text[2 * SYMBOLS];
+    static uint32_t offsets[256 + 2 * SYMBOLS + 1], ids[2 * SYMBOLS];
+    static struct bpe_merge merges[2 * SYMBOLS];
+    struct bpe_source source = {.path = "test", .bytes = bytes, .offsets = offsets, .merges = merges};
+    struct bpe_scratch scratch = {NULL, 0};
+    struct bpe_model *model;
+    struct tokmap_error error;
+    uint32_t at = 0;
+    for (; source.vocabulary < 256; source.vocabulary++) {
+        bytes[at++] = (uint8_t)source.vocabulary;
+        offsets[source.vocabulary + 1] = at;
+    }
+    for (uint32_t symbol = 0; symbol < SYMBOLS; symbol++) {
+        bytes[at++] = (uint8_t)(symbol / 100);
+        bytes[at++] = (uint8_t)(100 + symbol % 100);
+        merges[symbol] = (struct bpe_merge){symbol / 100, 100 + symbol % 100, 256 + symbol};
+        offsets[++source.vocabulary] = at;
+    }
+    source.merge_count = SYMBOLS;
+    for (uint32_t symbol = SYMBOLS - 1; symbol--;) {
+        memcpy(bytes + at, bytes + 256 + 2 * symbol, 4);
+        at += 4;
+        merges[source.merge_count++] = (struct bpe_merge){256 + symbol, 257 + symbol, source.vocabulary};
+        offsets[++source.vocabulary] = at;
+    }
+    source.rules = *split_rules_named("gpt2");
+    assert_int_equal(bpe_model_build(&model, &source, &error), TOKMAP_OK);
+    awkward_seed(8);
+    for (int round = 0; round < awkward_rounds(40); round++) {
+        const uint32_t first = awkward_below(SYMBOLS - 40), symbols = 40 + awkward_below(SYMBOLS - first - 39);
+        memcpy(text, bytes + 256 + 2 * first, 2 * symbols);
+        const size_t made = bpe_merge(model, &scratch, text, 2 * symbols, ids);
+        assert_int_equal(made, (symbols + 1) / 2);
+        for (uint32_t i = 0; i < made; i++) {
+            const uint32_t symbol = first + 2 * i - (symbols % 2 && i);
+            assert_int_equal(ids[i], symbols % 2 && !i ? 256 + first : 256 + SYMBOLS + (SYMBOLS - 2 - symbol));
+        }
+    }
+    free(scratch.memory);
+    bpe_model_free(model);
+}
+
+/* A million of each awkward thing, and twice that in pairs: it ends, and what comes out spells what went in. */
+static void long_runs(void **unused)
+{
+    static struct vocabulary v;
+    struct tokmap_error error;
+    struct bpe_model *model;
+    struct bpe_state *state;
+    const size_t count = 1000000;
+    uint8_t *text = malloc(count);
+    uint16_t *ids = malloc(count * sizeof *ids);
+    awkward_seed(5);
+    make_vocabulary(&v, 1500, false, false);
+    v.source.rules = *split_rules_named("cl100k_base");
+    assert_int_equal(bpe_model_build(&model, &v.source, &error), TOKMAP_OK);
+    assert_int_equal(bpe_state_new(&state, model, scan_variant_best(), &error), TOKMAP_OK);
+    for (size_t a = 0; a < awkward_atom_count; a += 3) {
+        const char *one = awkward_atoms[a], *two = awkward_atoms[(a * 7 + 5) % awkward_atom_count];
+        size_t at = 0;
+        uint64_t written;
+        while (at + 8 < count) {
+            const char *next = at % 2 && a % 2 ? two : one;
+            memcpy(text + at, next, strlen(next));
+            at += strlen(next);
+        }
+        assert_int_equal(bpe_encode(state, text, at, ids, at, &written, &error), TOKMAP_OK);
+        size_t back = 0;
+        for (uint64_t i = 0; i < written; i++) {
+            const uint32_t bytes = model->offsets[ids[i] + 1] - model->offsets[ids[i]];
+            assert_true(back + bytes <= at && !memcmp(text + back, model->bytes + model->offsets[ids[i]], bytes));
+            back += bytes;
+        }
+        assert_int_equal(back, at);
+    }
+    bpe_state_free(state);
+    bpe_model_free(model);
+    free(text);
+    free(ids);
+}
+
+/* More different pieces than the caches hold: they give up entries, not correctness. */
+static void full_caches(void **unused)
+{
+    static struct vocabulary v;
+    struct tokmap_error error;
+    struct bpe_model *model;
+    struct bpe_state *state;
+    static uint8_t text[1 << 20];
+    static uint16_t ids[1 << 20];
+    awkward_seed(6);
+    make_vocabulary(&v, 600, false, false);
+    v.source.rules = *split_rules_named("gpt2");
+    assert_int_equal(bpe_model_build(&model, &v.source, &error), TOKMAP_OK);
+    assert_int_equal(bpe_state_new(&state, model, scan_variant_best(), &error), TOKMAP_OK);
+    for (uint32_t round = 0; round < (uint32_t)awkward_rounds(24); round++) {
+        uint64_t written;
+        for (size_t at = 0; at + 32 < sizeof text;) {
+            const uint32_t bytes = awkward_below(4) ? 5 + awkward_below(6) : 16 + awkward_below(14);
+            text[at++] = ' ';
+            for (uint32_t i = 0; i < bytes; i++)
+                text[at++] = (uint8_t)('a' + awkward_below(26));
+            memset(text + at, ' ', at + 32 < sizeof text ? 32 : sizeof text - at);
+        }
+        assert_int_equal(bpe_encode(state, text, sizeof text, ids, sizeof text, &written, &error), TOKMAP_OK);
+        size_t back = 0;
+        for (uint64_t i = 0; i < written; i++) {
+            const uint32_t bytes = model->offsets[ids[i] + 1] - model->offsets[ids[i]];
+            assert_true(back + bytes <= sizeof text && !memcmp(text + back, model->bytes + model->offsets[ids[i]], bytes));
+            back += bytes;
+        }
+        assert_int_equal(back, sizeof text);
+    }
+    for (int i = 0; i < 50; i++) {
+        const size_t at = awkward_below(sizeof text - 400);
+        check_encode(state, &v, text + at, 400);
+    }
+    bpe_state_free(state);
+    bpe_model_free(model);
+}
+
+/* Merges whose result is another text, and bytes that are missing, are refused. */
+static void bad_sources(void **unused)
+{
+    static struct vocabulary v;
+    struct tokmap_error error;
+    struct bpe_model *model;
+    awkward_seed(7);
+    make_vocabulary(&v, 400, true, false);
+    v.source.rules = *split_rules_named("gpt2");
+    v.merges[3].result = v.merges[3].left;
+    assert_int_equal(bpe_model_build(&model, &v.source, &error), TOKMAP_ERROR_FORMAT);
+    assert_null(model);
+    v.merges[3].result = v.count;
+    assert_int_equal(bpe_model_build(&model, &v.source, &error), TOKMAP_ERROR_FORMAT);
+    make_vocabulary(&v, 400, false, false);
+    v.bytes[v.offsets[100]] = v.bytes[v.offsets[101]];
+    assert_int_equal(bpe_model_build(&model, &v.source, &error), TOKMAP_ERROR_FORMAT);
+    v.source.vocabulary = BPE_IDS + 1;
+    assert_int_equal(bpe_model_build(&model, &v.source, &error), TOKMAP_ERROR_LIMIT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_vocabulary), cmocka_unit_test(long_merges), cmocka_unit_test(far_context),
+        cmocka_unit_test(long_runs),      cmocka_unit_test(full_caches), cmocka_unit_test(bad_sources),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,686 @@
+/*
+ * The driver in software (support/cuda_software) itself: that it does what the driver's manual says, and that it finds what
+ * it is there to find. The tests of the device path stand on it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/cuda_software/launches.h"
+#include "support/software_driver.h"
+#include "platform/os.h"
+#include "platform/process.h"
+
+#if defined(__SANITIZE_THREAD__)
+#define THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define THREAD_SANITIZER 1
+#endif
+#endif
+
+#define BYTES 20000
+
+static const struct software_driver *cu;
+static CUcontext context;
+static CUstream one, two;
+static CUdeviceptr device, other;
+static uint8_t *host; /* pinned, BYTES */
+
+static void fine(CUresult result)
+{
+    const char *name = "?";
+    (void)cu->cuGetErrorName(result, &name);
+    if (result)
+        fail_msg("%s", name);
+}
+
+static int setup(void **unused)
+{
+    (void)unused;
+    (void)cu->configure("quiet");
+    fine(cu->cuInit(0));
+    fine(cu->cuDevicePrimaryCtxRetain(&context, 0));
+    fine(cu->cuCtxPushCurrent(context));
+    fine(cu->cuStreamCreate(&one, CU_STREAM_NON_BLOCKING));
+    fine(cu->cuStreamCreateWithPriority(&two, CU_STREAM_NON_BLOCKING, -5));
+    fine(cu->cuMemAlloc(&device, BYTES));
+    fine(cu->cuMemAlloc(&other, BYTES));
+    host = malloc(BYTES);
+    for (unsigned i = 0; i < BYTES; i++)
+        host[i] = (uint8_t)(i * 7 + i / 256);
+    fine(cu->cuMemHostRegister(host, BYTES, 0));
+    cu->reset();
+    return 0;
+}
+
+static int teardown(void **unused)
+{
+    (void)unused;
+    cu->hold(0);
+    (void)cu->configure("quiet");
+    fine(cu->cuCtxSynchronize());
+    fine(cu->cuMemFree(device));
+    fine(cu->cuMemFree(other));
+    fine(cu->cuMemHostUnregister(host));
+    fine(cu->cuStreamDestroy(one));
+    fine(cu->cuStreamDestroy(two));
+    fine(cu->cuCtxPopCurrent(NULL));
+    fine(cu->cuDevicePrimaryCtxRelease(0));
+    free(host);
+    software_driver_is_content();
+    software_driver_is_empty();
+    return 0;
+}
+
+static CUevent new_event(void)
+{
+    CUevent event;
+    fine(cu->cuEventCreate(&event, CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING));
+    return event;
+}
+
+static void read_back(uint8_t *into, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    fine(cu->cuMemcpyDtoHAsync(into, from, bytes, stream));
+    fine(cu->cuStreamSynchronize(stream));
+}
+
+/* ---- semantics ---- */
+
+static void a_copy_is_late_and_whole(void **unused)
+{
+    (void)unused;
+    uint8_t back[BYTES];
+    for (unsigned seed = 0; seed < 8; seed++) {
+        char text[64];
+        (void)snprintf(text, sizeof text, "quiet,delay=%u,seed=%u", seed * 100, seed);
+        assert_true(cu->configure(text));
+        cu->hold(1);
+        fine(cu->cuMemcpyHtoDAsync(device, host, BYTES, one));
+        assert_int_equal(cu->cuStreamQuery(one), CUDA_ERROR_NOT_READY);
+        cu->hold(0);
+        fine(cu->cuStreamSynchronize(one));
+        fine(cu->cuStreamQuery(one));
+        read_back(back, device, BYTES, two);
+        assert_memory_equal(back, host, BYTES);
+        fine(cu->cuMemsetD8Async(device, (unsigned char)seed, BYTES, two));
+        fine(cu->cuMemcpyDtoDAsync(other, device, BYTES, two));
+        read_back(back, other, BYTES, two);
+        for (unsigned i = 0; i < BYTES; i++)
+            assert_int_equal(back[i], seed);
+    }
+    software_driver_is_content();
+}
+
+static void an_event_is_where_it_was_recorded(void **unused)
+{
+    (void)unused;
+    CUevent event = new_event(), never = new_event();
+    fine(cu->cuEventQuery(never));
+    fine(cu->cuEventSynchronize(never));
+    fine(cu->cuStreamWaitEvent(two, never, 0));
+    fine(cu->cuStreamSynchronize(two));
+
+    /* two waits for the first record; the second, on a stream that is held, does not matter to it */
+    CUstream third;
+    fine(cu->cuStreamCreate(&third, CU_STREAM_NON_BLOCKING));
+    fine(cu->cuMemcpyHtoDAsync(device, host, BYTES, one));
+    fine(cu->cuEventRecord(event, one));
+    fine(cu->cuStreamWaitEvent(two, event, 0));
+    cu->hold_stream(third, 1);
+    fine(cu->cuMemsetD8Async(other, 1, BYTES, third));
+    fine(cu->cuEventRecord(event, third));
+    assert_int_equal(cu->cuEventQuery(event), CUDA_ERROR_NOT_READY);
+    fine(cu->cuMemsetD8Async(device, 1, BYTES, two));
+    fine(cu->cuStreamSynchronize(two));
+    assert_int_equal(cu->cuEventQuery(event), CUDA_ERROR_NOT_READY);
+    cu->hold_stream(third, 0);
+    fine(cu->cuEventSynchronize(event));
+    fine(cu->cuEventQuery(event));
+
+    /* a wait holds back what comes after it, and only that */
+    cu->hold_stream(one, 1);
+    fine(cu->cuMemsetD8Async(device, 2, BYTES, one));
+    fine(cu->cuEventRecord(event, one));
+    fine(cu->cuMemsetD8Async(other, 3, 100, two));
+    fine(cu->cuEventRecord(never, two));
+    fine(cu->cuStreamWaitEvent(two, event, 0));
+    fine(cu->cuMemsetD8Async(device, 3, 100, two));
+    fine(cu->cuEventSynchronize(never));
+    assert_int_equal(cu->cuStreamQuery(two), CUDA_ERROR_NOT_READY);
+    cu->hold_stream(one, 0);
+    fine(cu->cuStreamSynchronize(two));
+    fine(cu->cuEventQuery(event));
+    fine(cu->cuStreamDestroy(third));
+    fine(cu->cuEventDestroy(event));
+    fine(cu->cuEventDestroy(never));
+    software_driver_is_content();
+}
+
+static void the_default_stream_waits_for_blocking_ones(void **unused)
+{
+    (void)unused;
+    CUstream blocking;
+    fine(cu->cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+    cu->hold_stream(one, 1);
+    fine(cu->cuMemsetD8Async(other, 1, BYTES, one));
+    fine(cu->cuMemsetD8Async(device, 1, BYTES, NULL)); /* not for a non-blocking one */
+    fine(cu->cuStreamSynchronize(NULL));
+    cu->hold_stream(one, 0);
+    cu->hold_stream(blocking, 1);
+    fine(cu->cuMemsetD8Async(device, 2, BYTES, blocking));
+    fine(cu->cuMemsetD8Async(device, 3, BYTES, CU_STREAM_LEGACY));
+    fine(cu->cuMemsetD8Async(device, 4, BYTES, CU_STREAM_PER_THREAD)); /* which waits for the default stream */
+    assert_int_equal(cu->cuStreamQuery(NULL), CUDA_ERROR_NOT_READY);
+    assert_int_equal(cu->cuStreamQuery(CU_STREAM_PER_THREAD), CUDA_ERROR_NOT_READY);
+    cu->hold_stream(blocking, 0);
+    fine(cu->cuStreamSynchronize(NULL));
+    uint8_t back[BYTES];
+    read_back(back, device, BYTES, CU_STREAM_PER_THREAD);
+    for (unsigned i = 0; i < BYTES; i++)
+        assert_int_equal(back[i], 4);
+    fine(cu->cuStreamDestroy(blocking));
+    software_driver_is_content();
+}
+
+/* A lazy stream does what is waited for, and no more: not even in all the time that another stream takes. */
+static void a_lazy_stream_does_what_is_waited_for(void **unused)
+{
+    (void)unused;
+    CUevent first = new_event(), second = new_event(), third = new_event();
+    uint8_t back[BYTES];
+    assert_true(cu->configure("quiet,lazy"));
+    fine(cu->cuMemcpyHtoDAsync(device, host, BYTES, one));
+    fine(cu->cuEventRecord(first, one));
+    fine(cu->cuMemsetD8Async(device, 1, 10, one));
+    fine(cu->cuEventRecord(second, one));
+    fine(cu->cuMemsetD8Async(device + 100, 2, 10, one));
+    fine(cu->cuEventRecord(third, one));
+    fine(cu->cuMemsetD8Async(other, 3, BYTES, two));
+    fine(cu->cuStreamSynchronize(two));
+    assert_int_equal(cu->cuEventQuery(first), CUDA_ERROR_NOT_READY);
+    fine(cu->cuEventSynchronize(first));
+    fine(cu->cuEventQuery(first));
+    assert_int_equal(cu->cuEventQuery(second), CUDA_ERROR_NOT_READY);
+    fine(cu->cuStreamWaitEvent(two, second, 0)); /* waits only once it is waited for itself */
+    fine(cu->cuMemcpyDtoDAsync(other, device, 5, two));
+    assert_int_equal(cu->cuEventQuery(second), CUDA_ERROR_NOT_READY);
+    read_back(back, other, 10, two);
+    assert_memory_equal(back, "\1\1\1\1\1\3\3\3\3\3", 10);
+    assert_int_equal(cu->cuEventQuery(third), CUDA_ERROR_NOT_READY);
+    fine(cu->cuEventSynchronize(third));
+    fine(cu->cuEventDestroy(first));
+    fine(cu->cuEventDestroy(second));
+    fine(cu->cuEventDestroy(third));
+    software_driver_is_content();
+}
+
+static void a_kernel_runs_when_the_stream_comes_to_it(void **unused)
+{
+    (void)unused;
+    CUmodule module;
+    CUfunction function;
+    uint32_t back[100], words[100];
+    assert_int_equal(cu->cuModuleLoadDataEx(&module, "// another", 0, NULL, NULL), CUDA_ERROR_INVALID_PTX);
+    fine(cu->cuModuleLoadDataEx(&module, CUDA_SOFTWARE_IMAGE, 0, NULL, NULL));
+    assert_int_equal(cu->cuModuleGetFunction(&function, module, "none"), CUDA_ERROR_NOT_FOUND);
+    fine(cu->cuModuleGetFunction(&function, module, "add"));
+    memcpy(words, host, sizeof words);
+    fine(cu->cuMemcpyHtoD(device, host, sizeof words));
+    struct cuda_software_add add = {other, device, 100, 5};
+    void *parameters[] = {&add};
+    cu->hold(1);
+    fine(cu->cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, one, parameters, NULL));
+    memset(&add, 0, sizeof add); /* the arguments were taken at the call */
+    cu->hold(0);
+    read_back((uint8_t *)back, other, sizeof back, one);
+    for (unsigned i = 0; i < 100; i++)
+        assert_int_equal(back[i], words[i] + 5);
+    assert_int_equal(cu->cuLaunchKernel(function, 0, 1, 1, 32, 1, 1, 0, one, parameters, NULL), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(cu->cuLaunchKernel(function, 1, 1, 1, 2048, 1, 1, 0, one, parameters, NULL), CUDA_ERROR_INVALID_VALUE);
+    fine(cu->cuModuleUnload(module));
+    software_driver_is_content();
+}
+
+static void a_capture_holds_off_what_it_forbids(void **unused)
+{
+    (void)unused;
+    CUgraph graph;
+    CUevent event = new_event(), outside = new_event();
+    int status = -1, mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    fine(cu->cuMemcpyHtoDAsync(device, host, 100, two));
+    fine(cu->cuEventRecord(outside, two));
+    assert_int_equal(cu->cuStreamBeginCapture(NULL, 0), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    fine(cu->cuStreamBeginCapture(one, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    fine(cu->cuStreamIsCapturing(one, &status));
+    assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    fine(cu->cuMemsetD8Async(device, 0, 100, one)); /* is not carried out */
+    fine(cu->cuEventRecord(event, one));
+    fine(cu->cuThreadExchangeStreamCaptureMode(&mode));
+    fine(cu->cuEventSynchronize(outside));
+    assert_int_equal(cu->cuEventQuery(event), CUDA_ERROR_CAPTURED_EVENT);
+    fine(cu->cuStreamEndCapture(one, &graph));
+    assert_int_equal(cu->cuStreamWaitEvent(two, event, 0), CUDA_ERROR_CAPTURED_EVENT);
+    software_driver_complains("drawn into it");
+    fine(cu->cuStreamBeginCapture(one, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    assert_int_equal(cu->cuStreamWaitEvent(one, outside, 0), CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+    assert_int_equal(cu->cuStreamEndCapture(one, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    fine(cu->cuThreadExchangeStreamCaptureMode(&mode));
+    fine(cu->cuStreamBeginCapture(one, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    assert_int_equal(cu->cuEventSynchronize(outside), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    assert_int_equal(cu->cuStreamEndCapture(one, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    fine(cu->cuStreamIsCapturing(one, &status));
+    assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_NONE);
+    uint8_t back[100];
+    read_back(back, device, sizeof back, two);
+    assert_memory_equal(back, host, sizeof back);
+    fine(cu->cuEventDestroy(event));
+    fine(cu->cuEventDestroy(outside));
+    software_driver_is_content();
+}
+
+static void contexts_and_pointers_are_told_apart(void **unused)
+{
+    (void)unused;
+    CUcontext second, found;
+    CUstream foreign;
+    CUdevice number;
+    CUevent event = new_event();
+    (void)cu->configure("quiet,devices=2");
+    fine(cu->cuDevicePrimaryCtxRetain(&second, 1));
+    fine(cu->cuCtxPushCurrent(second));
+    fine(cu->cuStreamCreate(&foreign, CU_STREAM_NON_BLOCKING));
+    fine(cu->cuCtxGetDevice(&number));
+    assert_int_equal(number, 1);
+    assert_int_equal(cu->cuMemsetD8Async(device, 1, 10, one), CUDA_ERROR_INVALID_HANDLE);
+    assert_int_equal(cu->cuEventRecord(event, foreign), CUDA_ERROR_INVALID_HANDLE);
+    fine(cu->cuStreamWaitEvent(foreign, event, 0));
+    fine(cu->cuStreamGetCtx(one, &found));
+    assert_ptr_equal(found, context);
+    fine(cu->cuStreamDestroy(foreign));
+    fine(cu->cuCtxPopCurrent(&found));
+    assert_ptr_equal(found, second);
+    fine(cu->cuDevicePrimaryCtxRelease(1));
+    unsigned kind = 0;
+    int ordinal = -1;
+    fine(cu->cuPointerGetAttribute(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, device + 100));
+    assert_int_equal(kind, CU_MEMORYTYPE_DEVICE);
+    fine(cu->cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, device));
+    assert_int_equal(ordinal, 0);
+    fine(cu->cuPointerGetAttribute(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)host));
+    assert_int_equal(kind, CU_MEMORYTYPE_HOST);
+    assert_int_equal(cu->cuPointerGetAttribute(&kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)&kind),
+                     CUDA_ERROR_INVALID_VALUE);
+    fine(cu->cuCtxPopCurrent(NULL));
+    assert_int_equal(cu->cuStreamQuery(NULL), CUDA_ERROR_INVALID_CONTEXT);
+    fine(cu->cuCtxPushCurrent(context));
+    fine(cu->cuEventDestroy(event));
+    software_driver_is_content();
+}
+
+static void entry_points_are_found_by_their_plain_names(void **unused)
+{
+    (void)unused;
+    void *entry = NULL, *expected;
+    int found = -1;
+    memcpy(&expected, &cu->cuMemAlloc, sizeof expected);
+    fine(cu->cuGetProcAddress("cuMemAlloc", &entry, 11030, 0));
+    assert_ptr_equal(entry, expected);
+    assert_int_equal(cu->cuGetProcAddress_v2("cuMemAlloc_v2", &entry, 12000, 0, &found), CUDA_ERROR_NOT_FOUND);
+    assert_int_equal(found, 1);
+    assert_null(entry);
+    (void)cu->configure("quiet,missing=cuStreamQuery");
+    assert_int_equal(cu->cuGetProcAddress("cuStreamQuery", &entry, 12000, 0), CUDA_ERROR_NOT_FOUND);
+    const char *name;
+    fine(cu->cuGetErrorName(700, &name));
+    assert_string_equal(name, "CUDA_ERROR_ILLEGAL_ADDRESS");
+    assert_int_equal(cu->cuGetErrorName(12345, &name), CUDA_ERROR_INVALID_VALUE);
+}
+
+/* Random programs over some buffers and streams: where each operation is ordered after those that it conflicts with, the
+ * result is the one of the calls in order, whatever the delays. Leaving one wait out is found, whatever the delays. */
+static void any_program(unsigned seed, unsigned omit, uint64_t *waits)
+{
+    enum { BUFFERS = 6, STREAMS = 4, STEPS = 60, SIZE = 400 };
+    CUdeviceptr buffers[BUFFERS];
+    CUstream streams[STREAMS];
+    CUevent last[BUFFERS];
+    int owner[BUFFERS]; /* the stream that used it last */
+    uint8_t expected[BUFFERS][SIZE], back[SIZE];
+    uint64_t state = seed, wait = 0;
+    char text[64];
+    (void)snprintf(text, sizeof text, "quiet,delay=%u,seed=%u", seed % 3 * 60, seed);
+    (void)cu->configure(text);
+    for (unsigned i = 0; i < STREAMS; i++)
+        fine(cu->cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+    for (unsigned i = 0; i < BUFFERS; i++) {
+        fine(cu->cuMemAlloc(&buffers[i], SIZE));
+        fine(cu->cuMemcpyHtoD(buffers[i], host + i * SIZE, SIZE));
+        memcpy(expected[i], host + i * SIZE, SIZE);
+        last[i] = new_event();
+        owner[i] = -1;
+    }
+    for (unsigned step = 0; step < STEPS; step++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        unsigned from = (unsigned)(state >> 33) % BUFFERS, into = (unsigned)(state >> 43) % BUFFERS;
+        int on = (int)((state >> 53) % STREAMS);
+        for (unsigned i = 0; i < 2; i++) {
+            unsigned buffer = i ? into : from;
+            if (owner[buffer] >= 0 && owner[buffer] != on && ++wait != omit)
+                fine(cu->cuStreamWaitEvent(streams[on], last[buffer], 0));
+        }
+        if (from == into)
+            fine(cu->cuMemsetD8Async(buffers[into], (unsigned char)step, SIZE, streams[on]));
+        else
+            fine(cu->cuMemcpyDtoDAsync(buffers[into], buffers[from], SIZE, streams[on]));
+        if (from == into)
+            memset(expected[into], (int)step, SIZE);
+        else
+            memcpy(expected[into], expected[from], SIZE);
+        for (unsigned i = 0; i < 2; i++)
+            fine(cu->cuEventRecord(last[i ? into : from], streams[on]));
+        owner[from] = owner[into] = on;
+    }
+    fine(cu->cuCtxSynchronize());
+    for (unsigned i = 0; i < BUFFERS; i++) {
+        read_back(back, buffers[i], SIZE, one);
+        if (!omit)
+            assert_memory_equal(back, expected[i], SIZE);
+        fine(cu->cuMemFree(buffers[i]));
+        fine(cu->cuEventDestroy(last[i]));
+    }
+    for (unsigned i = 0; i < STREAMS; i++)
+        fine(cu->cuStreamDestroy(streams[i]));
+    *waits = wait;
+}
+
+static void order_is_kept_and_its_lack_is_found(void **unused)
+{
+    (void)unused;
+    unsigned found = 0, omitted = 0;
+    for (unsigned seed = 0; seed < 12; seed++) {
+        uint64_t waits, again;
+        struct cuda_software_counts counts;
+        any_program(seed, 0, &waits);
+        software_driver_is_content();
+#ifdef THREAD_SANITIZER
+        waits = 0; /* what follows are races, which it would report itself */
+#endif
+        for (unsigned omit = 1; omit <= waits; omit += 9) {
+            any_program(seed, omit, &again);
+            cu->counts(&counts);
+            omitted++;
+            found += counts.violations != 0;
+            cu->reset();
+        }
+    }
+    /* Some waits say what others say already; most do not. */
+#ifndef THREAD_SANITIZER
+    assert_true(omitted > 30);
+    assert_true(found > omitted / 3);
+#endif
+}
+
+/* ---- what it finds ---- */
+
+static void accesses_in_no_order_are_found(void **unused)
+{
+    (void)unused;
+#ifdef THREAD_SANITIZER
+    skip(); /* they are races, which it would report itself */
+#endif
+    CUevent event = new_event();
+    fine(cu->cuMemcpyHtoDAsync(device, host, BYTES, one));
+    fine(cu->cuMemcpyDtoDAsync(other, device + 100, 50, two));
+    software_driver_complains("in no order");
+    fine(cu->cuCtxSynchronize());
+
+    fine(cu->cuMemcpyHtoDAsync(device, host, BYTES, one)); /* the host has seen the end of all before */
+    fine(cu->cuEventRecord(event, one));
+    fine(cu->cuStreamWaitEvent(two, event, 0));
+    fine(cu->cuMemcpyDtoDAsync(other, device + 100, 50, two));
+    software_driver_is_content();
+    fine(cu->cuMemsetD8Async(device + 149, 0, 1, one)); /* a write over a read */
+    software_driver_complains("in no order");
+    fine(cu->cuCtxSynchronize());
+    fine(cu->cuMemsetD8Async(device, 0, 100, one)); /* side by side is no conflict */
+    fine(cu->cuMemsetD8Async(device + 100, 0, 100, two));
+    fine(cu->cuEventRecord(event, two)); /* and an order of one way is none of the other */
+    fine(cu->cuStreamWaitEvent(one, event, 0));
+    fine(cu->cuMemsetD8Async(device + 100, 0, 100, one));
+    software_driver_is_content();
+    fine(cu->cuMemsetD8Async(device + 100, 0, 100, two));
+    software_driver_complains("in no order");
+    fine(cu->cuEventDestroy(event));
+}
+
+static void a_source_that_changes_is_found(void **unused)
+{
+    (void)unused;
+#ifdef THREAD_SANITIZER
+    skip(); /* it would report that itself */
+#endif
+    cu->hold(1);
+    fine(cu->cuMemcpyHtoDAsync(device, host, BYTES, one));
+    host[BYTES - 3] ^= 1;
+    cu->hold(0);
+    fine(cu->cuStreamSynchronize(one));
+    software_driver_complains("has changed");
+    uint8_t back[BYTES];
+    read_back(back, device, BYTES, one);
+    assert_memory_equal(back, host, BYTES); /* a copy is as late as the stream */
+
+    uint8_t pageable[100] = {9}; /* of other memory the driver takes a copy at the call */
+    struct cuda_software_counts counts;
+    cu->hold(1);
+    fine(cu->cuMemcpyHtoDAsync(device, pageable, sizeof pageable, one));
+    pageable[0] = 8;
+    cu->hold(0);
+    read_back(back, device, 1, one);
+    assert_int_equal(back[0], 9);
+    cu->counts(&counts);
+    assert_int_equal(counts.pageable_copies, 3);
+    software_driver_is_content();
+}
+
+static void memory_that_is_none_is_found(void **unused)
+{
+    (void)unused;
+    uint8_t back[10];
+    CUdeviceptr gone, fresh;
+    fine(cu->cuMemAlloc(&gone, 100));
+    fine(cu->cuMemFree(gone));
+    assert_int_equal(cu->cuMemcpyHtoDAsync(gone, host, 100, one), CUDA_ERROR_INVALID_VALUE);
+    software_driver_complains("was freed");
+    assert_int_equal(cu->cuMemFree(gone), CUDA_ERROR_INVALID_VALUE);
+    software_driver_complains("any more");
+    assert_int_equal(cu->cuMemcpyHtoDAsync(device + BYTES - 10, host, 11, one), CUDA_ERROR_INVALID_VALUE);
+    software_driver_complains("uses 11 bytes from 19990");
+    assert_int_equal(cu->cuMemcpyHtoDAsync(12345, host, 11, one), CUDA_ERROR_INVALID_VALUE);
+    software_driver_complains("never allocated");
+    assert_int_equal(cu->cuMemcpyHtoDAsync(device, (void *)(uintptr_t)other, 10, one), CUDA_ERROR_INVALID_VALUE);
+    software_driver_complains("is device memory");
+    fine(cu->cuMemAlloc(&fresh, 1000));
+    fine(cu->cuMemsetD8Async(fresh, 0, 500, one));
+    fine(cu->cuMemcpyDtoHAsync(back, fresh + 490, 10, one));
+    software_driver_is_content();
+    fine(cu->cuMemcpyDtoHAsync(back, fresh + 520, 10, one));
+    software_driver_complains("which nothing has written");
+    cu->hold(1);
+    fine(cu->cuMemsetD8Async(fresh, 1, 1000, one));
+    fine(cu->cuMemcpyHtoDAsync(device, host, 1000, one));
+    fine(cu->cuMemFree(fresh));
+    software_driver_complains("still uses");
+    fine(cu->cuMemHostUnregister(host));
+    software_driver_complains("still uses");
+    fine(cu->cuMemHostRegister(host, BYTES, 0));
+    assert_int_equal(cu->cuMemHostRegister(host + 10, 10, 0), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+    cu->hold(0);
+    fine(cu->cuStreamSynchronize(one));
+    software_driver_is_content();
+}
+
+static void handles_that_are_none_are_found(void **unused)
+{
+    (void)unused;
+    CUevent event = new_event();
+    CUstream stream;
+    fine(cu->cuStreamCreate(&stream, 0));
+    fine(cu->cuMemsetD8Async(device, 7, BYTES, stream));
+    fine(cu->cuEventRecord(event, stream));
+    fine(cu->cuStreamDestroy(stream)); /* what is enqueued is still done */
+    fine(cu->cuEventSynchronize(event));
+    uint8_t back[BYTES];
+    read_back(back, device, BYTES, one);
+    assert_int_equal(back[BYTES - 1], 7);
+    software_driver_is_content();
+    assert_int_equal(cu->cuStreamQuery(stream), CUDA_ERROR_INVALID_HANDLE);
+    software_driver_complains("stream that was destroyed");
+    fine(cu->cuEventDestroy(event));
+    assert_int_equal(cu->cuEventQuery(event), CUDA_ERROR_INVALID_HANDLE);
+    software_driver_complains("event that was destroyed");
+    assert_int_equal(cu->cuStreamSynchronize((CUstream)(uintptr_t)back), CUDA_ERROR_INVALID_HANDLE);
+    software_driver_complains("is no stream");
+    assert_int_equal(cu->cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS);
+    fine(cu->cuDevicePrimaryCtxRetain(&context, 0));
+    software_driver_complains("given back with"); /* a stream, and memory */
+    fine(cu->cuStreamCreate(&one, CU_STREAM_NON_BLOCKING));
+    fine(cu->cuStreamCreate(&two, CU_STREAM_NON_BLOCKING));
+}
+
+/* ---- faults on request ---- */
+
+static void faults_happen_when_asked_for(void **unused)
+{
+    (void)unused;
+    CUdeviceptr memory;
+    (void)cu->configure("quiet,fail=cuMemAlloc:2:2,fail=cuEventCreate:1+");
+    fine(cu->cuMemAlloc(&memory, 10));
+    fine(cu->cuMemFree(memory));
+    assert_int_equal(cu->cuMemAlloc(&memory, 10), CUDA_ERROR_OUT_OF_MEMORY);
+    fine(cu->cuMemAlloc(&memory, 10));
+    fine(cu->cuMemFree(memory));
+    CUevent event;
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(cu->cuEventCreate(&event, 0), CUDA_ERROR_UNKNOWN);
+    (void)cu->configure("quiet,memory=50000,pinned=20000");
+    assert_int_equal(cu->cuMemAlloc(&memory, 20000), CUDA_ERROR_OUT_OF_MEMORY);
+    void *pinned;
+    assert_int_equal(cu->cuMemHostAlloc(&pinned, 1, 0), CUDA_ERROR_OUT_OF_MEMORY);
+    (void)cu->configure("quiet,stub");
+    assert_int_equal(cu->cuInit(0), CUDA_ERROR_STUB_LIBRARY);
+    (void)cu->configure("quiet,devices=0");
+    assert_int_equal(cu->cuInit(0), CUDA_ERROR_NO_DEVICE);
+    (void)cu->configure("quiet");
+    assert_false(cu->configure("quiet,speed=3"));
+    assert_false(cu->configure("fail=cuNothing:1"));
+
+    /* a failure that shows when the stream comes to it, and stays */
+    (void)cu->configure("quiet,late=cuMemcpyHtoDAsync:2");
+    fine(cu->cuMemcpyHtoDAsync(device, host, 10, one));
+    cu->hold(1);
+    fine(cu->cuMemcpyHtoDAsync(device, host, 10, one));
+    fine(cu->cuMemsetD8Async(device, 1, 10, one));
+    cu->hold(0);
+    assert_int_equal(cu->cuStreamSynchronize(one), CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_int_equal(cu->cuMemAlloc(&memory, 10), CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_int_equal(cu->cuStreamQuery(two), CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_int_equal(cu->cuMemFree(device), CUDA_ERROR_ILLEGAL_ADDRESS); /* which has freed it */
+    assert_int_equal(cu->cuMemFree(other), CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_int_equal(cu->cuStreamDestroy(one), CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_int_equal(cu->cuStreamDestroy(two), CUDA_ERROR_ILLEGAL_ADDRESS);
+    fine(cu->cuDevicePrimaryCtxRelease(0)); /* the last one makes the device whole */
+    fine(cu->cuDevicePrimaryCtxRetain(&context, 0));
+    fine(cu->cuStreamCreate(&one, CU_STREAM_NON_BLOCKING));
+    fine(cu->cuStreamCreate(&two, CU_STREAM_NON_BLOCKING));
+    fine(cu->cuMemAlloc(&device, BYTES));
+    fine(cu->cuMemAlloc(&other, BYTES));
+    software_driver_is_content();
+}
+
+static void a_child_cannot_use_it(void **unused)
+{
+    (void)unused;
+    pid_t child = fork();
+    if (!child)
+        _exit(cu->cuInit(0) == CUDA_ERROR_NOT_INITIALIZED && cu->cuStreamQuery(one) == CUDA_ERROR_NOT_INITIALIZED ? 0 : 1);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+/* ---- the program's end ---- */
+
+static int child_main(const char *what)
+{
+    CUevent event;
+    cu = software_driver();
+    if (cu->cuInit(0) || cu->cuDevicePrimaryCtxRetain(&context, 0) || cu->cuCtxPushCurrent(context) ||
+        cu->cuEventCreate(&event, 0))
+        return 3;
+    if (strcmp(what, "leak") && (cu->cuEventDestroy(event) || cu->cuDevicePrimaryCtxRelease(0)))
+        return 4;
+    if (!strcmp(what, "violation"))
+        (void)cu->cuEventQuery(event);
+    return 0;
+}
+
+static int status_of(const char *what, const char *environment)
+{
+    struct os_child child;
+    char path[900];
+    int status;
+    const char *const arguments[] = {"test_device_software", what, NULL};
+    assert_int_equal(os_program_path(path, sizeof path), 0);
+    assert_int_equal(setenv("TOKMAP_CUDA_SOFTWARE", environment, 1), 0);
+    assert_int_equal(os_child_start(&child, path, arguments, false), 0);
+    assert_int_equal(os_child_wait(&child, &status), 0);
+    return status;
+}
+
+static void leaks_and_violations_change_the_exit_status(void **unused)
+{
+    (void)unused;
+    assert_int_equal(status_of("nothing", ""), 0);
+    assert_int_equal(status_of("leak", "delay=3"), 97);
+    assert_int_equal(status_of("violation", "seed=1"), 97);
+    assert_int_equal(status_of("leak", "lenient"), 0);
+    assert_int_equal(status_of("violation", "quiet"), 0);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        return child_main(argv[1]);
+    cu = software_driver();
+    (void)cu->configure("quiet");
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(a_copy_is_late_and_whole),
+        TEST(an_event_is_where_it_was_recorded),
+        TEST(the_default_stream_waits_for_blocking_ones),
+        TEST(a_lazy_stream_does_what_is_waited_for),
+        TEST(a_kernel_runs_when_the_stream_comes_to_it),
+        TEST(a_capture_holds_off_what_it_forbids),
+        TEST(contexts_and_pointers_are_told_apart),
+        TEST(entry_points_are_found_by_their_plain_names),
+        TEST(order_is_kept_and_its_lack_is_found),
+        TEST(accesses_in_no_order_are_found),
+        TEST(a_source_that_changes_is_found),
+        TEST(memory_that_is_none_is_found),
+        TEST(handles_that_are_none_are_found),
+        TEST(faults_happen_when_asked_for),
+        TEST(a_child_cannot_use_it),
+        cmocka_unit_test(leaks_and_violations_change_the_exit_status),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

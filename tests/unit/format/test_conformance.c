@@ -1,0 +1,220 @@
+/*
+ * The reader in Python, written from FORMAT.md alone, and the library say the same of the same shards.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/shard_help.h"
+#include "common/bytes.h"
+#include "common/hash.h"
+
+static char folder[512];
+
+static int setup(void **unused)
+{
+    (void)unused;
+    scratch_make(folder);
+    return 0;
+}
+
+static int teardown(void **unused)
+{
+    (void)unused;
+    scratch_remove(folder);
+    return 0;
+}
+
+static const char *top(void)
+{
+    const char *found = getenv("TOP");
+    return found ? found : ".";
+}
+
+/* What reader.py prints; NULL if there is no Python. */
+static char *say_python(const char *prefix)
+{
+    char command[2600];
+    if (system("python3 -c 'import json, struct' >/dev/null 2>&1"))
+        return NULL;
+    (void)snprintf(command, sizeof command, "python3 -B '%s/tests/conformance/reader.py' '%s' 2>&1", top(), prefix);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    size_t capacity = 1 << 20, used = 0, got;
+    char *text = malloc(capacity);
+    assert_non_null(text);
+    while ((got = fread(text + used, 1, capacity - used - 1, pipe)) > 0)
+        used += got;
+    text[used] = '\0';
+    int status = pclose(pipe);
+    if (status)
+        fail_msg("reader.py on %s: %s", prefix, text);
+    return text;
+}
+
+struct text {
+    char *bytes;
+    size_t used, capacity;
+};
+
+static void say(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(struct text *text, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int count = vsnprintf(text->bytes + text->used, text->capacity - text->used, format, arguments);
+    va_end(arguments);
+    assert_true(count >= 0 && (size_t)count < text->capacity - text->used);
+    text->used += (size_t)count;
+}
+
+static void say_id(struct text *text, const char *key, uint64_t id)
+{
+    if (id == TOKMAP_NO_ID)
+        say(text, "\"%s\": null, ", key);
+    else
+        say(text, "\"%s\": %llu, ", key, (unsigned long long)id);
+}
+
+static void say_tokens(struct text *text, const struct tokmap_dataset *dataset, const struct tokmap_dataset_info *info)
+{
+    uint8_t *tokens = malloc(info->tokens * info->width + 1);
+    assert_non_null(tokens);
+    MUST(tokmap_dataset_copy(dataset, 0, info->tokens, tokens, &error));
+    uint64_t sum = 0, shown = min64(info->tokens, 8);
+    for (int part = 0; part < 2; part++) {
+        say(text, part ? "\"last\": [" : "\"first\": [");
+        for (uint64_t i = 0; i < shown; i++) {
+            uint64_t at = part ? info->tokens - shown + i : i;
+            say(text, "%s%u", i ? ", " : "", info->width == 2 ? load16(tokens + 2 * at) : load32(tokens + 4 * at));
+        }
+        say(text, "], ");
+    }
+    for (uint64_t i = 0; i < info->tokens; i++)
+        sum += info->width == 2 ? load16(tokens + 2 * i) : load32(tokens + 4 * i);
+    say(text, "\"sum\": %llu, ", (unsigned long long)sum);
+    free(tokens);
+}
+
+/* The same sentences from the library. */
+static char *say_library(const char *prefix)
+{
+    struct text text = {malloc(1 << 20), 0, 1 << 20};
+    assert_non_null(text.bytes);
+    struct tokmap_dataset *dataset;
+    MUST(tokmap_dataset_open(&dataset, prefix, NULL, &error));
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_shard_info shard = {.size = sizeof shard};
+    assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
+    MUST(tokmap_dataset_shard(dataset, 0, &shard, &error));
+    char content[33], tokenizer[33];
+    hash128_hex(info.content, content);
+    hash128_hex(info.tokenizer, tokenizer);
+    say(&text, "{\"tokens\": %llu, \"documents\": %llu, \"width\": %u, \"vocabulary\": %llu, \"largest_id\": %llu, ",
+        (unsigned long long)info.tokens, (unsigned long long)info.documents, info.width,
+        (unsigned long long)info.vocabulary, (unsigned long long)info.largest_id);
+    say_id(&text, "eod_id", info.eod_id);
+    say_id(&text, "bos_id", info.bos_id);
+    say(&text, "\"content\": \"%s\", \"tokenizer\": \"%s\", \"blocks\": %llu, ", content, tokenizer,
+        (unsigned long long)shard.blocks);
+    say_tokens(&text, dataset, &info);
+    say(&text, "\"ends\": [");
+    for (uint64_t d = 0; d < info.documents; d++) {
+        struct tokmap_document document;
+        MUST(tokmap_dataset_document(dataset, d, &document, &error));
+        say(&text, "%s%llu", d ? ", " : "", (unsigned long long)(document.first_token + document.tokens));
+    }
+    say(&text, "], \"origins\": [");
+    for (uint64_t d = 0; d < info.documents; d++) {
+        struct tokmap_origin origin;
+        if (tokmap_dataset_origin(dataset, d, &origin, &error))
+            break;
+        say(&text, "%s[\"%.*s\", %llu]", d ? ", " : "", (int)origin.path_bytes, origin.path,
+            (unsigned long long)origin.record);
+    }
+    say(&text, "], ");
+    tokmap_dataset_close(dataset);
+    return text.bytes;
+}
+
+static void compare(const char *prefix)
+{
+    char *python = say_python(prefix);
+    if (!python) {
+        printf("python3 is not here\n");
+        skip();
+    }
+    char *library = say_library(prefix);
+    char *about = strstr(python, "\"about\""); /* escaped there, raw here: the tests of golden files read it */
+    assert_non_null(about);
+    *about = '\0';
+    assert_string_equal(python, library);
+    free(python);
+    free(library);
+}
+
+static void golden_files_read_the_same(void **unused)
+{
+    (void)unused;
+    char prefix[600];
+    (void)snprintf(prefix, sizeof prefix, "%s/tests/golden/narrow", top());
+    compare(prefix);
+    (void)snprintf(prefix, sizeof prefix, "%s/tests/golden/wide", top());
+    compare(prefix);
+}
+
+static void made_shards_read_the_same(void **unused)
+{
+    (void)unused;
+    uint64_t state = 11;
+    for (uint32_t width = 2; width <= 4; width += 2) {
+        static const uint64_t sizes[] = {0, 1, 100, 700000};
+        for (int s = 0; s < 4; s++) {
+            uint64_t ends[301], documents = 0, at = 0;
+            while (at < sizes[s] && documents < 300) {
+                at += min64(sizes[s] - at, random_below(&state, sizes[s] / 100 + 3));
+                ends[documents++] = at;
+            }
+            if (at < sizes[s])
+                ends[documents++] = sizes[s];
+            shard_make(in_folder(folder, "made"), width, 0, ends, documents);
+            compare(in_folder(folder, "made"));
+        }
+    }
+}
+
+static void the_python_reader_refuses_what_is_damaged(void **unused)
+{
+    (void)unused;
+    if (system("python3 -c 'import json, struct' >/dev/null 2>&1")) {
+        printf("python3 is not here\n");
+        skip();
+    }
+    uint64_t ends[] = {5, 9};
+    shard_make(in_folder(folder, "hurt"), 2, 0, ends, 2);
+    size_t bytes;
+    uint8_t *index = file_read(in_folder(folder, "hurt.tmx"), &bytes);
+    index[20]++; /* the number of sections */
+    file_write(in_folder(folder, "hurt.tmx"), index, bytes);
+    free(index);
+    char command[2600];
+    (void)snprintf(command, sizeof command, "python3 -B '%s/tests/conformance/reader.py' '%s' >/dev/null 2>&1", top(),
+                   in_folder(folder, "hurt"));
+    assert_int_not_equal(system(command), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(golden_files_read_the_same),
+        cmocka_unit_test(made_shards_read_the_same),
+        cmocka_unit_test(the_python_reader_refuses_what_is_damaged),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,184 @@
+/*
+ * Golden files: the bytes of two small shards, fixed in tests/golden. The writer still makes them, the reader still
+ * reads them. A change here is a change of the format: it needs a version and a line in FORMAT.md's history.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/shard_help.h"
+
+static char folder[512];
+
+static int setup(void **unused)
+{
+    (void)unused;
+    scratch_make(folder);
+    return 0;
+}
+
+static int teardown(void **unused)
+{
+    (void)unused;
+    scratch_remove(folder);
+    return 0;
+}
+
+static const char *golden(const char *name)
+{
+    const char *top = getenv("TOP");
+    char path[600];
+    (void)snprintf(path, sizeof path, "tests/golden/%s", name);
+    return in_folder(top ? top : ".", path);
+}
+
+/* Text by the byte tokenizer, three files, one of them of records with a gap, an empty document. */
+static void make_narrow(void)
+{
+    static const struct {
+        const char *path;
+        uint64_t record;
+        const char *text;
+    } documents[] = {
+        {"a.txt", 0, "Hello"},   {"b.jsonl", 0, "tokmap"}, {"b.jsonl", 1, ""}, {"b.jsonl", 4, "\xc3\xa4\xe2\x82\xac"},
+        {"c/d e.txt", 0, "end"},
+    };
+    struct shard_writer_options options = plain_options(2);
+    options.vocabulary = 257;
+    options.eod_id = 256;
+    for (uint8_t i = 0; i < 16; i++)
+        options.tokenizer[i] = (uint8_t)(i * 17);
+    struct shard_writer *writer;
+    MUST(shard_writer_open(&writer, in_folder(folder, "narrow"), &options, &error));
+    for (size_t d = 0; d < sizeof documents / sizeof documents[0]; d++) {
+        uint16_t tokens[16];
+        uint64_t count = strlen(documents[d].text);
+        for (uint64_t i = 0; i < count; i++)
+            tokens[i] = (uint8_t)documents[d].text[i];
+        tokens[count++] = 256;
+        MUST(shard_writer_origin(writer, documents[d].path, strlen(documents[d].path), documents[d].record, &error));
+        MUST(shard_writer_add(writer, tokens, count, &count, 1, 256, &error));
+    }
+    static const char about[] = "{\"tokenizer\": \"bytes\"}";
+    MUST(shard_writer_commit(writer, about, sizeof about - 1, NULL, &error));
+}
+
+/* Wide ids, a BOS, documents without an EOD, no origin, nothing about it. */
+static void make_wide(void)
+{
+    struct shard_writer_options options = plain_options(4);
+    options.vocabulary = 200000;
+    options.bos_id = 199999;
+    struct shard_writer *writer;
+    MUST(shard_writer_open(&writer, in_folder(folder, "wide"), &options, &error));
+    uint32_t tokens[100];
+    for (uint32_t i = 0; i < 100; i++)
+        tokens[i] = i % 25 ? i * 1999 : 199999;
+    uint64_t ends[] = {25, 25, 50, 75};
+    MUST(shard_writer_add(writer, tokens, 80, ends, 4, 199999, &error));
+    uint64_t end = 20;
+    MUST(shard_writer_add(writer, tokens + 80, 20, &end, 1, 197901, &error));
+    MUST(shard_writer_commit(writer, NULL, 0, NULL, &error));
+}
+
+static void compare(const char *name)
+{
+    size_t made_bytes, golden_bytes;
+    uint8_t *made = file_read(in_folder(folder, name), &made_bytes), *kept = file_read(golden(name), &golden_bytes);
+    assert_int_equal(made_bytes, golden_bytes);
+    for (size_t i = 0; i < made_bytes; i++)
+        if (made[i] != kept[i])
+            fail_msg("%s differs from the golden file at byte %zu", name, i);
+    free(made);
+    free(kept);
+}
+
+static void the_writer_makes_the_golden_bytes(void **unused)
+{
+    (void)unused;
+    make_narrow();
+    make_wide();
+    compare("narrow.bin");
+    compare("narrow.tmx");
+    compare("wide.bin");
+    compare("wide.tmx");
+}
+
+static void the_reader_reads_the_narrow_one(void **unused)
+{
+    (void)unused;
+    struct tokmap_dataset *dataset;
+    MUST(tokmap_dataset_open(&dataset, golden("narrow"), NULL, &error));
+    MUST(tokmap_dataset_verify(dataset, NULL, NULL, &error));
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
+    assert_true(info.tokens == 24 && info.documents == 5 && info.width == 2 && info.vocabulary == 257);
+    assert_true(info.largest_id == 256 && info.eod_id == 256 && info.bos_id == TOKMAP_NO_ID);
+    assert_int_equal(info.tokenizer[15], 255);
+    static const struct {
+        uint64_t first, tokens, record;
+        const char *path;
+    } expected[] = {{0, 6, 0, "a.txt"},
+                    {6, 7, 0, "b.jsonl"},
+                    {13, 1, 1, "b.jsonl"},
+                    {14, 6, 4, "b.jsonl"},
+                    {20, 4, 0, "c/d e.txt"}};
+    for (uint64_t d = 0; d < 5; d++) {
+        struct tokmap_document document;
+        struct tokmap_origin origin;
+        MUST(tokmap_dataset_document(dataset, d, &document, &error));
+        MUST(tokmap_dataset_origin(dataset, d, &origin, &error));
+        assert_true(document.first_token == expected[d].first && document.tokens == expected[d].tokens);
+        assert_int_equal(origin.record, expected[d].record);
+        assert_int_equal(origin.path_bytes, strlen(expected[d].path));
+        assert_memory_equal(origin.path, expected[d].path, origin.path_bytes);
+    }
+    struct tokmap_shard_info shard = {.size = sizeof shard};
+    MUST(tokmap_dataset_shard(dataset, 0, &shard, &error));
+    assert_int_equal(shard.about_bytes, 22);
+    assert_memory_equal(shard.about, "{\"tokenizer\": \"bytes\"}", 22);
+    uint16_t tokens[6], hello[] = {'H', 'e', 'l', 'l', 'o', 256};
+    MUST(tokmap_dataset_copy(dataset, 0, 6, tokens, &error));
+    assert_memory_equal(tokens, hello, sizeof hello);
+    tokmap_dataset_close(dataset);
+}
+
+static void the_reader_reads_the_wide_one(void **unused)
+{
+    (void)unused;
+    struct tokmap_dataset *dataset;
+    MUST(tokmap_dataset_open(&dataset, golden("wide.tmx"), NULL, &error));
+    MUST(tokmap_dataset_verify(dataset, NULL, NULL, &error));
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
+    assert_true(info.tokens == 100 && info.documents == 5 && info.width == 4 && info.vocabulary == 200000);
+    assert_true(info.largest_id == 199999 && info.eod_id == TOKMAP_NO_ID && info.bos_id == 199999);
+    struct tokmap_origin origin;
+    assert_int_equal(tokmap_dataset_origin(dataset, 0, &origin, &error), TOKMAP_ERROR_NOT_FOUND);
+    struct tokmap_shard_info shard = {.size = sizeof shard};
+    MUST(tokmap_dataset_shard(dataset, 0, &shard, &error));
+    assert_int_equal(shard.about_bytes, 0);
+    struct tokmap_document document;
+    MUST(tokmap_dataset_document_at(dataset, 25, &document, &error));
+    assert_true(document.number == 2 && document.first_token == 25 && document.tokens == 25);
+    uint32_t token;
+    MUST(tokmap_dataset_copy(dataset, 99, 1, &token, &error));
+    assert_int_equal(token, 99 * 1999);
+    tokmap_dataset_close(dataset);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_writer_makes_the_golden_bytes),
+        cmocka_unit_test(the_reader_reads_the_narrow_one),
+        cmocka_unit_test(the_reader_reads_the_wide_one),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,472 @@
+/* shard_writer: what was added is what lies there, whatever the sizes of the calls; and names appear whole or not at
+ * all. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/shard_help.h"
+#include "common/bytes.h"
+#include "common/hash.h"
+#include "format/layout.h"
+#include "platform/os.h"
+
+static char folder[512];
+
+static int setup(void **unused)
+{
+    (void)unused;
+    scratch_make(folder);
+    return 0;
+}
+
+static int teardown(void **unused)
+{
+    (void)unused;
+    scratch_remove(folder);
+    return 0;
+}
+
+static uint64_t files_in_folder;
+
+static int count_file(void *user, const char *name)
+{
+    (void)user;
+    (void)name;
+    files_in_folder++;
+    return 0;
+}
+
+static uint64_t count_files(const char *path)
+{
+    files_in_folder = 0;
+    assert_int_equal(os_folder_list(path, count_file, NULL), 0);
+    return files_in_folder;
+}
+
+static struct shard_writer *open_plain(const char *name, uint32_t width, bool replace)
+{
+    struct shard_writer_options options = plain_options(width);
+    options.replace = replace;
+    struct shard_writer *writer;
+    MUST(shard_writer_open(&writer, in_folder(folder, name), &options, &error));
+    return writer;
+}
+
+/* Sizes of calls from one token to several blocks, documents in parts and several to a call: the bytes are those of the
+ * same tokens added in any other way, and verify finds all sound. */
+static void sizes_of_calls_do_not_matter(void **unused)
+{
+    (void)unused;
+    enum { TOKENS = 3500000 };
+    uint16_t *tokens = malloc(TOKENS * sizeof *tokens);
+    assert_non_null(tokens);
+    for (uint64_t i = 0; i < TOKENS; i++)
+        tokens[i] = (uint16_t)token_value(i, 2);
+    static uint64_t cuts[100000]; /* where documents end */
+    uint64_t documents = 0, state = 5;
+    for (uint64_t at = 0; at < TOKENS;) {
+        at += min64(TOKENS - at, random_below(&state, documents % 500 ? 60 : 900000));
+        cuts[documents++] = at;
+    }
+    uint8_t *expected[2] = {NULL, NULL};
+    size_t expected_bytes[2] = {0, 0};
+    for (int round = 0; round < 8; round++) {
+        static const uint64_t largest_call[] = {TOKENS, 40, 5000, 70000, 600000, 1 << 17, 1 << 19, 16385};
+        struct shard_writer *writer = open_plain("calls", 2, true);
+        uint64_t at = 0, document = 0;
+        while (at < TOKENS) {
+            uint64_t count = min64(TOKENS - at, 1 + random_below(&state, largest_call[round]));
+            uint64_t ends[20000], used = 0;
+            if (round == 0)
+                count = TOKENS;
+            while (document < documents && cuts[document] <= at + count && used < 20000)
+                ends[used++] = cuts[document++] - at;
+            if (document < documents && cuts[document] <= at + count)
+                count = ends[used - 1]; /* no more room for ends: the rest next time */
+            MUST(shard_writer_add(writer, tokens + at, count, ends, used, 65535, &error));
+            at += count;
+        }
+        assert_int_equal(shard_writer_tokens(writer), TOKENS);
+        assert_int_equal(shard_writer_documents(writer), documents);
+        MUST(shard_writer_commit(writer, "{}", 2, NULL, &error));
+        for (int i = 0; i < 2; i++) {
+            size_t bytes;
+            uint8_t *found = file_read(in_folder(folder, i ? "calls.tmx" : "calls.bin"), &bytes);
+            if (!expected[i]) {
+                expected[i] = found;
+                expected_bytes[i] = bytes;
+                continue;
+            }
+            assert_int_equal(bytes, expected_bytes[i]);
+            assert_true(!memcmp(found, expected[i], bytes));
+            free(found);
+        }
+    }
+    assert_int_equal(expected_bytes[0], TOKENS * 2);
+    assert_true(!memcmp(expected[0], tokens, TOKENS * 2));
+    struct tokmap_dataset *dataset;
+    MUST(tokmap_dataset_open(&dataset, in_folder(folder, "calls"), NULL, &error));
+    enum tokmap_status status = tokmap_dataset_verify(dataset, NULL, NULL, &error);
+    if (status) /* 65535 was claimed; if chance has left it out, that is what verify must say */
+        assert_non_null(strstr(error.message, "largest"));
+    for (uint64_t d = 0; d < documents; d += 7) {
+        struct tokmap_document document;
+        MUST(tokmap_dataset_document(dataset, d, &document, &error));
+        assert_int_equal(document.first_token, d ? cuts[d - 1] : 0);
+        assert_int_equal(document.first_token + document.tokens, cuts[d]);
+    }
+    tokmap_dataset_close(dataset);
+    free(expected[0]);
+    free(expected[1]);
+    free(tokens);
+}
+
+/* More documents, runs and files than any buffer of the writer holds. */
+static void spilled_sections_come_back_whole(void **unused)
+{
+    (void)unused;
+    enum { DOCUMENTS = 60000 };
+    struct shard_writer *writer = open_plain("spill", 4, false);
+    for (uint32_t d = 0; d < DOCUMENTS; d++) {
+        char path[40];
+        int bytes = snprintf(path, sizeof path, "folder/file-%u", d / 2);
+        uint64_t end = d % 3 == 0;
+        MUST(shard_writer_origin(writer, path, (uint64_t)bytes, d % 2 ? 10 : 5, &error));
+        MUST(shard_writer_add(writer, &d, end, &end, 1, d, &error));
+    }
+    MUST(shard_writer_commit(writer, "{}", 2, NULL, &error));
+    struct tokmap_dataset *dataset;
+    MUST(tokmap_dataset_open(&dataset, in_folder(folder, "spill"), NULL, &error));
+    MUST(tokmap_dataset_verify(dataset, NULL, NULL, &error));
+    for (uint64_t d = 0; d < DOCUMENTS; d += 13) {
+        char path[40];
+        struct tokmap_origin origin;
+        MUST(tokmap_dataset_origin(dataset, d, &origin, &error));
+        (void)snprintf(path, sizeof path, "folder/file-%llu", (unsigned long long)d / 2);
+        assert_int_equal(origin.path_bytes, strlen(path));
+        assert_memory_equal(origin.path, path, strlen(path));
+        assert_int_equal(origin.record, d % 2 ? 10 : 5);
+    }
+    tokmap_dataset_close(dataset);
+}
+
+static void empty_shards_are_shards(void **unused)
+{
+    (void)unused;
+    struct shard_writer *writer = open_plain("nothing", 2, false);
+    MUST(shard_writer_origin(writer, "unread", 6, 0, &error));
+    MUST(shard_writer_commit(writer, NULL, 0, NULL, &error));
+    writer = open_plain("blank", 2, false);
+    uint64_t ends[] = {0, 0};
+    MUST(shard_writer_add(writer, NULL, 0, ends, 2, 0, &error));
+    MUST(shard_writer_commit(writer, NULL, 0, NULL, &error));
+    static const char *const names[] = {"nothing", "blank"};
+    for (int i = 0; i < 2; i++) {
+        struct tokmap_dataset *dataset;
+        MUST(tokmap_dataset_open(&dataset, in_folder(folder, names[i]), NULL, &error));
+        MUST(tokmap_dataset_verify(dataset, NULL, NULL, &error));
+        struct tokmap_dataset_info info = {.size = sizeof info};
+        assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
+        assert_int_equal(info.tokens, 0);
+        assert_int_equal(info.documents, i ? 2 : 0);
+        struct tokmap_document document;
+        assert_int_equal(tokmap_dataset_document_at(dataset, 0, &document, &error), TOKMAP_ERROR_RANGE);
+        size_t used;
+        MUST(tokmap_dataset_view(dataset, 0, 0, NULL, 0, &used, &error));
+        tokmap_dataset_close(dataset);
+    }
+}
+
+static void zeros_are_tokens(void **unused)
+{
+    (void)unused;
+    struct shard_writer *writer = open_plain("zeros", 2, false);
+    uint16_t some[] = {1, 2, 3};
+    uint64_t end = 3, tokens = 0;
+    static const uint64_t counts[] = {5, 600000, 0, 1 << 20, (1 << 19) - 3, 1, 3000000, 524285};
+    for (int i = 0; i < 8; i++) {
+        MUST(shard_writer_add(writer, some, 3, &end, 1, 3, &error));
+        MUST(shard_writer_add_zeros(writer, counts[i], &error));
+        tokens += 3 + counts[i];
+        assert_int_equal(shard_writer_tokens(writer), tokens);
+    }
+    MUST(shard_writer_commit(writer, NULL, 0, NULL, &error));
+    struct tokmap_dataset *dataset;
+    MUST(tokmap_dataset_open(&dataset, in_folder(folder, "zeros"), NULL, &error));
+    MUST(tokmap_dataset_verify(dataset, NULL, NULL, &error));
+    tokens = 0;
+    for (uint64_t i = 0; i < 8; i++) {
+        uint16_t found[4] = {9, 9, 9, 9};
+        MUST(tokmap_dataset_copy(dataset, tokens, counts[i] ? 4 : 3, found, &error));
+        assert_memory_equal(found, some, sizeof some);
+        assert_int_equal(found[3], counts[i] ? 0 : 9);
+        tokens += 3 + counts[i];
+    }
+    tokmap_dataset_close(dataset);
+}
+
+/* ---- names ---- */
+
+static void nothing_is_visible_before_the_commit(void **unused)
+{
+    (void)unused;
+    struct shard_writer *writer = open_plain("hidden", 2, false);
+    uint16_t token = 1;
+    uint64_t end = 1;
+    MUST(shard_writer_add(writer, &token, 1, &end, 1, 1, &error));
+    assert_false(file_exists(in_folder(folder, "hidden.bin")));
+    assert_false(file_exists(in_folder(folder, "hidden.tmx")));
+    assert_true(file_exists(in_folder(folder, "hidden.bin.partial")));
+    assert_true(file_exists(in_folder(folder, "hidden.tmx.partial")));
+    uint8_t content[16] = {0}, zero[16] = {0};
+    MUST(shard_writer_commit(writer, NULL, 0, content, &error));
+    assert_memory_not_equal(content, zero, 16);
+    assert_true(file_exists(in_folder(folder, "hidden.bin")));
+    assert_true(file_exists(in_folder(folder, "hidden.tmx")));
+    assert_false(file_exists(in_folder(folder, "hidden.bin.partial")));
+    assert_false(file_exists(in_folder(folder, "hidden.tmx.partial")));
+    struct tokmap_dataset *dataset;
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    MUST(tokmap_dataset_open(&dataset, in_folder(folder, "hidden"), NULL, &error));
+    assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
+    assert_memory_equal(info.content, content, 16);
+    tokmap_dataset_close(dataset);
+}
+
+static void giving_up_leaves_nothing(void **unused)
+{
+    (void)unused;
+    uint64_t before = count_files(folder), ends[] = {3};
+    struct shard_writer *writer = open_plain("given-up", 2, false);
+    shard_writer_abort(writer);
+    shard_writer_abort(NULL);
+    assert_int_equal(count_files(folder), before);
+    shard_make(in_folder(folder, "kept"), 2, 0, ends, 1);
+    size_t bytes, bytes_after;
+    uint8_t *index = file_read(in_folder(folder, "kept.tmx"), &bytes);
+    writer = open_plain("kept", 2, true);
+    shard_writer_abort(writer);
+    uint8_t *after = file_read(in_folder(folder, "kept.tmx"), &bytes_after);
+    assert_int_equal(bytes, bytes_after);
+    assert_memory_equal(index, after, bytes);
+    assert_int_equal(count_files(folder), before + 2);
+    free(index);
+    free(after);
+}
+
+static void an_existing_output_is_kept_unless_replaced(void **unused)
+{
+    (void)unused;
+    uint64_t ends[] = {3};
+    shard_make(in_folder(folder, "there"), 2, 0, ends, 1);
+    struct shard_writer_options options = plain_options(2);
+    struct shard_writer *writer = (void *)folder;
+    assert_int_equal(shard_writer_open(&writer, in_folder(folder, "there"), &options, &error), TOKMAP_ERROR_EXISTS);
+    assert_null(writer);
+    assert_int_equal(os_unlink(in_folder(folder, "there.tmx")), 0);
+    assert_int_equal(shard_writer_open(&writer, in_folder(folder, "there"), &options, &error), TOKMAP_ERROR_EXISTS);
+    assert_false(file_exists(in_folder(folder, "there.tmx.partial")));
+    /* One that appears while another is written, by a program that knows nothing of the lock. */
+    writer = open_plain("sudden", 2, false);
+    file_write(in_folder(folder, "sudden.bin"), "mine", 4);
+    assert_int_equal(shard_writer_commit(writer, NULL, 0, NULL, &error), TOKMAP_ERROR_EXISTS);
+    assert_false(file_exists(in_folder(folder, "sudden.tmx")));
+    assert_false(file_exists(in_folder(folder, "sudden.tmx.partial")));
+    assert_false(file_exists(in_folder(folder, "sudden.bin.partial")));
+    size_t bytes;
+    free(file_read(in_folder(folder, "sudden.bin"), &bytes));
+    assert_int_equal(bytes, 4);
+}
+
+static void a_second_writer_is_refused(void **unused)
+{
+    (void)unused;
+    struct shard_writer *writer = open_plain("busy", 2, true), *second;
+    struct shard_writer_options options = plain_options(2);
+    options.replace = true;
+    assert_int_equal(shard_writer_open(&second, in_folder(folder, "busy"), &options, &error), TOKMAP_ERROR_BUSY);
+    uint16_t token = 1;
+    uint64_t end = 1;
+    MUST(shard_writer_add(writer, &token, 1, &end, 1, 1, &error));
+    MUST(shard_writer_commit(writer, NULL, 0, NULL, &error));
+    second = open_plain("busy", 2, true);
+    shard_writer_abort(second);
+    struct tokmap_dataset *dataset;
+    MUST(tokmap_dataset_open(&dataset, in_folder(folder, "busy"), NULL, &error));
+    tokmap_dataset_close(dataset);
+}
+
+static void what_a_killed_writer_left_is_taken_over(void **unused)
+{
+    (void)unused;
+    file_write(in_folder(folder, "left.bin.partial"), "old tokens, longer than the new ones", 36);
+    file_write(in_folder(folder, "left.tmx.partial"), "an old index", 12);
+    uint64_t ends[] = {2};
+    shard_make(in_folder(folder, "left"), 2, 0, ends, 1);
+    struct tokmap_dataset *dataset;
+    MUST(tokmap_dataset_open(&dataset, in_folder(folder, "left"), NULL, &error));
+    MUST(tokmap_dataset_verify(dataset, NULL, NULL, &error));
+    tokmap_dataset_close(dataset);
+    /* But nothing is written through a link that stands in the way. */
+    file_write(in_folder(folder, "precious"), "precious", 8);
+    assert_int_equal(symlink("precious", in_folder(folder, "trap.tmx.partial")), 0);
+    struct shard_writer_options options = plain_options(2);
+    struct shard_writer *writer;
+    assert_int_equal(shard_writer_open(&writer, in_folder(folder, "trap"), &options, &error), TOKMAP_ERROR_IO);
+    size_t bytes;
+    free(file_read(in_folder(folder, "precious"), &bytes));
+    assert_int_equal(bytes, 8);
+}
+
+/* Processes that all write the same name again and again: each gets the lock or is refused, and what is there at the
+ * end and in between is one of theirs, whole. */
+static void writers_that_race_leave_whole_shards(void **unused)
+{
+    (void)unused;
+    enum { WRITERS = 6, ROUNDS = 3000 };
+    const uint64_t until = os_clock_ns() + 2000000000u;
+    const char *prefix = in_folder(folder, "race");
+    for (int w = 0; w < WRITERS; w++) {
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child)
+            continue;
+        int bad = 0;
+        for (int i = 0; i < ROUNDS && os_clock_ns() < until; i++) {
+            struct shard_writer_options options = plain_options(2);
+            options.replace = true;
+            struct shard_writer *writer;
+            enum tokmap_status status = shard_writer_open(&writer, prefix, &options, &error);
+            if (status == TOKMAP_ERROR_BUSY)
+                continue;
+            bad |= status != TOKMAP_OK;
+            if (status)
+                break;
+            uint16_t tokens[300];
+            for (int t = 0; t < 300; t++)
+                tokens[t] = (uint16_t)(w + 1);
+            uint64_t end = (uint64_t)(w + 1) * 10;
+            bad |= shard_writer_add(writer, tokens, end, &end, 1, (uint64_t)w + 1, &error) != TOKMAP_OK;
+            bad |= shard_writer_commit(writer, NULL, 0, NULL, &error) != TOKMAP_OK;
+        }
+        _exit(bad);
+    }
+    uint64_t opened = 0;
+    for (int running = WRITERS; running;) {
+        int result;
+        if (waitpid(-1, &result, WNOHANG) > 0) {
+            assert_int_equal(result, 0);
+            running--;
+        }
+        struct tokmap_dataset *dataset;
+        enum tokmap_status status = tokmap_dataset_open(&dataset, prefix, NULL, &error);
+        if (status == TOKMAP_ERROR_NOT_FOUND || status == TOKMAP_ERROR_BUSY)
+            continue;
+        must_succeed(status, &error, __FILE__, __LINE__);
+        if (opened++ % 32 == 0)
+            MUST(tokmap_dataset_verify(dataset, NULL, NULL, &error));
+        tokmap_dataset_close(dataset);
+    }
+    struct tokmap_dataset *dataset;
+    MUST(tokmap_dataset_open(&dataset, prefix, NULL, &error));
+    MUST(tokmap_dataset_verify(dataset, NULL, NULL, &error));
+    tokmap_dataset_close(dataset);
+    assert_false(file_exists(in_folder(folder, "race.bin.partial")));
+    assert_false(file_exists(in_folder(folder, "race.tmx.partial")));
+}
+
+/* ---- what is refused ---- */
+
+static void bad_arguments_are_refused(void **unused)
+{
+    (void)unused;
+    struct shard_writer_options options = plain_options(2);
+    struct shard_writer *writer;
+    uint64_t before = count_files(folder);
+    assert_int_equal(shard_writer_open(&writer, in_folder(folder, ""), &options, &error), TOKMAP_ERROR_ARGUMENT);
+    assert_int_equal(shard_writer_open(&writer, "", &options, &error), TOKMAP_ERROR_ARGUMENT);
+    assert_int_equal(shard_writer_open(&writer, in_folder(folder, "no/such"), &options, &error),
+                     TOKMAP_ERROR_NOT_FOUND);
+    options.width = 3;
+    assert_int_equal(shard_writer_open(&writer, in_folder(folder, "x"), &options, &error), TOKMAP_ERROR_ARGUMENT);
+    options.width = 2;
+    options.vocabulary = 65537;
+    assert_int_equal(shard_writer_open(&writer, in_folder(folder, "x"), &options, &error), TOKMAP_ERROR_ARGUMENT);
+    options.vocabulary = 100;
+    options.eod_id = 100;
+    assert_int_equal(shard_writer_open(&writer, in_folder(folder, "x"), &options, &error), TOKMAP_ERROR_ARGUMENT);
+    assert_int_equal(count_files(folder), before);
+    options.eod_id = 99;
+    MUST(shard_writer_open(&writer, in_folder(folder, "x"), &options, &error));
+    uint16_t tokens[] = {1, 2, 3, 4};
+    uint64_t falling[] = {3, 2}, behind[] = {5}, end = 4;
+    assert_int_equal(shard_writer_add(writer, tokens, 4, falling, 2, 4, &error), TOKMAP_ERROR_ARGUMENT);
+    assert_int_equal(shard_writer_add(writer, tokens, 4, behind, 1, 4, &error), TOKMAP_ERROR_ARGUMENT);
+    assert_int_equal(shard_writer_add(writer, tokens, 4, &end, 1, 100, &error), TOKMAP_ERROR_TOKEN);
+    assert_int_equal(shard_writer_add_zeros(writer, UINT64_MAX / 2, &error), TOKMAP_ERROR_LIMIT);
+    /* A refused call leaves the writer as it was. */
+    MUST(shard_writer_add(writer, tokens, 4, &end, 1, 4, &error));
+    assert_int_equal(shard_writer_origin(writer, "late", 4, 0, &error), TOKMAP_ERROR_ARGUMENT);
+    MUST(shard_writer_add(writer, tokens, 2, NULL, 0, 4, &error));
+    assert_int_equal(shard_writer_commit(writer, NULL, 0, NULL, &error), TOKMAP_ERROR_ARGUMENT);
+    assert_int_equal(count_files(folder), before);
+}
+
+/* A file system that is full, imitated by a limit on the size of files. */
+static void a_failed_write_ends_the_writer(void **unused)
+{
+    (void)unused;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (!child) {
+        struct rlimit limit = {3 << 20, 3 << 20};
+        (void)signal(SIGXFSZ, SIG_IGN); /* the write fails, not the process */
+        int bad = setrlimit(RLIMIT_FSIZE, &limit);
+        struct shard_writer *writer = open_plain("full", 4, false);
+        static uint32_t tokens[1 << 18];
+        uint64_t end = 1 << 18;
+        enum tokmap_status status = TOKMAP_OK;
+        for (int i = 0; i < 10 && !status; i++)
+            status = shard_writer_add(writer, tokens, end, &end, 1, 0, &error);
+        bad |= status != TOKMAP_ERROR_IO || error.system != EFBIG || !strstr(error.path, "full.bin.partial");
+        bad |= shard_writer_add(writer, tokens, 1, NULL, 0, 0, &error) != TOKMAP_ERROR_ARGUMENT;
+        bad |= shard_writer_commit(writer, NULL, 0, NULL, &error) != TOKMAP_ERROR_ARGUMENT;
+        _exit(bad);
+    }
+    int result;
+    assert_int_equal(waitpid(child, &result, 0), child);
+    assert_int_equal(result, 0);
+    assert_false(file_exists(in_folder(folder, "full.bin.partial")));
+    assert_false(file_exists(in_folder(folder, "full.tmx.partial")));
+    assert_false(file_exists(in_folder(folder, "full.bin")));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_of_calls_do_not_matter),
+        cmocka_unit_test(spilled_sections_come_back_whole),
+        cmocka_unit_test(empty_shards_are_shards),
+        cmocka_unit_test(zeros_are_tokens),
+        cmocka_unit_test(nothing_is_visible_before_the_commit),
+        cmocka_unit_test(giving_up_leaves_nothing),
+        cmocka_unit_test(an_existing_output_is_kept_unless_replaced),
+        cmocka_unit_test(a_second_writer_is_refused),
+        cmocka_unit_test(what_a_killed_writer_left_is_taken_over),
+        cmocka_unit_test(writers_that_race_leave_whole_shards),
+        cmocka_unit_test(bad_arguments_are_refused),
+        cmocka_unit_test(a_failed_write_ends_the_writer),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,187 @@
+/* test_pack_memory.c - peak memory of the packer stays below 256 MiB on a text of a gigabyte, on lines as long as is
+ * allowed one after the other, and on a zstd frame with a large window; and threads that have nothing to do take none.
+ * Nothing is written. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "pack/pack.h"
+#include "support/scratch.h"
+#include "platform/os.h"
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED
+#endif
+
+#define LINE ((size_t)64 << 20)
+
+static char folder[512];
+static struct tokenizer *tokenizer;
+
+static int setup(void **state)
+{
+    scratch_make(folder);
+    return chdir(folder) || tokenizer_open(&tokenizer, "bytes", NULL, NULL) ? -1 : 0;
+}
+
+static int teardown(void **state)
+{
+    scratch_remove(folder);
+    tokenizer_close(tokenizer);
+    return chdir("/");
+}
+
+#ifdef SANITIZED
+static void test_peak(void **state)
+{
+    print_message("a sanitizer needs memory of its own\n");
+    skip();
+}
+
+static void test_idle_threads(void **state)
+{
+    skip();
+}
+#else
+static void fill(FILE *file, size_t count)
+{
+    char text[4096];
+    memset(text, 'x', sizeof text);
+    for (size_t part; count; count -= part) {
+        part = count < sizeof text ? count : sizeof text;
+        assert_int_equal(fwrite(text, 1, part, file), part);
+    }
+}
+
+static void make_inputs(void)
+{
+    FILE *file = fopen("huge.txt", "wb");
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(truncate("huge.txt", (off_t)1 << 30), 0); /* U+0000 is text */
+    file = fopen("lines.jsonl", "wb");
+    assert_non_null(file);
+    for (int i = 0; i < 2; i++) {
+        (void)fputs("{\"text\":\"", file);
+        fill(file, LINE - 20);
+        (void)fputs("\"}\n", file);
+    }
+    /* All structure: what a parser that builds a tree would need many times its size for. */
+    (void)fputs("{\"text\":\"\",\"x\":[1", file);
+    for (size_t i = 0; i < LINE / 2 - 20; i++)
+        (void)fputs(",1", file);
+    (void)fputs("]}\n", file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void make_window(void)
+{
+    static char part[1 << 16];
+    static char packed[1 << 17];
+    ZSTD_CCtx *zstd = ZSTD_createCCtx();
+    FILE *file = fopen("window.zst", "wb");
+    assert_non_null(zstd);
+    assert_non_null(file);
+    memset(part, 'y', sizeof part);
+    assert_false(ZSTD_isError(ZSTD_CCtx_setParameter(zstd, ZSTD_c_windowLog, 27)));
+    for (int i = 0; i <= 3000; i++) {
+        ZSTD_inBuffer in = {part, sizeof part, 0};
+        size_t left;
+        do {
+            ZSTD_outBuffer out = {packed, sizeof packed, 0};
+            left = ZSTD_compressStream2(zstd, &out, &in, i == 3000 ? ZSTD_e_end : ZSTD_e_continue);
+            assert_false(ZSTD_isError(left));
+            assert_int_equal(fwrite(packed, 1, out.pos, file), out.pos);
+        } while (in.pos < in.size || (i == 3000 && left));
+    }
+    assert_int_equal(fclose(file), 0);
+    (void)ZSTD_freeCCtx(zstd);
+}
+
+static void test_peak(void **state)
+{
+    const char *const operands[] = {"window.zst", "huge.txt", "lines.jsonl"};
+    struct pack_result result;
+    struct tokmap_error error;
+    make_inputs();
+    for (uint32_t threads = 1; threads <= 16; threads += 15) {
+        struct pack_options options = {
+            .dry_run = true, .threads = threads, .tokenizer = tokenizer, .eod_id = 256, .bos_id = TOKMAP_NO_ID};
+        options.corpus.field = "text";
+        options.corpus.record_limit = options.corpus.document_limit = LINE;
+        assert_int_equal(pack_run(&options, operands + 1, 2, &result, &error), TOKMAP_OK);
+        assert_int_equal(result.counts.documents, 4);
+        assert_int_equal(result.counts.text_bytes, ((uint64_t)1 << 30) + 2 * (LINE - 20));
+        print_message("peak: %llu MiB\n", (unsigned long long)(os_memory_resident_peak() >> 20));
+        assert_true(os_memory_resident_peak() < (uint64_t)150 << 20);
+    }
+    make_window();
+    struct pack_options options = {
+        .dry_run = true, .threads = 4, .tokenizer = tokenizer, .eod_id = 256, .bos_id = TOKMAP_NO_ID};
+    options.corpus.field = "text";
+    options.corpus.record_limit = options.corpus.document_limit = LINE;
+    assert_int_equal(pack_run(&options, operands, 3, &result, &error), TOKMAP_OK);
+    print_message("peak: %llu MiB\n", (unsigned long long)(os_memory_resident_peak() >> 20));
+    assert_true(os_memory_resident_peak() < (uint64_t)256 << 20);
+}
+
+/* A vocabulary whose seeds lie all over a thread's cache: 256 bytes and the tokens of two letters. */
+static void make_ranks(void)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    FILE *file = fopen("two.tiktoken", "wb");
+    assert_non_null(file);
+    for (int byte = 0; byte < 256; byte++)
+        (void)fprintf(file, "%c%c== %d\n", digits[byte >> 2], digits[byte << 4 & 63], byte);
+    for (int left = 0, rank = 256; left < 256; left++)
+        for (int right = 0; right < 256; right += 4, rank++)
+            (void)fprintf(file, "%c%c%c= %d\n", digits[left >> 2], digits[(left << 4 & 63) | right >> 4],
+                          digits[right << 2 & 63], rank);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void test_idle_threads(void **state)
+{
+    const char *const operands[] = {"one.txt"};
+    const struct tokenizer_options gpt2 = {.pattern = "gpt2"};
+    struct tokenizer *ranks;
+    struct pack_result result;
+    struct tokmap_error error;
+    FILE *file = fopen("one.txt", "wb");
+    assert_non_null(file);
+    fill(file, 1000);
+    assert_int_equal(fclose(file), 0);
+    make_ranks();
+    assert_int_equal(tokenizer_open(&ranks, "two.tiktoken", &gpt2, &error), TOKMAP_OK);
+    struct pack_options options = {.dry_run = true,
+                                   .threads = 64,
+                                   .tokenizer = ranks,
+                                   .eod_id = TOKMAP_NO_ID,
+                                   .bos_id = TOKMAP_NO_ID};
+    options.corpus.record_limit = options.corpus.document_limit = LINE;
+    assert_int_equal(pack_run(&options, operands, 1, &result, &error), TOKMAP_OK);
+    assert_int_equal(result.counts.documents, 1);
+    print_message("peak: %llu MiB\n", (unsigned long long)(os_memory_resident_peak() >> 20));
+    assert_true(os_memory_resident_peak() < (uint64_t)512 << 20);
+    tokenizer_close(ranks);
+}
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_peak), cmocka_unit_test(test_idle_threads)};
+    return cmocka_run_group_tests_name("pack_memory", tests, setup, teardown);
+}

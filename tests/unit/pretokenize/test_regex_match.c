@@ -1,0 +1,231 @@
+/* test_regex_match.c - each known pattern through PCRE2 against the scanner that serves it; what rewriting refuses. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pretokenize/pretokenizer.h"
+#include "pretokenize/scanner.h"
+#include "text/code_point.h"
+#include "pretokenize/regex_match.h"
+#include "support/awkward_text.h"
+
+#define CONTRACTIONS "'s|'t|'re|'ve|'m|'ll|'d"
+#define SPACES "|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+
+static const struct {
+    const char *name, *pattern;
+} patterns[] = {
+    {"gpt2", CONTRACTIONS "| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"},
+    {"cl100k_base", "(?i:" CONTRACTIONS ")|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" SPACES},
+    {"qwen2", "(?i:" CONTRACTIONS ")|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" SPACES},
+    {"o200k_base",
+     "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+(?i:" CONTRACTIONS ")?|"
+     "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*(?i:" CONTRACTIONS ")?|"
+     "\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" SPACES},
+    {"tekken",
+     "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+|"
+     "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*|"
+     "\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" SPACES},
+};
+
+/* All pieces of a text by both. */
+static void check(const char *name, struct split_regex_state *state, const struct split_rules *rules, const uint8_t *text,
+                  size_t count)
+{
+    size_t from, to, at = 0;
+    assert_true(split_regex_begin(state, text, count, false));
+    while (split_regex_next(state, &from, &to) == REGEX_MATCH) {
+        const size_t end = scan_piece(rules, text, at, count);
+        if (from != at || to != end)
+            fail_msg("%s: '%.*s': %zu..%zu, not %zu..%zu", name, (int)(count < 200 ? count : 200), (const char *)text, at,
+                     end, from, to);
+        at = end;
+    }
+    assert_int_equal(at, count);
+}
+
+static void scanners(void **state)
+{
+    awkward_seed(11);
+    for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++)
+        for (int dialect = REGEX_ONIGURUMA; dialect <= REGEX_RUST; dialect++) {
+            struct split_regex *regex;
+            struct split_regex_state *own;
+            struct tokmap_error error;
+            if (split_regex_new(&regex, patterns[i].pattern, strlen(patterns[i].pattern), (enum regex_dialect)dialect, NULL,
+                                "pattern", &error)) {
+                if (error.status == TOKMAP_ERROR_UNSUPPORTED && strstr(error.message, "no PCRE2"))
+                    skip();
+                fail_msg("%s: %s", patterns[i].name, error.message);
+            }
+            assert_int_equal(split_regex_state_new(&own, regex, &error), TOKMAP_OK);
+            for (int round = 0; round < 400; round++) {
+                const size_t count = 1 + awkward_below(200);
+                uint8_t *text = malloc(count);
+                assert_non_null(text);
+                awkward_text(text, count);
+                check(patterns[i].name, own, split_rules_named(patterns[i].name), text, count);
+                free(text);
+            }
+            split_regex_state_free(own);
+            split_regex_free(regex);
+        }
+}
+
+/* ---- DeepSeek's three expressions, one into the other, against its scanner ---- */
+
+static struct cutter deepseek;
+static struct cutter_state deepseek_state;
+static const uint8_t *cut_text;
+static size_t cut_at, cut_count;
+
+static bool compare_piece(void *user, const uint8_t *bytes, size_t count)
+{
+    const size_t end = scan_piece(split_rules_named("deepseek_v3"), cut_text, cut_at, cut_count);
+    assert_ptr_equal(bytes, cut_text + cut_at);
+    if (end != cut_at + count)
+        fail_msg("'%.*s': %zu..%zu, not %zu..%zu", (int)(cut_count < 200 ? cut_count : 200), (const char *)cut_text, cut_at,
+                 end, cut_at, cut_at + count);
+    cut_at = end;
+    return true;
+}
+
+static void compare_deepseek(const uint8_t *text, size_t count)
+{
+    cut_text = text;
+    cut_at = 0;
+    cut_count = count;
+    assert_true(cutter_run(&deepseek_state, text, count));
+    assert_int_equal(cut_at, count);
+}
+
+static void three_steps(void **state)
+{
+    struct tokmap_error error;
+    for (size_t i = 0; i < SPLIT_STEPS; i++) {
+        struct cut_step *step = &deepseek.steps[deepseek.count++];
+        step->kind = CUT_REGEX;
+        step->behavior = CUT_ISOLATED;
+        if (split_regex_new(&step->regex, split_deepseek_steps[i], strlen(split_deepseek_steps[i]), REGEX_ONIGURUMA, NULL,
+                            "pattern", &error)) {
+            if (strstr(error.message, "no PCRE2"))
+                skip();
+            fail_msg("%s", error.message);
+        }
+    }
+    assert_int_equal(cutter_state_init(&deepseek_state, &deepseek, &error), TOKMAP_OK);
+    deepseek_state.take = compare_piece;
+    deepseek_state.error = &error;
+    awkward_seed(12);
+    for (int round = 0; round < 2000; round++) {
+        const size_t count = 1 + awkward_below(200);
+        uint8_t *text = malloc(count);
+        assert_non_null(text);
+        awkward_text(text, count);
+        compare_deepseek(text, count);
+        free(text);
+    }
+    /* Each character of what is set apart by script, and around it, beside others of it and beside what is not. */
+    static const char *const beside[] = {"", "a", " ", "\n", "1", "!", "\xE3\x83\x95", "\xE3\x83\xBB", "\xE3\x82\x97",
+                                         "\xCC\x81", "\xE3\x80\x82", "\xC2\xAD"};
+    const size_t others = sizeof beside / sizeof beside[0];
+    for (uint32_t code = 0x3000; code < 0x9FC0; code += code == 0x3110 ? 0x4DE0 - 0x3110 : code == 0x4E10 ? 0x5180 : 1)
+        for (size_t i = 0; i < others * others; i++) {
+            uint8_t text[16];
+            const char *before = beside[i / others], *behind = beside[i % others];
+            size_t count = strlen(before);
+            memcpy(text, before, count);
+            count += code_point_put(text + count, code);
+            memcpy(text + count, behind, strlen(behind));
+            compare_deepseek(text, count + strlen(behind));
+        }
+    cutter_state_free(&deepseek_state);
+    cutter_free(&deepseek);
+}
+
+static void refused(void **state)
+{
+    static const char *const wrong[] = {"(",  ")",   "[a",       "a**",      "*a",      "\\p{Greek",  "\\p{Nonsense}",
+                                        "\\", "\\1", "(?<n>a)",  "\\X",      "a{2}?",   "a{1,2}+",    "[[:alpha:]]",
+                                        "\\b", "\\h", "[a&&]", "[&&a]", "[a[]]", "[a&&&b]", "(?i:[a&&b])", "(?i:[a[b]])", "[a[b]", "[[[[[[[[[[a]]]]]]]]]]", "(?i:ss)", "(?i:\xC3\xA9)", "[b-a]", "[\\d-z]",
+                                        "\\x{110000}", "\\x{d800}", "(?m:a)", "(?i:\\p{Lu})", "a{3}{2}", "\\k<n>"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct bytes_buffer into = {NULL, 0, 0};
+        struct regex_sets sets = {.count = 0};
+        struct regex_fault fault;
+        if (regex_rewrite(&into, &sets, wrong[i], strlen(wrong[i]), REGEX_ONIGURUMA, &fault))
+            fail_msg("'%s' is taken", wrong[i]);
+        assert_non_null(fault.reason);
+        assert_true(fault.offset <= strlen(wrong[i]));
+        bytes_free(&into);
+        regex_sets_free(&sets);
+    }
+}
+
+/* What a pattern matches of a text, as "from-to" each. */
+static void matches(char *into, size_t room, const char *pattern, enum regex_dialect dialect, const char *text, bool mapped)
+{
+    struct split_regex *regex;
+    struct split_regex_state *own;
+    struct tokmap_error error;
+    size_t from, to, used = 0;
+    if (split_regex_new(&regex, pattern, strlen(pattern), dialect, NULL, "pattern", &error)) {
+        snprintf(into, room, "%.900s", error.message);
+        return;
+    }
+    into[0] = 0;
+    assert_int_equal(split_regex_state_new(&own, regex, &error), TOKMAP_OK);
+    assert_true(split_regex_begin(own, (const uint8_t *)text, strlen(text), mapped));
+    while (split_regex_next(own, &from, &to) == REGEX_MATCH && used < room)
+        used += (size_t)snprintf(into + used, room - used, "%zu-%zu ", from, to);
+    split_regex_state_free(own);
+    split_regex_free(regex);
+}
+
+static void kinds(void **state)
+{
+    static const struct {
+        const char *pattern, *text, *wanted;
+        bool mapped;
+    } cases[] = {
+        {"[a-d&&[^b]&&[^c]]+", "abcda", "0-1 3-5 ", false},
+        {"[^a-d&&[b]]+", "abcde", "0-1 2-5 ", false},
+        {"[\\p{L}&&[^\\p{Han}]]+|\\p{Han}", "a\xC3\xA9\xE4\xB8\xAD\xE6\x96\x87" "b", "0-3 3-6 6-9 9-10 ", false},
+        {"[a[b-c]x]+", "abcdx", "0-3 4-5 ", false},
+        {"[^\\s\\S]|b", "ab", "1-2 ", false},
+        {"(?=\xC3\xA9)", "a\xC3\xA9" "b\xC3\xA9", "1-1 4-4 ", false},
+        {"(?<=\xF0\x9F\x98\x80)b$", "b\xF0\x9F\x98\x80" "b", "5-6 ", false},
+        {"\xC3\x83|\xC2\xA9", "a\xC3\xA9", "1-2 2-3 ", true}, /* bytes as characters */
+        {"\xC4\xA0", "a b", "1-2 ", true},
+    };
+    char got[1024];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int dialect = REGEX_ONIGURUMA; dialect <= REGEX_RUST; dialect++) {
+            matches(got, sizeof got, cases[i].pattern, (enum regex_dialect)dialect, cases[i].text, cases[i].mapped);
+            if (strstr(got, "no PCRE2"))
+                skip();
+            assert_string_equal(got, cases[i].wanted);
+        }
+    matches(got, sizeof got, "[!--]+", REGEX_ONIGURUMA, "!,-.", false);
+    assert_string_equal(got, "0-3 ");
+    matches(got, sizeof got, "[!--]+", REGEX_RUST, "!,-.", false);
+    assert_non_null(strstr(got, "--"));
+    char many[300 * 4 + 1];
+    for (size_t i = 0; i < 300; i++) /* 300 characters, each a kind of its own */
+        snprintf(many + 4 * i, 5, "%c%c%c|", 0xE4, 0xB8 + (int)(i / 64), 0x80 + (int)(i % 64));
+    matches(got, sizeof got, many, REGEX_RUST, "a", false);
+    assert_non_null(strstr(got, "256 kinds"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(scanners), cmocka_unit_test(three_steps), cmocka_unit_test(refused),
+                                       cmocka_unit_test(kinds)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

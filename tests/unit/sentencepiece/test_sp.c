@@ -1,0 +1,714 @@
+/* test_sp.c - SentencePiece-style BPE against its definition: merges, cuts, windows, what is copied; hostile files. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sentencepiece/sp_encode.h"
+#include "vocabulary/sp_file.h"
+
+static uint64_t seed = 1;
+static uint32_t random_below(uint32_t most)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)((seed >> 33) % most);
+}
+
+/* ---- vocabularies ---- */
+
+#define PIECES 1024
+struct made {
+    struct sp_source source;
+    char *texts[PIECES];
+    uint32_t count;
+    uint8_t kinds[PIECES];
+    float scores[PIECES];
+    uint32_t offsets[PIECES + 1];
+    uint8_t bytes[PIECES * 64];
+};
+
+static void piece(struct made *made, const char *text, enum sp_kind kind, float score)
+{
+    for (uint32_t i = 0; i < made->count; i++)
+        if (!strcmp(made->texts[i], text))
+            return;
+    assert_true(made->count < PIECES && strlen(text) < 64);
+    made->texts[made->count] = strdup(text);
+    made->kinds[made->count] = (uint8_t)kind;
+    made->scores[made->count++] = score;
+}
+
+static void finish(struct made *made)
+{
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < made->count; i++) {
+        made->offsets[i] = at;
+        memcpy(made->bytes + at, made->texts[i], strlen(made->texts[i]));
+        at += (uint32_t)strlen(made->texts[i]);
+    }
+    made->offsets[made->count] = at;
+    made->source.vocabulary = made->count;
+    made->source.bytes = made->bytes;
+    made->source.offsets = made->offsets;
+    made->source.scores = made->scores;
+    made->source.kinds = made->kinds;
+    made->source.path = "made";
+}
+
+static struct made *start(bool fallback)
+{
+    struct made *made = calloc(1, sizeof *made);
+    assert_non_null(made);
+    made->source.escape = made->source.fuse_unk = true;
+    made->source.byte_fallback = fallback;
+    piece(made, "<unk>", SP_UNKNOWN, 0);
+    for (uint32_t byte = 0; fallback && byte < 256; byte++) {
+        char name[8];
+        snprintf(name, sizeof name, "<0x%02X>", byte);
+        piece(made, name, SP_BYTE, 0);
+    }
+    piece(made, SP_MARK, SP_NORMAL, -1);
+    return made;
+}
+
+static void made_free(struct made *made)
+{
+    for (uint32_t i = 0; i < made->count; i++)
+        free(made->texts[i]);
+    free(made);
+}
+
+static const char *const alphabet[] = {"a", "b", "c", "d",  ".",  "(",  "1",  "\n", " ", " ",
+                                       "é", "ж", "а", "中", "文", "か", "ก", "😀", "z"};
+#define LETTERS (sizeof alphabet / sizeof alphabet[0])
+
+#define TIED UINT32_MAX
+
+/* `scores`: how many there are; 0: each piece has its own; TIED: those that come last have one. */
+static float random_score(const struct made *made, uint32_t scores)
+{
+    if (scores == TIED)
+        return -(float)(made->count < 290 ? made->count : 290);
+    return -(float)(scores ? random_below(scores) : made->count);
+}
+
+/* Letters that are pieces, and concatenations of pieces. */
+static struct made *random_vocabulary(uint32_t size, uint32_t scores, bool fallback, bool defined)
+{
+    struct made *made = start(fallback);
+    const uint32_t letters = made->count;
+    for (uint32_t i = 0; i < LETTERS - 1; i++)
+        if (*alphabet[i] != ' ' && random_below(8))
+            piece(made, alphabet[i], SP_NORMAL, random_score(made, scores));
+    for (uint32_t tries = 0; made->count < size && tries < 20 * size; tries++) {
+        char text[128] = "";
+        for (int half = 0; half < 2; half++) {
+            const char *part = made->texts[letters - 1 + random_below(made->count - letters + 1)];
+            if (random_below(10) == 0)
+                part = random_below(2) ? alphabet[random_below(LETTERS)] : SP_MARK;
+            strcat(text, *part == ' ' ? SP_MARK : part);
+        }
+        if (strlen(text) < 40 && strncmp(text, "<0x", 3) != 0)
+            piece(made, text, SP_NORMAL, random_score(made, scores));
+    }
+    if (defined) {
+        piece(made, "aab", SP_USER_DEFINED, 0);
+        piece(made, "bc.", SP_USER_DEFINED, 0);
+        piece(made, "中文中", SP_USER_DEFINED, 0);
+        piece(made, SP_MARK SP_MARK SP_MARK, SP_USER_DEFINED, 0);
+    }
+    finish(made);
+    return made;
+}
+
+/* ---- the definition ---- */
+
+struct symbol {
+    const char *text;
+    size_t bytes;
+    bool frozen;
+};
+
+static int find_piece(const struct made *made, const char *text, size_t bytes, bool merged)
+{
+    for (uint32_t id = 0; id < made->count; id++)
+        if (strlen(made->texts[id]) == bytes && !memcmp(made->texts[id], text, bytes) &&
+            (!merged || made->kinds[id] == SP_NORMAL || made->kinds[id] == SP_USER_DEFINED))
+            return (int)id;
+    return -1;
+}
+
+static size_t length_at(const char *text)
+{
+    const uint8_t first = (uint8_t)*text;
+    return first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+}
+
+/* Looks at all pairs again after each merge. Text is as normalized. Returns how many ids. */
+static size_t encode_plainly(const struct made *made, const char *text, uint32_t *ids)
+{
+    const size_t bytes = strlen(text);
+    struct symbol *symbols = malloc((bytes + 1) * sizeof *symbols);
+    double *scores = malloc((bytes + 1) * sizeof *scores);
+    size_t count = 0, out = 0;
+    for (size_t at = 0; at < bytes; at += symbols[count++].bytes) {
+        symbols[count] = (struct symbol){text + at, length_at(text + at), false};
+        for (uint32_t id = 0; id < made->count; id++) {
+            const size_t length = strlen(made->texts[id]);
+            if (made->kinds[id] == SP_USER_DEFINED && !strncmp(text + at, made->texts[id], length) &&
+                (!symbols[count].frozen || length > symbols[count].bytes))
+                symbols[count] = (struct symbol){text + at, length, true};
+        }
+    }
+    for (size_t changed = SIZE_MAX;;) {
+        size_t best = SIZE_MAX;
+        for (size_t i = 0; i + 1 < count; i++) {
+            if (changed == SIZE_MAX || i == changed || i + 1 == changed) {
+                const int id = symbols[i].frozen || symbols[i + 1].frozen
+                                   ? -1
+                                   : find_piece(made, symbols[i].text, symbols[i].bytes + symbols[i + 1].bytes, true);
+                scores[i] = id < 0 ? -1e30 : (double)made->scores[id];
+            }
+            if (scores[i] > -1e30 && (best == SIZE_MAX || scores[i] > scores[best]))
+                best = i;
+        }
+        if (best == SIZE_MAX)
+            break;
+        symbols[best].bytes += symbols[best + 1].bytes;
+        count--;
+        memmove(symbols + best + 1, symbols + best + 2, (count - best - 1) * sizeof *symbols);
+        memmove(scores + best, scores + best + 1, (count - best) * sizeof *scores);
+        changed = best;
+    }
+    bool unknown = false;
+    for (size_t i = 0; i < count; i++) {
+        const int id = find_piece(made, symbols[i].text, symbols[i].bytes, true);
+        if (id >= 0) {
+            ids[out++] = (uint32_t)id;
+            unknown = false;
+        } else if (made->source.byte_fallback) {
+            for (size_t k = 0; k < symbols[i].bytes; k++)
+                ids[out++] = 1 + (uint8_t)symbols[i].text[k];
+        } else {
+            if (!unknown)
+                ids[out++] = 0;
+            unknown = true;
+        }
+    }
+    free(symbols);
+    free(scores);
+    return out;
+}
+
+/* Spaces as marks, and one before all. */
+static char *normalized(const char *text, bool prefix)
+{
+    char *made = malloc(3 * strlen(text) + 4), *to = made;
+    if (prefix)
+        to += sprintf(to, SP_MARK);
+    for (; *text; text++) {
+        if (*text == ' ')
+            to += sprintf(to, SP_MARK);
+        else
+            *to++ = *text;
+    }
+    *to = 0;
+    return made;
+}
+
+static char *random_text(size_t letters, uint32_t kinds)
+{
+    char *text = malloc(4 * letters + 1), *to = text;
+    const uint32_t from = random_below(LETTERS);
+    for (size_t i = 0; i < letters; i++) {
+        const char *letter = alphabet[(from + random_below(kinds)) % LETTERS];
+        if (kinds == LETTERS && random_below(40) == 0)
+            letter = SP_MARK;
+        for (uint32_t again = random_below(12) == 0 ? 1 + random_below(9) : 1; again && i < letters; again--, i++)
+            to += sprintf(to, "%s", letter);
+    }
+    *to = 0;
+    return text;
+}
+
+static void compare(const struct made *made, struct sp_state *state, const char *text, bool prefix)
+{
+    const size_t bytes = strlen(text), room = bytes + prefix;
+    char *plain = normalized(text, prefix);
+    uint32_t *wanted = malloc((strlen(plain) + 1) * sizeof *wanted);
+    uint16_t *ids = malloc(room * sizeof *ids + 1);
+    uint64_t written;
+    struct tokmap_error error;
+    const size_t count = bytes ? encode_plainly(made, plain, wanted) : 0;
+    assert_int_equal(sp_encode(state, (const uint8_t *)text, bytes, prefix, ids, room, &written, &error), TOKMAP_OK);
+    uint64_t largest = 0;
+    for (size_t i = 0; i < written; i++) {
+        if (i >= count || ids[i] != wanted[i])
+            fail_msg("id %zu of %zu is %u, not %u: %.300s", i, count, ids[i], i < count ? wanted[i] : 0, text);
+        largest = ids[i] > largest ? ids[i] : largest;
+    }
+    assert_int_equal(written, count);
+    assert_true(state->pieces->largest >= largest); /* fused ids count too */
+    free(plain);
+    free(wanted);
+    free(ids);
+}
+
+static void run_variants(const struct made *made, const struct sp_model *model, int texts, size_t letters)
+{
+    for (int variant = 0; variant <= (int)scan_variant_best(); variant++) {
+        struct sp_state *state;
+        struct tokmap_error error;
+        assert_int_equal(sp_state_new(&state, model, (enum scan_variant)variant, &error), TOKMAP_OK);
+        for (int i = 0; i < texts; i++) {
+            char *text = random_text(random_below((uint32_t)letters), random_below(2) ? LETTERS : 1 + random_below(6));
+            compare(made, state, text, random_below(2));
+            free(text);
+        }
+        sp_state_free(state);
+    }
+}
+
+/* Only one pair of a token's ever comes up, and a rank is what it gives; but for user defined pieces, and equal scores. */
+static void check_pairs(const struct made *made, const struct sp_model *model, bool defined)
+{
+    uint32_t pairs = 0;
+    for (uint64_t at = 0; at < (uint64_t)1 << model->head.pair_bits; at++)
+        pairs += model->head.pairs[at] != UINT64_MAX;
+    assert_true(defined || pairs < made->count);
+    assert_true(defined || model->priorities || !model->head.results);
+}
+
+static void definition(void **unused)
+{
+    for (uint32_t round = 0; round < 24; round++) {
+        static const uint32_t sizes[] = {300, 330, 700, 40}, scores[] = {1, 4, 10000, 0, TIED, 0};
+        const bool fallback = sizes[round % 4] > 256;
+        struct made *made = random_vocabulary(sizes[round % 4], scores[round % 6], fallback, round % 5 == 4);
+        struct sp_model *model;
+        struct tokmap_error error;
+        assert_int_equal(sp_model_build(&model, &made->source, &error), TOKMAP_OK);
+        check_pairs(made, model, round % 5 == 4);
+        /* So that pieces are merged several at once too. */
+        assert_true((scores[round % 6] && scores[round % 6] != TIED) || model->tied != BPE_NONE);
+        run_variants(made, model, 60, 120);
+        run_variants(made, model, 2, 2500);
+        sp_model_free(model);
+        made_free(made);
+    }
+}
+
+/* Longer than chunks and blocks, pieces too. */
+static void long_texts(void **unused)
+{
+    struct made *made = random_vocabulary(700, 100, true, false);
+    struct sp_model *model;
+    struct sp_state *state;
+    struct tokmap_error error;
+    assert_int_equal(sp_model_build(&model, &made->source, &error), TOKMAP_OK);
+    assert_int_equal(sp_state_new(&state, model, scan_variant_best(), &error), TOKMAP_OK);
+    for (uint32_t kinds = 1; kinds <= 3; kinds++)
+        for (uint32_t round = 0; round < 4; round++) {
+            char *text = random_text(9000, kinds);
+            compare(made, state, text, round & 1);
+            free(text);
+        }
+    char *text = random_text(14000, LETTERS);
+    compare(made, state, text, true);
+    free(text);
+    sp_state_free(state);
+    sp_model_free(model);
+    made_free(made);
+}
+
+/* Characters in a row, the later the pair the sooner it merges: what becomes of the first depends on how many follow, so
+ * windows must be taken back. */
+static void far_away(void **unused)
+{
+    enum { LINKS = 300 };
+    char links[LINKS][4], pair[8];
+    struct made *made = start(true);
+    for (uint32_t i = 0; i < LINKS; i++) {
+        const int tail = (int)(i % 4096);
+        snprintf(links[i], sizeof links[i], "%c%c%c", 0xE4 + (int)(i / 4096), 0x80 + tail / 64, 0x80 + tail % 64);
+        piece(made, links[i], SP_NORMAL, -2000);
+    }
+    for (uint32_t i = 0; i + 1 < LINKS; i++) {
+        snprintf(pair, sizeof pair, "%.3s%.3s", links[i], links[i + 1]);
+        piece(made, pair, SP_NORMAL, (float)i);
+    }
+    finish(made);
+    struct sp_model *model;
+    struct sp_state *state;
+    struct tokmap_error error;
+    assert_int_equal(sp_model_build(&model, &made->source, &error), TOKMAP_OK);
+    assert_int_equal(sp_state_new(&state, model, scan_variant_best(), &error), TOKMAP_OK);
+    for (uint32_t round = 0; round < 40; round++) {
+        char text[3 * LINKS * 4 + 1], *to = text;
+        for (uint32_t part = 0; part < 1 + round % 4; part++) {
+            const uint32_t from = random_below(round % 3 ? LINKS : 2);
+            const uint32_t end = LINKS - random_below(round % 2 ? LINKS - from : 3);
+            for (uint32_t i = from; i < end; i++)
+                to += sprintf(to, "%s", links[i]);
+        }
+        *to = 0;
+        compare(made, state, text, false);
+    }
+    sp_state_free(state);
+    sp_model_free(model);
+    made_free(made);
+}
+
+/* No cut is made where a pair of a token's characters stands; all variants cut alike, whatever the length and place. */
+static void cuts(void **unused)
+{
+    for (uint32_t round = 0; round < 10; round++) {
+        struct made *made = random_vocabulary(350 + 40 * round, 5, true, round % 2);
+        struct sp_model *model;
+        struct tokmap_error error;
+        assert_int_equal(sp_model_build(&model, &made->source, &error), TOKMAP_OK);
+        for (int i = 0; i < 50; i++) {
+            char *text = random_text(1 + random_below(400), LETTERS);
+            const size_t bytes = strlen(text);
+            uint64_t scalar[32] = {0}, other[32] = {0};
+            const bool marked = sp_cut_scalar(&model->cutter, &model->head, (uint8_t *)text, bytes, bytes, scalar);
+            assert_int_equal(marked, strstr(text, SP_MARK) != NULL);
+            sp_cut_function *const best = sp_cut_variant(scan_variant_best());
+            assert_int_equal(marked, best(&model->cutter, &model->head, (uint8_t *)text, bytes, bytes, other));
+            assert_memory_equal(scalar, other, sizeof scalar);
+#if defined(__x86_64__)
+            if (__builtin_cpu_supports("avx2")) {
+                assert_int_equal(marked, sp_cut_avx2(&model->cutter, &model->head, (uint8_t *)text, bytes, bytes, other));
+                assert_memory_equal(scalar, other, sizeof scalar);
+            }
+#endif
+            for (size_t at = 1; at < bytes && !marked; at++) {
+                if (!(scalar[at / 64] >> (at % 64) & 1))
+                    continue;
+                assert_true(((uint8_t)text[at] & 0xC0) != 0x80);
+                size_t before = at - 1;
+                while (((uint8_t)text[before] & 0xC0) == 0x80)
+                    before--;
+                char two[9] = {0};
+                memcpy(two, text + before, at + length_at(text + at) - before);
+                char *pair = normalized(two, false);
+                for (uint32_t id = 0; id < made->count; id++)
+                    if (made->kinds[id] == SP_USER_DEFINED && strstr(made->texts[id], pair))
+                        fail_msg("cut inside %s", made->texts[id]);
+                free(pair);
+            }
+            free(text);
+        }
+        sp_model_free(model);
+        made_free(made);
+    }
+}
+
+/* A million equal letters, and what else could be slow; the ids are known. */
+static void runs(void **unused)
+{
+    struct made *made = start(true);
+    const char *const texts[] = {"a", "aa", "aaaa", "b", "ab", "abab", "中", "中中", "é", SP_MARK SP_MARK, "ба"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        piece(made, texts[i], SP_NORMAL, -(float)i);
+    finish(made);
+    struct sp_model *model;
+    struct sp_state *state;
+    struct tokmap_error error;
+    assert_int_equal(sp_model_build(&model, &made->source, &error), TOKMAP_OK);
+    assert_int_equal(sp_state_new(&state, model, scan_variant_best(), &error), TOKMAP_OK);
+    static const struct {
+        const char *unit, *token;
+        uint32_t units; /* in a token */
+    } cases[] = {{"a", "aaaa", 4}, {"ab", "abab", 2}, {"中", "中中", 2}, {" ", SP_MARK SP_MARK, 2},
+                 {SP_MARK, SP_MARK SP_MARK, 2}, {"é", "é", 1}, {"b", "b", 1}};
+    const size_t units = 1000000;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const size_t bytes = strlen(cases[i].unit) * units;
+        char *text = malloc(bytes + 1);
+        uint16_t *ids = malloc(bytes * sizeof *ids);
+        uint64_t written;
+        for (size_t k = 0; k < units; k++)
+            memcpy(text + k * strlen(cases[i].unit), cases[i].unit, strlen(cases[i].unit));
+        assert_int_equal(sp_encode(state, (uint8_t *)text, bytes, false, ids, bytes, &written, &error), TOKMAP_OK);
+        assert_int_equal(written, units / cases[i].units);
+        const int id = find_piece(made, cases[i].token, strlen(cases[i].token), false);
+        for (size_t k = 0; k < written; k++)
+            assert_int_equal(ids[k], id);
+        free(text);
+        free(ids);
+    }
+    sp_state_free(state);
+    sp_model_free(model);
+    made_free(made);
+}
+
+/* Hugging Face: pairs as they are listed; a text that is a token though merges do not make it; words that begin with a
+ * mark. */
+static void listed_merges(void **unused)
+{
+    struct made *made = start(true);
+    const char *const texts[] = {"a", "b", "ab", "ba", "aba", "c", "abc", "a\xE2\x96\x81"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        piece(made, texts[i], SP_NORMAL, 0);
+    finish(made);
+    const uint32_t a = 258, b = 259, ab = 260, ba = 261, aba = 262, c = 263, abc = 264, a_mark = 265, mark = 257;
+    const struct bpe_merge merges[] = {{b, a, ba}, {a, b, ab}, {ab, a, aba}, {a, mark, a_mark}, {b, a, ba}};
+    made->source.scores = NULL;
+    made->source.kinds = NULL;
+    made->source.unk = 0;
+    made->source.merges = merges;
+    static const struct {
+        const char *text;
+        bool whole, split;
+        uint32_t ids[8];
+    } cases[] = {
+        {"aba", false, false, {258, 261, 0}},         /* the last of two equal merges counts: "ab" comes before "ba" */
+        {"abab", false, false, {260, 260, 0}},
+        {"abc", false, false, {260, 263, 0}},
+        {"abc", true, false, {264, 0}},
+        {"abcabc", true, false, {260, 263, 260, 263, 0}},
+        {"a a", false, false, {265, 258, 0}},
+        {"a a", false, true, {258, 257, 258, 0}},
+        {"\xC3\xA9", false, false, {1 + 0xC3, 1 + 0xA9, 0}},
+    };
+    (void)aba, (void)abc, (void)c;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct sp_model *model;
+        struct sp_state *state;
+        struct tokmap_error error;
+        uint16_t ids[16];
+        uint64_t written;
+        /* "aba" says which of two merges is first: with the second "b a" listed, "a b" is. */
+        made->source.merge_count = i == 0 ? 4 : 5;
+        made->source.ignore_merges = cases[i].whole;
+        made->source.split = cases[i].split;
+        assert_int_equal(sp_model_build(&model, &made->source, &error), TOKMAP_OK);
+        assert_int_equal(sp_state_new(&state, model, scan_variant_best(), &error), TOKMAP_OK);
+        assert_int_equal(sp_encode(state, (const uint8_t *)cases[i].text, strlen(cases[i].text), false, ids, 16, &written,
+                                   &error),
+                         TOKMAP_OK);
+        for (uint32_t k = 0; cases[i].ids[k] || k < written; k++)
+            if (k >= written || ids[k] != cases[i].ids[k])
+                fail_msg("case %zu: id %" PRIu32 " of %d is %d", i, k, (int)written, ids[k]);
+        sp_state_free(state);
+        sp_model_free(model);
+    }
+    made->source.unk = a;
+    struct sp_model *model;
+    struct tokmap_error error;
+    assert_int_equal(sp_model_build(&model, &made->source, &error), TOKMAP_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "merges"));
+    made_free(made);
+}
+
+/* ---- .model files ---- */
+
+struct file {
+    uint8_t bytes[1 << 17];
+    size_t count;
+};
+
+static void put_varint(struct file *file, uint64_t value)
+{
+    for (; value > 127; value >>= 7)
+        file->bytes[file->count++] = (uint8_t)(value | 128);
+    file->bytes[file->count++] = (uint8_t)value;
+}
+
+static void put_number(struct file *file, uint32_t number, uint64_t value)
+{
+    put_varint(file, (uint64_t)number << 3);
+    put_varint(file, value);
+}
+
+static void put_bytes(struct file *file, uint32_t number, const void *bytes, size_t count)
+{
+    put_varint(file, (uint64_t)number << 3 | 2);
+    put_varint(file, count);
+    if (count)
+        memcpy(file->bytes + file->count, bytes, count);
+    file->count += count;
+}
+
+static void put_piece(struct file *file, const char *text, float score, uint64_t kind)
+{
+    struct file inner = {.count = 0};
+    put_bytes(&inner, 1, text, strlen(text));
+    put_varint(&inner, 2 << 3 | 5);
+    memcpy(inner.bytes + inner.count, &score, 4);
+    inner.count += 4;
+    if (kind != SP_NORMAL)
+        put_number(&inner, 3, kind);
+    put_bytes(file, 1, inner.bytes, inner.count);
+}
+
+struct edit {
+    const char *says; /* what the message must hold; NULL: it is accepted */
+    enum tokmap_status status;
+    uint32_t message, number; /* a field of trainer_spec (2), normalizer_spec (3), denormalizer_spec (5) ... */
+    uint64_t value;
+    const char *text; /* its content; NULL: a number */
+    const char *piece; /* or a piece more */
+    uint64_t kind;
+};
+
+static void make_file(struct file *file, const struct edit *edit)
+{
+    file->count = 0;
+    put_piece(file, "<unk>", 0, SP_UNKNOWN);
+    put_piece(file, "<s>", 0, SP_CONTROL);
+    put_piece(file, "</s>", 0, SP_CONTROL);
+    static const char *const texts[] = {SP_MARK, "a", "b", "ab", SP_MARK "ab", "é", "中文"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        put_piece(file, texts[i], -(float)i, SP_NORMAL);
+    if (edit && edit->piece)
+        put_piece(file, edit->piece, 0, edit->kind);
+    const uint32_t messages[] = {2, 3, 5};
+    for (size_t i = 0; i < 3; i++) {
+        struct file inner = {.count = 0};
+        if (messages[i] == 2)
+            put_number(&inner, 3, 2);
+        if (messages[i] == 3)
+            put_number(&inner, 4, 0);
+        if (edit && edit->message == messages[i]) {
+            if (edit->text)
+                put_bytes(&inner, edit->number, edit->text, strlen(edit->text));
+            else
+                put_number(&inner, edit->number, edit->value);
+        }
+        if (inner.count)
+            put_bytes(file, messages[i], inner.bytes, inner.count);
+    }
+}
+
+static enum tokmap_status open_file(const uint8_t *bytes, size_t count, struct tokmap_error *error)
+{
+    struct tokenizer *tokenizer;
+    struct tokenizer_state *state;
+    static const struct tokenizer_options options;
+    /* Exactly as long as it is, so that a sanitizer sees what is read behind it. */
+    uint8_t *copy = malloc(count + !count);
+    memcpy(copy, bytes, count);
+    enum tokmap_status status = sp_tokenizer_new(&tokenizer, "made.model", copy, count, &options, error);
+    free(copy);
+    if (status)
+        return status;
+    const struct tokenizer_text text = {"ab a\xE4\xB8\xAD\xE6\x96\x87 \xC3\xA9<s>", 16};
+    const struct tokenizer_batch batch = {.documents = &text, .count = 1};
+    uint32_t tokens[64];
+    uint64_t end;
+    struct tokenizer_out out = {.tokens = tokens, .capacity = 64, .ends = &end};
+    assert_int_equal(tokenizer_state_new(&state, tokenizer, error), TOKMAP_OK);
+    assert_int_equal(tokenizer_encode(state, &batch, &out, error), TOKMAP_OK);
+    tokenizer_state_free(state);
+    tokenizer_close(tokenizer);
+    return TOKMAP_OK;
+}
+
+static void refused(void **unused)
+{
+    static const struct edit edits[] = {
+        {NULL, TOKMAP_OK, 0, 0, 0, NULL, NULL, 0},
+        {NULL, TOKMAP_OK, 3, 2, 0, "", NULL, 0},
+        {NULL, TOKMAP_OK, 3, 3, 0, NULL, NULL, 0},
+        {NULL, TOKMAP_OK, 3, 4, 1, NULL, NULL, 0},
+        {NULL, TOKMAP_OK, 3, 5, 0, NULL, NULL, 0},
+        {NULL, TOKMAP_OK, 3, 99, 0, "of a later version", NULL, 0},
+        {"UNIGRAM", TOKMAP_ERROR_UNSUPPORTED, 2, 3, 1, NULL, NULL, 0},
+        {"WORD", TOKMAP_ERROR_UNSUPPORTED, 2, 3, 3, NULL, NULL, 0},
+        {"CHAR", TOKMAP_ERROR_UNSUPPORTED, 2, 3, 4, NULL, NULL, 0},
+        {"model_type", TOKMAP_ERROR_UNSUPPORTED, 2, 3, UINT64_MAX, NULL, NULL, 0},
+        {"treat_whitespace_as_suffix", TOKMAP_ERROR_UNSUPPORTED, 2, 24, 1, NULL, NULL, 0},
+        {"byte_fallback", TOKMAP_ERROR_FORMAT, 2, 35, 1, NULL, NULL, 0},
+        {"normalizer_spec.precompiled_charsmap", TOKMAP_ERROR_UNSUPPORTED, 3, 2, 0, "x", NULL, 0},
+        {"denormalizer_spec.precompiled_charsmap", TOKMAP_ERROR_UNSUPPORTED, 5, 2, 0, "x", NULL, 0},
+        {"twice|another", TOKMAP_ERROR_FORMAT, 0, 0, 0, NULL, "ab", SP_NORMAL},
+        {"UNKNOWN", TOKMAP_ERROR_FORMAT, 0, 0, 0, NULL, "<x>", SP_UNKNOWN},
+        {"UNUSED", TOKMAP_ERROR_UNSUPPORTED, 0, 0, 0, NULL, "ba", SP_UNUSED},
+        {NULL, TOKMAP_OK, 0, 0, 0, NULL, "abba?", SP_UNUSED},
+        {NULL, TOKMAP_OK, 0, 0, 0, NULL, "ba", SP_USER_DEFINED},
+        {"one character", TOKMAP_ERROR_UNSUPPORTED, 0, 0, 0, NULL, "x", SP_CONTROL},
+        {"BYTE", TOKMAP_ERROR_FORMAT, 0, 0, 0, NULL, "<0x00>", SP_BYTE},
+        {"not UTF-8", TOKMAP_ERROR_FORMAT, 0, 0, 0, NULL, "\xED\xA0\x80", SP_NORMAL},
+        {"empty", TOKMAP_ERROR_FORMAT, 0, 0, 0, NULL, "", SP_NORMAL},
+        {"type", TOKMAP_ERROR_UNSUPPORTED, 0, 0, 0, NULL, "x", 7},
+    };
+    for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
+        static struct file file;
+        struct tokmap_error error = {0};
+        make_file(&file, &edits[i]);
+        assert_true(sp_file_is(file.bytes, file.count));
+        const enum tokmap_status status = open_file(file.bytes, file.count, &error);
+        if (status != edits[i].status)
+            fail_msg("edit %zu: status %d: %s", i, (int)status, error.message);
+        const char *other = edits[i].says ? strchr(edits[i].says, '|') : NULL;
+        if (edits[i].says && !strstr(error.message, other ? other + 1 : edits[i].says))
+            fail_msg("edit %zu: %s", i, error.message);
+    }
+}
+
+/* What a piece costs may be the square of its length. */
+static void pieces_too_long(void **unused)
+{
+    static char text[65537];
+    static struct file file;
+    struct tokmap_error error = {0};
+    (void)unused;
+    for (size_t more = 0; more < 2; more++) {
+        const struct edit edit = {.piece = memset(text, 'a', 65535 + more), .kind = SP_NORMAL};
+        make_file(&file, &edit);
+        assert_int_equal(open_file(file.bytes, file.count, &error), more ? TOKMAP_ERROR_LIMIT : TOKMAP_OK);
+    }
+    assert_non_null(strstr(error.message, "65536 bytes"));
+}
+
+/* Nothing is read behind the end, whatever is missing or changed; many of these files open. */
+static void damaged(void **unused)
+{
+    static struct file file, changed;
+    struct tokmap_error error;
+    make_file(&file, NULL);
+    size_t opened = 0;
+    for (size_t count = 0; count < file.count; count++) {
+        opened += open_file(file.bytes, count, &error) == TOKMAP_OK;
+        (void)sp_file_is(file.bytes, count);
+    }
+    static const uint8_t values[] = {0, 1, 2, 5, 10, 18, 127, 128, 255};
+    for (size_t at = 0; at < file.count; at++)
+        for (size_t i = 0; i < sizeof values; i++) {
+            changed = file;
+            changed.bytes[at] = values[i];
+            opened += open_file(changed.bytes, changed.count, &error) == TOKMAP_OK;
+        }
+    assert_true(opened > 10);
+    /* Lengths that are much too large, in a varint of every length. */
+    for (uint32_t shift = 0; shift < 64; shift++) {
+        changed.count = 0;
+        put_varint(&changed, 1 << 3 | 2);
+        put_varint(&changed, (uint64_t)-1 << shift);
+        assert_int_equal(open_file(changed.bytes, changed.count, &error), TOKMAP_ERROR_FORMAT);
+    }
+    for (uint32_t i = 0; i < 3000; i++) {
+        changed.count = random_below(200);
+        for (size_t at = 0; at < changed.count; at++)
+            changed.bytes[at] = (uint8_t)(random_below(3) ? random_below(40) : random_below(256));
+        (void)open_file(changed.bytes, changed.count, &error);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(definition),    cmocka_unit_test(long_texts),
+                                       cmocka_unit_test(far_away),
+                                       cmocka_unit_test(cuts),          cmocka_unit_test(runs),
+                                       cmocka_unit_test(listed_merges), cmocka_unit_test(refused),
+                                       cmocka_unit_test(pieces_too_long), cmocka_unit_test(damaged)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

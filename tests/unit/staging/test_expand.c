@@ -1,0 +1,214 @@
+/* expand.h: every set of instructions gives what plain C gives, at every size and alignment, and touches nothing else. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/expand_case.h"
+#include "support/expand_cu_host.h"
+#include "support/guarded.h"
+#include "common/bytes.h"
+#include "batch/mark.h"
+#include "staging/expand.h"
+
+enum { MOST = 150 };
+
+static uint64_t token_at(unsigned wide, uint64_t j)
+{
+    uint64_t mixed = (j + 3) * 0x9e3779b97f4a7c15u;
+    return wide ? (uint32_t)(mixed >> 32) : (uint16_t)(mixed >> 48);
+}
+
+static bool output_is(const char *out, unsigned type, unsigned wide, uint64_t count, uint64_t shift)
+{
+    for (uint64_t j = 0; j < count; j++) {
+        uint64_t expected = token_at(wide, j + shift);
+        if (type ? load64(out + j * 8) != expected : load32(out + j * 4) != (uint32_t)expected)
+            return false;
+    }
+    return true;
+}
+
+/* Input and outputs end where the readable and writable memory ends, `skew` bytes into it being left out. */
+static void check_kernels(const struct expand_kernels *kernels, unsigned wide, unsigned type, uint64_t count,
+                          unsigned skew)
+{
+    size_t in_bytes = (size_t)(count + 1) * (wide ? 4 : 2), out_bytes = (size_t)count * (type ? 8 : 4);
+    struct guarded in = guarded_new(in_bytes + skew), left = guarded_new(out_bytes + skew),
+                   right = guarded_new(out_bytes + skew);
+    for (uint64_t j = 0; j < count + 1; j++) {
+        if (wide)
+            store32(in.at + j * 4, (uint32_t)token_at(wide, j));
+        else
+            store16(in.at + j * 2, (uint16_t)token_at(wide, j));
+    }
+    memset(left.at + out_bytes, 0x5a, skew);
+    memset(right.at + out_bytes, 0x5a, skew);
+    kernels->pair[wide][type](in.at, count, left.at, right.at);
+    assert_true(output_is(left.at, type, wide, count, 0));
+    assert_true(output_is(right.at, type, wide, count, 1));
+    memset(left.at, 0, out_bytes);
+    kernels->one[wide][type](in.at + (wide ? 4 : 2), count, left.at);
+    assert_true(output_is(left.at, type, wide, count, 1));
+    kernels->fill[type](0x87654321, count, right.at);
+    for (uint64_t j = 0; j < count; j++)
+        assert_int_equal(type ? load64(right.at + j * 8) : load32(right.at + j * 4), 0x87654321);
+    kernels->count[type](count, left.at);
+    for (uint64_t j = 0; j < count; j++)
+        assert_int_equal(type ? load64(left.at + j * 8) : load32(left.at + j * 4), j);
+    for (unsigned k = 0; k < skew; k++) {
+        assert_int_equal(left.at[out_bytes + k], 0x5a);
+        assert_int_equal(right.at[out_bytes + k], 0x5a);
+    }
+    guarded_free(in);
+    guarded_free(left);
+    guarded_free(right);
+}
+
+static void variants_agree_at_every_size(void **unused)
+{
+    (void)unused;
+    const struct expand_kernels *kernels;
+    for (unsigned variant = 0; (kernels = expand_variant(variant)); variant++)
+        for (unsigned wide = 0; wide < 2; wide++)
+            for (unsigned type = 0; type < 2; type++)
+                for (uint64_t count = 0; count <= MOST; count++)
+                    check_kernels(kernels, wide, type, count, (unsigned)(count % 5) * (count % 3 ? 1 : 16));
+}
+
+static void the_last_variant_is_plain_c(void **unused)
+{
+    (void)unused;
+    unsigned last = 0;
+    while (expand_variant(last + 1))
+        last++;
+    assert_string_equal(expand_variant(last)->name, "plain");
+}
+
+static void check_case(const struct expand_shape *shape)
+{
+    static const uint32_t launches[][2] = {{1, 1}, {1, 32}, {3, 7}, {2, 256}};
+    struct expand_case made;
+    char text[200];
+    const char *wrong;
+    expand_case_new(&made, shape);
+    for (unsigned variant = 0; expand_variant(variant); variant++) {
+        expand_case_reset(&made);
+        expand_batch(expand_variant(variant), &made.work);
+        wrong = expand_case_check(&made, text);
+        if (wrong)
+            fail_msg("%s: %s", expand_variant(variant)->name, wrong);
+    }
+    /* Addresses that a device does not take are the host's alone. */
+    for (unsigned i = 0; shape->skew % shape->element == 0 && shape->skew_more % shape->element == 0 && i < 5; i++) {
+        uint32_t blocks = i < 4 ? launches[i][0] : expand_blocks(&made.work, 2);
+        uint32_t threads = i < 4 ? launches[i][1] : EXPAND_BLOCK;
+        expand_case_reset(&made);
+        expand_cu_host(&made.work, blocks, threads);
+        wrong = expand_case_check(&made, text);
+        if (wrong)
+            fail_msg("the kernel, %u x %u threads: %s", blocks, threads, wrong);
+    }
+    expand_case_free(&made);
+}
+
+/* Each width, element, way of lying in memory and kind of documents, all fields, at sizes around those of words, vectors
+ * and pieces. */
+static void a_batch_is_what_the_header_says(void **unused)
+{
+    (void)unused;
+    static const uint64_t sizes[] = {1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65, 127, 128, 129, 191, 200, 256};
+    static const uint32_t skews[][2] = {{0, 0}, {4, 0}, {8, 0}, {8, 8}, {0, 4}, {1, 1}};
+    uint64_t number = 0;
+    for (unsigned size = 0; size < sizeof sizes / sizeof sizes[0]; size++)
+        for (unsigned kind = 0; kind <= EXPAND_KINDS; kind++)
+            for (unsigned form = 0; form < 4; form++, number++) {
+                const uint32_t *skew = skews[number % 6];
+                struct expand_shape shape = {
+                    .rows = kind == EXPAND_KINDS ? 13 : 1 + number % 3,
+                    .seq_len = sizes[size],
+                    .lookahead = number % 4,
+                    .width = form & 1 ? 4 : 2,
+                    .element = form & 2 ? 8 : 4,
+                    .fields = EXPAND_FIELDS_ALL,
+                    .mask_targets = number / 4 % 2,
+                    .skew = skew[0],
+                    .skew_more = skew[1],
+                    .cu_spare = number % 9,
+                    .documents = (enum expand_documents)kind,
+                    .seed = number,
+                };
+                check_case(&shape);
+            }
+}
+
+/* Every set of fields; no rows. */
+static void any_fields(void **unused)
+{
+    (void)unused;
+    for (uint32_t fields = 0; fields <= EXPAND_FIELDS_ALL; fields++)
+        for (uint64_t rows = 0; rows < 8; rows += 7) {
+            struct expand_shape shape = {
+                .rows = rows,
+                .seq_len = 68 + fields % 2,
+                .lookahead = fields % 3 ? 1 : 2,
+                .width = fields % 4 < 2 ? 2 : 4,
+                .element = fields % 8 < 4 ? 4 : 8,
+                .fields = fields,
+                .mask_targets = fields % 16 < 8,
+                .cu_spare = 5,
+                .documents = EXPAND_KINDS,
+                .seed = fields,
+            };
+            if (!rows)
+                shape.fields &= TOKMAP_CU_SEQLENS; /* the others have no byte to look at */
+            check_case(&shape);
+        }
+}
+
+/* More blocks than pieces and the reverse; never none, never more than a device holds at once. */
+static void the_launch_fits_the_work(void **unused)
+{
+    (void)unused;
+    struct expand_arguments work = {.count = 16, .seq_len = 2048, .row_tokens = 2049, .width = 2, .element = 4};
+    assert_int_equal(expand_blocks(&work, 132), 16 * 513 / EXPAND_BLOCK + 1);
+    work.count = 0;
+    assert_int_equal(expand_blocks(&work, 132), 1);
+    assert_int_equal(expand_blocks(&work, 0), 1);
+    work.cu_seqlens = 1;
+    work.cu_elements = 1 << 18;
+    assert_int_equal(expand_blocks(&work, 132), (1 << 16) / EXPAND_BLOCK + 1);
+    work.count = (uint64_t)1 << 31;
+    work.seq_len = (uint64_t)1 << 31;
+    work.row_tokens = (uint64_t)1 << 32;
+    work.rows = 1;
+    assert_int_equal(expand_blocks(&work, 132), 132 * EXPAND_BLOCKS_HELD);
+    assert_int_equal(expand_blocks(&work, 1), EXPAND_BLOCKS_HELD);
+}
+
+/* The struct is a kernel's parameter: no byte of it may depend on who compiles it. */
+static void the_arguments_have_no_gaps(void **unused)
+{
+    (void)unused;
+    assert_int_equal(sizeof(struct expand_arguments), 16 * 8 + 4 * 4);
+    assert_int_equal(offsetof(struct expand_arguments, width), 16 * 8);
+    assert_int_equal(sizeof(struct mark), 16);
+    assert_int_equal(TOKMAP_IGNORE, -100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(variants_agree_at_every_size),
+        cmocka_unit_test(the_last_variant_is_plain_c),
+        cmocka_unit_test(a_batch_is_what_the_header_says),
+        cmocka_unit_test(any_fields),
+        cmocka_unit_test(the_launch_fits_the_work),
+        cmocka_unit_test(the_arguments_have_no_gaps),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,377 @@
+/* test_json.c - the JSON of a record: cases with the place of their fault, and a recursive parser that builds the value
+ * as the oracle over records that are mutated at random. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "corpus/json_field.h"
+#include "text/utf8.h"
+#include "support/awkward_text.h"
+
+
+/* ---- the oracle ---- */
+
+struct oracle {
+    const char *at, *end;
+    const char *field;
+    int found; /* how often the field stands in the outermost object */
+    bool is_string;
+    char value[4096];
+    size_t value_bytes, lone;
+};
+
+static void space(struct oracle *o)
+{
+    while (o->at < o->end && (*o->at == ' ' || *o->at == '\t' || *o->at == '\n' || *o->at == '\r'))
+        o->at++;
+}
+
+static bool take(struct oracle *o, const char *word)
+{
+    const size_t bytes = strlen(word);
+    if ((size_t)(o->end - o->at) < bytes || memcmp(o->at, word, bytes))
+        return false;
+    o->at += bytes;
+    return true;
+}
+
+static bool unit(struct oracle *o, unsigned *code)
+{
+    *code = 0;
+    for (int i = 0; i < 4; i++, o->at++) {
+        if (o->at == o->end || !isxdigit((unsigned char)*o->at))
+            return false;
+        const char digit[2] = {*o->at, 0};
+        *code = *code * 16 + (unsigned)strtoul(digit, NULL, 16);
+    }
+    return true;
+}
+
+/* Decodes as it goes; at most what fits. */
+static bool string(struct oracle *o, char *into, size_t *bytes, size_t *lone)
+{
+    *bytes = *lone = 0;
+    if (!take(o, "\""))
+        return false;
+    while (o->at < o->end && *o->at != '"') {
+        unsigned code;
+        if ((unsigned char)*o->at < 0x20)
+            return false;
+        if (*o->at != '\\') {
+            into[(*bytes)++] = *o->at++;
+            continue;
+        }
+        if (++o->at == o->end)
+            return false;
+        const char kind = *o->at++;
+        const char *simple = "\"\\/bfnrt", *means = "\"\\/\b\f\n\r\t", *which = kind ? strchr(simple, kind) : NULL;
+        if (which) {
+            into[(*bytes)++] = means[which - simple];
+            continue;
+        }
+        if (kind != 'u' || !unit(o, &code))
+            return false;
+        if (code >= 0xd800 && code < 0xe000) {
+            const char *back = o->at;
+            unsigned low;
+            if (code < 0xdc00 && take(o, "\\u") && unit(o, &low) && low >= 0xdc00 && low < 0xe000) {
+                code = 0x10000 + (code - 0xd800) * 0x400 + (low - 0xdc00);
+            } else {
+                o->at = back;
+                code = 0xfffd;
+                ++*lone;
+            }
+        }
+        *bytes += utf8_put(into + *bytes, code);
+    }
+    return take(o, "\"");
+}
+
+static bool number(struct oracle *o)
+{
+    (void)take(o, "-");
+    if (o->at == o->end || !isdigit((unsigned char)*o->at))
+        return false;
+    if (*o->at == '0')
+        o->at++;
+    else
+        while (o->at < o->end && isdigit((unsigned char)*o->at))
+            o->at++;
+    if (take(o, ".")) {
+        if (o->at == o->end || !isdigit((unsigned char)*o->at))
+            return false;
+        while (o->at < o->end && isdigit((unsigned char)*o->at))
+            o->at++;
+    }
+    if (take(o, "e") || take(o, "E")) {
+        if (!take(o, "+"))
+            (void)take(o, "-");
+        if (o->at == o->end || !isdigit((unsigned char)*o->at))
+            return false;
+        while (o->at < o->end && isdigit((unsigned char)*o->at))
+            o->at++;
+    }
+    return true;
+}
+
+static bool value(struct oracle *o, int depth)
+{
+    static char text[4096];
+    size_t bytes, lone;
+    space(o);
+    if (depth > JSON_DEPTH || o->at == o->end)
+        return false;
+    if (*o->at == '"')
+        return string(o, text, &bytes, &lone);
+    if (take(o, "{")) {
+        space(o);
+        if (take(o, "}"))
+            return true;
+        do {
+            space(o);
+            if (!string(o, text, &bytes, &lone))
+                return false;
+            const bool is_field = depth == 0 && bytes == strlen(o->field) && !memcmp(text, o->field, bytes);
+            space(o);
+            if (!take(o, ":"))
+                return false;
+            space(o);
+            if (is_field) {
+                o->found++;
+                o->is_string = o->at < o->end && *o->at == '"';
+            }
+            if (is_field && o->is_string) {
+                if (!string(o, o->value, &o->value_bytes, &o->lone))
+                    return false;
+            } else if (!value(o, depth + 1)) {
+                return false;
+            }
+            space(o);
+        } while (take(o, ","));
+        return take(o, "}");
+    }
+    if (take(o, "[")) {
+        space(o);
+        if (take(o, "]"))
+            return true;
+        do {
+            if (!value(o, depth + 1))
+                return false;
+            space(o);
+        } while (take(o, ","));
+        return take(o, "]");
+    }
+    return take(o, "true") || take(o, "false") || take(o, "null") || number(o);
+}
+
+static void compare(const char *record, size_t count, const char *field)
+{
+    struct oracle o = {.at = record, .end = record + count, .field = field};
+    space(&o);
+    const bool object = o.at < o.end && *o.at == '{';
+    bool wanted = value(&o, 0);
+    space(&o);
+    wanted = wanted && o.at == o.end && object && o.found == 1 && o.is_string;
+    char *exact = malloc(count ? count : 1);
+    assert_non_null(exact);
+    if (count)
+        memcpy(exact, record, count);
+    struct json_field found;
+    struct json_fault fault = {SIZE_MAX, NULL};
+    const bool got = json_find(exact, count, field, strlen(field), &found, &fault);
+    if (got != wanted)
+        print_error("record: %.*s\n", (int)count, record);
+    assert_int_equal(got, wanted);
+    if (got) {
+        size_t lone = 0, first = 0, bytes = found.count;
+        assert_true(found.offset + found.count < count);
+        assert_int_equal(found.escaped, memchr(exact + found.offset, '\\', found.count) != NULL);
+        if (found.escaped)
+            bytes = json_unescape(exact + found.offset, found.count, &lone, &first);
+        assert_int_equal(bytes, o.value_bytes);
+        assert_memory_equal(exact + found.offset, o.value, bytes);
+        assert_int_equal(lone, o.lone);
+        assert_true(!lone || record[found.offset + first] == '\\');
+    } else {
+        assert_true(fault.offset <= count);
+        assert_non_null(fault.reason);
+    }
+    free(exact);
+}
+
+/* ---- tests ---- */
+
+static void test_mutations(void **state)
+{
+    static const char *const seeds[] = {
+        "{\"text\":\"plain\"}",
+        ("{ \"id\" : 12, \"text\" : \"a \\n \\u00e9 \\ud83d\\ude00 \\\"q\\\" \\\\ \\/\", \"m\": {\"text\": 1, \"l\": "
+         "[1, -0.5e+3, {}, []]} }"),
+        "{\"a\":[[[{\"b\":null}]],true,false],\"te\\u0078t\":\"\\ud800 \\udc00\\ud800\\u0041\"}",
+        "{\"text\":\"one\",\"text\":\"two\"}",
+        "{\"text\":[\"x\"],\"y\":{\"text\":\"inner\"}}",
+        "[{\"text\":\"x\"}]",
+        "  {\"x\": 0, \"long\": \"0123456789abcdef0123456789abcdef\", \"text\": \"0123456789abcdef\\t0123456789\"}\r",
+    };
+    static const char marks[] = "{}[]\":,\\ \t\r\n/ntfu0123456789.eE+-x";
+    for (int round = 0; round < 400000; round++) {
+        char record[400];
+        const char *seed = seeds[awkward_below(sizeof seeds / sizeof seeds[0])];
+        size_t count = strlen(seed);
+        memcpy(record, seed, count);
+        for (uint32_t faults = awkward_below(4); faults; faults--) {
+            const size_t at = awkward_below((uint32_t)count + 1);
+            const char mark = awkward_below(10) ? marks[awkward_below(sizeof marks - 1)] : (char)awkward_below(256);
+            switch (awkward_below(4)) {
+            case 0:
+                count = at;
+                break;
+            case 1:
+                memmove(record + at + 1, record + at, count - at);
+                record[at] = mark;
+                count++;
+                break;
+            case 2:
+                if (at < count) {
+                    memmove(record + at, record + at + 1, count - at - 1);
+                    count--;
+                }
+                break;
+            default:
+                if (at < count)
+                    record[at] = mark;
+            }
+        }
+        compare(record, count, "text");
+    }
+}
+
+static void test_fields(void **state)
+{
+    static const char *const fields[] = {"text", "", "a\"b", "\\", "caf\u00e9", "\U0001F600", "tex", "texts"};
+    static const char *const records[] = {
+        "{\"\":\"empty\"}",         "{\"a\\\"b\":\"quote\"}",
+        "{\"\\\\\":\"backslash\"}", "{\"caf\\u00e9\":\"x\",\"tex\":\"y\"}",
+        "{\"caf\u00e9\":\"x\"}",    "{\"\\ud83d\\ude00\":\"smile\"}",
+        "{\"text\":\"x\"}",         "{\"\\u0074ext\":\"x\"}",
+    };
+    for (size_t f = 0; f < sizeof fields / sizeof fields[0]; f++)
+        for (size_t r = 0; r < sizeof records / sizeof records[0]; r++)
+            compare(records[r], strlen(records[r]), fields[f]);
+}
+
+static void test_faults(void **state)
+{
+    static const struct {
+        const char *record;
+        size_t offset;
+        const char *reason;
+    } cases[] = {
+        {"", 0, "the text ends where a value should stand"},
+        {"text", 0, "a value is none that JSON has"},
+        {"\"text\"", 0, "the record is no object"},
+        {"[]", 0, "the record is no object"},
+        {"{}", 0, JSON_MISSING},
+        {"{\"x\":1}", 0, JSON_MISSING},
+        {"{\"text\":null}", 8, JSON_NO_STRING},
+        {"{\"text\": 12}", 9, JSON_NO_STRING},
+        {"{\"text\":\"a\",\"text\":\"b\"}", 19, "the field stands twice in the object"},
+        {"{\"text\":\"a\"} x", 13, "something follows the value"},
+        {"{\"text\":\"a\"", 11, "a comma or the end of an object or array is missing"},
+        {"{\"text\":\"a\",}", 12, "a field's name is no string"},
+        {"{\"text\":\"a", 10, "a string has no closing quote"},
+        {"{\"text\":\"a\\", 10, "a string has no closing quote"},
+        {"{\"text\":\"a\tb\"}", 10, "a control character stands unescaped in a string"},
+        {"{\"text\":\"a\\x\"}", 10, "an escape in a string is none that JSON has"},
+        {"{\"text\":\"a\\u00g0\"}", 10, "\\u is not followed by four hexadecimal digits"},
+        {"{\"x\":01,\"text\":\"a\"}", 6, "a number begins with 0"},
+        {"{\"x\":-,\"text\":\"a\"}", 6, "a number lacks digits"},
+        {"{\"x\":1.,\"text\":\"a\"}", 7, "a number lacks digits"},
+        {"{\"x\":tru,\"text\":\"a\"}", 5, "a value is none that JSON has"},
+        {"{\"x\" 1}", 5, "a field's name is not followed by a colon"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct json_field found;
+        struct json_fault fault;
+        assert_false(json_find(cases[i].record, strlen(cases[i].record), "text", 4, &found, &fault));
+        assert_string_equal(fault.reason, cases[i].reason);
+        assert_int_equal(fault.offset, cases[i].offset);
+    }
+}
+
+/* As deep as is allowed, and one deeper; objects and arrays. */
+static void test_depth(void **state)
+{
+    char record[2 * 8 * JSON_DEPTH + 64];
+    for (int object = 0; object < 2; object++)
+        for (int extra = 0; extra < 2; extra++) {
+            const int levels = JSON_DEPTH - 1 + extra;
+            size_t count = 0;
+            struct json_field found;
+            struct json_fault fault;
+            count += (size_t)sprintf(record, "{\"text\":\"x\",\"y\":");
+            for (int i = 0; i < levels; i++)
+                count += (size_t)sprintf(record + count, object ? "{\"a\":" : "[");
+            count += (size_t)sprintf(record + count, "1");
+            for (int i = 0; i < levels; i++)
+                count += (size_t)sprintf(record + count, object ? "}" : "]");
+            count += (size_t)sprintf(record + count, "}");
+            assert_int_equal(json_find(record, count, "text", 4, &found, &fault), !extra);
+        }
+}
+
+/* Numbers that no machine type holds are JSON all the same. */
+static void test_numbers(void **state)
+{
+    static const char *const numbers[] = {"123456789012345678901234567890", "1e999", "-0", "-0.0e-0", "1E+400", "0.1"};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        char record[100];
+        const int count = sprintf(record, "{\"n\":%s,\"text\":\"x\"}", numbers[i]);
+        compare(record, (size_t)count, "text");
+        struct json_field found;
+        struct json_fault fault;
+        assert_true(json_find(record, (size_t)count, "text", 4, &found, &fault));
+    }
+}
+
+/* Strings of many times 64 bytes, with every kind of escape at every place, now and then a wrong one. */
+static void test_long_strings(void **state)
+{
+    static const char *const atoms[] = {"a",  "b ", "plain text, ",   "\xc3\xa9",          "\xe6\x97\xa5\xe6\x9c\xac", "\\n",
+                                        "\\\"", "\\\\", "\\\\\\\\",        "\\/\\b\\f\\r\\t",      "\\u0041",                  "\\u00e9\\u65e5",
+                                        "u",  "n",  "\\ud83d\\ude00", "\\ud83d",         "\\u0022\\\\"};
+    static const char *const wrong[] = {"\\x", "\\u00g0", "\n", "\x01", "\"", "\\", "\\\x80"};
+    char record[1400];
+    for (int round = 0; round < 20000; round++) {
+        const uint32_t length = awkward_below(1000), kinds = 1 + awkward_below(17), first = awkward_below(17);
+        size_t count = (size_t)sprintf(record, "{\"text\":\"");
+        while (count < 10 + length) {
+            const char *atom = awkward_below(4) ? atoms[awkward_below(2)] : atoms[(first + awkward_below(kinds)) % 17];
+            memcpy(record + count, atom, strlen(atom));
+            count += strlen(atom);
+            if (!awkward_below(2000)) {
+                atom = wrong[awkward_below(7)];
+                memcpy(record + count, atom, strlen(atom));
+                count += strlen(atom);
+            }
+        }
+        count += (size_t)sprintf(record + count, "\"}");
+        compare(record, count, "text");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_faults),  cmocka_unit_test(test_fields),    cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_numbers), cmocka_unit_test(test_mutations), cmocka_unit_test(test_long_strings),
+    };
+    return cmocka_run_group_tests_name("json", tests, NULL, NULL);
+}

@@ -1,0 +1,485 @@
+/* test_train.c - training is its definition carried out plainly, whatever the text, the threads and the sizes; and what it
+ * makes gives the same ids by ranks and by merges. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "train/train_corpus.h"
+#include "pretokenize/pretokenizer.h"
+#include "support/awkward_text.h"
+#include "support/made.h"
+#include "support/scratch.h"
+
+#define TEXT_MOST 24000
+#define WORDS_MOST 12000
+#define MERGES_MOST 160
+
+/* ---- the definition ---- */
+
+struct word {
+    uint32_t *symbols;
+    uint32_t count;
+    uint64_t times;
+};
+
+struct naive {
+    struct word words[WORDS_MOST];
+    uint32_t word_count;
+    struct bpe_merge merges[MERGES_MOST];
+    uint32_t merge_count;
+    uint8_t tokens[256 + MERGES_MOST][TEXT_MOST];
+    uint32_t lengths[256 + MERGES_MOST];
+    uint64_t pairs[256 + MERGES_MOST][256 + MERGES_MOST];
+    uint64_t pieces;
+};
+
+static void naive_add(struct naive *n, const uint8_t *bytes, size_t count)
+{
+    uint32_t *symbols = malloc(count * sizeof *symbols);
+    assert_non_null(symbols);
+    for (size_t i = 0; i < count; i++)
+        symbols[i] = train_id_of(bytes[i]);
+    n->pieces++;
+    for (uint32_t w = 0; w < n->word_count; w++)
+        if (n->words[w].count == count && !memcmp(n->words[w].symbols, symbols, count * sizeof *symbols)) {
+            n->words[w].times++;
+            free(symbols);
+            return;
+        }
+    assert_true(n->word_count < WORDS_MOST);
+    n->words[n->word_count++] = (struct word){symbols, (uint32_t)count, 1};
+}
+
+static void naive_text(struct naive *n, const struct split_rules *rules, const uint8_t *text, size_t count)
+{
+    for (size_t at = 0; at < count;) {
+        const size_t end = scan_piece(rules, text, at, count);
+        naive_add(n, text + at, end - at);
+        at = end;
+    }
+}
+
+static bool naive_barred(const struct naive *n, const struct train_options *options, uint32_t left, uint32_t right)
+{
+    for (uint32_t i = 0; i < options->barred_count; i++) {
+        const struct train_text *barred = &options->barred[i];
+        if (barred->count == n->lengths[left] + (uint64_t)n->lengths[right] &&
+            !memcmp(barred->bytes, n->tokens[left], n->lengths[left]) &&
+            !memcmp(barred->bytes + n->lengths[left], n->tokens[right], n->lengths[right]))
+            return true;
+    }
+    return false;
+}
+
+static void word_merge(struct word *word, const struct bpe_merge *merge)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < word->count; kept++) {
+        const bool is = word->symbols[i] == merge->left && i + 1 < word->count && word->symbols[i + 1] == merge->right;
+        word->symbols[kept] = is ? merge->result : word->symbols[i];
+        i += is ? 2 : 1;
+    }
+    word->count = kept;
+}
+
+static void naive_train(struct naive *n, const struct train_options *options)
+{
+    for (uint32_t id = 0; id < 256; id++) {
+        n->tokens[id][0] = train_byte_of(id);
+        n->lengths[id] = 1;
+    }
+    for (uint32_t made = 256; made < options->tokens; made++) {
+        uint64_t most = 0;
+        struct bpe_merge merge = {0, 0, made};
+        for (uint32_t left = 0; left < made; left++)
+            memset(n->pairs[left], 0, made * sizeof n->pairs[left][0]);
+        for (uint32_t w = 0; w < n->word_count; w++)
+            for (uint32_t i = 0; i + 1 < n->words[w].count; i++)
+                n->pairs[n->words[w].symbols[i]][n->words[w].symbols[i + 1]] += n->words[w].times;
+        for (uint32_t left = 0; left < made; left++)
+            for (uint32_t right = 0; right < made; right++)
+                if (n->pairs[left][right] > most && !naive_barred(n, options, left, right)) {
+                    most = n->pairs[left][right];
+                    merge.left = left;
+                    merge.right = right;
+                }
+        if (!most || most < options->min_frequency)
+            return;
+        n->merges[n->merge_count++] = merge;
+        memcpy(n->tokens[made], n->tokens[merge.left], n->lengths[merge.left]);
+        memcpy(n->tokens[made] + n->lengths[merge.left], n->tokens[merge.right], n->lengths[merge.right]);
+        n->lengths[made] = n->lengths[merge.left] + n->lengths[merge.right];
+        for (uint32_t w = 0; w < n->word_count; w++)
+            word_merge(&n->words[w], &merge);
+    }
+}
+
+static uint64_t naive_tokens(const struct naive *n)
+{
+    uint64_t tokens = 0;
+    for (uint32_t w = 0; w < n->word_count; w++)
+        tokens += n->words[w].count * n->words[w].times;
+    return tokens;
+}
+
+static void naive_clear(struct naive *n)
+{
+    for (uint32_t w = 0; w < n->word_count; w++)
+        free(n->words[w].symbols);
+    n->word_count = n->merge_count = 0;
+    n->pieces = 0;
+}
+
+static struct naive naive;
+
+/* ---- helpers ---- */
+
+static uint8_t text[TEXT_MOST];
+
+/* Text of several kinds: any; few letters without end, one piece; one letter in runs; words of few letters, full of ties. */
+static size_t text_make(void)
+{
+    size_t count = 1 + awkward_below(awkward_below(4) ? 600 : 6000);
+    const uint32_t kind = awkward_below(8);
+    awkward_text(text, count);
+    if (kind < 3)
+        for (size_t i = 0; i < count; i++)
+            text[i] = kind == 0                ? (uint8_t)('a' + awkward_below(3))
+                      : kind == 1              ? (awkward_below(40) ? 'a' : 'b')
+                      : awkward_below(4) == 0 ? ' '
+                                               : (uint8_t)('a' + awkward_below(5));
+    return count;
+}
+
+static const struct split_rules *rules_any(void)
+{
+    uint32_t count = 0;
+    while (split_rules_names()[count])
+        count++;
+    return split_rules_named(split_rules_names()[awkward_below(count)]);
+}
+
+static void count_text(struct train_counter *counter, const uint8_t *bytes, size_t count)
+{
+    struct tokmap_error error;
+    assert_int_equal(train_counter_text(counter, bytes, count, &error), TOKMAP_OK);
+}
+
+/* The same merges, tokens and totals; leaves the vocabulary. */
+static void compare(const struct naive *n, const struct train_vocabulary *v)
+{
+    assert_int_equal(v->count, 256 + n->merge_count);
+    for (uint32_t i = 0; i < n->merge_count; i++) {
+        assert_int_equal(v->merges[i].left, n->merges[i].left);
+        assert_int_equal(v->merges[i].right, n->merges[i].right);
+        assert_int_equal(v->merges[i].result, n->merges[i].result);
+    }
+    for (uint32_t id = 0; id < v->count; id++) {
+        assert_int_equal(v->tokens[id].count, n->lengths[id]);
+        assert_memory_equal(v->tokens[id].bytes, n->tokens[id], n->lengths[id]);
+    }
+    assert_int_equal(v->trained_tokens, naive_tokens(n));
+}
+
+/* ---- tests ---- */
+
+static void alphabet_is_the_usual_one(void **state)
+{
+    uint8_t bytes[8];
+    uint64_t count;
+    for (uint32_t id = 0; id < 256; id++)
+        assert_int_equal(train_id_of(train_byte_of(id)), id);
+    assert_int_equal(train_id_of('!'), 0);
+    assert_int_equal(train_id_of('~'), 93);
+    assert_int_equal(train_id_of(0xA1), 94);
+    assert_int_equal(train_id_of(0xFF), 187);
+    assert_int_equal(train_id_of(0), 188);
+    assert_int_equal(train_id_of('\n'), 198);
+    assert_int_equal(train_id_of(' '), 220);
+    assert_int_equal(train_id_of(0xAD), 255);
+    for (uint32_t id = 1; id < 256; id++)
+        assert_true(byte_character(train_byte_of(id - 1)) < byte_character(train_byte_of(id)));
+    const struct train_text spelt = {(const uint8_t *)"\xC4\xA0to", 4}, not_spelt = {(const uint8_t *)" to", 3};
+    assert_true(train_spelt_bytes(&spelt, bytes, &count));
+    assert_int_equal(count, 3);
+    assert_memory_equal(bytes, " to", 3);
+    assert_false(train_spelt_bytes(&not_spelt, bytes, &count));
+}
+
+static void merges_are_the_definition(void **state)
+{
+    for (uint32_t round = 0; round < 400; round++) {
+        struct train_budget budget = {UINT64_MAX, 0};
+        struct train_pieces *pieces;
+        struct train_counter *counters[3];
+        struct train_vocabulary vocabulary;
+        struct train_totals totals;
+        struct tokmap_error error;
+        uint64_t bytes = 0;
+        const struct split_rules *rules = rules_any();
+        awkward_seed(round + 1000);
+        assert_int_equal(train_pieces_new(&pieces, &budget, &error), TOKMAP_OK);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(train_counter_new(&counters[i], pieces, rules, &error), TOKMAP_OK);
+        for (uint32_t document = awkward_below(4) + 1; document; document--) {
+            const size_t count = text_make();
+            naive_text(&naive, rules, text, count);
+            count_text(counters[awkward_below(3)], text, count);
+            bytes += count;
+        }
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(train_counter_finish(counters[i], &error), TOKMAP_OK);
+            train_counter_free(counters[i]);
+        }
+        train_pieces_totals(pieces, &totals);
+        assert_int_equal(totals.pieces, naive.pieces);
+        assert_int_equal(totals.text, bytes);
+        static const uint8_t bars[] = "aabab tthe";
+        struct train_text barred[3];
+        struct train_options options = {.tokens = 256 + awkward_below(MERGES_MOST + 1),
+                                        .min_frequency = awkward_below(3) ? awkward_below(2) : awkward_below(20),
+                                        .barred = barred,
+                                        .barred_count = awkward_below(2) ? 0 : awkward_below(4)};
+        for (uint32_t i = 0; i < 3; i++)
+            barred[i] = (struct train_text){bars + awkward_below(7), 2 + awkward_below(2)};
+        naive_train(&naive, &options);
+        assert_int_equal(train_merges(&vocabulary, pieces, &budget, &options, &error), TOKMAP_OK);
+        compare(&naive, &vocabulary);
+        train_vocabulary_free(&vocabulary);
+        train_pieces_free(pieces);
+        assert_int_equal(budget.used, 0);
+        naive_clear(&naive);
+    }
+}
+
+/* More different pieces than a thread's table holds, so that it is emptied on the way, short ones and long ones. */
+static uint64_t seen[200000];
+static void each_piece(void *user, const uint8_t *bytes, uint64_t count, uint64_t times)
+{
+    uint32_t number = 0;
+    const uint64_t from = count > 15 ? count - 5 : 1;
+    assert_int_equal(count, count > 15 ? 30 : 6);
+    assert_int_equal(bytes[0], ' ');
+    for (uint64_t i = from; i < count; i++)
+        number = number * 26 + (bytes[i] - 'a');
+    assert_true(number < 200000);
+    seen[number] += times;
+    ++*(uint64_t *)user;
+}
+
+static void tables_empty_and_grow(void **state)
+{
+    struct train_budget budget = {UINT64_MAX, 0};
+    struct train_pieces *pieces;
+    struct train_counter *counters[2];
+    struct tokmap_error error;
+    uint64_t different = 0;
+    const struct split_rules *rules = split_rules_named("gpt2");
+    memset(seen, 0, sizeof seen);
+    assert_int_equal(train_pieces_new(&pieces, &budget, &error), TOKMAP_OK);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(train_counter_new(&counters[i], pieces, rules, &error), TOKMAP_OK);
+    for (uint32_t pass = 0; pass < 3; pass++)
+        for (uint32_t i = 0; i < 200000; i++) {
+            char word[32] = " ";
+            const uint32_t bytes = i % 5 ? 6 : 30;
+            memset(word + 1, 'z', sizeof word - 1);
+            for (uint32_t k = 0, rest = i; k < 5; k++, rest /= 26)
+                word[bytes - 1 - k] = (char)('a' + rest % 26);
+            if (pass <= i % 3)
+                count_text(counters[(i + pass) % 2], (const uint8_t *)word, bytes);
+        }
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(train_counter_finish(counters[i], &error), TOKMAP_OK);
+        train_counter_free(counters[i]);
+    }
+    train_pieces_drain(pieces, each_piece, &different);
+    assert_int_equal(different, 200000);
+    for (uint32_t i = 0; i < 200000; i++)
+        assert_int_equal(seen[i], i % 3 + 1);
+    train_pieces_free(pieces);
+    assert_int_equal(budget.used, 0);
+}
+
+/* Ranks say which merges there are only by the tokens' bytes: that this is enough holds for what training makes. */
+static void ranks_give_what_merges_give(void **state)
+{
+    static uint32_t by_ranks[TEXT_MOST], by_merges[TEXT_MOST];
+    for (uint32_t round = 0; round < 60; round++) {
+        struct train_budget budget = {UINT64_MAX, 0};
+        struct train_pieces *pieces;
+        struct train_counter *counter;
+        struct train_vocabulary v;
+        struct tokmap_error error;
+        struct bpe_model *ranks, *merges;
+        struct bpe_scratch scratch = {0};
+        awkward_seed(round + 9000);
+        const struct split_rules *rules = rules_any();
+        assert_int_equal(train_pieces_new(&pieces, &budget, &error), TOKMAP_OK);
+        assert_int_equal(train_counter_new(&counter, pieces, rules, &error), TOKMAP_OK);
+        for (int i = 0; i < 5; i++)
+            count_text(counter, text, text_make());
+        assert_int_equal(train_counter_finish(counter, &error), TOKMAP_OK);
+        const struct train_options options = {.tokens = 256 + awkward_below(2000)};
+        assert_int_equal(train_merges(&v, pieces, &budget, &options, &error), TOKMAP_OK);
+        uint32_t *offsets = calloc(v.count + 1, sizeof *offsets);
+        assert_non_null(offsets);
+        for (uint32_t id = 0; id < v.count; id++)
+            offsets[id + 1] = offsets[id] + (uint32_t)v.tokens[id].count;
+        uint8_t *bytes = malloc(offsets[v.count]);
+        assert_non_null(bytes);
+        for (uint32_t id = 0; id < v.count; id++)
+            memcpy(bytes + offsets[id], v.tokens[id].bytes, v.tokens[id].count);
+        struct bpe_source source = {.path = "test", .vocabulary = v.count, .bytes = bytes, .offsets = offsets,
+                                    .whole = true, .rules = *rules};
+        assert_int_equal(bpe_model_build(&ranks, &source, &error), TOKMAP_OK);
+        assert_int_equal(ranks->unreached_count, 0);
+        source.merges = v.merges;
+        source.merge_count = v.count - 256;
+        source.whole = false;
+        if (source.merge_count) {
+            assert_int_equal(bpe_model_build(&merges, &source, &error), TOKMAP_OK);
+            for (int i = 0; i < 20; i++) {
+                const size_t count = text_make();
+                const size_t a = bpe_merge(ranks, &scratch, text, count, by_ranks);
+                assert_int_equal(bpe_merge(merges, &scratch, text, count, by_merges), a);
+                assert_memory_equal(by_ranks, by_merges, a * sizeof *by_ranks);
+            }
+            bpe_model_free(merges);
+        }
+        bpe_model_free(ranks);
+        free(scratch.memory);
+        free(bytes);
+        free(offsets);
+        train_vocabulary_free(&v);
+        train_counter_free(counter);
+        train_pieces_free(pieces);
+        assert_int_equal(budget.used, 0);
+    }
+}
+
+/* One piece of a million equal letters, and one of two letters in no order, are no worse than other text; what they must
+ * come to is known for the first: a token of every power of two. */
+static void long_pieces_are_merged(void **state)
+{
+    const size_t count = 1000000;
+    uint8_t *long_text = malloc(count);
+    assert_non_null(long_text);
+    for (int kind = 0; kind < 2; kind++) {
+        struct train_budget budget = {UINT64_MAX, 0};
+        struct train_pieces *pieces;
+        struct train_counter *counter;
+        struct train_vocabulary v;
+        struct tokmap_error error;
+        awkward_seed(5);
+        for (size_t i = 0; i < count; i++)
+            long_text[i] = kind ? (uint8_t)('a' + awkward_below(20)) : 'a';
+        assert_int_equal(train_pieces_new(&pieces, &budget, &error), TOKMAP_OK);
+        assert_int_equal(train_counter_new(&counter, pieces, split_rules_named("cl100k_base"), &error), TOKMAP_OK);
+        count_text(counter, long_text, count);
+        assert_int_equal(train_counter_finish(counter, &error), TOKMAP_OK);
+        const struct train_options options = {.tokens = 8192};
+        assert_int_equal(train_merges(&v, pieces, &budget, &options, &error), TOKMAP_OK);
+        if (kind == 0) {
+            for (uint32_t i = 0; i < 19; i++)
+                assert_int_equal(v.tokens[256 + i].count, (uint64_t)2 << i);
+            assert_int_equal(v.trained_tokens, 1); /* the rest of the million merges too, at last */
+        } else {
+            assert_int_equal(v.count, 8192);
+        }
+        train_vocabulary_free(&v);
+        train_counter_free(counter);
+        train_pieces_free(pieces);
+        assert_int_equal(budget.used, 0);
+    }
+    free(long_text);
+}
+
+/* ---- with files ---- */
+
+static void files_do_not_depend_on_threads(void **state)
+{
+    static const struct train_text special = {(const uint8_t *)"<|end|>", 7};
+    char folder[512], inputs[12][640], prefix[700];
+    const char *operands[12];
+    struct train_corpus_result result;
+    struct tokmap_error error;
+    size_t first_bytes = 0;
+    char *first = NULL;
+    scratch_make(folder);
+    awkward_seed(77);
+    for (uint32_t i = 0; i < 12; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof name, "in%02u.txt", i);
+        file_write(in_folder(folder, name), text, text_make());
+        (void)snprintf(inputs[i], sizeof inputs[i], "%s/%s", folder, name);
+        operands[i] = inputs[i];
+    }
+    struct train_corpus_options options = {.prefix = prefix,
+                                           .vocabulary = 600,
+                                           .memory = (uint64_t)1 << 30,
+                                           .form = {"o200k_base", &special, 1},
+                                           .corpus = {.field = "text", .record_limit = 1 << 20, .document_limit = 1 << 20}};
+    for (uint32_t threads = 1; threads <= 7; threads += 2) {
+        size_t bytes;
+        (void)snprintf(prefix, sizeof prefix, "%s/out%u", folder, threads);
+        options.threads = threads;
+        assert_int_equal(train_corpus(&options, operands, 12, &result, &error), TOKMAP_OK);
+        char name[32];
+        (void)snprintf(name, sizeof name, "out%u.json", threads);
+        char *content = file_read(in_folder(folder, name), &bytes);
+        assert_non_null(content);
+        if (first) {
+            assert_int_equal(bytes, first_bytes);
+            assert_memory_equal(content, first, bytes);
+            free(content);
+        } else {
+            first = content;
+            first_bytes = bytes;
+        }
+        assert_int_equal(result.counts.documents, 12);
+    }
+    /* What exists stays, and with `replace` goes; an output that is an input is refused. */
+    assert_int_equal(train_corpus(&options, operands, 12, &result, &error), TOKMAP_ERROR_EXISTS);
+    options.replace = true;
+    const char *all[] = {folder};
+    assert_int_equal(train_corpus(&options, all, 1, &result, &error), TOKMAP_ERROR_ARGUMENT);
+    options.form.special_count = 0;
+    assert_int_equal(train_corpus(&options, operands, 12, &result, &error), TOKMAP_OK);
+    assert_false(file_exists(in_folder(folder, "out7.specials.json")));
+    /* The first fault in the order of the input is told, by any number of threads, and nothing is left. */
+    file_write(in_folder(folder, "in05.txt"), "a\xFF", 2);
+    file_write(in_folder(folder, "in09.txt"), "a\xFE", 2);
+    (void)snprintf(prefix, sizeof prefix, "%s/none", folder);
+    for (options.threads = 1; options.threads <= 4; options.threads++) {
+        assert_int_equal(train_corpus(&options, operands, 12, &result, &error), TOKMAP_ERROR_ENCODING);
+        assert_non_null(strstr(error.path, "in05.txt"));
+        assert_false(file_exists(in_folder(folder, "none.json")));
+        assert_false(file_exists(in_folder(folder, "none.json.partial")));
+        assert_false(file_exists(in_folder(folder, "none.tiktoken.partial")));
+    }
+    /* Too little memory is said, not run into. */
+    options.memory = 1 << 20;
+    options.corpus.skip = true;
+    assert_int_equal(train_corpus(&options, operands, 12, &result, &error), TOKMAP_ERROR_LIMIT);
+    assert_non_null(strstr(error.message, "--max-memory"));
+    assert_false(file_exists(in_folder(folder, "none.json.partial")));
+    free(first);
+    scratch_remove(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(alphabet_is_the_usual_one),   cmocka_unit_test(merges_are_the_definition),
+        cmocka_unit_test(tables_empty_and_grow),       cmocka_unit_test(ranks_give_what_merges_give),
+        cmocka_unit_test(long_pieces_are_merged),      cmocka_unit_test(files_do_not_depend_on_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

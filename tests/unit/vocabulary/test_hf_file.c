@@ -1,0 +1,401 @@
+/* test_hf_file.c - tokenizer.json files with one fault each, files that are like the references' but not the same, folders,
+ * and what special tokens do under each policy. All files are written here; no reference data is needed. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pretokenize/pretokenizer.h"
+#include "tokenizer/tokenizer.h"
+#include "text/code_point.h"
+#include "platform/os.h"
+
+static char folder[512];
+static char path[640];
+
+static void write_file(const char *name, const char *text, size_t bytes)
+{
+    int fd;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    (void)os_unlink(path);
+    assert_int_equal(os_open(path, OS_WRITE_NEW, &fd), 0);
+    assert_int_equal(os_write(fd, text, bytes), 0);
+    os_close(fd);
+}
+
+/* ---- a small tokenizer: all bytes, then "ab", "abc", " a", in pieces that a test replaces ---- */
+
+struct parts {
+    const char *before, *added, *normalizer, *pre_tokenizer, *post_processor, *model, *vocabulary, *merges, *behind;
+};
+#define SOUND                                                                                                          \
+    {                                                                                                                  \
+        "", "", "null", "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true}", "null", "", "",   \
+            "[\"a b\",\"ab c\",\"\xC4\xA0 a\"]", ""                                                                    \
+    }
+
+static size_t make(char *into, size_t room, const struct parts *parts)
+{
+    int used = snprintf(into, room, "{\"version\":\"1.0\",%s\"truncation\":null,\"padding\":null,\"added_tokens\":[%s],"
+                        "\"normalizer\":%s,\"pre_tokenizer\":%s,\"post_processor\":%s,\"decoder\":null,"
+                        "\"model\":{\"type\":\"BPE\",%s\"vocab\":{",
+                        parts->before, parts->added, parts->normalizer, parts->pre_tokenizer, parts->post_processor,
+                        parts->model);
+    for (unsigned byte = 0; byte < 256; byte++) {
+        uint8_t text[5] = {0};
+        const size_t bytes = code_point_put(text, byte_character((uint8_t)byte));
+        text[bytes] = 0;
+        used += snprintf(into + used, room - (size_t)used, "\"%s%s\":%u,", *text == '"' || *text == '\\' ? "\\" : "",
+                         (char *)text, byte);
+    }
+    used += snprintf(into + used, room - (size_t)used, "%s\"ab\":256,\"abc\":257,\"\xC4\xA0" "a\":258},\"merges\":%s}%s}",
+                     parts->vocabulary, parts->merges, parts->behind);
+    assert_true((size_t)used < room);
+    return (size_t)used;
+}
+
+static enum tokmap_status open_parts(struct tokenizer **tokenizer, const struct parts *parts,
+                                     enum tokenizer_special special, struct tokmap_error *error)
+{
+    static char text[65536];
+    const struct tokenizer_options options = {.special = special};
+    write_file("tokenizer.json", text, make(text, sizeof text, parts));
+    return tokenizer_open(tokenizer, path, &options, error);
+}
+
+static void refused(struct parts parts, enum tokmap_status status, const char *word)
+{
+    struct tokenizer *tokenizer;
+    struct tokmap_error error = {0};
+    const enum tokmap_status got = open_parts(&tokenizer, &parts, TOKENIZER_SPECIAL_TEXT, &error);
+    if (got != status || !strstr(error.message, word))
+        fail_msg("expected %d and '%s', got %d: %s", (int)status, word, (int)got, error.message);
+    assert_null(tokenizer);
+}
+#define REFUSED(field, value, status, word)                                                                            \
+    do {                                                                                                               \
+        struct parts parts_ = SOUND;                                                                                   \
+        parts_.field = value;                                                                                          \
+        refused(parts_, status, word);                                                                                 \
+    } while (0)
+
+static void fields(void **state)
+{
+    const enum tokmap_status no = TOKMAP_ERROR_UNSUPPORTED, bad = TOKMAP_ERROR_FORMAT;
+    REFUSED(normalizer, "{\"type\":\"NFKC\"}", no, "NFKC");
+    REFUSED(normalizer, "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Lowercase\"}]}", no, "Lowercase");
+    REFUSED(normalizer, "{\"type\":\"Replace\",\"pattern\":{\"String\":\"\"},\"content\":\"a\"}", no, "empty");
+    REFUSED(normalizer, "{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"}}", bad, "content");
+#ifdef HAVE_PCRE2
+    REFUSED(normalizer, "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"x*\"},\"content\":\"a\"}", no, "match nothing");
+#endif
+    REFUSED(normalizer, "{}", no, "type");
+    REFUSED(normalizer, "7", bad, "object");
+    REFUSED(pre_tokenizer, "{\"type\":\"BertPreTokenizer\"}", no, "BertPreTokenizer");
+    REFUSED(pre_tokenizer, "{\"type\":\"ByteLevel\"}", bad, "add_prefix_space");
+    REFUSED(pre_tokenizer, "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a\"},\"behavior\":\"Odd\",\"invert\":false}", bad,
+            "behavior");
+    REFUSED(pre_tokenizer, "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"ByteLevel\",\"add_prefix_space\":false},"
+            "{\"type\":\"Metaspace\",\"replacement\":\"_\"}]}", no, "Metaspace");
+    REFUSED(pre_tokenizer, "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\",\"individual_digits\":true},"
+            "{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":\"first\"}]}", no, "prepend_scheme");
+    REFUSED(model, "\"dropout\":0.1,", no, "dropout");
+    REFUSED(model, "\"continuing_subword_prefix\":\"##\",", no, "continuing_subword_prefix");
+    REFUSED(model, "\"end_of_word_suffix\":\"</w>\",", no, "end_of_word_suffix");
+    REFUSED(model, "\"type\":\"WordPiece\",", no, "WordPiece");
+    REFUSED(model, "\"unk_id\":0,", no, "unk_id");
+    REFUSED(model, "\"max_input_chars_per_word\":100,", no, "WordPiece");
+    REFUSED(model, "\"vocab\":[],", no, "Unigram");
+    REFUSED(model, "\"vocab\":{},", bad, "twice");
+    REFUSED(before, "\"truncation\":{\"max_length\":4},", no, "truncation");
+    REFUSED(before, "\"padding\":{\"strategy\":{\"Fixed\":9}},", no, "padding");
+    REFUSED(before, "\"version\":\"2.0\",", bad, "twice");
+    REFUSED(vocabulary, "\"a\":300,", bad, "twice");
+    REFUSED(vocabulary, "\"x!\":97,", bad, "two tokens have the id 97");
+    REFUSED(vocabulary, "\"x!\":-1,", bad, "not negative");
+    REFUSED(vocabulary, "\"x!\":1.5,", bad, "whole");
+    REFUSED(vocabulary, "\"x!\":4000000,", TOKMAP_ERROR_LIMIT, "id");
+    REFUSED(vocabulary, "\"\\ud83d\":300,", bad, "surrogate");
+    REFUSED(vocabulary, "\"x!\":\"a\",", bad, "number");
+    REFUSED(merges, "[\"a b\",\"b x\"]", bad, "bx");
+    REFUSED(merges, "[\"a b\",\"zz b\"]", bad, "zz");
+    REFUSED(merges, "[\"ab\"]", bad, "one space");
+    REFUSED(merges, "[\"a b c\"]", bad, "one space");
+    REFUSED(merges, "[[\"a\",\"b\"],\"ab c\"]", bad, "mixes");
+    REFUSED(merges, "[[\"a\"]]", bad, "not two");
+    REFUSED(merges, "[[\"a\",\"b\",\"c\"]]", bad, "more than two");
+    REFUSED(merges, "7", bad, "array");
+    REFUSED(added, "{\"id\":259,\"content\":\"<s>\"}", bad, "lacks");
+    REFUSED(behind, ",\"model\":{}", bad, "twice");
+}
+
+/* The text of a sound file, cut and with each byte changed: never more than a refusal. */
+static void damaged(void **state)
+{
+    static char text[65536], wrong[65536];
+    struct parts parts = SOUND;
+    struct tokenizer *tokenizer;
+    struct tokmap_error error;
+    parts.added = "{\"id\":259,\"content\":\"<s>\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,"
+                  "\"normalized\":false,\"special\":true}";
+    parts.normalizer = "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"},{\"type\":\"Prepend\","
+                       "\"prepend\":\"x\"}]}";
+    const size_t bytes = make(text, sizeof text, &parts);
+    for (size_t count = 1; count < bytes; count += 1 + count / 40) {
+        write_file("cut.json", text, count);
+        assert_int_not_equal(tokenizer_open(&tokenizer, path, NULL, &error), TOKMAP_OK);
+        assert_null(tokenizer);
+    }
+    uint64_t random = 1;
+    for (int round = 0; round < 400; round++) {
+        memcpy(wrong, text, bytes);
+        for (int changes = 0; changes < 1 + round % 3; changes++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            wrong[(random >> 20) % bytes] = (char)(random >> 56);
+        }
+        write_file("wrong.json", wrong, bytes);
+        (void)tokenizer_open(&tokenizer, path, NULL, &error);
+        tokenizer_close(tokenizer);
+    }
+}
+
+/* 10^6 brackets: nothing recurses by the file's depth. */
+static void deep(void **state)
+{
+    const size_t count = 1000000;
+    char *text = malloc(count + 16);
+    struct tokenizer *tokenizer;
+    struct tokmap_error error;
+    assert_non_null(text);
+    memcpy(text, "{\"model\":", 9);
+    memset(text + 9, '[', count);
+    write_file("deep.json", text, count + 9);
+    assert_int_equal(tokenizer_open(&tokenizer, path, NULL, &error), TOKMAP_ERROR_FORMAT);
+    memcpy(text, "{\"extra\":", 9);
+    write_file("deep.json", text, count + 9);
+    assert_int_equal(tokenizer_open(&tokenizer, path, NULL, &error), TOKMAP_ERROR_FORMAT);
+    assert_non_null(strstr(error.message, "1024 deep"));
+    free(text);
+}
+
+/* ---- encoding ---- */
+
+static size_t encode(const struct tokenizer *tokenizer, const char *text, uint32_t *ids, enum tokmap_status expected)
+{
+    struct tokenizer_state *own;
+    struct tokenizer_info info;
+    struct tokmap_error error;
+    uint64_t end;
+    const struct tokenizer_text document = {text, strlen(text)};
+    const struct tokenizer_batch batch = {&document, 1, false, false};
+    tokenizer_info(tokenizer, &info);
+    struct tokenizer_out out = {.capacity = document.count * info.tokens_per_byte_bound, .ends = &end};
+    out.tokens = malloc(out.capacity * info.width + 1);
+    assert_int_equal(tokenizer_state_new(&own, tokenizer, &error), TOKMAP_OK);
+    assert_int_equal(tokenizer_encode(own, &batch, &out, &error), expected);
+    for (uint64_t i = 0; i < out.count && !expected; i++)
+        ids[i] = ((uint16_t *)out.tokens)[i];
+    tokenizer_state_free(own);
+    free(out.tokens);
+    return expected ? 0 : (size_t)out.count;
+}
+
+static void check(const struct parts *parts, enum tokenizer_special special, const char *text, const uint32_t *expected,
+                  size_t wanted)
+{
+    struct tokenizer *tokenizer;
+    struct tokmap_error error = {0};
+    uint32_t ids[256];
+    if (open_parts(&tokenizer, parts, special, &error))
+        fail_msg("%s", error.message);
+    const size_t count = encode(tokenizer, text, ids, TOKMAP_OK);
+    assert_int_equal(count, wanted);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(ids[i], expected[i]);
+    tokenizer_close(tokenizer);
+}
+#define CHECK(parts, special, text, ...)                                                                               \
+    do {                                                                                                               \
+        const uint32_t expected_[] = {__VA_ARGS__};                                                                    \
+        check(parts, special, text, expected_, sizeof expected_ / sizeof expected_[0]);                                \
+    } while (0)
+
+static void specials(void **state)
+{
+    struct parts parts = SOUND;
+    struct tokenizer *tokenizer;
+    struct tokmap_error error;
+    parts.added = "{\"id\":7,\"content\":\"<s>\",\"single_word\":false,\"lstrip\":false,\"rstrip\":true,"
+                  "\"normalized\":false,\"special\":true},"
+                  "{\"id\":8,\"content\":\"s>b\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,"
+                  "\"normalized\":false,\"special\":false}";
+    /* Ids of the file count for nothing: the next two behind the 259 of the model. */
+    CHECK(&parts, TOKENIZER_SPECIAL_RECOGNISE, "ab<s>  ab", 256, 259, 256);
+    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "ab<s>ab", 256, '<', 's', '>', 256);
+    /* The special token is passed over whole: no "s>b" begins inside it. */
+    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "<s>b", '<', 's', '>', 'b');
+    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "as>b", 'a', 260);
+    assert_int_equal(open_parts(&tokenizer, &parts, TOKENIZER_SPECIAL_ERROR, &error), TOKMAP_OK);
+    uint32_t ids[16];
+    encode(tokenizer, "ab <s>", ids, TOKMAP_ERROR_INPUT);
+    assert_int_equal(encode(tokenizer, "as>b", ids, TOKMAP_OK), 2);
+    assert_int_equal(tokenizer_special(tokenizer, "<s>"), 259);
+    assert_int_equal(tokenizer_special(tokenizer, "s"), 259);
+    assert_true(tokenizer_special(tokenizer, "<|endoftext|>") == TOKMAP_NO_ID);
+    tokenizer_close(tokenizer);
+}
+
+/* Spaces that one token takes and the next would take too: of a token that has nothing left nothing is made. */
+static void stripped(void **state)
+{
+    struct parts parts = SOUND;
+    parts.added = "{\"id\":7,\"content\":\"\\n\",\"single_word\":false,\"lstrip\":true,\"rstrip\":true,"
+                  "\"normalized\":false,\"special\":false},"
+                  "{\"id\":8,\"content\":\"<s>\",\"single_word\":false,\"lstrip\":true,\"rstrip\":true,"
+                  "\"normalized\":false,\"special\":false}";
+    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "ab\n\n\n\nab\n", 256, 259, 256, 259);
+    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "<s> \n \n<s>", 260, 260);
+}
+
+/* Without ByteLevel, parts that the engine does not do by itself. Ids of these characters are their codes. */
+static void characters(void **state)
+{
+    struct parts parts = SOUND;
+    parts.model = "\"unk_token\":\"x\",";
+    parts.vocabulary = "\"\xE2\x96\x81\":300,\"\xE2\x96\x81" "a\":301,\" \":302,";
+    parts.merges = "[[\"a\",\"b\"],[\"ab\",\"c\"],[\"\xE2\x96\x81\",\"a\"]]";
+    parts.pre_tokenizer = "null";
+    /* The mark that is put before is the mark, though spaces stay spaces. */
+    parts.normalizer = "{\"type\":\"Prepend\",\"prepend\":\"\xE2\x96\x81\"}";
+    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "ab b", 300, 256, 302, 'b');
+    parts.normalizer = "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Replace\",\"pattern\":{\"String\":"
+                       "\"\xE2\x96\x81\"},\"content\":\" \"},{\"type\":\"NFC\"}]}";
+    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "a\xE2\x96\x81" "a a", 'a', 302, 'a', 302, 'a');
+    parts.normalizer = "null";
+    parts.pre_tokenizer = "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Metaspace\",\"replacement\":"
+                          "\"\xE2\x96\x81\",\"prepend_scheme\":\"first\"},{\"type\":\"Digits\",\"individual_digits\":"
+                          "true}]}";
+    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "a abc 12", 301, 300, 257, 300, '1', '2');
+    parts.pre_tokenizer = "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Whitespace\"},{\"type\":\"Metaspace\","
+                          "\"replacement\":\"\xE2\x96\x81\",\"prepend_scheme\":\"always\",\"split\":false}]}";
+    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "a  abc-", 301, 300, 257, 300, '-');
+    /* No token for the mark. */
+    parts.vocabulary = "";
+    parts.merges = "[[\"a\",\"b\"],[\"ab\",\"c\"]]";
+    parts.pre_tokenizer = "{\"type\":\"Metaspace\",\"replacement\":\"\xE2\x96\x81\",\"prepend_scheme\":\"always\"}";
+    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "a abc", 'x', 'a', 'x', 257);
+}
+
+static void merges(void **state)
+{
+    struct parts parts = SOUND;
+    parts.behind = ",\"more\":{},\"still more\":[],\"more\":1"; /* what is not known changes nothing */
+    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "abc ab a", 257, ' ', 256, 258);
+    parts.merges = "[[\"a\",\"b\"],[\"ab\",\"c\"]]";
+    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "abc a", 257, ' ', 'a');
+    /* A pair that stands twice counts where it stands last. */
+    parts.merges = "[\"a b\",\"\xC4\xA0 a\",\"a b\"]";
+    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, " ab", 258, 'b');
+    parts.merges = "[\"#version: 0.2\",\"a b\"]";
+    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "ab", 256);
+    parts.merges = "[]";
+    parts.model = "\"ignore_merges\":true,";
+    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "abc abx", 257, ' ', 'a', 'b', 'x');
+}
+
+/* The post-processor names what frames a document; nothing is added by itself. */
+static void frame(void **state)
+{
+    struct parts parts = SOUND;
+    struct tokenizer *tokenizer;
+    struct tokenizer_info info;
+    struct tokmap_error error;
+    parts.post_processor = "{\"type\":\"TemplateProcessing\",\"special_tokens\":{\"x\":{\"id\":\"x\",\"ids\":[5],\"tokens\":"
+                           "[\"x\"]},\"y\":{\"id\":\"y\",\"ids\":[6],\"tokens\":[\"y\"]}},\"single\":[{\"SpecialToken\":"
+                           "{\"id\":\"x\",\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}},{\"SpecialToken\":"
+                           "{\"id\":\"y\",\"type_id\":0}}]}";
+    assert_int_equal(open_parts(&tokenizer, &parts, TOKENIZER_SPECIAL_TEXT, &error), TOKMAP_OK);
+    tokenizer_info(tokenizer, &info);
+    assert_int_equal(info.bos_id, 5);
+    assert_int_equal(info.eod_id, 6);
+    tokenizer_close(tokenizer);
+    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "ab", 256);
+}
+
+/* 10^6 marks, which sort by their class, and a text that NFC makes longer. */
+static void normalized(void **state)
+{
+    struct parts parts = SOUND;
+    parts.normalizer = "{\"type\":\"NFC\"}";
+    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "a\xCC\x81", 0xC3, 0xA1);
+    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "\xE0\xA5\x98", 0xE0, 0xA4, 0x95, 0xE0, 0xA4, 0xBC);
+    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "\xF0\x9D\x85\xA0", 0xF0, 0x9D, 0x85, 0x98, 0xF0, 0x9D, 0x85, 0xA5, 0xF0, 0x9D,
+          0x85, 0xAE);
+    struct tokenizer *tokenizer;
+    struct tokmap_error error;
+    const size_t marks = 1000000;
+    char *text = malloc(2 * marks + 2);
+    uint32_t *ids = malloc((2 * marks + 2) * 3 * sizeof *ids);
+    assert_true(text && ids);
+    text[0] = 'a';
+    for (size_t i = 0; i < marks; i++)
+        memcpy(text + 1 + 2 * i, i % 2 ? "\xCC\xA3" : "\xCC\x88", 2); /* class 220 behind class 230 */
+    text[1 + 2 * marks] = 0;
+    assert_int_equal(open_parts(&tokenizer, &parts, TOKENIZER_SPECIAL_TEXT, &error), TOKMAP_OK);
+    const size_t count = encode(tokenizer, text, ids, TOKMAP_OK);
+    assert_int_equal(count, 2 * marks + 1); /* a dot below is composed: three bytes in place of its three */
+    assert_int_equal(ids[0], 0xE1);
+    assert_int_equal(ids[3], 0xCC);
+    assert_int_equal(ids[4], 0xA3);
+    assert_int_equal(ids[count - 1], 0x88);
+    tokenizer_close(tokenizer);
+    free(text);
+    free(ids);
+}
+
+static void folders(void **state)
+{
+    struct tokenizer *tokenizer;
+    struct tokmap_error error;
+    char text[65536], name[560];
+    struct parts parts = SOUND;
+    snprintf(name, sizeof name, "%s/model", folder);
+    assert_int_equal(os_make_folder(name), 0);
+    assert_int_equal(tokenizer_open(&tokenizer, name, NULL, &error), TOKMAP_ERROR_NOT_FOUND);
+    assert_non_null(strstr(error.message, "no tokenizer"));
+    write_file("model/tokenizer.json", text, make(text, sizeof text, &parts));
+    assert_int_equal(tokenizer_open(&tokenizer, name, NULL, &error), TOKMAP_OK);
+    tokenizer_close(tokenizer);
+    /* Half of a pair. */
+    write_file("merges.txt", "#version: 0.2\na b\n", 18);
+    assert_int_equal(tokenizer_open(&tokenizer, path, NULL, &error), TOKMAP_ERROR_NOT_FOUND);
+    assert_non_null(strstr(error.message, "encoder.json"));
+    const struct tokenizer_options options = {.pattern = "gpt2"};
+    assert_int_equal(tokenizer_open(&tokenizer, name, &options, &error), TOKMAP_ERROR_ARGUMENT);
+    write_file("empty.json", "", 0);
+    assert_int_equal(tokenizer_open(&tokenizer, path, NULL, &error), TOKMAP_ERROR_UNSUPPORTED);
+    write_file("other", "hello", 5);
+    assert_int_equal(tokenizer_open(&tokenizer, path, NULL, &error), TOKMAP_ERROR_UNSUPPORTED);
+}
+
+int main(void)
+{
+    const char *scratch = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%s/test_hf_file.%llu", scratch ? scratch : "/tmp",
+             (unsigned long long)os_clock_ns());
+    if (os_make_folder(folder)) {
+        printf("%s cannot be made\n", folder);
+        return 1;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fields), cmocka_unit_test(damaged), cmocka_unit_test(deep),       cmocka_unit_test(specials),
+        cmocka_unit_test(merges), cmocka_unit_test(frame),   cmocka_unit_test(normalized), cmocka_unit_test(folders),
+        cmocka_unit_test(stripped), cmocka_unit_test(characters),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,268 @@
+/* test_hf_golden.c - ids of tokenizer.json, tekken.json, vocab.bpe and SentencePiece models equal to those that the
+ * reference gave, with special tokens as text and recognised; what must be refused; fingerprints of forms that are the
+ * same tokenizer. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tokenizer/tokenizer.h"
+#include "support/awkward_text.h"
+#include "support/reference_data.h"
+
+static const struct {
+    const char *strings, *files, *path; /* names of the golden strings and files */
+    bool inverse;                       /* decoding gives the text back: no normalizer */
+    uint32_t renumbered; /* golden ids from here on are not the file's: they were made without the special tokens, so that
+                            the added tokens that are not special got other numbers */
+    enum { MARKS = 1,               /* U+2581 is a space when it is decoded */
+           AS_TEXT = 2 } how;       /* the golden ids are only of special tokens as text */
+} vocabularies[] = {
+    {"r50k_base", "gpt2_hf", "vocab/gpt2/tokenizer.json", true, 0, 0},
+    {"r50k_base", NULL, "vocab/gpt2/vocab.bpe", true, 0, 0},
+    {"llama3", "llama3_hf", "vocab/llama3/tokenizer.json", true, 0, 0},
+    {"qwen2.5", "qwen2.5", "vocab/qwen2.5/tokenizer.json", false, 151643, 0},
+    {"deepseek_v3", "deepseek_v3", "vocab/deepseek_v3/tokenizer.json", true, 128000, 0},
+    {"gpt_neox_20b", "gpt_neox_20b", "vocab/gpt_neox_20b/tokenizer.json", false, 0, 0},
+    {"mistral_nemo", "mistral_nemo", "vocab/mistral_nemo/tokenizer.json", true, 0, 0},
+    {"mistral_nemo", NULL, "vocab/mistral_nemo/tekken_derived.json", true, 0, 0},
+    {"llama2", "llama2", "vocab/llama2/tokenizer.json", true, 0, MARKS | AS_TEXT},
+    {"llama2", "llama2", "vocab/llama2/tokenizer.model", true, 0, MARKS | AS_TEXT},
+    {"mistral7b_v1", "mistral7b_v1", "vocab/mistral7b_v1/tokenizer.model", true, 0, MARKS | AS_TEXT},
+    {"gemma", "gemma", "vocab/gemma/tokenizer.json", true, 0, MARKS},
+};
+#define VOCABULARIES (sizeof vocabularies / sizeof vocabularies[0])
+
+static const char *data;
+static struct tokenizer *tokenizers[VOCABULARIES][2]; /* special tokens as text, and recognised */
+static struct tokenizer_state *states[VOCABULARIES][2];
+
+static uint32_t *encode(size_t which, int special, const char *text, size_t bytes, size_t *count)
+{
+    struct tokenizer_info info;
+    struct tokmap_error error;
+    const struct tokenizer *tokenizer = tokenizers[which][special];
+    tokenizer_info(tokenizer, &info);
+    const struct tokenizer_text document = {text, bytes};
+    const struct tokenizer_batch batch = {&document, 1, false, false};
+    const uint64_t room = bytes * info.tokens_per_byte_bound;
+    uint64_t end;
+    struct tokenizer_out out = {.tokens = malloc(room * info.width + 1), .capacity = room, .ends = &end};
+    assert_non_null(out.tokens);
+    assert_int_equal(tokenizer_encode(states[which][special], &batch, &out, &error), TOKMAP_OK);
+    assert_int_equal(end, out.count);
+    uint32_t *ids = malloc(out.count * sizeof *ids + 1), largest = 0;
+    assert_non_null(ids);
+    for (uint64_t i = 0; i < out.count; i++) {
+        ids[i] = info.width == 4 ? ((uint32_t *)out.tokens)[i] : ((uint16_t *)out.tokens)[i];
+        largest = ids[i] > largest ? ids[i] : largest;
+    }
+    assert_true(out.largest == largest);
+    assert_true(largest < info.vocabulary);
+    struct text_buffer back = {0};
+    assert_int_equal(tokenizer_decode(tokenizer, out.tokens, out.count, true, false, &back, &error), TOKMAP_OK);
+    if (vocabularies[which].inverse) {
+        char *wanted = malloc(bytes + 1);
+        size_t wanted_bytes = 0;
+        assert_non_null(wanted);
+        for (size_t i = 0; i < bytes; i++) {
+            const bool mark = vocabularies[which].how & MARKS && bytes - i >= 3 && !memcmp(text + i, "\xE2\x96\x81", 3);
+            wanted[wanted_bytes++] = mark ? ' ' : text[i];
+            i += mark ? 2 : 0;
+        }
+        assert_int_equal(back.count, wanted_bytes);
+        if (wanted_bytes)
+            assert_memory_equal(back.bytes, wanted, wanted_bytes);
+        free(wanted);
+    }
+    free(back.bytes);
+    free(out.tokens);
+    *count = out.count;
+    return ids;
+}
+
+static void check(size_t which, int special, const char *text, size_t bytes, const uint32_t *expected, size_t wanted,
+                  const char *line)
+{
+    size_t count;
+    uint32_t *ids = encode(which, special, text, bytes, &count);
+    if (count != wanted || (count && memcmp(ids, expected, count * sizeof *ids)))
+        fail_msg("%s %s: %.300s", vocabularies[which].path, special ? "recognised" : "text", line);
+    free(ids);
+}
+
+static bool is_renumbered(size_t which, const uint32_t *ids, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (vocabularies[which].renumbered && ids[i] >= vocabularies[which].renumbered)
+            return true;
+    return false;
+}
+
+static void check_lines(size_t which, const char *kind)
+{
+    char path[1024];
+    size_t bytes, checked = 0;
+    snprintf(path, sizeof path, "%s/golden/%s.%s.jsonl", data, vocabularies[which].strings, kind);
+    char *content = reference_read(path, &bytes);
+    assert_non_null(content);
+    for (char *line = content, *end; line && *line; line = end ? end + 1 : NULL) {
+        char *text;
+        uint32_t *expected;
+        size_t text_bytes, wanted;
+        end = strchr(line, '\n');
+        if (end)
+            *end = 0;
+        if (!golden_line(line, &text, &text_bytes, &expected, &wanted))
+            continue;
+        if (!is_renumbered(which, expected, wanted))
+            check(which, 0, text, text_bytes, expected, wanted, line);
+        /* The ids with special tokens recognised stand behind, where they differ. */
+        char *specials = strstr(line, "\"ids_special\":");
+        if (specials) {
+            wanted = 0;
+            for (char *at = strchr(specials, '[') + 1; *at && *at != ']';) {
+                expected = realloc(expected, (wanted + 1) * sizeof *expected);
+                expected[wanted++] = (uint32_t)strtoul(at, &at, 10);
+                at += *at == ',';
+            }
+        }
+        /* An old tekken.json does not name its special tokens; <pad> is not in all of them the same. */
+        if (!(vocabularies[which].how & AS_TEXT) && (!strstr(vocabularies[which].path, "tekken") || !strstr(text, "<pad>")))
+            check(which, 1, text, text_bytes, expected, wanted, line);
+        checked++;
+        free(text);
+        free(expected);
+    }
+    free(content);
+    print_message("%s %s: %zu strings\n", vocabularies[which].path, kind, checked);
+    assert_true(checked > 100);
+}
+
+static void strings(void **state)
+{
+    for (size_t i = 0; i < VOCABULARIES; i++) {
+        check_lines(i, "strings");
+        check_lines(i, "fuzz");
+    }
+}
+
+/* golden, vocab, file, mode, special tokens, count, SHA-256 of the ids as little-endian 32 bits */
+static void files(void **state)
+{
+    char path[1024];
+    size_t bytes;
+    int checked = 0, turn = 0;
+    snprintf(path, sizeof path, "%s/golden/files.tsv", data);
+    char *content = reference_read(path, &bytes);
+    assert_non_null(content);
+    for (char *line = content, *end; line && *line; line = end ? end + 1 : NULL) {
+        end = strchr(line, '\n');
+        if (end)
+            *end = 0;
+        char *field[7] = {line}, hex[65];
+        for (int i = 1; i < 7 && field[i - 1]; i++)
+            if ((field[i] = strchr(field[i - 1], '\t')) != NULL)
+                *field[i]++ = 0;
+        if (!field[6] || strcmp(field[3], "raw"))
+            continue;
+        for (size_t i = 0; i < VOCABULARIES; i++) {
+            if (!vocabularies[i].files || strcmp(field[0], vocabularies[i].files))
+                continue;
+            size_t count;
+            if (turn++ % 8 >= awkward_rounds(8)) /* all, but on a slow machine */
+                continue;
+            snprintf(path, sizeof path, "%s/%s", data, field[2]);
+            char *text = reference_read(path, &bytes);
+            assert_non_null(text);
+            uint32_t *ids = encode(i, strcmp(field[4], "special") == 0, text, bytes, &count);
+            sha256_hex(ids, count * sizeof *ids, hex);
+            if (count != strtoul(field[5], NULL, 10) || strcmp(hex, field[6]))
+                fail_msg("%s %s %s: %zu ids, not %s, or others", field[0], field[2], field[4], count, field[5]);
+            free(ids);
+            free(text);
+            checked++;
+        }
+    }
+    free(content);
+    print_message("%d files\n", checked);
+    assert_true(checked > awkward_rounds(200));
+}
+
+static void refused(void **state)
+{
+    char path[1024];
+    struct tokmap_error error;
+    struct tokenizer *tokenizer;
+    snprintf(path, sizeof path, "%s/vocab/t5_small/tokenizer.json", data);
+    assert_int_equal(tokenizer_open(&tokenizer, path, NULL, &error), TOKMAP_ERROR_UNSUPPORTED);
+    assert_null(tokenizer);
+    assert_non_null(strstr(error.message, "Precompiled"));
+}
+
+static void fingerprint(const char *name, enum tokenizer_special special, uint8_t into[16])
+{
+    char path[1024];
+    struct tokmap_error error;
+    struct tokenizer *tokenizer;
+    struct tokenizer_info info;
+    const struct tokenizer_options options = {.special = special};
+    snprintf(path, sizeof path, "%s/vocab/%s", data, name);
+    assert_int_equal(tokenizer_open(&tokenizer, path, &options, &error), TOKMAP_OK);
+    tokenizer_info(tokenizer, &info);
+    memcpy(into, info.fingerprint, 16);
+    tokenizer_close(tokenizer);
+}
+
+/* The same tokenizer in several forms has one fingerprint; another policy for special tokens is another tokenizer. */
+static void fingerprints(void **state)
+{
+    uint8_t one[16], other[16];
+    fingerprint("gpt2/tokenizer.json", TOKENIZER_SPECIAL_TEXT, one);
+    fingerprint("gpt2/encoder.json", TOKENIZER_SPECIAL_TEXT, other);
+    assert_memory_equal(one, other, 16);
+    fingerprint("gpt2", TOKENIZER_SPECIAL_TEXT, other);
+    assert_memory_equal(one, other, 16);
+    fingerprint("openai/r50k_base.tiktoken", TOKENIZER_SPECIAL_TEXT, other);
+    assert_memory_equal(one, other, 16);
+    fingerprint("gpt2/tokenizer.json", TOKENIZER_SPECIAL_RECOGNISE, other);
+    assert_memory_not_equal(one, other, 16);
+    fingerprint("gpt_neox_20b", TOKENIZER_SPECIAL_TEXT, other);
+    assert_memory_not_equal(one, other, 16);
+}
+
+int main(void)
+{
+    struct tokmap_error error;
+    char path[1024];
+    data = reference_data();
+    if (!data) {
+        printf("1..0 # SKIP no reference data\n");
+        return 77;
+    }
+    for (size_t i = 0; i < VOCABULARIES; i++)
+        for (int special = 0; special < 2; special++) {
+            const struct tokenizer_options options = {
+                .special = special ? TOKENIZER_SPECIAL_RECOGNISE : TOKENIZER_SPECIAL_TEXT};
+            snprintf(path, sizeof path, "%s/%s", data, vocabularies[i].path);
+            if (tokenizer_open(&tokenizers[i][special], path, &options, &error) ||
+                tokenizer_state_new(&states[i][special], tokenizers[i][special], &error)) {
+                printf("%s: %s\n", path, error.message);
+                return 1;
+            }
+        }
+    const struct CMUnitTest tests[] = {cmocka_unit_test(strings), cmocka_unit_test(files), cmocka_unit_test(refused),
+                                       cmocka_unit_test(fingerprints)};
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    for (size_t i = 0; i < VOCABULARIES; i++)
+        for (int special = 0; special < 2; special++) {
+            tokenizer_state_free(states[i][special]);
+            tokenizer_close(tokenizers[i][special]);
+        }
+    return failed;
+}

@@ -1,0 +1,144 @@
+/*
+ * test_worst_cases.c - a million equal letters, spaces, digits, Han characters, combining marks, emoji, alternating pairs
+ * and the like, as one document of every vocabulary: encoding ends, and decoding gives the text back.
+ *
+ * Nothing is timed: what is quadratic takes 10^12 steps here and does not end within the time of a test. With TEST_SHOW=1
+ * the rates are printed, beside that of text drawn at random, of which each may take three times the time.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tokenizer/tokenizer.h"
+#include "support/awkward_text.h"
+#include "support/reference_data.h"
+
+static const char *const atoms[] = {
+    "a", "A", " ", "\n", "1", "-", "_", "\xe4\xb8\xad", "\xe3\x81\x82", "\xcc\x81", "\xf0\x9f\x98\x80", "ab", "aB",
+    "a ", " \n", "a1", "'s", "1 ",
+    "\xc3\xa9", "\xd0\xb6", "\xd8\xb9", "\xe0\xa4\x95\xe0\xa5\x8d", "\xe1\x84\x80\xe1\x85\xa1", "\xe2\x96\x81",
+    "\xe0\xb8\x81", "e\xcc\x81", "\xe4\xb8\xad\xe6\x96\x87",
+    "\xf0\x9f\x91\xa8\xe2\x80\x8d", "aaaaaaaaaaaaaaab", "\xc2\xa0", "\xe3\x80\x80", "\x01", "\r\n", "<", "<s>", "|||",
+};
+#define ATOMS (sizeof atoms / sizeof atoms[0])
+
+static const struct {
+    const char *path;
+    bool stored;  /* below the reference data, else one of ours */
+    bool inverse; /* decoding gives the text back: no normalizer, no marks that become spaces */
+} vocabularies[] = {
+    {"tests/fuzz/corpus/fuzz_vocabulary/gpt2.json", false, false}, /* an added token takes spaces before it */
+    {"tests/fuzz/corpus/fuzz_vocabulary/split.json", false, false},
+    {"tests/fuzz/corpus/fuzz_vocabulary/characters.json", false, false},
+    {"tests/fuzz/corpus/fuzz_vocabulary/small.model", false, false},
+    {"vocab/openai/r50k_base.tiktoken", true, true},
+    {"vocab/openai/cl100k_base.tiktoken", true, true},
+    {"vocab/openai/o200k_base.tiktoken", true, true},
+    {"vocab/llama3/tokenizer.json", true, true},
+    {"vocab/qwen2.5/tokenizer.json", true, false},
+    {"vocab/deepseek_v3/tokenizer.json", true, true},
+    {"vocab/gpt_neox_20b/tokenizer.json", true, false},
+    {"vocab/mistral_nemo/tokenizer.json", true, true},
+    {"vocab/llama2/tokenizer.json", true, false},
+    {"vocab/llama2/tokenizer.model", true, false},
+    {"vocab/mistral7b_v1/tokenizer.model", true, false},
+    {"vocab/gemma/tokenizer.json", true, false},
+};
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* Returns the seconds of encoding. */
+static double check(const struct tokenizer *tokenizer, const char *text, size_t bytes, bool inverse)
+{
+    struct tokenizer_info info;
+    struct tokmap_error error;
+    struct tokenizer_state *state;
+    const struct tokenizer_text document = {text, bytes};
+    const struct tokenizer_batch batch = {&document, 1, false, false};
+    uint64_t end;
+    tokenizer_info(tokenizer, &info);
+    struct tokenizer_out out = {.capacity = (uint64_t)bytes * info.tokens_per_byte_bound + 64, .ends = &end};
+    out.tokens = malloc(out.capacity * info.width);
+    assert_non_null(out.tokens);
+    assert_int_equal(tokenizer_state_new(&state, tokenizer, &error), TOKMAP_OK);
+    const double start = seconds();
+    assert_int_equal(tokenizer_encode(state, &batch, &out, &error), TOKMAP_OK);
+    const double took = seconds() - start;
+    tokenizer_state_free(state);
+    if (inverse) {
+        struct text_buffer back = {NULL, 0, 0};
+        assert_int_equal(tokenizer_decode(tokenizer, out.tokens, out.count, true, false, &back, &error), TOKMAP_OK);
+        assert_int_equal(back.count, bytes);
+        assert_memory_equal(back.bytes, text, bytes);
+        free(back.bytes);
+    }
+    free(out.tokens);
+    return took;
+}
+
+static void every_vocabulary(void **unused)
+{
+    const char *data = reference_data();
+    /* A build with a sanitizer looks for bounds, which less text reaches too: it would take a quarter of an hour. */
+    const char *sanitizer = getenv("SANITIZE");
+    const size_t characters = (size_t)awkward_rounds(sanitizer && *sanitizer ? 40000 : 1000000);
+    const size_t random_bytes = 2 * characters;
+    const bool show = getenv("TEST_SHOW") != NULL;
+    char *text = malloc(16 * characters), *random = malloc(random_bytes);
+    assert_true(text && random);
+    awkward_seed(9);
+    for (size_t at = 0; at < random_bytes;) { /* atoms drawn one by one: pieces of all kinds, hardly any twice */
+        const char *drawn = awkward_atoms[awkward_below((uint32_t)awkward_atom_count)];
+        const size_t bytes = at + strlen(drawn) <= random_bytes ? strlen(drawn) : 1;
+        memcpy(random + at, bytes == 1 ? "x" : drawn, bytes);
+        at += bytes;
+    }
+    for (size_t v = 0; v < sizeof vocabularies / sizeof vocabularies[0]; v++) {
+        struct tokenizer *tokenizer;
+        struct tokmap_error error;
+        char path[1024];
+        if (vocabularies[v].stored && !data)
+            continue;
+        (void)snprintf(path, sizeof path, "%s%s%s", vocabularies[v].stored ? data : "", vocabularies[v].stored ? "/" : "",
+                       vocabularies[v].path);
+        const enum tokmap_status opened = tokenizer_open(&tokenizer, path, NULL, &error);
+        if (opened == TOKMAP_ERROR_UNSUPPORTED && strstr(error.message, "PCRE2"))
+            continue;
+        assert_int_equal(opened, TOKMAP_OK);
+        const double usual = check(tokenizer, random, random_bytes, vocabularies[v].inverse) / (double)random_bytes;
+        if (show)
+            print_message("%s: random %.1f ns a byte\n", vocabularies[v].path, usual * 1e9);
+        for (size_t atom = 0; atom < ATOMS; atom++) {
+            const size_t bytes = strlen(atoms[atom]);
+            for (size_t i = 0; i < characters; i++)
+                memcpy(text + i * bytes, atoms[atom], bytes);
+            double took = check(tokenizer, text, characters * bytes, vocabularies[v].inverse);
+            took /= (double)(characters * bytes);
+            if (show && took > usual)
+                print_message("  %zu times \"%s\": %.1f ns a byte, %.1f of random\n", characters, atoms[atom], took * 1e9,
+                              took / usual);
+        }
+        tokenizer_close(tokenizer);
+    }
+    free(text);
+    free(random);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_vocabulary)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,161 @@
+/*
+ * bpe_engine.c - text to a bpe_model and back.
+ *
+ * Some vocabularies lack bytes. Hugging Face tokenizers then drops such a byte inside its piece, and its neighbours merge.
+ * The scanner and the caches know nothing of this: a text with such a byte, which is rare, is cut piece by piece here.
+ */
+#include "bpe_engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpe_encode.h"
+#include "common/bytes_buffer.h"
+#include "common/bytes.h"
+#include "common/error.h"
+
+struct bpe_engine {
+    struct text_engine head;
+    struct bpe_model *model;
+    bool lacks_any, lacks[256];
+};
+
+struct bpe_engine_state {
+    const struct bpe_engine *engine;
+    struct bpe_state *state;
+    struct bytes_buffer kept;
+};
+
+static void engine_free(struct text_engine *engine)
+{
+    bpe_model_free(((struct bpe_engine *)engine)->model);
+    free(engine);
+}
+
+static void engine_state_free(struct text_engine_state *state)
+{
+    struct bpe_engine_state *own = (struct bpe_engine_state *)state;
+    bpe_state_free(own->state);
+    bytes_free(&own->kept);
+    free(own);
+}
+
+static enum tokmap_status engine_state_new(struct text_engine_state **state, const struct text_engine *engine,
+                                           struct tokmap_error *error)
+{
+    struct bpe_engine_state *made = calloc(1, sizeof *made);
+    *state = NULL;
+    if (!made)
+        return error_set_memory(error, "the state of a tokenizer", sizeof *made);
+    made->engine = (const struct bpe_engine *)engine;
+    const enum tokmap_status status = bpe_state_new(&made->state, made->engine->model, scan_variant_best(), error);
+    if (status)
+        free(made);
+    else
+        *state = (struct text_engine_state *)made;
+    return status;
+}
+
+static void *out_at(const struct ids_out *out)
+{
+    return (uint8_t *)out->tokens + out->count * (out->wide ? 4 : 2);
+}
+
+static bool lacks_one(const struct bpe_engine *engine, const uint8_t *text, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        if (engine->lacks[text[i]])
+            return true;
+    return false;
+}
+
+static enum tokmap_status engine_piece(struct text_engine_state *state, const uint8_t *bytes, uint64_t count,
+                                       struct ids_out *out, struct tokmap_error *error)
+{
+    struct bpe_engine_state *own = (struct bpe_engine_state *)state;
+    if (own->engine->lacks_any && lacks_one(own->engine, bytes, count)) {
+        own->kept.count = 0;
+        if (!bytes_reserve(&own->kept, count))
+            return error_set_memory(error, "a piece of text", count);
+        for (uint64_t i = 0; i < count; i++)
+            if (!own->engine->lacks[bytes[i]])
+                own->kept.bytes[own->kept.count++] = bytes[i];
+        bytes = own->kept.bytes;
+        count = own->kept.count;
+    }
+    if (!count)
+        return TOKMAP_OK;
+    uint64_t written = 0;
+    own->state->largest = 0;
+    const enum tokmap_status status = bpe_encode_piece(own->state, bytes, count, out_at(out), &written, error);
+    out->count += written;
+    out->largest = max64(out->largest, own->state->largest);
+    return status;
+}
+
+static enum tokmap_status engine_text(struct text_engine_state *state, const uint8_t *text, uint64_t count,
+                                      enum engine_place place, struct ids_out *out, struct tokmap_error *error)
+{
+    struct bpe_engine_state *own = (struct bpe_engine_state *)state;
+    enum tokmap_status status = TOKMAP_OK;
+    if (own->engine->lacks_any && lacks_one(own->engine, text, count)) {
+        for (uint64_t at = 0, end; at < count && !status; at = end) {
+            end = scan_piece(&own->engine->model->scanner.rules, text, at, count);
+            status = engine_piece(state, text + at, end - at, out, error);
+        }
+        bytes_settle(&own->kept);
+        return status;
+    }
+    uint64_t written = 0;
+    own->state->largest = 0;
+    status = bpe_encode(own->state, text, count, out_at(out), out->room - out->count, &written, error);
+    out->count += written;
+    out->largest = max64(out->largest, own->state->largest);
+    return status;
+}
+
+static bool engine_bytes(const struct text_engine *engine, uint32_t id, const uint8_t **bytes, uint32_t *count)
+{
+    const struct bpe_model *model = ((const struct bpe_engine *)engine)->model;
+    if (id >= model->vocabulary)
+        return false;
+    *bytes = model->bytes + model->offsets[id];
+    *count = model->offsets[id + 1] - model->offsets[id];
+    return *count != 0;
+}
+
+static void engine_measure(struct text_engine_state *state, const uint8_t *text, uint64_t count,
+                           struct tokenizer_measures *measures)
+{
+    struct bpe_state *own = ((struct bpe_engine_state *)state)->state;
+    for (uint64_t at = 0; at < count;)
+        at += scan_chunk(&own->model->scanner, &own->chunk, text + at, count - at);
+    *measures = (struct tokenizer_measures){own->counts.pieces, own->counts.missed, own->counts.merged};
+}
+
+/* All rules cut there, see pipeline_cut.c. */
+static bool engine_border(const struct text_engine *engine, uint8_t left, uint8_t right)
+{
+    return true;
+}
+
+enum tokmap_status bpe_engine_new(struct text_engine **engine, struct bpe_model *model, struct tokmap_error *error)
+{
+    static const struct text_engine_kind kind = {engine_free, engine_state_new, engine_state_free, engine_text,
+                                                 engine_piece, engine_bytes,    NULL,              engine_measure,
+                                                 engine_border};
+    struct bpe_engine *made = calloc(1, sizeof *made);
+    *engine = NULL;
+    if (!made) {
+        bpe_model_free(model);
+        return error_set_memory(error, "a tokenizer", sizeof *made);
+    }
+    made->head.kind = &kind;
+    made->model = model;
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        made->lacks[byte] = model->byte_ids[byte] == BPE_NONE;
+        made->lacks_any |= made->lacks[byte];
+    }
+    *engine = &made->head;
+    return TOKMAP_OK;
+}

@@ -1,0 +1,11 @@
+/* bpe_engine.h - a byte-level BPE model as the engine of a pipeline. */
+#ifndef TOKMAP_BPE_BPE_ENGINE_H
+#define TOKMAP_BPE_BPE_ENGINE_H
+
+#include "bpe_model.h"
+#include "tokenizer/text_engine.h"
+
+/* The model becomes the engine's own, on failure too. Statuses: OK, ERROR_MEMORY. */
+enum tokmap_status bpe_engine_new(struct text_engine **engine, struct bpe_model *model, struct tokmap_error *error);
+
+#endif

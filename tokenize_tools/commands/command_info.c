@@ -1,0 +1,622 @@
+/*
+ * command_info.c - tokmap info: what a dataset or a run holds, as far as it can be said without reading tokens.
+ *
+ * Documents a row are counted from the ends of documents in one pass, in memory that does not grow with the dataset:
+ * every document is met once, and windows that lie inside one document are counted together.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "commands.h"
+#include "common/bytes.h"
+#include "commands/shared/target.h"
+
+static const char program[] = "tokmap info";
+
+/* ---- documents a row ---- */
+
+/* Counts up to EXACT have a cell each; above, a cell holds 2^-9 of a power of two, so that a percentile is right to
+ * 0.2%. The largest is exact. */
+#define EXACT 65536u
+#define EXACT_BITS 16
+#define CELL_BITS 9
+#define CELLS (EXACT + ((64 - EXACT_BITS) << CELL_BITS))
+
+/* Windows of a synthetic dataset that are looked at: it has documents without end, and all of one kind. */
+#define SYNTHETIC_WINDOWS ((uint64_t)1 << 20)
+
+struct row_counts {
+    uint64_t windows, tail;
+    uint64_t counted; /* windows whose documents are counted, the first */
+    uint64_t p50, p999, largest;
+    uint64_t *cells; /* windows with so many documents */
+};
+
+static size_t cell_of(uint64_t count)
+{
+    if (count < EXACT)
+        return (size_t)count;
+    const unsigned power = 63u - (unsigned)__builtin_clzll(count);
+    const uint64_t part = (count >> (power - CELL_BITS)) & ((1u << CELL_BITS) - 1);
+    return EXACT + ((size_t)(power - EXACT_BITS) << CELL_BITS) + (size_t)part;
+}
+
+/* The largest count of a cell. */
+static uint64_t cell_top(size_t cell)
+{
+    if (cell < EXACT)
+        return cell;
+    const unsigned power = EXACT_BITS + (unsigned)((cell - EXACT) >> CELL_BITS);
+    const uint64_t part = (cell - EXACT) & ((1u << CELL_BITS) - 1);
+    return ((uint64_t)1 << power) + ((part + 1) << (power - CELL_BITS)) - 1;
+}
+
+static void count_windows(struct row_counts *rows, uint64_t documents, uint64_t windows)
+{
+    rows->cells[cell_of(documents)] += windows;
+    rows->largest = documents > rows->largest && windows ? documents : rows->largest;
+}
+
+static uint64_t percentile(const struct row_counts *rows, uint64_t per_thousand)
+{
+    const uint64_t wanted = max64(1, rows->counted - mul_div(rows->counted, 1000 - per_thousand, 1000));
+    uint64_t seen = 0;
+    for (size_t cell = 0; cell < CELLS; cell++) {
+        seen += rows->cells[cell];
+        if (seen >= wanted)
+            return min64(cell_top(cell), rows->largest);
+    }
+    return rows->largest;
+}
+
+static enum tokmap_status count_documents(const struct tokmap_dataset *dataset, uint64_t documents, uint64_t seq_len,
+                                          struct row_counts *rows, bool quiet, struct tokmap_error *error)
+{
+    const uint64_t end = rows->counted * seq_len;
+    uint64_t window = 0, here = 0; /* the window reached, and its documents so far */
+    enum tokmap_status status = TOKMAP_OK;
+    struct cli_progress progress;
+    cli_progress_start(&progress, "counting documents", documents, quiet);
+    progress.unit = "documents";
+    for (uint64_t number = 0; number < documents; number++) {
+        struct tokmap_document document;
+        status = tokmap_dataset_document(dataset, number, &document, error);
+        if (status || document.first_token >= end)
+            break;
+        if (document.tokens == 0)
+            continue;
+        const uint64_t first = document.first_token / seq_len;
+        const uint64_t last = (min64(document.first_token + document.tokens, end) - 1) / seq_len;
+        if (first > window) {
+            count_windows(rows, here, 1);
+            window = first;
+            here = 0;
+        }
+        here++;
+        if (last > first) {
+            count_windows(rows, here, 1);
+            count_windows(rows, 1, last - first - 1);
+            window = last;
+            here = 1;
+        }
+        if (number % 65536 == 0)
+            cli_progress_update(&progress, number);
+    }
+    cli_progress_end(&progress);
+    if (!status && here)
+        count_windows(rows, here, 1);
+    return status;
+}
+
+/* Windows, tail, and documents a row of a dataset in epoch 0. */
+static enum tokmap_status rows_count(const struct tokmap_dataset *dataset, uint64_t seq_len, uint64_t lookahead,
+                                     struct row_counts *rows, bool quiet, struct tokmap_error *error)
+{
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
+    if (status)
+        return status;
+    memset(rows, 0, sizeof *rows);
+    rows->windows = info.tokens > lookahead ? (info.tokens - lookahead) / seq_len : 0;
+    rows->tail = info.tokens - rows->windows * seq_len;
+    rows->counted = info.shards ? rows->windows : min64(rows->windows, SYNTHETIC_WINDOWS);
+    rows->cells = calloc(CELLS, sizeof *rows->cells);
+    if (!rows->cells)
+        return TOKMAP_ERROR_MEMORY;
+    if (rows->windows)
+        status = count_documents(dataset, info.documents, seq_len, rows, quiet, error);
+    if (!status && rows->windows) {
+        rows->p50 = percentile(rows, 500);
+        rows->p999 = percentile(rows, 999);
+    }
+    free(rows->cells);
+    rows->cells = NULL;
+    return status;
+}
+
+/* ---- a dataset ---- */
+
+struct dataset_facts {
+    struct tokmap_dataset_info info;
+    uint64_t index_bytes;
+    struct tokmap_shard_info first; /* shard 0, if there is one */
+    char tokenizer[TOKENIZER_NAME]; /* "": not known */
+};
+
+static enum tokmap_status facts_gather(const struct tokmap_dataset *dataset, struct dataset_facts *facts,
+                                       struct tokmap_error *error)
+{
+    memset(facts, 0, sizeof *facts);
+    facts->info.size = sizeof facts->info;
+    enum tokmap_status status = tokmap_dataset_info(dataset, &facts->info);
+    for (uint64_t shard = facts->info.shards; !status && shard-- > 0;) {
+        facts->first.size = sizeof facts->first;
+        status = tokmap_dataset_shard(dataset, shard, &facts->first, error);
+        facts->index_bytes += facts->first.index_bytes;
+    }
+    if (!status && !dataset_tokenizer(dataset, facts->tokenizer))
+        facts->tokenizer[0] = '\0';
+    return status;
+}
+
+static const char *reading_name(enum tokmap_reading reading)
+{
+    static const char *const names[] = {"auto", "mapped", "pread", "direct"};
+    return (unsigned)reading < sizeof names / sizeof names[0] ? names[reading] : "unknown";
+}
+
+static void put(struct cli_table *table, const char *name, const char *value)
+{
+    const char *const cells[] = {name, value};
+    cli_table_row(table, cells);
+}
+
+static void put_number(struct cli_table *table, const char *name, uint64_t number, const char *unit)
+{
+    char count[32], text[64];
+    snprintf(text, sizeof text, "%s%s%s", cli_count(number, count), *unit ? " " : "", unit);
+    put(table, name, text);
+}
+
+/* "2 rows of it": the noun is given in the singular. */
+static void put_counted(struct cli_table *table, const char *name, uint64_t number, const char *noun, const char *of_it)
+{
+    char counted[64], text[128];
+    snprintf(text, sizeof text, "%s%s", cli_counted(number, noun, counted), of_it);
+    put(table, name, text);
+}
+
+static void put_id(struct cli_table *table, const char *name, uint64_t id)
+{
+    if (id == TOKMAP_NO_ID)
+        put(table, name, "none");
+    else
+        put_number(table, name, id, "");
+}
+
+static void facts_table(const struct dataset_facts *facts, struct cli_table *table)
+{
+    const struct tokmap_dataset_info *info = &facts->info;
+    char text[192], bytes[32], hex[33];
+    put_number(table, "tokens", info->tokens, "");
+    put_number(table, "documents", info->documents, "");
+    put_number(table, "shards", info->shards, "");
+    snprintf(text, sizeof text, "%u bytes a token, '<u%u' for numpy", info->width, info->width);
+    put(table, "width", text);
+    put_counted(table, "vocabulary", info->vocabulary, "id", "");
+    put_number(table, "largest id", info->largest_id, "");
+    put_id(table, "eod id", info->eod_id);
+    put_id(table, "bos id", info->bos_id);
+    if (info->shards) {
+        put(table, "token files", cli_bytes(info->tokens * info->width, bytes));
+        put(table, "indexes", cli_bytes(facts->index_bytes, bytes));
+        put(table, "read by", reading_name(info->reading));
+    } else {
+        put(table, "token files", "none: synthetic, made by arithmetic");
+    }
+    put(table, "content", id_hex(info->content, hex));
+    snprintf(text, sizeof text, "%s%s%s", facts->tokenizer, facts->tokenizer[0] ? ", fingerprint " : "",
+             id_hex(info->tokenizer, hex));
+    put(table, "tokenizer", text);
+}
+
+static void rows_table(const struct row_counts *rows, struct cli_table *table)
+{
+    char a[32], b[32], c[32], d[32], text[192];
+    put_number(table, "windows", rows->windows, "an epoch");
+    put_counted(table, "tail", rows->tail, "token", " an epoch in no row");
+    const bool part = rows->counted < rows->windows;
+    snprintf(text, sizeof text, "p50 %s, p99.9 %s, max %s%s%s%s", cli_count(rows->p50, a), cli_count(rows->p999, b),
+             cli_count(rows->largest, c), part ? ", of the first " : "", part ? cli_count(rows->counted, d) : "",
+             part ? " windows" : "");
+    put(table, "documents a row", rows->windows ? text : "none: the sequence is longer than the dataset");
+}
+
+static void id_json(struct cli_json *json, const char *key, uint64_t id)
+{
+    if (id == TOKMAP_NO_ID)
+        cli_json_null(json, key);
+    else
+        cli_json_number(json, key, id);
+}
+
+static void hex_json(struct cli_json *json, const char *key, const uint8_t id[16])
+{
+    char hex[33];
+    if (strcmp(id_hex(id, hex), "unknown") == 0)
+        cli_json_null(json, key);
+    else
+        cli_json_text(json, key, hex);
+}
+
+/* Fields of a dataset, in an object that is open. */
+static enum tokmap_status facts_json(const struct tokmap_dataset *dataset, const struct dataset_facts *facts,
+                                     struct cli_json *json, struct tokmap_error *error)
+{
+    const struct tokmap_dataset_info *info = &facts->info;
+    enum tokmap_status status = TOKMAP_OK;
+    cli_json_number(json, "tokens", info->tokens);
+    cli_json_number(json, "documents", info->documents);
+    cli_json_number(json, "width", info->width);
+    cli_json_number(json, "vocabulary", info->vocabulary);
+    cli_json_number(json, "largest_id", info->largest_id);
+    id_json(json, "eod_id", info->eod_id);
+    id_json(json, "bos_id", info->bos_id);
+    cli_json_number(json, "token_bytes", info->tokens * info->width);
+    cli_json_number(json, "index_bytes", facts->index_bytes);
+    cli_json_text(json, "reading", reading_name(info->reading));
+    hex_json(json, "content", info->content);
+    hex_json(json, "tokenizer", info->tokenizer);
+    if (facts->tokenizer[0])
+        cli_json_text(json, "tokenizer_name", facts->tokenizer);
+    else
+        cli_json_null(json, "tokenizer_name");
+    cli_json_array(json, "shards");
+    for (uint64_t number = 0; number < info->shards && !status; number++) {
+        struct tokmap_shard_info shard = {.size = sizeof shard};
+        status = tokmap_dataset_shard(dataset, number, &shard, error);
+        if (status)
+            break;
+        cli_json_object(json, NULL);
+        cli_json_text(json, "tokens_path", shard.tokens_path);
+        cli_json_text(json, "index_path", shard.index_path);
+        cli_json_number(json, "first_token", shard.first_token);
+        cli_json_number(json, "tokens", shard.tokens);
+        cli_json_number(json, "first_document", shard.first_document);
+        cli_json_number(json, "documents", shard.documents);
+        cli_json_number(json, "index_bytes", shard.index_bytes);
+        cli_json_number(json, "blocks", shard.blocks);
+        hex_json(json, "content", shard.content);
+        if (cli_json_valid(shard.about, (size_t)shard.about_bytes))
+            cli_json_raw(json, "about", shard.about, (size_t)shard.about_bytes);
+        else
+            cli_json_null(json, "about");
+        cli_json_end(json);
+    }
+    cli_json_end(json);
+    return status;
+}
+
+static void rows_json(const struct row_counts *rows, uint64_t seq_len, uint64_t lookahead, struct cli_json *json)
+{
+    cli_json_object(json, "rows");
+    cli_json_number(json, "seq_len", seq_len);
+    cli_json_number(json, "lookahead", lookahead);
+    cli_json_number(json, "windows", rows->windows);
+    cli_json_number(json, "tail", rows->tail);
+    cli_json_object(json, "documents_a_row");
+    cli_json_number(json, "p50", rows->p50);
+    cli_json_number(json, "p999", rows->p999);
+    cli_json_number(json, "max", rows->largest);
+    if (rows->counted < rows->windows)
+        cli_json_number(json, "windows_counted", rows->counted);
+    cli_json_end(json);
+    cli_json_end(json);
+}
+
+/* ---- what an index says about itself ---- */
+
+/* Where the JSON value at text[at] ends. The text is valid JSON. */
+static size_t value_end(const char *text, size_t at, size_t end)
+{
+    unsigned depth = 0;
+    bool in_string = false;
+    for (; at < end; at++) {
+        const char byte = text[at];
+        if (in_string) {
+            at += byte == '\\';
+            in_string = byte != '"';
+            if (!in_string && !depth)
+                return at + 1;
+        } else if (byte == '"') {
+            in_string = true;
+        } else if (byte == '{' || byte == '[') {
+            depth++;
+        } else if (byte == '}' || byte == ']') {
+            if (!depth)
+                return at;
+            if (!--depth)
+                return at + 1;
+        } else if (!depth && strchr(",: \t\r\n", byte)) {
+            return at;
+        }
+    }
+    return end;
+}
+
+/* One row for each value that is no object: the keys that lead there, and the value as it is written. */
+static void about_rows(struct cli_table *table, const char *path, const char *text, size_t at, size_t end)
+{
+    while (at < end && text[at] != '}') {
+        at += strspn(text + at, "{, \t\r\n");
+        if (text[at] != '"')
+            break;
+        const size_t key_end = value_end(text, at, end);
+        char key[128];
+        snprintf(key, sizeof key, "%s %.*s", path, (int)(key_end - at - 2), text + at + 1);
+        at = key_end + strspn(text + key_end, ": \t\r\n");
+        const size_t stop = value_end(text, at, end);
+        char value[512];
+        const bool quoted = text[at] == '"';
+        snprintf(value, sizeof value, "%.*s", (int)min64(stop - at - 2 * quoted, sizeof value - 1), text + at + quoted);
+        if (text[at] == '{')
+            about_rows(table, key, text, at + 1, stop);
+        else
+            put(table, key, value);
+        at = stop + strspn(text + stop, " \t\r\n");
+    }
+}
+
+static void about_print(const struct tokmap_shard_info *shard)
+{
+    /* The section is not terminated, and a file may say anything. */
+    const size_t bytes = (size_t)shard->about_bytes;
+    char *text = cli_json_valid(shard->about, bytes) ? malloc(bytes + 1) : NULL;
+    if (!text)
+        return;
+    memcpy(text, shard->about, bytes);
+    text[bytes] = '\0';
+    struct cli_table *table = cli_table_new(2);
+    about_rows(table, "about", text, 0, bytes);
+    putchar('\n');
+    cli_table_print(table, NULL, stdout);
+    cli_table_free(table);
+    free(text);
+}
+
+/* One line a shard, where there are several; what the first index says about itself. */
+static enum tokmap_status shards_print(const struct tokmap_dataset *dataset, const struct dataset_facts *facts,
+                                       struct tokmap_error *error)
+{
+    static const bool right[] = {true, true, true, false};
+    static const char *const head[] = {"shard", "tokens", "documents", "file"};
+    struct cli_table *table = facts->info.shards > 1 ? cli_table_new(4) : NULL;
+    enum tokmap_status status = TOKMAP_OK;
+    if (table)
+        cli_table_row(table, head);
+    for (uint64_t number = 0; table && number < facts->info.shards && !status; number++) {
+        struct tokmap_shard_info shard = {.size = sizeof shard};
+        char a[32], b[32], c[32];
+        status = tokmap_dataset_shard(dataset, number, &shard, error);
+        if (status)
+            break;
+        const char *const cells[] = {cli_count(number, a), cli_count(shard.tokens, b), cli_count(shard.documents, c),
+                                     shard.tokens_path};
+        cli_table_row(table, cells);
+    }
+    if (table) {
+        putchar('\n');
+        cli_table_print(table, right, stdout);
+    }
+    cli_table_free(table);
+    if (!status && facts->info.shards)
+        about_print(&facts->first);
+    return status;
+}
+
+struct info_arguments {
+    struct run_arguments run;
+    bool json, quiet;
+};
+
+static enum tokmap_status dataset_print(const struct target *target, const struct info_arguments *given,
+                                        struct tokmap_error *error)
+{
+    struct dataset_facts facts;
+    struct row_counts rows = {0};
+    const bool with_rows = given->run.seq_len_given;
+    enum tokmap_status status = facts_gather(target->dataset, &facts, error);
+    if (!status && with_rows)
+        status = rows_count(target->dataset, given->run.seq_len, given->run.lookahead, &rows, given->quiet, error);
+    if (status)
+        return status;
+    if (given->json) {
+        struct cli_json json;
+        cli_json_begin(&json, stdout);
+        cli_json_object(&json, NULL);
+        target_json(target, &json);
+        status = facts_json(target->dataset, &facts, &json, error);
+        if (with_rows)
+            rows_json(&rows, given->run.seq_len, given->run.lookahead, &json);
+        cli_json_end(&json);
+        return status;
+    }
+    struct cli_table *table = cli_table_new(2);
+    put(table, "dataset", target->name);
+    facts_table(&facts, table);
+    if (with_rows)
+        rows_table(&rows, table);
+    cli_table_print(table, NULL, stdout);
+    cli_table_free(table);
+    return shards_print(target->dataset, &facts, error);
+}
+
+/* ---- a run ---- */
+
+static void run_table(const struct tokmap_run_info *info, struct cli_table *table)
+{
+    put_counted(table, "seq_len", info->seq_len, "token", "");
+    put_counted(table, "lookahead", info->lookahead, "token", "");
+    put_counted(table, "batch", info->batch, "row", "");
+    put_number(table, "tokens a step", info->batch * info->seq_len, "");
+    put_number(table, "seed", info->seed, "");
+    put(table, "order", info->ordering == TOKMAP_SHUFFLE ? "shuffle" : "sequential");
+    if (info->steps == TOKMAP_FOREVER) {
+        put(table, "steps", "without end");
+        return;
+    }
+    put_number(table, "steps", info->steps, "");
+    put_number(table, "steps skipped", info->steps - info->delivered, "");
+    put_counted(table, "remainder", info->remainder, "window", " in no step");
+}
+
+static void run_json(const struct tokmap_run_info *info, struct cli_json *json)
+{
+    cli_json_number(json, "seq_len", info->seq_len);
+    cli_json_number(json, "lookahead", info->lookahead);
+    cli_json_number(json, "batch", info->batch);
+    cli_json_number(json, "seed", info->seed);
+    cli_json_text(json, "order", info->ordering == TOKMAP_SHUFFLE ? "shuffle" : "sequential");
+    const bool ends = info->steps != TOKMAP_FOREVER;
+    id_json(json, "steps", info->steps); /* TOKMAP_FOREVER is TOKMAP_NO_ID: null */
+    id_json(json, "delivered", info->delivered);
+    if (ends)
+        cli_json_number(json, "remainder", info->remainder);
+    else
+        cli_json_null(json, "remainder");
+}
+_Static_assert(TOKMAP_FOREVER == TOKMAP_NO_ID, "id_json writes both as null");
+
+static enum tokmap_status source_print(const struct target *target, uint64_t number, struct tokmap_run_info *run,
+                                       const struct info_arguments *given, struct cli_json *json,
+                                       struct tokmap_error *error)
+{
+    struct tokmap_source_info source = {.size = sizeof source};
+    struct dataset_facts facts;
+    struct row_counts rows = {0};
+    enum tokmap_status status = tokmap_run_source(target->run, number, &source);
+    if (!status)
+        status = facts_gather(source.dataset, &facts, error);
+    if (!status)
+        status = rows_count(source.dataset, run->seq_len, run->lookahead, &rows, given->quiet, error);
+    if (status)
+        return status;
+    if (given->json) {
+        cli_json_object(json, NULL);
+        cli_json_text(json, "source", source.name);
+        status = facts_json(source.dataset, &facts, json, error);
+        rows_json(&rows, run->seq_len, run->lookahead, json);
+        cli_json_end(json);
+        return status;
+    }
+    struct cli_table *table = cli_table_new(2);
+    put(table, "source", source.name);
+    facts_table(&facts, table);
+    rows_table(&rows, table);
+    putchar('\n');
+    cli_table_print(table, NULL, stdout);
+    cli_table_free(table);
+    return shards_print(source.dataset, &facts, error);
+}
+
+static enum tokmap_status run_print(const struct target *target, const struct info_arguments *given,
+                                    struct tokmap_error *error)
+{
+    struct tokmap_run_info info = {.size = sizeof info};
+    struct cli_json json;
+    enum tokmap_status status = tokmap_run_info(target->run, &info);
+    if (status)
+        return status;
+    if (given->json) {
+        cli_json_begin(&json, stdout);
+        cli_json_object(&json, NULL);
+        target_json(target, &json);
+        run_json(&info, &json);
+        cli_json_array(&json, "sources");
+    } else {
+        struct cli_table *table = cli_table_new(2);
+        put(table, target->is_run_file ? "run" : "dataset", target->name);
+        run_table(&info, table);
+        cli_table_print(table, NULL, stdout);
+        cli_table_free(table);
+    }
+    for (uint64_t number = 0; number < info.sources && !status; number++)
+        status = source_print(target, number, &info, given, &json, error);
+    if (given->json) {
+        cli_json_end(&json);
+        cli_json_end(&json);
+    }
+    return status;
+}
+
+static int info_run(const struct cli_command *command, const struct info_arguments *given, const char *name)
+{
+    const struct run_arguments *run = &given->run;
+    struct target target = {0};
+    struct tokmap_error error = {0};
+    const bool make_run =
+        run->batch_given || run->seed_given || run->ordering_given || run->steps_given || run->passes_given;
+    if (run->lookahead_given && !run->seq_len_given)
+        return cli_misused(command, "--lookahead goes with --seq-len");
+    if (run->seq_len_given && run->seq_len == 0)
+        return cli_misused(command, "--seq-len must be at least 1");
+    if (run->steps_given && run->passes_given)
+        return cli_misused(command, "--steps and --passes exclude each other");
+    if (target_names_run(name) && (run->steps_given || run->passes_given))
+        return cli_misused(command, "'%s' is a run, which says its end: --%s goes with a dataset", name,
+                           run->steps_given ? "steps" : "passes");
+    int status = target_open(&target, command, name, run, make_run);
+    if (status < 0) {
+        const enum tokmap_status failed =
+            target.run ? run_print(&target, given, &error) : dataset_print(&target, given, &error);
+        if (failed && !error.status)
+            error.status = failed;
+        status = failed ? cli_failed(program, &error) : CLI_DONE;
+    }
+    target_close(&target);
+    return cli_finish(program, status);
+}
+
+int command_info(int argc, char **argv)
+{
+    struct info_arguments given = {.run = RUN_ARGUMENTS_INIT};
+    const struct cli_option options[] = {
+        RUN_OPTION_SEQ_LEN(given.run),
+        RUN_OPTION_LOOKAHEAD(given.run),
+        RUN_OPTION_BATCH(given.run),
+        RUN_OPTION_SEED(given.run),
+        RUN_OPTION_ORDER(given.run),
+        {0, "steps", CLI_NUMBER, &given.run.steps, &given.run.steps_given, "N", "the run ends after N steps", NULL},
+        {0, "passes", CLI_NUMBER, &given.run.passes, &given.run.passes_given, "P", "the run ends after P passes", NULL},
+        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print a JSON object", NULL},
+        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "no progress", NULL},
+    };
+    const struct cli_command command = {
+        program,
+        "DATASET [--seq-len S [--lookahead L]] [OPTION]...\n"
+        "       tokmap info RUN [OPTION]...\n"
+        "       tokmap info DATASET --seq-len S --batch G --seed N [OPTION]...",
+        "Says what a dataset or a run holds, without reading its tokens. With --seq-len, and of a run, also windows, "
+        "tail, and documents a row, counted from the index.",
+        "With --batch and --seed a dataset is taken as the run that they make of it.\n\n"
+        "Examples:\n"
+        "  tokmap info data/web --seq-len 8192\n"
+        "  tokmap info train.run --json",
+        options,
+        sizeof options / sizeof options[0],
+    };
+    const char **operands = malloc((size_t)argc * sizeof *operands);
+    size_t operand_count;
+    int status = CLI_FAILED;
+    if (!operands)
+        cli_say(program, "out of memory");
+    else
+        status = cli_parse(&command, argc, argv, operands, &operand_count);
+    if (operands && status < 0)
+        status = operand_count == 1 ? info_run(&command, &given, operands[0])
+                                    : cli_misused(&command, "expected the name of one dataset or run");
+    free(operands);
+    return status;
+}

@@ -1,0 +1,320 @@
+/*
+ * command_order.c - tokmap order: the numbers of windows in the order in which they are drawn.
+ *
+ * Numbers are formatted into one large buffer; the computation of a draw is then what limits it.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "commands.h"
+#include "common/bytes.h"
+#include "platform/os.h"
+
+#define OUT_BYTES ((size_t)256 << 10)
+#define IN_BYTES ((size_t)64 << 10)
+#define NUMBER_BYTES 24 /* digits of a number and what stands before or after */
+#define WINDOWS_MAX ((uint64_t)1 << 63)
+
+static const char program[] = "tokmap order";
+
+struct order_arguments {
+    uint64_t windows, seed, epoch, start, count;
+    bool windows_given, seed_given, epoch_given, start_given, count_given;
+    const char *source;
+    bool inverse, requests, json;
+};
+
+/* What is printed: numbers, one a line, or in one line, or as a JSON array. */
+struct order_out {
+    char *bytes;
+    size_t used;
+    const char *between; /* numbers */
+    bool any;            /* a number stands in this line */
+};
+
+/* False if standard output takes no more. */
+static bool out_flush(struct order_out *out)
+{
+    const bool good = fwrite(out->bytes, 1, out->used, stdout) == out->used;
+    out->used = 0;
+    return good && !ferror(stdout);
+}
+
+static bool out_room(struct order_out *out)
+{
+    return out->used + NUMBER_BYTES <= OUT_BYTES || out_flush(out);
+}
+
+static bool out_text(struct order_out *out, const char *text)
+{
+    if (!out_room(out))
+        return false;
+    const size_t length = strlen(text);
+    memcpy(out->bytes + out->used, text, length);
+    out->used += length;
+    return true;
+}
+
+static bool out_number(struct order_out *out, uint64_t number)
+{
+    if (!out_room(out))
+        return false;
+    if (out->any) {
+        const size_t length = strlen(out->between);
+        memcpy(out->bytes + out->used, out->between, length);
+        out->used += length;
+    }
+    out->any = true;
+    out->used += cli_digits(number, out->bytes + out->used);
+    return true;
+}
+
+/* Windows of the draws [start, start + count). */
+static bool out_windows(struct order_out *out, const struct tokmap_order *order, uint64_t start, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        if (!out_number(out, tokmap_order_window(order, start + i)))
+            return false;
+    return true;
+}
+
+/* ---- lines of standard input ---- */
+
+struct line_reader {
+    char *bytes; /* IN_BYTES and one for a zero */
+    size_t at, end;
+    uint64_t line; /* number of the line returned last, from 1 */
+    bool over;
+};
+
+enum line_result { LINE_READ, LINE_WAITS, LINE_END, LINE_FAILED };
+
+static char zero_byte[] = "a zero byte"; /* stands for a line that holds one; no request reads so */
+
+/* The next line, zero-terminated, if the buffer holds one; LINE_WAITS if more must be read for it. */
+static enum line_result line_next(struct line_reader *reader, char **line)
+{
+    char *newline = memchr(reader->bytes + reader->at, '\n', reader->end - reader->at);
+    if (!newline && !reader->over)
+        return LINE_WAITS;
+    if (!newline && reader->at == reader->end)
+        return LINE_END;
+    char *end = newline ? newline : reader->bytes + reader->end;
+    *line = reader->bytes + reader->at;
+    reader->at = (size_t)(end - reader->bytes) + (newline != NULL);
+    reader->line++;
+    /* It would end the text early and hide what follows. */
+    if (memchr(*line, '\0', (size_t)(end - *line)))
+        *line = zero_byte;
+    if (*line == zero_byte)
+        return LINE_READ;
+    if (end > *line && end[-1] == '\r')
+        end--;
+    *end = '\0';
+    return LINE_READ;
+}
+
+/* Reads what there is, at least a byte unless it is the end. False after a message. */
+static bool line_fill(struct line_reader *reader)
+{
+    memmove(reader->bytes, reader->bytes + reader->at, reader->end - reader->at);
+    reader->end -= reader->at;
+    reader->at = 0;
+    if (reader->end == IN_BYTES) {
+        cli_say(program, "standard input:%" PRIu64 ": a line of more than %zu bytes is no request", reader->line + 1,
+                IN_BYTES);
+        return false;
+    }
+    size_t got = 0;
+    const int failed = os_read(0, reader->bytes + reader->end, IN_BYTES - reader->end, &got);
+    if (failed) {
+        cli_say(program, "standard input could not be read: %s", strerror(failed));
+        return false;
+    }
+    reader->end += got;
+    reader->over = got == 0;
+    return true;
+}
+
+/* Up to five decimal numbers with blanks between; -1 if anything else is there. */
+static int numbers_parse(char *line, uint64_t numbers[5])
+{
+    int count = 0;
+    for (char *at = line + strspn(line, " \t"); *at;) {
+        const size_t length = strcspn(at, " \t");
+        const char last = at[length];
+        at[length] = '\0';
+        const bool good = count < 5 && cli_parse_number(at, &numbers[count]);
+        at[length] = last;
+        if (!good)
+            return -1;
+        count++;
+        at += length;
+        at += strspn(at, " \t");
+    }
+    return count;
+}
+
+static const char *request_check(const uint64_t numbers[5])
+{
+    if (numbers[0] == 0 || numbers[0] > WINDOWS_MAX)
+        return "the number of windows must be 1 .. 2^63";
+    if (numbers[3] > numbers[0] || numbers[4] > numbers[0] - numbers[3])
+        return "the draws wanted lie past the last window";
+    return NULL;
+}
+
+/* One line of --stdin: answers it. False after a message, or if standard output fails. */
+static bool request_answer(const struct order_arguments *given, struct order_out *out, char *line, uint64_t number)
+{
+    uint64_t numbers[5];
+    const char *wrong = numbers_parse(line, numbers) == 5 ? request_check(numbers)
+                                                          : "expected five numbers: windows seed epoch start count";
+    struct tokmap_order order;
+    if (!wrong && tokmap_order_init(&order, numbers[0], numbers[1], given->source, numbers[2]))
+        wrong = "no order for such numbers";
+    if (wrong) {
+        (void)out_flush(out);
+        cli_say(program, "standard input:%" PRIu64 ": %s; got '%.80s'", number, wrong, line);
+        return false;
+    }
+    out->any = false;
+    return (!given->json || out_text(out, "[")) && out_windows(out, &order, numbers[3], numbers[4]) &&
+           out_text(out, given->json ? "]\n" : "\n") && out_flush(out) && cli_flush();
+}
+
+/* One line of --inverse. */
+static bool inverse_answer(const struct order_arguments *given, struct order_out *out, const struct tokmap_order *order,
+                           char *line, uint64_t number)
+{
+    uint64_t numbers[5];
+    if (numbers_parse(line, numbers) != 1 || numbers[0] >= given->windows) {
+        (void)out_flush(out);
+        cli_say(program, "standard input:%" PRIu64 ": expected the number of a window, 0 .. %" PRIu64 "; got '%.80s'",
+                number, given->windows - 1, line);
+        return false;
+    }
+    return out_number(out, tokmap_order_draw(order, numbers[0])) && (given->json || out_text(out, "\n"));
+}
+
+/* Answers lines until they end. order NULL: requests of --stdin. */
+static bool answer_lines(const struct order_arguments *given, struct order_out *out, const struct tokmap_order *order)
+{
+    struct line_reader reader = {malloc(IN_BYTES + 1), 0, 0, 0, false};
+    enum line_result result = reader.bytes ? LINE_READ : LINE_FAILED;
+    while (result == LINE_READ) {
+        char *line = NULL;
+        result = line_next(&reader, &line);
+        if (result == LINE_WAITS) {
+            /* Whoever asked waits for the answer now. */
+            const bool flushed = out_flush(out) && cli_flush();
+            result = flushed && line_fill(&reader) ? LINE_READ : LINE_FAILED;
+        } else if (result == LINE_READ) {
+            const bool good = order ? inverse_answer(given, out, order, line, reader.line)
+                                    : request_answer(given, out, line, reader.line);
+            result = good ? LINE_READ : LINE_FAILED;
+        }
+    }
+    free(reader.bytes);
+    return result == LINE_END;
+}
+
+static int arguments_check(const struct cli_command *command, struct order_arguments *given, size_t operands)
+{
+    if (operands)
+        return cli_misused(command, "takes no operands");
+    if (given->requests) {
+        if (given->windows_given || given->seed_given || given->epoch_given || given->start_given ||
+            given->count_given || given->inverse)
+            return cli_misused(command, "with --stdin the numbers come from standard input; only --source and --json "
+                                        "go with it");
+        return -1;
+    }
+    if (!given->windows_given || !given->seed_given)
+        return cli_misused(command, "--windows and --seed are needed");
+    if (given->windows == 0 || given->windows > WINDOWS_MAX)
+        return cli_misused(command, "--windows must be 1 .. 2^63");
+    if (given->inverse && (given->start_given || given->count_given))
+        return cli_misused(command, "with --inverse the windows come from standard input: no --start, no --count");
+    if (given->start > given->windows)
+        return cli_misused(command, "--start %" PRIu64 " lies past the last draw, %" PRIu64, given->start,
+                           given->windows - 1);
+    if (!given->count_given)
+        given->count = given->windows - given->start;
+    if (given->count > given->windows - given->start)
+        return cli_misused(command, "--start %" PRIu64 " --count %" PRIu64 " reaches past the last draw, %" PRIu64,
+                           given->start, given->count, given->windows - 1);
+    return -1;
+}
+
+static bool order_print(const struct order_arguments *given, struct order_out *out)
+{
+    if (given->requests)
+        return answer_lines(given, out, NULL);
+    struct tokmap_order order;
+    if (tokmap_order_init(&order, given->windows, given->seed, given->source, given->epoch)) {
+        cli_say(program, "no order for such numbers");
+        return false;
+    }
+    if (given->json && !out_text(out, "["))
+        return false;
+    bool good =
+        given->inverse ? answer_lines(given, out, &order) : out_windows(out, &order, given->start, given->count);
+    if (good && given->json)
+        good = out_text(out, "]\n");
+    else if (good && !given->inverse && given->count)
+        good = out_text(out, "\n");
+    return out_flush(out) && good;
+}
+
+int command_order(int argc, char **argv)
+{
+    struct order_arguments given = {.source = "data"};
+    const struct cli_option options[] = {
+        {'n', "windows", CLI_NUMBER, &given.windows, &given.windows_given, "N", "windows of an epoch, 1 .. 2^63", NULL},
+        {'s', "seed", CLI_NUMBER, &given.seed, &given.seed_given, "S", "seed of the run, any 64-bit number", NULL},
+        {'e', "epoch", CLI_NUMBER, &given.epoch, &given.epoch_given, "E", "epoch, 0 by default", NULL},
+        {0, "start", CLI_NUMBER, &given.start, &given.start_given, "A", "first draw, 0 by default", NULL},
+        {0, "count", CLI_NUMBER, &given.count, &given.count_given, "C", "draws; by default all from --start on", NULL},
+        {0, "inverse", CLI_FLAG, &given.inverse, NULL, NULL,
+         "read numbers of windows, one a line, on standard input and print their draws", NULL},
+        {0, "source", CLI_TEXT, &given.source, NULL, "NAME", "name of the source, 'data' by default", NULL},
+        {0, "stdin", CLI_FLAG, &given.requests, NULL, NULL,
+         "read lines 'N S E A C' (windows seed epoch start count) on standard input; answer each with one line of C "
+         "numbers, at once",
+         NULL},
+        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print JSON arrays", NULL},
+    };
+    const struct cli_command command = {
+        program,
+        "--windows N --seed S [OPTION]...\n       tokmap order --stdin [--source NAME] [--json]",
+        "Prints the windows of one epoch in the order in which they are drawn, one number a line. The order is fixed "
+        "by these numbers and the source's name alone.",
+        "Examples:\n"
+        "  tokmap order --windows 1000000 --seed 1234 --count 10\n"
+        "  echo 17 | tokmap order --windows 1000000 --seed 1234 --inverse\n"
+        "  echo '1000 7 0 990 10' | tokmap order --stdin",
+        options,
+        sizeof options / sizeof options[0],
+    };
+    size_t operand_count;
+    const char **operands = malloc((size_t)argc * sizeof *operands);
+    struct order_out out = {malloc(OUT_BYTES), 0, "\n", false};
+    int status = CLI_FAILED;
+    if (!operands || !out.bytes) {
+        cli_say(program, "out of memory");
+    } else {
+        status = cli_parse(&command, argc, argv, operands, &operand_count);
+        if (status < 0)
+            status = arguments_check(&command, &given, operand_count);
+        if (status < 0) {
+            out.between = given.json ? ", " : given.requests ? " " : given.inverse ? "" : "\n";
+            status = cli_finish(program, order_print(&given, &out) ? CLI_DONE : CLI_FAILED);
+        }
+    }
+    free(out.bytes);
+    free(operands);
+    return status;
+}

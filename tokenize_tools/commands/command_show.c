@@ -1,0 +1,436 @@
+/*
+ * command_show.c - tokmap show: documents, windows, tokens, rows of a step, as text or ids, with their provenance; and the way
+ * back, from a document to the steps and rows that show it.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "cli/cli.h"
+#include "commands.h"
+#include "common/bytes.h"
+#include "common/error.h"
+#include "commands/shared/printer.h"
+#include "commands/shared/target.h"
+
+static const char program[] = "tokmap show";
+
+struct show_arguments {
+    struct run_arguments run;
+    struct tokenizer_arguments tokenizer;
+    uint64_t document, window, step, row, rank, ranks;
+    bool document_given, window_given, step_given, row_given, rank_given, ranks_given;
+    struct cli_range tokens, steps;
+    bool where, ids, json, specials, quiet;
+};
+
+static const char kind_document[] = "document", kind_window[] = "window", kind_tokens[] = "tokens", kind_row[] = "row";
+
+/* One thing that is shown. */
+struct item {
+    const char *kind;                 /* one of those above */
+    uint64_t first, count;            /* tokens, modulo the dataset's */
+    const struct tokmap_place *place; /* of a row */
+    uint64_t document, window;
+};
+
+struct show {
+    const struct cli_command *command;
+    const struct show_arguments *given;
+    struct target *target;
+    struct printer printer;
+    struct cli_json json;
+};
+
+/* ---- one item ---- */
+
+static void part_to_stderr(void *user, const struct part *part)
+{
+    (void)user;
+    (void)fputs("  ", stderr);
+    part_print(part, stderr);
+}
+
+static void part_to_json(void *user, const struct part *part)
+{
+    cli_json_object(user, NULL);
+    part_json(part, user);
+    cli_json_end(user);
+}
+
+static void item_head_print(const struct item *item)
+{
+    if (item->place)
+        (void)fprintf(stderr,
+                      "step %" PRIu64 " row %" PRIu64 ": draw %" PRIu64 ", epoch %" PRIu64 ", window %" PRIu64 ": ",
+                      item->place->step, item->place->row, item->place->draw, item->place->epoch, item->place->window);
+    else if (item->kind == kind_document)
+        (void)fprintf(stderr, "document %" PRIu64 ": ", item->document);
+    else if (item->kind == kind_window)
+        (void)fprintf(stderr, "window %" PRIu64 ": ", item->window);
+    (void)fprintf(stderr, "tokens %" PRIu64 "..%" PRIu64 "\n", item->first, item->first + item->count);
+}
+
+static void item_head_json(const struct item *item, struct cli_json *json)
+{
+    cli_json_text(json, "kind", item->kind);
+    if (item->place) {
+        cli_json_number(json, "step", item->place->step);
+        cli_json_number(json, "row", item->place->row);
+        cli_json_number(json, "draw", item->place->draw);
+        cli_json_number(json, "source", item->place->source);
+        cli_json_number(json, "epoch", item->place->epoch);
+        cli_json_number(json, "window", item->place->window);
+    } else if (item->kind == kind_window) {
+        cli_json_number(json, "epoch", 0);
+        cli_json_number(json, "window", item->window);
+    } else if (item->kind == kind_document) {
+        cli_json_number(json, "document", item->document);
+    }
+    cli_json_number(json, "first_token", item->first);
+    cli_json_number(json, "tokens", item->count);
+}
+
+/* The documents of an item; an empty document is one without tokens. */
+static enum tokmap_status item_parts(struct show *show, const struct item *item,
+                                     void (*each)(void *user, const struct part *part), void *user,
+                                     struct tokmap_error *error)
+{
+    if (item->kind != kind_document)
+        return parts_walk(show->printer.dataset, item->first, item->count, each, user, error);
+    struct part part;
+    const enum tokmap_status status = part_whole(show->printer.dataset, item->document, &part, error);
+    if (!status)
+        each(user, &part);
+    return status;
+}
+
+static enum tokmap_status item_show(struct show *show, const struct item *item, bool one_of_many,
+                                    struct tokmap_error *error)
+{
+    enum tokmap_status status;
+    if (show->given->json) {
+        cli_json_begin(&show->json, stdout);
+        cli_json_object(&show->json, NULL);
+        item_head_json(item, &show->json);
+        cli_json_array(&show->json, "documents");
+        status = item_parts(show, item, part_to_json, &show->json, error);
+        cli_json_end(&show->json);
+        if (!status)
+            status =
+                printer_json(&show->printer, item->first, item->count, item->kind == kind_document, &show->json, error);
+        cli_json_end(&show->json);
+        return status;
+    }
+    (void)cli_flush();
+    if (!show->given->quiet) {
+        item_head_print(item);
+        status = item_parts(show, item, part_to_stderr, NULL, error);
+        if (status)
+            return status;
+    }
+    if (show->given->ids) {
+        status = printer_ids(&show->printer, item->first, item->count, error);
+        putchar('\n');
+        return status;
+    }
+    show->printer.last = '\n';
+    status = printer_text(&show->printer, item->first, item->count, item->kind == kind_document, error);
+    /* Text alone on its way to a pipe is that text and nothing else. */
+    if (one_of_many || (show->printer.to_terminal && show->printer.last != '\n'))
+        putchar('\n');
+    return status;
+}
+
+/* ---- what to show ---- */
+
+static enum tokmap_status show_document(struct show *show, struct tokmap_error *error)
+{
+    struct tokmap_document document;
+    const enum tokmap_status status =
+        tokmap_dataset_document(show->printer.dataset, show->given->document, &document, error);
+    if (status)
+        return status;
+    const struct item item = {
+        .kind = kind_document, .first = document.first_token, .count = document.tokens, .document = document.number};
+    return item_show(show, &item, false, error);
+}
+
+static enum tokmap_status show_tokens(struct show *show, struct tokmap_error *error)
+{
+    const struct cli_range range = show->given->tokens;
+    if (range.end > show->printer.info.tokens)
+        return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
+                         "tokens %" PRIu64 "..%" PRIu64 " lie past the end: the dataset has %" PRIu64, range.first,
+                         range.end, show->printer.info.tokens);
+    const struct item item = {.kind = kind_tokens, .first = range.first, .count = range.end - range.first};
+    return item_show(show, &item, false, error);
+}
+
+static enum tokmap_status show_window(struct show *show, struct tokmap_error *error)
+{
+    uint64_t seq_len = show->given->run.seq_len, lookahead = show->given->run.lookahead;
+    if (show->target->run) {
+        struct tokmap_run_info info = {.size = sizeof info};
+        const enum tokmap_status status = tokmap_run_info(show->target->run, &info);
+        if (status)
+            return status;
+        seq_len = info.seq_len;
+        lookahead = info.lookahead;
+    }
+    const uint64_t tokens = show->printer.info.tokens;
+    const uint64_t windows = tokens > lookahead ? (tokens - lookahead) / seq_len : 0;
+    char text[64], more[64];
+    if (show->given->window >= windows)
+        return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
+                         "window %" PRIu64 " does not exist: %" PRIu64 " tokens hold %s of %s and %" PRIu64
+                         " of lookahead, numbered from 0",
+                         show->given->window, tokens, cli_counted(windows, "window", text),
+                         cli_counted(seq_len, "token", more), lookahead);
+    const struct item item = {.kind = kind_window,
+                              .first = show->given->window * seq_len,
+                              .count = seq_len + lookahead,
+                              .window = show->given->window};
+    return item_show(show, &item, false, error);
+}
+
+static enum tokmap_status show_step(struct show *show, struct tokmap_error *error)
+{
+    const struct show_arguments *given = show->given;
+    char text[64];
+    const uint64_t rows = tokmap_run_rows(show->target->run, given->step);
+    uint64_t first = 0, end = rows;
+    if (!rows)
+        return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
+                         "step %" PRIu64 " lies past the end of the run", given->step);
+    if (given->rank_given && given->ranks > rows)
+        return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
+                         "%" PRIu64 " ranks cannot share a global batch of %s", given->ranks,
+                         cli_counted(rows, "row", text));
+    if (given->rank_given) {
+        first = mul_div(given->rank, rows, given->ranks);
+        end = mul_div(given->rank + 1, rows, given->ranks);
+    }
+    if (given->row_given) {
+        if (given->row >= end - first)
+            return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
+                             "row %" PRIu64 " does not exist: %s %s, numbered from 0", given->row,
+                             given->rank_given ? "the rank's slice has" : "the step has",
+                             cli_counted(end - first, "row", text));
+        first += given->row;
+        end = first + 1;
+    }
+    if (!tokmap_run_delivers(show->target->run, given->step))
+        cli_say(program, "step %" PRIu64 " is skipped: this is what it would have shown", given->step);
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint64_t row = first; row < end && !status && !ferror(stdout); row++) {
+        struct tokmap_place place;
+        status = tokmap_run_locate(show->target->run, given->step, row, &place, error);
+        if (status)
+            break;
+        const struct item item = {.kind = kind_row, .first = place.first_token, .count = place.tokens, .place = &place};
+        status = item_show(show, &item, end - first > 1, error);
+    }
+    return status;
+}
+
+/* ---- the way back ---- */
+
+struct where {
+    struct show *show;
+    uint64_t first, count; /* tokens asked for */
+    uint64_t found;
+};
+
+/* Tokens of [first, first + count) in a window that starts at `start`, both modulo `all`. */
+static uint64_t tokens_shared(uint64_t first, uint64_t count, uint64_t start, uint64_t tokens, uint64_t all)
+{
+    uint64_t shared = 0;
+    /* The window as at most two spans of the dataset; lookahead beyond a whole dataset is not counted twice. */
+    const uint64_t reach = min64(tokens, all);
+    const uint64_t head = min64(reach, all - start);
+    const uint64_t spans[2][2] = {{start, start + head}, {0, reach - head}};
+    for (int i = 0; i < 2; i++) {
+        const uint64_t from = max64(first, spans[i][0]), to = min64(first + count, spans[i][1]);
+        shared += to > from ? to - from : 0;
+    }
+    return shared;
+}
+
+static int place_found(void *user, const struct tokmap_place *place)
+{
+    struct where *where = user;
+    const uint64_t shared =
+        tokens_shared(where->first, where->count, place->first_token, place->tokens, where->show->printer.info.tokens);
+    where->found++;
+    if (where->show->given->json) {
+        struct cli_json json;
+        cli_json_begin(&json, stdout);
+        cli_json_object(&json, NULL);
+        cli_json_number(&json, "step", place->step);
+        cli_json_number(&json, "row", place->row);
+        cli_json_number(&json, "draw", place->draw);
+        cli_json_number(&json, "source", place->source);
+        cli_json_number(&json, "epoch", place->epoch);
+        cli_json_number(&json, "window", place->window);
+        cli_json_number(&json, "first_token", place->first_token);
+        cli_json_number(&json, "tokens", place->tokens);
+        cli_json_number(&json, "shared", shared);
+        cli_json_end(&json);
+    } else {
+        printf("step %" PRIu64 " row %" PRIu64 " epoch %" PRIu64 " window %" PRIu64 " shows %" PRIu64 " of %" PRIu64
+               " tokens\n",
+               place->step, place->row, place->epoch, place->window, shared, where->count);
+    }
+    return ferror(stdout) != 0;
+}
+
+static enum tokmap_status show_where(struct show *show, struct tokmap_error *error)
+{
+    const struct show_arguments *given = show->given;
+    struct where where = {.show = show, .first = given->tokens.first, .count = given->tokens.end - given->tokens.first};
+    struct tokmap_run_info info = {.size = sizeof info};
+    enum tokmap_status status = tokmap_run_info(show->target->run, &info);
+    if (!status && given->document_given) {
+        struct part part;
+        status = part_whole(show->printer.dataset, given->document, &part, error);
+        if (status)
+            return status;
+        where.first = part.document.first_token;
+        where.count = part.document.tokens;
+        if (!given->quiet && !given->json)
+            part_print(&part, stderr);
+    }
+    if (!status && !given->steps.given && info.steps == TOKMAP_FOREVER)
+        return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
+                         "the run has no end: say which steps are meant with --steps A..B");
+    if (status || !where.count)
+        return status;
+    status = tokmap_run_find(
+        show->target->run, 0, where.first, where.count, given->steps.given ? given->steps.first : 0,
+        given->steps.given ? min64(given->steps.end, info.steps) : TOKMAP_FOREVER, place_found, &where, error);
+    if (status == TOKMAP_ERROR_INTERRUPTED && ferror(stdout))
+        status = TOKMAP_OK; /* cli_finish says it */
+    if (!status && !given->quiet)
+        cli_say(program, "shown in %" PRIu64 " row%s", where.found, where.found == 1 ? "" : "s");
+    return status;
+}
+
+/* ---- arguments ---- */
+
+static int arguments_check(const struct cli_command *command, const struct show_arguments *given, size_t operands)
+{
+    const int asked = given->document_given + given->window_given + given->step_given + given->tokens.given;
+    if (operands != 1)
+        return cli_misused(command, "expected the name of one dataset or run");
+    if (asked != 1)
+        return cli_misused(command, "expected one of --document, --window, --tokens and --step");
+    if (given->where && !given->document_given && !given->tokens.given)
+        return cli_misused(command, "--where goes with --document or --tokens");
+    if (given->steps.given && !given->where)
+        return cli_misused(command, "--steps goes with --where; a step is shown with --step");
+    if ((given->row_given || given->rank_given || given->ranks_given) && !given->step_given)
+        return cli_misused(command, "--row, --rank and --ranks go with --step");
+    if (given->rank_given != given->ranks_given)
+        return cli_misused(command, "--rank and --ranks go together");
+    if (given->rank_given && given->rank >= given->ranks)
+        return cli_misused(command, "--rank %" PRIu64 " does not exist: ranks are 0 .. --ranks less 1", given->rank);
+    if (given->where && (given->ids || given->specials))
+        return cli_misused(command, "--where prints no tokens: no --ids, no --specials");
+    if (given->ids && given->specials)
+        return cli_misused(command, "--specials goes with text, not with --ids");
+    if (given->run.seq_len_given && !given->run.seq_len)
+        return cli_misused(command, "--seq-len must be at least 1");
+    return -1;
+}
+
+static int show_run(const struct cli_command *command, const struct show_arguments *given, const char *name)
+{
+    struct target target = {0};
+    struct show show = {.command = command, .given = given, .target = &target};
+    struct tokmap_error error = {0};
+    const bool make_run = given->step_given || given->where;
+    int exit_status = -1;
+    if (given->window_given && !given->run.seq_len_given && !target_names_run(name))
+        exit_status = cli_misused(command, "--window of a dataset needs --seq-len");
+    if (exit_status < 0)
+        exit_status = target_open(&target, command, name, &given->run, make_run);
+    if (exit_status < 0) {
+        enum tokmap_status status =
+            printer_open(&show.printer, target_dataset(&target, 0),
+                         given->ids || given->where ? NULL : &given->tokenizer, given->specials, &error);
+        if (!status)
+            status = given->where            ? show_where(&show, &error)
+                     : given->document_given ? show_document(&show, &error)
+                     : given->window_given   ? show_window(&show, &error)
+                     : given->step_given     ? show_step(&show, &error)
+                                             : show_tokens(&show, &error);
+        if (status && !error.status)
+            (void)error_set(&error, status, name, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(status));
+        exit_status = status ? cli_failed(program, &error) : CLI_DONE;
+    }
+    printer_close(&show.printer);
+    target_close(&target);
+    return cli_finish(program, exit_status);
+}
+
+int command_show(int argc, char **argv)
+{
+    struct show_arguments given = {.run = RUN_ARGUMENTS_INIT, .tokenizer = TOKENIZER_ARGUMENTS_INIT};
+    const struct cli_option options[] = {
+        {'d', "document", CLI_NUMBER, &given.document, &given.document_given, "N", "show document N", NULL},
+        {'w', "window", CLI_NUMBER, &given.window, &given.window_given, "I",
+         "show window I of epoch 0; of a dataset with --seq-len", NULL},
+        {0, "tokens", CLI_RANGE, &given.tokens, NULL, "A..B", "show tokens A up to, not including, B", NULL},
+        {0, "step", CLI_NUMBER, &given.step, &given.step_given, "N",
+         "show the rows of step N of a run; of a dataset with --seq-len, --batch and --seed", NULL},
+        {0, "row", CLI_NUMBER, &given.row, &given.row_given, "J",
+         "one row of the step; with --rank, of the rank's slice", NULL},
+        {0, "rank", CLI_NUMBER, &given.rank, &given.rank_given, "R", "the rows of rank R of --ranks", NULL},
+        {0, "ranks", CLI_NUMBER, &given.ranks, &given.ranks_given, "W", "ranks that share a step", NULL},
+        {0, "where", CLI_FLAG, &given.where, NULL, NULL,
+         "the way back: list every step and row that shows tokens of --document or --tokens", NULL},
+        {0, "steps", CLI_RANGE, &given.steps, NULL, "A..B",
+         "with --where, look in steps A up to, not including, B; needed if the run has no end", NULL},
+        TOKENIZER_OPTIONS(given.tokenizer),
+        {'i', "ids", CLI_FLAG, &given.ids, NULL, NULL, "print token ids, not text", NULL},
+        {0, "specials", CLI_FLAG, &given.specials, NULL, NULL, "print special tokens as their names", NULL},
+        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print one JSON object a line, provenance within", NULL},
+        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "no provenance on standard error", NULL},
+        RUN_OPTION_SEQ_LEN(given.run),
+        RUN_OPTION_LOOKAHEAD(given.run),
+        RUN_OPTION_BATCH(given.run),
+        RUN_OPTION_SEED(given.run),
+        RUN_OPTION_ORDER(given.run),
+    };
+    const struct cli_command command = {
+        program,
+        "DATASET|RUN --document N|--window I|--tokens A..B [OPTION]...\n"
+        "       tokmap show RUN --step N [--row J] [OPTION]...\n"
+        "       tokmap show RUN --document N --where [--steps A..B] [OPTION]...",
+        "Prints what lies in a dataset or what a step of a run trains on, as text or ids. Where it came from is told "
+        "on standard error.",
+        "In place of a run, a dataset with --seq-len, --batch and --seed will do.\n\n"
+        "Examples:\n"
+        "  tokmap show data/web --document 17\n"
+        "  tokmap show data/web --document 17 -t gpt2/tokenizer.json\n"
+        "  tokmap show train.run --step 12345 --row 17\n"
+        "  tokmap show train.run --document 17 --where --json",
+        options,
+        sizeof options / sizeof options[0],
+    };
+    const char **operands = malloc((size_t)argc * sizeof *operands);
+    size_t operand_count;
+    int status = CLI_FAILED;
+    if (!operands)
+        cli_say(program, "out of memory");
+    else
+        status = cli_parse(&command, argc, argv, operands, &operand_count);
+    if (operands && status < 0)
+        status = arguments_check(&command, &given, operand_count);
+    if (operands && status < 0 && tokenizer_arguments_check(&command, &given.tokenizer))
+        status = CLI_MISUSED;
+    if (operands && status < 0)
+        status = show_run(&command, &given, operands[0]);
+    free(operands);
+    return status;
+}

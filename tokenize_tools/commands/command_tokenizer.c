@@ -1,0 +1,198 @@
+/* command_tokenizer.c - tokmap tokenizer: what a vocabulary file is. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tokenizer/tokenizer.h"
+#include "cli/cli.h"
+#include "commands.h"
+#include "common/hash.h"
+#include "platform/os.h"
+
+static const char program[] = "tokmap tokenizer";
+
+#define LISTED 24 /* special tokens, without --all */
+
+struct describing {
+    struct tokenizer_options options;
+    int special;
+    bool json, all;
+};
+
+static void id_row(struct cli_table *table, const char *what, const struct tokenizer *tokenizer, uint64_t id)
+{
+    char text[160] = "none named";
+    struct tokenizer_info info;
+    tokenizer_info(tokenizer, &info);
+    if (id != TOKMAP_NO_ID)
+        (void)snprintf(text, sizeof text, "%" PRIu64, id);
+    for (uint64_t i = 0; i < info.added && id != TOKMAP_NO_ID; i++) {
+        struct tokenizer_added added;
+        tokenizer_added_at(tokenizer, i, &added);
+        if (added.id == id)
+            (void)snprintf(text, sizeof text, "%" PRIu64 "  %.*s", id, (int)(added.bytes < 100 ? added.bytes : 100),
+                           added.text);
+    }
+    const char *const cells[] = {what, text};
+    cli_table_row(table, cells);
+}
+
+static void row(struct cli_table *table, const char *what, const char *value)
+{
+    const char *const cells[] = {what, value};
+    cli_table_row(table, cells);
+}
+
+/* Line ends in a token would break its line. */
+static void token_print(const struct tokenizer_added *added)
+{
+    (void)printf("  %10" PRIu64 "  %s  ", added->id, added->special ? "special" : "added  ");
+    for (uint64_t i = 0; i < added->bytes; i++) {
+        const unsigned char byte = (unsigned char)added->text[i];
+        if (byte < 0x20 || byte == 0x7F || byte == '\\')
+            (void)printf("\\x%02x", byte);
+        else
+            (void)putchar(byte);
+    }
+    (void)putchar('\n');
+}
+
+static void text_print(const struct tokenizer *tokenizer, const struct tokenizer_info *info, uint64_t open_ns, bool all)
+{
+    char hex[33], text[64], count[32];
+    struct cli_table *table = cli_table_new(2);
+    hash128_hex(info->fingerprint, hex);
+    row(table, "tokenizer", info->name);
+    row(table, "form", info->form);
+    row(table, "scanner", info->scanner);
+    row(table, "fingerprint", hex);
+    (void)snprintf(text, sizeof text, "%" PRIu64, info->vocabulary - 1);
+    row(table, "largest id", text);
+    (void)snprintf(text, sizeof text, "%" PRIu32 " bytes", info->width);
+    row(table, "a token takes", text);
+    id_row(table, "ends a document", tokenizer, info->eod_id);
+    id_row(table, "begins a document", tokenizer, info->bos_id);
+    char specials[32];
+    (void)snprintf(text, sizeof text, "%s, %s of them special", cli_count(info->added, count),
+                   cli_count(info->specials, specials));
+    row(table, "added tokens", info->added ? text : "none");
+    row(table, "ready in", cli_seconds((double)open_ns * 1e-9, text));
+    cli_table_print(table, NULL, stdout);
+    cli_table_free(table);
+    const uint64_t listed = all || info->added <= LISTED ? info->added : LISTED;
+    for (uint64_t i = 0; i < listed; i++) {
+        struct tokenizer_added added;
+        tokenizer_added_at(tokenizer, i, &added);
+        token_print(&added);
+    }
+    if (listed < info->added)
+        (void)printf("  ... and %" PRIu64 " more: --all lists them\n", info->added - listed);
+}
+
+static void id_json(struct cli_json *out, const char *key, uint64_t id)
+{
+    if (id == TOKMAP_NO_ID)
+        cli_json_null(out, key);
+    else
+        cli_json_number(out, key, id);
+}
+
+static void json_print(const struct tokenizer *tokenizer, const struct tokenizer_info *info, uint64_t open_ns)
+{
+    char hex[33];
+    struct cli_json out;
+    hash128_hex(info->fingerprint, hex);
+    cli_json_begin(&out, stdout);
+    cli_json_object(&out, NULL);
+    cli_json_text(&out, "name", info->name);
+    cli_json_text(&out, "form", info->form);
+    cli_json_text(&out, "scanner", info->scanner);
+    cli_json_text(&out, "fingerprint", hex);
+    cli_json_number(&out, "largest_id", info->vocabulary - 1);
+    cli_json_number(&out, "vocabulary", info->vocabulary);
+    cli_json_number(&out, "width", info->width);
+    id_json(&out, "eod", info->eod_id);
+    id_json(&out, "bos", info->bos_id);
+    cli_json_real(&out, "open_ms", (double)open_ns * 1e-6);
+    cli_json_array(&out, "added_tokens");
+    for (uint64_t i = 0; i < info->added; i++) {
+        struct tokenizer_added added;
+        tokenizer_added_at(tokenizer, i, &added);
+        cli_json_object(&out, NULL);
+        cli_json_number(&out, "id", added.id);
+        cli_json_bytes(&out, "text", added.text, (size_t)added.bytes);
+        cli_json_bool(&out, "special", added.special);
+        cli_json_end(&out);
+    }
+    cli_json_end(&out);
+    cli_json_end(&out);
+}
+
+static int describe(const struct describing *describing, const char *spec)
+{
+    struct tokmap_error error;
+    struct tokenizer *tokenizer = NULL;
+    struct tokenizer_state *state = NULL;
+    struct tokenizer_info info;
+    const uint64_t started = os_clock_ns();
+    enum tokmap_status status = tokenizer_open(&tokenizer, spec, &describing->options, &error);
+    if (!status)
+        status = tokenizer_state_new(&state, tokenizer, &error);
+    const uint64_t open_ns = os_clock_ns() - started;
+    if (!status) {
+        tokenizer_info(tokenizer, &info);
+        if (describing->json)
+            json_print(tokenizer, &info, open_ns);
+        else
+            text_print(tokenizer, &info, open_ns, describing->all);
+    }
+    tokenizer_state_free(state);
+    tokenizer_close(tokenizer);
+    return cli_finish(program, status ? cli_failed(program, &error) : CLI_DONE);
+}
+
+int command_tokenizer(int argc, char **argv)
+{
+    struct describing describing = {.special = TOKENIZER_SPECIAL_TEXT};
+    const struct cli_option options[] = {
+        {0, "special", CLI_CHOICE, &describing.special, NULL, "WHAT",
+         "what becomes of text that reads like a special token, which the fingerprint tells: text (default), recognise, "
+         "error",
+         "text|recognise|error"},
+        {0, "pattern", CLI_TEXT, &describing.options.pattern, NULL, "NAME", "the split pattern of a rank file", NULL},
+        {0, "pattern-regex", CLI_TEXT, &describing.options.pattern_regex, NULL, "REGEX",
+         "the split pattern of a rank file, as tiktoken writes it", NULL},
+        {0, "special-tokens", CLI_TEXT, &describing.options.special_tokens, NULL, "FILE",
+         "the special tokens of a rank file: a JSON object, text to id", NULL},
+        {'a', "all", CLI_FLAG, &describing.all, NULL, NULL, "list all added tokens, not only the first", NULL},
+        {0, "json", CLI_FLAG, &describing.json, NULL, NULL, "print JSON", NULL},
+    };
+    const struct cli_command command = {
+        program,
+        "[OPTION]... FILE",
+        "Says what a tokenizer is: its form, what cuts text for it, its fingerprint, its\nlargest id, the width of a "
+        "token, its special tokens.",
+        "FILE is a tokenizer.json, a tekken.json, vocab.bpe beside encoder.json, a rank\nfile (.tiktoken), a folder that "
+        "holds one, or 'bytes'.\n\n"
+        "Examples:\n"
+        "  tokmap tokenizer tokenizer.json\n"
+        "  tokmap tokenizer --json models/llama3/",
+        options,
+        sizeof options / sizeof options[0],
+    };
+    size_t operand_count;
+    const char **operands = malloc((size_t)argc * sizeof *operands);
+    if (!operands) {
+        cli_say(program, "out of memory");
+        return CLI_FAILED;
+    }
+    int status = cli_parse(&command, argc, argv, operands, &operand_count);
+    if (status < 0 && operand_count != 1)
+        status = cli_misused(&command, "takes one tokenizer");
+    if (status < 0) {
+        describing.options.special = (enum tokenizer_special)describing.special;
+        status = describe(&describing, operands[0]);
+    }
+    free(operands);
+    return status;
+}

@@ -1,0 +1,301 @@
+/* command_train.c - tokmap train: the command line of pack/train_corpus.h, its talk and its closing report. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "commands.h"
+#include "common/error.h"
+#include "platform/os.h"
+#include "platform/process.h"
+#include "text/utf8.h"
+#include "train/train_corpus.h"
+#include "commands/shared/corpus_arguments.h"
+
+static const char program[] = "tokmap train";
+
+#define SPECIALS_MOST 10000
+
+struct training_command {
+    const char *prefix, *pattern, *special_names;
+    struct corpus_arguments corpus;
+    bool force, json, quiet;
+    uint64_t vocabulary, min_frequency, threads, memory;
+    struct train_text *specials;
+    uint32_t special_count;
+    struct cli_progress progress;
+    enum train_stage stage;
+    uint64_t skipped_count;
+    double seconds;
+};
+
+/* ---- talk ---- */
+
+static void say_skipped(void *user, const struct tokmap_error *why, uint64_t bytes)
+{
+    struct training_command *training = user;
+    char text[2048];
+    if (training->progress.shown)
+        (void)fputs("\r\033[K", stderr);
+    cli_say(program, "skipped: %s", tokmap_error_print(why, text, sizeof text));
+    training->skipped_count++;
+}
+
+static void say_progress(void *user, enum train_stage stage, uint64_t done)
+{
+    struct training_command *training = user;
+    if (stage != training->stage) {
+        cli_progress_end(&training->progress);
+        cli_progress_start(&training->progress, "merging", training->vocabulary - training->special_count, training->quiet);
+        training->progress.unit = "tokens";
+        training->stage = stage;
+    }
+    cli_progress_update(&training->progress, done);
+}
+
+static bool is_stopped(void *user)
+{
+    return os_signal_caught() != 0;
+}
+
+static void row(const char *name, uint64_t number, const char *remark)
+{
+    char text[32];
+    printf("  %-24s %20s%s%s\n", name, cli_count(number, text), *remark ? "  " : "", remark);
+}
+
+static double bytes_each(const struct train_corpus_result *result)
+{
+    return result->trained_tokens ? (double)result->totals.text / (double)result->trained_tokens : 0;
+}
+
+static void report_print(const struct training_command *training, const struct train_corpus_result *result)
+{
+    char a[32], b[32], remark[64];
+    const uint64_t total = result->tokens + (uint64_t)training->special_count;
+    printf("trained on %s of text in %s: %s.json, .tiktoken%s\n", cli_bytes(result->counts.text_bytes, a),
+           cli_seconds(training->seconds, b), training->prefix, training->special_count ? ", .specials.json" : "");
+    row("files", result->counts.files, "");
+    if (result->counts.files_skipped)
+        row("files skipped", result->counts.files_skipped, "whole or in part");
+    if (result->counts.records_skipped)
+        row("records skipped", result->counts.records_skipped, "");
+    row("documents", result->counts.documents, "");
+    row("text bytes", result->counts.text_bytes, "");
+    row("pieces", result->totals.pieces, "");
+    row("  different", result->totals.different, "of two bytes and more");
+    row("vocabulary", total,
+        total < training->vocabulary ? "fewer than asked for: no pair of tokens is left to merge" : "");
+    row("  merges", result->tokens - (uint64_t)256, "");
+    if (training->special_count)
+        row("  special tokens", training->special_count, "");
+    (void)snprintf(remark, sizeof remark, "%.2f bytes each", bytes_each(result));
+    row("tokens of this text", result->trained_tokens, remark);
+    printf("  counting took %s, ", cli_seconds(result->counting_seconds, a));
+    printf("merging %s\n", cli_seconds(result->merging_seconds, a));
+}
+
+static void report_json(const struct training_command *training, const struct train_corpus_result *result)
+{
+    struct cli_json json;
+    cli_json_begin(&json, stdout);
+    cli_json_object(&json, NULL);
+    cli_json_bytes(&json, "output", training->prefix, strlen(training->prefix));
+    cli_json_text(&json, "pattern", training->pattern);
+    cli_json_number(&json, "files", result->counts.files);
+    cli_json_number(&json, "files_skipped", result->counts.files_skipped);
+    cli_json_number(&json, "records_skipped", result->counts.records_skipped);
+    cli_json_number(&json, "documents", result->counts.documents);
+    cli_json_number(&json, "text_bytes", result->counts.text_bytes);
+    cli_json_number(&json, "pieces", result->totals.pieces);
+    cli_json_number(&json, "different_pieces", result->totals.different);
+    cli_json_number(&json, "vocabulary", result->tokens + (uint64_t)training->special_count);
+    cli_json_number(&json, "merges", result->tokens - (uint64_t)256);
+    cli_json_array(&json, "special_tokens");
+    for (uint32_t i = 0; i < training->special_count; i++)
+        cli_json_bytes(&json, NULL, (const char *)training->specials[i].bytes, (size_t)training->specials[i].count);
+    cli_json_end(&json);
+    cli_json_number(&json, "tokens", result->trained_tokens);
+    cli_json_real(&json, "bytes_per_token", bytes_each(result));
+    cli_json_number(&json, "skipped_items", training->skipped_count);
+    cli_json_real(&json, "counting_seconds", result->counting_seconds);
+    cli_json_real(&json, "merging_seconds", result->merging_seconds);
+    cli_json_real(&json, "seconds", training->seconds);
+    cli_json_end(&json);
+}
+
+/* ---- arguments ---- */
+
+/* A,B,C to texts in the order given; 0 or the exit status. */
+static int specials_split(const struct cli_command *command, struct training_command *training)
+{
+    const char *at = training->special_names;
+    struct tokmap_error error;
+    if (!at)
+        return 0;
+    training->specials = calloc(SPECIALS_MOST, sizeof *training->specials);
+    if (!training->specials) {
+        (void)error_set_memory(&error, "the special tokens", SPECIALS_MOST * sizeof *training->specials);
+        return cli_failed(program, &error);
+    }
+    for (;; at++) {
+        const size_t bytes = strcspn(at, ",");
+        if (!bytes)
+            return cli_misused(command, "--special-tokens: an empty name; write NAME,NAME,...");
+        if (training->special_count == SPECIALS_MOST)
+            return cli_misused(command, "--special-tokens takes at most %d", SPECIALS_MOST);
+        if (utf8_valid_prefix(at, bytes) != bytes)
+            return cli_misused(command, "--special-tokens: a name is not valid UTF-8");
+        const struct train_text text = {(const uint8_t *)at, bytes};
+        for (uint32_t i = 0; i < training->special_count; i++)
+            if (training->specials[i].count == bytes && !memcmp(training->specials[i].bytes, at, bytes))
+                return cli_misused(command, "--special-tokens: '%.*s' is named twice", (int)bytes, at);
+        uint8_t *spelt = malloc(bytes);
+        uint64_t count = 0;
+        const bool single = spelt && train_spelt_bytes(&text, spelt, &count) && count == 1;
+        free(spelt);
+        if (single)
+            return cli_misused(command, "--special-tokens: '%.*s' is how a vocabulary's file writes a byte; choose a longer "
+                                        "name", (int)bytes, at);
+        training->specials[training->special_count++] = text;
+        at += bytes;
+        if (!*at)
+            return 0;
+    }
+}
+
+/* What the command line cannot mean; 0 or the exit status. */
+static int arguments_check(const struct cli_command *command, struct training_command *training, const char **operands,
+                           size_t *operand_count)
+{
+    if (!training->prefix)
+        return cli_misused(command, "no output given: name it with -o PREFIX");
+    if (!training->vocabulary)
+        return cli_misused(command, "no size given: say how many tokens the vocabulary is to have with --vocab-size N");
+    if (!split_rules_named(training->pattern)) {
+        const char *const *names = split_rules_names();
+        size_t count = 0;
+        while (names[count])
+            count++;
+        const char *nearest = cli_nearest(training->pattern, names, count);
+        if (nearest)
+            return cli_misused(command, "--pattern: no split pattern is called '%s'; did you mean '%s'?", training->pattern,
+                               nearest);
+        return cli_misused(command, "--pattern: no split pattern is called '%s'; --help lists them", training->pattern);
+    }
+    const int status = specials_split(command, training);
+    if (status)
+        return status;
+    const uint64_t least = 256 + (uint64_t)training->special_count;
+    if (training->vocabulary < least || training->vocabulary > TRAIN_TOKENS_MOST)
+        return cli_misused(command, "--vocab-size takes %" PRIu64 " (each byte is a token%s) to %u", least,
+                           training->special_count ? ", and each special token" : "", TRAIN_TOKENS_MOST);
+    if (!training->threads || training->threads > TRAIN_THREADS_MOST)
+        return cli_misused(command, "--threads takes 1 to %d", TRAIN_THREADS_MOST);
+    if (!training->memory)
+        return cli_misused(command, "--max-memory takes at least 1");
+    return corpus_arguments_check(command, &training->corpus, operands, operand_count);
+}
+
+/* ---- the run ---- */
+
+static int train(struct training_command *training, const char **operands, size_t operand_count)
+{
+    struct train_corpus_result result;
+    struct tokmap_error error;
+    struct train_corpus_options options = {
+        .prefix = training->prefix,
+        .replace = training->force,
+        .threads = (uint32_t)training->threads,
+        .vocabulary = (uint32_t)training->vocabulary,
+        .min_frequency = training->min_frequency,
+        .memory = training->memory,
+        .form = {training->pattern, training->specials, training->special_count},
+        .skipped = say_skipped,
+        .progress = say_progress,
+        .stop = is_stopped,
+        .user = training,
+    };
+    corpus_arguments_put(&training->corpus, &options.corpus);
+    const uint64_t started = os_clock_ns();
+    const bool shown = !training->quiet && os_is_terminal(2);
+    cli_progress_start(&training->progress, "counting", shown ? corpus_size(operands, operand_count) : 0, training->quiet);
+    const enum tokmap_status status = train_corpus(&options, operands, operand_count, &result, &error);
+    cli_progress_end(&training->progress);
+    training->seconds = (double)(os_clock_ns() - started) * 1e-9;
+    if (os_signals_release()) {
+        if (status)
+            cli_say(program, "interrupted; the unfinished output has been removed");
+        os_signal_die(os_signal_caught());
+    }
+    if (status == TOKMAP_ERROR_EXISTS)
+        (void)snprintf(error.message, sizeof error.message, "the output exists; choose another name, or replace it with "
+                                                            "--force");
+    if (status)
+        return cli_failed(program, &error);
+    if (training->json)
+        report_json(training, &result);
+    else if (!training->quiet)
+        report_print(training, &result);
+    return cli_finish(program, CLI_DONE);
+}
+
+int command_train(int argc, char **argv)
+{
+    struct training_command training = {
+        .pattern = "cl100k_base", .corpus = CORPUS_ARGUMENTS_INIT, .min_frequency = 1};
+    training.threads = os_processors() < TRAIN_THREADS_MOST ? os_processors() : TRAIN_THREADS_MOST;
+    training.memory = os_memory_limit() / 4 * 3;
+    const struct cli_option table[] = {
+        {'o', "output", CLI_TEXT, &training.prefix, NULL, "PREFIX", "write PREFIX.tiktoken and PREFIX.json", NULL},
+        {0, "vocab-size", CLI_SIZE, &training.vocabulary, NULL, "N",
+         "ids of the vocabulary: 256 bytes, merges and special tokens", NULL},
+        {0, "pattern", CLI_TEXT, &training.pattern, NULL, "NAME",
+         "how text is cut into pieces: gpt2, r50k_base, p50k_base, p50k_edit, cl100k_base (default), llama3, qwen2, "
+         "qwen3_5, o200k_base, o200k_harmony, llama4, tekken, nanochat, deepseek_v3", NULL},
+        {0, "special-tokens", CLI_TEXT, &training.special_names, NULL, "NAME,...",
+         "special tokens; their ids are the last ones, in this order", NULL},
+        {0, "min-frequency", CLI_NUMBER, &training.min_frequency, NULL, "N",
+         "merge no pair that the text has less often (1)", NULL},
+        {0, "force", CLI_FLAG, &training.force, NULL, NULL, "replace the output if it exists", NULL},
+        {0, "threads", CLI_NUMBER, &training.threads, NULL, "N",
+         "threads (one a processor); the output is the same for every N", NULL},
+        {0, "max-memory", CLI_SIZE, &training.memory, NULL, "SIZE",
+         "memory for the different pieces of the text (three quarters of the machine's)", NULL},
+        CORPUS_OPTIONS_INPUT(training.corpus),
+        CORPUS_OPTION_ON_ERROR(training.corpus),
+        CORPUS_OPTIONS_TEXTS(training.corpus),
+        {0, "json", CLI_FLAG, &training.json, NULL, NULL, "print the closing report as JSON", NULL},
+        {'q', "quiet", CLI_FLAG, &training.quiet, NULL, NULL, "no progress, no closing report", NULL},
+    };
+    const struct cli_command command = {
+        .program = program,
+        .usage = "-o PREFIX --vocab-size N [OPTION]... [INPUT]...",
+        .summary = "Makes a byte-level BPE vocabulary of a text: PREFIX.tiktoken and PREFIX.json (a tokenizer.json).",
+        .details = "An INPUT is a file, a folder (all regular files below it), a pattern, or '-' for standard input: "
+                   "text, one document a file, or JSONL, one document a line; plain, gzip or zstd.\n\n"
+                   "Examples:\n"
+                   "  tokmap train -o vocab/tokenizer --vocab-size 32768 --special-tokens '<|endoftext|>' books/\n"
+                   "  tokmap train -o web --vocab-size 50k --pattern o200k_base 'crawl/*.jsonl.zst'\n",
+        .options = table,
+        .option_count = sizeof table / sizeof table[0],
+    };
+    const char **operands = calloc((size_t)argc + 1, sizeof *operands);
+    size_t operand_count = 0;
+    struct tokmap_error error;
+    if (!operands) {
+        (void)error_set_memory(&error, "the arguments", (uint64_t)argc * sizeof *operands);
+        return cli_failed(program, &error);
+    }
+    int status = cli_parse(&command, argc, argv, operands, &operand_count);
+    if (status < 0) {
+        status = arguments_check(&command, &training, operands, &operand_count);
+        if (!status) {
+            cli_signals_catch();
+            status = train(&training, operands, operand_count);
+        }
+    }
+    free(training.specials);
+    free(operands);
+    return status;
+}

@@ -1,0 +1,249 @@
+/* command_verify.c - tokmap verify: reads every byte of a dataset; each fault is one line that says where it is. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "commands.h"
+#include "common/bytes.h"
+#include "format/layout.h"
+#include "platform/os.h"
+#include "platform/process.h"
+#include "commands/shared/target.h"
+
+static const char program[] = "tokmap verify";
+
+struct verify_arguments {
+    uint64_t threads;
+    bool json, quiet;
+};
+
+struct verify_report {
+    const struct tokmap_dataset *dataset;
+    struct cli_progress progress;
+    struct cli_json json;
+    bool as_json;
+    uint64_t faults;
+};
+
+/* The bytes of the faulty block if the fault lies in tokens: false for an index. */
+static bool fault_block(const struct verify_report *report, const struct tokmap_error *fault, uint64_t *block,
+                        uint64_t *end)
+{
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_shard_info shard = {.size = sizeof shard};
+    if (!report->dataset || fault->offset == TOKMAP_NO_OFFSET || tokmap_dataset_info(report->dataset, &info))
+        return false;
+    for (uint64_t number = 0; number < info.shards; number++) {
+        if (tokmap_dataset_shard(report->dataset, number, &shard, NULL) || strcmp(shard.tokens_path, fault->path) != 0)
+            continue;
+        *block = fault->offset / BLOCK_BYTES;
+        *end = min64((*block + 1) * BLOCK_BYTES, shard.tokens * info.width);
+        return *block < shard.blocks;
+    }
+    return false;
+}
+
+/* The library's sentence names section or block and bytes itself. */
+static void fault_text(const struct tokmap_error *fault)
+{
+    char text[sizeof fault->path + sizeof fault->message + 256];
+    printf("%s\n", tokmap_error_print(fault, text, sizeof text));
+}
+
+static void fault_json(struct cli_json *json, const struct tokmap_error *fault, const uint64_t *block, uint64_t end)
+{
+    cli_json_object(json, NULL);
+    cli_json_text(json, "path", fault->path);
+    if (block) {
+        cli_json_number(json, "block", *block);
+        cli_json_number(json, "first_byte", *block * BLOCK_BYTES);
+        cli_json_number(json, "end_byte", end);
+    } else if (fault->offset != TOKMAP_NO_OFFSET) {
+        cli_json_number(json, "offset", fault->offset);
+    }
+    cli_json_text(json, "status", tokmap_status_name(fault->status));
+    cli_json_text(json, "message", fault->message);
+    cli_json_end(json);
+}
+
+static int fault_found(void *user, const struct tokmap_error *fault)
+{
+    struct verify_report *report = user;
+    uint64_t block = 0, end = 0;
+    const uint64_t *in_block = fault_block(report, fault, &block, &end) ? &block : NULL;
+    report->faults++;
+    if (report->progress.shown)
+        (void)fputs("\r\033[K", stderr);
+    if (report->as_json)
+        fault_json(&report->json, fault, in_block, end);
+    else
+        fault_text(fault);
+    (void)cli_flush();
+    return 0;
+}
+
+static int progressed(void *user, uint64_t done, uint64_t total)
+{
+    struct verify_report *report = user;
+    report->progress.total = total;
+    cli_progress_update(&report->progress, done);
+    return os_signal_caught() != 0;
+}
+
+/* Statuses that say that a file is not sound, rather than that it could not be read. */
+static bool is_fault(enum tokmap_status status)
+{
+    return status == TOKMAP_ERROR_FORMAT || status == TOKMAP_ERROR_CORRUPT || status == TOKMAP_ERROR_TRUNCATED ||
+           status == TOKMAP_ERROR_MISMATCH;
+}
+
+/* Opens and reads; faults go to the report as they are found. */
+static enum tokmap_status verify(const char *name, const struct verify_arguments *given, struct verify_report *report,
+                                 struct tokmap_dataset_info *info, struct tokmap_verify_result *result,
+                                 struct tokmap_error *error)
+{
+    struct tokmap_dataset *opened = NULL;
+    struct tokmap_run *run = NULL;
+    const struct tokmap_dataset *dataset = NULL;
+    enum tokmap_status status;
+    if (target_names_run(name)) {
+        struct tokmap_source_info source = {.size = sizeof source};
+        status = tokmap_run_open(&run, name, error);
+        if (!status)
+            status = tokmap_run_source(run, 0, &source);
+        dataset = source.dataset;
+    } else {
+        status = tokmap_dataset_open(&opened, name, NULL, error);
+        dataset = opened;
+    }
+    if (status) {
+        /* What an open can find is a fault like others, but it hides the rest. */
+        if (is_fault(status)) {
+            (void)fault_found(report, error);
+            cli_say(program, "'%s' cannot be opened: nothing more of it was checked", name);
+        }
+        tokmap_run_close(run);
+        return status;
+    }
+    struct tokmap_verify_options options = TOKMAP_VERIFY_OPTIONS_INIT;
+    options.threads = (uint32_t)given->threads;
+    options.fault = fault_found;
+    options.progress = progressed;
+    options.user = report;
+    report->dataset = dataset;
+    status = tokmap_dataset_info(dataset, info);
+    cli_progress_start(&report->progress, "verifying", 0, given->quiet);
+    if (!status)
+        status = tokmap_dataset_verify(dataset, &options, result, error);
+    cli_progress_end(&report->progress);
+    /* Not every failure to read is reported as a fault of its own. */
+    if (is_fault(status) && report->faults == 0)
+        (void)fault_found(report, error);
+    report->dataset = NULL;
+    tokmap_run_close(run);
+    tokmap_dataset_close(opened);
+    return status;
+}
+
+static const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+static void summary_print(const char *name, const struct tokmap_dataset_info *info,
+                          const struct tokmap_verify_result *result, uint64_t faults, double seconds)
+{
+    char a[32], b[32], c[32], d[32], e[32];
+    if (faults)
+        printf("%s: %s fault%s\n", name, cli_count(faults, a), plural(faults));
+    else if (!info->shards)
+        printf("%s: synthetic: nothing is stored, so there is nothing to verify\n", name);
+    else
+        printf("%s: sound: %s token%s, %s document%s in %s shard%s\n", name, cli_count(info->tokens, a),
+               plural(info->tokens), cli_count(info->documents, b), plural(info->documents), cli_count(info->shards, c),
+               plural(info->shards));
+    if (result->bytes && seconds > 0)
+        cli_say(program, "%s in %s, %s/s", cli_bytes(result->bytes, d), cli_seconds(seconds, c),
+                cli_bytes((uint64_t)((double)result->bytes / seconds), e));
+}
+
+static int verify_run(const struct verify_arguments *given, const char *name)
+{
+    struct tokmap_error error = {0};
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_verify_result result = {.size = sizeof result};
+    struct verify_report report = {.as_json = given->json};
+    cli_signals_catch();
+    if (given->json) {
+        cli_json_begin(&report.json, stdout);
+        cli_json_object(&report.json, NULL);
+        cli_json_text(&report.json, target_names_run(name) ? "run" : "dataset", name);
+        cli_json_array(&report.json, "faults");
+    }
+    const uint64_t start = os_clock_ns();
+    const enum tokmap_status status = verify(name, given, &report, &info, &result, &error);
+    const double seconds = (double)(os_clock_ns() - start) * 1e-9;
+    (void)os_signals_release();
+    if (given->json) {
+        cli_json_end(&report.json);
+        cli_json_bool(&report.json, "sound", status == TOKMAP_OK);
+        cli_json_bool(&report.json, "complete", status == TOKMAP_OK || (is_fault(status) && result.bytes));
+        cli_json_number(&report.json, "tokens", info.tokens);
+        cli_json_number(&report.json, "documents", info.documents);
+        cli_json_number(&report.json, "shards", info.shards);
+        cli_json_number(&report.json, "blocks", result.blocks);
+        cli_json_number(&report.json, "bytes", result.bytes);
+        cli_json_real(&report.json, "seconds", seconds);
+        cli_json_end(&report.json);
+    }
+    if (os_signal_caught()) {
+        (void)fflush(stdout);
+        os_signal_die(os_signal_caught());
+    }
+    if (status && !is_fault(status))
+        return cli_finish(program, cli_failed(program, &error));
+    if (!given->json && !given->quiet)
+        summary_print(name, &info, &result, report.faults, seconds);
+    return cli_finish(program, status ? CLI_FAILED : CLI_DONE);
+}
+
+int command_verify(int argc, char **argv)
+{
+    struct verify_arguments given = {0};
+    const struct cli_option options[] = {
+        {'t', "threads", CLI_NUMBER, &given.threads, NULL, "N", "threads that read; by default one a processor", NULL},
+        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print a JSON object", NULL},
+        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print faults only", NULL},
+    };
+    const struct cli_command command = {
+        program,
+        "DATASET|RUN [OPTION]...",
+        "Reads every byte of a dataset, or of a run's dataset, and compares it with the checksums. Each fault is one "
+        "line that names the "
+        "file, and of tokens the block and its range of bytes.",
+        "Exit status 1 if there are faults.\n\n"
+        "Examples:\n"
+        "  tokmap verify data/web\n"
+        "  tokmap verify data --json",
+        options,
+        sizeof options / sizeof options[0],
+    };
+    const char **operands = malloc((size_t)argc * sizeof *operands);
+    size_t operand_count;
+    int status = CLI_FAILED;
+    if (!operands)
+        cli_say(program, "out of memory");
+    else
+        status = cli_parse(&command, argc, argv, operands, &operand_count);
+    if (operands && status < 0) {
+        if (operand_count != 1)
+            status = cli_misused(&command, "expected the name of one dataset or run");
+        else if (given.threads > 1024)
+            status = cli_misused(&command, "--threads must be at most 1024");
+        else
+            status = verify_run(&given, operands[0]);
+    }
+    free(operands);
+    return status;
+}

@@ -1,0 +1,303 @@
+#include "coverage.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "common/bytes.h"
+#include "common/error.h"
+#include "platform/os.h"
+#include "platform/process.h"
+
+#define THREADS_MOST 64u
+#define CHUNK 8192u                     /* draws that a thread takes at once */
+#define ALONE_DRAWS ((uint64_t)1 << 18) /* fewer are not worth a thread */
+#define WAVE_DRAWS ((uint64_t)1 << 26)
+
+static void fault_set(char fault[COVERAGE_FAULT], const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void fault_set(char fault[COVERAGE_FAULT], const char *format, ...)
+{
+    va_list arguments;
+    if (fault[0])
+        return;
+    va_start(arguments, format);
+    (void)vsnprintf(fault, COVERAGE_FAULT, format, arguments);
+    va_end(arguments);
+}
+
+static enum tokmap_status interrupted(struct tokmap_error *error)
+{
+    return error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "ended by a signal");
+}
+
+/* ---- by counting ---- */
+
+/*
+ * Rows are numbered over the run: row j of step t is number t * batch + j. Its draw is another number, but of the same
+ * step. Threads take chunks of a wave of rows; between waves, in one thread, epochs that are over are compared with
+ * what they should hold and their bitmaps are cleared.
+ */
+struct counting {
+    const struct coverage *coverage;
+    uint64_t *bits;   /* maps of `words` words, epoch e in map e % maps */
+    uint64_t *marked; /* windows marked in each map */
+    uint64_t maps, words;
+    uint64_t oldest;    /* epoch that is alive; it and maps - 1 more */
+    uint64_t next, end; /* rows of the wave; next is shared by the threads */
+    uint32_t stop;      /* shared: a fault or failure was found */
+    struct os_mutex *mutex;
+    /* under the mutex */
+    char fault[COVERAGE_FAULT];
+    enum tokmap_status status;
+    struct tokmap_error error;
+};
+
+static uint64_t maps_alive(const struct coverage *coverage)
+{
+    /* A step of `batch` draws touches so many epochs, and a wave ends with the step in which its first epoch ends. */
+    return (coverage->batch - 1) / coverage->windows + 2;
+}
+
+uint64_t coverage_bytes(const struct coverage *coverage)
+{
+    return maps_alive(coverage) * (div_ceil(coverage->windows, 64) + 1) * 8;
+}
+
+/* Marks the window of a row. False if that cannot be right; *fresh says whether it was not marked before. */
+static bool window_mark(struct counting *counting, const struct tokmap_place *place, bool *fresh)
+{
+    const uint64_t windows = counting->coverage->windows;
+    if (place->source != 0 || place->window >= windows || place->epoch != place->draw / windows ||
+        place->draw / counting->coverage->batch != place->step || place->epoch < counting->oldest ||
+        place->epoch - counting->oldest >= counting->maps)
+        return false;
+    uint64_t *word = counting->bits + place->epoch % counting->maps * counting->words + place->window / 64;
+    const uint64_t bit = (uint64_t)1 << place->window % 64;
+    *fresh = !(__atomic_fetch_or(word, bit, __ATOMIC_RELAXED) & bit);
+    return true;
+}
+
+static void wave_stop(struct counting *counting, const struct tokmap_place *place, bool twice,
+                      enum tokmap_status status, const struct tokmap_error *error)
+{
+    os_mutex_lock(counting->mutex);
+    if (status && !counting->status) {
+        counting->status = status;
+        counting->error = *error;
+    } else if (!status && twice) {
+        fault_set(counting->fault,
+                  "window %" PRIu64 " is shown twice in epoch %" PRIu64 ", once of them in step %" PRIu64
+                  " row %" PRIu64,
+                  place->window, place->epoch, place->step, place->row);
+    } else if (!status) {
+        fault_set(counting->fault,
+                  "row %" PRIu64 " of step %" PRIu64 " takes draw %" PRIu64 ", window %" PRIu64 " of epoch %" PRIu64
+                  ", which is not drawn there",
+                  place->row, place->step, place->draw, place->window, place->epoch);
+    }
+    os_mutex_unlock(counting->mutex);
+    __atomic_store_n(&counting->stop, 1, __ATOMIC_RELAXED);
+}
+
+/* Counts the rows [first, end) of a chunk. */
+static void chunk_count(struct counting *counting, uint64_t first, uint64_t end)
+{
+    const uint64_t batch = counting->coverage->batch;
+    struct tokmap_error error;
+    uint64_t epoch = 0, fresh_count = 0; /* of one epoch, added to its map when the next one comes */
+    for (uint64_t i = first; i < end; i++) {
+        struct tokmap_place place;
+        bool fresh = false;
+        const enum tokmap_status status =
+            tokmap_run_locate(counting->coverage->run, i / batch, i % batch, &place, &error);
+        const bool marked = !status && window_mark(counting, &place, &fresh);
+        if (!marked || !fresh) {
+            wave_stop(counting, &place, marked, status, &error);
+            return;
+        }
+        if (place.epoch != epoch) {
+            if (fresh_count)
+                __atomic_fetch_add(&counting->marked[epoch % counting->maps], fresh_count, __ATOMIC_RELAXED);
+            epoch = place.epoch;
+            fresh_count = 0;
+        }
+        fresh_count++;
+    }
+    __atomic_fetch_add(&counting->marked[epoch % counting->maps], fresh_count, __ATOMIC_RELAXED);
+}
+
+static void wave_work(void *user)
+{
+    struct counting *counting = user;
+    while (!__atomic_load_n(&counting->stop, __ATOMIC_RELAXED)) {
+        const uint64_t first = __atomic_fetch_add(&counting->next, CHUNK, __ATOMIC_RELAXED);
+        if (first >= counting->end)
+            break;
+        chunk_count(counting, first, min64(first + CHUNK, counting->end));
+    }
+}
+
+/* Counts the wave [next, end) with all processors; this thread works too and shows progress. */
+static void wave_count(struct counting *counting, struct cli_progress *progress)
+{
+    struct os_thread *threads[THREADS_MOST] = {0};
+    const uint64_t draws = counting->end - counting->next;
+    const uint64_t wanted = min64(min64(os_processors(), THREADS_MOST), draws / ALONE_DRAWS + 1);
+    for (uint64_t i = 1; i < wanted; i++)
+        if (os_thread_start(&threads[i], "tokmap-audit", wave_work, counting))
+            threads[i] = NULL; /* the others do its part */
+    while (!__atomic_load_n(&counting->stop, __ATOMIC_RELAXED)) {
+        const uint64_t first = __atomic_fetch_add(&counting->next, CHUNK, __ATOMIC_RELAXED);
+        if (first >= counting->end)
+            break;
+        chunk_count(counting, first, min64(first + CHUNK, counting->end));
+        cli_progress_update(progress, first);
+        if (os_signal_caught())
+            __atomic_store_n(&counting->stop, 1, __ATOMIC_RELAXED);
+    }
+    for (uint64_t i = 1; i < wanted; i++)
+        os_thread_join(threads[i]);
+}
+
+/* Ends the epochs before `epoch`: their draws are over. */
+static void epochs_retire(struct counting *counting, uint64_t epoch)
+{
+    const uint64_t windows = counting->coverage->windows;
+    for (; counting->oldest < epoch; counting->oldest++) {
+        const uint64_t map = counting->oldest % counting->maps;
+        if (counting->marked[map] != windows)
+            fault_set(counting->fault, "epoch %" PRIu64 " shows %" PRIu64 " of its %" PRIu64 " windows",
+                      counting->oldest, counting->marked[map], windows);
+        memset(counting->bits + map * counting->words, 0, counting->words * 8);
+        counting->marked[map] = 0;
+    }
+}
+
+static enum tokmap_status waves_count(struct counting *counting, uint64_t steps, struct tokmap_error *error)
+{
+    const struct coverage *coverage = counting->coverage;
+    const uint64_t batch = coverage->batch, windows = coverage->windows, all = steps * batch;
+    struct cli_progress progress;
+    cli_progress_start(&progress, "counting", all, coverage->quiet);
+    progress.unit = "draws";
+    for (uint64_t first = 0; first < all && !counting->stop && !counting->fault[0]; first = counting->end) {
+        epochs_retire(counting, first / windows);
+        /* To the end of the step in which the oldest epoch ends, or to that of a step not too far off. */
+        const uint64_t epoch_end = div_ceil((first / windows + 1) * windows, batch) * batch;
+        const uint64_t most = first + div_ceil(WAVE_DRAWS, batch) * batch;
+        counting->next = first;
+        counting->end = min64(min64(epoch_end, most), all);
+        wave_count(counting, &progress);
+    }
+    cli_progress_end(&progress);
+    if (os_signal_caught())
+        return interrupted(error);
+    if (counting->status || counting->fault[0]) {
+        if (counting->status && error)
+            *error = counting->error;
+        return counting->status;
+    }
+    /* Those that end with the last draw, and the one that is not over. */
+    epochs_retire(counting, all / windows);
+    if (counting->marked[counting->oldest % counting->maps] != all % windows)
+        fault_set(counting->fault, "epoch %" PRIu64 " shows another number of windows than it has draws",
+                  counting->oldest);
+    return TOKMAP_OK;
+}
+
+enum tokmap_status coverage_count(const struct coverage *coverage, uint64_t steps, char fault[COVERAGE_FAULT],
+                                  struct tokmap_error *error)
+{
+    struct counting counting = {.coverage = coverage};
+    counting.maps = maps_alive(coverage);
+    counting.words = div_ceil(coverage->windows, 64);
+    counting.bits = calloc(counting.maps * counting.words, 8);
+    counting.marked = calloc(counting.maps, 8);
+    enum tokmap_status status = TOKMAP_OK;
+    if (!counting.bits || !counting.marked || os_mutex_new(&counting.mutex))
+        status = error_set_memory(error, "counting windows", coverage_bytes(coverage));
+    else
+        status = waves_count(&counting, steps, error);
+    memcpy(fault, counting.fault, COVERAGE_FAULT);
+    if (counting.mutex)
+        os_mutex_free(counting.mutex);
+    free(counting.marked);
+    free(counting.bits);
+    return status;
+}
+
+/* ---- by sampling ---- */
+
+static uint64_t random_next(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+/* Below `limit`. */
+static uint64_t random_below(uint64_t *state, uint64_t limit)
+{
+    return (uint64_t)((unsigned __int128)random_next(state) * limit >> 64);
+}
+
+struct way_back {
+    const struct tokmap_place *wanted;
+    unsigned found, others; /* rows of the same step with the same window of the same epoch */
+};
+
+static int way_back_found(void *user, const struct tokmap_place *place)
+{
+    struct way_back *back = user;
+    if (place->epoch != back->wanted->epoch || place->window != back->wanted->window)
+        return 0;
+    const bool same =
+        place->step == back->wanted->step && place->row == back->wanted->row && place->draw == back->wanted->draw;
+    back->found += same;
+    back->others += !same;
+    return 0;
+}
+
+static enum tokmap_status row_sample(const struct coverage *coverage, uint64_t step, uint64_t row,
+                                     char fault[COVERAGE_FAULT], struct tokmap_error *error)
+{
+    struct tokmap_place place;
+    struct way_back back = {&place, 0, 0};
+    enum tokmap_status status = tokmap_run_locate(coverage->run, step, row, &place, error);
+    if (!status)
+        status = tokmap_run_find(coverage->run, 0, place.first_token, 1, step, step + 1, way_back_found, &back, error);
+    if (!status && (place.draw / coverage->batch != step || place.draw / coverage->windows != place.epoch ||
+                    place.window >= coverage->windows || back.found != 1 || back.others))
+        fault_set(fault,
+                  "step %" PRIu64 " row %" PRIu64 " takes window %" PRIu64 " of epoch %" PRIu64
+                  ", and the way back leads there %u times, elsewhere %u times",
+                  step, row, place.window, place.epoch, back.found, back.others);
+    return status;
+}
+
+enum tokmap_status coverage_sample(const struct coverage *coverage, uint64_t first, uint64_t end, uint64_t tries,
+                                   uint64_t *samples, char fault[COVERAGE_FAULT], struct tokmap_error *error)
+{
+    uint64_t state = coverage->seed ^ end;
+    enum tokmap_status status = TOKMAP_OK;
+    struct cli_progress progress;
+    cli_progress_start(&progress, "sampling", tries, coverage->quiet);
+    progress.unit = "draws";
+    *samples = 0;
+    for (uint64_t i = 0; i < tries && !status && !fault[0]; i++) {
+        const uint64_t step = first + random_below(&state, end - first);
+        const uint64_t row = random_below(&state, coverage->batch);
+        if (!tokmap_run_delivers(coverage->run, step))
+            continue;
+        status = row_sample(coverage, step, row, fault, error);
+        ++*samples;
+        cli_progress_update(&progress, i);
+        if (os_signal_caught())
+            status = interrupted(error);
+    }
+    cli_progress_end(&progress);
+    return status;
+}

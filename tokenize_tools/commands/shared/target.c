@@ -1,0 +1,189 @@
+#include "target.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "text/json_scan.h"
+#include "common/error.h"
+#include "common/hash.h"
+#include "platform/os.h"
+
+static bool ends_with(const char *name, const char *ending)
+{
+    const size_t length = strlen(name), tail = strlen(ending);
+    return length > tail && strcmp(name + length - tail, ending) == 0;
+}
+
+static bool exists_with(const char *name, const char *ending)
+{
+    const size_t capacity = strlen(name) + strlen(ending) + 1;
+    char *path = malloc(capacity);
+    struct os_stat found;
+    if (!path)
+        return false;
+    snprintf(path, capacity, "%s%s", name, ending);
+    const bool exists = os_stat(path, &found) == 0;
+    free(path);
+    return exists;
+}
+
+/* Lines of text that a zero byte follows, which the run's reader then finds: a slip, and no other kind of file. */
+static bool is_spoilt_text(const char *head, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if ((unsigned char)head[i] < ' ' && !strchr("\t\n\r", head[i]))
+            return false;
+    return memchr(head, '\n', count) != NULL;
+}
+
+/* The beginning decides: a manifest has a first line of its own, and tokens are no lines of text. */
+static bool is_plain_text(const char *name)
+{
+    static const char manifest[] = "tokmap-shards ";
+    char head[4096];
+    size_t got = 0;
+    int fd;
+    if (os_open(name, OS_READ, &fd))
+        return false;
+    const int failed = os_pread(fd, head, sizeof head, 0, &got);
+    os_close(fd);
+    const char *zero = failed ? NULL : memchr(head, '\0', got);
+    if (failed || (zero && !is_spoilt_text(head, (size_t)(zero - head))))
+        return false;
+    return got < sizeof manifest - 1 || memcmp(head, manifest, sizeof manifest - 1) != 0;
+}
+
+bool target_names_run(const char *name)
+{
+    struct os_stat found;
+    if (strncmp(name, TOKMAP_SYNTHETIC, sizeof TOKMAP_SYNTHETIC - 1) == 0)
+        return false;
+    return os_stat(name, &found) == 0 && found.kind == OS_KIND_FILE && !ends_with(name, ".tmx") &&
+           !ends_with(name, ".bin") && !exists_with(name, ".tmx") && is_plain_text(name);
+}
+
+static enum tokmap_status run_make(struct target *target, const struct run_arguments *arguments,
+                                   struct tokmap_error *error)
+{
+    struct tokmap_run_options options = TOKMAP_RUN_OPTIONS_INIT;
+    options.data = target->name;
+    options.seq_len = arguments->seq_len;
+    options.lookahead = arguments->lookahead;
+    options.batch = arguments->batch;
+    options.seed = arguments->seed;
+    options.ordering = (enum tokmap_ordering)arguments->ordering;
+    options.steps = arguments->steps;
+    options.passes = arguments->passes;
+    return tokmap_run_make(&target->run, &options, error);
+}
+
+/* A run file says all of a run: arguments beside it would be two truths. */
+static const char *argument_of_run(const struct run_arguments *arguments)
+{
+    return arguments->seq_len_given     ? "seq-len"
+           : arguments->lookahead_given ? "lookahead"
+           : arguments->batch_given     ? "batch"
+           : arguments->seed_given      ? "seed"
+           : arguments->ordering_given  ? "order"
+                                        : NULL;
+}
+
+int target_open(struct target *target, const struct cli_command *command, const char *name,
+                const struct run_arguments *arguments, bool make_run)
+{
+    struct tokmap_error error = {0};
+    enum tokmap_status status;
+    *target = (struct target){.name = name, .is_run_file = target_names_run(name)};
+    if (target->is_run_file) {
+        const char *said = argument_of_run(arguments);
+        if (said)
+            return cli_misused(command, "'%s' is a run, which says it all: --%s goes with a dataset", name, said);
+        status = tokmap_run_open(&target->run, name, &error);
+    } else if (make_run) {
+        const bool seed_missing = !arguments->seed_given && arguments->ordering == TOKMAP_SHUFFLE;
+        if (!arguments->seq_len_given || !arguments->batch_given || seed_missing)
+            return cli_misused(command, "'%s' is a dataset: a run of it needs --seq-len, --batch and --seed", name);
+        status = run_make(target, arguments, &error);
+    } else {
+        status = tokmap_dataset_open(&target->dataset, name, NULL, &error);
+    }
+    return status ? cli_failed(command->program, &error) : -1;
+}
+
+void target_close(struct target *target)
+{
+    tokmap_run_close(target->run);
+    tokmap_dataset_close(target->dataset);
+    target->run = NULL;
+    target->dataset = NULL;
+}
+
+const struct tokmap_dataset *target_dataset(const struct target *target, uint64_t source)
+{
+    if (target->dataset)
+        return target->dataset;
+    struct tokmap_source_info info = {.size = sizeof info};
+    return tokmap_run_source(target->run, source, &info) == TOKMAP_OK ? info.dataset : NULL;
+}
+
+void target_json(const struct target *target, struct cli_json *json)
+{
+    cli_json_text(json, target->is_run_file ? "run" : "dataset", target->name);
+}
+
+const char *id_hex(const uint8_t id[16], char text[33])
+{
+    static const uint8_t unknown[16];
+    if (memcmp(id, unknown, 16) == 0)
+        memcpy(text, "unknown", sizeof "unknown");
+    else
+        hash128_hex(id, text);
+    return text;
+}
+
+/* The member "name" of an object. */
+static bool name_read(struct json_scan *scan, char name[TOKENIZER_NAME])
+{
+    struct json_string member, text;
+    bool found = false;
+    if (json_kind(scan) != JSON_OBJECT || !json_enter_object(scan))
+        return false;
+    while (json_member(scan, &member)) {
+        if (!json_name_is(&member, "name") || json_kind(scan) != JSON_STRING) {
+            if (!json_skip(scan))
+                return false;
+            continue;
+        }
+        size_t lone, first;
+        if (!json_text(scan, &text))
+            return false;
+        if (text.count < TOKENIZER_NAME) {
+            memcpy(name, text.bytes, text.count);
+            name[json_unescape(name, text.count, &lone, &first)] = '\0';
+            found = true;
+            for (const char *at = name; *at; at++)
+                found = found && (unsigned char)*at >= 0x20 && *at != 0x7f; /* a terminal shows it */
+        }
+    }
+    return found;
+}
+
+bool dataset_tokenizer(const struct tokmap_dataset *dataset, char name[TOKENIZER_NAME])
+{
+    struct tokmap_shard_info shard = {.size = sizeof shard};
+    struct tokmap_error unused;
+    struct json_scan scan;
+    struct json_string member;
+    bool found = false;
+    if (tokmap_dataset_shard(dataset, 0, &shard, &unused))
+        return false;
+    json_begin(&scan, shard.about, (size_t)shard.about_bytes);
+    if (json_kind(&scan) != JSON_OBJECT || !json_enter_object(&scan))
+        return false;
+    while (json_member(&scan, &member))
+        if (json_name_is(&member, "tokenizer") && json_kind(&scan) == JSON_OBJECT)
+            found |= name_read(&scan, name);
+        else if (!json_skip(&scan))
+            return false;
+    return found;
+}

@@ -1,0 +1,245 @@
+/* regex_match.c - PCRE2, just in time compiled where it can be. Without PCRE2 every pattern is refused with the reason. */
+#include "regex_match.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+
+#ifndef HAVE_PCRE2
+
+struct split_regex {
+    int unused;
+};
+
+enum tokmap_status split_regex_new(struct split_regex **regex, const char *pattern, size_t bytes,
+                                   enum regex_dialect dialect, const char *path, const char *field,
+                                   struct tokmap_error *error)
+{
+    *regex = NULL;
+    return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
+                     "%s: no scanner serves this pattern, and this build has no PCRE2: install libpcre2-dev and build "
+                     "again",
+                     field);
+}
+
+void split_regex_free(struct split_regex *regex)
+{
+}
+
+bool split_regex_may_be_empty(const struct split_regex *regex)
+{
+    return false;
+}
+
+enum tokmap_status split_regex_state_new(struct split_regex_state **state, const struct split_regex *regex,
+                                         struct tokmap_error *error)
+{
+    *state = NULL;
+    return error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET, "this build has no PCRE2");
+}
+
+void split_regex_state_free(struct split_regex_state *state)
+{
+}
+
+bool split_regex_begin(struct split_regex_state *state, const uint8_t *text, size_t count, bool mapped)
+{
+    return false;
+}
+
+enum regex_found split_regex_next(struct split_regex_state *state, size_t *from, size_t *to)
+{
+    return REGEX_FAILED;
+}
+
+void split_regex_settle(struct split_regex_state *state)
+{
+}
+
+#else
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#define STACK_FIRST ((size_t)32 << 10)
+#define STACK_MOST ((size_t)32 << 20) /* of what a match may keep to come back to; also without compilation */
+
+struct split_regex {
+    pcre2_code *code;
+    bool compiled; /* to machine code */
+    struct regex_kinds kinds;
+};
+
+struct split_regex_state {
+    const struct split_regex *regex;
+    const uint8_t *text;
+    bool bytes;               /* a kind is a byte of the text, else a character */
+    struct bytes_buffer kinds; /* of the text */
+    size_t at;                /* where the search goes on, in kinds */
+    size_t last_end;          /* of the last match; SIZE_MAX: none */
+    size_t known, known_byte; /* a place in kinds and in the text */
+    pcre2_match_data *data;
+    pcre2_match_context *context;
+    pcre2_jit_stack *stack;
+};
+
+static enum tokmap_status compile(struct split_regex *regex, const struct bytes_buffer *text, const char *path,
+                                  const char *field, struct tokmap_error *error)
+{
+    int code;
+    PCRE2_SIZE offset;
+    pcre2_compile_context *context = pcre2_compile_context_create(NULL);
+    if (!context)
+        return error_set_memory(error, "a pattern", text->count);
+    pcre2_set_newline(context, PCRE2_NEWLINE_LF);
+    regex->code = pcre2_compile(text->bytes, text->count, PCRE2_DOLLAR_ENDONLY, &code, &offset, context);
+    pcre2_compile_context_free(context);
+    if (!regex->code) {
+        PCRE2_UCHAR reason[160];
+        pcre2_get_error_message(code, reason, sizeof reason);
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
+                         "%s: PCRE2 does not take this pattern: %s", field, (const char *)reason);
+    }
+    regex->compiled = pcre2_jit_compile(regex->code, PCRE2_JIT_COMPLETE) == 0; /* slower without, not wrong */
+    return TOKMAP_OK;
+}
+
+enum tokmap_status split_regex_new(struct split_regex **regex, const char *pattern, size_t bytes,
+                                   enum regex_dialect dialect, const char *path, const char *field,
+                                   struct tokmap_error *error)
+{
+    struct bytes_buffer marked = {NULL, 0, 0}, text = {NULL, 0, 0};
+    struct regex_sets sets = {.count = 0};
+    struct regex_fault fault;
+    bool too_many = false;
+    enum tokmap_status status;
+    struct split_regex *made = calloc(1, sizeof *made);
+    *regex = NULL;
+    if (!made)
+        return error_set_memory(error, "a pattern", sizeof *made);
+    if (regex_rewrite(&marked, &sets, pattern, bytes, dialect, &fault) &&
+        regex_kinds_make(&made->kinds, &sets, &marked, &text, &too_many))
+        status = compile(made, &text, path, field, error);
+    else if (fault.reason)
+        status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
+                           "%s: the pattern is refused at its byte %zu: %s", field, fault.offset, fault.reason);
+    else if (too_many)
+        status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
+                           "%s: the pattern tells more than 256 kinds of characters apart, which is not supported", field);
+    else
+        status = error_set_memory(error, "a pattern", text.count);
+    bytes_free(&marked);
+    bytes_free(&text);
+    regex_sets_free(&sets);
+    if (status) {
+        split_regex_free(made);
+        return status;
+    }
+    *regex = made;
+    return TOKMAP_OK;
+}
+
+void split_regex_free(struct split_regex *regex)
+{
+    if (regex) {
+        pcre2_code_free(regex->code);
+        regex_kinds_free(&regex->kinds);
+    }
+    free(regex);
+}
+
+bool split_regex_may_be_empty(const struct split_regex *regex)
+{
+    uint32_t may = 1;
+    return pcre2_pattern_info(regex->code, PCRE2_INFO_MATCHEMPTY, &may) != 0 || may;
+}
+
+enum tokmap_status split_regex_state_new(struct split_regex_state **state, const struct split_regex *regex,
+                                         struct tokmap_error *error)
+{
+    struct split_regex_state *made = calloc(1, sizeof *made);
+    *state = NULL;
+    if (made) {
+        made->regex = regex;
+        made->data = pcre2_match_data_create(1, NULL);
+        made->context = pcre2_match_context_create(NULL);
+        made->stack = pcre2_jit_stack_create(STACK_FIRST, STACK_MOST, NULL);
+    }
+    if (!made || !made->data || !made->context) {
+        split_regex_state_free(made);
+        return error_set_memory(error, "the state of a pattern", sizeof *made);
+    }
+    pcre2_set_heap_limit(made->context, STACK_MOST >> 10);
+    pcre2_set_match_limit(made->context, UINT32_MAX);
+    pcre2_set_depth_limit(made->context, UINT32_MAX);
+    if (made->stack)
+        pcre2_jit_stack_assign(made->context, NULL, made->stack);
+    *state = made;
+    return TOKMAP_OK;
+}
+
+void split_regex_state_free(struct split_regex_state *state)
+{
+    if (!state)
+        return;
+    pcre2_match_data_free(state->data);
+    pcre2_match_context_free(state->context);
+    pcre2_jit_stack_free(state->stack);
+    bytes_free(&state->kinds);
+    free(state);
+}
+
+bool split_regex_begin(struct split_regex_state *state, const uint8_t *text, size_t count, bool mapped)
+{
+    state->text = text;
+    state->kinds.count = state->at = state->known = state->known_byte = 0;
+    state->last_end = SIZE_MAX;
+    const bool good = mapped ? regex_kinds_of_bytes(&state->regex->kinds, text, count, &state->kinds)
+                             : regex_kinds_of_text(&state->regex->kinds, text, count, &state->kinds);
+    state->bytes = state->kinds.count == count;
+    return good;
+}
+
+/* Of a place that is not before the last one that was asked for. */
+static size_t byte_of(struct split_regex_state *state, size_t place)
+{
+    if (state->bytes)
+        return place;
+    for (; state->known < place; state->known++) {
+        const uint32_t lead = state->text[state->known_byte];
+        state->known_byte += lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+    }
+    return state->known_byte;
+}
+
+enum regex_found split_regex_next(struct split_regex_state *state, size_t *from, size_t *to)
+{
+    static const uint8_t nothing[1];
+    const uint8_t *kinds = state->kinds.count ? state->kinds.bytes : nothing;
+    while (state->at <= state->kinds.count) {
+        const int found = state->regex->compiled ? pcre2_jit_match(state->regex->code, kinds, state->kinds.count, state->at,
+                                                                   0, state->data, state->context)
+                                                 : pcre2_match(state->regex->code, kinds, state->kinds.count, state->at, 0,
+                                                               state->data, state->context);
+        if (found == PCRE2_ERROR_NOMATCH)
+            return REGEX_END;
+        if (found < 0)
+            return REGEX_FAILED;
+        const PCRE2_SIZE *pair = pcre2_get_ovector_pointer(state->data);
+        if (pair[0] == pair[1] && pair[1] == state->last_end) { /* an empty one right behind the last: one character on */
+            state->at++;
+            continue;
+        }
+        *from = byte_of(state, pair[0]);
+        *to = byte_of(state, pair[1]);
+        state->at = state->last_end = pair[1];
+        return REGEX_MATCH;
+    }
+    return REGEX_END;
+}
+
+void split_regex_settle(struct split_regex_state *state)
+{
+    bytes_settle(&state->kinds);
+}
+#endif

@@ -1,0 +1,638 @@
+/*
+ * regex_rewrite.c - a pattern in PCRE2's words that matches what it matches in its own engine.
+ *
+ * One pass from front to back. Characters and classes become sets of code points, worked out as bitmaps and noted as
+ * ranges (regex_kinds.c writes them). Groups, alternatives and quantifiers mean the same in all these engines and pass as
+ * they are.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "unicode/code_sets.h"
+#include "text/code_point.h"
+#include "regex_kinds.h"
+#include "regex_match.h"
+
+#define CODES 0x110000u
+#define GROUPS_MOST 64
+#define CLASSES_MOST 8 /* classes in classes */
+
+struct set {
+    uint64_t words[CODES / 64];
+};
+
+struct rewriting {
+    const char *pattern, *at, *end;
+    enum regex_dialect dialect;
+    struct bytes_buffer *into;
+    struct regex_sets *sets;
+    struct regex_fault *fault;
+    bool folds[GROUPS_MOST]; /* by depth: (?i) holds */
+    uint32_t depth;
+    uint32_t classes; /* that are open, but for the outermost */
+    struct set *set;
+    enum { NOTHING_BEFORE, ATOM_BEFORE, QUANTIFIED_BEFORE } before; /* what a quantifier would stand behind */
+};
+
+static bool refuse(struct rewriting *r, const char *reason)
+{
+    if (!r->fault->reason) {
+        r->fault->offset = (size_t)(r->at - r->pattern);
+        r->fault->reason = reason;
+    }
+    return false;
+}
+
+static bool put(struct rewriting *r, const char *text)
+{
+    return bytes_append(r->into, text, strlen(text));
+}
+
+/* ---- sets ---- */
+
+static void set_add(struct set *set, uint32_t first, uint32_t last)
+{
+    for (uint32_t code = first; code <= last;) {
+        if (code % 64 == 0 && last - code >= 63) {
+            set->words[code / 64] = UINT64_MAX;
+            code += 64;
+        } else {
+            set->words[code / 64] |= UINT64_C(1) << code % 64;
+            code++;
+        }
+    }
+}
+
+static bool set_has(const struct set *set, uint32_t code)
+{
+    return set->words[code / 64] >> code % 64 & 1;
+}
+
+static void set_invert(struct set *set)
+{
+    for (size_t i = 0; i < CODES / 64; i++)
+        set->words[i] = ~set->words[i];
+}
+
+/* Adds a named set, or all else. */
+static void set_add_named(struct set *set, enum code_set_name name, bool inverted)
+{
+    uint32_t next = 0;
+    for (size_t i = 0; i < code_sets[name].count; i++) {
+        const struct code_range range = code_sets[name].ranges[i];
+        if (!inverted)
+            set_add(set, range.first, range.last);
+        else if (range.first > next)
+            set_add(set, next, range.first - 1);
+        next = range.last + 1;
+    }
+    if (inverted && next < CODES)
+        set_add(set, next, CODES - 1);
+}
+
+static void set_add_spaces(struct set *set, bool inverted)
+{
+    for (uint32_t code = 0; code < 0x3001; code++)
+        if (code_is_space(code) != inverted)
+            set_add(set, code, code);
+    if (inverted)
+        set_add(set, 0x3001, CODES - 1);
+}
+
+/* The ASCII letters of a set in their other case, and the two that fold to one from elsewhere. */
+static void set_fold(struct set *set)
+{
+    for (uint32_t code = 'a'; code <= 'z'; code++)
+        if (set_has(set, code) || set_has(set, code - 32)) {
+            set_add(set, code, code);
+            set_add(set, code - 32, code - 32);
+            if (code == 's')
+                set_add(set, 0x17F, 0x17F);
+            if (code == 'k')
+                set_add(set, 0x212A, 0x212A);
+        }
+}
+
+static bool set_write(struct rewriting *r)
+{
+    struct set *set = r->set;
+    for (uint32_t code = 0xD800; code < 0xE000; code += 64)
+        set->words[code / 64] = 0;
+    regex_set_begin(r->sets);
+    for (uint32_t code = 0; code < CODES;) {
+        const uint64_t word = set->words[code / 64] >> code % 64;
+        if (!word) {
+            code = (code / 64 + 1) * 64;
+            continue;
+        }
+        code += (uint32_t)__builtin_ctzll(word);
+        uint32_t last = code;
+        while (last + 1 < CODES && set_has(set, last + 1))
+            last += (last + 1) % 64 == 0 && set->words[(last + 1) / 64] == UINT64_MAX ? 64 : 1;
+        if (!regex_set_range(r->sets, code, last))
+            return false;
+        code = last + 1;
+    }
+    return regex_set_put(r->sets, r->into);
+}
+
+static bool code_write(struct rewriting *r, uint32_t code)
+{
+    regex_set_begin(r->sets);
+    return regex_set_range(r->sets, code, code) && regex_set_put(r->sets, r->into);
+}
+
+/* ---- escapes ---- */
+
+static int hex_value(char digit)
+{
+    return digit >= '0' && digit <= '9' ? digit - '0' : (digit | 32) >= 'a' && (digit | 32) <= 'f' ? (digit | 32) - 87 : -1;
+}
+
+/* Hexadecimal digits, at least one and at most `most`; or, in braces, up to 8. */
+static bool take_hex(struct rewriting *r, int most, uint32_t *code)
+{
+    const bool braces = r->at < r->end && *r->at == '{';
+    uint32_t value = 0;
+    int digits = 0;
+    r->at += braces;
+    for (; r->at < r->end && digits < (braces ? 8 : most) && hex_value(*r->at) >= 0; r->at++, digits++)
+        value = value << 4 | (uint32_t)hex_value(*r->at);
+    if (!digits || (!braces && digits < most) || (braces && (r->at == r->end || *r->at++ != '}')))
+        return refuse(r, "hexadecimal digits are missing or too many");
+    if (value >= CODES || (value >= 0xD800 && value < 0xE000) || (!braces && most == 2 && value >= 0x80))
+        return refuse(r, "a number is no character");
+    *code = value;
+    return true;
+}
+
+static bool same_name(const char *name, size_t bytes, const char *known)
+{
+    if (strlen(known) != bytes)
+        return false;
+    for (size_t i = 0; i < bytes; i++)
+        if ((name[i] | 32) != (known[i] | 32))
+            return false;
+    return true;
+}
+
+static const struct {
+    const char *name;
+    enum code_set_name first, last;
+} properties[] = {
+    {"L", CODE_LU, CODE_LO},   {"M", CODE_MN, CODE_ME},   {"N", CODE_ND, CODE_NO},   {"P", CODE_PC, CODE_PO},
+    {"S", CODE_SM, CODE_SO},   {"Z", CODE_ZS, CODE_ZP},   {"C", CODE_CC, CODE_CN},   {"Lu", CODE_LU, CODE_LU},
+    {"Ll", CODE_LL, CODE_LL},  {"Lt", CODE_LT, CODE_LT},  {"Lm", CODE_LM, CODE_LM},  {"Lo", CODE_LO, CODE_LO},
+    {"Mn", CODE_MN, CODE_MN},  {"Mc", CODE_MC, CODE_MC},  {"Me", CODE_ME, CODE_ME},  {"Nd", CODE_ND, CODE_ND},
+    {"Nl", CODE_NL, CODE_NL},  {"No", CODE_NO, CODE_NO},  {"Pc", CODE_PC, CODE_PC},  {"Pd", CODE_PD, CODE_PD},
+    {"Ps", CODE_PS, CODE_PS},  {"Pe", CODE_PE, CODE_PE},  {"Pi", CODE_PI, CODE_PI},  {"Pf", CODE_PF, CODE_PF},
+    {"Po", CODE_PO, CODE_PO},  {"Sm", CODE_SM, CODE_SM},  {"Sc", CODE_SC, CODE_SC},  {"Sk", CODE_SK, CODE_SK},
+    {"So", CODE_SO, CODE_SO},  {"Zs", CODE_ZS, CODE_ZS},  {"Zl", CODE_ZL, CODE_ZL},  {"Zp", CODE_ZP, CODE_ZP},
+    {"Cc", CODE_CC, CODE_CC},  {"Cf", CODE_CF, CODE_CF},  {"Co", CODE_CO, CODE_CO},  {"Cn", CODE_CN, CODE_CN},
+    {"Arabic", CODE_ARABIC, CODE_ARABIC},             {"Armenian", CODE_ARMENIAN, CODE_ARMENIAN},
+    {"Bengali", CODE_BENGALI, CODE_BENGALI},          {"Bopomofo", CODE_BOPOMOFO, CODE_BOPOMOFO},
+    {"Cyrillic", CODE_CYRILLIC, CODE_CYRILLIC},       {"Devanagari", CODE_DEVANAGARI, CODE_DEVANAGARI},
+    {"Georgian", CODE_GEORGIAN, CODE_GEORGIAN},       {"Greek", CODE_GREEK, CODE_GREEK},
+    {"Han", CODE_HAN, CODE_HAN},                      {"Hangul", CODE_HANGUL, CODE_HANGUL},
+    {"Hebrew", CODE_HEBREW, CODE_HEBREW},             {"Hiragana", CODE_HIRAGANA, CODE_HIRAGANA},
+    {"Katakana", CODE_KATAKANA, CODE_KATAKANA},       {"Khmer", CODE_KHMER, CODE_KHMER},
+    {"Latin", CODE_LATIN, CODE_LATIN},                {"Tamil", CODE_TAMIL, CODE_TAMIL},
+    {"Thai", CODE_THAI, CODE_THAI},
+};
+
+/* Behind \p or \P. */
+static bool property_add(struct rewriting *r, bool inverted)
+{
+    const char *name = r->at;
+    size_t bytes = 1;
+    if (r->at < r->end && *r->at == '{') {
+        name = ++r->at;
+        while (r->at < r->end && *r->at != '}')
+            r->at++;
+        if (r->at == r->end)
+            return refuse(r, "\\p{ has no }");
+        bytes = (size_t)(r->at++ - name);
+        if (bytes && *name == '^') {
+            inverted = !inverted;
+            name++;
+            bytes--;
+        }
+    } else if (r->at == r->end || r->dialect == REGEX_ONIGURUMA) {
+        return refuse(r, "\\p is not followed by a name in braces");
+    } else {
+        r->at++;
+    }
+    for (size_t i = 0; i < sizeof properties / sizeof properties[0]; i++) {
+        if (!same_name(name, bytes, properties[i].name))
+            continue;
+        if (inverted && properties[i].first != properties[i].last) {
+            struct set *outer = r->set, *inner = calloc(1, sizeof *inner);
+            if (!inner)
+                return false;
+            for (uint32_t one = properties[i].first; one <= properties[i].last; one++)
+                set_add_named(inner, (enum code_set_name)one, false);
+            for (size_t word = 0; word < CODES / 64; word++)
+                outer->words[word] |= ~inner->words[word];
+            free(inner);
+            return true;
+        }
+        for (uint32_t one = properties[i].first; one <= properties[i].last; one++)
+            set_add_named(r->set, (enum code_set_name)one, inverted);
+        return true;
+    }
+    r->at = name;
+    return refuse(r, "this \\p{...} is none that tokmap knows exactly");
+}
+
+/* \w is larger outside brackets in Oniguruma, by these. */
+static void word_add(struct rewriting *r, bool inverted, bool in_brackets)
+{
+    static const uint32_t more[] = {0xB2, 0xB3, 0xB9, 0xBC, 0xBD, 0xBE};
+    struct set *set = r->set;
+    if (r->dialect == REGEX_RUST) {
+        set_add_named(set, CODE_WORD_RUST, inverted);
+        return;
+    }
+    set_add_named(set, CODE_WORD_ONIG, inverted);
+    for (size_t i = 0; i < sizeof more / sizeof more[0] && !in_brackets; i++)
+        if (inverted)
+            set->words[more[i] / 64] &= ~(UINT64_C(1) << more[i] % 64);
+        else
+            set_add(set, more[i], more[i]);
+}
+
+enum escape { ESCAPE_FAULT, ESCAPE_CODE, ESCAPE_SET, ESCAPE_ANCHOR };
+
+/* Behind a backslash: a character, or a set that is added to r->set, or an anchor that is left to the caller. */
+static enum escape escape_take(struct rewriting *r, bool in_brackets, uint32_t *code)
+{
+    if (r->at == r->end) {
+        refuse(r, "a backslash stands at the end");
+        return ESCAPE_FAULT;
+    }
+    const char kind = *r->at++;
+    switch (kind) {
+    case 'n': *code = '\n'; return ESCAPE_CODE;
+    case 'r': *code = '\r'; return ESCAPE_CODE;
+    case 't': *code = '\t'; return ESCAPE_CODE;
+    case 'f': *code = '\f'; return ESCAPE_CODE;
+    case 'v': *code = '\v'; return ESCAPE_CODE;
+    case 'a': *code = '\a'; return ESCAPE_CODE;
+    case 'x': return take_hex(r, 2, code) ? ESCAPE_CODE : ESCAPE_FAULT;
+    case 'u': return take_hex(r, 4, code) ? ESCAPE_CODE : ESCAPE_FAULT;
+    case 's':
+    case 'S': set_add_spaces(r->set, kind == 'S'); return ESCAPE_SET;
+    case 'd':
+    case 'D': set_add_named(r->set, CODE_ND, kind == 'D'); return ESCAPE_SET;
+    case 'w':
+    case 'W': word_add(r, kind == 'W', in_brackets); return ESCAPE_SET;
+    case 'p':
+    case 'P': return property_add(r, kind == 'P') ? ESCAPE_SET : ESCAPE_FAULT;
+    case 'A':
+    case 'z':
+        if (!in_brackets)
+            return ESCAPE_ANCHOR;
+        break;
+    default:
+        if ((uint8_t)kind < 0x80 && !((kind | 32) >= 'a' && (kind | 32) <= 'z') && !(kind >= '0' && kind <= '9')) {
+            *code = (uint8_t)kind;
+            return ESCAPE_CODE;
+        }
+    }
+    r->at--;
+    refuse(r, "an escape is none that tokmap knows to mean the same in both engines");
+    return ESCAPE_FAULT;
+}
+
+static uint32_t code_take(struct rewriting *r)
+{
+    size_t bytes;
+    const uint32_t code = code_point_get((const uint8_t *)r->at, &bytes);
+    r->at += bytes;
+    return code;
+}
+
+/* ---- brackets ---- */
+
+static bool class_take(struct rewriting *r);
+
+/* Behind a bracket inside brackets: what it holds is added. */
+static bool nested_take(struct rewriting *r)
+{
+    struct set *outer = r->set, *inner = calloc(1, sizeof *inner);
+    if (!inner)
+        return false;
+    r->at++;
+    r->set = inner;
+    bool good = r->classes < CLASSES_MOST || refuse(r, "classes nest too deep");
+    r->classes++;
+    good = good && (r->at == r->end || *r->at != ':' || refuse(r, "names of classes as [:alpha:] are not supported")) &&
+           class_take(r);
+    r->classes--;
+    r->set = outer;
+    for (size_t i = 0; good && i < CODES / 64; i++)
+        outer->words[i] |= inner->words[i];
+    free(inner);
+    return good;
+}
+
+static bool at_both(const struct rewriting *r, char operator_)
+{
+    return r->end - r->at > 1 && r->at[0] == operator_ && r->at[1] == operator_;
+}
+
+/* One member or range of a class. */
+static bool member_take(struct rewriting *r)
+{
+    uint32_t first, last;
+    if (*r->at == '[')
+        return r->folds[r->depth] ? refuse(r, "classes inside classes under (?i) are not supported") : nested_take(r);
+    if (*r->at == '\\') {
+        r->at++;
+        const enum escape escape = escape_take(r, true, &first);
+        if (escape == ESCAPE_FAULT || escape == ESCAPE_ANCHOR)
+            return false;
+        if (escape == ESCAPE_SET) {
+            if (r->folds[r->depth])
+                return refuse(r, "a set under (?i) is not supported");
+            if (r->end - r->at > 1 && r->at[0] == '-' && r->at[1] != ']')
+                return refuse(r, "a range begins with a set");
+            return true;
+        }
+    } else {
+        first = code_take(r);
+    }
+    last = first;
+    if (r->dialect == REGEX_RUST && (at_both(r, '-') || at_both(r, '~')))
+        return refuse(r, "-- and ~~ in classes are not supported");
+    if (r->end - r->at > 1 && r->at[0] == '-' && r->at[1] != ']') {
+        r->at++;
+        if (*r->at == '[')
+            return refuse(r, "a range ends with a class");
+        if (*r->at == '\\') {
+            r->at++;
+            if (escape_take(r, true, &last) != ESCAPE_CODE)
+                return refuse(r, "a range ends with a set");
+        } else {
+            last = code_take(r);
+        }
+        if (last < first)
+            return refuse(r, "a range ends before it begins");
+    }
+    if (r->folds[r->depth] && last >= 0x80)
+        return refuse(r, "a character beyond ASCII under (?i) is not supported");
+    set_add(r->set, first, last);
+    return true;
+}
+
+/* Behind &&, the left side being in the set: members join before sides meet. */
+static bool intersect(struct rewriting *r, struct set **left)
+{
+    if (r->folds[r->depth])
+        return refuse(r, "&& under (?i) is not supported");
+    if (!*left) {
+        *left = malloc(sizeof **left);
+        if (!*left)
+            return false;
+        memset(*left, 0xFF, sizeof **left);
+    }
+    for (size_t i = 0; i < CODES / 64; i++)
+        (*left)->words[i] &= r->set->words[i];
+    memset(r->set, 0, sizeof *r->set);
+    return true;
+}
+
+/* Behind the opening bracket, up to behind the closing one: into the set, which is empty. */
+static bool class_take(struct rewriting *r)
+{
+    struct set *left = NULL; /* of && */
+    const bool inverted = r->at < r->end && *r->at == '^';
+    r->at += inverted;
+    bool good = true;
+    for (bool first = true; good && r->at < r->end && (*r->at != ']' || first);) {
+        if (!at_both(r, '&')) {
+            good = (*r->at != ']' || !r->classes || refuse(r, "a class is empty")) && member_take(r);
+            first = false;
+        } else if (first || r->end - r->at < 3 || r->at[2] == ']' || r->at[2] == '&') {
+            good = refuse(r, "&& lacks one of its sides");
+        } else {
+            r->at += 2;
+            good = intersect(r, &left);
+        }
+    }
+    if (good && r->at == r->end)
+        good = refuse(r, "a class has no ]");
+    r->at += good;
+    for (size_t i = 0; good && left && i < CODES / 64; i++)
+        r->set->words[i] &= left->words[i];
+    free(left);
+    if (good && r->folds[r->depth])
+        set_fold(r->set);
+    if (good && inverted)
+        set_invert(r->set);
+    return good;
+}
+
+/* ---- the rest ---- */
+
+/* Pairs that under (?i) also are one character: ss as in U+00DF, and ligatures. */
+static bool may_fold_together(uint32_t one, uint32_t two)
+{
+    one |= 32;
+    two |= 32;
+    return (one == 's' && (two == 's' || two == 't')) || (one == 'f' && (two == 'f' || two == 'i' || two == 'l'));
+}
+
+static bool literal_write(struct rewriting *r, uint32_t code)
+{
+    if (r->folds[r->depth]) {
+        const bool letter = (code | 32) >= 'a' && (code | 32) <= 'z';
+        if (code >= 0x80)
+            return refuse(r, "a character beyond ASCII under (?i) is not supported");
+        if (letter && r->at < r->end && may_fold_together(code, (uint8_t)*r->at) && r->dialect == REGEX_ONIGURUMA)
+            return refuse(r, "letters under (?i) that one character stands for (ss, st, ff, fi, fl) are not supported");
+        memset(r->set, 0, sizeof *r->set);
+        set_add(r->set, code, code);
+        set_fold(r->set);
+        return set_write(r);
+    }
+    return code_write(r, code);
+}
+
+static bool group_open(struct rewriting *r)
+{
+    static const char *const same[] = {"?:", "?=", "?!", "?<=", "?<!", "?>"};
+    if (r->depth + 1 == GROUPS_MOST)
+        return refuse(r, "groups nest too deep");
+    const bool fold = r->folds[r->depth];
+    r->before = NOTHING_BEFORE;
+    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
+        const size_t bytes = strlen(same[i]);
+        if ((size_t)(r->end - r->at) >= bytes && !memcmp(r->at, same[i], bytes)) {
+            r->at += bytes;
+            r->folds[++r->depth] = fold;
+            return put(r, "(") && put(r, same[i]);
+        }
+    }
+    if (r->end - r->at >= 3 && !memcmp(r->at, "?i:", 3)) {
+        r->at += 3;
+        r->folds[++r->depth] = true;
+        return put(r, "(?:");
+    }
+    if (r->end - r->at >= 3 && !memcmp(r->at, "?i)", 3) && r->at == r->pattern + 1) {
+        r->at += 3;
+        r->folds[r->depth] = true; /* at the very start: for all of it */
+        return true;
+    }
+    if (r->at < r->end && *r->at == '?')
+        return refuse(r, "this kind of group is not supported");
+    r->folds[++r->depth] = fold;
+    return put(r, "(?:");
+}
+
+/* {n}, {n,}, {n,m} behind an atom; anything else is a brace. */
+static bool interval_take(struct rewriting *r)
+{
+    const char *at = r->at + 1;
+    const char *first = at;
+    while (at < r->end && *at >= '0' && *at <= '9')
+        at++;
+    const bool low = at > first;
+    const bool comma = at < r->end && *at == ',';
+    at += comma;
+    const char *second = at;
+    while (at < r->end && *at >= '0' && *at <= '9')
+        at++;
+    const bool high = at > second;
+    if (at == r->end || *at != '}' || (!low && !high)) {
+        r->at++;
+        r->before = ATOM_BEFORE;
+        return r->dialect == REGEX_RUST ? refuse(r, "a brace is no interval") : code_write(r, '{');
+    }
+    if (r->before != ATOM_BEFORE || at - first > 8)
+        return refuse(r, "an interval stands behind nothing, or behind another, or is too large");
+    at++;
+    if (!put(r, "{") || (!low && !put(r, "0")) || !bytes_append(r->into, first, (size_t)(at - first)))
+        return false;
+    if (!low && r->dialect == REGEX_RUST)
+        return refuse(r, "an interval has no least count");
+    r->at = at;
+    r->before = QUANTIFIED_BEFORE;
+    if (at < r->end && *at == '?') {
+        if (!comma)
+            return refuse(r, "{n}? means different things in different engines");
+        r->at++;
+        return put(r, "?");
+    }
+    if (at < r->end && *at == '+') {
+        if (r->dialect == REGEX_ONIGURUMA)
+            return refuse(r, "{n,m}+ is not possessive in the reference: write it as a group");
+        r->at++;
+        return put(r, "+");
+    }
+    return true;
+}
+
+static bool quantifier_take(struct rewriting *r)
+{
+    if (r->before != ATOM_BEFORE)
+        return refuse(r, "a quantifier stands behind nothing, or behind another");
+    char text[3] = {*r->at++, 0, 0};
+    if (r->at < r->end && (*r->at == '?' || *r->at == '+'))
+        text[1] = *r->at++;
+    r->before = QUANTIFIED_BEFORE;
+    return put(r, text);
+}
+
+static bool backslash_take(struct rewriting *r)
+{
+    uint32_t code;
+    memset(r->set, 0, sizeof *r->set);
+    const char kind = ++r->at < r->end ? *r->at : 0;
+    const enum escape escape = escape_take(r, false, &code);
+    if (escape == ESCAPE_FAULT)
+        return false;
+    if (escape == ESCAPE_ANCHOR) {
+        r->before = NOTHING_BEFORE;
+        return put(r, kind == 'A' ? "\\A" : "\\z");
+    }
+    r->before = ATOM_BEFORE;
+    if (escape == ESCAPE_CODE)
+        return literal_write(r, code);
+    if (r->folds[r->depth] && (kind == 'p' || kind == 'P'))
+        return refuse(r, "a set under (?i) is not supported");
+    return set_write(r);
+}
+
+static bool one_take(struct rewriting *r)
+{
+    switch (*r->at) {
+    case '\\':
+        return backslash_take(r);
+    case '[':
+        r->at++;
+        r->before = ATOM_BEFORE;
+        memset(r->set, 0, sizeof *r->set);
+        return class_take(r) && set_write(r);
+    case '(':
+        r->at++;
+        return group_open(r);
+    case ')':
+        if (!r->depth)
+            return refuse(r, "a ) has no (");
+        r->depth--;
+        r->at++;
+        r->before = ATOM_BEFORE;
+        return put(r, ")");
+    case '*':
+    case '+':
+    case '?':
+        return quantifier_take(r);
+    case '{':
+        return interval_take(r);
+    case '|':
+        r->at++;
+        r->before = NOTHING_BEFORE;
+        return put(r, "|");
+    case '.':
+        r->at++;
+        r->before = ATOM_BEFORE;
+        memset(r->set, 0, sizeof *r->set);
+        set_add(r->set, '\n', '\n');
+        set_invert(r->set);
+        return set_write(r);
+    case '^':
+    case '$': {
+        const bool start = *r->at++ == '^';
+        r->before = NOTHING_BEFORE;
+        if (r->dialect == REGEX_ONIGURUMA) /* of a line; not behind a newline that ends the text */
+            return put(r, start ? "(?:\\A|(?<=" : "(?=") && code_write(r, '\n') && put(r, start ? ")(?!\\z))" : "|\\z)");
+        return put(r, start ? "\\A" : "\\z");
+    }
+    default:
+        r->before = ATOM_BEFORE;
+        return literal_write(r, code_take(r));
+    }
+}
+
+bool regex_rewrite(struct bytes_buffer *into, struct regex_sets *sets, const char *pattern, size_t bytes,
+                   enum regex_dialect dialect, struct regex_fault *fault)
+{
+    struct rewriting r;
+    memset(&r, 0, sizeof r);
+    r.pattern = r.at = pattern;
+    r.end = pattern + bytes;
+    r.dialect = dialect;
+    r.into = into;
+    r.sets = sets;
+    r.fault = fault;
+    *fault = (struct regex_fault){0, NULL};
+    r.set = malloc(sizeof *r.set);
+    bool good = r.set != NULL;
+    while (good && r.at < r.end)
+        good = one_take(&r);
+    if (good && r.depth)
+        good = refuse(&r, "a ( has no )");
+    free(r.set);
+    return good;
+}

@@ -1,0 +1,354 @@
+/*
+ * scanner.c - starts of pieces by arithmetic on masks of classes, 64 bytes of text a word.
+ *
+ * A chunk begins where a piece does, so nothing before it matters. First the classes (scan_classify*.c), then words from
+ * left to right (scan_words*.c): runs of letters, numbers, symbols and spaces begin pieces; then the parts of the rules
+ * take starts away (a prefix joins what follows) or add some (the last of several spaces). What needs a run's far end uses
+ * an addition whose carry goes along the run and over words. What is rare (a contraction, a line of spaces between
+ * newlines, an upper-case letter behind a letter without case) is done here, bit by bit, on the finished bitmap. What is
+ * rarer still gives the chunk to scan_piece. Starts near the end of a chunk may depend on what follows: they are found
+ * again in the next.
+ */
+#include "scanner_work.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "common/bytes.h"
+
+/* The first byte of the character that holds `at`. */
+static size_t character_start(const struct scan_masks *masks, size_t at)
+{
+    while (at && !bit(SCAN_ROW(masks->start), at))
+        at--;
+    return at;
+}
+
+/* The first position from `at` on whose bit is 0; at most the chunk's end. */
+static size_t run_end(const uint64_t *words, size_t at, size_t count)
+{
+    size_t word = at / 64;
+    uint64_t zeros = ~words[word] & ~(uint64_t)0 << (at % 64);
+    while (!zeros && (word + 1) * 64 < count)
+        zeros = ~words[++word];
+    const size_t end = zeros ? word * 64 + (size_t)__builtin_ctzll(zeros) : count;
+    return end < count ? end : count;
+}
+
+/* Marks with cased rules: letters, but swallowed by a run of symbols if the symbol before them is not the first of a
+ * piece (then it would be the prefix of letters that begin with the mark). */
+static void swallow_marks(struct scan_work *w, const struct scan_masks *masks)
+{
+    const uint64_t *mark = KIND(EXTRA);
+    uint64_t symbol_before = 0;
+    for (size_t i = 0; i < w->words; i++) {
+        const uint64_t symbol = ~(KIND(UPPER)[i] | KIND(LOWER)[i] | KIND(LETTER)[i] | KIND(NUMBER)[i] | KIND(SPACE)[i] |
+                                  mark[i]);
+        uint64_t found = mark[i] & SCAN_ROW(masks->start)[i] & (symbol << 1 | symbol_before >> 63);
+        symbol_before = symbol;
+        for (; found; found &= found - 1) {
+            const size_t at = 64 * i + (size_t)__builtin_ctzll(found);
+            const size_t symbol_at = character_start(masks, at - 1);
+            if (bit(SCAN_ROW(w->swallowed), at))
+                continue;
+            /* A slash may be the tail of a symbol before. */
+            if (w->text[symbol_at] == '/' || (symbol_at && w->text[symbol_at - 1] == '/')) {
+                w->odd = true;
+                return;
+            }
+            bool inside = false;
+            if (symbol_at) {
+                const size_t before = symbol_at - 1;
+                if (bit(mark, before))
+                    inside = bit(SCAN_ROW(w->swallowed), before);
+                else
+                    inside = bit(SCAN_ROW(masks->blank), before) ||
+                             !(bit(KIND(UPPER), before) || bit(KIND(LOWER), before) || bit(KIND(LETTER), before) ||
+                               bit(KIND(NUMBER), before) || bit(KIND(SPACE), before));
+            }
+            if (inside)
+                for (size_t end = run_end(mark, at, w->count), k = at; k < end; k++)
+                    set_bit(SCAN_ROW(w->swallowed), k);
+        }
+    }
+}
+
+/* ---- what is done bit by bit ---- */
+
+/* A start behind a newline is none where another newline ends the same run of spaces. */
+static void join_lines(struct scan_work *w)
+{
+    for (size_t i = 0; i < w->words; i++)
+        for (uint64_t rest = SCAN_ROW(w->line_ends)[i]; rest; rest &= rest - 1) {
+            size_t at = 64 * i + (size_t)__builtin_ctzll(rest) - 1;
+            while (!bit(SCAN_ROW(w->after_line), at))
+                at--;
+            clear_bit(w->starts, at);
+        }
+}
+
+/* The last space of several where it has more than one byte: the start is its first. */
+static void start_wide_ends(struct scan_work *w, const struct scan_masks *masks)
+{
+    for (size_t i = 0; i < w->words; i++)
+        for (uint64_t rest = SCAN_ROW(w->ends)[i] & ~SCAN_ROW(masks->start)[i]; rest; rest &= rest - 1)
+            set_bit(w->starts, character_start(masks, 64 * i + (size_t)__builtin_ctzll(rest)));
+}
+
+/* Numbers of more than one byte: groups counted character by character. */
+static void group_wide_numbers(struct scan_work *w, const struct scan_masks *masks)
+{
+    const uint64_t *numbers = KIND(NUMBER);
+    uint32_t in_group = 0;
+    size_t expected = SIZE_MAX;
+    for (size_t i = 0; i < w->words; i++) {
+        w->starts[i] &= ~numbers[i];
+        for (uint64_t rest = numbers[i] & SCAN_ROW(masks->start)[i]; rest; rest &= rest - 1) {
+            const size_t at = 64 * i + (size_t)__builtin_ctzll(rest);
+            if (at != expected || in_group == w->scanner->rules.numbers)
+                in_group = 0;
+            if (!in_group++)
+                set_bit(w->starts, at);
+            expected = at + character_bytes(w->text[at]);
+        }
+    }
+}
+
+/* An upper-case letter behind letters without case starts a piece if letters that are only upper-case end the word. */
+static void settle_uncertain(struct scan_work *w, const struct scan_masks *masks)
+{
+    for (size_t i = 0; i < w->words; i++)
+        for (uint64_t rest = SCAN_ROW(w->uncertain)[i]; rest; rest &= rest - 1) {
+            const size_t at = 64 * i + (size_t)__builtin_ctzll(rest);
+            const size_t end = run_end(KIND(UPPER), at, w->count);
+            if (end >= w->count || !bit(SCAN_ROW(w->letters), end))
+                set_bit(w->starts, at);
+        }
+}
+
+/* Bytes of a contraction's letters at `at`, 0 if there are none. */
+static size_t contraction_letters(const struct scan_work *w, size_t at, size_t readable)
+{
+    const bool folded = w->scanner->rules.contraction != CONTRACTION_EXACT;
+    const uint8_t fold = folded ? 0x20 : 0;
+    const size_t left = readable - at;
+    if (!left)
+        return 0;
+    const uint8_t one = w->text[at] | fold, two = left > 1 ? w->text[at + 1] | fold : 0;
+    if (one == 's' || one == 't' || one == 'm' || one == 'd')
+        return 1;
+    if ((one == 'r' && two == 'e') || (one == 'v' && two == 'e') || (one == 'l' && two == 'l'))
+        return 2;
+    return folded && left > 1 && w->text[at] == 0xC5 && w->text[at + 1] == 0xBF ? 2 : 0;
+}
+
+static void contract(struct scan_work *w, const struct scan_masks *masks, size_t readable)
+{
+    const bool suffix = w->scanner->rules.contraction == CONTRACTION_SUFFIX;
+    size_t last = SIZE_MAX;
+    for (size_t i = 0; i < w->words; i++) {
+        if (!SCAN_ROW(masks->quote)[i])
+            continue;
+        const uint64_t letters_before = previous(SCAN_ROW(w->letters) + i);
+        const uint64_t blank_before = previous(SCAN_ROW(masks->blank) + i) & previous(SCAN_ROW(w->spaces) + i);
+        uint64_t found = SCAN_ROW(masks->quote)[i] & next(SCAN_ROW(w->letters) + i) & SCAN_ROW(w->symbols)[i];
+        found &= suffix ? letters_before : ~previous(SCAN_ROW(w->symbols) + i) & ~blank_before;
+        for (; found; found &= found - 1) {
+            const size_t at = 64 * i + (size_t)__builtin_ctzll(found);
+            const size_t bytes = contraction_letters(w, at + 1, readable);
+            if (!bytes)
+                continue;
+            const size_t end = at + 1 + bytes;
+            if (suffix && at == last) { /* behind a contraction it is a prefix */
+                w->odd = true;
+                return;
+            }
+            for (size_t k = at + 1; k < end && k < w->count; k++)
+                clear_bit(w->starts, k);
+            if (suffix)
+                clear_bit(w->starts, at);
+            if (end < w->count) {
+                /* Letters without case would look back to those of the contraction. */
+                if (suffix && (bit(KIND(LETTER), end) || bit(KIND(EXTRA), end))) {
+                    w->odd = true;
+                    return;
+                }
+                set_bit(w->starts, end);
+            }
+            last = end;
+        }
+    }
+}
+
+/* What no alternative of DeepSeek's covers. */
+static inline uint64_t uncovered_word(const struct scan_work *w, const struct scan_masks *masks, size_t i)
+{
+    return ~(SCAN_ROW(w->letters)[i] | SCAN_ROW(w->symbols)[i] | SCAN_ROW(w->tail)[i] | KIND(NUMBER)[i] |
+             KIND(SPACE)[i] | KIND(UPPER)[i]);
+}
+
+/* Characters of no kind among those that are set apart: letters behind them would take them for a prefix. */
+static bool has_unassigned(const struct scan_work *w, const struct scan_masks *masks, size_t count)
+{
+    for (size_t i = 0; i < w->words; i++)
+        for (uint64_t rest = KIND(LOWER)[i] & SCAN_ROW(masks->start)[i]; rest; rest &= rest - 1) {
+            const size_t at = 64 * i + (size_t)__builtin_ctzll(rest);
+            if (count - at < 3 || (character_class(w->text + at) & CLASS_KIND) == CLASS_OTHER)
+                return true;
+        }
+    return false;
+}
+
+/* DeepSeek: one ASCII symbol with ASCII letters; and the last uncovered character as a prefix of letters. */
+static void deepseek_words(struct scan_work *w, const struct scan_masks *masks, uint64_t valid_last)
+{
+    for (size_t i = 0; i < w->words; i++) {
+        const uint64_t *letters = SCAN_ROW(w->letters) + i, *symbols = SCAN_ROW(w->symbols) + i;
+        const uint64_t valid = i + 1 < w->words ? ~(uint64_t)0 : valid_last;
+        const uint64_t uncovered = uncovered_word(w, masks, i) & valid;
+        if (uncovered) {
+            const uint64_t before = i ? uncovered_word(w, masks, i - 1) : 0;
+            w->starts[i] |= uncovered & ~(uncovered << 1 | before >> 63);
+            for (uint64_t rest = uncovered & next(letters); rest; rest &= rest - 1) {
+                const size_t at = 64 * i + (size_t)__builtin_ctzll(rest);
+                set_bit(w->starts, character_start(masks, at));
+                clear_bit(w->starts, at + 1);
+            }
+        }
+        const uint64_t blank_before = previous(SCAN_ROW(masks->blank) + i);
+        uint64_t first = symbols[0] & ~previous(symbols) & ~blank_before & next(letters);
+        if (!bit(masks->wide_words, i) && !bit(masks->wide_words, i + 1) && ~letters[1]) {
+            w->starts[i] &= ~(first << 1); /* all ASCII up to the ends of these words */
+            if (first >> 63)
+                w->starts[i + 1] &= ~(uint64_t)1;
+            continue;
+        }
+        for (; first; first &= first - 1) {
+            const size_t at = 64 * i + (size_t)__builtin_ctzll(first);
+            size_t end = at + 1;
+            while (w->text[at] < 0x80 && end < w->count && (uint8_t)((w->text[end] | 0x20) - 'a') < 26)
+                end++;
+            if (end == at + 1)
+                continue;
+            clear_bit(w->starts, at + 1);
+            if (end < w->count && bit(SCAN_ROW(w->letters), end))
+                set_bit(w->starts, end);
+        }
+    }
+}
+
+/* The chunk by scan_piece. */
+static size_t scan_slowly(const struct scan_work *w, size_t count)
+{
+    memset(w->starts, 0, (SCAN_WORDS + 1) * sizeof *w->starts);
+    for (size_t at = 0;;) {
+        const size_t end = scan_piece(&w->scanner->rules, w->text, at, count);
+        if (end > w->count && at)
+            return at;
+        set_bit(w->starts, at);
+        if (end >= w->count)
+            return end;
+        at = end;
+    }
+}
+
+/* The last start below `at`; 0 if there is none. */
+static size_t last_start(const uint64_t *starts, size_t at)
+{
+    size_t word = at / 64;
+    uint64_t found = starts[word] & (((uint64_t)1 << (at % 64)) - 1);
+    while (!found && word)
+        found = starts[--word];
+    return found ? 64 * word + 63 - (size_t)__builtin_clzll(found) : 0;
+}
+
+/* How far starts do not depend on what follows the chunk. Runs that reach the chunk's end are all that look further than
+ * a few bytes: of spaces (so what counts ends before the last byte that is none), or of upper-case letters, inside which
+ * nothing starts (so the last start there may be wrong, the one before is right). 0: nowhere. */
+static size_t certain_end(const struct scan_work *w, const struct scan_masks *masks)
+{
+    const size_t limit = w->count - 8;
+    const uint64_t *spaces = KIND(SPACE);
+    size_t word = limit / 64;
+    uint64_t solid = ~spaces[word] & (((uint64_t)1 << (limit % 64)) - 1);
+    while (!solid && word)
+        solid = ~spaces[--word];
+    if (!solid)
+        return 0;
+    return last_start(w->starts, last_start(w->starts, 64 * word + 64 - (size_t)__builtin_clzll(solid)));
+}
+
+static void start_rarely(struct scan_work *w, const struct scan_masks *masks, size_t count, uint64_t valid)
+{
+    const struct split_rules *rules = &w->scanner->rules;
+    if (w->any_line_ends)
+        join_lines(w);
+    if (w->wide_spaces)
+        start_wide_ends(w, masks);
+    if (w->wide_numbers && rules->numbers > 1)
+        group_wide_numbers(w, masks);
+    if (rules->letters == LETTERS_CASED && (ANY(LETTER) || ANY(EXTRA)))
+        settle_uncertain(w, masks);
+    if (rules->contraction != CONTRACTION_NONE && masks->any_quote)
+        contract(w, masks, count);
+    if (rules->deepseek) {
+        deepseek_words(w, masks, valid);
+        w->odd |= ANY(LOWER) && has_unassigned(w, masks, count);
+    }
+}
+
+static void clear_ends(struct scan_row *row, size_t words)
+{
+    row->padded[0] = 0;
+    SCAN_ROW(*row)[words] = 0;
+}
+
+static void prepare(struct scan_work *w, struct scan_masks *masks, size_t count)
+{
+    memset(masks->wide_words, 0, sizeof masks->wide_words);
+    memset(masks->any, 0, sizeof masks->any);
+    masks->any_quote = 0;
+    for (int kind = 0; kind < SCAN_KINDS; kind++)
+        clear_ends(&masks->kind[kind], w->words);
+    clear_ends(&masks->start, w->words);
+    clear_ends(&masks->blank, w->words);
+    clear_ends(&masks->quote, w->words);
+    clear_ends(&masks->tall, w->words);
+    struct scan_row *own[] = {&w->letters, &w->symbols, &w->spaces, &w->tail, &w->ends, &w->after_line};
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        clear_ends(own[i], w->words);
+    w->scanner->classify(masks, &w->scanner->tables, w->text, w->count, count);
+}
+
+size_t scan_chunk(const struct scanner *scanner, struct scan_chunk *chunk, const uint8_t *text, size_t count)
+{
+    struct scan_work w;
+    struct scan_masks *masks = &chunk->masks;
+    assert(count);
+    w.scanner = scanner;
+    w.text = text;
+    w.count = count < SCAN_BYTES ? count : SCAN_BYTES;
+    w.words = (w.count + 63) / 64;
+    w.odd = w.any_line_ends = false;
+    w.starts = chunk->starts;
+    w.starts[w.words] = 0;
+    prepare(&w, masks, count);
+    if (scanner->rules.letters == LETTERS_CASED && ANY(EXTRA)) {
+        memset(&w.swallowed, 0, sizeof w.swallowed);
+        swallow_marks(&w, masks);
+    }
+    const uint64_t valid = ~(uint64_t)0 >> (64 * w.words - w.count);
+    scanner->words(&w, masks, valid);
+    start_rarely(&w, masks, count, valid);
+    if (w.odd)
+        return scan_slowly(&w, count);
+    w.starts[w.words - 1] &= valid;
+    if (w.count == count)
+        return count;
+    const size_t end = certain_end(&w, masks);
+    if (!end)
+        return scan_slowly(&w, count);
+    w.starts[end / 64] &= ((uint64_t)1 << (end % 64)) - 1;
+    memset(w.starts + end / 64 + 1, 0, (w.words - end / 64) * sizeof *w.starts);
+    return end;
+}

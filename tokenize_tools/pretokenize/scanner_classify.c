@@ -1,0 +1,154 @@
+/* scanner_classify.c - bytes of text to bit masks of classes, without special instructions; which variant to use. */
+#include <string.h>
+
+#include "scanner.h"
+
+/* One bit of each of 8 bytes, gathered into a byte. */
+static uint64_t gather(uint64_t bytes, uint32_t bit)
+{
+    return ((bytes >> bit & 0x0101010101010101u) * 0x0102040810204080u) >> 56;
+}
+
+static void classify_block(struct scan_masks *masks, const struct scan_tables *tables, const uint8_t *block, size_t word,
+                           uint8_t *carry)
+{
+    uint8_t bits[68];
+    uint64_t start = 0, wide = 0, tall = 0, blank = 0, quote = 0;
+    for (uint32_t i = 0; i < 64; i++) {
+        bits[i] = tables->ascii[block[i] & 127];
+        wide |= (uint64_t)(block[i] >> 7) << i;
+        start |= (uint64_t)((block[i] & 0xC0) != 0x80) << i;
+        tall |= (uint64_t)(block[i] >= 0xE0) << i;
+        blank |= (uint64_t)(block[i] == ' ') << i;
+        quote |= (uint64_t)(block[i] == '\'') << i;
+    }
+    if (wide) {
+        uint8_t found[68];
+        memset(found, *carry, sizeof found); /* a character that began in the block before */
+        scan_wide_bits(found, tables, block, wide & start);
+        for (uint32_t i = 0; i < 64; i++)
+            if (wide >> i & 1)
+                bits[i] = found[i];
+        *carry = found[64];
+    }
+    masks->wide_words[word / 64] |= (uint64_t)(wide != 0) << (word % 64);
+    SCAN_ROW(masks->start)[word] = start;
+    SCAN_ROW(masks->tall)[word] = tall;
+    SCAN_ROW(masks->blank)[word] = blank;
+    SCAN_ROW(masks->quote)[word] = quote;
+    masks->any_quote |= quote;
+    for (uint32_t kind = 0; kind < SCAN_KINDS; kind++) {
+        uint64_t mask = 0;
+        for (uint32_t i = 0; i < 8; i++) {
+            uint64_t eight;
+            memcpy(&eight, bits + 8 * i, 8);
+            mask |= gather(eight, kind) << (8 * i);
+        }
+        SCAN_ROW(masks->kind[kind])[word] = mask;
+        masks->any[kind] |= mask;
+    }
+}
+
+void scan_classify_scalar(struct scan_masks *masks, const struct scan_tables *tables, const uint8_t *text, size_t count,
+                          size_t readable)
+{
+    uint8_t carry = 0;
+    for (size_t at = 0, word = 0; at < count; at += 64, word++) {
+        uint8_t padded[64 + 4];
+        const uint8_t *block = text + at;
+        if (at + sizeof padded > readable) {
+            memset(padded, 0, sizeof padded);
+            memcpy(padded, block, readable - at < sizeof padded ? readable - at : sizeof padded);
+            block = padded;
+        }
+        classify_block(masks, tables, block, word, &carry);
+    }
+}
+
+enum scan_variant scan_variant_best(void)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("bmi2") &&
+        __builtin_cpu_supports("aes"))
+        return SCAN_VBMI;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
+        return SCAN_AVX2;
+#elif defined(__aarch64__)
+    return SCAN_NEON;
+#endif
+    return SCAN_SCALAR;
+}
+
+/* The bits of a class under the rules. */
+static uint8_t class_bits(const struct split_rules *rules, uint8_t full)
+{
+    if (rules->deepseek && (full & CLASS_CJK)) {
+        const uint8_t kind = full & CLASS_KIND;
+        return kind == CLASS_LETTER || kind == CLASS_MODIFIER || kind == CLASS_MARK ? SCAN_UPPER : SCAN_UPPER | SCAN_LOWER;
+    }
+    switch (full & CLASS_KIND) {
+    case CLASS_UPPER:
+    case CLASS_TITLE:
+        return rules->letters == LETTERS_CASED ? SCAN_UPPER : SCAN_LETTER;
+    case CLASS_LOWER:
+        return rules->letters == LETTERS_CASED ? SCAN_LOWER : SCAN_LETTER;
+    case CLASS_MODIFIER:
+    case CLASS_LETTER:
+        return SCAN_LETTER;
+    case CLASS_MARK:
+        return rules->letters == LETTERS_CASED ? SCAN_EXTRA : rules->letters == LETTERS_MARKS ? SCAN_LETTER : 0;
+    case CLASS_NUMBER:
+        return SCAN_NUMBER;
+    case CLASS_PUNCTUATION:
+    case CLASS_SYMBOL:
+        return rules->deepseek ? SCAN_EXTRA : 0;
+    case CLASS_SPACE:
+        return SCAN_SPACE;
+    case CLASS_NEWLINE:
+        return SCAN_SPACE | SCAN_NEWLINE;
+    default:
+        return 0;
+    }
+}
+
+/* 128 | bits, if all characters with this first byte have the same bits, else 0. */
+static uint8_t lead_bits(const struct scan_tables *tables, uint32_t lead)
+{
+    if (lead < 0xC2 || lead >= 0xF0)
+        return 0;
+    const uint16_t *blocks = class_first + ((lead & 63) << 6);
+    const uint8_t bits = tables->blocks[blocks[63]][63];
+    for (uint32_t second = 0; second < 64; second++)
+        for (uint32_t last = 0; last < 64; last++)
+            if (tables->blocks[blocks[second]][last] != bits)
+                return 0;
+    return 128 | bits;
+}
+
+void scanner_init(struct scanner *scanner, const struct split_rules *rules, enum scan_variant variant)
+{
+    scanner->rules = *rules;
+    scanner->classify = scan_classify_scalar;
+    scanner->words = scan_words_scalar;
+#if defined(__x86_64__)
+    if (variant == SCAN_AVX2)
+        scanner->classify = scan_classify_avx2;
+    if (variant == SCAN_VBMI) {
+        scanner->classify = scan_classify_vbmi;
+        scanner->words = scan_words_vbmi;
+    }
+#elif defined(__aarch64__)
+    if (variant == SCAN_NEON)
+        scanner->classify = scan_classify_neon;
+#endif
+    for (uint32_t i = 0; i < 128; i++)
+        scanner->tables.ascii[i] = class_bits(rules, class_ascii[i]);
+    if (rules->tail == TAIL_NEWLINES_SLASH)
+        scanner->tables.ascii['/'] |= SCAN_SLASH;
+    for (uint32_t i = 0; i < CLASS_BLOCKS; i++)
+        for (uint32_t k = 0; k < 64; k++)
+            scanner->tables.blocks[i][k] = class_bits(rules, class_blocks[i][k]);
+    for (uint32_t i = 0; i < 64; i++)
+        scanner->tables.leads[i] = lead_bits(&scanner->tables, 0xC0 | i);
+}

@@ -1,0 +1,73 @@
+/* scanner_classify_avx2.c - bytes of text to bit masks of classes, two times 32 bytes a step. */
+#include "scanner.h"
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+#include <string.h>
+
+/* The entries of a table of 128 for 32 bytes, those above 127 being 0: eight tables of 16, each where the high half of
+ * the byte says so. A byte xor 16 * row is 0-15 only there; a shuffle gives 0 for what has bit 7 set,
+ * which adding 112 with saturation sets for all above 15. */
+static inline __m256i look_up(const __m256i rows[8], __m256i bytes)
+{
+    __m256i found = _mm256_setzero_si256();
+    for (int row = 0; row < 8; row++) {
+        const __m256i index = _mm256_xor_si256(bytes, _mm256_set1_epi8((char)(16 * row)));
+        found = _mm256_or_si256(found, _mm256_shuffle_epi8(rows[row], _mm256_adds_epu8(index, _mm256_set1_epi8(112))));
+    }
+    return found;
+}
+
+static inline uint64_t both(__m256i a, __m256i b)
+{
+    return (uint32_t)_mm256_movemask_epi8(a) | (uint64_t)(uint32_t)_mm256_movemask_epi8(b) << 32;
+}
+
+void scan_classify_avx2(struct scan_masks *masks, const struct scan_tables *tables, const uint8_t *text, size_t count,
+                        size_t readable)
+{
+    __m256i rows[8];
+    for (int row = 0; row < 8; row++)
+        rows[row] = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(tables->ascii + 16 * row)));
+    const __m256i blank = _mm256_set1_epi8(' '), mark = _mm256_set1_epi8('\''), before_start = _mm256_set1_epi8(-65);
+    const __m256i tall = _mm256_set1_epi8((char)0xE0);
+    uint8_t carry = 0;
+    for (size_t at = 0, word = 0; at < count; at += 64, word++) {
+        uint8_t padded[64 + 4];
+        const uint8_t *block = text + at;
+        if (at + sizeof padded > readable) {
+            memset(padded, 0, sizeof padded);
+            memcpy(padded, block, readable - at < sizeof padded ? readable - at : sizeof padded);
+            block = padded;
+        }
+        const __m256i one = _mm256_loadu_si256((const __m256i *)(const void *)block);
+        const __m256i two = _mm256_loadu_si256((const __m256i *)(const void *)(block + 32));
+        __m256i bits_one = look_up(rows, one), bits_two = look_up(rows, two);
+        const uint64_t wide = both(one, two);
+        const uint64_t start = both(_mm256_cmpgt_epi8(one, before_start), _mm256_cmpgt_epi8(two, before_start));
+        if (wide) {
+            uint8_t found[68];
+            memset(found, carry, sizeof found); /* a character that began in the block before */
+            scan_wide_bits(found, tables, block, wide & start);
+            bits_one = _mm256_blendv_epi8(bits_one, _mm256_loadu_si256((const __m256i *)(const void *)found), one);
+            bits_two = _mm256_blendv_epi8(bits_two, _mm256_loadu_si256((const __m256i *)(const void *)(found + 32)), two);
+            carry = found[64];
+        }
+        SCAN_ROW(masks->tall)[word] = both(_mm256_cmpeq_epi8(_mm256_max_epu8(one, tall), one),
+                                           _mm256_cmpeq_epi8(_mm256_max_epu8(two, tall), two));
+        const uint64_t quote = both(_mm256_cmpeq_epi8(one, mark), _mm256_cmpeq_epi8(two, mark));
+        masks->wide_words[word / 64] |= (uint64_t)(wide != 0) << (word % 64);
+        SCAN_ROW(masks->start)[word] = start;
+        SCAN_ROW(masks->blank)[word] = both(_mm256_cmpeq_epi8(one, blank), _mm256_cmpeq_epi8(two, blank));
+        SCAN_ROW(masks->quote)[word] = quote;
+        masks->any_quote |= quote;
+        for (int kind = SCAN_KINDS - 1; kind >= 0; kind--) {
+            const uint64_t mask = both(_mm256_slli_epi16(bits_one, 7 - kind), _mm256_slli_epi16(bits_two, 7 - kind));
+            SCAN_ROW(masks->kind[kind])[word] = mask;
+            masks->any[kind] |= mask;
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,207 @@
+/*
+ * sp_cut.c - groups of first bytes, and cutting without special instructions.
+ *
+ * There are at most some 180 first bytes and 16 groups. Those that are joined by the same left bytes are one group at
+ * no cost, and those that nothing joins need none. From there on the two groups whose union adds the fewest false joins
+ * become one, again and again, a join weighing as much as its two bytes are common side by side.
+ */
+#include "sp_cut.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpe/bpe_model.h"
+#include "common/bytes.h"
+#include "pretokenize/scanner.h"
+
+#define GROUPS 16
+
+/* How common a character is, in text of any kind; only its order of magnitude matters. */
+static uint32_t weight(uint32_t byte)
+{
+    if (byte == ' ')
+        return 16;
+    if (byte >= 'a' && byte <= 'z')
+        return 8;
+    if ((byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') || byte == '\n')
+        return 3;
+    return byte > ' ' && byte < 0x7F ? 2 : 1;
+}
+
+/* Scripts by their first bytes: text is mostly in one of them. 0: none. */
+static uint32_t script(uint32_t lead)
+{
+    static const uint8_t from[] = {0xC2, 0xCC, 0xD0, 0xD4, 0xD6, 0xD8, 0xDC, 0xE0, 0xE1, 0xE2, 0xE3, 0xEA, 0xEE, 0xEF, 0xF0};
+    uint32_t found = 0;
+    while (found < sizeof from && from[found] <= lead)
+        found++;
+    return found;
+}
+
+/* How common it is that a character with one first byte stands before one with another. */
+static uint32_t weight_of(uint32_t left, uint32_t right)
+{
+    if (left < 0x80 && right < 0x80)
+        return weight(left) * weight(right);
+    if (left < 0x80 || right < 0x80) {
+        const uint32_t byte = left < 0x80 ? left : right, lead = left < 0x80 ? right : left;
+        const bool letter = (byte | 32) >= 'a' && (byte | 32) <= 'z';
+        return letter ? (script(lead) == 1 ? 32 : 2) : 8 * weight(byte);
+    }
+    return script(left) == script(right) ? 128 : 2;
+}
+
+struct groups {
+    uint32_t count;
+    uint8_t of[256];           /* group + 1 of a first byte; 0: nothing joins it */
+    uint64_t joined[256][4];   /* the left bytes */
+    uint32_t weights[256][256]; /* [group][left byte]: of the left byte before any of the group */
+    uint32_t costs[256][256];  /* of the union of two; the first is less than the second */
+};
+
+/* What the left bytes weigh before a group that are in one set and not in another. */
+static uint32_t false_joins(const uint32_t weights[256], const uint64_t set[4], const uint64_t minus[4])
+{
+    uint32_t sum = 0;
+    for (uint32_t word = 0; word < 4; word++)
+        for (uint64_t rest = set[word] & ~minus[word]; rest; rest &= rest - 1)
+            sum += weights[64 * word + (uint32_t)__builtin_ctzll(rest)];
+    return sum;
+}
+
+static void find_costs(struct groups *groups, uint32_t group)
+{
+    for (uint32_t other = 0; other < groups->count; other++) {
+        const uint32_t low = group < other ? group : other, high = group < other ? other : group;
+        groups->costs[low][high] =
+            false_joins(groups->weights[high], groups->joined[low], groups->joined[high]) +
+            false_joins(groups->weights[low], groups->joined[high], groups->joined[low]);
+    }
+}
+
+/* The last group takes the place of the one that is gone. */
+static void unite(struct groups *groups, uint32_t into, uint32_t gone)
+{
+    const uint32_t last = --groups->count;
+    for (uint32_t word = 0; word < 4; word++)
+        groups->joined[into][word] |= groups->joined[gone][word];
+    for (uint32_t left = 0; left < 256; left++)
+        groups->weights[into][left] += groups->weights[gone][left];
+    memcpy(groups->joined[gone], groups->joined[last], sizeof groups->joined[gone]);
+    memcpy(groups->weights[gone], groups->weights[last], sizeof groups->weights[gone]);
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        if (groups->of[byte] == gone + 1)
+            groups->of[byte] = (uint8_t)(into + 1);
+        else if (groups->of[byte] == last + 1)
+            groups->of[byte] = (uint8_t)(gone + 1);
+    }
+    if (gone != last)
+        find_costs(groups, gone);
+    find_costs(groups, into);
+}
+
+static void make_groups(struct groups *groups, const struct sp_relation *relation)
+{
+    for (uint32_t right = 0; right < 256; right++) {
+        uint64_t joined[4] = {0, 0, 0, 0};
+        for (uint32_t left = 0; left < 256; left++)
+            joined[left / 64] |= (relation->bits[left][right / 64] >> (right % 64) & 1) << (left % 64);
+        if (!(joined[0] | joined[1] | joined[2] | joined[3]))
+            continue;
+        uint32_t group = 0;
+        while (group < groups->count && memcmp(groups->joined[group], joined, sizeof joined) != 0)
+            group++;
+        if (group == groups->count)
+            memcpy(groups->joined[groups->count++], joined, sizeof joined);
+        for (uint32_t left = 0; left < 256; left++)
+            groups->weights[group][left] += weight_of(left, right);
+        groups->of[right] = (uint8_t)(group + 1);
+    }
+    for (uint32_t group = 0; group < groups->count; group++)
+        find_costs(groups, group);
+}
+
+bool sp_cutter_build(struct sp_cutter *cutter, const struct sp_relation *relation)
+{
+    struct groups *groups = calloc(1, sizeof *groups);
+    if (!groups)
+        return false;
+    make_groups(groups, relation);
+    while (groups->count > GROUPS) {
+        uint32_t into = 0, gone = 1;
+        for (uint32_t low = 0; low < groups->count; low++)
+            for (uint32_t high = low + 1; high < groups->count; high++)
+                if (groups->costs[low][high] < groups->costs[into][gone]) {
+                    into = low;
+                    gone = high;
+                }
+        unite(groups, into, gone);
+    }
+    memset(cutter->left, 0, sizeof cutter->left);
+    memset(cutter->right, 0, sizeof cutter->right);
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        const uint32_t group = groups->of[byte] - 1u;
+        if (groups->of[byte])
+            cutter->right[group / 8][byte] = (uint8_t)(1u << (group % 8));
+        for (uint32_t other = 0; other < groups->count; other++)
+            if (groups->joined[other][byte / 64] >> (byte % 64) & 1)
+                cutter->left[other / 8][byte] |= (uint8_t)(1u << (other % 8));
+    }
+    free(groups);
+    return true;
+}
+
+uint64_t sp_cut_tall(const struct bpe_model *joins, const uint8_t *text, size_t from, size_t readable, uint64_t open)
+{
+    uint64_t cuts = 0;
+    for (; open; open &= open - 1) {
+        const uint32_t at = (uint32_t)__builtin_ctzll(open);
+        const size_t pair = from + at - 3;
+        uint64_t six = 0;
+        if (readable - pair >= 8)
+            six = load64(text + pair);
+        else
+            memcpy(&six, text + pair, readable - pair);
+        cuts |= (uint64_t)!bpe_may_join(joins, six) << at;
+    }
+    return cuts;
+}
+
+bool sp_cut_scalar(const struct sp_cutter *cutter, const struct bpe_model *joins, const uint8_t *text, size_t count,
+                   size_t readable, uint64_t *starts)
+{
+    uint32_t left = 0;
+    bool marked = false;
+    for (size_t from = 0; from < count; from += 64) {
+        const size_t bytes = min64(count - from, 64);
+        uint64_t cuts = 0, open = 0;
+        for (size_t i = 0; i < bytes; i++) {
+            const uint32_t byte = text[from + i];
+            if ((byte & 0xC0) == 0x80)
+                continue;
+            const uint32_t right = cutter->right[0][byte] | (uint32_t)cutter->right[1][byte] << 8;
+            cuts |= (uint64_t)!(left & right) << i;
+            left = cutter->left[0][byte] | (uint32_t)cutter->left[1][byte] << 8;
+            if (byte < 0xE0)
+                continue;
+            open |= (uint64_t)(from + i >= 3 && text[from + i - 3] >= 0xE0) << i;
+            marked |= byte == 0xE2 && readable - from - i >= 3 && text[from + i + 1] == 0x96 && text[from + i + 2] == 0x81;
+        }
+        if (cutter->tall)
+            cuts |= sp_cut_tall(joins, text, from, readable, open & ~cuts);
+        starts[from / 64] = cuts;
+    }
+    starts[0] |= 1;
+    return marked && cutter->marks;
+}
+
+sp_cut_function *sp_cut_variant(enum scan_variant variant)
+{
+#if defined(__x86_64__)
+    if (variant == SCAN_VBMI)
+        return sp_cut_vbmi;
+    if (variant == SCAN_AVX2)
+        return sp_cut_avx2;
+#endif
+    return sp_cut_scalar;
+}

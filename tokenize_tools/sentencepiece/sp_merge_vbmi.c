@@ -1,0 +1,124 @@
+/*
+ * sp_merge_vbmi.c - the merges of several short pieces of characters at once (AVX-512); see bpe_lanes.h.
+ *
+ * A part stands at the place of its first byte, so characters of several bytes leave holes from the start. Pairs of ASCII
+ * have a table by their bytes; other pieces ask for the lines of all their pairs first, and have their keys a turn later.
+ */
+#include "bpe/bpe_lanes.h"
+#include "sp_encode.h"
+
+#if defined(__x86_64__)
+
+#define FRESH UINT32_MAX /* as the place of a lane: its first pairs are asked for */
+
+LANE_INLINE const struct sp_model *own_of(const struct bpe_model *model)
+{
+    return (const struct sp_model *)model;
+}
+
+LANE_INLINE bool start_ascii(const struct bpe_model *model, struct lane *lane, const uint8_t *bytes, uint32_t count,
+                             uint32_t registers)
+{
+    const uint64_t parts = _bzhi_u64(UINT64_MAX, count), pairs = parts >> 1;
+    struct lane_keys keys;
+    lane->alive = ((uint64_t)2 << count << 1) - 1;
+    for (uint32_t i = 0; i < registers; i++) {
+        const __mmask16 here = (__mmask16)(parts >> (16 * i)), joined = (__mmask16)(pairs >> (16 * i));
+        const __m128i left = _mm_maskz_loadu_epi8(here, bytes + 16 * i),
+                      right = _mm_maskz_loadu_epi8(joined, bytes + 16 * i + 1);
+        keys.of[i] = lane_byte_keys(model, left, right, joined, 16 * (int)i, own_of(model)->tied);
+        const __m512i atoms = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), here, _mm512_cvtepu8_epi32(left),
+                                                          own_of(model)->atoms, 4);
+        const __m512i symbols = _mm512_sub_epi32(atoms, _mm512_set1_epi32(1)); /* none: the greatest number */
+        _mm512_storeu_si512(lane->ids + 1 + 16 * i,
+                            _mm512_mask_min_epu32(_mm512_set1_epi32(LANE_END), here, symbols,
+                                                  _mm512_set1_epi32(SP_NO_SYMBOL)));
+    }
+    lane->ids[1 + 16 * registers] = LANE_END;
+    return lane_choose(model, lane, keys, registers, own_of(model)->tied);
+}
+
+LANE_INLINE bool start_any(const struct bpe_model *model, struct lane *lane, const uint8_t *bytes, uint32_t count)
+{
+    uint32_t before = LANE_END, length;
+    uint64_t alive = 1;
+    for (uint32_t at = 0; at < count; at += length) {
+        const uint32_t atom = own_of(model)->atoms[sp_character(bytes + at, count - at, &length)];
+        const uint32_t symbol = atom ? atom - 1 : SP_NO_SYMBOL;
+        if (at)
+            (void)lane_line(model, bpe_pair_key(before, symbol));
+        lane->ids[at + 1] = before = symbol;
+        alive |= (uint64_t)2 << at;
+    }
+    lane->ids[count + 1] = LANE_END;
+    lane->alive = alive | (uint64_t)2 << count;
+    lane->at = FRESH;
+    return true;
+}
+
+LANE_INLINE bool start(const struct bpe_model *model, struct lane *lane, struct bpe_pending *piece, uint32_t registers)
+{
+    const uint64_t parts = _bzhi_u64(UINT64_MAX, piece->count);
+    lane->piece = piece;
+    lane->ids[0] = LANE_END;
+    if (!_mm512_movepi8_mask(_mm512_maskz_loadu_epi8(parts, piece->bytes)))
+        return start_ascii(model, lane, piece->bytes, piece->count, registers);
+    return start_any(model, lane, piece->bytes, piece->count);
+}
+
+LANE_INLINE bool go_on(const struct bpe_model *model, struct lane *lane, uint32_t registers)
+{
+    if (lane->at != FRESH)
+        return lane_go_on(model, lane, registers, own_of(model)->tied);
+    uint32_t first_keys[64] __attribute__((aligned(64)));
+    struct lane_keys keys;
+    for (uint32_t i = 0; i < registers; i++)
+        _mm512_store_si512(first_keys + 16 * i, _mm512_set1_epi32(-1));
+    uint64_t rest = _bzhi_u64(lane->alive, lane->piece->count + 1) >> 1;
+    for (uint32_t at = (uint32_t)_tzcnt_u64(rest); (rest = _blsr_u64(rest)) != 0;) {
+        const uint32_t next = (uint32_t)_tzcnt_u64(rest);
+        const uint64_t pair = bpe_pair_key(lane->ids[at + 1], lane->ids[next + 1]);
+        first_keys[at] = lane_key(model, pair, lane_line(model, pair), at, own_of(model)->tied);
+        at = next;
+    }
+    for (uint32_t i = 0; i < registers; i++)
+        keys.of[i] = _mm512_load_si512(first_keys + 16 * i);
+    return lane_choose(model, lane, keys, registers, own_of(model)->tied);
+}
+
+/* Leaves symbols, whose ids are asked for. */
+LANE_INLINE void finish(const struct bpe_model *model, const struct lane *lane, uint32_t registers)
+{
+    const uint32_t made = lane_ids(lane, registers);
+    for (uint32_t i = 0; i < made; i++)
+        _mm_prefetch((const char *)&own_of(model)->ids[lane->piece->ids[i]], _MM_HINT_T0);
+    lane->piece->ids_count = made;
+}
+
+/* Some of the symbols are characters that no token is: once more, the slow way. */
+static __attribute__((noinline)) void merge_again(const struct bpe_model *model, struct bpe_pending *piece)
+{
+    struct bpe_scratch none = {NULL, 0}; /* short pieces need none */
+    piece->ids_count = (uint32_t)sp_merge(model, &none, piece->bytes, piece->count, piece->ids);
+}
+
+static void find_ids(const struct bpe_model *model, struct bpe_pending *piece)
+{
+    const uint32_t symbols = own_of(model)->symbols;
+    bool unknown = false;
+    for (uint32_t i = 0; i < piece->ids_count; i++) {
+        piece->ids[i] = piece->ids[i] < symbols ? own_of(model)->ids[piece->ids[i]] : BPE_NONE;
+        unknown |= piece->ids[i] == BPE_NONE;
+    }
+    if (__builtin_expect(unknown, 0))
+        merge_again(model, piece);
+}
+
+void sp_merge_many_vbmi(const struct bpe_model *model, struct bpe_pending *const *pieces, uint32_t count, uint32_t size)
+{
+    lanes_merge(model, pieces, count, size, start, go_on, finish);
+    for (uint32_t i = 0; i < count; i++)
+        find_ids(model, pieces[i]);
+}
+
+#endif

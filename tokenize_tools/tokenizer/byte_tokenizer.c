@@ -1,0 +1,157 @@
+/*
+ * byte_tokenizer.c - the byte tokenizer: ids 0-255 are the bytes of the text, 256 ends a document. It needs no file, any text
+ * goes through it and comes back, and a document can be cut anywhere.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "text/utf8.h"
+#include "common/hash.h"
+#include "tokenizer_kind.h"
+#include "widen.h"
+
+#define BYTES_EOD 256
+#define BYTES_VOCABULARY 257
+#define BYTES_EOD_NAME "<|endoftext|>"
+
+/* All that decides the ids, as one sentence; its hash is the fingerprint. It never changes. */
+static const char definition[] = "tokmap tokenizer bytes 1: ids 0-255 bytes, 256 " BYTES_EOD_NAME;
+
+struct bytes_state {
+    struct tokenizer_state head;
+    widen_function *widen;
+};
+
+static void bytes_close(struct tokenizer *tokenizer)
+{
+    free(tokenizer);
+}
+
+static enum tokmap_status bytes_state_new(struct tokenizer_state **state, const struct tokenizer *tokenizer,
+                                          struct tokmap_error *error)
+{
+    struct bytes_state *made = malloc(sizeof *made);
+    *state = NULL;
+    if (!made)
+        return error_set_memory(error, "the state of a tokenizer", sizeof *made);
+    made->head.tokenizer = tokenizer;
+    made->widen = widen_choose();
+    *state = &made->head;
+    return TOKMAP_OK;
+}
+
+static void bytes_state_free(struct tokenizer_state *state)
+{
+    free(state);
+}
+
+static enum tokmap_status bytes_encode(struct tokenizer_state *state, const struct tokenizer_batch *batch,
+                                       struct tokenizer_out *out, struct tokmap_error *error)
+{
+    const struct bytes_state *own = (const struct bytes_state *)state;
+    const enum tokmap_status status = capacity_check(batch, out, 1, error);
+    if (status)
+        return status;
+    uint16_t *into = out->tokens;
+    uint64_t at = 0;
+    uint32_t largest = 0;
+    for (uint64_t i = 0; i < batch->count; i++) {
+        const struct tokenizer_text *text = &batch->documents[i];
+        if (out->has_prefix && !(batch->resumed && i == 0)) {
+            into[at++] = (uint16_t)out->prefix;
+            largest = out->prefix > largest ? out->prefix : largest;
+        }
+        const uint32_t found = own->widen(into + at, (const uint8_t *)text->bytes, text->count);
+        largest = found > largest ? found : largest;
+        at += text->count;
+        if (out->has_suffix && !(batch->unfinished && i + 1 == batch->count)) {
+            into[at++] = (uint16_t)out->suffix;
+            largest = out->suffix > largest ? out->suffix : largest;
+        }
+        out->ends[i] = at;
+    }
+    out->count = at;
+    out->largest = largest;
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status bytes_decode(const struct tokenizer *tokenizer, const void *tokens, uint64_t count,
+                                       bool specials, bool resumed, struct text_buffer *text,
+                                       struct tokmap_error *error)
+{
+    for (uint64_t done = 0; done < count;) {
+        /* A special token's name may be longer than the token: room is made for it when it comes. */
+        const uint64_t part = min64(count - done, 4096);
+        enum tokmap_status status = text_reserve(text, part, error);
+        if (status)
+            return status;
+        for (const uint64_t end = done + part; done < end; done++) {
+            const uint32_t id = load16((const uint8_t *)tokens + 2 * done);
+            if (id < 256) {
+                text->bytes[text->count++] = (char)id;
+                continue;
+            }
+            if (id != BYTES_EOD)
+                return error_set(error, TOKMAP_ERROR_TOKEN, NULL, TOKMAP_NO_OFFSET,
+                                 "id %" PRIu32
+                                 " is not in the vocabulary of the tokenizer 'bytes' (0 to %d); these ids "
+                                 "come from another tokenizer",
+                                 id, BYTES_EOD);
+            if (!specials)
+                continue;
+            const uint64_t name_bytes = sizeof BYTES_EOD_NAME - 1;
+            status = text_reserve(text, name_bytes + (end - done), error);
+            if (status)
+                return status;
+            memcpy(text->bytes + text->count, BYTES_EOD_NAME, name_bytes);
+            text->count += name_bytes;
+        }
+    }
+    return TOKMAP_OK;
+}
+
+static uint64_t bytes_special(const struct tokenizer *tokenizer, const char *name)
+{
+    static const char *const names[] = {BYTES_EOD_NAME, "endoftext", "eod"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (!strcmp(name, names[i]))
+            return BYTES_EOD;
+    return TOKMAP_NO_ID;
+}
+
+static void bytes_added_at(const struct tokenizer *tokenizer, uint64_t index, struct tokenizer_added *added)
+{
+    *added = (struct tokenizer_added){BYTES_EOD_NAME, sizeof BYTES_EOD_NAME - 1, BYTES_EOD, true};
+}
+
+static uint64_t bytes_cut(const struct tokenizer *tokenizer, const char *text, uint64_t count)
+{
+    return utf8_cut(text, (size_t)count);
+}
+
+static const struct tokenizer_kind bytes_kind = {bytes_close,  bytes_state_new, bytes_state_free, bytes_encode,
+                                                 bytes_decode, bytes_special,   bytes_added_at,  NULL,
+                                                 bytes_cut};
+
+enum tokmap_status bytes_open(struct tokenizer **tokenizer, struct tokmap_error *error)
+{
+    struct tokenizer *made = calloc(1, sizeof *made);
+    if (!made)
+        return error_set_memory(error, "a tokenizer", sizeof *made);
+    made->kind = &bytes_kind;
+    made->info.name = "bytes";
+    made->info.vocabulary = BYTES_VOCABULARY;
+    made->info.width = 2;
+    made->info.eod_id = BYTES_EOD;
+    made->info.bos_id = TOKMAP_NO_ID;
+    made->info.tokens_per_byte_bound = 1;
+    made->info.form = "built in";
+    made->info.scanner = "none: a byte is a token";
+    made->info.added = made->info.specials = 1;
+    made->info.cuts = made->info.cut_anywhere = true;
+    hash128_store(hash128(definition, sizeof definition - 1), made->info.fingerprint);
+    *tokenizer = made;
+    return TOKMAP_OK;
+}

@@ -1,0 +1,46 @@
+/*
+ * tokenizer_kind.h - what one kind of tokenizer (bytes; later those of vocabulary files) gives to tokenizer.c, the only caller.
+ *
+ * A kind's tokenizer begins with struct tokenizer, its state with struct tokenizer_state.
+ */
+#ifndef TOKMAP_TOKENIZER_TOKENIZER_KIND_H
+#define TOKMAP_TOKENIZER_TOKENIZER_KIND_H
+
+#include "tokenizer.h"
+
+struct tokenizer_kind {
+    void (*close)(struct tokenizer *tokenizer);
+    enum tokmap_status (*state_new)(struct tokenizer_state **state, const struct tokenizer *tokenizer,
+                                    struct tokmap_error *error);
+    void (*state_free)(struct tokenizer_state *state);
+    enum tokmap_status (*encode)(struct tokenizer_state *state, const struct tokenizer_batch *batch,
+                                 struct tokenizer_out *out, struct tokmap_error *error);
+    enum tokmap_status (*decode)(const struct tokenizer *tokenizer, const void *tokens, uint64_t count, bool specials,
+                                 bool resumed, struct text_buffer *text, struct tokmap_error *error);
+    uint64_t (*special)(const struct tokenizer *tokenizer, const char *name);
+    void (*added_at)(const struct tokenizer *tokenizer, uint64_t index, struct tokenizer_added *added);
+    bool (*measure)(struct tokenizer_state *state, const char *text, uint64_t count,
+                    struct tokenizer_measures *measures); /* or NULL */
+    uint64_t (*cut)(const struct tokenizer *tokenizer, const char *text, uint64_t count); /* or NULL: nowhere */
+};
+
+struct tokenizer {
+    const struct tokenizer_kind *kind;
+    struct tokenizer_info info;
+};
+
+struct tokenizer_state {
+    const struct tokenizer *tokenizer;
+};
+
+/* The byte tokenizer. Statuses: OK, ERROR_MEMORY. */
+enum tokmap_status bytes_open(struct tokenizer **tokenizer, struct tokmap_error *error);
+
+/* Room for `more` bytes behind text->count. Statuses: OK, ERROR_MEMORY. */
+enum tokmap_status text_reserve(struct text_buffer *text, uint64_t more, struct tokmap_error *error);
+
+/* Statuses: OK, ERROR_LIMIT: the batch may become more tokens than `out` has room for, at `bound` tokens a byte. */
+enum tokmap_status capacity_check(const struct tokenizer_batch *batch, const struct tokenizer_out *out, uint64_t bound,
+                                  struct tokmap_error *error);
+
+#endif

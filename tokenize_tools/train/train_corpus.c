@@ -1,0 +1,216 @@
+/*
+ * train_corpus.c - see train_corpus.h. The pieces of the batches are counted side by side, which needs no order; failures
+ * and what was left out are met in the order of the input (ordered_workers.h).
+ */
+#include "train_corpus.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "platform/os.h"
+#include "pack/ordered_workers.h"
+
+#define BATCH_BYTES ((uint64_t)256 << 10)
+
+struct training {
+    const struct train_corpus_options *options;
+    struct turns *turns;
+    struct train_budget budget;
+    struct train_pieces *pieces;
+    struct train_corpus_result *result;
+    struct train_counter **counters; /* one a worker */
+    uint32_t counter_count;
+};
+
+/* ---- counting ---- */
+
+static enum tokmap_status batch_count(void *self, struct turn *turn, struct tokmap_error *error)
+{
+    const struct training *t = self;
+    const struct corpus_batch *batch = &turn->batch;
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint64_t i = 0; i < batch->document_count && !status; i++) {
+        const struct corpus_document *document = &batch->documents[i];
+        status = train_counter_text(t->counters[turn->worker], (const uint8_t *)document->text, document->bytes, error);
+    }
+    return status;
+}
+
+/* Whoever finds nothing more hands over what it has. */
+static enum tokmap_status counter_finish(void *self, uint32_t worker, struct tokmap_error *error)
+{
+    const struct training *t = self;
+    return train_counter_finish(t->counters[worker], error);
+}
+
+static void reading_skipped(void *user, const struct tokmap_error *why, uint64_t bytes)
+{
+    const struct train_corpus_options *options = user;
+    if (options->skipped)
+        options->skipped(options->user, why, bytes);
+}
+
+static void reading_progress(void *user, uint64_t stored_bytes)
+{
+    const struct train_corpus_options *options = user;
+    if (options->progress)
+        options->progress(options->user, TRAIN_READING, stored_bytes);
+}
+
+static enum tokmap_status counters_make(struct training *t, struct tokmap_error *error)
+{
+    const struct train_corpus_options *options = t->options;
+    const struct split_rules *rules = split_rules_named(options->form.pattern);
+    enum tokmap_status status = train_pieces_new(&t->pieces, &t->budget, error);
+    t->counters = calloc(options->threads, sizeof(struct train_counter *));
+    if (!status && !t->counters)
+        status = error_set_memory(error, "the threads", options->threads * sizeof(struct train_counter *));
+    for (; t->counter_count < options->threads && !status; t->counter_count++)
+        status = train_counter_new(&t->counters[t->counter_count], t->pieces, rules, error);
+    return status;
+}
+
+/* ---- the whole ---- */
+
+static enum tokmap_status accounts_check(const struct training *t, struct tokmap_error *error)
+{
+    const struct corpus_counts *counts = &t->result->counts;
+    const uint64_t accounted = counts->document_bytes + counts->structure_bytes + counts->skipped_bytes;
+    if (accounted != counts->stream_bytes || counts->text_bytes != t->result->totals.text)
+        return error_set(error, TOKMAP_ERROR_INTERNAL, NULL, TOKMAP_NO_OFFSET,
+                         "%" PRIu64 " bytes came in and %" PRIu64 " are accounted for, %" PRIu64 " of text and %" PRIu64
+                         " counted; this is a fault of tokmap, please report it",
+                         counts->stream_bytes, accounted, counts->text_bytes, t->result->totals.text);
+    if (!counts->text_bytes)
+        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
+                         "the inputs hold no text, so there is nothing to train on");
+    return TOKMAP_OK;
+}
+
+static void merging_progress(void *user, uint64_t tokens)
+{
+    const struct train_corpus_options *options = user;
+    if (options->progress)
+        options->progress(options->user, TRAIN_MERGING, tokens);
+}
+
+static bool asked_to_stop(void *user)
+{
+    const struct train_corpus_options *options = user;
+    return options->stop && options->stop(options->user);
+}
+
+/* Tokens that would be spelt as special tokens are, in tokenizer.json, and so be taken for them. */
+static enum tokmap_status barred_make(const struct train_form *form, struct train_options *options,
+                                      struct tokmap_error *error)
+{
+    struct train_text *barred = calloc((size_t)form->special_count + 1, sizeof *barred);
+    options->barred = barred;
+    if (!barred)
+        return error_set_memory(error, "the special tokens", form->special_count * sizeof *barred);
+    for (uint32_t i = 0; i < form->special_count; i++) {
+        uint64_t count;
+        uint8_t *bytes = malloc((size_t)form->specials[i].count);
+        if (!bytes)
+            return error_set_memory(error, "the special tokens", form->specials[i].count);
+        if (train_spelt_bytes(&form->specials[i], bytes, &count))
+            barred[options->barred_count++] = (struct train_text){bytes, count};
+        else
+            free(bytes);
+    }
+    return TOKMAP_OK;
+}
+
+static void barred_free(struct train_options *options)
+{
+    for (uint32_t i = 0; i < options->barred_count; i++)
+        free((void *)(uintptr_t)options->barred[i].bytes);
+    free((void *)(uintptr_t)options->barred);
+}
+
+static enum tokmap_status merge(struct training *t, struct train_vocabulary *vocabulary, struct tokmap_error *error)
+{
+    const struct train_corpus_options *options = t->options;
+    struct train_options merging = {.tokens = options->vocabulary - options->form.special_count,
+                                    .min_frequency = options->min_frequency,
+                                    .progress = merging_progress,
+                                    .stop = asked_to_stop,
+                                    .user = (void *)(uintptr_t)options};
+    enum tokmap_status status = barred_make(&options->form, &merging, error);
+    if (!status)
+        status = train_merges(vocabulary, t->pieces, &t->budget, &merging, error);
+    barred_free(&merging);
+    return status;
+}
+
+static enum tokmap_status count_all(struct training *t, const struct train_files *files, const char *const *operands,
+                                    size_t count, struct tokmap_error *error)
+{
+    const struct train_corpus_options *options = t->options;
+    struct turns_options turns = {.name = "tokmap-train",
+                                  .threads = options->threads,
+                                  .corpus = options->corpus,
+                                  .counts = &t->result->counts,
+                                  .work = batch_count,
+                                  .finish = counter_finish,
+                                  .self = t,
+                                  .skipped = reading_skipped,
+                                  .progress = reading_progress,
+                                  .stop = asked_to_stop,
+                                  .user = (void *)(uintptr_t)options};
+    turns.corpus.cut_anywhere = false;
+    turns.corpus.batch_bytes = BATCH_BYTES;
+    t->budget.limit = options->memory;
+    enum tokmap_status status = turns_new(&t->turns, &turns, operands, count, error);
+    /* None of the outputs may be an input, as it could be where they lie in an input's folder. */
+    for (uint32_t i = 0; !status && train_files_name(files, i); i++)
+        status = corpus_exclude(turns_corpus(t->turns), train_files_name(files, i), error);
+    if (!status)
+        status = counters_make(t, error);
+    if (!status)
+        status = turns_run(t->turns, error);
+    for (uint32_t i = 0; i < t->counter_count; i++)
+        train_counter_free(t->counters[i]);
+    free(t->counters);
+    turns_free(t->turns);
+    return status;
+}
+
+enum tokmap_status train_corpus(const struct train_corpus_options *options, const char *const *operands, size_t count,
+                                struct train_corpus_result *result, struct tokmap_error *error)
+{
+    struct tokmap_error unused;
+    struct training t = {.options = options, .result = result};
+    struct train_vocabulary vocabulary = {0};
+    struct train_files *files = NULL;
+    error = error ? error : &unused;
+    assert(options->threads && options->threads <= TRAIN_THREADS_MOST);
+    assert(options->vocabulary >= 256 + options->form.special_count);
+    memset(result, 0, sizeof *result);
+    const uint64_t began = os_clock_ns();
+    enum tokmap_status status = train_files_open(&files, options->prefix, options->form.special_count > 0,
+                                                 options->replace, error);
+    if (!status)
+        status = count_all(&t, files, operands, count, error);
+    if (!status) {
+        train_pieces_totals(t.pieces, &result->totals);
+        status = accounts_check(&t, error);
+    }
+    const uint64_t counted = os_clock_ns();
+    if (!status)
+        status = merge(&t, &vocabulary, error);
+    result->counting_seconds = (double)(counted - began) * 1e-9;
+    result->merging_seconds = (double)(os_clock_ns() - counted) * 1e-9;
+    result->tokens = vocabulary.count;
+    result->trained_tokens = vocabulary.trained_tokens;
+    if (!status)
+        status = train_files_commit(files, &vocabulary, &options->form, error);
+    else
+        train_files_abort(files);
+    train_vocabulary_free(&vocabulary);
+    train_pieces_free(t.pieces);
+    return status;
+}

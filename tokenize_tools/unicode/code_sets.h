@@ -1,0 +1,55 @@
+/* code_sets.h - sets of code points, as the reference has them; code_sets.c is made by make_unicode.py. */
+#ifndef TOKMAP_UNICODE_CODE_SETS_H
+#define TOKMAP_UNICODE_CODE_SETS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum code_set_name {
+    CODE_NUMERIC,     /* Hugging Face's Digits: N of Unicode 17 */
+    CODE_PUNCTUATION, /* its Punctuation: ASCII's and P of Unicode 8 */
+    CODE_WORD_RUST,   /* \w beside single_word tokens and in Whitespace */
+    CODE_WORD_ONIG,   /* \w in patterns */
+    /* The rest as patterns have it, which is Unicode 16: */
+    CODE_LU, CODE_LL, CODE_LT, CODE_LM, CODE_LO, CODE_MN, CODE_MC, CODE_ME, CODE_ND, CODE_NL, CODE_NO, CODE_PC, CODE_PD,
+    CODE_PS, CODE_PE, CODE_PI, CODE_PF, CODE_PO, CODE_SM, CODE_SC, CODE_SK, CODE_SO, CODE_ZS, CODE_ZL, CODE_ZP, CODE_CC,
+    CODE_CF, CODE_CO, CODE_CN,
+    CODE_ARABIC, CODE_ARMENIAN, CODE_BENGALI, CODE_BOPOMOFO, CODE_CYRILLIC, CODE_DEVANAGARI, CODE_GEORGIAN, CODE_GREEK,
+    CODE_HAN, CODE_HANGUL, CODE_HEBREW, CODE_HIRAGANA, CODE_KATAKANA, CODE_KHMER, CODE_LATIN, CODE_TAMIL, CODE_THAI,
+    CODE_SETS
+};
+
+struct code_range {
+    uint32_t first, last;
+};
+struct code_set {
+    const struct code_range *ranges; /* ascending, apart */
+    size_t count;
+};
+
+extern const struct code_set code_sets[CODE_SETS];
+
+static inline bool code_set_has(enum code_set_name name, uint32_t code)
+{
+    const struct code_set *set = &code_sets[name];
+    size_t low = 0, high = set->count;
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (set->ranges[middle].last < code)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < set->count && set->ranges[low].first <= code;
+}
+
+/* \s everywhere: White_Space. */
+static inline bool code_is_space(uint32_t code)
+{
+    return (code >= 9 && code <= 13) || code == 32 || code == 0x85 || code == 0xA0 || code == 0x1680 ||
+           (code >= 0x2000 && code <= 0x200A) || code == 0x2028 || code == 0x2029 || code == 0x202F || code == 0x205F ||
+           code == 0x3000;
+}
+
+#endif

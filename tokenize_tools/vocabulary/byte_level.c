@@ -1,0 +1,204 @@
+/*
+ * byte_level.c - a token with a character that stands for no byte can come of no text: it is kept for decoding alone, and
+ * merges that name one are left out.
+ */
+#include "byte_level.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpe/bpe_engine.h"
+#include "text/code_point.h"
+#include "common/error.h"
+#include "common/hash.h"
+
+struct building {
+    struct pipeline_parts *parts;
+    const struct hf_model *model;
+    uint8_t *bytes;
+    uint32_t *offsets;
+    struct bpe_merge *merges;
+    uint32_t merge_count;
+    bool has[256]; /* bytes that are tokens */
+    const char *path;
+    struct tokmap_error *error;
+};
+
+/* Writes the bytes that a token stands for; 0 if it stands for none. */
+static uint32_t token_bytes(const struct text_entry *entry, uint8_t *into)
+{
+    uint32_t made = 0;
+    for (size_t at = 0, bytes; at < entry->bytes; at += bytes) {
+        const int byte = character_byte(code_point_get(entry->text + at, &bytes));
+        if (byte < 0)
+            return 0;
+        into[made++] = (uint8_t)byte;
+    }
+    return made;
+}
+
+static bool text_add(struct building *building, const struct text_entry *entry, uint8_t *place)
+{
+    struct pipeline_parts *parts = building->parts;
+    memcpy(place, entry->text, entry->bytes);
+    parts->texts[parts->text_count++] = (struct pipeline_text){entry->id, entry->bytes, place};
+    return true;
+}
+
+static enum tokmap_status texts_build(struct building *building)
+{
+    const struct text_table *vocabulary = &building->model->vocabulary;
+    struct pipeline_parts *parts = building->parts;
+    size_t total = 1, apart = 0, apart_bytes = 1;
+    for (uint32_t i = 0; i < vocabulary->count; i++)
+        total += vocabulary->entries[i].bytes;
+    building->bytes = malloc(total);
+    building->offsets = malloc(((size_t)parts->vocabulary + 1) * sizeof *building->offsets);
+    if (total > UINT32_MAX || !building->bytes || !building->offsets)
+        return error_set_memory(building->error, "a vocabulary", total);
+    uint32_t used = 0;
+    for (uint32_t id = 0; id < parts->vocabulary; id++) {
+        const struct text_entry *entry = text_table_by_id(vocabulary, id);
+        const uint32_t bytes = entry ? token_bytes(entry, building->bytes + used) : 0;
+        building->offsets[id] = used;
+        if (bytes == 1)
+            building->has[building->bytes[used]] = true;
+        used += bytes;
+        if (entry && !bytes) {
+            apart++;
+            apart_bytes += entry->bytes;
+        }
+    }
+    building->offsets[parts->vocabulary] = used;
+    parts->texts = malloc((apart + 1) * sizeof *parts->texts);
+    parts->text_bytes = malloc(apart_bytes);
+    if (!parts->texts || !parts->text_bytes)
+        return error_set_memory(building->error, "a vocabulary", apart_bytes);
+    uint8_t *place = parts->text_bytes;
+    for (uint32_t id = 0; id < parts->vocabulary; id++) {
+        const struct text_entry *entry = text_table_by_id(vocabulary, id);
+        if (entry && building->offsets[id] == building->offsets[id + 1] && text_add(building, entry, place))
+            place += entry->bytes;
+    }
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status merges_build(struct building *building)
+{
+    const struct hf_model *model = building->model;
+    const uint32_t *offsets = building->offsets;
+    building->merges = malloc(((size_t)model->merge_count + 1) * sizeof *building->merges);
+    if (!building->merges)
+        return error_set_memory(building->error, "a vocabulary", model->merge_count * sizeof *building->merges);
+    for (uint32_t i = 0; i < model->merge_count; i++) {
+        const struct bpe_merge *merge = &model->merges[i];
+        if (offsets[merge->left] < offsets[merge->left + 1] && offsets[merge->right] < offsets[merge->right + 1])
+            building->merges[building->merge_count++] = *merge;
+    }
+    return TOKMAP_OK;
+}
+
+/* A byte without a token is dropped by the reference, unless it has something to put in its place. */
+static enum tokmap_status bytes_check(const struct building *building, bool *lacks)
+{
+    const struct hf_model *model = building->model;
+    *lacks = false;
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        if (building->has[byte])
+            continue;
+        *lacks = true;
+        if (model->unk || model->byte_fallback || model->ignore_merges)
+            return error_set(building->error, TOKMAP_ERROR_UNSUPPORTED, building->path, TOKMAP_NO_OFFSET,
+                             "the vocabulary has no token for the byte 0x%02x, which is not supported together with "
+                             "model.%s",
+                             byte, model->unk ? "unk_token" : model->byte_fallback ? "byte_fallback" : "ignore_merges");
+    }
+    return TOKMAP_OK;
+}
+
+/* With ranks at most one pair gives a token: the pairs in the order of what they give are the merges. */
+static struct bpe_merge *merges_of_ranks(const struct bpe_model *model, uint32_t *count)
+{
+    struct bpe_merge *merges = calloc((size_t)model->vocabulary + 1, sizeof *merges);
+    *count = 0;
+    if (!merges)
+        return NULL;
+    for (uint64_t at = 0; at < (uint64_t)1 << model->pair_bits; at++) {
+        const uint64_t pair = model->pairs[at];
+        if (pair == UINT64_MAX)
+            continue;
+        const uint32_t rank = (uint32_t)pair & BPE_MERGES;
+        merges[rank] = (struct bpe_merge){(uint32_t)(pair >> 43), (uint32_t)(pair >> 22) & (BPE_IDS - 1), rank};
+    }
+    for (uint32_t id = 0; id < model->vocabulary; id++)
+        if (merges[id].result || merges[id].left || merges[id].right)
+            merges[(*count)++] = merges[id];
+    return merges;
+}
+
+enum tokmap_status byte_level_fingerprint(uint8_t fingerprint[16], const struct bpe_model *model,
+                                          const struct bpe_merge *merges, uint32_t merge_count, bool whole,
+                                          const struct added_tokens *added, struct tokmap_error *error)
+{
+    static const char what[] = "tokmap byte-level bpe 1";
+    struct bpe_merge *made = merges ? NULL : merges_of_ranks(model, &merge_count);
+    struct hash_state *hash = hash_state_new();
+    uint32_t *lengths = malloc(((size_t)model->vocabulary + 1) * sizeof *lengths);
+    enum tokmap_status status = TOKMAP_OK;
+    if (!hash || !lengths || (!merges && !made)) {
+        status = error_set_memory(error, "a fingerprint", model->vocabulary * sizeof *lengths);
+    } else {
+        const uint8_t matters = whole && model->unreached_count;
+        hash_state_add(hash, what, sizeof what);
+        for (uint32_t id = 0; id < model->vocabulary; id++)
+            lengths[id] = added_tokens_by_id(added, id) ? 0 : model->offsets[id + 1] - model->offsets[id];
+        hash_state_add(hash, lengths, (size_t)model->vocabulary * sizeof *lengths);
+        for (uint32_t id = 0, from = 0; id <= model->vocabulary; id++) {
+            const bool end = id == model->vocabulary;
+            if (!end && (lengths[id] || model->offsets[id] == model->offsets[id + 1]))
+                continue;
+            hash_state_add(hash, model->bytes + from, model->offsets[id] - from);
+            from = end ? 0 : model->offsets[id + 1];
+        }
+        hash_state_add(hash, &merge_count, sizeof merge_count);
+        hash_state_add(hash, merges ? merges : made, (size_t)merge_count * sizeof *merges);
+        hash_state_add(hash, &matters, 1);
+        hash128_store(hash_state_128(hash), fingerprint);
+    }
+    hash_state_free(hash);
+    free(lengths);
+    free(made);
+    return status;
+}
+
+enum tokmap_status byte_level_build(struct pipeline_parts *parts, const struct hf_model *model,
+                                    const struct split_rules *rules, const char *path, struct tokmap_error *error)
+{
+    struct building building = {.parts = parts, .model = model, .path = path, .error = error};
+    struct bpe_source source = {.path = path, .vocabulary = parts->vocabulary, .whole = model->ignore_merges,
+                                .fits = true, .rules = *rules};
+    struct bpe_model *made = NULL;
+    enum tokmap_status status = texts_build(&building);
+    if (!status)
+        status = merges_build(&building);
+    if (!status)
+        status = bytes_check(&building, &source.lacks_bytes);
+    source.bytes = building.bytes;
+    source.offsets = building.offsets;
+    source.merges = building.merges;
+    source.merge_count = building.merge_count;
+    if (!status)
+        status = bpe_model_build(&made, &source, error);
+    if (!status)
+        status = byte_level_fingerprint(parts->fingerprint, made, source.merges, source.merge_count, source.whole,
+                                        parts->added, error);
+    if (status)
+        bpe_model_free(made);
+    else
+        status = bpe_engine_new(&parts->engine, made, error);
+    parts->bound = 1;
+    free(building.bytes);
+    free(building.offsets);
+    free(building.merges);
+    return status;
+}

@@ -1,0 +1,227 @@
+/*
+ * hf_characters.c - a tokenizer.json whose pieces are characters, as SentencePiece has them: what its normalizer and
+ * pre-tokenizer do with spaces is told to the engine, which does it by itself ("plain"); or, where they do something else,
+ * they do it, and the engine is given each piece as it then is.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "common/hash.h"
+#include "hf_file.h"
+#include "sentencepiece/sp_engine.h"
+
+static const char mark[] = "\xE2\x96\x81";
+#define MARK 0x2581
+
+static bool is_text(const uint8_t *bytes, size_t count, const char *text)
+{
+    return count == strlen(text) && !memcmp(bytes, text, count);
+}
+
+/* Replace of spaces by the mark, and Prepend of the mark or before that of a space; or nothing. */
+static bool normalizer_plain(const struct normalizer *normalizer)
+{
+    bool prepends = false, escapes = false;
+    for (uint32_t i = 0; i < normalizer->count; i++) {
+        const struct normalizer_step *step = &normalizer->steps[i];
+        const bool marks = is_text(step->content, step->content_bytes, mark);
+        if (step->kind == NORMALIZE_PREPEND && !prepends &&
+            (marks || (!escapes && is_text(step->content, step->content_bytes, " "))))
+            prepends = true;
+        else if (step->kind == NORMALIZE_REPLACE && !step->regex && !escapes && marks &&
+                 is_text(step->pattern, step->pattern_bytes, " "))
+            escapes = true;
+        else
+            return false;
+    }
+    return escapes || !prepends;
+}
+
+/* A plain one, also as hf_characters_spaces made it. */
+static void normalizer_read(const struct normalizer *normalizer, struct sp_source *source)
+{
+    source->prefix = SP_PREFIX_NEVER;
+    for (uint32_t i = 0; i < normalizer->count; i++)
+        if (normalizer->steps[i].kind == NORMALIZE_PREPEND)
+            source->prefix = SP_PREFIX_ALWAYS;
+        else
+            source->escape = true;
+}
+
+/* Where added tokens are looked for in normalized text, the normalizer has to run before the engine, which reads text with
+ * spaces faster than text with marks. Since a normalized text has no spaces, and marks stand for nothing but them, spaces
+ * can stand for the marks, in text and tokens alike; but for tokens that strip spaces, which marks are not. */
+bool hf_characters_spaces(struct normalizer *normalizer, const struct added_token *added, uint32_t count)
+{
+    if (!normalizer->count)
+        return true;
+    for (uint32_t i = 0; i < count; i++)
+        if (added[i].normalized && (added[i].lstrip || added[i].rstrip))
+            return true;
+    for (uint32_t i = 0; i < normalizer->count; i++) {
+        struct normalizer_step *step = &normalizer->steps[i];
+        uint8_t *content = malloc(1), *pattern = malloc(3);
+        if (!content || !pattern) {
+            free(content);
+            free(pattern);
+            return false;
+        }
+        free(step->content);
+        free(step->pattern);
+        content[0] = ' ';
+        memcpy(pattern, mark, 3);
+        step->content = content;
+        step->content_bytes = 1;
+        step->pattern = pattern;
+        step->pattern_bytes = 3;
+    }
+    return true;
+}
+
+static bool splits_read(const struct hf_splits *splits, struct sp_source *source)
+{
+    for (uint32_t i = 0; i < splits->count; i++) {
+        const struct hf_split *step = &splits->steps[i];
+        /* Gemma: the spaces that this would split at are gone. */
+        if (step->kind == HF_SPLIT && !step->is_regex && step->pattern_bytes == 1 && step->pattern[0] == ' ' &&
+            source->escape && !(step->behavior == CUT_REMOVED && step->invert))
+            continue;
+        if (step->kind != HF_METASPACE || step->replacement != MARK || splits->count > 1 || source->escape ||
+            source->prefix != SP_PREFIX_NEVER)
+            return false;
+        source->escape = true;
+        source->split = step->split;
+        source->prefix = step->prepend == HF_PREPEND_ALWAYS  ? SP_PREFIX_UNLESS
+                         : step->prepend == HF_PREPEND_FIRST ? SP_PREFIX_FIRST
+                                                             : SP_PREFIX_NEVER;
+    }
+    return true;
+}
+
+bool hf_characters_plain(const struct normalizer *normalizer, const struct hf_splits *splits)
+{
+    struct sp_source source = {.escape = false};
+    if (!normalizer_plain(normalizer))
+        return false;
+    normalizer_read(normalizer, &source);
+    return splits_read(splits, &source);
+}
+
+/* Whether something before the engine puts a mark or a space before texts. */
+static bool fronts(const struct normalizer *normalizer, const struct hf_splits *splits)
+{
+    for (uint32_t i = 0; i < normalizer->count; i++) {
+        const struct normalizer_step *step = &normalizer->steps[i];
+        if (step->kind == NORMALIZE_PREPEND && (is_text(step->content, step->content_bytes, mark) ||
+                                                is_text(step->content, step->content_bytes, " ")))
+            return true;
+    }
+    for (uint32_t i = 0; i < splits->count; i++)
+        if (splits->steps[i].kind == HF_METASPACE && splits->steps[i].prepend != HF_PREPEND_NEVER)
+            return true;
+    return false;
+}
+
+/* The texts of all ids, one after the other. */
+static bool texts_make(struct json_file *file, const struct hf_model *model, uint32_t vocabulary, uint8_t **bytes,
+                       uint32_t **offsets)
+{
+    size_t total = 1;
+    for (uint32_t i = 0; i < model->vocabulary.count; i++)
+        total += model->vocabulary.entries[i].bytes;
+    *bytes = total <= UINT32_MAX ? malloc(total) : NULL;
+    *offsets = malloc(((size_t)vocabulary + 1) * sizeof **offsets);
+    if (!*bytes || !*offsets) {
+        file->status = error_set_memory(file->error, "a vocabulary", total);
+        return false;
+    }
+    uint32_t used = 0;
+    for (uint32_t id = 0; id < vocabulary; id++) {
+        const struct text_entry *entry = text_table_by_id(&model->vocabulary, id);
+        (*offsets)[id] = used;
+        if (entry)
+            memcpy(*bytes + used, entry->text, entry->bytes);
+        used += entry ? entry->bytes : 0;
+    }
+    (*offsets)[vocabulary] = used;
+    return true;
+}
+
+/* The mark where the normalizer puts it, and in place of spaces, by the normalizer itself: added tokens are looked for in
+ * what it makes. */
+static bool normalized_first(const struct pipeline_parts *parts)
+{
+    return parts->normalizer.count && added_tokens_any(parts->added, ADDED_NORMALIZED, true);
+}
+
+static void hash_source(struct hash_state *hash, const struct sp_source *source)
+{
+    const uint32_t fields[] = {source->vocabulary,   source->merge_count, source->unk,  source->byte_fallback,
+                               source->fuse_unk,     source->ignore_merges, source->escape, source->split,
+                               (uint32_t)source->prefix};
+    static const char what[] = "tokmap characters bpe 1";
+    hash_state_add(hash, what, sizeof what);
+    hash_state_add(hash, fields, sizeof fields);
+    hash_state_add(hash, source->offsets, ((size_t)source->vocabulary + 1) * sizeof *source->offsets);
+    hash_state_add(hash, source->bytes, source->offsets[source->vocabulary]);
+    hash_state_add(hash, source->merges, (size_t)source->merge_count * sizeof *source->merges);
+}
+
+/* What the engine has to know of normalizer and pre-tokenizer, and the cutter for what it does not do. False: refused. */
+static bool source_fill(struct json_file *file, const struct hf_splits *splits, bool plain, struct sp_source *source,
+                        struct pipeline_parts *parts)
+{
+    if (!plain) {
+        source->prefix = SP_PREFIX_NEVER;
+        source->front = fronts(&parts->normalizer, splits);
+        (void)snprintf(parts->scanner, sizeof parts->scanner, "%sbetween characters that no token joins",
+                       splits->count ? "step by step, then " : "");
+        return hf_cutter_steps(file, splits, parts);
+    }
+    normalizer_read(&parts->normalizer, source);
+    (void)splits_read(splits, source);
+    source->front = source->prefix != SP_PREFIX_NEVER;
+    (void)snprintf(parts->scanner, sizeof parts->scanner, "between characters that no token joins");
+    return true;
+}
+
+bool hf_characters_join(struct json_file *file, const struct hf_model *model, const struct hf_splits *splits, bool plain,
+                        struct pipeline_parts *parts)
+{
+    static const struct bpe_merge no_merges[1];
+    static const struct split_rules no_rules;
+    struct sp_source source = {.path = file->path, .vocabulary = parts->vocabulary, .merge_count = model->merge_count,
+                               .fits = true, .fuse_unk = model->fuse_unk, .byte_fallback = model->byte_fallback,
+                               .ignore_merges = model->ignore_merges};
+    uint8_t *bytes = NULL;
+    uint32_t *offsets = NULL;
+    file->scan.at = file->scan.start;
+    source.merges = model->merges ? model->merges : no_merges;
+    source.unk = model->unk ? text_table_find(&model->vocabulary, model->unk, (uint32_t)model->unk_bytes) : BPE_NONE;
+    if (!source_fill(file, splits, plain, &source, parts))
+        return false;
+    struct hash_state *hash = hash_state_new();
+    if (hash && texts_make(file, model, parts->vocabulary, &bytes, &offsets)) {
+        source.bytes = bytes;
+        source.offsets = offsets;
+        hash_source(hash, &source);
+        hash128_store(hash_state_128(hash), parts->fingerprint);
+        if (plain && normalized_first(parts))
+            source.prefix = source.prefix == SP_PREFIX_ALWAYS ? SP_PREFIX_NEVER : source.prefix;
+        else if (plain)
+            normalizer_free(&parts->normalizer);
+        file->status = sp_engine_new(&parts->engine, &source, file->error);
+        parts->bound = 2;
+        parts->engine_cuts = true;
+    } else if (!file->status) {
+        file->status = error_set_memory(file->error, "a fingerprint", 0);
+    }
+    hash_state_free(hash);
+    free(bytes);
+    free(offsets);
+    if (!file->status)
+        file->status = hf_fingerprint(parts, splits, &no_rules, file->error);
+    return !file->status;
+}

@@ -1,0 +1,563 @@
+/*
+ * hf_parts.c - each part is an object with a "type". Fields are read in any order, then the part is made; a field that is
+ * not known changes nothing in the reference, and is passed over here.
+ */
+#include "hf_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "text/code_point.h"
+#include "common/error.h"
+
+#define NESTED_MOST 8 /* sequences in sequences */
+
+static int shown(size_t bytes)
+{
+    return bytes < 64 ? (int)bytes : 64;
+}
+
+static bool no_memory(struct json_file *file)
+{
+    if (!file->status)
+        file->status = error_set_memory(file->error, "a tokenizer's parts", 0);
+    return false;
+}
+
+struct text {
+    const uint8_t *bytes;
+    size_t count;
+    bool given;
+};
+
+static bool is_word(const struct text *text, const char *word)
+{
+    return text->given && text->count == strlen(word) && !memcmp(text->bytes, word, text->count);
+}
+
+static bool take_text(struct json_file *file, struct text *text)
+{
+    text->given = true;
+    return json_file_text(file, &text->bytes, &text->count);
+}
+
+/* The "type" of the object that begins here, which is left where it begins. */
+static bool peek_type(struct json_file *file, struct text *type, const char *field)
+{
+    const struct json_scan start = file->scan;
+    struct json_string name;
+    type->given = false;
+    if (!json_enter_object(&file->scan))
+        return false;
+    while (json_member(&file->scan, &name))
+        if (!(json_name_is(&name, "type") ? take_text(file, type) : json_skip(&file->scan)))
+            return false;
+    if (file->scan.fault.reason)
+        return false;
+    if (!type->given)
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "a part of %s has no \"type\"", field);
+    file->scan = start;
+    return true;
+}
+
+/* {"String": ...} or {"Regex": ...} */
+static bool take_pattern(struct json_file *file, struct text *pattern, bool *is_regex, const char *field)
+{
+    struct json_string name;
+    if (json_kind(&file->scan) != JSON_OBJECT)
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s.pattern is neither {\"String\": ...} nor {\"Regex\": ...}",
+                                field);
+    if (!json_enter_object(&file->scan))
+        return false;
+    while (json_member(&file->scan, &name)) {
+        *is_regex = json_name_is(&name, "Regex");
+        if (pattern->given || (!*is_regex && !json_name_is(&name, "String")))
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s.pattern is neither {\"String\": ...} nor {\"Regex\": "
+                                    "...}", field);
+        if (!take_text(file, pattern))
+            return false;
+    }
+    return !file->scan.fault.reason && (pattern->given || json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                                                           "%s.pattern is empty", field));
+}
+
+/* Reads the members of an object by a function that takes those it knows and skips the others. */
+typedef bool member_function(struct json_file *file, const struct json_string *name, void *into);
+
+static bool take_members(struct json_file *file, member_function *member, void *into)
+{
+    struct json_string name;
+    if (!json_enter_object(&file->scan))
+        return false;
+    while (json_member(&file->scan, &name))
+        if (!member(file, &name, into))
+            return false;
+    return !file->scan.fault.reason;
+}
+
+static bool missing(struct json_file *file, const char *field)
+{
+    return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s is missing", field);
+}
+
+/* ---- normalizer ---- */
+
+struct replacing {
+    struct text pattern, content, prepend;
+    bool is_regex;
+};
+
+static bool replacing_member(struct json_file *file, const struct json_string *name, void *into)
+{
+    struct replacing *replacing = into;
+    if (json_name_is(name, "pattern"))
+        return take_pattern(file, &replacing->pattern, &replacing->is_regex, "normalizer.Replace");
+    if (json_name_is(name, "content"))
+        return take_text(file, &replacing->content);
+    if (json_name_is(name, "prepend"))
+        return take_text(file, &replacing->prepend);
+    return json_skip(&file->scan);
+}
+
+static bool copy_text(struct json_file *file, const struct text *text, uint8_t **bytes, size_t *count)
+{
+    *bytes = malloc(text->count + 1);
+    if (!*bytes)
+        return no_memory(file);
+    memcpy(*bytes, text->bytes, text->count);
+    *count = text->count;
+    return true;
+}
+
+static bool take_replace(struct json_file *file, struct normalizer_step *step)
+{
+    struct replacing replacing = {0};
+    step->kind = NORMALIZE_REPLACE;
+    if (!take_members(file, replacing_member, &replacing))
+        return false;
+    if (!replacing.pattern.given)
+        return missing(file, "normalizer.Replace.pattern");
+    if (!replacing.content.given)
+        return missing(file, "normalizer.Replace.content");
+    if (!copy_text(file, &replacing.content, &step->content, &step->content_bytes))
+        return false;
+    if (!copy_text(file, &replacing.pattern, &step->pattern, &step->pattern_bytes))
+        return false;
+    if (replacing.is_regex) {
+        file->status = split_regex_new(&step->regex, (const char *)replacing.pattern.bytes, replacing.pattern.count,
+                                       REGEX_ONIGURUMA, file->path, "normalizer.Replace.pattern", file->error);
+        if (!file->status && split_regex_may_be_empty(step->regex))
+            json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "normalizer.Replace.pattern may match nothing: the reference "
+                             "fails on that for some texts");
+        return !file->status;
+    }
+    return replacing.pattern.count ||
+           json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "normalizer.Replace.pattern is empty: not supported");
+}
+
+static bool take_prepend(struct json_file *file, struct normalizer_step *step)
+{
+    struct replacing replacing = {0};
+    step->kind = NORMALIZE_PREPEND;
+    if (!take_members(file, replacing_member, &replacing))
+        return false;
+    return replacing.prepend.given ? copy_text(file, &replacing.prepend, &step->content, &step->content_bytes)
+                                   : missing(file, "normalizer.Prepend.prepend");
+}
+
+struct nesting {
+    void *into;
+    uint32_t depth;
+};
+
+static bool normalizer_nested(struct json_file *file, struct normalizer *normalizer, uint32_t depth);
+
+static bool normalizers_member(struct json_file *file, const struct json_string *name, void *into)
+{
+    const struct nesting *nesting = into;
+    if (!json_name_is(name, "normalizers"))
+        return json_skip(&file->scan);
+    if (!json_enter_array(&file->scan))
+        return false;
+    while (json_element(&file->scan))
+        if (!normalizer_nested(file, nesting->into, nesting->depth + 1))
+            return false;
+    return !file->scan.fault.reason;
+}
+
+static bool normalizer_nested(struct json_file *file, struct normalizer *normalizer, uint32_t depth)
+{
+    struct text type;
+    if (depth > NESTED_MOST)
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "normalizer: sequences nest too deep");
+    if (!peek_type(file, &type, "normalizer"))
+        return false;
+    if (is_word(&type, "Sequence")) {
+        struct nesting nesting = {normalizer, depth};
+        return take_members(file, normalizers_member, &nesting);
+    }
+    const bool nfc = is_word(&type, "NFC"), replace = is_word(&type, "Replace");
+    if (!nfc && !replace && !is_word(&type, "Prepend"))
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "normalizer.type is '%.*s': only NFC, Prepend, Replace and "
+                                "Sequence are supported", shown(type.count), (const char *)type.bytes);
+    if (normalizer->count == NORMALIZER_STEPS_MOST)
+        return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "normalizer: more than %d steps", NORMALIZER_STEPS_MOST);
+    struct normalizer_step *step = &normalizer->steps[normalizer->count++];
+    memset(step, 0, sizeof *step);
+    step->kind = NORMALIZE_NFC;
+    return nfc ? json_skip(&file->scan) : replace ? take_replace(file, step) : take_prepend(file, step);
+}
+
+bool hf_normalizer_take(struct json_file *file, struct normalizer *normalizer)
+{
+    return json_kind(&file->scan) == JSON_NULL ? json_null(&file->scan) : normalizer_nested(file, normalizer, 0);
+}
+
+/* ---- pre-tokenizer ---- */
+
+static bool behavior_of(const struct text *text, enum cut_behavior *behavior)
+{
+    static const char *const names[] = {"Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"};
+    static const enum cut_behavior values[] = {CUT_REMOVED, CUT_ISOLATED, CUT_MERGED_PREVIOUS, CUT_MERGED_NEXT,
+                                               CUT_CONTIGUOUS};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (is_word(text, names[i])) {
+            *behavior = values[i];
+            return true;
+        }
+    return false;
+}
+
+/* All fields that any pre-tokenizer has. */
+struct split_fields {
+    struct hf_split *step;
+    struct text pattern, behavior, replacement, scheme;
+    bool invert_given, individual_given, prefix_given, prefix_false, individual, split_given;
+};
+
+static bool flag(struct json_file *file, bool *value, bool *given)
+{
+    *given = true;
+    return json_bool(&file->scan, value);
+}
+
+static bool split_member(struct json_file *file, const struct json_string *name, void *into)
+{
+    struct split_fields *fields = into;
+    bool ignored;
+    if (json_name_is(name, "pattern"))
+        return take_pattern(file, &fields->pattern, &fields->step->is_regex, "pre_tokenizer.Split");
+    if (json_name_is(name, "behavior"))
+        return take_text(file, &fields->behavior);
+    if (json_name_is(name, "invert"))
+        return flag(file, &fields->step->invert, &fields->invert_given);
+    if (json_name_is(name, "individual_digits"))
+        return flag(file, &fields->individual, &fields->individual_given);
+    if (json_name_is(name, "use_regex"))
+        return flag(file, &fields->step->use_regex, &ignored);
+    if (json_name_is(name, "add_prefix_space")) {
+        if (json_kind(&file->scan) == JSON_NULL)
+            return json_null(&file->scan);
+        if (!flag(file, &fields->step->prefix_space, &fields->prefix_given))
+            return false;
+        fields->prefix_false = !fields->step->prefix_space;
+        return true;
+    }
+    if (json_name_is(name, "replacement") || json_name_is(name, "delimiter"))
+        return take_text(file, &fields->replacement);
+    if (json_name_is(name, "prepend_scheme"))
+        return take_text(file, &fields->scheme);
+    if (json_name_is(name, "split"))
+        return json_file_flag(file, true, &fields->step->split);
+    return json_skip(&file->scan);
+}
+
+static bool one_character(const struct text *text, uint32_t *code)
+{
+    size_t bytes;
+    if (!text->given || !text->count)
+        return false;
+    *code = code_point_get(text->bytes, &bytes);
+    return bytes == text->count;
+}
+
+static bool metaspace_finish(struct json_file *file, const struct split_fields *fields)
+{
+    struct hf_split *step = fields->step;
+    if (!one_character(&fields->replacement, &step->replacement))
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.Metaspace.replacement is not one character");
+    step->prepend = HF_PREPEND_ALWAYS;
+    if (is_word(&fields->scheme, "never"))
+        step->prepend = HF_PREPEND_NEVER;
+    else if (is_word(&fields->scheme, "first"))
+        step->prepend = HF_PREPEND_FIRST;
+    else if (fields->scheme.given && !is_word(&fields->scheme, "always"))
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.Metaspace.prepend_scheme is none of never, first "
+                                "and always");
+    if (fields->prefix_false) {
+        if (step->prepend != HF_PREPEND_NEVER && fields->scheme.given)
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.Metaspace.add_prefix_space is false, but "
+                                    "prepend_scheme is not 'never'");
+        if (!fields->scheme.given)
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.Metaspace.add_prefix_space is false without "
+                                    "prepend_scheme 'never': the reference refuses that too");
+    }
+    return true;
+}
+
+static bool split_finish(struct json_file *file, struct split_fields *fields)
+{
+    struct hf_split *step = fields->step;
+    step->pattern = fields->pattern.bytes;
+    step->pattern_bytes = fields->pattern.count;
+    if (!fields->pattern.given)
+        return missing(file, "pre_tokenizer.Split.pattern");
+    if (!fields->invert_given)
+        return missing(file, "pre_tokenizer.Split.invert");
+    if (!behavior_of(&fields->behavior, &step->behavior))
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.Split.behavior is missing or unknown");
+    if (!step->is_regex && !step->pattern_bytes)
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "pre_tokenizer.Split.pattern is empty: not supported");
+    return true;
+}
+
+static bool step_finish(struct json_file *file, const struct text *type, struct split_fields *fields)
+{
+    struct hf_split *step = fields->step;
+    switch (step->kind) {
+    case HF_BYTE_LEVEL:
+        return fields->prefix_given || missing(file, "pre_tokenizer.ByteLevel.add_prefix_space");
+    case HF_SPLIT:
+        if (is_word(type, "Split"))
+            return split_finish(file, fields);
+        step->behavior = CUT_REMOVED; /* CharDelimiterSplit */
+        step->pattern = fields->replacement.bytes;
+        step->pattern_bytes = fields->replacement.count;
+        uint32_t ignored;
+        return one_character(&fields->replacement, &ignored) ||
+               json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.CharDelimiterSplit.delimiter is not one "
+                                "character");
+    case HF_DIGITS:
+        step->behavior = fields->individual ? CUT_ISOLATED : CUT_CONTIGUOUS;
+        return fields->individual_given || missing(file, "pre_tokenizer.Digits.individual_digits");
+    case HF_PUNCTUATION:
+        step->behavior = CUT_ISOLATED;
+        return !fields->behavior.given || behavior_of(&fields->behavior, &step->behavior) ||
+               json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.Punctuation.behavior is unknown");
+    case HF_METASPACE:
+        return metaspace_finish(file, fields);
+    case HF_WHITESPACE:
+        step->behavior = CUT_REMOVED;
+        step->invert = true;
+        return true;
+    case HF_WHITESPACE_SPLIT:
+    default:
+        step->behavior = CUT_REMOVED;
+        return true;
+    }
+}
+
+static bool splits_nested(struct json_file *file, struct hf_splits *splits, uint32_t depth);
+
+static bool splits_member(struct json_file *file, const struct json_string *name, void *into)
+{
+    const struct nesting *nesting = into;
+    if (!json_name_is(name, "pretokenizers"))
+        return json_skip(&file->scan);
+    if (!json_enter_array(&file->scan))
+        return false;
+    while (json_element(&file->scan))
+        if (!splits_nested(file, nesting->into, nesting->depth + 1))
+            return false;
+    return !file->scan.fault.reason;
+}
+
+static bool splits_nested(struct json_file *file, struct hf_splits *splits, uint32_t depth)
+{
+    static const struct {
+        const char *name;
+        enum hf_split_kind kind;
+    } kinds[] = {{"ByteLevel", HF_BYTE_LEVEL},     {"Split", HF_SPLIT},
+                 {"CharDelimiterSplit", HF_SPLIT}, {"Digits", HF_DIGITS},
+                 {"Punctuation", HF_PUNCTUATION},  {"Whitespace", HF_WHITESPACE},
+                 {"Metaspace", HF_METASPACE},      {"WhitespaceSplit", HF_WHITESPACE_SPLIT}};
+    struct text type;
+    if (depth > NESTED_MOST)
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "pre_tokenizer: sequences nest too deep");
+    if (!peek_type(file, &type, "pre_tokenizer"))
+        return false;
+    if (is_word(&type, "Sequence")) {
+        struct nesting nesting = {splits, depth};
+        return take_members(file, splits_member, &nesting);
+    }
+    size_t kind = 0;
+    while (kind < sizeof kinds / sizeof kinds[0] && !is_word(&type, kinds[kind].name))
+        kind++;
+    if (kind == sizeof kinds / sizeof kinds[0])
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "pre_tokenizer.type is '%.*s': not supported",
+                                shown(type.count), (const char *)type.bytes);
+    if (splits->count == CUT_STEPS_MOST)
+        return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "pre_tokenizer: more than %d steps", CUT_STEPS_MOST);
+    struct hf_split *step = &splits->steps[splits->count++];
+    memset(step, 0, sizeof *step);
+    step->kind = kinds[kind].kind;
+    step->use_regex = step->split = true;
+    struct split_fields fields = {.step = step};
+    return take_members(file, split_member, &fields) && step_finish(file, &type, &fields);
+}
+
+bool hf_splits_take(struct json_file *file, struct hf_splits *splits)
+{
+    return json_kind(&file->scan) == JSON_NULL ? json_null(&file->scan) : splits_nested(file, splits, 0);
+}
+
+/* ---- post-processor ---- */
+
+/* ["</s>", 2] */
+static bool take_named_id(struct json_file *file, uint32_t *id)
+{
+    struct json_string ignored;
+    uint64_t number;
+    if (!json_enter_array(&file->scan) || !json_element(&file->scan) || !json_text(&file->scan, &ignored) ||
+        !json_element(&file->scan) || !json_unsigned(&file->scan, &number))
+        return false;
+    *id = number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
+    return !json_element(&file->scan) && !file->scan.fault.reason;
+}
+
+#define FRAME_MOST 8
+
+struct framing {
+    struct hf_frame *frame;
+    uint32_t depth;
+    struct text before[FRAME_MOST], behind[FRAME_MOST]; /* names of special tokens of a template, in their order */
+    uint32_t before_count, behind_count;
+    bool sequence;
+};
+
+struct template_piece {
+    struct text special;
+    bool sequence;
+};
+
+static bool piece_inner(struct json_file *file, const struct json_string *name, void *into)
+{
+    struct template_piece *piece = into;
+    return json_name_is(name, "id") ? take_text(file, &piece->special) : json_skip(&file->scan);
+}
+
+static bool piece_member(struct json_file *file, const struct json_string *name, void *into)
+{
+    struct template_piece *piece = into;
+    if (json_name_is(name, "SpecialToken"))
+        return take_members(file, piece_inner, piece);
+    piece->sequence |= json_name_is(name, "Sequence");
+    return json_skip(&file->scan);
+}
+
+static bool template_take(struct json_file *file, struct framing *framing)
+{
+    if (json_kind(&file->scan) != JSON_ARRAY)
+        return json_skip(&file->scan);
+    if (!json_enter_array(&file->scan))
+        return false;
+    while (json_element(&file->scan)) {
+        struct template_piece piece = {0};
+        if (json_kind(&file->scan) != JSON_OBJECT) {
+            if (!json_skip(&file->scan))
+                return false;
+            continue;
+        }
+        if (!take_members(file, piece_member, &piece))
+            return false;
+        framing->sequence |= piece.sequence;
+        if (piece.sequence || !piece.special.given)
+            continue;
+        if (framing->sequence && framing->behind_count < FRAME_MOST)
+            framing->behind[framing->behind_count++] = piece.special;
+        else if (!framing->sequence && framing->before_count < FRAME_MOST)
+            framing->before[framing->before_count++] = piece.special;
+    }
+    return !file->scan.fault.reason;
+}
+
+/* "special_tokens": {"<s>": {"ids": [1], ...}} */
+static bool ids_member(struct json_file *file, const struct json_string *name, void *into)
+{
+    uint64_t number = UINT64_MAX;
+    if (!json_name_is(name, "ids"))
+        return json_skip(&file->scan);
+    if (!json_enter_array(&file->scan))
+        return false;
+    for (uint32_t i = 0; json_element(&file->scan); i++) {
+        if (!json_unsigned(&file->scan, &number))
+            return false;
+        *(uint32_t *)into = i || number >= UINT32_MAX ? UINT32_MAX : (uint32_t)number; /* several ids: no one token */
+    }
+    return !file->scan.fault.reason;
+}
+
+static bool frame_member(struct json_file *file, const struct json_string *name, void *into);
+
+static bool specials_take(struct json_file *file, struct framing *framing)
+{
+    struct json_string name;
+    if (json_kind(&file->scan) != JSON_OBJECT)
+        return json_skip(&file->scan);
+    if (!json_enter_object(&file->scan))
+        return false;
+    while (json_member(&file->scan, &name)) {
+        uint32_t id = UINT32_MAX;
+        if (!take_members(file, ids_member, &id))
+            return false;
+        const struct text *before = &framing->before[0], *behind = &framing->behind[0];
+        if (framing->before_count && json_equals(&name, (const char *)before->bytes, before->count))
+            framing->frame->before = id;
+        if (framing->behind_count && json_equals(&name, (const char *)behind->bytes, behind->count))
+            framing->frame->behind = id;
+    }
+    return !file->scan.fault.reason;
+}
+
+static bool frame_nested(struct json_file *file, struct hf_frame *frame, uint32_t depth)
+{
+    struct json_string name;
+    struct framing framing = {.frame = frame, .depth = depth};
+    if (depth > NESTED_MOST)
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "post_processor: sequences nest too deep");
+    /* The template may stand behind the ids of its tokens: it is read first. */
+    const struct json_scan start = file->scan;
+    if (!json_enter_object(&file->scan))
+        return false;
+    while (json_member(&file->scan, &name))
+        if (!(json_name_is(&name, "single") ? template_take(file, &framing) : json_skip(&file->scan)))
+            return false;
+    if (file->scan.fault.reason)
+        return false;
+    file->scan = start;
+    return take_members(file, frame_member, &framing);
+}
+
+static bool frame_member(struct json_file *file, const struct json_string *name, void *into)
+{
+    struct framing *framing = into;
+    if (json_name_is(name, "special_tokens"))
+        return specials_take(file, framing);
+    if (json_name_is(name, "cls") && json_kind(&file->scan) == JSON_ARRAY)
+        return take_named_id(file, &framing->frame->before);
+    if (json_name_is(name, "sep") && json_kind(&file->scan) == JSON_ARRAY)
+        return take_named_id(file, &framing->frame->behind);
+    if (!json_name_is(name, "processors") || json_kind(&file->scan) != JSON_ARRAY)
+        return json_skip(&file->scan);
+    if (!json_enter_array(&file->scan))
+        return false;
+    while (json_element(&file->scan))
+        if (!frame_nested(file, framing->frame, framing->depth + 1))
+            return false;
+    return !file->scan.fault.reason;
+}
+
+bool hf_frame_take(struct json_file *file, struct hf_frame *frame)
+{
+    return json_kind(&file->scan) == JSON_OBJECT ? frame_nested(file, frame, 0) : json_skip(&file->scan);
+}

@@ -1,0 +1,299 @@
+/*
+ * hf_pretokenizer.c - the steps of a byte-level pre-tokenizer: those that a scanner knows, the rest for the cutter.
+ */
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "text/code_point.h"
+#include "common/error.h"
+#include "common/hash.h"
+#include "hf_file.h"
+#include "pretokenize/scanner.h"
+
+static bool is_pattern(const struct hf_split *step, const char *pattern)
+{
+    return step->kind == HF_SPLIT && step->is_regex && step->behavior == CUT_ISOLATED &&
+           step->pattern_bytes == strlen(pattern) && !memcmp(step->pattern, pattern, step->pattern_bytes);
+}
+
+/* The rules of a Split's pattern, NULL if no scanner knows it. */
+static const struct split_rules *known_rules(const struct hf_split *step)
+{
+    char pattern[1024];
+    if (step->kind != HF_SPLIT || !step->is_regex || step->pattern_bytes >= sizeof pattern ||
+        memchr(step->pattern, 0, step->pattern_bytes))
+        return NULL;
+    memcpy(pattern, step->pattern, step->pattern_bytes);
+    pattern[step->pattern_bytes] = '\0';
+    return split_rules_of_regex(pattern);
+}
+
+/* What becomes of matches that cover the whole text: each is a piece. */
+static bool keeps_matches(const struct hf_split *step)
+{
+    return step->behavior == CUT_ISOLATED || (step->behavior == CUT_REMOVED && step->invert);
+}
+
+static bool literal_copy(struct json_file *file, struct cut_step *into, const struct hf_split *step)
+{
+    into->literal = malloc(step->pattern_bytes + 1);
+    if (!into->literal) {
+        file->status = error_set_memory(file->error, "a pre-tokenizer", step->pattern_bytes);
+        return false;
+    }
+    memcpy(into->literal, step->pattern, step->pattern_bytes);
+    into->literal_bytes = step->pattern_bytes;
+    return true;
+}
+
+static bool split_step(struct json_file *file, struct cut_step *into, const struct hf_split *step)
+{
+    const struct split_rules *known = known_rules(step);
+    if (known && !into->mapped) {
+        into->kind = CUT_RULES;
+        into->rules = *known;
+        return true;
+    }
+    if (step->is_regex) {
+        into->kind = CUT_REGEX;
+        file->status = split_regex_new(&into->regex, (const char *)step->pattern, step->pattern_bytes, REGEX_ONIGURUMA,
+                                       file->path, "pre_tokenizer.Split.pattern", file->error);
+        return !file->status;
+    }
+    into->kind = CUT_LITERAL;
+    if (into->mapped)
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "pre_tokenizer: a Split by a string behind ByteLevel is "
+                                "not supported");
+    return literal_copy(file, into, step);
+}
+
+static bool metaspace_step(struct json_file *file, struct cut_step *into, const struct hf_split *step, bool mapped,
+                           bool first)
+{
+    static const enum cut_prepend prepends[] = {[HF_PREPEND_NEVER] = CUT_PREPEND_NEVER,
+                                                [HF_PREPEND_FIRST] = CUT_PREPEND_FIRST,
+                                                [HF_PREPEND_ALWAYS] = CUT_PREPEND_ALWAYS};
+    if (mapped)
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "pre_tokenizer: Metaspace behind ByteLevel is not "
+                                "supported");
+    if (step->prepend == HF_PREPEND_FIRST && !first)
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "pre_tokenizer.Metaspace.prepend_scheme is 'first' behind "
+                                "a normalizer or another pre-tokenizer: not supported");
+    into->kind = CUT_METASPACE;
+    into->behavior = CUT_MERGED_NEXT;
+    into->splits = step->split;
+    into->prepend = prepends[step->prepend];
+    into->literal = malloc(4);
+    if (!into->literal) {
+        file->status = error_set_memory(file->error, "a pre-tokenizer", 4);
+        return false;
+    }
+    into->literal_bytes = code_point_put(into->literal, step->replacement);
+    return true;
+}
+
+static bool step_add(struct json_file *file, struct pipeline_parts *parts, const struct hf_split *step, bool mapped)
+{
+    struct cutter *cutter = &parts->cutter;
+    struct cut_step *into = &cutter->steps[cutter->count];
+    if (cutter->count == CUT_STEPS_MOST)
+        return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "pre_tokenizer: more than %d steps", CUT_STEPS_MOST);
+    memset(into, 0, sizeof *into);
+    cutter->count++;
+    into->behavior = step->behavior;
+    into->invert = step->invert;
+    into->mapped = mapped;
+    switch (step->kind) {
+    case HF_BYTE_LEVEL:
+        into->kind = step->use_regex ? CUT_RULES : CUT_NOTHING;
+        into->behavior = CUT_ISOLATED;
+        into->prefix_space = step->prefix_space;
+        into->rules = *split_rules_named("gpt2");
+        return true;
+    case HF_SPLIT:
+        return split_step(file, into, step);
+    case HF_DIGITS:
+        into->kind = CUT_NUMERIC;
+        return true;
+    case HF_PUNCTUATION:
+        into->kind = CUT_PUNCTUATION;
+        return true;
+    case HF_WHITESPACE:
+        into->kind = CUT_WORDS;
+        return true;
+    case HF_WHITESPACE_SPLIT:
+        into->kind = CUT_SPACE;
+        return true;
+    case HF_METASPACE:
+    default:
+        return metaspace_step(file, into, step, mapped, cutter->count == 1 && !parts->normalizer.count);
+    }
+}
+
+/* Steps that the engine's scanner does at once: how many of those before ByteLevel, at their end. */
+static uint32_t scanned_steps(const struct hf_splits *splits, uint32_t level, struct split_rules *rules, bool *scans)
+{
+    const struct hf_split *byte_level = &splits->steps[level];
+    *scans = level + 1 == splits->count;
+    if (!*scans)
+        return 0;
+    if (byte_level->use_regex) {
+        *rules = *split_rules_named("gpt2");
+        return 0;
+    }
+    if (!byte_level->prefix_space && level >= SPLIT_STEPS &&
+        is_pattern(&splits->steps[level - 3], split_deepseek_steps[0]) &&
+        is_pattern(&splits->steps[level - 2], split_deepseek_steps[1]) &&
+        is_pattern(&splits->steps[level - 1], split_deepseek_steps[2])) {
+        *rules = *split_rules_named("deepseek_v3");
+        return SPLIT_STEPS;
+    }
+    const struct split_rules *known = level ? known_rules(&splits->steps[level - 1]) : NULL;
+    if (!byte_level->prefix_space && known && keeps_matches(&splits->steps[level - 1])) {
+        *rules = *known;
+        return 1;
+    }
+    *scans = false;
+    return 0;
+}
+
+static bool rules_equal(const struct split_rules *a, const struct split_rules *b)
+{
+    return a->letters == b->letters && a->contraction == b->contraction && a->prefix == b->prefix && a->tail == b->tail &&
+           a->numbers == b->numbers && a->newlines == b->newlines && a->deepseek == b->deepseek;
+}
+
+size_t scanner_describe(char *into, size_t room, const char *rules)
+{
+#if defined(__aarch64__)
+    static const char *const variants[SCAN_VARIANTS] = {"scalar", "NEON"};
+#else
+    static const char *const variants[SCAN_VARIANTS] = {"scalar", "AVX2", "AVX-512"};
+#endif
+    const int used = snprintf(into, room, "%s, %s", rules, variants[scan_variant_best()]);
+    return used < 0 ? 0 : (size_t)used < room ? (size_t)used : room - 1;
+}
+
+bool hf_cutter_build(struct json_file *file, const struct hf_splits *splits, struct pipeline_parts *parts,
+                     struct split_rules *rules)
+{
+    uint32_t level = splits->count;
+    for (uint32_t i = 0; i < splits->count; i++)
+        if (splits->steps[i].kind == HF_BYTE_LEVEL) {
+            if (level < splits->count)
+                return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "pre_tokenizer: ByteLevel stands twice");
+            level = i;
+        }
+    *rules = *split_rules_named("gpt2");
+    const uint32_t scanned = scanned_steps(splits, level, rules, &parts->engine_cuts);
+    for (uint32_t i = 0; i < splits->count; i++) {
+        if (i < level && i + scanned >= level)
+            continue;
+        struct hf_split step = splits->steps[i];
+        if (i == level) {
+            if (parts->engine_cuts)
+                step.use_regex = false;
+            if (!step.use_regex && !step.prefix_space)
+                continue;
+        }
+        if (!step_add(file, parts, &step, i > level))
+            return false;
+    }
+    const char *name = "none known";
+    for (const char *const *known = split_rules_names(); *known; known++)
+        if (rules_equal(split_rules_named(*known), rules)) {
+            name = *known;
+            break;
+        }
+    bool regex = false;
+    for (uint32_t i = 0; i < parts->cutter.count; i++)
+        regex |= parts->cutter.steps[i].regex != NULL;
+    size_t used = 0;
+    if (parts->engine_cuts)
+        used = scanner_describe(parts->scanner, sizeof parts->scanner, name);
+    if (parts->cutter.count || !parts->engine_cuts)
+        snprintf(parts->scanner + used, sizeof parts->scanner - used, "%sstep by step%s", used ? ", behind cuts made " : "",
+                 regex ? " with PCRE2" : "");
+    return true;
+}
+
+bool hf_cutter_steps(struct json_file *file, const struct hf_splits *splits, struct pipeline_parts *parts)
+{
+    for (uint32_t i = 0; i < splits->count; i++)
+        if (!step_add(file, parts, &splits->steps[i], false))
+            return false;
+    return true;
+}
+
+static void add_bytes(struct hash_state *hash, const void *bytes, uint64_t count)
+{
+    hash_state_add(hash, &count, sizeof count);
+    hash_state_add(hash, bytes, (size_t)count);
+}
+
+static void add_number(struct hash_state *hash, uint64_t number)
+{
+    hash_state_add(hash, &number, sizeof number);
+}
+
+/* A pre-tokenizer whose work the engine's rules are is the same however it is written. */
+static void add_splits(struct hash_state *hash, const struct pipeline_parts *parts, const struct hf_splits *splits,
+                       const struct split_rules *rules)
+{
+    if (parts->engine_cuts && !parts->cutter.count) {
+        const uint64_t fields[] = {rules->letters, rules->contraction, rules->prefix,   rules->tail,
+                                   rules->numbers, rules->newlines,    rules->deepseek};
+        hash_state_add(hash, fields, sizeof fields);
+        return;
+    }
+    for (uint32_t i = 0; i < splits->count; i++) {
+        const struct hf_split *step = &splits->steps[i];
+        add_number(hash, 1 + (uint64_t)step->kind);
+        add_number(hash, step->behavior);
+        add_number(hash, (uint64_t)step->invert | (uint64_t)step->is_regex << 1 | (uint64_t)step->prefix_space << 2 |
+                             (uint64_t)step->use_regex << 3 | (uint64_t)step->split << 4 | (uint64_t)step->prepend << 5 |
+                             (uint64_t)step->replacement << 8);
+        add_bytes(hash, step->pattern, step->pattern ? step->pattern_bytes : 0);
+    }
+}
+
+static void add_tokens(struct hash_state *hash, const struct pipeline_parts *parts)
+{
+    const size_t count = added_tokens_count(parts->added);
+    bool raw = false, normalized = false;
+    for (size_t i = 0; i < count; i++) {
+        raw |= !added_tokens_at(parts->added, i)->normalized;
+        normalized |= added_tokens_at(parts->added, i)->normalized;
+    }
+    /* In which pass a token is found matters only if there are two, or something changes between them. */
+    const bool passes = (raw && normalized) || (normalized && parts->normalizer.count);
+    for (size_t i = 0; i < count; i++) {
+        const struct added_token *token = added_tokens_at(parts->added, i);
+        add_number(hash, token->id);
+        add_number(hash, (uint64_t)token->single_word | (uint64_t)token->lstrip << 1 | (uint64_t)token->rstrip << 2 |
+                             (uint64_t)(token->normalized && passes) << 3 | (uint64_t)token->special << 4);
+        add_bytes(hash, token->text, token->bytes);
+    }
+}
+
+enum tokmap_status hf_fingerprint(struct pipeline_parts *parts, const struct hf_splits *splits,
+                                  const struct split_rules *rules, struct tokmap_error *error)
+{
+    struct hash_state *hash = hash_state_new();
+    if (!hash)
+        return error_set_memory(error, "a fingerprint", 0);
+    hash_state_add(hash, parts->fingerprint, sizeof parts->fingerprint);
+    add_number(hash, parts->normalizer.count);
+    for (uint32_t i = 0; i < parts->normalizer.count; i++) {
+        const struct normalizer_step *step = &parts->normalizer.steps[i];
+        add_number(hash, (uint64_t)step->kind | (uint64_t)(step->regex != NULL) << 8);
+        add_bytes(hash, step->pattern, step->pattern ? step->pattern_bytes : 0);
+        add_bytes(hash, step->content, step->content ? step->content_bytes : 0);
+    }
+    add_splits(hash, parts, splits, rules);
+    add_tokens(hash, parts);
+    hash128_store(hash_state_128(hash), parts->fingerprint);
+    hash_state_free(hash);
+    return TOKMAP_OK;
+}

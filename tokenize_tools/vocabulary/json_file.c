@@ -1,0 +1,122 @@
+#include "json_file.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "text/utf8.h"
+#include "common/error.h"
+
+#define BLOCK_BYTES ((size_t)64 << 10)
+
+struct text_block {
+    struct text_block *next;
+    size_t used, room;
+    uint8_t bytes[];
+};
+
+void text_arena_free(struct text_arena *arena)
+{
+    while (arena->blocks) {
+        struct text_block *next = arena->blocks->next;
+        free(arena->blocks);
+        arena->blocks = next;
+    }
+}
+
+uint8_t *text_arena_take(struct text_arena *arena, size_t bytes)
+{
+    struct text_block *block = arena->blocks;
+    if (!block || block->room - block->used < bytes) {
+        const size_t room = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
+        block = room < SIZE_MAX / 2 ? malloc(sizeof *block + room) : NULL;
+        if (!block)
+            return NULL;
+        block->next = arena->blocks;
+        block->used = 0;
+        block->room = room;
+        arena->blocks = block;
+    }
+    block->used += bytes;
+    return block->bytes + block->used - bytes;
+}
+
+bool json_file_begin(struct json_file *file, const char *path, const char *text, size_t count,
+                     struct tokmap_error *error)
+{
+    file->path = path;
+    file->arena.blocks = NULL;
+    file->error = error;
+    file->status = TOKMAP_OK;
+    json_begin(&file->scan, text, count);
+    const size_t valid = utf8_valid_prefix(text, count);
+    if (valid < count) {
+        file->scan.at = text + valid;
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "the file is not valid UTF-8 here; it is damaged");
+    }
+    return true;
+}
+
+void json_file_end(struct json_file *file)
+{
+    text_arena_free(&file->arena);
+}
+
+bool json_file_bytes(struct json_file *file, const struct json_string *string, const uint8_t **bytes, size_t *count)
+{
+    *bytes = (const uint8_t *)string->bytes;
+    *count = string->count;
+    if (!string->escaped)
+        return true;
+    char *decoded = (char *)text_arena_take(&file->arena, string->count);
+    size_t lone, first;
+    if (!decoded) {
+        if (!file->status)
+            file->status = error_set_memory(file->error, "a tokenizer's file", string->count);
+        return false;
+    }
+    memcpy(decoded, string->bytes, string->count);
+    *bytes = (const uint8_t *)decoded;
+    *count = json_unescape(decoded, string->count, &lone, &first);
+    return !lone || json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                     "a string before this holds half a surrogate pair (\\ud800 to \\udfff), which is no "
+                                     "character");
+}
+
+bool json_file_text(struct json_file *file, const uint8_t **bytes, size_t *count)
+{
+    struct json_string string;
+    return json_text(&file->scan, &string) && json_file_bytes(file, &string, bytes, count);
+}
+
+bool json_file_flag(struct json_file *file, bool missing, bool *value)
+{
+    if (json_kind(&file->scan) == JSON_NULL) {
+        *value = missing;
+        return json_null(&file->scan);
+    }
+    return json_bool(&file->scan, value);
+}
+
+bool json_file_refuse(struct json_file *file, enum tokmap_status status, const char *format, ...)
+{
+    char sentence[384];
+    va_list arguments;
+    if (file->status)
+        return false;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    file->status = error_set(file->error, status, file->path, (uint64_t)(file->scan.at - file->scan.start), "%s",
+                             sentence);
+    return false;
+}
+
+enum tokmap_status json_file_status(struct json_file *file)
+{
+    if (!file->status && file->scan.fault.reason)
+        file->status = error_set(file->error, TOKMAP_ERROR_FORMAT, file->path, file->scan.fault.offset,
+                                 "not the JSON of a tokenizer: %s", file->scan.fault.reason);
+    return file->status;
+}

@@ -1,0 +1,164 @@
+/* rank_tokenizer.c - a rank file as a tokenizer. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpe/bpe_engine.h"
+#include "byte_level.h"
+#include "common/bytes.h"
+#include "common/error.h"
+#include "hf_file.h"
+#include "rank_file.h"
+#include "special_file.h"
+
+/* Ids of specials lie behind those of the file, or in its holes; other holes are tokens that got lost. */
+static enum tokmap_status place_specials(struct rank_file *file, const struct special_list *specials,
+                                         struct tokmap_error *error)
+{
+    const uint32_t before = file->source.vocabulary;
+    uint32_t vocabulary = before;
+    for (uint32_t i = 0; i < specials->count; i++)
+        vocabulary = (uint32_t)max64(vocabulary, specials->tokens[i].id + (uint64_t)1);
+    uint32_t *grown = realloc(file->offsets, ((size_t)vocabulary + 1) * sizeof *grown);
+    if (!grown)
+        return error_set_memory(error, "a vocabulary", vocabulary);
+    for (uint32_t id = before; id < vocabulary; id++)
+        grown[id + 1] = grown[before];
+    file->offsets = grown;
+    file->source.offsets = grown;
+    file->source.vocabulary = vocabulary;
+    for (uint32_t i = 0; i < specials->count; i++) {
+        const uint32_t id = specials->tokens[i].id;
+        if (grown[id + 1] != grown[id])
+            return error_set(error, TOKMAP_ERROR_ARGUMENT, file->source.path, TOKMAP_NO_OFFSET,
+                             "the special token '%.*s' is given the id %" PRIu32 ", which is a token of the file",
+                             (int)specials->tokens[i].bytes, (const char *)specials->tokens[i].text, id);
+    }
+    for (uint32_t id = file->hole; id < before; id++) {
+        bool filled = grown[id + 1] != grown[id];
+        for (uint32_t i = 0; i < specials->count && !filled; i++)
+            filled = specials->tokens[i].id == id;
+        if (!filled)
+            return error_set(error, TOKMAP_ERROR_FORMAT, file->source.path, TOKMAP_NO_OFFSET,
+                             "no token has the rank %" PRIu32 ", though there are larger ones, and no special token is "
+                             "known to; is the file complete?",
+                             id);
+    }
+    return TOKMAP_OK;
+}
+
+/* How text is split: by the pattern that was given, else by what the file is known to have. */
+static enum tokmap_status choose_pattern(struct rank_file *file, struct pipeline_parts *parts,
+                                         const struct tokenizer_options *options, struct tokmap_error *error)
+{
+    const char *name = options->pattern;
+    const struct split_rules *rules = NULL;
+    parts->engine_cuts = true;
+    if (name && options->pattern_regex)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, file->source.path, TOKMAP_NO_OFFSET,
+                         "a split pattern is given by its name or as a regular expression, not both");
+    if (options->pattern_regex) {
+        name = "of --pattern-regex";
+        rules = split_rules_of_regex(options->pattern_regex);
+        file->source.rules = rules ? *rules : *split_rules_named("gpt2");
+        parts->engine_cuts = rules != NULL;
+        snprintf(parts->name, sizeof parts->name, "%s", file->known ? file->known->name : "rank file");
+        snprintf(parts->scanner, sizeof parts->scanner, "%s", rules ? "known pattern" : "PCRE2");
+        if (rules)
+            return TOKMAP_OK;
+        /* tiktoken has no tokens for what no match covers. */
+        parts->cutter.count = 1;
+        parts->cutter.steps[0].kind = CUT_REGEX;
+        parts->cutter.steps[0].behavior = CUT_REMOVED;
+        parts->cutter.steps[0].invert = true;
+        return split_regex_new(&parts->cutter.steps[0].regex, options->pattern_regex, strlen(options->pattern_regex),
+                               REGEX_RUST, file->source.path, "--pattern-regex", error);
+    }
+    if (!name && file->known)
+        name = file->known->name;
+    rules = name ? split_rules_named(name) : NULL;
+    if (!rules) {
+        char names[256] = "";
+        size_t used = 0;
+        for (const char *const *known = split_rules_names(); *known; known++) {
+            const int more = snprintf(names + used, sizeof names - used, " %s", *known);
+            used = more > 0 && (size_t)more < sizeof names - used ? used + (size_t)more : used;
+        }
+        return name ? error_set(error, TOKMAP_ERROR_ARGUMENT, file->source.path, TOKMAP_NO_OFFSET,
+                                "there is no split pattern '%s'; known are%s", name, names)
+                    : error_set(error, TOKMAP_ERROR_ARGUMENT, file->source.path, TOKMAP_NO_OFFSET,
+                                "the file is none of the known rank files, which do not say how text is split: name the "
+                                "pattern (--pattern NAME, one of%s)",
+                                names);
+    }
+    file->source.rules = *rules;
+    snprintf(parts->name, sizeof parts->name, "%s", file->known ? file->known->name : name);
+    scanner_describe(parts->scanner, sizeof parts->scanner, name);
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status list_specials(const struct rank_file *file, struct special_list *list,
+                                        const struct tokenizer_options *options, struct tokmap_error *error)
+{
+    if (options->special_tokens)
+        return special_list_read(list, options->special_tokens, error);
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint32_t i = 0; file->known && i < file->known->special_count && !status; i++)
+        status = special_list_add(list, file->known->specials[i].text, file->known->specials[i].bytes,
+                                  file->known->specials[i].id, error);
+    return status;
+}
+
+static uint32_t named(const struct added_tokens *added, const char *name, uint32_t otherwise)
+{
+    const struct added_token *token = name ? added_tokens_by_text(added, name, strlen(name)) : NULL;
+    return token ? token->id : otherwise;
+}
+
+enum tokmap_status rank_tokenizer_new(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
+                                      const struct tokenizer_options *options, struct tokmap_error *error)
+{
+    struct rank_file file;
+    struct special_list specials = {0};
+    struct pipeline_parts parts = {.form = "rank file", .bound = 1};
+    struct bpe_model *model = NULL;
+    *tokenizer = NULL;
+    enum tokmap_status status = rank_file_read(&file, path, text, count, error);
+    if (!status)
+        status = choose_pattern(&file, &parts, options, error);
+    if (!status)
+        status = list_specials(&file, &specials, options, error);
+    if (!status)
+        status = place_specials(&file, &specials, error);
+    if (!status)
+        status = added_tokens_new(&parts.added, specials.tokens, specials.count, path, error);
+    if (!status)
+        status = bpe_model_build(&model, &file.source, error);
+    if (!status)
+        status = byte_level_fingerprint(parts.fingerprint, model, NULL, 0, true, parts.added, error);
+    if (!status) {
+        parts.vocabulary = model->vocabulary;
+        parts.eod = named(parts.added, file.known ? file.known->eod : NULL, usual_eod(parts.added));
+        parts.bos = named(parts.added, file.known ? file.known->bos : NULL, usual_bos(parts.added));
+        status = bpe_engine_new(&parts.engine, model, error);
+        model = NULL;
+    }
+    if (!status) {
+        const struct hf_splits none = {.count = 0};
+        struct hf_splits regex = none;
+        if (!parts.engine_cuts) {
+            regex.count = 1;
+            regex.steps[0] = (struct hf_split){.kind = HF_SPLIT, .is_regex = true, .behavior = CUT_REMOVED, .invert = true,
+                                               .pattern = (const uint8_t *)options->pattern_regex,
+                                               .pattern_bytes = strlen(options->pattern_regex)};
+        }
+        status = hf_fingerprint(&parts, parts.engine_cuts ? &none : &regex, &file.source.rules, error);
+    }
+    if (!status)
+        status = pipeline_new(tokenizer, &parts, options->special, path, error);
+    bpe_model_free(model);
+    pipeline_parts_free(&parts);
+    special_list_free(&specials);
+    rank_file_free(&file);
+    return status;
+}

@@ -1,0 +1,391 @@
+/*
+ * sp_file.c - reads a ModelProto. Only what decides ids is looked at; fields that are not known are skipped, as protocol
+ * buffers are meant to be read. Every length is held to what is left of the message it is in.
+ */
+#include "sp_file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "text/utf8.h"
+#include "common/bytes.h"
+#include "common/error.h"
+#include "common/hash.h"
+
+#define PIECE_BYTES_MOST 65535u /* what is done for a piece may take the square of its length */
+
+enum wire { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
+
+/* A message, or what is left of it. */
+struct message {
+    const uint8_t *at, *end;
+};
+
+struct field {
+    uint32_t number;
+    enum wire wire;
+    uint64_t value;         /* varint; of 32 and 64 bits too */
+    struct message content; /* bytes */
+};
+
+static bool read_varint(struct message *message, uint64_t *value)
+{
+    *value = 0;
+    for (uint32_t shift = 0; shift < 70 && message->at < message->end; shift += 7) {
+        const uint64_t byte = *message->at++;
+        if (shift == 63 && byte > 1)
+            return false;
+        *value |= (byte & 127) << shift;
+        if (byte < 128)
+            return true;
+    }
+    return false;
+}
+
+/* False: it is damaged. Only called while something is left. */
+static bool read_field(struct message *message, struct field *field)
+{
+    uint64_t key;
+    if (!read_varint(message, &key) || key >> 3 == 0 || key >> 3 > 0x1FFFFFFF)
+        return false;
+    const uint64_t left = (uint64_t)(message->end - message->at);
+    *field = (struct field){.number = (uint32_t)(key >> 3), .wire = (enum wire)(key & 7)};
+    switch (key & 7) {
+    case WIRE_VARINT:
+        return read_varint(message, &field->value);
+    case WIRE_64:
+        if (left < 8)
+            return false;
+        field->value = load64(message->at);
+        message->at += 8;
+        return true;
+    case WIRE_32:
+        if (left < 4)
+            return false;
+        field->value = load32(message->at);
+        message->at += 4;
+        return true;
+    case WIRE_BYTES:
+        if (!read_varint(message, &key) || key > (uint64_t)(message->end - message->at))
+            return false;
+        field->content = (struct message){message->at, message->at + key};
+        message->at += key;
+        return true;
+    default: /* groups, which no version of SentencePiece writes */
+        return false;
+    }
+}
+
+static bool is(const struct field *field, uint32_t number, enum wire wire)
+{
+    return field->number == number && field->wire == wire;
+}
+
+/* ---- the parts of a model ---- */
+
+struct piece {
+    struct message text;
+    float score;
+    uint64_t kind;
+};
+
+struct reader {
+    struct sp_file *file;
+    const uint8_t *start;
+    struct tokmap_error *error;
+    uint64_t model_type;
+    bool suffix, dummy_prefix, remove_spaces, has_charsmap, has_denormalizer;
+};
+
+static bool read_piece(struct message message, struct piece *piece)
+{
+    struct field field;
+    *piece = (struct piece){.text = {message.at, message.at}, .kind = SP_NORMAL};
+    while (message.at < message.end) {
+        if (!read_field(&message, &field))
+            return false;
+        if (is(&field, 1, WIRE_BYTES)) {
+            piece->text = field.content;
+        } else if (is(&field, 2, WIRE_32)) {
+            const uint32_t bits = (uint32_t)field.value;
+            memcpy(&piece->score, &bits, sizeof bits);
+        } else if (is(&field, 3, WIRE_VARINT)) {
+            piece->kind = field.value;
+        }
+    }
+    return true;
+}
+
+static bool read_trainer(struct reader *reader, struct message message)
+{
+    struct field field;
+    while (message.at < message.end) {
+        if (!read_field(&message, &field))
+            return false;
+        if (is(&field, 3, WIRE_VARINT)) {
+            reader->model_type = field.value;
+        } else if (is(&field, 24, WIRE_VARINT)) {
+            reader->suffix = field.value != 0;
+        } else if (is(&field, 44, WIRE_BYTES)) {
+            reader->file->unk_surface = field.content.at;
+            reader->file->unk_surface_bytes = (uint32_t)(field.content.end - field.content.at);
+        } else if (is(&field, 35, WIRE_VARINT)) {
+            reader->file->source.byte_fallback = field.value != 0;
+        }
+    }
+    return true;
+}
+
+static bool read_normalizer(struct reader *reader, struct message message, bool denormalizer)
+{
+    struct field field;
+    while (message.at < message.end) {
+        if (!read_field(&message, &field))
+            return false;
+        if (is(&field, 2, WIRE_BYTES)) {
+            const bool there = field.content.at != field.content.end;
+            if (denormalizer)
+                reader->has_denormalizer = there;
+            else
+                reader->has_charsmap = there;
+        } else if (denormalizer) {
+            continue;
+        } else if (is(&field, 3, WIRE_VARINT)) {
+            reader->dummy_prefix = field.value != 0;
+        } else if (is(&field, 4, WIRE_VARINT)) {
+            reader->remove_spaces = field.value != 0;
+        } else if (is(&field, 5, WIRE_VARINT)) {
+            reader->file->source.escape = field.value != 0;
+        }
+    }
+    return true;
+}
+
+static enum tokmap_status damaged(const struct reader *reader, const uint8_t *at)
+{
+    return error_set(reader->error, TOKMAP_ERROR_FORMAT, reader->file->source.path, (uint64_t)(at - reader->start),
+                     "the file is no SentencePiece model, or damaged: a field does not fit its message");
+}
+
+static enum tokmap_status refused(const struct reader *reader, const char *what)
+{
+    return error_set(reader->error, TOKMAP_ERROR_UNSUPPORTED, reader->file->source.path, TOKMAP_NO_OFFSET,
+                     "%s: that is not supported, since its ids could not be reproduced exactly", what);
+}
+
+/* The first walk counts pieces and reads what they need to be understood; the second takes them. */
+static enum tokmap_status count_pieces(struct reader *reader, struct message message, uint64_t *pieces, uint64_t *bytes)
+{
+    struct field field;
+    *pieces = *bytes = 0;
+    while (message.at < message.end) {
+        const uint8_t *at = message.at;
+        struct piece piece;
+        bool good = read_field(&message, &field);
+        if (good && is(&field, 1, WIRE_BYTES)) {
+            good = read_piece(field.content, &piece);
+            *pieces += 1;
+            *bytes += good ? (uint64_t)(piece.text.end - piece.text.at) : 0;
+        } else if (good && is(&field, 2, WIRE_BYTES)) {
+            good = read_trainer(reader, field.content);
+        } else if (good && (is(&field, 3, WIRE_BYTES) || is(&field, 5, WIRE_BYTES))) {
+            good = read_normalizer(reader, field.content, field.number == 5);
+        }
+        if (!good)
+            return damaged(reader, at);
+    }
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status check(const struct reader *reader)
+{
+    static const char *const types[] = {"0", "UNIGRAM", "BPE", "WORD", "CHAR"};
+    char what[96];
+    if (reader->model_type != 2) {
+        if (reader->model_type < 5)
+            snprintf(what, sizeof what, "trainer_spec.model_type %s (BPE is read)", types[reader->model_type]);
+        else
+            snprintf(what, sizeof what, "trainer_spec.model_type %" PRIu64, reader->model_type);
+        return refused(reader, what);
+    }
+    if (reader->has_charsmap)
+        return refused(reader, "normalizer_spec.precompiled_charsmap (a normalization other than 'identity')");
+    if (reader->has_denormalizer)
+        return refused(reader, "denormalizer_spec.precompiled_charsmap");
+    if (reader->suffix)
+        return refused(reader, "trainer_spec.treat_whitespace_as_suffix");
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status check_piece(const struct reader *reader, const struct piece *piece, uint64_t id)
+{
+    const size_t count = (size_t)(piece->text.end - piece->text.at);
+    uint32_t length = 0;
+    if (!count || utf8_valid_prefix((const char *)piece->text.at, count) != count)
+        return error_set(reader->error, TOKMAP_ERROR_FORMAT, reader->file->source.path,
+                         (uint64_t)(piece->text.at - reader->start),
+                         "the text of piece %" PRIu64 " is %s; the file is damaged", id, count ? "not UTF-8" : "empty");
+    if (count > PIECE_BYTES_MOST)
+        return error_set(reader->error, TOKMAP_ERROR_LIMIT, reader->file->source.path,
+                         (uint64_t)(piece->text.at - reader->start),
+                         "piece %" PRIu64 " of %zu bytes is longer than is supported (%u)", id, count, PIECE_BYTES_MOST);
+    if (piece->kind < SP_NORMAL || piece->kind > SP_BYTE)
+        return refused(reader, "pieces: a type that is not known");
+    (void)sp_character(piece->text.at, count, &length);
+    const bool reserved = piece->kind == SP_CONTROL || piece->kind == SP_UNKNOWN;
+    if (memchr(piece->text.at, 0, count))
+        return refused(reader, "pieces: a piece with the character U+0000");
+    if (reserved && length == count)
+        return refused(reader, "pieces: a control piece or the unknown piece that is one character");
+    if (piece->kind == SP_USER_DEFINED && reader->remove_spaces && memchr(piece->text.at, ' ', count))
+        return refused(reader, "pieces: a user defined piece with a space, with normalizer_spec.remove_extra_whitespaces");
+    if (piece->kind == SP_UNKNOWN && reader->file->source.unk != BPE_NONE)
+        return error_set(reader->error, TOKMAP_ERROR_FORMAT, reader->file->source.path, TOKMAP_NO_OFFSET,
+                         "pieces %" PRIu32 " and %" PRIu64 " are both of the type UNKNOWN", reader->file->source.unk, id);
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status take_pieces(struct reader *reader, struct message message)
+{
+    struct sp_file *file = reader->file;
+    uint32_t id = 0, at = 0;
+    struct field field;
+    struct piece piece;
+    while (message.at < message.end && read_field(&message, &field)) {
+        if (!is(&field, 1, WIRE_BYTES) || !read_piece(field.content, &piece))
+            continue;
+        const enum tokmap_status status = check_piece(reader, &piece, id);
+        if (status)
+            return status;
+        const size_t count = (size_t)(piece.text.end - piece.text.at);
+        memcpy(file->bytes + at, piece.text.at, count);
+        file->offsets[id] = at;
+        file->scores[id] = piece.score;
+        file->kinds[id] = (uint8_t)piece.kind;
+        if (piece.kind == SP_UNKNOWN)
+            file->source.unk = id;
+        file->control_count += piece.kind == SP_CONTROL;
+        at += (uint32_t)count;
+        id++;
+    }
+    file->offsets[id] = at;
+    return TOKMAP_OK;
+}
+
+/* No piece may be there twice, as SentencePiece has it. */
+static enum tokmap_status check_equals(const struct reader *reader)
+{
+    const struct sp_source *source = &reader->file->source;
+    uint32_t bits = 4;
+    while ((uint64_t)1 << bits < 2 * (uint64_t)source->vocabulary)
+        bits++;
+    uint32_t *places = calloc((size_t)1 << bits, sizeof *places);
+    if (!places)
+        return error_set_memory(reader->error, "a vocabulary", (uint64_t)sizeof *places << bits);
+    const uint64_t mask = ((uint64_t)1 << bits) - 1;
+    uint32_t twice = 0;
+    for (uint32_t id = 0; id < source->vocabulary && !twice; id++) {
+        const uint32_t from = source->offsets[id], count = source->offsets[id + 1] - from;
+        uint64_t at = hash64(source->bytes + from, count) & mask;
+        for (; places[at] && !twice; at = (at + 1) & mask) {
+            const uint32_t other = source->offsets[places[at] - 1];
+            if (source->offsets[places[at]] - other == count && !memcmp(source->bytes + other, source->bytes + from, count))
+                twice = id;
+        }
+        places[at] = id + 1;
+    }
+    free(places);
+    return twice ? error_set(reader->error, TOKMAP_ERROR_FORMAT, source->path, TOKMAP_NO_OFFSET,
+                             "the text of piece %" PRIu32 " is that of another one too; the file is damaged", twice)
+                 : TOKMAP_OK;
+}
+
+static enum tokmap_status fingerprint(const struct reader *reader)
+{
+    struct sp_file *file = reader->file;
+    const struct sp_source *source = &file->source;
+    const uint8_t flags[] = {'s', 'p', source->byte_fallback, source->escape, source->remove_spaces,
+                             (uint8_t)source->prefix};
+    struct hash_state *hash = hash_state_new();
+    if (!hash)
+        return error_set_memory(reader->error, "a hash", 512);
+    hash_state_add(hash, flags, sizeof flags);
+    hash_state_add(hash, file->offsets, ((size_t)source->vocabulary + 1) * sizeof *file->offsets);
+    hash_state_add(hash, file->bytes, file->offsets[source->vocabulary]);
+    hash_state_add(hash, file->scores, source->vocabulary * sizeof *file->scores);
+    hash_state_add(hash, file->kinds, source->vocabulary);
+    hash128_store(hash_state_128(hash), file->fingerprint);
+    hash_state_free(hash);
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status allocate(struct reader *reader, uint64_t pieces, uint64_t bytes)
+{
+    struct sp_file *file = reader->file;
+    if (pieces > BPE_IDS - 2 || bytes > UINT32_MAX / 2)
+        return error_set(reader->error, TOKMAP_ERROR_LIMIT, file->source.path, TOKMAP_NO_OFFSET,
+                         "the model has %" PRIu64 " pieces of %" PRIu64 " bytes, more than can be encoded with", pieces,
+                         bytes);
+    if (!pieces)
+        return error_set(reader->error, TOKMAP_ERROR_FORMAT, file->source.path, TOKMAP_NO_OFFSET,
+                         "the model has no pieces");
+    file->bytes = malloc((size_t)bytes + 1);
+    file->offsets = malloc(((size_t)pieces + 1) * sizeof *file->offsets);
+    file->scores = malloc((size_t)pieces * sizeof *file->scores);
+    file->kinds = malloc((size_t)pieces);
+    if (!file->bytes || !file->offsets || !file->scores || !file->kinds)
+        return error_set_memory(reader->error, "a vocabulary", bytes + pieces * 9);
+    file->source.vocabulary = (uint32_t)pieces;
+    file->source.bytes = file->bytes;
+    file->source.offsets = file->offsets;
+    file->source.scores = file->scores;
+    file->source.kinds = file->kinds;
+    return TOKMAP_OK;
+}
+
+enum tokmap_status sp_file_read(struct sp_file *file, const char *path, const uint8_t *bytes, uint64_t count,
+                                struct tokmap_error *error)
+{
+    const struct message all = {bytes, bytes + count};
+    uint64_t pieces, text;
+    memset(file, 0, sizeof *file);
+    file->source.path = path;
+    file->source.escape = true;
+    file->source.fuse_unk = true;
+    file->source.unk = BPE_NONE;
+    struct reader reader = {.file = file, .start = bytes, .error = error, .model_type = 1, .dummy_prefix = true,
+                            .remove_spaces = true};
+    enum tokmap_status status = count_pieces(&reader, all, &pieces, &text);
+    if (!status)
+        status = check(&reader);
+    if (!status)
+        status = allocate(&reader, pieces, text);
+    if (!status)
+        status = take_pieces(&reader, all);
+    if (!status)
+        status = check_equals(&reader);
+    if (!status && file->source.unk == BPE_NONE)
+        status = error_set(error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET, "no piece is of the type UNKNOWN");
+    file->source.prefix = reader.dummy_prefix ? SP_PREFIX_ALWAYS : SP_PREFIX_NEVER;
+    file->source.remove_spaces = reader.remove_spaces;
+    return status ? status : fingerprint(&reader);
+}
+
+void sp_file_free(struct sp_file *file)
+{
+    free(file->bytes);
+    free(file->offsets);
+    free(file->scores);
+    free(file->kinds);
+    memset(file, 0, sizeof *file);
+}
+
+bool sp_file_is(const uint8_t *bytes, uint64_t count)
+{
+    struct message all = {bytes, bytes + count};
+    struct field field;
+    struct piece piece;
+    return count && read_field(&all, &field) && is(&field, 1, WIRE_BYTES) && field.content.at != field.content.end &&
+           *field.content.at == 0x0A && read_piece(field.content, &piece) && piece.text.at != piece.text.end;
+}

@@ -1,0 +1,73 @@
+/* sp_tokenizer.c - a SentencePiece model as a tokenizer. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "tokenizer/pipeline.h"
+#include "sentencepiece/sp_engine.h"
+#include "sp_file.h"
+
+/* Control pieces are found in text only where special tokens are to be recognised; SentencePiece itself never does. What
+ * is between two of them is a text of its own. */
+static enum tokmap_status add_controls(struct pipeline_parts *parts, const struct sp_file *file, struct tokmap_error *error)
+{
+    const struct sp_source *source = &file->source;
+    struct added_token *tokens = calloc((size_t)file->control_count + 1, sizeof *tokens);
+    if (!tokens)
+        return error_set_memory(error, "special tokens", file->control_count * sizeof *tokens);
+    uint32_t count = 0;
+    for (uint32_t id = 0; id < source->vocabulary; id++) {
+        if (source->kinds[id] != SP_CONTROL)
+            continue;
+        const uint8_t *text = source->bytes + source->offsets[id];
+        const uint32_t bytes = source->offsets[id + 1] - source->offsets[id];
+        tokens[count++] = (struct added_token){.text = text, .bytes = bytes, .id = id, .match = text,
+                                               .match_bytes = bytes, .special = true};
+    }
+    const enum tokmap_status status = added_tokens_new(&parts->added, tokens, count, source->path, error);
+    free(tokens);
+    return status;
+}
+
+static enum tokmap_status add_unknown(struct pipeline_parts *parts, const struct sp_file *file, struct tokmap_error *error)
+{
+    static const uint8_t usual[] = " \xE2\x81\x87 ";
+    const uint8_t *surface = file->unk_surface ? file->unk_surface : usual;
+    const uint32_t bytes = file->unk_surface ? file->unk_surface_bytes : (uint32_t)sizeof usual - 1;
+    parts->texts = malloc(sizeof *parts->texts);
+    parts->text_bytes = malloc((size_t)bytes + 1);
+    if (!parts->texts || !parts->text_bytes)
+        return error_set_memory(error, "a text", bytes);
+    memcpy(parts->text_bytes, surface, bytes);
+    parts->texts[0] = (struct pipeline_text){.id = file->source.unk, .bytes = bytes, .text = parts->text_bytes};
+    parts->text_count = 1;
+    return TOKMAP_OK;
+}
+
+enum tokmap_status sp_tokenizer_new(struct tokenizer **tokenizer, const char *path, const uint8_t *bytes, uint64_t count,
+                                    const struct tokenizer_options *options, struct tokmap_error *error)
+{
+    struct pipeline_parts parts = {.form = "SentencePiece model", .bound = 2, .engine_cuts = true};
+    struct sp_file file;
+    *tokenizer = NULL;
+    enum tokmap_status status = sp_file_read(&file, path, bytes, count, error);
+    if (!status)
+        status = sp_engine_new(&parts.engine, &file.source, error);
+    if (!status)
+        status = add_controls(&parts, &file, error);
+    if (!status)
+        status = add_unknown(&parts, &file, error);
+    if (!status) {
+        (void)snprintf(parts.name, sizeof parts.name, "sentencepiece");
+        (void)snprintf(parts.scanner, sizeof parts.scanner, "between characters that no token joins");
+        parts.vocabulary = file.source.vocabulary;
+        parts.eod = usual_eod(parts.added);
+        parts.bos = usual_bos(parts.added);
+        memcpy(parts.fingerprint, file.fingerprint, sizeof parts.fingerprint);
+        status = pipeline_new(tokenizer, &parts, options->special, path, error);
+    }
+    pipeline_parts_free(&parts);
+    sp_file_free(&file);
+    return status;
+}

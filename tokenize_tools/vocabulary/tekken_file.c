@@ -1,0 +1,305 @@
+/*
+ * tekken_file.c - of the ranks in the file the first (size of the vocabulary less special tokens) count; the id of a rank is
+ * the rank and the number of special tokens. Files of before version 7 name no special tokens: of these only those that
+ * all of them have in common get their names.
+ */
+#include "tekken_file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpe/bpe_engine.h"
+#include "byte_level.h"
+#include "common/error.h"
+#include "hf_file.h"
+#include "rank_file.h"
+#include "special_file.h"
+
+#define TOKEN_BYTES_MOST 65535u
+#define SPECIALS_MOST 65536u
+
+struct tekken {
+    struct json_file file;
+    const uint8_t *pattern;
+    size_t pattern_bytes;
+    uint64_t size, special_count; /* "default_vocab_size", "default_num_special_tokens" */
+    struct bytes_buffer bytes;    /* of all ranks */
+    struct bytes_buffer ends;     /* uint32_t: where each rank's bytes end */
+    struct special_list specials;
+    bool has_config, has_vocabulary, has_specials;
+};
+
+static bool config_take(struct tekken *tekken)
+{
+    struct json_file *file = &tekken->file;
+    struct json_string name;
+    bool good = json_enter_object(&file->scan);
+    while (good && json_member(&file->scan, &name)) {
+        if (json_name_is(&name, "pattern"))
+            good = json_file_text(file, &tekken->pattern, &tekken->pattern_bytes);
+        else if (json_name_is(&name, "default_vocab_size"))
+            good = json_unsigned(&file->scan, &tekken->size);
+        else if (json_name_is(&name, "default_num_special_tokens"))
+            good = json_unsigned(&file->scan, &tekken->special_count);
+        else
+            good = json_skip(&file->scan);
+    }
+    return good && !file->scan.fault.reason;
+}
+
+static bool no_memory(struct json_file *file)
+{
+    if (!file->status)
+        file->status = error_set_memory(file->error, "a vocabulary", 0);
+    return false;
+}
+
+static bool rank_take(struct tekken *tekken, uint32_t number)
+{
+    struct json_file *file = &tekken->file;
+    struct json_string name;
+    uint64_t rank = UINT64_MAX;
+    const uint8_t *text = NULL;
+    size_t count = 0;
+    bool good = json_enter_object(&file->scan);
+    while (good && json_member(&file->scan, &name)) {
+        if (json_name_is(&name, "rank"))
+            good = json_unsigned(&file->scan, &rank);
+        else if (json_name_is(&name, "token_bytes"))
+            good = json_file_text(file, &text, &count);
+        else
+            good = json_skip(&file->scan);
+    }
+    if (!good || file->scan.fault.reason)
+        return false;
+    if (rank != number)
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "vocab: entry %u (from 0) does not have the rank %u", number,
+                                number);
+    if (!text || count / 4 * 3 > TOKEN_BYTES_MOST)
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "vocab: rank %u lacks its token_bytes, or they are too long",
+                                number);
+    if (!bytes_reserve(&tekken->bytes, count) || !bytes_reserve(&tekken->ends, sizeof(uint32_t)))
+        return no_memory(file);
+    const uint32_t made = base64_decode(tekken->bytes.bytes + tekken->bytes.count, text, count);
+    if (!made)
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "vocab: the token_bytes of rank %u are no base64", number);
+    tekken->bytes.count += made;
+    const uint32_t end = (uint32_t)tekken->bytes.count;
+    return bytes_append(&tekken->ends, &end, sizeof end) || no_memory(file);
+}
+
+static bool vocabulary_take(struct tekken *tekken)
+{
+    struct json_file *file = &tekken->file;
+    if (!json_enter_array(&file->scan))
+        return false;
+    for (uint32_t number = 0; json_element(&file->scan); number++) {
+        if (number == BPE_IDS)
+            return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "vocab: more than %u ranks are not supported", BPE_IDS);
+        if (!rank_take(tekken, number))
+            return false;
+    }
+    return !file->scan.fault.reason;
+}
+
+static bool specials_take(struct tekken *tekken)
+{
+    struct json_file *file = &tekken->file;
+    struct json_string name;
+    if (json_kind(&file->scan) == JSON_NULL)
+        return json_null(&file->scan);
+    if (!json_enter_array(&file->scan))
+        return false;
+    tekken->has_specials = true;
+    while (json_element(&file->scan)) {
+        uint64_t rank = UINT64_MAX;
+        const uint8_t *text = NULL;
+        size_t count = 0;
+        bool good = json_enter_object(&file->scan);
+        while (good && json_member(&file->scan, &name)) {
+            if (json_name_is(&name, "rank"))
+                good = json_unsigned(&file->scan, &rank);
+            else if (json_name_is(&name, "token_str"))
+                good = json_file_text(file, &text, &count);
+            else
+                good = json_skip(&file->scan);
+        }
+        if (!good || file->scan.fault.reason)
+            return false;
+        if (!count || count > TOKEN_BYTES_MOST || rank >= SPECIALS_MOST)
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "special_tokens: a token lacks its rank or its token_str");
+        for (uint32_t i = 0; i < tekken->specials.count; i++)
+            if (tekken->specials.tokens[i].id == rank)
+                return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "special_tokens: two have the rank %u", (unsigned)rank);
+        file->status = special_list_add(&tekken->specials, (const char *)text, count, (uint32_t)rank, file->error);
+        if (file->status)
+            return false;
+    }
+    return !file->scan.fault.reason;
+}
+
+static bool once(struct tekken *tekken, bool *seen, const char *field)
+{
+    if (*seen)
+        return json_file_refuse(&tekken->file, TOKMAP_ERROR_FORMAT, "%s stands twice", field);
+    *seen = true;
+    return true;
+}
+
+static bool tekken_take(struct tekken *tekken)
+{
+    struct json_file *file = &tekken->file;
+    struct json_string name;
+    bool good = json_enter_object(&file->scan);
+    while (good && json_member(&file->scan, &name)) {
+        if (json_name_is(&name, "config"))
+            good = once(tekken, &tekken->has_config, "config") && config_take(tekken);
+        else if (json_name_is(&name, "vocab"))
+            good = once(tekken, &tekken->has_vocabulary, "vocab") && vocabulary_take(tekken);
+        else if (json_name_is(&name, "special_tokens"))
+            good = specials_take(tekken);
+        else
+            good = json_skip(&file->scan);
+    }
+    return good && json_end(&file->scan);
+}
+
+/* Names for the special tokens that the file does not name. */
+static bool specials_name(struct tekken *tekken)
+{
+    static const char *const common[] = {"<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]",
+                                         "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "[TOOL_CALLS]"};
+    struct json_file *file = &tekken->file;
+    bool *named = calloc((size_t)tekken->special_count + 1, sizeof *named);
+    bool good = named || no_memory(file);
+    for (uint32_t i = 0; good && i < tekken->specials.count; i++) {
+        if (tekken->specials.tokens[i].id >= tekken->special_count)
+            good = json_file_refuse(file, TOKMAP_ERROR_FORMAT, "special_tokens: the rank %u is not below "
+                                    "default_num_special_tokens", tekken->specials.tokens[i].id);
+        else
+            named[tekken->specials.tokens[i].id] = true;
+    }
+    for (uint32_t id = 0; good && id < tekken->special_count; id++) {
+        char text[32];
+        if (named[id])
+            continue;
+        if (!tekken->has_specials && id < sizeof common / sizeof common[0])
+            (void)snprintf(text, sizeof text, "%s", common[id]);
+        else
+            (void)snprintf(text, sizeof text, "<SPECIAL_%u>", id);
+        char *copy = (char *)text_arena_take(&file->arena, strlen(text));
+        if (!copy) {
+            good = no_memory(file);
+            break;
+        }
+        memcpy(copy, text, strlen(text));
+        file->status = special_list_add(&tekken->specials, copy, strlen(text), id, file->error);
+        good = !file->status;
+    }
+    free(named);
+    return good;
+}
+
+static bool sizes_check(struct tekken *tekken)
+{
+    struct json_file *file = &tekken->file;
+    const uint64_t ranks = tekken->ends.count / sizeof(uint32_t);
+    if (!tekken->pattern || !ranks)
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "config.pattern or vocab is missing: this is no tekken.json");
+    if (tekken->special_count > SPECIALS_MOST || tekken->size <= tekken->special_count || tekken->size > BPE_IDS ||
+        tekken->size - tekken->special_count > ranks)
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "config: default_vocab_size and default_num_special_tokens do "
+                                "not fit the %llu ranks of vocab", (unsigned long long)ranks);
+    return true;
+}
+
+static bool pattern_choose(struct tekken *tekken, struct pipeline_parts *parts, struct hf_splits *splits,
+                           struct split_rules *rules)
+{
+    struct json_file *file = &tekken->file;
+    char pattern[1024];
+    const struct split_rules *known = NULL;
+    if (tekken->pattern_bytes < sizeof pattern && !memchr(tekken->pattern, 0, tekken->pattern_bytes)) {
+        memcpy(pattern, tekken->pattern, tekken->pattern_bytes);
+        pattern[tekken->pattern_bytes] = '\0';
+        known = split_rules_of_regex(pattern);
+    }
+    *rules = known ? *known : *split_rules_named("gpt2");
+    parts->engine_cuts = known != NULL;
+    if (known) {
+        scanner_describe(parts->scanner, sizeof parts->scanner, "tekken");
+        return true;
+    }
+    (void)snprintf(parts->scanner, sizeof parts->scanner, "PCRE2");
+    splits->count = 1;
+    splits->steps[0] = (struct hf_split){.kind = HF_SPLIT, .is_regex = true, .behavior = CUT_REMOVED, .invert = true,
+                                         .pattern = tekken->pattern, .pattern_bytes = tekken->pattern_bytes};
+    parts->cutter.count = 1;
+    parts->cutter.steps[0].kind = CUT_REGEX;
+    parts->cutter.steps[0].behavior = CUT_REMOVED;
+    parts->cutter.steps[0].invert = true;
+    file->status = split_regex_new(&parts->cutter.steps[0].regex, (const char *)tekken->pattern, tekken->pattern_bytes,
+                                   REGEX_RUST, file->path, "config.pattern", file->error);
+    return !file->status;
+}
+
+static enum tokmap_status model_make(struct tekken *tekken, struct pipeline_parts *parts, const struct split_rules *rules)
+{
+    struct json_file *file = &tekken->file;
+    const uint32_t *ends = (const uint32_t *)(const void *)tekken->ends.bytes;
+    const uint32_t size = (uint32_t)tekken->size, specials = (uint32_t)tekken->special_count;
+    struct bpe_model *model = NULL;
+    uint32_t *offsets = calloc((size_t)size + 1, sizeof *offsets);
+    if (!offsets)
+        return error_set_memory(file->error, "a vocabulary", size * sizeof *offsets);
+    for (uint32_t rank = 0; rank < size - specials; rank++)
+        offsets[specials + rank + 1] = ends[rank];
+    const struct bpe_source source = {.path = file->path, .vocabulary = size, .bytes = tekken->bytes.bytes,
+                                      .offsets = offsets, .whole = true, .rules = *rules};
+    enum tokmap_status status = bpe_model_build(&model, &source, file->error);
+    if (!status)
+        status = byte_level_fingerprint(parts->fingerprint, model, NULL, 0, true, parts->added, file->error);
+    if (status)
+        bpe_model_free(model);
+    else
+        status = bpe_engine_new(&parts->engine, model, file->error);
+    free(offsets);
+    return status;
+}
+
+enum tokmap_status tekken_file_open(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
+                                    const struct tokenizer_options *options, struct tokmap_error *error)
+{
+    struct tekken tekken;
+    struct pipeline_parts parts = {.form = "tekken.json", .bound = 1};
+    struct hf_splits splits = {.count = 0};
+    struct split_rules rules;
+    memset(&tekken, 0, sizeof tekken);
+    *tokenizer = NULL;
+    const bool good = json_file_begin(&tekken.file, path, text, (size_t)count, error) && tekken_take(&tekken) &&
+                      sizes_check(&tekken) && specials_name(&tekken) &&
+                      pattern_choose(&tekken, &parts, &splits, &rules);
+    enum tokmap_status status = json_file_status(&tekken.file);
+    if (!status && !good)
+        status = error_set(error, TOKMAP_ERROR_INTERNAL, path, TOKMAP_NO_OFFSET, "the file was refused without a reason");
+    if (!status)
+        status = added_tokens_new(&parts.added, tekken.specials.tokens, tekken.specials.count, path, error);
+    if (!status)
+        status = model_make(&tekken, &parts, &rules);
+    if (!status)
+        status = hf_fingerprint(&parts, &splits, &rules, error);
+    if (!status) {
+        (void)snprintf(parts.name, sizeof parts.name, "tekken");
+        parts.vocabulary = (uint32_t)tekken.size;
+        parts.bos = usual_bos(parts.added);
+        parts.eod = usual_eod(parts.added);
+        status = pipeline_new(tokenizer, &parts, options->special, path, error);
+    }
+    pipeline_parts_free(&parts);
+    special_list_free(&tekken.specials);
+    bytes_free(&tekken.bytes);
+    bytes_free(&tekken.ends);
+    json_file_end(&tekken.file);
+    return status;
+}

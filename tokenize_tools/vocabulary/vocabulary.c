@@ -1,0 +1,205 @@
+#include "vocabulary.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "text/json_scan.h"
+#include "bpe_files.h"
+#include "common/error.h"
+#include "hf_file.h"
+#include "platform/os.h"
+#include "rank_file.h"
+#include "sp_file.h"
+#include "tekken_file.h"
+
+enum tokmap_status tokenizer_file_read(const char *path, char **text, uint64_t *bytes, struct tokmap_error *error)
+{
+    int fd, failed = os_open(path, OS_READ, &fd);
+    *text = NULL;
+    *bytes = 0;
+    if (failed)
+        return error_set_system(error, failed, path, TOKMAP_NO_OFFSET,
+                                "the tokenizer '%s' cannot be read; the one that needs no file is 'bytes'", path);
+    struct os_stat about;
+    enum tokmap_status status = TOKMAP_OK;
+    size_t got = 0;
+    failed = os_fstat(fd, &about);
+    if (!failed && (!about.bytes || about.bytes > TOKENIZER_FILE_MOST || about.kind != OS_KIND_FILE))
+        status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
+                           "a tokenizer is a file of at most 1 GiB that is not empty");
+    else if (!failed && !(*text = malloc((size_t)about.bytes)))
+        status = error_set_memory(error, "a tokenizer's file", about.bytes);
+    else if (!failed)
+        failed = os_pread(fd, *text, (size_t)about.bytes, 0, &got);
+    if (failed)
+        status = error_set_system(error, failed, path, TOKMAP_NO_OFFSET, "the tokenizer's file cannot be read");
+    if (!status && !got)
+        status = error_set(error, TOKMAP_ERROR_TRUNCATED, path, TOKMAP_NO_OFFSET,
+                           "the tokenizer's file was cut off while it was read");
+    if (status) {
+        free(*text);
+        *text = NULL;
+    }
+    *bytes = got;
+    os_close(fd);
+    return status;
+}
+
+/* ---- which JSON it is ---- */
+
+enum json_form { FORM_HF, FORM_TEKKEN, FORM_ENCODER };
+
+static enum json_form json_form(const char *text, uint64_t count)
+{
+    static const char *const hf[] = {"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
+                                     "post_processor", "decoder", "model"};
+    struct json_scan scan;
+    struct json_string name;
+    json_begin(&scan, text, (size_t)count);
+    if (json_enter_object(&scan))
+        while (json_member(&scan, &name)) {
+            const enum json_kind kind = json_kind(&scan);
+            if (kind == JSON_NUMBER)
+                return FORM_ENCODER;
+            for (size_t i = 0; i < sizeof hf / sizeof hf[0]; i++)
+                if (json_name_is(&name, hf[i]))
+                    return FORM_HF;
+            if (kind == JSON_OBJECT ? json_name_is(&name, "config") : kind == JSON_ARRAY && json_name_is(&name, "vocab"))
+                return FORM_TEKKEN;
+            if (!json_skip(&scan))
+                break;
+        }
+    return FORM_HF; /* whose reader says what is wrong */
+}
+
+/* ---- folders ---- */
+
+/* What a folder stands for: the first of these that it holds. */
+static const char *const folder_files[] = {"tokenizer.json", "tekken.json", "tokenizer.model", "vocab.bpe", "merges.txt"};
+
+struct rank_search {
+    char *name; /* of the only .tiktoken file */
+    bool several;
+};
+
+static int rank_entry(void *user, const char *name)
+{
+    struct rank_search *search = user;
+    const size_t length = strlen(name);
+    if (length < 9 || strcmp(name + length - 9, ".tiktoken"))
+        return 0;
+    search->several = search->name != NULL;
+    if (!search->name)
+        search->name = strdup(name);
+    return 0;
+}
+
+char *path_beside(const char *path, bool folder, const char *name)
+{
+    const char *slash = folder ? path + strlen(path) : strrchr(path, '/');
+    const size_t front = slash ? (size_t)(slash - path) : 0, room = front + strlen(name) + 2;
+    char *made = malloc(room);
+    if (made)
+        (void)snprintf(made, room, "%.*s%s%s", (int)front, path, slash ? "/" : "", name);
+    return made;
+}
+
+static enum tokmap_status folder_open(struct tokenizer **tokenizer, const char *path,
+                                      const struct tokenizer_options *options, struct tokmap_error *error)
+{
+    for (size_t i = 0; i < sizeof folder_files / sizeof folder_files[0]; i++) {
+        struct os_stat about;
+        char *file = path_beside(path, true, folder_files[i]);
+        if (!file)
+            return error_set_memory(error, "a path", strlen(path));
+        const bool there = !os_stat(file, &about) && about.kind == OS_KIND_FILE;
+        const enum tokmap_status status = there ? tokenizer_file_open(tokenizer, file, options, error) : TOKMAP_OK;
+        free(file);
+        if (there)
+            return status;
+    }
+    struct rank_search search = {NULL, false};
+    const int failed = os_folder_list(path, rank_entry, &search);
+    enum tokmap_status status;
+    if (failed) {
+        status = error_set_system(error, failed, path, TOKMAP_NO_OFFSET, "the folder cannot be listed");
+    } else if (search.several) {
+        status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
+                           "the folder holds several .tiktoken files: name one");
+    } else if (!search.name) {
+        status = error_set(error, TOKMAP_ERROR_NOT_FOUND, path, TOKMAP_NO_OFFSET,
+                           "the folder holds no tokenizer: none of tokenizer.json, tekken.json, tokenizer.model, vocab.bpe, "
+                           "merges.txt and *.tiktoken");
+    } else {
+        char *file = path_beside(path, true, search.name);
+        status = file ? tokenizer_file_open(tokenizer, file, options, error)
+                      : error_set_memory(error, "a path", strlen(path));
+        free(file);
+    }
+    free(search.name);
+    return status;
+}
+
+/* ---- files ---- */
+
+static enum tokmap_status json_open(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
+                                    const struct tokenizer_options *options, struct tokmap_error *error)
+{
+    switch (json_form(text, count)) {
+    case FORM_TEKKEN:
+        return tekken_file_open(tokenizer, path, text, count, options, error);
+    case FORM_ENCODER:
+        return bpe_files_open(tokenizer, path, options, error);
+    case FORM_HF:
+    default:
+        return hf_file_open(tokenizer, path, text, count, options, error);
+    }
+}
+
+/* Options that only some files can follow are no silent no-ops with the others. */
+static enum tokmap_status options_check(const char *path, bool ranks, const struct tokenizer_options *options,
+                                        struct tokmap_error *error)
+{
+    const char *given = options->pattern         ? "--pattern"
+                        : options->pattern_regex ? "--pattern-regex"
+                        : options->special_tokens ? "--special-tokens"
+                                                  : NULL;
+    if (ranks || !given)
+        return TOKMAP_OK;
+    return error_set(error, TOKMAP_ERROR_ARGUMENT, path, TOKMAP_NO_OFFSET,
+                     "%s is for rank files (.tiktoken): this file says itself how text is split and what its tokens are",
+                     given);
+}
+
+enum tokmap_status tokenizer_file_open(struct tokenizer **tokenizer, const char *path,
+                                       const struct tokenizer_options *options, struct tokmap_error *error)
+{
+    struct os_stat about;
+    char *text;
+    uint64_t bytes;
+    *tokenizer = NULL;
+    if (!os_stat(path, &about) && about.kind == OS_KIND_FOLDER)
+        return folder_open(tokenizer, path, options, error);
+    enum tokmap_status status = tokenizer_file_read(path, &text, &bytes, error);
+    if (status)
+        return status;
+    const bool ranks = rank_file_is(text, bytes);
+    status = options_check(path, ranks, options, error);
+    if (status)
+        (void)status;
+    else if (ranks)
+        status = rank_tokenizer_new(tokenizer, path, text, bytes, options, error);
+    else if (sp_file_is((const uint8_t *)text, bytes))
+        status = sp_tokenizer_new(tokenizer, path, (const uint8_t *)text, bytes, options, error);
+    else if (hf_file_is(text, bytes))
+        status = json_open(tokenizer, path, text, bytes, options, error);
+    else if (bpe_files_is(text, bytes))
+        status = bpe_files_open(tokenizer, path, options, error);
+    else
+        status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
+                           "the file is no vocabulary that tokmap knows: tokenizer.json, tekken.json, vocab.bpe with "
+                           "encoder.json, a SentencePiece model, or a rank file (.tiktoken)");
+    free(text);
+    return status;
+}
