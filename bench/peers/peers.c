@@ -12,6 +12,7 @@
 #include "common/bytes.h"
 #include "harness/dataset_make.h"
 #include "platform/os.h"
+#include "vocabulary/vocabulary.h"
 
 #define DOCUMENTS_TOGETHER 64
 
@@ -32,7 +33,7 @@ int peers_tokenizer(struct bench *bench, struct tokenizer **tokenizer)
     const struct bench_options *options = &bench->options;
     const struct tokenizer_options asked = {.pattern = options->pattern, .special_tokens = options->special_tokens};
     struct tokmap_error error;
-    return tokenizer_open(tokenizer, options->tokenizer, &asked, &error) ? bench_failed(bench, &error) : CLI_DONE;
+    return vocabulary_open(tokenizer, options->tokenizer, &asked, &error) ? bench_failed(bench, &error) : CLI_DONE;
 }
 
 /* ---- who ---- */

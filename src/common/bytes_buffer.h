@@ -49,7 +49,7 @@ static inline void bytes_free(struct bytes_buffer *buffer)
 }
 
 /* Gives back what one long text made it grow to. */
-static inline void bytes_settle(struct bytes_buffer *buffer)
+static inline void bytes_trim(struct bytes_buffer *buffer)
 {
     buffer->count = 0;
     if (buffer->capacity > BYTES_BUFFER_KEPT)

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "tokenizer/tokenizer.h"
+#include "vocabulary/vocabulary.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -89,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         struct tokenizer *tokenizer;
         struct tokmap_error error;
         memset(&error, 0, sizeof error);
-        const enum tokmap_status status = tokenizer_open(&tokenizer, path, &options[i], &error);
+        const enum tokmap_status status = vocabulary_open(&tokenizer, path, &options[i], &error);
         if (status == TOKMAP_OK) {
             use(tokenizer);
             tokenizer_close(tokenizer);

@@ -103,7 +103,7 @@ static enum tokmap_status engine_text(struct text_engine_state *state, const uin
             end = scan_piece(&own->engine->model->scanner.rules, text, at, count);
             status = engine_piece(state, text + at, end - at, out, error);
         }
-        bytes_settle(&own->kept);
+        bytes_trim(&own->kept);
         return status;
     }
     uint64_t written = 0;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tokenizer/tokenizer.h"
+#include "vocabulary/vocabulary.h"
 #include "cli/cli.h"
 #include "commands.h"
 #include "common/hash.h"
@@ -135,7 +135,7 @@ static int describe(const struct describing *describing, const char *spec)
     struct tokenizer_state *state = NULL;
     struct tokenizer_info info;
     const uint64_t started = os_clock_ns();
-    enum tokmap_status status = tokenizer_open(&tokenizer, spec, &describing->options, &error);
+    enum tokmap_status status = vocabulary_open(&tokenizer, spec, &describing->options, &error);
     if (!status)
         status = tokenizer_state_new(&state, tokenizer, &error);
     const uint64_t open_ns = os_clock_ns() - started;

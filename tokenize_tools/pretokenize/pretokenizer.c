@@ -4,64 +4,49 @@
 #include "text/code_point.h"
 #include "common/error.h"
 #include "scanner.h"
+#include "unicode/byte_alphabet.h"
 
-uint32_t byte_character(uint8_t byte)
+void pretokenizer_free(struct pretokenizer *pretokenizer)
 {
-    if ((byte > 0x20 && byte < 0x7F) || (byte > 0xA0 && byte != 0xAD))
-        return byte;
-    return byte <= 0x20 ? 0x100u + byte : byte < 0xA1 ? 0x121u + byte - 0x7F : 0x143u;
-}
-
-int character_byte(uint32_t code)
-{
-    if (code < 0x100)
-        return byte_character((uint8_t)code) == code ? (int)code : -1;
-    if (code > 0x143)
-        return -1;
-    return code < 0x121 ? (int)code - 0x100 : code < 0x143 ? (int)code - 0x121 + 0x7F : 0xAD;
-}
-
-void cutter_free(struct cutter *cutter)
-{
-    for (uint32_t i = 0; i < cutter->count; i++) {
-        split_regex_free(cutter->steps[i].regex);
-        free(cutter->steps[i].literal);
+    for (uint32_t i = 0; i < pretokenizer->count; i++) {
+        regex_free(pretokenizer->steps[i].regex);
+        free(pretokenizer->steps[i].literal);
     }
-    cutter->count = 0;
+    pretokenizer->count = 0;
 }
 
-enum tokmap_status cutter_state_init(struct cutter_state *state, const struct cutter *cutter,
+enum tokmap_status pretokenizer_state_init(struct pretokenizer_state *state, const struct pretokenizer *pretokenizer,
                                      struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
     memset(state, 0, sizeof *state);
-    state->cutter = cutter;
-    for (uint32_t i = 0; i < cutter->count && !status; i++)
-        if (cutter->steps[i].regex)
-            status = split_regex_state_new(&state->regexes[i], cutter->steps[i].regex, error);
+    state->pretokenizer = pretokenizer;
+    for (uint32_t i = 0; i < pretokenizer->count && !status; i++)
+        if (pretokenizer->steps[i].regex)
+            status = regex_state_new(&state->regexes[i], pretokenizer->steps[i].regex, error);
     return status;
 }
 
-void cutter_state_free(struct cutter_state *state)
+void pretokenizer_state_free(struct pretokenizer_state *state)
 {
-    for (uint32_t i = 0; i < CUT_STEPS_MOST; i++) {
-        split_regex_state_free(state->regexes[i]);
+    for (uint32_t i = 0; i < PRETOKENIZER_STEPS_MOST; i++) {
+        regex_state_free(state->regexes[i]);
         bytes_free(&state->prefixed[i]);
     }
 }
 
-void cutter_settle(struct cutter_state *state)
+void pretokenizer_trim(struct pretokenizer_state *state)
 {
-    for (uint32_t i = 0; i < CUT_STEPS_MOST; i++) {
-        bytes_settle(&state->prefixed[i]);
+    for (uint32_t i = 0; i < PRETOKENIZER_STEPS_MOST; i++) {
+        bytes_trim(&state->prefixed[i]);
         if (state->regexes[i])
-            split_regex_settle(state->regexes[i]);
+            regex_trim(state->regexes[i]);
     }
 }
 
-static bool cut(struct cutter_state *state, uint32_t number, const uint8_t *text, size_t count);
+static bool cut(struct pretokenizer_state *state, uint32_t number, const uint8_t *text, size_t count);
 
-static bool lacks_memory(struct cutter_state *state, size_t bytes)
+static bool lacks_memory(struct pretokenizer_state *state, size_t bytes)
 {
     state->status = error_set_memory(state->error, "a piece of text", bytes);
     return false;
@@ -70,8 +55,8 @@ static bool lacks_memory(struct cutter_state *state, size_t bytes)
 /* ---- behaviors: matches and gaps, front to back, to pieces ---- */
 
 struct joining {
-    struct cutter_state *state;
-    const struct cut_step *step;
+    struct pretokenizer_state *state;
+    const struct pretokenizer_step *step;
     uint32_t number;
     const uint8_t *text;
     bool holds, held_match;     /* something is held back, since what follows may join it */
@@ -107,28 +92,28 @@ static bool join(struct joining *j, size_t from, size_t to, bool match)
     j->last_match = match;
     j->any = true;
     switch (j->step->behavior) {
-    case CUT_REMOVED:
+    case SPLIT_REMOVED:
         return match || hand_on(j, from, to);
-    case CUT_CONTIGUOUS:
+    case SPLIT_CONTIGUOUS:
         if (!first && match == last_match) {
             j->held_to = to;
             return true;
         }
         break;
-    case CUT_MERGED_PREVIOUS:
+    case SPLIT_MERGED_PREVIOUS:
         if (!first && match && !last_match) {
             j->held_to = to;
             return true;
         }
         break;
-    case CUT_MERGED_NEXT:
+    case SPLIT_MERGED_NEXT:
         if (j->holds && j->held_match && !match) {
             const size_t start = j->held_from;
             j->holds = false;
             return hand_on(j, start, to);
         }
         break;
-    case CUT_ISOLATED:
+    case SPLIT_ISOLATED:
     default:
         return hand_on(j, from, to);
     }
@@ -140,11 +125,11 @@ static bool join(struct joining *j, size_t from, size_t to, bool match)
 
 /* ---- finding matches ---- */
 
-static bool is_member(enum cut_kind kind, uint32_t code)
+static bool is_member(enum step_kind kind, uint32_t code)
 {
-    if (kind == CUT_NUMERIC)
+    if (kind == STEP_NUMERIC)
         return code < 0x80 ? code - '0' < 10 : code_set_has(CODE_NUMERIC, code);
-    if (kind == CUT_PUNCTUATION)
+    if (kind == STEP_PUNCTUATION)
         return code < 0x80 ? code > 32 && code < 127 && code - '0' >= 10 && (code | 32) - 'a' >= 26
                            : code_set_has(CODE_PUNCTUATION, code);
     return code_is_space(code);
@@ -152,7 +137,7 @@ static bool is_member(enum cut_kind kind, uint32_t code)
 
 static bool cut_members(struct joining *j, size_t count)
 {
-    const struct cut_step *step = j->step;
+    const struct pretokenizer_step *step = j->step;
     size_t done = 0;
     for (size_t at = 0, bytes; at < count; at += bytes) {
         bytes = 1;
@@ -186,7 +171,7 @@ static bool cut_words(struct joining *j, size_t count)
 
 static bool cut_literal(struct joining *j, size_t count)
 {
-    const struct cut_step *step = j->step;
+    const struct pretokenizer_step *step = j->step;
     size_t done = 0;
     const uint8_t *found;
     while ((found = memmem(j->text + done, count - done, step->literal, step->literal_bytes))) {
@@ -199,14 +184,14 @@ static bool cut_literal(struct joining *j, size_t count)
 }
 
 /* Into the step's buffer: spaces as the literal, and the literal before. False: no memory. */
-static bool metaspace_write(struct cutter_state *state, uint32_t number, const uint8_t *text, size_t count)
+static bool metaspace_write(struct pretokenizer_state *state, uint32_t number, const uint8_t *text, size_t count)
 {
-    const struct cut_step *step = &state->cutter->steps[number];
+    const struct pretokenizer_step *step = &state->pretokenizer->steps[number];
     struct bytes_buffer *into = &state->prefixed[number];
     const uint8_t *end = text + count;
     const bool lacks = *text != ' ' && (count < step->literal_bytes || memcmp(text, step->literal, step->literal_bytes));
     into->count = 0;
-    if (lacks && (step->prepend == CUT_PREPEND_ALWAYS || (step->prepend == CUT_PREPEND_FIRST && state->first)) &&
+    if (lacks && (step->prepend == PREPEND_ALWAYS || (step->prepend == PREPEND_FIRST && state->first)) &&
         !bytes_append(into, step->literal, step->literal_bytes))
         return false;
     for (;;) {
@@ -223,7 +208,7 @@ static bool metaspace_write(struct cutter_state *state, uint32_t number, const u
 
 static bool cut_metaspace(struct joining *j, size_t count)
 {
-    const struct cut_step *step = j->step;
+    const struct pretokenizer_step *step = j->step;
     if (!metaspace_write(j->state, j->number, j->text, count))
         return lacks_memory(j->state, count);
     j->text = j->state->prefixed[j->number].bytes;
@@ -243,13 +228,13 @@ static bool cut_rules(struct joining *j, size_t count)
 
 static bool cut_regex(struct joining *j, size_t count)
 {
-    struct cutter_state *state = j->state;
-    struct split_regex_state *regex = state->regexes[j->number];
+    struct pretokenizer_state *state = j->state;
+    struct regex_state *regex = state->regexes[j->number];
     size_t done = 0, from, to;
-    if (!split_regex_begin(regex, j->text, count, j->step->mapped))
+    if (!regex_begin(regex, j->text, count, j->step->mapped))
         return lacks_memory(state, count);
     enum regex_found found;
-    while ((found = split_regex_next(regex, &from, &to)) == REGEX_MATCH) {
+    while ((found = regex_next(regex, &from, &to)) == REGEX_MATCH) {
         if ((done != from && !join(j, done, from, false)) || !join(j, from, to, true))
             return false;
         done = to;
@@ -263,33 +248,33 @@ static bool cut_regex(struct joining *j, size_t count)
     return done == count || join(j, done, count, false);
 }
 
-static bool cut_step(struct cutter_state *state, uint32_t number, const uint8_t *text, size_t count)
+static bool pretokenizer_step(struct pretokenizer_state *state, uint32_t number, const uint8_t *text, size_t count)
 {
-    const struct cut_step *step = &state->cutter->steps[number];
+    const struct pretokenizer_step *step = &state->pretokenizer->steps[number];
     struct joining j = {state, step, number, text, false, false, 0, 0, false, false};
     bool good;
     switch (step->kind) {
-    case CUT_REGEX:
+    case STEP_REGEX:
         good = cut_regex(&j, count);
         break;
-    case CUT_LITERAL:
+    case STEP_LITERAL:
         good = cut_literal(&j, count);
         break;
-    case CUT_RULES:
+    case STEP_RULES:
         good = cut_rules(&j, count);
         break;
-    case CUT_NUMERIC:
-    case CUT_PUNCTUATION:
-    case CUT_SPACE:
+    case STEP_NUMERIC:
+    case STEP_PUNCTUATION:
+    case STEP_SPACE:
         good = cut_members(&j, count);
         break;
-    case CUT_WORDS:
+    case STEP_WORDS:
         good = cut_words(&j, count);
         break;
-    case CUT_METASPACE:
+    case STEP_METASPACE:
         good = cut_metaspace(&j, count);
         break;
-    case CUT_NOTHING:
+    case STEP_NOTHING:
     default:
         return cut(state, number + 1, text, count);
     }
@@ -297,21 +282,21 @@ static bool cut_step(struct cutter_state *state, uint32_t number, const uint8_t 
 }
 
 /* The steps from `number` on. */
-static bool cut(struct cutter_state *state, uint32_t number, const uint8_t *text, size_t count)
+static bool cut(struct pretokenizer_state *state, uint32_t number, const uint8_t *text, size_t count)
 {
-    if (number == state->cutter->count)
+    if (number == state->pretokenizer->count)
         return state->take(state->user, text, count);
-    if (state->cutter->steps[number].prefix_space && text[0] != ' ') {
+    if (state->pretokenizer->steps[number].prefix_space && text[0] != ' ') {
         struct bytes_buffer *prefixed = &state->prefixed[number];
         prefixed->count = 0;
         if (!bytes_append(prefixed, " ", 1) || !bytes_append(prefixed, text, count))
             return lacks_memory(state, count);
-        return cut_step(state, number, prefixed->bytes, prefixed->count);
+        return pretokenizer_step(state, number, prefixed->bytes, prefixed->count);
     }
-    return cut_step(state, number, text, count);
+    return pretokenizer_step(state, number, text, count);
 }
 
-bool cutter_run(struct cutter_state *state, const uint8_t *text, size_t count)
+bool pretokenizer_run(struct pretokenizer_state *state, const uint8_t *text, size_t count)
 {
     state->status = TOKMAP_OK;
     return cut(state, 0, text, count);

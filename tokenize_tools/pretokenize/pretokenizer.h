@@ -12,50 +12,50 @@
 #include "split_rules.h"
 #include "regex_match.h"
 
-#define CUT_STEPS_MOST 16
+#define PRETOKENIZER_STEPS_MOST 16
 
-enum cut_kind {
-    CUT_REGEX,
-    CUT_LITERAL,     /* a string */
-    CUT_RULES,       /* a known pattern, which covers every text */
-    CUT_NUMERIC,     /* characters, as Digits ... */
-    CUT_PUNCTUATION, /* ... Punctuation ... */
-    CUT_SPACE,       /* ... and WhitespaceSplit have them */
-    CUT_WORDS,       /* \w+ and [^\w\s]+, as Whitespace has them */
-    CUT_METASPACE,   /* spaces become `literal`, which may be put before, and is cut at */
-    CUT_NOTHING      /* only the space before */
+enum step_kind {
+    STEP_REGEX,
+    STEP_LITERAL,     /* a string */
+    STEP_RULES,       /* a known pattern, which covers every text */
+    STEP_NUMERIC,     /* characters, as Digits ... */
+    STEP_PUNCTUATION, /* ... Punctuation ... */
+    STEP_SPACE,       /* ... and WhitespaceSplit have them */
+    STEP_WORDS,       /* \w+ and [^\w\s]+, as Whitespace has them */
+    STEP_METASPACE,   /* spaces become `literal`, which may be put before, and is cut at */
+    STEP_NOTHING      /* only the space before */
 };
 
 /* What becomes of matches and of what is between them. */
-enum cut_behavior { CUT_REMOVED, CUT_ISOLATED, CUT_MERGED_PREVIOUS, CUT_MERGED_NEXT, CUT_CONTIGUOUS };
+enum split_behavior { SPLIT_REMOVED, SPLIT_ISOLATED, SPLIT_MERGED_PREVIOUS, SPLIT_MERGED_NEXT, SPLIT_CONTIGUOUS };
 
-enum cut_prepend { CUT_PREPEND_NEVER, CUT_PREPEND_FIRST /* in the document */, CUT_PREPEND_ALWAYS };
+enum step_prepend { PREPEND_NEVER, PREPEND_FIRST /* in the document */, PREPEND_ALWAYS };
 
-struct cut_step {
-    enum cut_kind kind;
-    enum cut_behavior behavior;
+struct pretokenizer_step {
+    enum step_kind kind;
+    enum split_behavior behavior;
     bool invert;       /* what is between matches is the match */
     bool prefix_space; /* first a space is put before a text that begins with none */
     bool mapped;       /* it sees the 256 characters that stand for bytes, not the text */
-    bool splits;       /* of CUT_METASPACE: pieces begin at `literal` ... */
-    enum cut_prepend prepend; /* ... which is put before a text that does not begin with it */
-    struct split_regex *regex;
+    bool splits;       /* of STEP_METASPACE: pieces begin at `literal` ... */
+    enum step_prepend prepend; /* ... which is put before a text that does not begin with it */
+    struct regex *regex;
     uint8_t *literal;
     size_t literal_bytes;
     struct split_rules rules;
 };
 
 /* Zeroed: one piece. */
-struct cutter {
-    struct cut_step steps[CUT_STEPS_MOST];
+struct pretokenizer {
+    struct pretokenizer_step steps[PRETOKENIZER_STEPS_MOST];
     uint32_t count;
 };
-void cutter_free(struct cutter *cutter);
+void pretokenizer_free(struct pretokenizer *pretokenizer);
 
-struct cutter_state {
-    const struct cutter *cutter;
-    struct split_regex_state *regexes[CUT_STEPS_MOST];
-    struct bytes_buffer prefixed[CUT_STEPS_MOST];
+struct pretokenizer_state {
+    const struct pretokenizer *pretokenizer;
+    struct regex_state *regexes[PRETOKENIZER_STEPS_MOST];
+    struct bytes_buffer prefixed[PRETOKENIZER_STEPS_MOST];
     bool first; /* the text begins the document */
     /* Where pieces go; false: stop. */
     bool (*take)(void *user, const uint8_t *bytes, size_t count);
@@ -63,19 +63,14 @@ struct cutter_state {
     enum tokmap_status status;
     struct tokmap_error *error;
 };
-/* Statuses: OK, ERROR_MEMORY. cutter_state_free after either. */
-enum tokmap_status cutter_state_init(struct cutter_state *state, const struct cutter *cutter,
+/* Statuses: OK, ERROR_MEMORY. pretokenizer_state_free after either. */
+enum tokmap_status pretokenizer_state_init(struct pretokenizer_state *state, const struct pretokenizer *pretokenizer,
                                      struct tokmap_error *error);
-void cutter_state_free(struct cutter_state *state);
-void cutter_settle(struct cutter_state *state);
+void pretokenizer_state_free(struct pretokenizer_state *state);
+void pretokenizer_trim(struct pretokenizer_state *state);
 
 /* Gives all pieces of a text (not empty) to state->take, in order, none of them empty. False: it stopped; state->status
  * is then OK if take() stopped it, else ERROR_LIMIT or ERROR_MEMORY with state->error. */
-bool cutter_run(struct cutter_state *state, const uint8_t *text, size_t count);
-
-/* The character that stands for a byte in the vocabulary of a byte-level tokenizer. */
-uint32_t byte_character(uint8_t byte);
-/* The byte that a character stands for, or -1. */
-int character_byte(uint32_t code);
+bool pretokenizer_run(struct pretokenizer_state *state, const uint8_t *text, size_t count);
 
 #endif

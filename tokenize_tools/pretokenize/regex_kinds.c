@@ -5,7 +5,7 @@
 #include "regex_kinds.h"
 
 #include "text/code_point.h"
-#include "pretokenizer.h"
+#include "unicode/byte_alphabet.h"
 
 #define SET_MARK 1 /* in a pattern before the number of a set, as two bytes of seven bits: no text of a pattern has it */
 #define KINDS_MOST 256

@@ -8,11 +8,11 @@
 
 #ifndef HAVE_PCRE2
 
-struct split_regex {
+struct regex {
     int unused;
 };
 
-enum tokmap_status split_regex_new(struct split_regex **regex, const char *pattern, size_t bytes,
+enum tokmap_status regex_new(struct regex **regex, const char *pattern, size_t bytes,
                                    enum regex_dialect dialect, const char *path, const char *field,
                                    struct tokmap_error *error)
 {
@@ -23,37 +23,37 @@ enum tokmap_status split_regex_new(struct split_regex **regex, const char *patte
                      field);
 }
 
-void split_regex_free(struct split_regex *regex)
+void regex_free(struct regex *regex)
 {
 }
 
-bool split_regex_may_be_empty(const struct split_regex *regex)
+bool regex_may_be_empty(const struct regex *regex)
 {
     return false;
 }
 
-enum tokmap_status split_regex_state_new(struct split_regex_state **state, const struct split_regex *regex,
+enum tokmap_status regex_state_new(struct regex_state **state, const struct regex *regex,
                                          struct tokmap_error *error)
 {
     *state = NULL;
     return error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET, "this build has no PCRE2");
 }
 
-void split_regex_state_free(struct split_regex_state *state)
+void regex_state_free(struct regex_state *state)
 {
 }
 
-bool split_regex_begin(struct split_regex_state *state, const uint8_t *text, size_t count, bool mapped)
+bool regex_begin(struct regex_state *state, const uint8_t *text, size_t count, bool mapped)
 {
     return false;
 }
 
-enum regex_found split_regex_next(struct split_regex_state *state, size_t *from, size_t *to)
+enum regex_found regex_next(struct regex_state *state, size_t *from, size_t *to)
 {
     return REGEX_FAILED;
 }
 
-void split_regex_settle(struct split_regex_state *state)
+void regex_trim(struct regex_state *state)
 {
 }
 
@@ -64,14 +64,14 @@ void split_regex_settle(struct split_regex_state *state)
 #define STACK_FIRST ((size_t)32 << 10)
 #define STACK_MOST ((size_t)32 << 20) /* of what a match may keep to come back to; also without compilation */
 
-struct split_regex {
+struct regex {
     pcre2_code *code;
     bool compiled; /* to machine code */
     struct regex_kinds kinds;
 };
 
-struct split_regex_state {
-    const struct split_regex *regex;
+struct regex_state {
+    const struct regex *regex;
     const uint8_t *text;
     bool bytes;               /* a kind is a byte of the text, else a character */
     struct bytes_buffer kinds; /* of the text */
@@ -83,7 +83,7 @@ struct split_regex_state {
     pcre2_jit_stack *stack;
 };
 
-static enum tokmap_status compile(struct split_regex *regex, const struct bytes_buffer *text, const char *path,
+static enum tokmap_status compile(struct regex *regex, const struct bytes_buffer *text, const char *path,
                                   const char *field, struct tokmap_error *error)
 {
     int code;
@@ -104,7 +104,7 @@ static enum tokmap_status compile(struct split_regex *regex, const struct bytes_
     return TOKMAP_OK;
 }
 
-enum tokmap_status split_regex_new(struct split_regex **regex, const char *pattern, size_t bytes,
+enum tokmap_status regex_new(struct regex **regex, const char *pattern, size_t bytes,
                                    enum regex_dialect dialect, const char *path, const char *field,
                                    struct tokmap_error *error)
 {
@@ -113,7 +113,7 @@ enum tokmap_status split_regex_new(struct split_regex **regex, const char *patte
     struct regex_fault fault;
     bool too_many = false;
     enum tokmap_status status;
-    struct split_regex *made = calloc(1, sizeof *made);
+    struct regex *made = calloc(1, sizeof *made);
     *regex = NULL;
     if (!made)
         return error_set_memory(error, "a pattern", sizeof *made);
@@ -132,14 +132,14 @@ enum tokmap_status split_regex_new(struct split_regex **regex, const char *patte
     bytes_free(&text);
     regex_sets_free(&sets);
     if (status) {
-        split_regex_free(made);
+        regex_free(made);
         return status;
     }
     *regex = made;
     return TOKMAP_OK;
 }
 
-void split_regex_free(struct split_regex *regex)
+void regex_free(struct regex *regex)
 {
     if (regex) {
         pcre2_code_free(regex->code);
@@ -148,16 +148,16 @@ void split_regex_free(struct split_regex *regex)
     free(regex);
 }
 
-bool split_regex_may_be_empty(const struct split_regex *regex)
+bool regex_may_be_empty(const struct regex *regex)
 {
     uint32_t may = 1;
     return pcre2_pattern_info(regex->code, PCRE2_INFO_MATCHEMPTY, &may) != 0 || may;
 }
 
-enum tokmap_status split_regex_state_new(struct split_regex_state **state, const struct split_regex *regex,
+enum tokmap_status regex_state_new(struct regex_state **state, const struct regex *regex,
                                          struct tokmap_error *error)
 {
-    struct split_regex_state *made = calloc(1, sizeof *made);
+    struct regex_state *made = calloc(1, sizeof *made);
     *state = NULL;
     if (made) {
         made->regex = regex;
@@ -166,7 +166,7 @@ enum tokmap_status split_regex_state_new(struct split_regex_state **state, const
         made->stack = pcre2_jit_stack_create(STACK_FIRST, STACK_MOST, NULL);
     }
     if (!made || !made->data || !made->context) {
-        split_regex_state_free(made);
+        regex_state_free(made);
         return error_set_memory(error, "the state of a pattern", sizeof *made);
     }
     pcre2_set_heap_limit(made->context, STACK_MOST >> 10);
@@ -178,7 +178,7 @@ enum tokmap_status split_regex_state_new(struct split_regex_state **state, const
     return TOKMAP_OK;
 }
 
-void split_regex_state_free(struct split_regex_state *state)
+void regex_state_free(struct regex_state *state)
 {
     if (!state)
         return;
@@ -189,7 +189,7 @@ void split_regex_state_free(struct split_regex_state *state)
     free(state);
 }
 
-bool split_regex_begin(struct split_regex_state *state, const uint8_t *text, size_t count, bool mapped)
+bool regex_begin(struct regex_state *state, const uint8_t *text, size_t count, bool mapped)
 {
     state->text = text;
     state->kinds.count = state->at = state->known = state->known_byte = 0;
@@ -201,7 +201,7 @@ bool split_regex_begin(struct split_regex_state *state, const uint8_t *text, siz
 }
 
 /* Of a place that is not before the last one that was asked for. */
-static size_t byte_of(struct split_regex_state *state, size_t place)
+static size_t byte_of(struct regex_state *state, size_t place)
 {
     if (state->bytes)
         return place;
@@ -212,7 +212,7 @@ static size_t byte_of(struct split_regex_state *state, size_t place)
     return state->known_byte;
 }
 
-enum regex_found split_regex_next(struct split_regex_state *state, size_t *from, size_t *to)
+enum regex_found regex_next(struct regex_state *state, size_t *from, size_t *to)
 {
     static const uint8_t nothing[1];
     const uint8_t *kinds = state->kinds.count ? state->kinds.bytes : nothing;
@@ -238,8 +238,8 @@ enum regex_found split_regex_next(struct split_regex_state *state, size_t *from,
     return REGEX_END;
 }
 
-void split_regex_settle(struct split_regex_state *state)
+void regex_trim(struct regex_state *state)
 {
-    bytes_settle(&state->kinds);
+    bytes_trim(&state->kinds);
 }
 #endif

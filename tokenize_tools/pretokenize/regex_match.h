@@ -30,26 +30,26 @@ struct regex_fault {
 bool regex_rewrite(struct bytes_buffer *into, struct regex_sets *sets, const char *pattern, size_t bytes,
                    enum regex_dialect dialect, struct regex_fault *fault);
 
-struct split_regex;
-struct split_regex_state; /* of one thread */
+struct regex;
+struct regex_state; /* of one thread */
 
 /* field: where in the file the pattern stands, for errors. Statuses: OK, ERROR_FORMAT, ERROR_UNSUPPORTED, ERROR_MEMORY. */
-enum tokmap_status split_regex_new(struct split_regex **regex, const char *pattern, size_t bytes,
+enum tokmap_status regex_new(struct regex **regex, const char *pattern, size_t bytes,
                                    enum regex_dialect dialect, const char *path, const char *field,
                                    struct tokmap_error *error);
-void split_regex_free(struct split_regex *regex);
-bool split_regex_may_be_empty(const struct split_regex *regex); /* whether a match may hold nothing */
+void regex_free(struct regex *regex);
+bool regex_may_be_empty(const struct regex *regex); /* whether a match may hold nothing */
 /* Statuses: OK, ERROR_MEMORY. */
-enum tokmap_status split_regex_state_new(struct split_regex_state **state, const struct split_regex *regex,
+enum tokmap_status regex_state_new(struct regex_state **state, const struct regex *regex,
                                          struct tokmap_error *error);
-void split_regex_state_free(struct split_regex_state *state);
+void regex_state_free(struct regex_state *state);
 
 /* All matches of a text, front to back; empty ones too, but for one just where the last match ended. mapped: of the
  * characters that stand for the text's bytes (pretokenizer.h). False: no memory. The text is to stay until the last match. */
-bool split_regex_begin(struct split_regex_state *state, const uint8_t *text, size_t count, bool mapped);
+bool regex_begin(struct regex_state *state, const uint8_t *text, size_t count, bool mapped);
 enum regex_found { REGEX_END, REGEX_MATCH, REGEX_FAILED };
 /* Where in the text. REGEX_FAILED: the pattern needs more steps or memory for this text than it is given. */
-enum regex_found split_regex_next(struct split_regex_state *state, size_t *from, size_t *to);
-void split_regex_settle(struct split_regex_state *state); /* between documents: gives back what a long one took */
+enum regex_found regex_next(struct regex_state *state, size_t *from, size_t *to);
+void regex_trim(struct regex_state *state); /* between documents: gives back what a long one took */
 
 #endif

@@ -28,7 +28,7 @@ static size_t find_end(struct sp_state *state, const uint8_t *text, size_t from,
         for (uint32_t steps = 0; steps < 3 && from && (text[from] & 0xC0) == 0x80; steps++)
             from--;
         const size_t bytes = min64(count - from, SCAN_BYTES);
-        *marked |= state->cut(&model->cutter, &model->head, text + from, bytes, count - from, starts);
+        *marked |= state->cut(&model->pretokenizer, &model->head, text + from, bytes, count - from, starts);
         if (*marked)
             return 0;
         starts[0] &= ~(uint64_t)1;
@@ -49,7 +49,7 @@ static size_t encode_some(struct sp_state *state, const uint8_t *text, size_t co
     uint64_t *starts = state->pieces->chunk.starts;
     size_t bytes = min64(count, SCAN_BYTES);
     state->pieces->text_end = text + count;
-    if (state->cut(&model->cutter, &model->head, text, bytes, count, starts))
+    if (state->cut(&model->pretokenizer, &model->head, text, bytes, count, starts))
         return 0;
     if (bytes < count || !whole) {
         size_t word = (bytes - 1) / 64;
@@ -234,8 +234,8 @@ enum tokmap_status sp_encode(struct sp_state *state, const uint8_t *text, uint64
         prefix = false;
         at += done;
     }
-    bytes_settle(&state->block);
-    bytes_settle(&state->stripped);
+    bytes_trim(&state->block);
+    bytes_trim(&state->stripped);
     if (state->pieces->scratch.bytes > SCRATCH_KEPT) {
         free(state->pieces->scratch.memory);
         state->pieces->scratch = (struct bpe_scratch){NULL, 0};

@@ -103,7 +103,7 @@ static void engine_measure(struct text_engine_state *state, const uint8_t *text,
     struct bpe_state *pieces = own->state->pieces;
     for (uint64_t at = 0, bytes; at < count; at += bytes) {
         bytes = min64(count - at, SCAN_BYTES);
-        (void)own->state->cut(&own->model->cutter, &own->model->head, text + at, bytes, count - at, pieces->chunk.starts);
+        (void)own->state->cut(&own->model->pretokenizer, &own->model->head, text + at, bytes, count - at, pieces->chunk.starts);
     }
     *measures = (struct tokenizer_measures){pieces->counts.pieces, pieces->counts.missed, pieces->counts.merged};
 }
@@ -113,9 +113,9 @@ static void engine_measure(struct text_engine_state *state, const uint8_t *text,
 static bool engine_border(const struct text_engine *engine, uint8_t left, uint8_t right)
 {
     const struct sp_model *model = ((const struct sp_engine *)engine)->model;
-    const struct sp_cutter *cutter = &model->cutter;
+    const struct sp_cutter *pretokenizer = &model->pretokenizer;
     return right == ' ' && model->escape && !model->remove_spaces && !model->whole_longest &&
-           !(cutter->left[0][left] & cutter->right[0][right]) && !(cutter->left[1][left] & cutter->right[1][right]);
+           !(pretokenizer->left[0][left] & pretokenizer->right[0][right]) && !(pretokenizer->left[1][left] & pretokenizer->right[1][right]);
 }
 
 enum tokmap_status sp_engine_new(struct text_engine **engine, const struct sp_source *source, struct tokmap_error *error)

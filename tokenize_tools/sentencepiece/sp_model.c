@@ -230,7 +230,7 @@ static void note_border(struct builder *builder, const uint8_t *text, uint32_t a
     memcpy(&six, text + before, 6);
     const uint32_t bit = bpe_join_hash(six);
     model->head.joins[bit / 64] |= (uint64_t)1 << (bit % 64);
-    model->cutter.tall = true;
+    model->pretokenizer.tall = true;
 }
 
 static enum tokmap_status pairs_new(struct builder *builder, uint64_t count)
@@ -825,7 +825,7 @@ static enum tokmap_status build(struct builder *builder)
     if (status)
         return status;
     fill_byte_pairs(builder->model);
-    if (!sp_cutter_build(&builder->model->cutter, &builder->relation))
+    if (!sp_cutter_build(&builder->model->pretokenizer, &builder->relation))
         return no_memory(builder);
     status = merge_tokens(builder);
     return status ? status : sort_wholes(builder);
@@ -854,7 +854,7 @@ enum tokmap_status sp_model_build(struct sp_model **out, const struct sp_source 
     model->remove_spaces = source->remove_spaces;
     model->prefix = source->prefix;
     model->front = source->front || source->prefix != SP_PREFIX_NEVER;
-    model->cutter.marks = source->escape;
+    model->pretokenizer.marks = source->escape;
     builder->source = source;
     builder->model = model;
     builder->error = error;

@@ -65,7 +65,7 @@ struct sp_model {
     uint32_t unk;
     bool byte_fallback, fuse_unk, escape, remove_spaces, front;
     enum sp_prefix prefix;
-    struct sp_cutter cutter;
+    struct sp_cutter pretokenizer;
 
     /* User defined pieces, sorted by their bytes: where each is, ids. firsts: bits, the bytes that any begins with. */
     uint8_t *defined_bytes;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "byte_tokenizer.h"
+
 #include "common/bytes.h"
 #include "common/error.h"
 #include "text/utf8.h"
@@ -135,7 +137,7 @@ static const struct tokenizer_kind bytes_kind = {bytes_close,  bytes_state_new, 
                                                  bytes_decode, bytes_special,   bytes_added_at,  NULL,
                                                  bytes_cut};
 
-enum tokmap_status bytes_open(struct tokenizer **tokenizer, struct tokmap_error *error)
+enum tokmap_status byte_tokenizer_open(struct tokenizer **tokenizer, struct tokmap_error *error)
 {
     struct tokenizer *made = calloc(1, sizeof *made);
     if (!made)

@@ -8,7 +8,7 @@ void normalizer_free(struct normalizer *normalizer)
     for (uint32_t i = 0; i < normalizer->count; i++) {
         free(normalizer->steps[i].pattern);
         free(normalizer->steps[i].content);
-        split_regex_free(normalizer->steps[i].regex);
+        regex_free(normalizer->steps[i].regex);
     }
     normalizer->count = 0;
 }
@@ -45,7 +45,7 @@ enum tokmap_status normalizer_state_init(struct normalizer_state *state, const s
     enum tokmap_status status = TOKMAP_OK;
     for (uint32_t i = 0; i < normalizer->count && !status; i++)
         if (normalizer->steps[i].regex)
-            status = split_regex_state_new(&state->regexes[i], normalizer->steps[i].regex, error);
+            status = regex_state_new(&state->regexes[i], normalizer->steps[i].regex, error);
     return status;
 }
 
@@ -55,17 +55,17 @@ void normalizer_state_free(struct normalizer_state *state)
     bytes_free(&state->made[0]);
     bytes_free(&state->made[1]);
     for (uint32_t i = 0; i < NORMALIZER_STEPS_MOST; i++)
-        split_regex_state_free(state->regexes[i]);
+        regex_state_free(state->regexes[i]);
 }
 
 void normalizer_settle(struct normalizer_state *state)
 {
     nfc_scratch_settle(&state->nfc);
-    bytes_settle(&state->made[0]);
-    bytes_settle(&state->made[1]);
+    bytes_trim(&state->made[0]);
+    bytes_trim(&state->made[1]);
     for (uint32_t i = 0; i < NORMALIZER_STEPS_MOST; i++)
         if (state->regexes[i])
-            split_regex_settle(state->regexes[i]);
+            regex_trim(state->regexes[i]);
 }
 
 struct text {
@@ -91,15 +91,15 @@ static bool replace_literal(const struct normalizer_step *step, struct bytes_buf
     return true;
 }
 
-static enum tokmap_status replace_matches(const struct normalizer_step *step, struct split_regex_state *regex,
+static enum tokmap_status replace_matches(const struct normalizer_step *step, struct regex_state *regex,
                                           struct bytes_buffer *into, struct text *text, struct tokmap_error *error)
 {
     size_t done = 0, from, to;
     enum regex_found found = REGEX_END;
     if (text->count == 0) /* the reference does not look into an empty text */
         return TOKMAP_OK;
-    bool good = split_regex_begin(regex, text->bytes, text->count, false);
-    while (good && (found = split_regex_next(regex, &from, &to)) == REGEX_MATCH) {
+    bool good = regex_begin(regex, text->bytes, text->count, false);
+    while (good && (found = regex_next(regex, &from, &to)) == REGEX_MATCH) {
         good = bytes_append(into, text->bytes + done, from - done) &&
                bytes_append(into, step->content, step->content_bytes);
         done = to;

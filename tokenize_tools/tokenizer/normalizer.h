@@ -14,7 +14,7 @@ struct normalizer_step {
     enum normalizer_kind kind;
     uint8_t *pattern; /* what is replaced, or with a regex how it is written */
     size_t pattern_bytes;
-    struct split_regex *regex;
+    struct regex *regex;
     uint8_t *content; /* what is put there */
     size_t content_bytes;
 };
@@ -32,7 +32,7 @@ struct normalizer_state {
     const struct normalizer *normalizer;
     struct nfc_scratch nfc;
     struct bytes_buffer made[2];
-    struct split_regex_state *regexes[NORMALIZER_STEPS_MOST];
+    struct regex_state *regexes[NORMALIZER_STEPS_MOST];
 };
 /* Statuses: OK, ERROR_MEMORY. normalizer_state_free after either. */
 enum tokmap_status normalizer_state_init(struct normalizer_state *state, const struct normalizer *normalizer,

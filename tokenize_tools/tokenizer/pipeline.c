@@ -28,7 +28,7 @@ struct pipeline_state {
     const struct pipeline *pipeline;
     struct text_engine_state *engine;
     struct normalizer_state normalizer;
-    struct cutter_state cutter;
+    struct pretokenizer_state pretokenizer;
     struct ids_out ids;
     enum engine_place place; /* of what goes to the engine next */
     size_t done;             /* bytes of the document before the stretch that is being encoded */
@@ -42,7 +42,7 @@ void pipeline_parts_free(struct pipeline_parts *parts)
         parts->engine->kind->free(parts->engine);
     added_tokens_free(parts->added);
     normalizer_free(&parts->normalizer);
-    cutter_free(&parts->cutter);
+    pretokenizer_free(&parts->pretokenizer);
     free(parts->texts);
     free(parts->text_bytes);
     memset(parts, 0, sizeof *parts);
@@ -60,11 +60,11 @@ static void pipeline_state_free(struct tokenizer_state *state)
     if (own->engine)
         own->pipeline->parts.engine->kind->state_free(own->engine);
     normalizer_state_free(&own->normalizer);
-    cutter_state_free(&own->cutter);
+    pretokenizer_state_free(&own->pretokenizer);
     free(own);
 }
 
-/* What the cutter leaves. */
+/* What the pretokenizer leaves. */
 static bool take_cut(void *user, const uint8_t *bytes, size_t count)
 {
     struct pipeline_state *own = user;
@@ -90,13 +90,13 @@ static enum tokmap_status pipeline_state_new(struct tokenizer_state **state, con
     if (!status)
         status = normalizer_state_init(&made->normalizer, &pipeline->parts.normalizer, error);
     if (!status)
-        status = cutter_state_init(&made->cutter, &pipeline->parts.cutter, error);
+        status = pretokenizer_state_init(&made->pretokenizer, &pipeline->parts.pretokenizer, error);
     if (status) {
         pipeline_state_free(&made->head);
         return status;
     }
-    made->cutter.take = take_cut;
-    made->cutter.user = made;
+    made->pretokenizer.take = take_cut;
+    made->pretokenizer.user = made;
     made->ids.wide = pipeline->wide;
     *state = &made->head;
     return TOKMAP_OK;
@@ -108,15 +108,15 @@ static enum tokmap_status pipeline_state_new(struct tokenizer_state **state, con
 static enum tokmap_status encode_plain(struct pipeline_state *own, const uint8_t *text, size_t count)
 {
     const struct pipeline_parts *parts = &own->pipeline->parts;
-    if (!parts->cutter.count) {
+    if (!parts->pretokenizer.count) {
         (void)take_cut(own, text, count);
         return own->status;
     }
-    own->cutter.error = own->error;
-    own->cutter.first = own->place == ENGINE_DOCUMENT_START;
-    if (cutter_run(&own->cutter, text, count))
+    own->pretokenizer.error = own->error;
+    own->pretokenizer.first = own->place == ENGINE_DOCUMENT_START;
+    if (pretokenizer_run(&own->pretokenizer, text, count))
         return TOKMAP_OK;
-    return own->cutter.status ? own->cutter.status : own->status;
+    return own->pretokenizer.status ? own->pretokenizer.status : own->status;
 }
 
 static enum tokmap_status special_found(const struct pipeline_state *own, const struct added_token *token, size_t at)
@@ -190,8 +190,8 @@ static enum tokmap_status encode_document(struct pipeline_state *own, const stru
     }
     if (own->pipeline->parts.normalizer.count)
         normalizer_settle(&own->normalizer);
-    if (own->pipeline->parts.cutter.count)
-        cutter_settle(&own->cutter);
+    if (own->pipeline->parts.pretokenizer.count)
+        pretokenizer_trim(&own->pretokenizer);
     return status;
 }
 
@@ -357,11 +357,11 @@ static bool pipeline_measure(struct tokenizer_state *state, const char *text, ui
     struct tokmap_error unused;
     if (!engine->measure)
         return false;
-    if (own->pipeline->parts.cutter.count) {
-        own->cutter.take = take_nothing;
-        own->cutter.error = &unused;
-        (void)cutter_run(&own->cutter, (const uint8_t *)text, count);
-        own->cutter.take = take_cut;
+    if (own->pipeline->parts.pretokenizer.count) {
+        own->pretokenizer.take = take_nothing;
+        own->pretokenizer.error = &unused;
+        (void)pretokenizer_run(&own->pretokenizer, (const uint8_t *)text, count);
+        own->pretokenizer.take = take_cut;
         count = 0;
     }
     engine->measure(own->engine, (const uint8_t *)text, count, measures);
@@ -385,10 +385,10 @@ static uint64_t bound_of(const struct pipeline_parts *parts)
     uint64_t bound = normalizer_growth(&parts->normalizer);
     if (mul_overflows(bound, max64(1, parts->bound), &bound))
         return UINT64_MAX;
-    for (uint32_t i = 0; i < parts->cutter.count; i++) {
-        const struct cut_step *step = &parts->cutter.steps[i];
+    for (uint32_t i = 0; i < parts->pretokenizer.count; i++) {
+        const struct pretokenizer_step *step = &parts->pretokenizer.steps[i];
         /* A byte, and what stands before it; a space becomes what else would stand before. */
-        const uint64_t growth = step->kind == CUT_METASPACE ? 1 + step->literal_bytes : step->prefix_space ? 2 : 1;
+        const uint64_t growth = step->kind == STEP_METASPACE ? 1 + step->literal_bytes : step->prefix_space ? 2 : 1;
         if (mul_overflows(bound, growth, &bound))
             return UINT64_MAX;
     }

@@ -26,8 +26,8 @@ struct pipeline_parts {
     char scanner[96];       /* what cuts text, for people */
     struct added_tokens *added; /* NULL: none */
     struct normalizer normalizer;
-    struct cutter cutter;
-    bool engine_cuts;       /* what the cutter leaves is text for the engine to cut further, else a piece */
+    struct pretokenizer pretokenizer;
+    bool engine_cuts;       /* what the pretokenizer leaves is text for the engine to cut further, else a piece */
     struct text_engine *engine;
     uint64_t bound;         /* ids that a byte of normalized text becomes, at most */
     uint32_t vocabulary;    /* ids are below it */

@@ -86,7 +86,7 @@ bool pipeline_cuts_find(struct pipeline_cuts *cuts, const struct pipeline_parts 
 {
     memset(cuts, 0, sizeof *cuts);
     cuts->engine = parts->engine;
-    if (parts->cutter.count || !parts->engine_cuts || !parts->engine->kind->border)
+    if (parts->pretokenizer.count || !parts->engine_cuts || !parts->engine->kind->border)
         return false;
     for (uint32_t i = 0; i < parts->normalizer.count; i++)
         if (parts->normalizer.steps[i].kind != NORMALIZE_NFC)

@@ -1,23 +1,12 @@
-/* tokenizer.c - opens a tokenizer by its spec and passes calls to its kind; what all kinds share. */
+/* tokenizer.c - passes calls to the kind of a tokenizer; what all kinds share. */
 #include "tokenizer.h"
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/bytes.h"
 #include "common/error.h"
 #include "tokenizer_kind.h"
-#include "vocabulary/vocabulary.h"
-
-enum tokmap_status tokenizer_open(struct tokenizer **tokenizer, const char *spec,
-                                  const struct tokenizer_options *options, struct tokmap_error *error)
-{
-    static const struct tokenizer_options defaults;
-    *tokenizer = NULL;
-    return strcmp(spec, "bytes") ? tokenizer_file_open(tokenizer, spec, options ? options : &defaults, error)
-                                 : bytes_open(tokenizer, error);
-}
 
 void tokenizer_close(struct tokenizer *tokenizer)
 {

@@ -70,11 +70,6 @@ struct tokenizer_out {
     uint32_t prefix, suffix;
 };
 
-/* spec: "bytes" for the built-in byte tokenizer: ids 0-255 are bytes, 256 ends a document; else the path of a vocabulary,
- * or of a folder that holds one. options: NULL for the defaults. Statuses: OK, ERROR_NOT_FOUND, ERROR_FORMAT,
- * ERROR_UNSUPPORTED, ERROR_ARGUMENT, ERROR_LIMIT, ERROR_IO, ERROR_MEMORY. */
-enum tokmap_status tokenizer_open(struct tokenizer **tokenizer, const char *spec,
-                                  const struct tokenizer_options *options, struct tokmap_error *error);
 void tokenizer_close(struct tokenizer *tokenizer);
 void tokenizer_info(const struct tokenizer *tokenizer, struct tokenizer_info *info);
 /* The id of a special token by its name ("<|endoftext|>" or its short name), TOKMAP_NO_ID if there is none. */

@@ -33,9 +33,6 @@ struct tokenizer_state {
     const struct tokenizer *tokenizer;
 };
 
-/* The byte tokenizer. Statuses: OK, ERROR_MEMORY. */
-enum tokmap_status bytes_open(struct tokenizer **tokenizer, struct tokmap_error *error);
-
 /* Room for `more` bytes behind text->count. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status text_reserve(struct text_buffer *text, uint64_t more, struct tokmap_error *error);
 

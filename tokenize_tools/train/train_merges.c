@@ -23,6 +23,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "unicode/byte_alphabet.h"
 
 #define BORDER UINT32_MAX
 #define LAST 0x80000000u   /* the last slot of a token of more than one byte: its id and this */

@@ -10,6 +10,7 @@
 #include "common/error.h"
 #include "pretokenize/pretokenizer.h"
 #include "platform/os.h"
+#include "unicode/byte_alphabet.h"
 
 #define FILES 3
 #define TRIES 8

@@ -134,13 +134,13 @@ def nfc_tables():
           (len(kinds), len(blocks), len(parts), len(flat), len(pairs)))
 
 
-def members(cutter):
+def members(pretokenizer):
     """The code points that a pre-tokenizer sets apart when each stands between two letters a."""
     found = []
     for start in range(0, len(CODES), 4096):
         part = CODES[start:start + 4096]
         text = "".join("a" + chr(c) for c in part)
-        for piece, (first, end) in cutter.pre_tokenize_str(text):
+        for piece, (first, end) in pretokenizer.pre_tokenize_str(text):
             if end - first == 1 and first % 2 == 1:
                 found.append(part[first // 2])
     return found

@@ -20,9 +20,9 @@
 
 void nfc_scratch_settle(struct nfc_scratch *scratch)
 {
-    bytes_settle(&scratch->codes);
-    bytes_settle(&scratch->sorted);
-    bytes_settle(&scratch->made);
+    bytes_trim(&scratch->codes);
+    bytes_trim(&scratch->sorted);
+    bytes_trim(&scratch->made);
 }
 
 void nfc_scratch_free(struct nfc_scratch *scratch)

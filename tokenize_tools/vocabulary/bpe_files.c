@@ -12,7 +12,7 @@
 #include "common/error.h"
 #include "hf_file.h"
 #include "platform/os.h"
-#include "vocabulary.h"
+#include "vocabulary_file.h"
 
 static const char version[] = "#version";
 static const char end_of_text[] = "<|endoftext|>";
@@ -54,7 +54,7 @@ static enum tokmap_status find_both(struct pair_of_files *files, const char *pat
     char *text;
     uint64_t bytes;
     error->status = TOKMAP_OK;
-    enum tokmap_status status = tokenizer_file_read(path, &text, &bytes, error);
+    enum tokmap_status status = vocabulary_file_read(path, &text, &bytes, error);
     if (status)
         return status;
     const bool is_merges = bpe_files_is(text, bytes);
@@ -63,8 +63,8 @@ static enum tokmap_status find_both(struct pair_of_files *files, const char *pat
     files->ids_path = !is_merges ? strdup(path) : find_beside(path, ids, error);
     if (!files->merges_path || !files->ids_path)
         return error->status ? error->status : error_set_memory(error, "a path", strlen(path));
-    status = tokenizer_file_read(files->merges_path, &files->merges, &files->merges_bytes, error);
-    return status ? status : tokenizer_file_read(files->ids_path, &files->ids, &files->ids_bytes, error);
+    status = vocabulary_file_read(files->merges_path, &files->merges, &files->merges_bytes, error);
+    return status ? status : vocabulary_file_read(files->ids_path, &files->ids, &files->ids_bytes, error);
 }
 
 static void files_free(struct pair_of_files *files)
@@ -135,7 +135,7 @@ enum tokmap_status bpe_files_open(struct tokenizer **tokenizer, const char *path
     }
     if (!status) {
         const bool good = json_file_begin(&merges, files.merges_path, files.merges, (size_t)files.merges_bytes, error) &&
-                          merges_take(&merges, &model) && hf_cutter_build(&merges, &splits, &parts, &rules);
+                          merges_take(&merges, &model) && hf_pretokenizer_build(&merges, &splits, &parts, &rules);
         status = good ? TOKMAP_OK : json_file_status(&merges);
     }
     (void)snprintf(parts.name, sizeof parts.name, "vocab.bpe");

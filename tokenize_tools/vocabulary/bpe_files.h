@@ -7,11 +7,8 @@
 
 /* True if text begins as a file of merges does. */
 bool bpe_files_is(const char *text, uint64_t count);
-/* path: either of the two, beside which the other lies. Statuses: as tokenizer_open(). */
+/* path: either of the two, beside which the other lies. Statuses: as vocabulary_open(). */
 enum tokmap_status bpe_files_open(struct tokenizer **tokenizer, const char *path,
                                   const struct tokenizer_options *options, struct tokmap_error *error);
-
-/* The path of `name` in a folder, or beside a file; to be freed, NULL without memory. */
-char *path_beside(const char *path, bool folder, const char *name);
 
 #endif

@@ -11,6 +11,7 @@
 #include "text/code_point.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "unicode/byte_alphabet.h"
 
 struct building {
     struct pipeline_parts *parts;

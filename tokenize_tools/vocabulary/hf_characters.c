@@ -86,7 +86,7 @@ static bool splits_read(const struct hf_splits *splits, struct sp_source *source
         const struct hf_split *step = &splits->steps[i];
         /* Gemma: the spaces that this would split at are gone. */
         if (step->kind == HF_SPLIT && !step->is_regex && step->pattern_bytes == 1 && step->pattern[0] == ' ' &&
-            source->escape && !(step->behavior == CUT_REMOVED && step->invert))
+            source->escape && !(step->behavior == SPLIT_REMOVED && step->invert))
             continue;
         if (step->kind != HF_METASPACE || step->replacement != MARK || splits->count > 1 || source->escape ||
             source->prefix != SP_PREFIX_NEVER)
@@ -169,7 +169,7 @@ static void hash_source(struct hash_state *hash, const struct sp_source *source)
     hash_state_add(hash, source->merges, (size_t)source->merge_count * sizeof *source->merges);
 }
 
-/* What the engine has to know of normalizer and pre-tokenizer, and the cutter for what it does not do. False: refused. */
+/* What the engine has to know of normalizer and pre-tokenizer, and the pretokenizer for what it does not do. False: refused. */
 static bool source_fill(struct json_file *file, const struct hf_splits *splits, bool plain, struct sp_source *source,
                         struct pipeline_parts *parts)
 {
@@ -178,7 +178,7 @@ static bool source_fill(struct json_file *file, const struct hf_splits *splits, 
         source->front = fronts(&parts->normalizer, splits);
         (void)snprintf(parts->scanner, sizeof parts->scanner, "%sbetween characters that no token joins",
                        splits->count ? "step by step, then " : "");
-        return hf_cutter_steps(file, splits, parts);
+        return hf_pretokenizer_steps(file, splits, parts);
     }
     normalizer_read(&parts->normalizer, source);
     (void)splits_read(splits, source);

@@ -287,7 +287,7 @@ static bool bytes_join(struct reading *reading)
 {
     struct json_file *file = &reading->file;
     struct split_rules rules;
-    if (!hf_cutter_build(file, &reading->splits, &reading->parts, &rules))
+    if (!hf_pretokenizer_build(file, &reading->splits, &reading->parts, &rules))
         return false;
     file->status = byte_level_build(&reading->parts, &reading->model, &rules, file->path, file->error);
     if (!file->status)

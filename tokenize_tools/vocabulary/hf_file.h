@@ -21,11 +21,11 @@ enum tokmap_status hf_file_open(struct tokenizer **tokenizer, const char *path, 
 
 /* ---- shared with the other forms of the same vocabularies ---- */
 
-/* Steps to a cutter and the rules that the engine goes on with. False: refused. splits: with a ByteLevel step. */
-bool hf_cutter_build(struct json_file *file, const struct hf_splits *splits, struct pipeline_parts *parts,
+/* Steps to a pretokenizer and the rules that the engine goes on with. False: refused. splits: with a ByteLevel step. */
+bool hf_pretokenizer_build(struct json_file *file, const struct hf_splits *splits, struct pipeline_parts *parts,
                      struct split_rules *rules);
-/* The same without a ByteLevel step: each step to the cutter. */
-bool hf_cutter_steps(struct json_file *file, const struct hf_splits *splits, struct pipeline_parts *parts);
+/* The same without a ByteLevel step: each step to the pretokenizer. */
+bool hf_pretokenizer_steps(struct json_file *file, const struct hf_splits *splits, struct pipeline_parts *parts);
 /* "cl100k_base, AVX2": what the engine's scanner goes by, and how. Returns the length. */
 size_t scanner_describe(char *into, size_t room, const char *rules);
 /* For a model without ByteLevel: whether the engine does by itself what normalizer and pre-tokenizer do. */
@@ -35,7 +35,7 @@ bool hf_characters_spaces(struct normalizer *normalizer, const struct added_toke
 /* Joins a model without ByteLevel to the engine of sp_engine.h, or refuses it. */
 bool hf_characters_join(struct json_file *file, const struct hf_model *model, const struct hf_splits *splits, bool plain,
                         struct pipeline_parts *parts);
-/* Puts normalizer, cutter, rules and added tokens to the fingerprint of the model. Statuses: OK, ERROR_MEMORY. */
+/* Puts normalizer, pretokenizer, rules and added tokens to the fingerprint of the model. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status hf_fingerprint(struct pipeline_parts *parts, const struct hf_splits *splits,
                                   const struct split_rules *rules, struct tokmap_error *error);
 

@@ -144,9 +144,9 @@ static bool take_replace(struct json_file *file, struct normalizer_step *step)
     if (!copy_text(file, &replacing.pattern, &step->pattern, &step->pattern_bytes))
         return false;
     if (replacing.is_regex) {
-        file->status = split_regex_new(&step->regex, (const char *)replacing.pattern.bytes, replacing.pattern.count,
+        file->status = regex_new(&step->regex, (const char *)replacing.pattern.bytes, replacing.pattern.count,
                                        REGEX_ONIGURUMA, file->path, "normalizer.Replace.pattern", file->error);
-        if (!file->status && split_regex_may_be_empty(step->regex))
+        if (!file->status && regex_may_be_empty(step->regex))
             json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "normalizer.Replace.pattern may match nothing: the reference "
                              "fails on that for some texts");
         return !file->status;
@@ -215,11 +215,11 @@ bool hf_normalizer_take(struct json_file *file, struct normalizer *normalizer)
 
 /* ---- pre-tokenizer ---- */
 
-static bool behavior_of(const struct text *text, enum cut_behavior *behavior)
+static bool behavior_of(const struct text *text, enum split_behavior *behavior)
 {
     static const char *const names[] = {"Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"};
-    static const enum cut_behavior values[] = {CUT_REMOVED, CUT_ISOLATED, CUT_MERGED_PREVIOUS, CUT_MERGED_NEXT,
-                                               CUT_CONTIGUOUS};
+    static const enum split_behavior values[] = {SPLIT_REMOVED, SPLIT_ISOLATED, SPLIT_MERGED_PREVIOUS, SPLIT_MERGED_NEXT,
+                                               SPLIT_CONTIGUOUS};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (is_word(text, names[i])) {
             *behavior = values[i];
@@ -330,7 +330,7 @@ static bool step_finish(struct json_file *file, const struct text *type, struct 
     case HF_SPLIT:
         if (is_word(type, "Split"))
             return split_finish(file, fields);
-        step->behavior = CUT_REMOVED; /* CharDelimiterSplit */
+        step->behavior = SPLIT_REMOVED; /* CharDelimiterSplit */
         step->pattern = fields->replacement.bytes;
         step->pattern_bytes = fields->replacement.count;
         uint32_t ignored;
@@ -338,21 +338,21 @@ static bool step_finish(struct json_file *file, const struct text *type, struct 
                json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.CharDelimiterSplit.delimiter is not one "
                                 "character");
     case HF_DIGITS:
-        step->behavior = fields->individual ? CUT_ISOLATED : CUT_CONTIGUOUS;
+        step->behavior = fields->individual ? SPLIT_ISOLATED : SPLIT_CONTIGUOUS;
         return fields->individual_given || missing(file, "pre_tokenizer.Digits.individual_digits");
     case HF_PUNCTUATION:
-        step->behavior = CUT_ISOLATED;
+        step->behavior = SPLIT_ISOLATED;
         return !fields->behavior.given || behavior_of(&fields->behavior, &step->behavior) ||
                json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.Punctuation.behavior is unknown");
     case HF_METASPACE:
         return metaspace_finish(file, fields);
     case HF_WHITESPACE:
-        step->behavior = CUT_REMOVED;
+        step->behavior = SPLIT_REMOVED;
         step->invert = true;
         return true;
     case HF_WHITESPACE_SPLIT:
     default:
-        step->behavior = CUT_REMOVED;
+        step->behavior = SPLIT_REMOVED;
         return true;
     }
 }
@@ -396,8 +396,8 @@ static bool splits_nested(struct json_file *file, struct hf_splits *splits, uint
     if (kind == sizeof kinds / sizeof kinds[0])
         return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "pre_tokenizer.type is '%.*s': not supported",
                                 shown(type.count), (const char *)type.bytes);
-    if (splits->count == CUT_STEPS_MOST)
-        return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "pre_tokenizer: more than %d steps", CUT_STEPS_MOST);
+    if (splits->count == PRETOKENIZER_STEPS_MOST)
+        return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "pre_tokenizer: more than %d steps", PRETOKENIZER_STEPS_MOST);
     struct hf_split *step = &splits->steps[splits->count++];
     memset(step, 0, sizeof *step);
     step->kind = kinds[kind].kind;

@@ -14,7 +14,7 @@ enum hf_prepend { HF_PREPEND_NEVER, HF_PREPEND_FIRST, HF_PREPEND_ALWAYS };
 
 struct hf_split {
     enum hf_split_kind kind;
-    enum cut_behavior behavior;
+    enum split_behavior behavior;
     bool invert, is_regex;
     const uint8_t *pattern; /* of HF_SPLIT */
     size_t pattern_bytes;
@@ -25,7 +25,7 @@ struct hf_split {
 };
 
 struct hf_splits {
-    struct hf_split steps[CUT_STEPS_MOST];
+    struct hf_split steps[PRETOKENIZER_STEPS_MOST];
     uint32_t count;
 };
 /* Takes the value of "pre_tokenizer": its steps in their order. */

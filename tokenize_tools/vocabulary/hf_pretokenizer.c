@@ -1,5 +1,5 @@
 /*
- * hf_pretokenizer.c - the steps of a byte-level pre-tokenizer: those that a scanner knows, the rest for the cutter.
+ * hf_pretokenizer.c - the steps of a byte-level pre-tokenizer: those that a scanner knows, the rest for the pretokenizer.
  */
 #include <stdlib.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 static bool is_pattern(const struct hf_split *step, const char *pattern)
 {
-    return step->kind == HF_SPLIT && step->is_regex && step->behavior == CUT_ISOLATED &&
+    return step->kind == HF_SPLIT && step->is_regex && step->behavior == SPLIT_ISOLATED &&
            step->pattern_bytes == strlen(pattern) && !memcmp(step->pattern, pattern, step->pattern_bytes);
 }
 
@@ -32,10 +32,10 @@ static const struct split_rules *known_rules(const struct hf_split *step)
 /* What becomes of matches that cover the whole text: each is a piece. */
 static bool keeps_matches(const struct hf_split *step)
 {
-    return step->behavior == CUT_ISOLATED || (step->behavior == CUT_REMOVED && step->invert);
+    return step->behavior == SPLIT_ISOLATED || (step->behavior == SPLIT_REMOVED && step->invert);
 }
 
-static bool literal_copy(struct json_file *file, struct cut_step *into, const struct hf_split *step)
+static bool literal_copy(struct json_file *file, struct pretokenizer_step *into, const struct hf_split *step)
 {
     into->literal = malloc(step->pattern_bytes + 1);
     if (!into->literal) {
@@ -47,41 +47,41 @@ static bool literal_copy(struct json_file *file, struct cut_step *into, const st
     return true;
 }
 
-static bool split_step(struct json_file *file, struct cut_step *into, const struct hf_split *step)
+static bool split_step(struct json_file *file, struct pretokenizer_step *into, const struct hf_split *step)
 {
     const struct split_rules *known = known_rules(step);
     if (known && !into->mapped) {
-        into->kind = CUT_RULES;
+        into->kind = STEP_RULES;
         into->rules = *known;
         return true;
     }
     if (step->is_regex) {
-        into->kind = CUT_REGEX;
-        file->status = split_regex_new(&into->regex, (const char *)step->pattern, step->pattern_bytes, REGEX_ONIGURUMA,
+        into->kind = STEP_REGEX;
+        file->status = regex_new(&into->regex, (const char *)step->pattern, step->pattern_bytes, REGEX_ONIGURUMA,
                                        file->path, "pre_tokenizer.Split.pattern", file->error);
         return !file->status;
     }
-    into->kind = CUT_LITERAL;
+    into->kind = STEP_LITERAL;
     if (into->mapped)
         return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "pre_tokenizer: a Split by a string behind ByteLevel is "
                                 "not supported");
     return literal_copy(file, into, step);
 }
 
-static bool metaspace_step(struct json_file *file, struct cut_step *into, const struct hf_split *step, bool mapped,
+static bool metaspace_step(struct json_file *file, struct pretokenizer_step *into, const struct hf_split *step, bool mapped,
                            bool first)
 {
-    static const enum cut_prepend prepends[] = {[HF_PREPEND_NEVER] = CUT_PREPEND_NEVER,
-                                                [HF_PREPEND_FIRST] = CUT_PREPEND_FIRST,
-                                                [HF_PREPEND_ALWAYS] = CUT_PREPEND_ALWAYS};
+    static const enum step_prepend prepends[] = {[HF_PREPEND_NEVER] = PREPEND_NEVER,
+                                                [HF_PREPEND_FIRST] = PREPEND_FIRST,
+                                                [HF_PREPEND_ALWAYS] = PREPEND_ALWAYS};
     if (mapped)
         return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "pre_tokenizer: Metaspace behind ByteLevel is not "
                                 "supported");
     if (step->prepend == HF_PREPEND_FIRST && !first)
         return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "pre_tokenizer.Metaspace.prepend_scheme is 'first' behind "
                                 "a normalizer or another pre-tokenizer: not supported");
-    into->kind = CUT_METASPACE;
-    into->behavior = CUT_MERGED_NEXT;
+    into->kind = STEP_METASPACE;
+    into->behavior = SPLIT_MERGED_NEXT;
     into->splits = step->split;
     into->prepend = prepends[step->prepend];
     into->literal = malloc(4);
@@ -95,39 +95,39 @@ static bool metaspace_step(struct json_file *file, struct cut_step *into, const 
 
 static bool step_add(struct json_file *file, struct pipeline_parts *parts, const struct hf_split *step, bool mapped)
 {
-    struct cutter *cutter = &parts->cutter;
-    struct cut_step *into = &cutter->steps[cutter->count];
-    if (cutter->count == CUT_STEPS_MOST)
-        return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "pre_tokenizer: more than %d steps", CUT_STEPS_MOST);
+    struct pretokenizer *pretokenizer = &parts->pretokenizer;
+    struct pretokenizer_step *into = &pretokenizer->steps[pretokenizer->count];
+    if (pretokenizer->count == PRETOKENIZER_STEPS_MOST)
+        return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "pre_tokenizer: more than %d steps", PRETOKENIZER_STEPS_MOST);
     memset(into, 0, sizeof *into);
-    cutter->count++;
+    pretokenizer->count++;
     into->behavior = step->behavior;
     into->invert = step->invert;
     into->mapped = mapped;
     switch (step->kind) {
     case HF_BYTE_LEVEL:
-        into->kind = step->use_regex ? CUT_RULES : CUT_NOTHING;
-        into->behavior = CUT_ISOLATED;
+        into->kind = step->use_regex ? STEP_RULES : STEP_NOTHING;
+        into->behavior = SPLIT_ISOLATED;
         into->prefix_space = step->prefix_space;
         into->rules = *split_rules_named("gpt2");
         return true;
     case HF_SPLIT:
         return split_step(file, into, step);
     case HF_DIGITS:
-        into->kind = CUT_NUMERIC;
+        into->kind = STEP_NUMERIC;
         return true;
     case HF_PUNCTUATION:
-        into->kind = CUT_PUNCTUATION;
+        into->kind = STEP_PUNCTUATION;
         return true;
     case HF_WHITESPACE:
-        into->kind = CUT_WORDS;
+        into->kind = STEP_WORDS;
         return true;
     case HF_WHITESPACE_SPLIT:
-        into->kind = CUT_SPACE;
+        into->kind = STEP_SPACE;
         return true;
     case HF_METASPACE:
     default:
-        return metaspace_step(file, into, step, mapped, cutter->count == 1 && !parts->normalizer.count);
+        return metaspace_step(file, into, step, mapped, pretokenizer->count == 1 && !parts->normalizer.count);
     }
 }
 
@@ -175,7 +175,7 @@ size_t scanner_describe(char *into, size_t room, const char *rules)
     return used < 0 ? 0 : (size_t)used < room ? (size_t)used : room - 1;
 }
 
-bool hf_cutter_build(struct json_file *file, const struct hf_splits *splits, struct pipeline_parts *parts,
+bool hf_pretokenizer_build(struct json_file *file, const struct hf_splits *splits, struct pipeline_parts *parts,
                      struct split_rules *rules)
 {
     uint32_t level = splits->count;
@@ -207,18 +207,18 @@ bool hf_cutter_build(struct json_file *file, const struct hf_splits *splits, str
             break;
         }
     bool regex = false;
-    for (uint32_t i = 0; i < parts->cutter.count; i++)
-        regex |= parts->cutter.steps[i].regex != NULL;
+    for (uint32_t i = 0; i < parts->pretokenizer.count; i++)
+        regex |= parts->pretokenizer.steps[i].regex != NULL;
     size_t used = 0;
     if (parts->engine_cuts)
         used = scanner_describe(parts->scanner, sizeof parts->scanner, name);
-    if (parts->cutter.count || !parts->engine_cuts)
+    if (parts->pretokenizer.count || !parts->engine_cuts)
         snprintf(parts->scanner + used, sizeof parts->scanner - used, "%sstep by step%s", used ? ", behind cuts made " : "",
                  regex ? " with PCRE2" : "");
     return true;
 }
 
-bool hf_cutter_steps(struct json_file *file, const struct hf_splits *splits, struct pipeline_parts *parts)
+bool hf_pretokenizer_steps(struct json_file *file, const struct hf_splits *splits, struct pipeline_parts *parts)
 {
     for (uint32_t i = 0; i < splits->count; i++)
         if (!step_add(file, parts, &splits->steps[i], false))
@@ -241,7 +241,7 @@ static void add_number(struct hash_state *hash, uint64_t number)
 static void add_splits(struct hash_state *hash, const struct pipeline_parts *parts, const struct hf_splits *splits,
                        const struct split_rules *rules)
 {
-    if (parts->engine_cuts && !parts->cutter.count) {
+    if (parts->engine_cuts && !parts->pretokenizer.count) {
         const uint64_t fields[] = {rules->letters, rules->contraction, rules->prefix,   rules->tail,
                                    rules->numbers, rules->newlines,    rules->deepseek};
         hash_state_add(hash, fields, sizeof fields);

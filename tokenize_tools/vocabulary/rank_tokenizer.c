@@ -67,11 +67,11 @@ static enum tokmap_status choose_pattern(struct rank_file *file, struct pipeline
         if (rules)
             return TOKMAP_OK;
         /* tiktoken has no tokens for what no match covers. */
-        parts->cutter.count = 1;
-        parts->cutter.steps[0].kind = CUT_REGEX;
-        parts->cutter.steps[0].behavior = CUT_REMOVED;
-        parts->cutter.steps[0].invert = true;
-        return split_regex_new(&parts->cutter.steps[0].regex, options->pattern_regex, strlen(options->pattern_regex),
+        parts->pretokenizer.count = 1;
+        parts->pretokenizer.steps[0].kind = STEP_REGEX;
+        parts->pretokenizer.steps[0].behavior = SPLIT_REMOVED;
+        parts->pretokenizer.steps[0].invert = true;
+        return regex_new(&parts->pretokenizer.steps[0].regex, options->pattern_regex, strlen(options->pattern_regex),
                                REGEX_RUST, file->source.path, "--pattern-regex", error);
     }
     if (!name && file->known)
@@ -148,7 +148,7 @@ enum tokmap_status rank_tokenizer_new(struct tokenizer **tokenizer, const char *
         struct hf_splits regex = none;
         if (!parts.engine_cuts) {
             regex.count = 1;
-            regex.steps[0] = (struct hf_split){.kind = HF_SPLIT, .is_regex = true, .behavior = CUT_REMOVED, .invert = true,
+            regex.steps[0] = (struct hf_split){.kind = HF_SPLIT, .is_regex = true, .behavior = SPLIT_REMOVED, .invert = true,
                                                .pattern = (const uint8_t *)options->pattern_regex,
                                                .pattern_bytes = strlen(options->pattern_regex)};
         }

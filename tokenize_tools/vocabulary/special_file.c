@@ -5,7 +5,7 @@
 
 #include "bpe/bpe_model.h"
 #include "common/error.h"
-#include "vocabulary.h"
+#include "vocabulary_file.h"
 
 void special_list_free(struct special_list *list)
 {
@@ -62,7 +62,7 @@ static bool list_take(struct special_list *list)
 
 enum tokmap_status special_list_read(struct special_list *list, const char *path, struct tokmap_error *error)
 {
-    const enum tokmap_status status = tokenizer_file_read(path, &list->text, &list->text_bytes, error);
+    const enum tokmap_status status = vocabulary_file_read(path, &list->text, &list->text_bytes, error);
     if (status)
         return status;
     if (json_file_begin(&list->file, path, list->text, (size_t)list->text_bytes, error))

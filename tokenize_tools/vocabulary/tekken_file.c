@@ -233,13 +233,13 @@ static bool pattern_choose(struct tekken *tekken, struct pipeline_parts *parts, 
     }
     (void)snprintf(parts->scanner, sizeof parts->scanner, "PCRE2");
     splits->count = 1;
-    splits->steps[0] = (struct hf_split){.kind = HF_SPLIT, .is_regex = true, .behavior = CUT_REMOVED, .invert = true,
+    splits->steps[0] = (struct hf_split){.kind = HF_SPLIT, .is_regex = true, .behavior = SPLIT_REMOVED, .invert = true,
                                          .pattern = tekken->pattern, .pattern_bytes = tekken->pattern_bytes};
-    parts->cutter.count = 1;
-    parts->cutter.steps[0].kind = CUT_REGEX;
-    parts->cutter.steps[0].behavior = CUT_REMOVED;
-    parts->cutter.steps[0].invert = true;
-    file->status = split_regex_new(&parts->cutter.steps[0].regex, (const char *)tekken->pattern, tekken->pattern_bytes,
+    parts->pretokenizer.count = 1;
+    parts->pretokenizer.steps[0].kind = STEP_REGEX;
+    parts->pretokenizer.steps[0].behavior = SPLIT_REMOVED;
+    parts->pretokenizer.steps[0].invert = true;
+    file->status = regex_new(&parts->pretokenizer.steps[0].regex, (const char *)tekken->pattern, tekken->pattern_bytes,
                                    REGEX_RUST, file->path, "config.pattern", file->error);
     return !file->status;
 }

@@ -1,10 +1,8 @@
 #include "vocabulary.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "text/json_scan.h"
 #include "bpe_files.h"
 #include "common/error.h"
 #include "hf_file.h"
@@ -12,39 +10,9 @@
 #include "rank_file.h"
 #include "sp_file.h"
 #include "tekken_file.h"
-
-enum tokmap_status tokenizer_file_read(const char *path, char **text, uint64_t *bytes, struct tokmap_error *error)
-{
-    int fd, failed = os_open(path, OS_READ, &fd);
-    *text = NULL;
-    *bytes = 0;
-    if (failed)
-        return error_set_system(error, failed, path, TOKMAP_NO_OFFSET,
-                                "the tokenizer '%s' cannot be read; the one that needs no file is 'bytes'", path);
-    struct os_stat about;
-    enum tokmap_status status = TOKMAP_OK;
-    size_t got = 0;
-    failed = os_fstat(fd, &about);
-    if (!failed && (!about.bytes || about.bytes > TOKENIZER_FILE_MOST || about.kind != OS_KIND_FILE))
-        status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
-                           "a tokenizer is a file of at most 1 GiB that is not empty");
-    else if (!failed && !(*text = malloc((size_t)about.bytes)))
-        status = error_set_memory(error, "a tokenizer's file", about.bytes);
-    else if (!failed)
-        failed = os_pread(fd, *text, (size_t)about.bytes, 0, &got);
-    if (failed)
-        status = error_set_system(error, failed, path, TOKMAP_NO_OFFSET, "the tokenizer's file cannot be read");
-    if (!status && !got)
-        status = error_set(error, TOKMAP_ERROR_TRUNCATED, path, TOKMAP_NO_OFFSET,
-                           "the tokenizer's file was cut off while it was read");
-    if (status) {
-        free(*text);
-        *text = NULL;
-    }
-    *bytes = got;
-    os_close(fd);
-    return status;
-}
+#include "text/json_scan.h"
+#include "tokenizer/byte_tokenizer.h"
+#include "vocabulary_file.h"
 
 /* ---- which JSON it is ---- */
 
@@ -75,6 +43,9 @@ static enum json_form json_form(const char *text, uint64_t count)
 
 /* ---- folders ---- */
 
+static enum tokmap_status file_open(struct tokenizer **tokenizer, const char *path,
+                                    const struct tokenizer_options *options, struct tokmap_error *error);
+
 /* What a folder stands for: the first of these that it holds. */
 static const char *const folder_files[] = {"tokenizer.json", "tekken.json", "tokenizer.model", "vocab.bpe", "merges.txt"};
 
@@ -95,16 +66,6 @@ static int rank_entry(void *user, const char *name)
     return 0;
 }
 
-char *path_beside(const char *path, bool folder, const char *name)
-{
-    const char *slash = folder ? path + strlen(path) : strrchr(path, '/');
-    const size_t front = slash ? (size_t)(slash - path) : 0, room = front + strlen(name) + 2;
-    char *made = malloc(room);
-    if (made)
-        (void)snprintf(made, room, "%.*s%s%s", (int)front, path, slash ? "/" : "", name);
-    return made;
-}
-
 static enum tokmap_status folder_open(struct tokenizer **tokenizer, const char *path,
                                       const struct tokenizer_options *options, struct tokmap_error *error)
 {
@@ -114,7 +75,7 @@ static enum tokmap_status folder_open(struct tokenizer **tokenizer, const char *
         if (!file)
             return error_set_memory(error, "a path", strlen(path));
         const bool there = !os_stat(file, &about) && about.kind == OS_KIND_FILE;
-        const enum tokmap_status status = there ? tokenizer_file_open(tokenizer, file, options, error) : TOKMAP_OK;
+        const enum tokmap_status status = there ? file_open(tokenizer, file, options, error) : TOKMAP_OK;
         free(file);
         if (there)
             return status;
@@ -133,7 +94,7 @@ static enum tokmap_status folder_open(struct tokenizer **tokenizer, const char *
                            "merges.txt and *.tiktoken");
     } else {
         char *file = path_beside(path, true, search.name);
-        status = file ? tokenizer_file_open(tokenizer, file, options, error)
+        status = file ? file_open(tokenizer, file, options, error)
                       : error_set_memory(error, "a path", strlen(path));
         free(file);
     }
@@ -172,7 +133,7 @@ static enum tokmap_status options_check(const char *path, bool ranks, const stru
                      given);
 }
 
-enum tokmap_status tokenizer_file_open(struct tokenizer **tokenizer, const char *path,
+static enum tokmap_status file_open(struct tokenizer **tokenizer, const char *path,
                                        const struct tokenizer_options *options, struct tokmap_error *error)
 {
     struct os_stat about;
@@ -181,7 +142,7 @@ enum tokmap_status tokenizer_file_open(struct tokenizer **tokenizer, const char 
     *tokenizer = NULL;
     if (!os_stat(path, &about) && about.kind == OS_KIND_FOLDER)
         return folder_open(tokenizer, path, options, error);
-    enum tokmap_status status = tokenizer_file_read(path, &text, &bytes, error);
+    enum tokmap_status status = vocabulary_file_read(path, &text, &bytes, error);
     if (status)
         return status;
     const bool ranks = rank_file_is(text, bytes);
@@ -202,4 +163,13 @@ enum tokmap_status tokenizer_file_open(struct tokenizer **tokenizer, const char 
                            "encoder.json, a SentencePiece model, or a rank file (.tiktoken)");
     free(text);
     return status;
+}
+
+enum tokmap_status vocabulary_open(struct tokenizer **tokenizer, const char *spec,
+                                   const struct tokenizer_options *options, struct tokmap_error *error)
+{
+    static const struct tokenizer_options defaults;
+    *tokenizer = NULL;
+    return strcmp(spec, "bytes") ? file_open(tokenizer, spec, options ? options : &defaults, error)
+                                 : byte_tokenizer_open(tokenizer, error);
 }

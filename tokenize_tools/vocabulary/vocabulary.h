@@ -1,20 +1,16 @@
 /*
- * vocabulary.h - the files of tokenizers: read whole, told apart by content; a folder stands for the file in it.
+ * vocabulary.h - opens any tokenizer: the built-in one, or a vocabulary file, whose format its content says; a folder stands
+ * for the file in it.
  */
 #ifndef TOKMAP_VOCABULARY_VOCABULARY_H
 #define TOKMAP_VOCABULARY_VOCABULARY_H
 
 #include "tokenizer/tokenizer.h"
 
-#define TOKENIZER_FILE_MOST ((uint64_t)1 << 30)
-
-/* The whole file in memory, to be freed: a file that is replaced meanwhile is no signal then. Statuses: OK,
- * ERROR_NOT_FOUND, ERROR_UNSUPPORTED (empty, no file, or over TOKENIZER_FILE_MOST), ERROR_TRUNCATED, ERROR_IO,
- * ERROR_MEMORY. */
-enum tokmap_status tokenizer_file_read(const char *path, char **text, uint64_t *bytes, struct tokmap_error *error);
-
-/* Opens whatever vocabulary the file or folder is. Statuses: as tokenizer_open(). */
-enum tokmap_status tokenizer_file_open(struct tokenizer **tokenizer, const char *path,
-                                       const struct tokenizer_options *options, struct tokmap_error *error);
+/* spec: "bytes" for the built-in byte tokenizer: ids 0-255 are bytes, 256 ends a document; else the path of a vocabulary,
+ * or of a folder that holds one. options: NULL for the defaults. Statuses: OK, ERROR_NOT_FOUND, ERROR_FORMAT,
+ * ERROR_UNSUPPORTED, ERROR_ARGUMENT, ERROR_LIMIT, ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status vocabulary_open(struct tokenizer **tokenizer, const char *spec,
+                                   const struct tokenizer_options *options, struct tokmap_error *error);
 
 #endif

@@ -16,6 +16,7 @@
 #include "pack/pack.h"
 #include "support/awkward_text.h"
 #include "support/scratch.h"
+#include "vocabulary/vocabulary.h"
 
 static char folder[512];
 static struct tokenizer *tokenizer;
@@ -68,7 +69,7 @@ static void make_inputs(void)
 static int setup(void **state)
 {
     scratch_make(folder);
-    if (chdir(folder) || tokenizer_open(&tokenizer, "bytes", NULL, NULL))
+    if (chdir(folder) || vocabulary_open(&tokenizer, "bytes", NULL, NULL))
         return -1;
     make_inputs();
     return 0;

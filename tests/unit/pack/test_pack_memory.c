@@ -16,6 +16,7 @@
 #include "pack/pack.h"
 #include "support/scratch.h"
 #include "platform/os.h"
+#include "vocabulary/vocabulary.h"
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
@@ -34,7 +35,7 @@ static struct tokenizer *tokenizer;
 static int setup(void **state)
 {
     scratch_make(folder);
-    return chdir(folder) || tokenizer_open(&tokenizer, "bytes", NULL, NULL) ? -1 : 0;
+    return chdir(folder) || vocabulary_open(&tokenizer, "bytes", NULL, NULL) ? -1 : 0;
 }
 
 static int teardown(void **state)
@@ -165,7 +166,7 @@ static void test_idle_threads(void **state)
     fill(file, 1000);
     assert_int_equal(fclose(file), 0);
     make_ranks();
-    assert_int_equal(tokenizer_open(&ranks, "two.tiktoken", &gpt2, &error), TOKMAP_OK);
+    assert_int_equal(vocabulary_open(&ranks, "two.tiktoken", &gpt2, &error), TOKMAP_OK);
     struct pack_options options = {.dry_run = true,
                                    .threads = 64,
                                    .tokenizer = ranks,

@@ -13,10 +13,11 @@
 #include "text/utf8.h"
 #include "pretokenize/pretokenizer.h"
 #include "pretokenize/split_rules.h"
-#include "tokenizer/tokenizer.h"
+#include "vocabulary/vocabulary.h"
 #include "support/awkward_text.h"
 #include "text/code_point.h"
 #include "platform/os.h"
+#include "unicode/byte_alphabet.h"
 
 #define TEXT_MOST 4000
 #define TOKENS 1500
@@ -38,7 +39,7 @@ static void write_file(const char *text, size_t bytes)
 static void open_tokenizer(const struct tokenizer_options *options)
 {
     struct tokmap_error error;
-    if (tokenizer_open(&tokenizer, path, options, &error))
+    if (vocabulary_open(&tokenizer, path, options, &error))
         fail_msg("%s", error.message);
     tokenizer_info(tokenizer, &info);
     assert_int_equal(tokenizer_state_new(&encoder, tokenizer, &error), TOKMAP_OK);

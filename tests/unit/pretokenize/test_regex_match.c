@@ -35,12 +35,12 @@ static const struct {
 };
 
 /* All pieces of a text by both. */
-static void check(const char *name, struct split_regex_state *state, const struct split_rules *rules, const uint8_t *text,
+static void check(const char *name, struct regex_state *state, const struct split_rules *rules, const uint8_t *text,
                   size_t count)
 {
     size_t from, to, at = 0;
-    assert_true(split_regex_begin(state, text, count, false));
-    while (split_regex_next(state, &from, &to) == REGEX_MATCH) {
+    assert_true(regex_begin(state, text, count, false));
+    while (regex_next(state, &from, &to) == REGEX_MATCH) {
         const size_t end = scan_piece(rules, text, at, count);
         if (from != at || to != end)
             fail_msg("%s: '%.*s': %zu..%zu, not %zu..%zu", name, (int)(count < 200 ? count : 200), (const char *)text, at,
@@ -55,16 +55,16 @@ static void scanners(void **state)
     awkward_seed(11);
     for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++)
         for (int dialect = REGEX_ONIGURUMA; dialect <= REGEX_RUST; dialect++) {
-            struct split_regex *regex;
-            struct split_regex_state *own;
+            struct regex *regex;
+            struct regex_state *own;
             struct tokmap_error error;
-            if (split_regex_new(&regex, patterns[i].pattern, strlen(patterns[i].pattern), (enum regex_dialect)dialect, NULL,
+            if (regex_new(&regex, patterns[i].pattern, strlen(patterns[i].pattern), (enum regex_dialect)dialect, NULL,
                                 "pattern", &error)) {
                 if (error.status == TOKMAP_ERROR_UNSUPPORTED && strstr(error.message, "no PCRE2"))
                     skip();
                 fail_msg("%s: %s", patterns[i].name, error.message);
             }
-            assert_int_equal(split_regex_state_new(&own, regex, &error), TOKMAP_OK);
+            assert_int_equal(regex_state_new(&own, regex, &error), TOKMAP_OK);
             for (int round = 0; round < 400; round++) {
                 const size_t count = 1 + awkward_below(200);
                 uint8_t *text = malloc(count);
@@ -73,15 +73,15 @@ static void scanners(void **state)
                 check(patterns[i].name, own, split_rules_named(patterns[i].name), text, count);
                 free(text);
             }
-            split_regex_state_free(own);
-            split_regex_free(regex);
+            regex_state_free(own);
+            regex_free(regex);
         }
 }
 
 /* ---- DeepSeek's three expressions, one into the other, against its scanner ---- */
 
-static struct cutter deepseek;
-static struct cutter_state deepseek_state;
+static struct pretokenizer deepseek;
+static struct pretokenizer_state deepseek_state;
 static const uint8_t *cut_text;
 static size_t cut_at, cut_count;
 
@@ -101,7 +101,7 @@ static void compare_deepseek(const uint8_t *text, size_t count)
     cut_text = text;
     cut_at = 0;
     cut_count = count;
-    assert_true(cutter_run(&deepseek_state, text, count));
+    assert_true(pretokenizer_run(&deepseek_state, text, count));
     assert_int_equal(cut_at, count);
 }
 
@@ -109,17 +109,17 @@ static void three_steps(void **state)
 {
     struct tokmap_error error;
     for (size_t i = 0; i < SPLIT_STEPS; i++) {
-        struct cut_step *step = &deepseek.steps[deepseek.count++];
-        step->kind = CUT_REGEX;
-        step->behavior = CUT_ISOLATED;
-        if (split_regex_new(&step->regex, split_deepseek_steps[i], strlen(split_deepseek_steps[i]), REGEX_ONIGURUMA, NULL,
+        struct pretokenizer_step *step = &deepseek.steps[deepseek.count++];
+        step->kind = STEP_REGEX;
+        step->behavior = SPLIT_ISOLATED;
+        if (regex_new(&step->regex, split_deepseek_steps[i], strlen(split_deepseek_steps[i]), REGEX_ONIGURUMA, NULL,
                             "pattern", &error)) {
             if (strstr(error.message, "no PCRE2"))
                 skip();
             fail_msg("%s", error.message);
         }
     }
-    assert_int_equal(cutter_state_init(&deepseek_state, &deepseek, &error), TOKMAP_OK);
+    assert_int_equal(pretokenizer_state_init(&deepseek_state, &deepseek, &error), TOKMAP_OK);
     deepseek_state.take = compare_piece;
     deepseek_state.error = &error;
     awkward_seed(12);
@@ -145,8 +145,8 @@ static void three_steps(void **state)
             memcpy(text + count, behind, strlen(behind));
             compare_deepseek(text, count + strlen(behind));
         }
-    cutter_state_free(&deepseek_state);
-    cutter_free(&deepseek);
+    pretokenizer_state_free(&deepseek_state);
+    pretokenizer_free(&deepseek);
 }
 
 static void refused(void **state)
@@ -171,21 +171,21 @@ static void refused(void **state)
 /* What a pattern matches of a text, as "from-to" each. */
 static void matches(char *into, size_t room, const char *pattern, enum regex_dialect dialect, const char *text, bool mapped)
 {
-    struct split_regex *regex;
-    struct split_regex_state *own;
+    struct regex *regex;
+    struct regex_state *own;
     struct tokmap_error error;
     size_t from, to, used = 0;
-    if (split_regex_new(&regex, pattern, strlen(pattern), dialect, NULL, "pattern", &error)) {
+    if (regex_new(&regex, pattern, strlen(pattern), dialect, NULL, "pattern", &error)) {
         snprintf(into, room, "%.900s", error.message);
         return;
     }
     into[0] = 0;
-    assert_int_equal(split_regex_state_new(&own, regex, &error), TOKMAP_OK);
-    assert_true(split_regex_begin(own, (const uint8_t *)text, strlen(text), mapped));
-    while (split_regex_next(own, &from, &to) == REGEX_MATCH && used < room)
+    assert_int_equal(regex_state_new(&own, regex, &error), TOKMAP_OK);
+    assert_true(regex_begin(own, (const uint8_t *)text, strlen(text), mapped));
+    while (regex_next(own, &from, &to) == REGEX_MATCH && used < room)
         used += (size_t)snprintf(into + used, room - used, "%zu-%zu ", from, to);
-    split_regex_state_free(own);
-    split_regex_free(regex);
+    regex_state_free(own);
+    regex_free(regex);
 }
 
 static void kinds(void **state)

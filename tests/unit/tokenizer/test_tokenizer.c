@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tokenizer/tokenizer.h"
+#include "vocabulary/vocabulary.h"
 #include "tokenizer/widen.h"
 #include "common/hash.h"
 
@@ -51,10 +51,10 @@ static void test_open(void **state)
     struct tokenizer *tokenizer;
     struct tokenizer_info info;
     struct tokmap_error error;
-    assert_int_equal(tokenizer_open(&tokenizer, "gpt2.tiktoken", NULL, &error), TOKMAP_ERROR_NOT_FOUND);
+    assert_int_equal(vocabulary_open(&tokenizer, "gpt2.tiktoken", NULL, &error), TOKMAP_ERROR_NOT_FOUND);
     assert_null(tokenizer);
     assert_non_null(strstr(error.message, "'gpt2.tiktoken' cannot be read"));
-    assert_int_equal(tokenizer_open(&tokenizer, "bytes", NULL, &error), TOKMAP_OK);
+    assert_int_equal(vocabulary_open(&tokenizer, "bytes", NULL, &error), TOKMAP_OK);
     tokenizer_info(tokenizer, &info);
     assert_string_equal(info.name, "bytes");
     assert_int_equal(info.vocabulary, 257);
@@ -77,7 +77,7 @@ static struct tokenizer_state *own;
 
 static int bytes_setup(void **state)
 {
-    return tokenizer_open(&tokenizer, "bytes", NULL, NULL) || tokenizer_state_new(&own, tokenizer, NULL);
+    return vocabulary_open(&tokenizer, "bytes", NULL, NULL) || tokenizer_state_new(&own, tokenizer, NULL);
 }
 
 static int bytes_teardown(void **state)

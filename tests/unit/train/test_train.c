@@ -15,6 +15,7 @@
 #include "support/awkward_text.h"
 #include "support/made.h"
 #include "support/scratch.h"
+#include "unicode/byte_alphabet.h"
 
 #define TEXT_MOST 24000
 #define WORDS_MOST 12000

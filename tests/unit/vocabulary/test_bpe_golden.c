@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tokenizer/tokenizer.h"
+#include "vocabulary/vocabulary.h"
 #include "support/awkward_text.h"
 #include "support/reference_data.h"
 
@@ -151,7 +151,7 @@ int main(void)
     }
     for (size_t i = 0; i < VOCABULARIES; i++) {
         snprintf(path, sizeof path, "%s/%s", data, vocabularies[i].path);
-        if (tokenizer_open(&tokenizers[i], path, NULL, &error) || tokenizer_state_new(&states[i], tokenizers[i], &error)) {
+        if (vocabulary_open(&tokenizers[i], path, NULL, &error) || tokenizer_state_new(&states[i], tokenizers[i], &error)) {
             printf("%s: %s\n", path, error.message);
             return 1;
         }

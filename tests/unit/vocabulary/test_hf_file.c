@@ -11,9 +11,10 @@
 #include <string.h>
 
 #include "pretokenize/pretokenizer.h"
-#include "tokenizer/tokenizer.h"
+#include "vocabulary/vocabulary.h"
 #include "text/code_point.h"
 #include "platform/os.h"
+#include "unicode/byte_alphabet.h"
 
 static char folder[512];
 static char path[640];
@@ -65,7 +66,7 @@ static enum tokmap_status open_parts(struct tokenizer **tokenizer, const struct 
     static char text[65536];
     const struct tokenizer_options options = {.special = special};
     write_file("tokenizer.json", text, make(text, sizeof text, parts));
-    return tokenizer_open(tokenizer, path, &options, error);
+    return vocabulary_open(tokenizer, path, &options, error);
 }
 
 static void refused(struct parts parts, enum tokmap_status status, const char *word)
@@ -148,7 +149,7 @@ static void damaged(void **state)
     const size_t bytes = make(text, sizeof text, &parts);
     for (size_t count = 1; count < bytes; count += 1 + count / 40) {
         write_file("cut.json", text, count);
-        assert_int_not_equal(tokenizer_open(&tokenizer, path, NULL, &error), TOKMAP_OK);
+        assert_int_not_equal(vocabulary_open(&tokenizer, path, NULL, &error), TOKMAP_OK);
         assert_null(tokenizer);
     }
     uint64_t random = 1;
@@ -159,7 +160,7 @@ static void damaged(void **state)
             wrong[(random >> 20) % bytes] = (char)(random >> 56);
         }
         write_file("wrong.json", wrong, bytes);
-        (void)tokenizer_open(&tokenizer, path, NULL, &error);
+        (void)vocabulary_open(&tokenizer, path, NULL, &error);
         tokenizer_close(tokenizer);
     }
 }
@@ -175,10 +176,10 @@ static void deep(void **state)
     memcpy(text, "{\"model\":", 9);
     memset(text + 9, '[', count);
     write_file("deep.json", text, count + 9);
-    assert_int_equal(tokenizer_open(&tokenizer, path, NULL, &error), TOKMAP_ERROR_FORMAT);
+    assert_int_equal(vocabulary_open(&tokenizer, path, NULL, &error), TOKMAP_ERROR_FORMAT);
     memcpy(text, "{\"extra\":", 9);
     write_file("deep.json", text, count + 9);
-    assert_int_equal(tokenizer_open(&tokenizer, path, NULL, &error), TOKMAP_ERROR_FORMAT);
+    assert_int_equal(vocabulary_open(&tokenizer, path, NULL, &error), TOKMAP_ERROR_FORMAT);
     assert_non_null(strstr(error.message, "1024 deep"));
     free(text);
 }
@@ -366,21 +367,21 @@ static void folders(void **state)
     struct parts parts = SOUND;
     snprintf(name, sizeof name, "%s/model", folder);
     assert_int_equal(os_make_folder(name), 0);
-    assert_int_equal(tokenizer_open(&tokenizer, name, NULL, &error), TOKMAP_ERROR_NOT_FOUND);
+    assert_int_equal(vocabulary_open(&tokenizer, name, NULL, &error), TOKMAP_ERROR_NOT_FOUND);
     assert_non_null(strstr(error.message, "no tokenizer"));
     write_file("model/tokenizer.json", text, make(text, sizeof text, &parts));
-    assert_int_equal(tokenizer_open(&tokenizer, name, NULL, &error), TOKMAP_OK);
+    assert_int_equal(vocabulary_open(&tokenizer, name, NULL, &error), TOKMAP_OK);
     tokenizer_close(tokenizer);
     /* Half of a pair. */
     write_file("merges.txt", "#version: 0.2\na b\n", 18);
-    assert_int_equal(tokenizer_open(&tokenizer, path, NULL, &error), TOKMAP_ERROR_NOT_FOUND);
+    assert_int_equal(vocabulary_open(&tokenizer, path, NULL, &error), TOKMAP_ERROR_NOT_FOUND);
     assert_non_null(strstr(error.message, "encoder.json"));
     const struct tokenizer_options options = {.pattern = "gpt2"};
-    assert_int_equal(tokenizer_open(&tokenizer, name, &options, &error), TOKMAP_ERROR_ARGUMENT);
+    assert_int_equal(vocabulary_open(&tokenizer, name, &options, &error), TOKMAP_ERROR_ARGUMENT);
     write_file("empty.json", "", 0);
-    assert_int_equal(tokenizer_open(&tokenizer, path, NULL, &error), TOKMAP_ERROR_UNSUPPORTED);
+    assert_int_equal(vocabulary_open(&tokenizer, path, NULL, &error), TOKMAP_ERROR_UNSUPPORTED);
     write_file("other", "hello", 5);
-    assert_int_equal(tokenizer_open(&tokenizer, path, NULL, &error), TOKMAP_ERROR_UNSUPPORTED);
+    assert_int_equal(vocabulary_open(&tokenizer, path, NULL, &error), TOKMAP_ERROR_UNSUPPORTED);
 }
 
 int main(void)

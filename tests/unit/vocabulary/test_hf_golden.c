@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tokenizer/tokenizer.h"
+#include "vocabulary/vocabulary.h"
 #include "support/awkward_text.h"
 #include "support/reference_data.h"
 
@@ -200,7 +200,7 @@ static void refused(void **state)
     struct tokmap_error error;
     struct tokenizer *tokenizer;
     snprintf(path, sizeof path, "%s/vocab/t5_small/tokenizer.json", data);
-    assert_int_equal(tokenizer_open(&tokenizer, path, NULL, &error), TOKMAP_ERROR_UNSUPPORTED);
+    assert_int_equal(vocabulary_open(&tokenizer, path, NULL, &error), TOKMAP_ERROR_UNSUPPORTED);
     assert_null(tokenizer);
     assert_non_null(strstr(error.message, "Precompiled"));
 }
@@ -213,7 +213,7 @@ static void fingerprint(const char *name, enum tokenizer_special special, uint8_
     struct tokenizer_info info;
     const struct tokenizer_options options = {.special = special};
     snprintf(path, sizeof path, "%s/vocab/%s", data, name);
-    assert_int_equal(tokenizer_open(&tokenizer, path, &options, &error), TOKMAP_OK);
+    assert_int_equal(vocabulary_open(&tokenizer, path, &options, &error), TOKMAP_OK);
     tokenizer_info(tokenizer, &info);
     memcpy(into, info.fingerprint, 16);
     tokenizer_close(tokenizer);
@@ -250,7 +250,7 @@ int main(void)
             const struct tokenizer_options options = {
                 .special = special ? TOKENIZER_SPECIAL_RECOGNISE : TOKENIZER_SPECIAL_TEXT};
             snprintf(path, sizeof path, "%s/%s", data, vocabularies[i].path);
-            if (tokenizer_open(&tokenizers[i][special], path, &options, &error) ||
+            if (vocabulary_open(&tokenizers[i][special], path, &options, &error) ||
                 tokenizer_state_new(&states[i][special], tokenizers[i][special], &error)) {
                 printf("%s: %s\n", path, error.message);
                 return 1;

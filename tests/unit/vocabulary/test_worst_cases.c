@@ -17,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "tokenizer/tokenizer.h"
+#include "vocabulary/vocabulary.h"
 #include "support/awkward_text.h"
 #include "support/reference_data.h"
 
@@ -114,7 +114,7 @@ static void every_vocabulary(void **unused)
             continue;
         (void)snprintf(path, sizeof path, "%s%s%s", vocabularies[v].stored ? data : "", vocabularies[v].stored ? "/" : "",
                        vocabularies[v].path);
-        const enum tokmap_status opened = tokenizer_open(&tokenizer, path, NULL, &error);
+        const enum tokmap_status opened = vocabulary_open(&tokenizer, path, NULL, &error);
         if (opened == TOKMAP_ERROR_UNSUPPORTED && strstr(error.message, "PCRE2"))
             continue;
         assert_int_equal(opened, TOKMAP_OK);

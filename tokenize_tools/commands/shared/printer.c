@@ -8,6 +8,7 @@
 #include "common/error.h"
 #include "platform/os.h"
 #include "target.h"
+#include "vocabulary/vocabulary.h"
 
 /* ---- control characters ---- */
 
@@ -75,7 +76,7 @@ static enum tokmap_status tokenizer_find(struct printer *printer, const struct t
     for (int special = 0; special < 2; special++) {
         tokenizer_close(printer->tokenizer);
         options.special = special ? TOKENIZER_SPECIAL_RECOGNISE : TOKENIZER_SPECIAL_TEXT;
-        const enum tokmap_status status = tokenizer_open(&printer->tokenizer, asked->spec, &options, error);
+        const enum tokmap_status status = vocabulary_open(&printer->tokenizer, asked->spec, &options, error);
         if (status)
             return status;
         tokenizer_info(printer->tokenizer, &info);

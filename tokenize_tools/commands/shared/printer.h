@@ -37,7 +37,7 @@ struct printer {
 
 /* asked: the tokenizer that made the dataset; NULL: no text is wanted, ids are printed.
  * Statuses: OK, ERROR_MISMATCH (it is another one), ERROR_UNSUPPORTED (none was asked for, and it is not the built-in
- * one), ERROR_MEMORY, those of tokenizer_open. */
+ * one), ERROR_MEMORY, those of vocabulary_open. */
 enum tokmap_status printer_open(struct printer *printer, const struct tokmap_dataset *dataset,
                                 const struct tokenizer_arguments *asked, bool specials, struct tokmap_error *error);
 void printer_close(struct printer *printer);

@@ -1,4 +1,5 @@
 #include "tokenizer_arguments.h"
+#include "vocabulary/vocabulary.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -24,7 +25,7 @@ int tokenizer_arguments_open(const struct cli_command *command, struct tokenizer
 {
     struct tokmap_error error;
     arguments->options.special = (enum tokenizer_special)arguments->special;
-    return tokenizer_open(tokenizer, arguments->spec, &arguments->options, &error)
+    return vocabulary_open(tokenizer, arguments->spec, &arguments->options, &error)
                ? cli_failed(command->program, &error)
                : 0;
 }

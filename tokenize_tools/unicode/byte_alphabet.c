@@ -1,0 +1,17 @@
+#include "byte_alphabet.h"
+
+uint32_t byte_character(uint8_t byte)
+{
+    if ((byte > 0x20 && byte < 0x7F) || (byte > 0xA0 && byte != 0xAD))
+        return byte;
+    return byte <= 0x20 ? 0x100u + byte : byte < 0xA1 ? 0x121u + byte - 0x7F : 0x143u;
+}
+
+int character_byte(uint32_t code)
+{
+    if (code < 0x100)
+        return byte_character((uint8_t)code) == code ? (int)code : -1;
+    if (code > 0x143)
+        return -1;
+    return code < 0x121 ? (int)code - 0x100 : code < 0x143 ? (int)code - 0x121 + 0x7F : 0xAD;
+}
