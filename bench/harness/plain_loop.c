@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "common/cpu.h"
 #include "common/error.h"
 #include "platform/os.h"
 
@@ -76,10 +77,9 @@ VARIANT(widen_avx512, __attribute__((target("avx512f,avx512bw,avx512vl,prefer-ve
 plain_widen *plain_widen_widest(void)
 {
 #if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+    if (cpu_has(CPU_AVX512))
         return widen_avx512;
-    if (__builtin_cpu_supports("avx2"))
+    if (cpu_has(CPU_AVX2))
         return widen_avx2;
 #endif
     return plain_widen_base;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "common/cpu.h"
 
 static uint32_t largest16(const void *from, uint64_t count)
 {
@@ -49,10 +50,9 @@ const struct copy_kernels *copy_variant(unsigned number)
 {
     const struct copy_kernels *usable[3];
     unsigned count = 0;
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512dq"))
+    if (cpu_has(CPU_AVX512))
         usable[count++] = &copy_avx512;
-    if (__builtin_cpu_supports("avx2"))
+    if (cpu_has(CPU_AVX2))
         usable[count++] = &copy_avx2;
     usable[count++] = &plain;
     return number < count ? usable[number] : NULL;

@@ -1,4 +1,5 @@
 #include "hash_variants.h"
+#include "cpu.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -51,12 +52,9 @@ const struct hash_functions *hash_functions_named(const char *name)
     if (!strcmp(name, hash_functions_base.name))
         return &hash_functions_base;
 #if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (!strcmp(name, "avx2") && __builtin_cpu_supports("avx2"))
+    if (!strcmp(name, "avx2") && cpu_has(CPU_AVX2))
         return &hash_functions_avx2;
-    /* All that the file was compiled with, not only what the hash itself needs. */
-    if (!strcmp(name, "avx512") && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
+    if (!strcmp(name, "avx512") && cpu_has(CPU_AVX512))
         return &hash_functions_avx512;
 #endif
     return NULL;

@@ -5,6 +5,7 @@
 
 #include "block_scan_kernel.h"
 #include "common/bytes.h"
+#include "common/cpu.h"
 #include "common/hash.h"
 
 /* Constants of XXH3: its default secret as little-endian numbers, its primes. */
@@ -75,11 +76,9 @@ static bool kernel_is_right(scan_kernel *kernel)
 scan_kernel *scan_kernel_named(const char *name)
 {
 #if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (!strcmp(name, "avx512") && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
+    if (!strcmp(name, "avx512") && cpu_has(CPU_AVX512))
         return scan_part_avx512;
-    if (!strcmp(name, "avx2") && __builtin_cpu_supports("avx2"))
+    if (!strcmp(name, "avx2") && cpu_has(CPU_AVX2))
         return scan_part_avx2;
 #else
     (void)name;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "common/cpu.h"
 #include "batch/mark.h"
 
 #define EXPAND_PLAIN(name, from, to)                                                                                   \
@@ -79,10 +80,9 @@ const struct expand_kernels *expand_variant(unsigned number)
 {
     const struct expand_kernels *usable[3];
     unsigned count = 0;
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512dq"))
+    if (cpu_has(CPU_AVX512))
         usable[count++] = &expand_avx512;
-    if (__builtin_cpu_supports("avx2"))
+    if (cpu_has(CPU_AVX2))
         usable[count++] = &expand_avx2;
     usable[count++] = &plain;
     return number < count ? usable[number] : NULL;

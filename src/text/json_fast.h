@@ -5,14 +5,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/cpu.h"
+
 /* What the character behind a backslash stands for; 0: no escape, or \\u, which is longer. */
 extern const char json_escape_values[256];
 
 #if defined(__x86_64__)
 static inline bool json_fast(void)
 {
-    return __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("avx512vbmi") &&
-           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("bmi2");
+    return cpu_has(CPU_VBMI);
 }
 
 /* From inside a string, not behind a backslash: passes what is plain and escapes of two bytes. It ends at a quote, at a

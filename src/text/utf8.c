@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "common/cpu.h"
 #include "code_point.h"
 #include "utf8_fast.h"
 
@@ -48,7 +49,7 @@ size_t utf8_valid_prefix(const char *bytes, size_t count)
 {
 #if defined(__x86_64__)
     /* It says only yes or no; where the rare no is, is looked for again. */
-    if (count >= 64 && __builtin_cpu_supports("avx2") && utf8_valid_avx2(bytes, count))
+    if (count >= 64 && cpu_has(CPU_AVX2) && utf8_valid_avx2(bytes, count))
         return count;
 #endif
     return valid_prefix_scalar(bytes, count);

@@ -547,7 +547,7 @@ static void add_seeds(struct bpe_state *state)
     }
 }
 
-enum tokmap_status bpe_state_new(struct bpe_state **out, const struct bpe_model *model, enum scan_variant variant,
+enum tokmap_status bpe_state_new(struct bpe_state **out, const struct bpe_model *model, enum cpu_variant variant,
                                struct tokmap_error *error)
 {
     void *buckets = NULL, *longs = NULL, *store = NULL;
@@ -573,7 +573,7 @@ enum tokmap_status bpe_state_new(struct bpe_state **out, const struct bpe_model 
     state->find_positions = bpe_positions_scalar;
     state->hash = bpe_hash_scalar;
 #if defined(__x86_64__)
-    if (variant == SCAN_VBMI) {
+    if (variant == CPU_VBMI) {
         state->pieces = bpe_pieces_vbmi;
         state->find_positions = bpe_positions_vbmi;
         state->hash = bpe_hash_vbmi;

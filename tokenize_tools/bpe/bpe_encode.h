@@ -102,8 +102,8 @@ struct bpe_state {
     uint32_t spill[SCAN_BYTES + 2 * BPE_SLACK];      /* where ids go when the caller's room is nearly used up */
 };
 
-/* variant: scan_variant_best(), but for tests. Statuses: OK, ERROR_MEMORY. */
-enum tokmap_status bpe_state_new(struct bpe_state **state, const struct bpe_model *model, enum scan_variant variant,
+/* variant: cpu_variant_best(), but for tests. Statuses: OK, ERROR_MEMORY. */
+enum tokmap_status bpe_state_new(struct bpe_state **state, const struct bpe_model *model, enum cpu_variant variant,
                                struct tokmap_error *error);
 void bpe_state_free(struct bpe_state *state);
 

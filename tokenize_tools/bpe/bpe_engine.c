@@ -12,6 +12,7 @@
 #include "bpe_encode.h"
 #include "common/bytes_buffer.h"
 #include "common/bytes.h"
+#include "common/cpu.h"
 #include "common/error.h"
 
 struct bpe_engine {
@@ -48,7 +49,7 @@ static enum tokmap_status engine_state_new(struct text_engine_state **state, con
     if (!made)
         return error_set_memory(error, "the state of a tokenizer", sizeof *made);
     made->engine = (const struct bpe_engine *)engine;
-    const enum tokmap_status status = bpe_state_new(&made->state, made->engine->model, scan_variant_best(), error);
+    const enum tokmap_status status = bpe_state_new(&made->state, made->engine->model, cpu_variant_best(), error);
     if (status)
         free(made);
     else

@@ -22,6 +22,7 @@
 #include "bpe_encode.h"
 #include "bpe_splits.h"
 #include "common/bytes.h"
+#include "common/cpu.h"
 #include "common/error.h"
 #include "common/hash.h"
 #include "platform/os.h"
@@ -270,7 +271,7 @@ static enum tokmap_status merge_order(struct merging *merging, uint32_t count)
     if (!merging->ids)
         return error_set_memory(merging->error, "a vocabulary", longest);
 #if defined(__x86_64__)
-    if (scan_variant_best() == SCAN_VBMI && model->vocabulary < BPE_IDS && !merging->source->lacks_bytes)
+    if (cpu_variant_best() == CPU_VBMI && model->vocabulary < BPE_IDS && !merging->source->lacks_bytes)
         merging->many = bpe_merge_many_vbmi;
 #endif
     for (uint32_t i = 0, few; i < count && !status; i += few) {
@@ -514,7 +515,7 @@ enum tokmap_status bpe_model_build(struct bpe_model **out, const struct bpe_sour
     model->merge = bpe_merge;
     model->vocabulary = source->vocabulary;
     model->wide = source->vocabulary > 65536;
-    scanner_init(&model->scanner, &source->rules, scan_variant_best());
+    scanner_init(&model->scanner, &source->rules, cpu_variant_best());
     enum tokmap_status status = allocate(model, source, error);
     if (!status)
         status = find_bytes(model, source, error);

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/cpu.h"
 #include "unicode/classes.h"
 #include "split_rules.h"
 
@@ -101,14 +102,7 @@ struct scanner {
     struct scan_tables tables;
 };
 
-#if defined(__aarch64__)
-enum scan_variant { SCAN_SCALAR, SCAN_NEON, SCAN_VARIANTS };
-#else
-enum scan_variant { SCAN_SCALAR, SCAN_AVX2, SCAN_VBMI, SCAN_VARIANTS };
-#endif
-/* The best variant that this processor has. */
-enum scan_variant scan_variant_best(void);
-void scanner_init(struct scanner *scanner, const struct split_rules *rules, enum scan_variant variant);
+void scanner_init(struct scanner *scanner, const struct split_rules *rules, enum cpu_variant variant);
 
 /* The starts of pieces in a chunk: bit i of the bitmap is text[i]. */
 struct scan_chunk {

@@ -65,21 +65,6 @@ void scan_classify_scalar(struct scan_masks *masks, const struct scan_tables *ta
     }
 }
 
-enum scan_variant scan_variant_best(void)
-{
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("bmi2") &&
-        __builtin_cpu_supports("aes"))
-        return SCAN_VBMI;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
-        return SCAN_AVX2;
-#elif defined(__aarch64__)
-    return SCAN_NEON;
-#endif
-    return SCAN_SCALAR;
-}
-
 /* The bits of a class under the rules. */
 static uint8_t class_bits(const struct split_rules *rules, uint8_t full)
 {
@@ -126,20 +111,20 @@ static uint8_t lead_bits(const struct scan_tables *tables, uint32_t lead)
     return 128 | bits;
 }
 
-void scanner_init(struct scanner *scanner, const struct split_rules *rules, enum scan_variant variant)
+void scanner_init(struct scanner *scanner, const struct split_rules *rules, enum cpu_variant variant)
 {
     scanner->rules = *rules;
     scanner->classify = scan_classify_scalar;
     scanner->words = scan_words_scalar;
 #if defined(__x86_64__)
-    if (variant == SCAN_AVX2)
+    if (variant >= CPU_AVX2)
         scanner->classify = scan_classify_avx2;
-    if (variant == SCAN_VBMI) {
+    if (variant == CPU_VBMI) {
         scanner->classify = scan_classify_vbmi;
         scanner->words = scan_words_vbmi;
     }
 #elif defined(__aarch64__)
-    if (variant == SCAN_NEON)
+    if (variant == CPU_NEON)
         scanner->classify = scan_classify_neon;
 #endif
     for (uint32_t i = 0; i < 128; i++)

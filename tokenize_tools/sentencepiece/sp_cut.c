@@ -195,12 +195,12 @@ bool sp_cut_scalar(const struct sp_cutter *pretokenizer, const struct bpe_model 
     return marked && pretokenizer->marks;
 }
 
-sp_cut_function *sp_cut_variant(enum scan_variant variant)
+sp_cut_function *sp_cut_variant(enum cpu_variant variant)
 {
 #if defined(__x86_64__)
-    if (variant == SCAN_VBMI)
+    if (variant == CPU_VBMI)
         return sp_cut_vbmi;
-    if (variant == SCAN_AVX2)
+    if (variant >= CPU_AVX2)
         return sp_cut_avx2;
 #endif
     return sp_cut_scalar;

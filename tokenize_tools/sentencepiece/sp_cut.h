@@ -43,7 +43,7 @@ sp_cut_function sp_cut_scalar;
 sp_cut_function sp_cut_avx2;
 sp_cut_function sp_cut_vbmi;
 #endif
-sp_cut_function *sp_cut_variant(enum scan_variant variant);
+sp_cut_function *sp_cut_variant(enum cpu_variant variant);
 
 /* Between the files: of the borders `open` in the block that begins at text[from], all between characters of three bytes
  * (the second may have four), those that no token joins. */

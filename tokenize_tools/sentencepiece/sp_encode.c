@@ -248,7 +248,7 @@ enum tokmap_status sp_encode(struct sp_state *state, const uint8_t *text, uint64
     return TOKMAP_OK;
 }
 
-enum tokmap_status sp_state_new(struct sp_state **out, const struct sp_model *model, enum scan_variant variant,
+enum tokmap_status sp_state_new(struct sp_state **out, const struct sp_model *model, enum cpu_variant variant,
                                 struct tokmap_error *error)
 {
     struct sp_state *state = calloc(1, sizeof *state);
@@ -263,7 +263,7 @@ enum tokmap_status sp_state_new(struct sp_state **out, const struct sp_model *mo
         return status;
     }
 #if defined(__x86_64__)
-    if (variant == SCAN_VBMI && !model->defined_count && model->tied != BPE_NONE)
+    if (variant == CPU_VBMI && !model->defined_count && model->tied != BPE_NONE)
         state->pieces->merge_many = sp_merge_many_vbmi;
 #endif
     *out = state;

@@ -22,8 +22,8 @@ struct sp_state {
 bpe_merge_many_function sp_merge_many_vbmi; /* for models without user defined pieces, and if `tied` is not BPE_NONE */
 #endif
 
-/* variant: scan_variant_best(), but for tests. Statuses: OK, ERROR_MEMORY. */
-enum tokmap_status sp_state_new(struct sp_state **state, const struct sp_model *model, enum scan_variant variant,
+/* variant: cpu_variant_best(), but for tests. Statuses: OK, ERROR_MEMORY. */
+enum tokmap_status sp_state_new(struct sp_state **state, const struct sp_model *model, enum cpu_variant variant,
                                 struct tokmap_error *error);
 void sp_state_free(struct sp_state *state);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "common/bytes.h"
+#include "common/cpu.h"
 #include "common/error.h"
 #include "sp_encode.h"
 
@@ -37,7 +38,7 @@ static enum tokmap_status engine_state_new(struct text_engine_state **state, con
     if (!made)
         return error_set_memory(error, "the state of a tokenizer", sizeof *made);
     made->model = ((const struct sp_engine *)engine)->model;
-    const enum tokmap_status status = sp_state_new(&made->state, made->model, scan_variant_best(), error);
+    const enum tokmap_status status = sp_state_new(&made->state, made->model, cpu_variant_best(), error);
     if (status)
         free(made);
     else

@@ -1,5 +1,7 @@
 #include "widen.h"
 
+#include "common/cpu.h"
+
 uint32_t widen_scalar(uint16_t *into, const uint8_t *from, size_t count)
 {
     uint8_t largest = 0;
@@ -13,10 +15,11 @@ uint32_t widen_scalar(uint16_t *into, const uint8_t *from, size_t count)
 widen_function *widen_choose(void)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2"))
+    if (cpu_has(CPU_AVX2))
         return widen_avx2;
 #elif defined(__aarch64__)
-    return widen_neon;
+    if (cpu_has(CPU_NEON))
+        return widen_neon;
 #endif
     return widen_scalar;
 }

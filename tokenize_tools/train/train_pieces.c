@@ -366,7 +366,7 @@ enum tokmap_status train_counter_new(struct train_counter **counter, struct trai
         return error_set_memory(error, "a thread's table of pieces", LOCAL_TEXT);
     }
     made->pieces = pieces;
-    scanner_init(&made->scanner, rules, scan_variant_best());
+    scanner_init(&made->scanner, rules, cpu_variant_best());
     const enum tokmap_status status = train_budget_take(pieces->budget, table_bytes(&made->table), error);
     if (status) {
         table_free(&made->table);

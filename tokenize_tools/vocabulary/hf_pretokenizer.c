@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "text/code_point.h"
+#include "common/cpu.h"
 #include "common/error.h"
 #include "common/hash.h"
 #include "hf_file.h"
@@ -166,12 +167,7 @@ static bool rules_equal(const struct split_rules *a, const struct split_rules *b
 
 size_t scanner_describe(char *into, size_t room, const char *rules)
 {
-#if defined(__aarch64__)
-    static const char *const variants[SCAN_VARIANTS] = {"scalar", "NEON"};
-#else
-    static const char *const variants[SCAN_VARIANTS] = {"scalar", "AVX2", "AVX-512"};
-#endif
-    const int used = snprintf(into, room, "%s, %s", rules, variants[scan_variant_best()]);
+    const int used = snprintf(into, room, "%s, %s", rules, cpu_variant_name(cpu_variant_best()));
     return used < 0 ? 0 : (size_t)used < room ? (size_t)used : room - 1;
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "bpe/bpe_encode.h"
+#include "common/cpu.h"
 #include "support/awkward_text.h"
 
 #define MOST_TOKENS 3000
@@ -206,7 +207,7 @@ static void any_vocabulary(void **unused)
     for (int round = 0; round < awkward_rounds(60); round++) {
         struct bpe_model *model;
         struct bpe_state *state;
-        const enum scan_variant variant = (enum scan_variant)(round / 2 % ((int)scan_variant_best() + 1));
+        const enum cpu_variant variant = (enum cpu_variant)(round / 2 % ((int)cpu_variant_best() + 1));
         make_vocabulary(&v, 256 + awkward_below(1200), round % 2, round % 3 == 0);
         v.source.rules = *split_rules_named(names[awkward_below((uint32_t)patterns)]);
         assert_int_equal(bpe_model_build(&model, &v.source, &error), TOKMAP_OK);
@@ -325,7 +326,7 @@ static void long_runs(void **unused)
     make_vocabulary(&v, 1500, false, false);
     v.source.rules = *split_rules_named("cl100k_base");
     assert_int_equal(bpe_model_build(&model, &v.source, &error), TOKMAP_OK);
-    assert_int_equal(bpe_state_new(&state, model, scan_variant_best(), &error), TOKMAP_OK);
+    assert_int_equal(bpe_state_new(&state, model, cpu_variant_best(), &error), TOKMAP_OK);
     for (size_t a = 0; a < awkward_atom_count; a += 3) {
         const char *one = awkward_atoms[a], *two = awkward_atoms[(a * 7 + 5) % awkward_atom_count];
         size_t at = 0;
@@ -363,7 +364,7 @@ static void full_caches(void **unused)
     make_vocabulary(&v, 600, false, false);
     v.source.rules = *split_rules_named("gpt2");
     assert_int_equal(bpe_model_build(&model, &v.source, &error), TOKMAP_OK);
-    assert_int_equal(bpe_state_new(&state, model, scan_variant_best(), &error), TOKMAP_OK);
+    assert_int_equal(bpe_state_new(&state, model, cpu_variant_best(), &error), TOKMAP_OK);
     for (uint32_t round = 0; round < (uint32_t)awkward_rounds(24); round++) {
         uint64_t written;
         for (size_t at = 0; at + 32 < sizeof text;) {

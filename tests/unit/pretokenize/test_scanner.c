@@ -12,7 +12,7 @@
 #include "support/awkward_text.h"
 
 static struct scan_chunk chunk;
-static struct scanner scanners[16][SCAN_VARIANTS];
+static struct scanner scanners[16][CPU_VARIANTS];
 
 static void show_failure(const char *name, int variant, const uint8_t *text, size_t count, size_t at)
 {
@@ -58,8 +58,8 @@ static void fast_equals_slow(void **state)
     const size_t room = 3 * SCAN_BYTES + 100;
     awkward_seed(1);
     for (int i = 0; names[i]; i++)
-        for (int variant = 0; variant <= (int)scan_variant_best(); variant++)
-            scanner_init(&scanners[i][variant], split_rules_named(names[i]), (enum scan_variant)variant);
+        for (int variant = 0; variant <= (int)cpu_variant_best(); variant++)
+            scanner_init(&scanners[i][variant], split_rules_named(names[i]), (enum cpu_variant)variant);
     for (int round = 0; round < awkward_rounds(6000); round++) {
         /* Exactly as large as the text, so that a sanitizer sees a read behind it. */
         const size_t count = 1 + (awkward_below(10) ? awkward_below(300) : awkward_below((uint32_t)room));
@@ -69,7 +69,7 @@ static void fast_equals_slow(void **state)
         for (int i = 0; names[i]; i++) {
             if (i && split_rules_named(names[i]) == split_rules_named(names[i - 1]))
                 continue;
-            for (int variant = 0; variant <= (int)scan_variant_best(); variant++)
+            for (int variant = 0; variant <= (int)cpu_variant_best(); variant++)
                 check_text(names[i], &scanners[i][variant], variant, text, count);
         }
         free(text);
@@ -88,7 +88,7 @@ static void any_bytes(void **state)
         for (size_t i = 0; i < count; i++)
             text[i] = (uint8_t)(awkward_below(2) ? awkward_below(256) : 0xF0 | awkward_below(16));
         for (int i = 0; split_rules_names()[i]; i++)
-            for (int variant = 0; variant <= (int)scan_variant_best(); variant++) {
+            for (int variant = 0; variant <= (int)cpu_variant_best(); variant++) {
                 const size_t done = scan_chunk(&scanners[i][variant], &chunk, text, count);
                 assert_true(done == count && (chunk.starts[0] & 1));
                 if (variant)
@@ -112,7 +112,7 @@ static void long_pieces(void **state)
         for (size_t at = count - count % bytes - bytes; at < count; at++)
             text[at] = 'x';
         for (int i = 0; split_rules_names()[i]; i++) {
-            const struct scanner *scanner = &scanners[i][scan_variant_best()];
+            const struct scanner *scanner = &scanners[i][cpu_variant_best()];
             for (size_t at = 0; at < count;)
                 at += scan_chunk(scanner, &chunk, text + at, count - at);
         }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "sentencepiece/sp_encode.h"
+#include "common/cpu.h"
 #include "vocabulary/sp_file.h"
 
 static uint64_t seed = 1;
@@ -262,10 +263,10 @@ static void compare(const struct made *made, struct sp_state *state, const char 
 
 static void run_variants(const struct made *made, const struct sp_model *model, int texts, size_t letters)
 {
-    for (int variant = 0; variant <= (int)scan_variant_best(); variant++) {
+    for (int variant = 0; variant <= (int)cpu_variant_best(); variant++) {
         struct sp_state *state;
         struct tokmap_error error;
-        assert_int_equal(sp_state_new(&state, model, (enum scan_variant)variant, &error), TOKMAP_OK);
+        assert_int_equal(sp_state_new(&state, model, (enum cpu_variant)variant, &error), TOKMAP_OK);
         for (int i = 0; i < texts; i++) {
             char *text = random_text(random_below((uint32_t)letters), random_below(2) ? LETTERS : 1 + random_below(6));
             compare(made, state, text, random_below(2));
@@ -312,7 +313,7 @@ static void long_texts(void **unused)
     struct sp_state *state;
     struct tokmap_error error;
     assert_int_equal(sp_model_build(&model, &made->source, &error), TOKMAP_OK);
-    assert_int_equal(sp_state_new(&state, model, scan_variant_best(), &error), TOKMAP_OK);
+    assert_int_equal(sp_state_new(&state, model, cpu_variant_best(), &error), TOKMAP_OK);
     for (uint32_t kinds = 1; kinds <= 3; kinds++)
         for (uint32_t round = 0; round < 4; round++) {
             char *text = random_text(9000, kinds);
@@ -348,7 +349,7 @@ static void far_away(void **unused)
     struct sp_state *state;
     struct tokmap_error error;
     assert_int_equal(sp_model_build(&model, &made->source, &error), TOKMAP_OK);
-    assert_int_equal(sp_state_new(&state, model, scan_variant_best(), &error), TOKMAP_OK);
+    assert_int_equal(sp_state_new(&state, model, cpu_variant_best(), &error), TOKMAP_OK);
     for (uint32_t round = 0; round < 40; round++) {
         char text[3 * LINKS * 4 + 1], *to = text;
         for (uint32_t part = 0; part < 1 + round % 4; part++) {
@@ -379,11 +380,11 @@ static void cuts(void **unused)
             uint64_t scalar[32] = {0}, other[32] = {0};
             const bool marked = sp_cut_scalar(&model->pretokenizer, &model->head, (uint8_t *)text, bytes, bytes, scalar);
             assert_int_equal(marked, strstr(text, SP_MARK) != NULL);
-            sp_cut_function *const best = sp_cut_variant(scan_variant_best());
+            sp_cut_function *const best = sp_cut_variant(cpu_variant_best());
             assert_int_equal(marked, best(&model->pretokenizer, &model->head, (uint8_t *)text, bytes, bytes, other));
             assert_memory_equal(scalar, other, sizeof scalar);
 #if defined(__x86_64__)
-            if (__builtin_cpu_supports("avx2")) {
+            if (cpu_has(CPU_AVX2)) {
                 assert_int_equal(marked, sp_cut_avx2(&model->pretokenizer, &model->head, (uint8_t *)text, bytes, bytes, other));
                 assert_memory_equal(scalar, other, sizeof scalar);
             }
@@ -422,7 +423,7 @@ static void runs(void **unused)
     struct sp_state *state;
     struct tokmap_error error;
     assert_int_equal(sp_model_build(&model, &made->source, &error), TOKMAP_OK);
-    assert_int_equal(sp_state_new(&state, model, scan_variant_best(), &error), TOKMAP_OK);
+    assert_int_equal(sp_state_new(&state, model, cpu_variant_best(), &error), TOKMAP_OK);
     static const struct {
         const char *unit, *token;
         uint32_t units; /* in a token */
@@ -490,7 +491,7 @@ static void listed_merges(void **unused)
         made->source.ignore_merges = cases[i].whole;
         made->source.split = cases[i].split;
         assert_int_equal(sp_model_build(&model, &made->source, &error), TOKMAP_OK);
-        assert_int_equal(sp_state_new(&state, model, scan_variant_best(), &error), TOKMAP_OK);
+        assert_int_equal(sp_state_new(&state, model, cpu_variant_best(), &error), TOKMAP_OK);
         assert_int_equal(sp_encode(state, (const uint8_t *)cases[i].text, strlen(cases[i].text), false, ids, 16, &written,
                                    &error),
                          TOKMAP_OK);

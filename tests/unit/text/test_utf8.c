@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "text/utf8.h"
+#include "common/cpu.h"
 #include "text/utf8_fast.h"
 #include "support/awkward_text.h"
 
@@ -80,7 +81,7 @@ static void compare(const uint8_t *bytes, size_t count)
     const size_t wanted_bytes = naive_replace(wanted, bytes, count, &naive_replaced, &first);
     assert_int_equal(utf8_valid_prefix(exact, count), first);
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2"))
+    if (cpu_has(CPU_AVX2))
         assert_int_equal(utf8_valid_avx2(exact, count), first == count);
 #endif
     assert_int_equal(utf8_replaced_bytes(exact, count, &replaced), wanted_bytes);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "vocabulary/vocabulary.h"
+#include "common/cpu.h"
 #include "tokenizer/widen.h"
 #include "common/hash.h"
 
@@ -41,7 +42,7 @@ static void test_widen(void **state)
     check_widen(widen_scalar);
     check_widen(widen_choose());
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2"))
+    if (cpu_has(CPU_AVX2))
         check_widen(widen_avx2);
 #endif
 }

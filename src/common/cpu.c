@@ -1,0 +1,78 @@
+#include "cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The variant plus one; 0 until it is known. Accessed atomically; every thread would store the same value. */
+static int known;
+
+/* What TOKMAP_CPU allows, or -1 for a word that it does not know. */
+static int cap(void)
+{
+    static const struct {
+        const char *word;
+        int variant;
+    } words[] = {
+        {"scalar", CPU_SCALAR},
+#if defined(__aarch64__)
+        {"neon", CPU_NEON},
+#else
+        {"avx2", CPU_AVX2},
+        {"avx512", CPU_VBMI},
+#endif
+    };
+    const char *given = secure_getenv("TOKMAP_CPU");
+    if (!given || !*given)
+        return CPU_VARIANTS - 1;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (!strcmp(given, words[i].word))
+            return words[i].variant;
+    return -1;
+}
+
+static int detect(void)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("bmi") || !__builtin_cpu_supports("bmi2"))
+        return CPU_SCALAR;
+    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512vl") ||
+        !__builtin_cpu_supports("avx512dq"))
+        return CPU_AVX2;
+    /* GCC 12 does not know "lzcnt"; every processor with AVX2 and BMI2 has it. */
+    if (!__builtin_cpu_supports("avx512vbmi") || !__builtin_cpu_supports("avx512vbmi2") || !__builtin_cpu_supports("aes") ||
+        !__builtin_cpu_supports("popcnt"))
+        return CPU_AVX512;
+    return CPU_VBMI;
+#elif defined(__aarch64__)
+    return CPU_NEON;
+#else
+    return CPU_SCALAR;
+#endif
+}
+
+enum cpu_variant cpu_variant_best(void)
+{
+    const int found = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (found)
+        return (enum cpu_variant)(found - 1);
+    const int has = detect(), allowed = cap();
+    const int best = allowed >= 0 && allowed < has ? allowed : has;
+    __atomic_store_n(&known, best + 1, __ATOMIC_RELAXED);
+    return (enum cpu_variant)best;
+}
+
+const char *cpu_variant_name(enum cpu_variant variant)
+{
+#if defined(__aarch64__)
+    static const char *const names[CPU_VARIANTS] = {"scalar", "NEON"};
+#else
+    static const char *const names[CPU_VARIANTS] = {"scalar", "AVX2", "AVX-512", "AVX-512"};
+#endif
+    return names[variant];
+}
+
+bool cpu_environment_is_valid(void)
+{
+    return cap() >= 0;
+}

@@ -1,0 +1,45 @@
+/*
+ * cpu.h - which instruction sets this process uses.
+ *
+ * Several functions exist once per instruction set, in files called *_avx2.c, *_avx512.c, *_vbmi.c, and *_neon.c. All of them
+ * are chosen here, so one environment variable caps them all: TOKMAP_CPU=scalar, avx2, avx512, or neon. It is meant for bug
+ * reports ("does it also happen with TOKMAP_CPU=scalar?") and for tests. It never changes a result, only the speed.
+ *
+ * Each variant includes the ones before it, so code asks `cpu_has(CPU_AVX2)` and loops of tests run from CPU_SCALAR to
+ * cpu_variant_best(). Any thread may call these functions.
+ */
+#ifndef TOKMAP_COMMON_CPU_H
+#define TOKMAP_COMMON_CPU_H
+
+#include <stdbool.h>
+
+/* What a file with the suffix is compiled with (see the Makefile), and what is therefore asked of the processor. */
+#if defined(__aarch64__)
+enum cpu_variant { CPU_SCALAR, CPU_NEON, CPU_VARIANTS };
+#else
+enum cpu_variant {
+    CPU_SCALAR,
+    CPU_AVX2,   /* AVX2, BMI1, BMI2 */
+    CPU_AVX512, /* and F, BW, VL, DQ */
+    CPU_VBMI,   /* and VBMI, VBMI2, AES, LZCNT, POPCNT: what TOKMAP_CPU=avx512 allows, too */
+    CPU_VARIANTS
+};
+#endif
+
+/* The best variant that the processor has and TOKMAP_CPU allows. The first call asks the processor; the answer stays the same
+ * for the life of the process. */
+enum cpu_variant cpu_variant_best(void);
+
+static inline bool cpu_has(enum cpu_variant variant)
+{
+    return cpu_variant_best() >= variant;
+}
+
+/* "scalar", "AVX2", "AVX-512", or "NEON": for messages and reports. */
+const char *cpu_variant_name(enum cpu_variant variant);
+
+/* False if TOKMAP_CPU is set to a word that is not listed above. The library then ignores it, because it cannot print;
+ * commands refuse to start. */
+bool cpu_environment_is_valid(void);
+
+#endif
