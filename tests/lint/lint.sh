@@ -57,34 +57,40 @@ xargs awk '
         if (out ~ /[^ \t]/) print FILENAME ":" FNR ":" out
     }' <"$scratch/product" >"$scratch/bare"
 
-# ---- include arrows: DESIGN, "The house" ----
-# room: rooms that its files may include, beside itself and the public headers.
-# bench makes its datasets with the shard writer: src/format until include/tokmap/pack.h opens it to every program. It
-# measures tokenizers where nothing else is measured with them, which no public header offers, and likewise the kernel of
-# src/staging.
+# ---- include arrows: src/ROOMS.md ----
+# room: the rooms that its files may include, beside itself and the public headers; "room+" stands for that room and all that
+# it may include. A file may be named alone.
 cat >"$scratch/arrows" <<'ARROWS'
 include
 src/common
+src/text src/common
 src/platform src/common
-src/format src/common src/platform
-src/dataset src/format src/common src/platform
+src/format src/text src/platform+
+src/dataset src/format+
 src/order src/common
-src/run src/order src/dataset src/format src/common src/platform
-src/batch src/dataset src/format src/common src/platform
-src/staging src/common src/platform
-src/loader src/common src/platform src/format src/dataset src/order src/run src/batch src/staging
-src/cli src/common src/platform
-tokenize_tools src/cli src/common src/platform tokenize_tools/commands
-tokenize_tools/text src/common
-tokenize_tools/corpus src/common src/platform tokenize_tools/text
-tokenize_tools/tokenizer src/common src/platform tokenize_tools/text
-tokenize_tools/pack src/common src/platform src/cli src/format tokenize_tools/corpus tokenize_tools/tokenizer
-tokenize_tools/pack tokenize_tools/text
-tokenize_tools/commands src/common src/platform src/cli src/format tokenize_tools/corpus
-tokenize_tools/commands tokenize_tools/tokenizer tokenize_tools/pack tokenize_tools/text
-bench src/cli src/common src/platform src/format src/staging tokenize_tools/tokenizer tokenize_tools/text
+src/run src/order src/dataset+
+src/batch src/dataset+
+src/staging src/batch/mark.h src/platform+
+src/cuda src/staging+
+src/loader src/run+ src/batch+ src/cuda+
+src/cli src/text src/platform+ src/platform/process.h
+src/python
+tokenize_tools/unicode src/text src/platform+
+tokenize_tools/pretokenize tokenize_tools/unicode+
+tokenize_tools/tokenizer tokenize_tools/pretokenize+
+tokenize_tools/bpe tokenize_tools/tokenizer+
+tokenize_tools/sentencepiece tokenize_tools/bpe+
+tokenize_tools/vocabulary tokenize_tools/sentencepiece+
+tokenize_tools/corpus src/text src/platform+
+tokenize_tools/pack tokenize_tools/corpus+ tokenize_tools/tokenizer+ src/format+ src/cli+
+tokenize_tools/train tokenize_tools/pack+ tokenize_tools/bpe+
+tokenize_tools/commands tokenize_tools/vocabulary+ tokenize_tools/train+ src/format+ src/cli+
+tokenize_tools tokenize_tools/commands+
+bench src/cli+ src/cuda+ src/format+ tokenize_tools/vocabulary+
 ARROWS
-xargs grep -nE '^ *# *include *"' <"$scratch/product" | awk -v arrows="$scratch/arrows" -v all="$scratch/all" '
+# src/platform/process.h (signals, children) is for those that name it alone: the library must not need it.
+xargs grep -nE '^ *# *include *"' <"$scratch/product" | awk -v arrows="$scratch/arrows" -v all="$scratch/all" \
+    -v edges="$scratch/edges" '
     function folder(path) { sub(/\/[^\/]*$/, "", path); return path }
     function plain(path) {
         while (match(path, /[^\/.]+\/\.\.\//)) path = substr(path, 1, RSTART - 1) substr(path, RSTART + RLENGTH)
@@ -96,11 +102,23 @@ xargs grep -nE '^ *# *include *"' <"$scratch/product" | awk -v arrows="$scratch/
         while (!(path in known) && path ~ /\//) path = folder(path)
         return path
     }
+    function grant(from, word,    i, n, part) {
+        if (word ~ /\+$/) {
+            sub(/\+$/, "", word)
+            n = split(line_of[word], part, " ")
+            for (i = 2; i <= n; i++) grant(from, part[i])
+        }
+        allowed[from, word] = 1
+    }
     BEGIN {
         while ((getline line < arrows) > 0) {
             n = split(line, part, " ")
             known[part[1]] = 1
-            for (i = 2; i <= n; i++) allowed[part[1], part[i]] = 1
+            line_of[part[1]] = line
+        }
+        for (name in line_of) {
+            n = split(line_of[name], part, " ")
+            for (i = 2; i <= n; i++) grant(name, part[i])
         }
         while ((getline line < all) > 0) there[line] = 1
     }
@@ -115,12 +133,59 @@ xargs grep -nE '^ *# *include *"' <"$scratch/product" | awk -v arrows="$scratch/
         if (!(target in there)) target = "src/" name
         if (!(target in there)) target = "include/" name
         if (!(target in there)) target = "tokenize_tools/" name
+        if (!(target in there)) target = "bench/" name
         if (!(target in there)) { print where ": \"" name "\" is no file of the project"; next }
+        print file, target >edges
         from = room(file)
         to = room(target)
-        if (!(from in known)) print where ": no room of DESIGN holds " file
-        else if (to != "include" && to != from && !((from, to) in allowed)) print where ": " from " may not include " to
+        if (!(from in known)) print where ": no room of ROOMS.md holds " file
+        else if (target == "src/platform/process.h") {
+            if (from != "src/platform" && !((from, target) in allowed)) print where ": " from " may not include " target
+        } else if (to != "include" && to != from && !((from, to) in allowed) && !((from, target) in allowed))
+            print where ": " from " may not include " to
     }' | rule "include arrows"
+
+# ---- circles ----
+# A unit is a .c file with its header, its CPU variants (X_avx2.c, ...) and the headers without a .c file of their own that are
+# named after it (X_internal.h). Units that include each other, however many are between, are found by taking away, again and
+# again, those that include no other that is left.
+touch "$scratch/edges"
+awk -v product="$scratch/product" '
+    function unit(path,    base, shorter) {
+        if (path in unit_of) return unit_of[path]
+        base = path
+        sub(/\.(c|h|cu)$/, "", base)
+        sub(/_(avx2|avx512|vbmi|neon)$/, "", base)
+        if (!((base ".c") in there) && !((base ".cu") in there)) {
+            shorter = base
+            while (sub(/_[a-z0-9]+$/, "", shorter) && shorter !~ /\/$/)
+                if ((shorter ".c") in there) { base = shorter; break }
+        }
+        return unit_of[path] = base
+    }
+    BEGIN { while ((getline line < product) > 0) there[line] = 1 }
+    {
+        from = unit($1)
+        to = unit($2)
+        if (from != to && !((from, to) in edge)) {
+            edge[from, to] = 1
+            out[from]++
+            users[to] = users[to] " " from
+            names[from] = names[to] = 1
+        }
+    }
+    END {
+        for (name in names) if (!out[name]) queue[++last] = name
+        for (first = 1; first <= last; first++) {
+            gone[queue[first]] = 1
+            n = split(users[queue[first]], list, " ")
+            for (i = 1; i <= n; i++) if (--out[list[i]] == 0) queue[++last] = list[i]
+        }
+        for (pair in edge) {
+            split(pair, ends, SUBSEP)
+            if (!(ends[1] in gone) && !(ends[2] in gone)) print ends[1] " includes " ends[2] ", which leads back to it"
+        }
+    }' "$scratch/edges" | sort | rule "no circles between files"
 
 # ---- calls ----
 kernel='open openat creat close read readv pread preadv preadv2 write writev pwrite pwritev pwritev2 lseek mmap munmap
@@ -236,6 +301,46 @@ awk -F'|' -v statuses="$scratch/statuses" '
         }
     }' "$scratch/declared" | rule "public comments name the statuses"
 
+# A header declares what its own unit defines (the .c file of its name, its CPU variants), so a reader knows where to look.
+if [ -n "$OBJ" ] && command -v nm >/dev/null 2>&1; then
+    while read -r file; do
+        [ ! -f "$OBJ/$file.o" ] || nm --defined-only "$OBJ/$file.o" | sed -n "s|^[0-9a-f]* [TDRBV] |$file |p"
+    done <"$scratch/product" >"$scratch/defines"
+    grep '\.h$' "$scratch/product" | grep -v '^include/' | xargs awk '
+        FNR == 1 { depth = 0; held = "" }
+        { line = $0; gsub(/\/\*[^*]*\*\//, "", line); sub(/\/\*.*/, "", line) }
+        /^ *\*|^\/\*/ { next }
+        line ~ /^(static|#|typedef)/ { held = "" }
+        depth == 0 && line ~ /^[a-z].*[A-Za-z_0-9 *]+\(/ && line !~ /^(static|typedef|__attribute__)/ { held = line }
+        depth == 0 && held != "" && line ~ /;/ {
+            if (match(held, /[a-z_][a-z_0-9]*\(/)) print FILENAME, substr(held, RSTART, RLENGTH - 1)
+            held = ""
+        }
+        line ~ /\{/ { held = "" }
+        { depth += gsub(/\{/, "{", line) - gsub(/\}/, "}", line) }' |
+        awk -v defines="$scratch/defines" '
+            function stem(path) { sub(/\.(c|h|cu)$/, "", path); return path }
+            BEGIN {
+                while ((getline line < defines) > 0) {
+                    split(line, part, " ")
+                    where[part[2]] = where[part[2]] " " part[1]
+                }
+            }
+            $2 in where {
+                n = split(where[$2], file, " ")
+                header = stem($1)
+                good = 0
+                for (i = 1; i <= n; i++) {
+                    source = stem(file[i])
+                    sub(/_(avx2|avx512|vbmi|neon|linux|linux_[a-z]+)$/, "", source)
+                    if (source == header || index(header, source "_") == 1) good = 1
+                }
+                if (!good) print $1 ": declares " $2 ", which" where[$2] " defines"
+            }' | rule "headers declare what their .c files define"
+else
+    skip "headers declare what their .c files define" "no nm, or no OBJ given"
+fi
+
 # ---- text ----
 xargs grep -nE '[[:space:]]+$' <"$scratch/texts" | rule "no space at the end of a line"
 grep -v '/Makefile$\|^Makefile$' "$scratch/code" | xargs grep -n "$(printf '\t')" | rule "no tabs in code"
@@ -255,12 +360,13 @@ grep -v '^tests/lint/' "$scratch/texts" |
     grep -vE 'XX\(|X{6}' | rule "nothing unfinished"
 xargs grep -nE '(^|[^A-Za-z0-9_.])/(w[o]rk|f[a]rm|home|root)/|bash[_]jobs' <"$scratch/texts" | grep -v '^tests/lint/' |
     rule "no paths of one machine"
-# A subcommand's file is called as the subcommand, whatever room does its work.
-grep -v '^tokenize_tools/commands/' "$scratch/code" | sed 's|.*/||' | sort | uniq -d | while read -r name; do
-    echo "$name: $(grep "/$name\$" "$scratch/code" | tr '\n' ' ')"
-done | rule "file names are unique"
-for file in $(grep '\.h$' "$scratch/product" | grep '^src/'); do
-    guard=TOKMAP_$(echo "${file#src/}" | tr a-z./ A-Z__)
+# A name without its suffix is that of one unit: X.c with X.h. (A public header has the name of what it opens.)
+grep -v '^include/' "$scratch/code" | sed -E 's/\.(c|h|cpp|cu)$//' | sort -u | sed 's|.*/||' | sort | uniq -d |
+    while read -r name; do
+        echo "$name: $(grep -E "/$name\.(c|h|cpp|cu)\$" "$scratch/code" | grep -v '^include/' | tr '\n' ' ')"
+    done | rule "file names are unique"
+for file in $(grep '\.h$' "$scratch/product" | grep -E '^(src|tokenize_tools)/'); do
+    guard=TOKMAP_$(echo "${file#*/}" | tr a-z./ A-Z__)
     grep -q "^#ifndef $guard\$" "$file" || echo "$file: its guard should be $guard"
 done | rule "header guards"
 # The words of DESIGN: what has a name there is not called otherwise.
@@ -271,9 +377,9 @@ grep -E '^(tokenize_tools|src|bench|include)/' "$scratch/texts" | grep -vE '^(sr
 
 # ---- man pages ----
 {
-    for file in tokenize_tools/commands/*.c; do
+    for file in tokenize_tools/commands/command_*.c; do
         name=$(basename "$file" .c)
-        grep -q "command_$name\|cmd_$name" "$file" || continue
+        name=${name#command_}
         [ -f "tokenize_tools/man/tokmap-$name.1" ] || echo "$file: no page tokenize_tools/man/tokmap-$name.1"
     done
 } 2>/dev/null | rule "each subcommand has a man page"

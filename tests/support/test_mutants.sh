@@ -20,9 +20,9 @@ rm -rf "$folder"
 mkdir -p "$folder/cuda_software" || exit 1
 # What the mutants run on is beside them, as it is beside test_device.
 ln -s ../../cuda_software/libcuda.so.1 "$folder/cuda_software/libcuda.so.1" || exit 1
-flags="-std=gnu11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -pthread -fno-strict-aliasing -w ${CPPFLAGS:-} -O1"
+flags="-std=gnu11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -Itests -pthread -fno-strict-aliasing -w ${CPPFLAGS:-} -O1"
 
-for file in unit/test_device support/device_case support/software_driver support/made support/scratch; do
+for file in unit/cuda/test_device support/device_case support/software_driver support/made support/scratch; do
     ${CC:-cc} $flags -c "tests/$file.c" -o "$folder/$(basename "$file").o" || exit 1
 done
 
