@@ -147,8 +147,8 @@ xargs grep -nE '^ *# *include *"' <"$scratch/product" | awk -v arrows="$scratch/
 
 # ---- circles ----
 # A unit is a .c file with its header, its CPU variants (X_avx2.c, ...) and the headers without a .c file of their own that are
-# named after it (X_internal.h). Units that include each other, however many are between, are found by taking away, again and
-# again, those that include no other that is left.
+# named after it (X_internal.h). Units that include no other unit are removed again and again, then units that no other unit
+# includes; what is left is in a circle, or between two of them.
 touch "$scratch/edges"
 awk -v product="$scratch/product" '
     function unit(path,    base, shorter) {
@@ -170,7 +170,9 @@ awk -v product="$scratch/product" '
         if (from != to && !((from, to) in edge)) {
             edge[from, to] = 1
             out[from]++
+            into[to]++
             users[to] = users[to] " " from
+            used[from] = used[from] " " to
             names[from] = names[to] = 1
         }
     }
@@ -180,6 +182,17 @@ awk -v product="$scratch/product" '
             gone[queue[first]] = 1
             n = split(users[queue[first]], list, " ")
             for (i = 1; i <= n; i++) if (--out[list[i]] == 0) queue[++last] = list[i]
+        }
+        for (pair in edge) {
+            split(pair, ends, SUBSEP)
+            if (ends[1] in gone || ends[2] in gone) into[ends[2]]--
+        }
+        last = 0
+        for (name in names) if (!(name in gone) && into[name] <= 0) queue[++last] = name
+        for (first = 1; first <= last; first++) {
+            gone[queue[first]] = 1
+            n = split(used[queue[first]], list, " ")
+            for (i = 1; i <= n; i++) if (!(list[i] in gone) && --into[list[i]] == 0) queue[++last] = list[i]
         }
         for (pair in edge) {
             split(pair, ends, SUBSEP)
