@@ -388,6 +388,13 @@ grep -E '^(tokenize_tools|src|bench|include)/' "$scratch/texts" | grep -vE '^(sr
     xargs grep -nEi '\b(dataloader|minibatch|mini-batch)\b' |
     rule "words"
 
+# Plain English: phrases.txt has the phrases that a technical editor would replace.
+awk '/^\// { advice = $0; sub(/^\/.*\/ /, "", advice); sub(/^\//, ""); sub(/\/ [^\/]*$/, ""); print $0 "\t" advice }' \
+    tests/lint/phrases.txt 2>/dev/null | while IFS="$(printf '\t')" read -r phrase advice; do
+    { cat "$scratch/texts"; ls .github/*.md 2>/dev/null; } | grep -vE '^tests/(lint|fuzz/corpus|differential/corpus|reference)/' |
+        xargs grep -nE -- "$phrase" | sed "s|\$| -> $advice|"
+done | rule "plain English"
+
 # ---- man pages ----
 {
     for file in tokenize_tools/commands/command_*.c; do
