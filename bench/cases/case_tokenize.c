@@ -499,7 +499,7 @@ static int tokenizing_open(struct bench *bench, struct tokenizing *tokenizing)
         return result;
     uint64_t bytes = 0;
     tokenizer_info(tokenizing->tokenizer, &tokenizing->info);
-    if (mul_overflows(tokenizing->text.bytes, tokenizing->info.tokens_per_byte_bound, &tokenizing->capacity) ||
+    if (mul_overflows(tokenizing->text.bytes, tokenizing->info.ids_per_byte_most, &tokenizing->capacity) ||
         mul_overflows(tokenizing->capacity, tokenizing->info.width, &bytes) || bytes > SIZE_MAX)
         return bench_no_memory(bench);
     for (uint32_t i = 0; i < THREADS; i++) {

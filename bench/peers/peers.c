@@ -121,7 +121,7 @@ static enum tokmap_status ours_encode(const struct peers *peers, const struct pe
     struct tokenizer_state *state = NULL;
     uint64_t bytes;
     tokenizer_info(tokenizer, &info);
-    if (mul_overflows(peer->bytes, info.tokens_per_byte_bound, &out->capacity) ||
+    if (mul_overflows(peer->bytes, info.ids_per_byte_most, &out->capacity) ||
         mul_overflows(out->capacity, info.width, &bytes) || bytes > SIZE_MAX / 2)
         return TOKMAP_ERROR_LIMIT;
     out->tokens = malloc((size_t)bytes);

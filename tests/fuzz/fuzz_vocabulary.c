@@ -60,7 +60,7 @@ static void use(const struct tokenizer *tokenizer)
         tokenizer_added_at(tokenizer, i, &added);
         REQUIRE(added.id < info.vocabulary);
     }
-    const uint64_t room = (info.tokens_per_byte_bound + 1) * sizeof text * 2 + 1024;
+    const uint64_t room = (info.ids_per_byte_most + 1) * sizeof text * 2 + 1024;
     void *tokens = malloc(room * 4), *again = malloc(room * 4);
     REQUIRE(tokens && again);
     const uint64_t count = encode(tokenizer, &info, tokens, room);
@@ -83,8 +83,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     }
     REQUIRE(!ftruncate(fd, 0) && pwrite(fd, data, size, 0) == (ssize_t)size);
-    static const struct tokenizer_options options[] = {{.special = TOKENIZER_SPECIAL_RECOGNISE},
-                                                       {.special = TOKENIZER_SPECIAL_RECOGNISE, .pattern = "o200k_base"}};
+    static const struct tokenizer_options options[] = {{.special = TOKENIZER_SPECIAL_RECOGNIZE},
+                                                       {.special = TOKENIZER_SPECIAL_RECOGNIZE, .pattern = "o200k_base"}};
     for (int i = 0; i < 2; i++) {
         struct tokenizer *tokenizer;
         struct tokmap_error error;

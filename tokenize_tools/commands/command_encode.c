@@ -56,7 +56,7 @@ static void ids_print(struct encoding *encoding, bool first)
 
 static enum tokmap_status out_reserve(struct encoding *encoding, uint64_t bytes, struct tokmap_error *error)
 {
-    const uint64_t tokens = bytes * encoding->info.tokens_per_byte_bound + 2;
+    const uint64_t tokens = bytes * encoding->info.ids_per_byte_most + 2;
     if (encoding->out.capacity >= tokens)
         return TOKMAP_OK;
     free(encoding->out.tokens);

@@ -130,14 +130,14 @@ static enum tokmap_status group_choose(const struct pack *pack, const struct tur
         const struct corpus_document *next = &batch->documents[*document];
         uint64_t bytes = next->bytes - *at, wanted;
         assert(!next->unfinished || *document + 1 == batch->document_count);
-        if (mul_overflows(bytes, info->tokens_per_byte_bound, &wanted) || add_overflows(wanted, each, &wanted))
+        if (mul_overflows(bytes, info->ids_per_byte_most, &wanted) || add_overflows(wanted, each, &wanted))
             wanted = UINT64_MAX;
         if (wanted > room && group->count)
             break;
         bool cut = false;
         const uint64_t some = wanted > room && info->cuts
                                   ? tokenizer_cut(pack->options->tokenizer, next->text + *at,
-                                                  (room - each) / info->tokens_per_byte_bound)
+                                                  (room - each) / info->ids_per_byte_most)
                                   : 0;
         if (some) {
             bytes = some;
@@ -219,7 +219,7 @@ static enum tokmap_status room_make(const struct pack *pack, uint64_t batch_byte
     out->suffix = (uint32_t)options->eod_id;
     out->has_prefix = options->bos_id != TOKMAP_NO_ID;
     out->prefix = (uint32_t)options->bos_id;
-    out->capacity = min64(batch_bytes * pack->tokenizer.tokens_per_byte_bound, ROOM_MOST) + GROUP_MOST;
+    out->capacity = min64(batch_bytes * pack->tokenizer.ids_per_byte_most, ROOM_MOST) + GROUP_MOST;
     out->tokens = malloc((size_t)out->capacity * pack->tokenizer.width);
     out->ends = malloc(GROUP_MOST * sizeof *out->ends);
     if (!out->tokens || !out->ends)

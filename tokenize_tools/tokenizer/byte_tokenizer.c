@@ -53,7 +53,7 @@ static enum tokmap_status bytes_encode(struct tokenizer_state *state, const stru
                                        struct tokenizer_out *out, struct tokmap_error *error)
 {
     const struct bytes_state *own = (const struct bytes_state *)state;
-    const enum tokmap_status status = capacity_check(batch, out, 1, error);
+    const enum tokmap_status status = tokenizer_check_capacity(batch, out, 1, error);
     if (status)
         return status;
     uint16_t *into = out->tokens;
@@ -86,7 +86,7 @@ static enum tokmap_status bytes_decode(const struct tokenizer *tokenizer, const 
     for (uint64_t done = 0; done < count;) {
         /* A special token's name may be longer than the token: room is made for it when it comes. */
         const uint64_t part = min64(count - done, 4096);
-        enum tokmap_status status = text_reserve(text, part, error);
+        enum tokmap_status status = text_buffer_reserve(text, part, error);
         if (status)
             return status;
         for (const uint64_t end = done + part; done < end; done++) {
@@ -104,7 +104,7 @@ static enum tokmap_status bytes_decode(const struct tokenizer *tokenizer, const 
             if (!specials)
                 continue;
             const uint64_t name_bytes = sizeof BYTES_EOD_NAME - 1;
-            status = text_reserve(text, name_bytes + (end - done), error);
+            status = text_buffer_reserve(text, name_bytes + (end - done), error);
             if (status)
                 return status;
             memcpy(text->bytes + text->count, BYTES_EOD_NAME, name_bytes);
@@ -148,7 +148,7 @@ enum tokmap_status byte_tokenizer_open(struct tokenizer **tokenizer, struct tokm
     made->info.width = 2;
     made->info.eod_id = BYTES_EOD;
     made->info.bos_id = TOKMAP_NO_ID;
-    made->info.tokens_per_byte_bound = 1;
+    made->info.ids_per_byte_most = 1;
     made->info.form = "built in";
     made->info.scanner = "none: a byte is a token";
     made->info.added = made->info.specials = 1;

@@ -58,9 +58,9 @@ void normalizer_state_free(struct normalizer_state *state)
         regex_state_free(state->regexes[i]);
 }
 
-void normalizer_settle(struct normalizer_state *state)
+void normalizer_trim(struct normalizer_state *state)
 {
-    nfc_scratch_settle(&state->nfc);
+    nfc_scratch_trim(&state->nfc);
     bytes_trim(&state->made[0]);
     bytes_trim(&state->made[1]);
     for (uint32_t i = 0; i < NORMALIZER_STEPS_MOST; i++)

@@ -38,7 +38,7 @@ struct normalizer_state {
 enum tokmap_status normalizer_state_init(struct normalizer_state *state, const struct normalizer *normalizer,
                                          struct tokmap_error *error);
 void normalizer_state_free(struct normalizer_state *state);
-void normalizer_settle(struct normalizer_state *state); /* between documents: gives back what a long one took */
+void normalizer_trim(struct normalizer_state *state); /* between documents: gives back what a long one took */
 
 /* *made is the text itself if nothing changes, else lives until the next call. Statuses: OK, ERROR_LIMIT (a pattern that
  * needs too much for this text), ERROR_MEMORY. */

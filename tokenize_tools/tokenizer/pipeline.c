@@ -144,7 +144,7 @@ static enum tokmap_status split_pass(struct pipeline_state *own, enum added_pass
         }
         if (part.token->special && special == TOKENIZER_SPECIAL_ERROR)
             return special_found(own, part.token, part.from);
-        ids_put(&own->ids, part.token->id);
+        ids_append(&own->ids, part.token->id);
         own->place = pass == ADDED_RAW ? ENGINE_SEGMENT_START : ENGINE_INSIDE;
     }
     return status;
@@ -189,7 +189,7 @@ static enum tokmap_status encode_document(struct pipeline_state *own, const stru
                                          : encode_segment(own, bytes + at, count);
     }
     if (own->pipeline->parts.normalizer.count)
-        normalizer_settle(&own->normalizer);
+        normalizer_trim(&own->normalizer);
     if (own->pipeline->parts.pretokenizer.count)
         pretokenizer_trim(&own->pretokenizer);
     return status;
@@ -199,7 +199,7 @@ static enum tokmap_status pipeline_encode(struct tokenizer_state *state, const s
                                           struct tokenizer_out *out, struct tokmap_error *error)
 {
     struct pipeline_state *own = (struct pipeline_state *)state;
-    enum tokmap_status status = capacity_check(batch, out, state->tokenizer->info.tokens_per_byte_bound, error);
+    enum tokmap_status status = tokenizer_check_capacity(batch, out, state->tokenizer->info.ids_per_byte_most, error);
     if (status)
         return status;
     own->error = error;
@@ -210,10 +210,10 @@ static enum tokmap_status pipeline_encode(struct tokenizer_state *state, const s
     for (uint64_t i = 0; i < batch->count && !status; i++) {
         const bool resumed = i == 0 && batch->resumed, unfinished = i + 1 == batch->count && batch->unfinished;
         if (out->has_prefix && !resumed)
-            ids_put(&own->ids, out->prefix);
+            ids_append(&own->ids, out->prefix);
         status = encode_document(own, &batch->documents[i], resumed);
         if (out->has_suffix && !status && !unfinished)
-            ids_put(&own->ids, out->suffix);
+            ids_append(&own->ids, out->suffix);
         out->ends[i] = own->ids.count;
         out->failed = i; /* if it did */
     }
@@ -273,7 +273,7 @@ static enum tokmap_status pipeline_decode(const struct tokenizer *tokenizer, con
                              "id %" PRIu32 " is not in the vocabulary of the tokenizer '%s'; these ids come from another "
                              "tokenizer",
                              id, own->parts.name);
-        const enum tokmap_status status = text_reserve(text, wanted, error);
+        const enum tokmap_status status = text_buffer_reserve(text, wanted, error);
         if (status)
             return status;
         if (wanted)
@@ -326,7 +326,7 @@ static uint32_t first_of(const struct added_tokens *added, const char *const *na
     return PIPELINE_NO_ID;
 }
 
-uint32_t usual_eod(const struct added_tokens *added)
+uint32_t pipeline_usual_eod(const struct added_tokens *added)
 {
     static const char *const names[] = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>",
                                         "<\xEF\xBD\x9C" "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
@@ -334,7 +334,7 @@ uint32_t usual_eod(const struct added_tokens *added)
     return first_of(added, names);
 }
 
-uint32_t usual_bos(const struct added_tokens *added)
+uint32_t pipeline_usual_bos(const struct added_tokens *added)
 {
     static const char *const names[] = {"<|begin_of_text|>", "<s>", "<bos>", "<|bos|>", "<|startoftext|>",
                                         "<\xEF\xBD\x9C" "begin\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
@@ -383,7 +383,7 @@ static const struct tokenizer_kind pipeline_kind = {pipeline_close,    pipeline_
 static uint64_t bound_of(const struct pipeline_parts *parts)
 {
     uint64_t bound = normalizer_growth(&parts->normalizer);
-    if (mul_overflows(bound, max64(1, parts->bound), &bound))
+    if (mul_overflows(bound, max64(1, parts->ids_per_byte_most), &bound))
         return UINT64_MAX;
     for (uint32_t i = 0; i < parts->pretokenizer.count; i++) {
         const struct pretokenizer_step *step = &parts->pretokenizer.steps[i];
@@ -406,13 +406,13 @@ static void info_fill(struct pipeline *own)
     info->width = own->wide ? 4 : 2;
     info->eod_id = parts->eod == PIPELINE_NO_ID ? TOKMAP_NO_ID : parts->eod;
     info->bos_id = parts->bos == PIPELINE_NO_ID ? TOKMAP_NO_ID : parts->bos;
-    info->tokens_per_byte_bound = (uint32_t)bound_of(parts);
+    info->ids_per_byte_most = (uint32_t)bound_of(parts);
     info->added = added_tokens_count(parts->added);
     for (size_t i = 0; i < info->added; i++)
         info->specials += added_tokens_at(parts->added, i)->special;
     uint8_t all[17];
     memcpy(all, parts->fingerprint, 16);
-    all[16] = own->special == TOKENIZER_SPECIAL_RECOGNISE; /* where it is an error, what is left is as with text */
+    all[16] = own->special == TOKENIZER_SPECIAL_RECOGNIZE; /* where it is an error, what is left is as with text */
     hash128_store(hash128(all, sizeof all), info->fingerprint);
 }
 

@@ -29,7 +29,7 @@ struct pipeline_parts {
     struct pretokenizer pretokenizer;
     bool engine_cuts;       /* what the pretokenizer leaves is text for the engine to cut further, else a piece */
     struct text_engine *engine;
-    uint64_t bound;         /* ids that a byte of normalized text becomes, at most */
+    uint64_t ids_per_byte_most; /* ids that a byte of normalized text becomes, at most */
     uint32_t vocabulary;    /* ids are below it */
     struct pipeline_text *texts; /* in the order of ids */
     uint32_t text_count;
@@ -57,7 +57,7 @@ size_t pipeline_cut(const struct pipeline_cuts *cuts, const uint8_t *text, size_
 
 /* The id of the special token that ends a document, and that begins one, where the file does not say: by the names that
  * are in use. PIPELINE_NO_ID if none of them is there. */
-uint32_t usual_eod(const struct added_tokens *added);
-uint32_t usual_bos(const struct added_tokens *added);
+uint32_t pipeline_usual_eod(const struct added_tokens *added);
+uint32_t pipeline_usual_bos(const struct added_tokens *added);
 
 #endif

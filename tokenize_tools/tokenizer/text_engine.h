@@ -58,7 +58,7 @@ struct text_engine {
     const struct text_engine_kind *kind;
 };
 
-static inline void ids_put(struct ids_out *out, uint32_t id)
+static inline void ids_append(struct ids_out *out, uint32_t id)
 {
     if (out->wide)
         ((uint32_t *)out->tokens)[out->count++] = id;

@@ -71,7 +71,7 @@ bool tokenizer_measure(struct tokenizer_state *state, const char *text, uint64_t
     return state->tokenizer->kind->measure && state->tokenizer->kind->measure(state, text, count, measures);
 }
 
-enum tokmap_status text_reserve(struct text_buffer *text, uint64_t more, struct tokmap_error *error)
+enum tokmap_status text_buffer_reserve(struct text_buffer *text, uint64_t more, struct tokmap_error *error)
 {
     if (text->capacity - text->count >= more)
         return TOKMAP_OK;
@@ -87,13 +87,13 @@ enum tokmap_status text_reserve(struct text_buffer *text, uint64_t more, struct 
     return TOKMAP_OK;
 }
 
-enum tokmap_status capacity_check(const struct tokenizer_batch *batch, const struct tokenizer_out *out, uint64_t bound,
-                                  struct tokmap_error *error)
+enum tokmap_status tokenizer_check_capacity(const struct tokenizer_batch *batch, const struct tokenizer_out *out,
+                                            uint64_t ids_per_byte_most, struct tokmap_error *error)
 {
     const uint64_t each = (uint64_t)out->has_prefix + (uint64_t)out->has_suffix;
     uint64_t wanted = 0, part;
     for (uint64_t i = 0; i < batch->count; i++)
-        if (mul_overflows(batch->documents[i].count, bound, &part) || add_overflows(part, each, &part) ||
+        if (mul_overflows(batch->documents[i].count, ids_per_byte_most, &part) || add_overflows(part, each, &part) ||
             add_overflows(wanted, part, &wanted))
             wanted = UINT64_MAX;
     if (wanted > out->capacity)

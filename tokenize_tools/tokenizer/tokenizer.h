@@ -17,7 +17,7 @@ struct tokenizer_state;
 /* What becomes of text that reads like a special token. */
 enum tokenizer_special {
     TOKENIZER_SPECIAL_TEXT,      /* it is text like any other; added tokens that are not special are found all the same */
-    TOKENIZER_SPECIAL_RECOGNISE, /* it is that token */
+    TOKENIZER_SPECIAL_RECOGNIZE, /* it is that token */
     TOKENIZER_SPECIAL_ERROR      /* encode fails: ERROR_INPUT */
 };
 
@@ -35,7 +35,7 @@ struct tokenizer_info {
     uint32_t width;                 /* 2 or 4: bytes a token needs */
     uint64_t eod_id, bos_id;        /* that it names, or TOKMAP_NO_ID */
     uint8_t fingerprint[16];        /* XXH3-128 of all that decides ids */
-    uint32_t tokens_per_byte_bound; /* ids that `bytes` bytes of text can become: at most bytes * this */
+    uint32_t ids_per_byte_most; /* ids that `bytes` bytes of text can become: at most bytes * this */
     const char *form;        /* what its file is: "tokenizer.json"; static */
     const char *scanner;     /* what cuts text into pieces: "cl100k_base, AVX-512"; lives as long as the tokenizer */
     uint64_t added, specials; /* added tokens, and how many of them are special */

@@ -34,10 +34,11 @@ struct tokenizer_state {
 };
 
 /* Room for `more` bytes behind text->count. Statuses: OK, ERROR_MEMORY. */
-enum tokmap_status text_reserve(struct text_buffer *text, uint64_t more, struct tokmap_error *error);
+enum tokmap_status text_buffer_reserve(struct text_buffer *text, uint64_t more, struct tokmap_error *error);
 
-/* Statuses: OK, ERROR_LIMIT: the batch may become more tokens than `out` has room for, at `bound` tokens a byte. */
-enum tokmap_status capacity_check(const struct tokenizer_batch *batch, const struct tokenizer_out *out, uint64_t bound,
-                                  struct tokmap_error *error);
+/* Statuses: OK, ERROR_LIMIT: the batch may become more tokens than `out` has room for, at
+ * ids_per_byte_most tokens a byte. */
+enum tokmap_status tokenizer_check_capacity(const struct tokenizer_batch *batch, const struct tokenizer_out *out,
+                                            uint64_t ids_per_byte_most, struct tokmap_error *error);
 
 #endif

@@ -18,7 +18,7 @@
 #define VOWELS 21u
 #define TAILS 28u
 
-void nfc_scratch_settle(struct nfc_scratch *scratch)
+void nfc_scratch_trim(struct nfc_scratch *scratch)
 {
     bytes_trim(&scratch->codes);
     bytes_trim(&scratch->sorted);

@@ -17,7 +17,7 @@ struct nfc_scratch {
     struct bytes_buffer made;          /* UTF-8 */
     bool lacks_memory;
 };
-void nfc_scratch_settle(struct nfc_scratch *scratch);
+void nfc_scratch_trim(struct nfc_scratch *scratch);
 void nfc_scratch_free(struct nfc_scratch *scratch);
 
 /* The first part of text, from `at` on, that is not NFC: where it begins; it ends at *end, and its NFC is scratch->made.

@@ -197,7 +197,7 @@ enum tokmap_status byte_level_build(struct pipeline_parts *parts, const struct h
         bpe_model_free(made);
     else
         status = bpe_engine_new(&parts->engine, made, error);
-    parts->bound = 1;
+    parts->ids_per_byte_most = 1;
     free(building.bytes);
     free(building.offsets);
     free(building.merges);

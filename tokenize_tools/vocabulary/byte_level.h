@@ -7,7 +7,8 @@
 #include "hf_model.h"
 #include "tokenizer/pipeline.h"
 
-/* Makes the engine of `parts`, its texts, bound and fingerprint (of the model alone). parts->added and ->vocabulary are
+/* Makes the engine of `parts`, its texts, ids_per_byte_most and fingerprint (of the model alone).
+ * parts->added and ->vocabulary are
  * set. Statuses: OK, ERROR_FORMAT, ERROR_UNSUPPORTED, ERROR_LIMIT, ERROR_MEMORY. */
 enum tokmap_status byte_level_build(struct pipeline_parts *parts, const struct hf_model *model,
                                     const struct split_rules *rules, const char *path, struct tokmap_error *error);

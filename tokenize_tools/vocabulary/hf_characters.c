@@ -213,7 +213,7 @@ bool hf_characters_join(struct json_file *file, const struct hf_model *model, co
         else if (plain)
             normalizer_free(&parts->normalizer);
         file->status = sp_engine_new(&parts->engine, &source, file->error);
-        parts->bound = 2;
+        parts->ids_per_byte_most = 2;
         parts->engine_cuts = true;
     } else if (!file->status) {
         file->status = error_set_memory(file->error, "a fingerprint", 0);

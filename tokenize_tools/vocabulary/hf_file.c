@@ -316,8 +316,8 @@ static bool join(struct reading *reading)
             parts->vocabulary = reading->added[i].id + 1;
     parts->form = "tokenizer.json";
     snprintf(parts->name, sizeof parts->name, "%s", parts->form);
-    parts->bos = reading->frame.before < parts->vocabulary ? reading->frame.before : usual_bos(parts->added);
-    parts->eod = reading->frame.behind < parts->vocabulary ? reading->frame.behind : usual_eod(parts->added);
+    parts->bos = reading->frame.before < parts->vocabulary ? reading->frame.before : pipeline_usual_bos(parts->added);
+    parts->eod = reading->frame.behind < parts->vocabulary ? reading->frame.behind : pipeline_usual_eod(parts->added);
     return bytes ? bytes_join(reading)
                  : hf_characters_join(&reading->file, &reading->model, &reading->splits, plain, parts);
 }

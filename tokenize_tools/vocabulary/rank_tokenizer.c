@@ -120,7 +120,7 @@ enum tokmap_status rank_tokenizer_new(struct tokenizer **tokenizer, const char *
 {
     struct rank_file file;
     struct special_list specials = {0};
-    struct pipeline_parts parts = {.form = "rank file", .bound = 1};
+    struct pipeline_parts parts = {.form = "rank file", .ids_per_byte_most = 1};
     struct bpe_model *model = NULL;
     *tokenizer = NULL;
     enum tokmap_status status = rank_file_read(&file, path, text, count, error);
@@ -138,8 +138,8 @@ enum tokmap_status rank_tokenizer_new(struct tokenizer **tokenizer, const char *
         status = byte_level_fingerprint(parts.fingerprint, model, NULL, 0, true, parts.added, error);
     if (!status) {
         parts.vocabulary = model->vocabulary;
-        parts.eod = named(parts.added, file.known ? file.known->eod : NULL, usual_eod(parts.added));
-        parts.bos = named(parts.added, file.known ? file.known->bos : NULL, usual_bos(parts.added));
+        parts.eod = named(parts.added, file.known ? file.known->eod : NULL, pipeline_usual_eod(parts.added));
+        parts.bos = named(parts.added, file.known ? file.known->bos : NULL, pipeline_usual_bos(parts.added));
         status = bpe_engine_new(&parts.engine, model, error);
         model = NULL;
     }

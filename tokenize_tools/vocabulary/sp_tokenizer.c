@@ -48,7 +48,7 @@ static enum tokmap_status add_unknown(struct pipeline_parts *parts, const struct
 enum tokmap_status sp_tokenizer_new(struct tokenizer **tokenizer, const char *path, const uint8_t *bytes, uint64_t count,
                                     const struct tokenizer_options *options, struct tokmap_error *error)
 {
-    struct pipeline_parts parts = {.form = "SentencePiece model", .bound = 2, .engine_cuts = true};
+    struct pipeline_parts parts = {.form = "SentencePiece model", .ids_per_byte_most = 2, .engine_cuts = true};
     struct sp_file file;
     *tokenizer = NULL;
     enum tokmap_status status = sp_file_read(&file, path, bytes, count, error);
@@ -62,8 +62,8 @@ enum tokmap_status sp_tokenizer_new(struct tokenizer **tokenizer, const char *pa
         (void)snprintf(parts.name, sizeof parts.name, "sentencepiece");
         (void)snprintf(parts.scanner, sizeof parts.scanner, "between characters that no token joins");
         parts.vocabulary = file.source.vocabulary;
-        parts.eod = usual_eod(parts.added);
-        parts.bos = usual_bos(parts.added);
+        parts.eod = pipeline_usual_eod(parts.added);
+        parts.bos = pipeline_usual_bos(parts.added);
         memcpy(parts.fingerprint, file.fingerprint, sizeof parts.fingerprint);
         status = pipeline_new(tokenizer, &parts, options->special, path, error);
     }

@@ -272,7 +272,7 @@ enum tokmap_status tekken_file_open(struct tokenizer **tokenizer, const char *pa
                                     const struct tokenizer_options *options, struct tokmap_error *error)
 {
     struct tekken tekken;
-    struct pipeline_parts parts = {.form = "tekken.json", .bound = 1};
+    struct pipeline_parts parts = {.form = "tekken.json", .ids_per_byte_most = 1};
     struct hf_splits splits = {.count = 0};
     struct split_rules rules;
     memset(&tekken, 0, sizeof tekken);
@@ -292,8 +292,8 @@ enum tokmap_status tekken_file_open(struct tokenizer **tokenizer, const char *pa
     if (!status) {
         (void)snprintf(parts.name, sizeof parts.name, "tekken");
         parts.vocabulary = (uint32_t)tekken.size;
-        parts.bos = usual_bos(parts.added);
-        parts.eod = usual_eod(parts.added);
+        parts.bos = pipeline_usual_bos(parts.added);
+        parts.eod = pipeline_usual_eod(parts.added);
         status = pipeline_new(tokenizer, &parts, options->special, path, error);
     }
     pipeline_parts_free(&parts);

@@ -68,7 +68,7 @@ static uint64_t encode(const uint8_t *text, size_t count, bool resumed, bool unf
 /* In parts, of which each time no more than `known` bytes are seen. Returns how many times it was cut. */
 static size_t compare(const uint8_t *text, size_t count, size_t known)
 {
-    const uint64_t room = (uint64_t)count * info.tokens_per_byte_bound + 64;
+    const uint64_t room = (uint64_t)count * info.ids_per_byte_most + 64;
     uint8_t *whole = malloc(room * info.width), *parts = malloc(2 * room * info.width);
     assert_true(whole && parts);
     const uint64_t wanted = encode(text, count, false, false, whole, room);

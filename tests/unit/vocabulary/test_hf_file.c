@@ -195,7 +195,7 @@ static size_t encode(const struct tokenizer *tokenizer, const char *text, uint32
     const struct tokenizer_text document = {text, strlen(text)};
     const struct tokenizer_batch batch = {&document, 1, false, false};
     tokenizer_info(tokenizer, &info);
-    struct tokenizer_out out = {.capacity = document.count * info.tokens_per_byte_bound, .ends = &end};
+    struct tokenizer_out out = {.capacity = document.count * info.ids_per_byte_most, .ends = &end};
     out.tokens = malloc(out.capacity * info.width + 1);
     assert_int_equal(tokenizer_state_new(&own, tokenizer, &error), TOKMAP_OK);
     assert_int_equal(tokenizer_encode(own, &batch, &out, &error), expected);
@@ -236,7 +236,7 @@ static void specials(void **state)
                   "{\"id\":8,\"content\":\"s>b\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,"
                   "\"normalized\":false,\"special\":false}";
     /* Ids of the file count for nothing: the next two behind the 259 of the model. */
-    CHECK(&parts, TOKENIZER_SPECIAL_RECOGNISE, "ab<s>  ab", 256, 259, 256);
+    CHECK(&parts, TOKENIZER_SPECIAL_RECOGNIZE, "ab<s>  ab", 256, 259, 256);
     CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "ab<s>ab", 256, '<', 's', '>', 256);
     /* The special token is passed over whole: no "s>b" begins inside it. */
     CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "<s>b", '<', 's', '>', 'b');

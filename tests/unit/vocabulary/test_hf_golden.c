@@ -50,7 +50,7 @@ static uint32_t *encode(size_t which, int special, const char *text, size_t byte
     tokenizer_info(tokenizer, &info);
     const struct tokenizer_text document = {text, bytes};
     const struct tokenizer_batch batch = {&document, 1, false, false};
-    const uint64_t room = bytes * info.tokens_per_byte_bound;
+    const uint64_t room = bytes * info.ids_per_byte_most;
     uint64_t end;
     struct tokenizer_out out = {.tokens = malloc(room * info.width + 1), .capacity = room, .ends = &end};
     assert_non_null(out.tokens);
@@ -230,7 +230,7 @@ static void fingerprints(void **state)
     assert_memory_equal(one, other, 16);
     fingerprint("openai/r50k_base.tiktoken", TOKENIZER_SPECIAL_TEXT, other);
     assert_memory_equal(one, other, 16);
-    fingerprint("gpt2/tokenizer.json", TOKENIZER_SPECIAL_RECOGNISE, other);
+    fingerprint("gpt2/tokenizer.json", TOKENIZER_SPECIAL_RECOGNIZE, other);
     assert_memory_not_equal(one, other, 16);
     fingerprint("gpt_neox_20b", TOKENIZER_SPECIAL_TEXT, other);
     assert_memory_not_equal(one, other, 16);
@@ -248,7 +248,7 @@ int main(void)
     for (size_t i = 0; i < VOCABULARIES; i++)
         for (int special = 0; special < 2; special++) {
             const struct tokenizer_options options = {
-                .special = special ? TOKENIZER_SPECIAL_RECOGNISE : TOKENIZER_SPECIAL_TEXT};
+                .special = special ? TOKENIZER_SPECIAL_RECOGNIZE : TOKENIZER_SPECIAL_TEXT};
             snprintf(path, sizeof path, "%s/%s", data, vocabularies[i].path);
             if (vocabulary_open(&tokenizers[i][special], path, &options, &error) ||
                 tokenizer_state_new(&states[i][special], tokenizers[i][special], &error)) {

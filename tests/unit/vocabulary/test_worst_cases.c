@@ -70,7 +70,7 @@ static double check(const struct tokenizer *tokenizer, const char *text, size_t 
     const struct tokenizer_batch batch = {&document, 1, false, false};
     uint64_t end;
     tokenizer_info(tokenizer, &info);
-    struct tokenizer_out out = {.capacity = (uint64_t)bytes * info.tokens_per_byte_bound + 64, .ends = &end};
+    struct tokenizer_out out = {.capacity = (uint64_t)bytes * info.ids_per_byte_most + 64, .ends = &end};
     out.tokens = malloc(out.capacity * info.width);
     assert_non_null(out.tokens);
     assert_int_equal(tokenizer_state_new(&state, tokenizer, &error), TOKMAP_OK);

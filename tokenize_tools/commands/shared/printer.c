@@ -75,7 +75,7 @@ static enum tokmap_status tokenizer_find(struct printer *printer, const struct t
                          "a synthetic dataset is numbers without text: print them with --ids");
     for (int special = 0; special < 2; special++) {
         tokenizer_close(printer->tokenizer);
-        options.special = special ? TOKENIZER_SPECIAL_RECOGNISE : TOKENIZER_SPECIAL_TEXT;
+        options.special = special ? TOKENIZER_SPECIAL_RECOGNIZE : TOKENIZER_SPECIAL_TEXT;
         const enum tokmap_status status = vocabulary_open(&printer->tokenizer, asked->spec, &options, error);
         if (status)
             return status;
