@@ -390,7 +390,7 @@ grep -E '^(tokenize_tools|src|bench|include)/' "$scratch/texts" | grep -vE '^(sr
 
 # Plain English: phrases.txt has the phrases that a technical editor would replace.
 awk '/^\// { advice = $0; sub(/^\/.*\/ /, "", advice); sub(/^\//, ""); sub(/\/ [^\/]*$/, ""); print $0 "\t" advice }' \
-    tests/lint/phrases.txt 2>/dev/null | while IFS="$(printf '\t')" read -r phrase advice; do
+    "$(dirname "$0")/phrases.txt" | while IFS="$(printf '\t')" read -r phrase advice; do
     { cat "$scratch/texts"; ls .github/*.md 2>/dev/null; } | grep -vE '^tests/(lint|fuzz/corpus|differential/corpus|reference)/' |
         xargs grep -nE -- "$phrase" | sed "s|\$| -> $advice|"
 done | rule "plain English"
@@ -400,6 +400,7 @@ done | rule "plain English"
     for file in tokenize_tools/commands/command_*.c; do
         name=$(basename "$file" .c)
         name=${name#command_}
+        [ -f "$file" ] || continue
         [ -f "tokenize_tools/man/tokmap-$name.1" ] || echo "$file: no page tokenize_tools/man/tokmap-$name.1"
     done
 } 2>/dev/null | rule "each subcommand has a man page"

@@ -84,6 +84,19 @@ code src/common/part.c '#include "no_such_file.h"\n'
 run_lint
 grep -q 'is no file of the project' "$TMPDIR/log" && echo "ok - a missing include" || echo "not ok - a missing include"
 make_tree
+printf '#ifndef TOKMAP_COMMON_LEFT_H\n#define TOKMAP_COMMON_LEFT_H\n#include "right.h"\n#endif\n' >"$tree/src/common/left.h"
+printf '#ifndef TOKMAP_COMMON_RIGHT_H\n#define TOKMAP_COMMON_RIGHT_H\nint right(void);\n#endif\n' \
+    >"$tree/src/common/right.h"
+code src/common/right.c '#include "right.h"\n#include "left.h"\nint right(void) { return 1; }\n'
+finds "no circles between files"
+sed -i 's/^int part(void);/&\nint format_part(void);/' "$tree/src/common/part.h"
+finds "headers declare what their .c files define"
+code src/common/part.c '/* the function tells how many there are */\n'
+finds "plain English"
+mkdir -p "$tree/src/platform"
+printf '#ifndef TOKMAP_PLATFORM_PROCESS_H\n#define TOKMAP_PLATFORM_PROCESS_H\n#endif\n' >"$tree/src/platform/process.h"
+code src/format/child.c '#include "platform/process.h"\n'
+finds "include arrows"
 code src/order/reads.c '#include <unistd.h>\nlong reads(char *p);\nlong reads(char *p) { return read(0, p, 1); }\n'
 finds "system calls only in platform"
 code src/order/reads.c '#include <pthread.h>\nvoid *reads(void);\nvoid *reads(void) { return (void *)pthread_self(); }\n'
@@ -125,7 +138,7 @@ finds "file names are unique"
 sed -i 's/TOKMAP_COMMON_PART_H/PART_H/' "$tree/src/common/part.h"
 finds "header guards"
 mkdir -p "$tree/tokenize_tools/commands"
-code tokenize_tools/commands/count.c 'int command_count(void);\nint command_count(void) { return 0; }\n'
+code tokenize_tools/commands/command_count.c 'int command_count(void);\nint command_count(void) { return 0; }\n'
 finds "each subcommand has a man page"
 printf 'if\n' >"$tree/tokenize_tools/broken.sh"
 finds "shell scripts parse"
