@@ -9,25 +9,13 @@
 
 #define PROGRAM "tokmap"
 
-#define COMMANDS(XX)                                                                                                   \
-    XX(pack, "tokenize text into a dataset")                                                                           \
-    XX(info, "say what a dataset or a run holds")                                                                      \
-    XX(verify, "read every byte of a dataset and name what is not sound")                                              \
-    XX(show, "print documents, windows, tokens, or what a step trains on")                                             \
-    XX(audit, "prove that a run covers its dataset and that ranks are disjoint")                                       \
-    XX(order, "print the order in which windows are drawn")                                                            \
-    XX(train, "make a vocabulary of a text")                                                                           \
-    XX(encode, "turn text into token ids")                                                                             \
-    XX(decode, "turn token ids into text")                                                                             \
-    XX(tokenizer, "say what a tokenizer's file is")
-
 struct subcommand {
     const char *name;
     int (*run)(int argc, char **argv);
     const char *text;
 };
-#define ROW(name, text) {#name, command_##name, text},
-static const struct subcommand subcommands[] = {COMMANDS(ROW)};
+#define SUBCOMMAND_ROW(name, text) {#name, command_##name, text},
+static const struct subcommand subcommands[] = {COMMANDS(SUBCOMMAND_ROW)};
 #define SUBCOMMANDS (sizeof subcommands / sizeof subcommands[0])
 
 static void help_print(FILE *file)

@@ -18,6 +18,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "commands/shared/coverage.h"
+#include "commands/shared/field_options.h"
 #include "platform/os.h"
 #include "platform/process.h"
 #include "commands/shared/target.h"
@@ -581,7 +582,7 @@ static int audit_target(struct audit *audit, const struct cli_command *command)
         audit->epoch_skipped ? audit_checks(audit, &error) : error_set_memory(&error, "epochs", EPOCHS_KEPT * 8);
     const bool interrupted = os_signals_release() != 0; /* audit_run() ends by it */
     if (status)
-        exit_status = cli_failed(program, &error);
+        exit_status = command_failed(command, &error);
     else if (!interrupted && audit->given->json)
         report_json(audit);
     else if (!interrupted)

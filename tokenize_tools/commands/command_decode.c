@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "common/bytes.h"
 #include "common/error.h"
+#include "commands/shared/field_options.h"
 #include "commands/shared/tokenizer_arguments.h"
 
 static const char program[] = "tokmap decode";
@@ -27,6 +28,7 @@ enum state {
 };
 
 struct decoding {
+    const struct cli_command *command;
     struct tokenizer_arguments asked;
     int input, output;
     bool specials;
@@ -234,7 +236,7 @@ static int decode(struct decoding *decoding, const char **operands, size_t opera
     free(buffer);
     free(decoding->ids);
     free(decoding->text.bytes);
-    return cli_finish(program, status ? cli_failed(program, &error) : CLI_DONE);
+    return cli_finish(program, status ? command_failed(decoding->command, &error) : CLI_DONE);
 }
 
 int command_decode(int argc, char **argv)
@@ -269,6 +271,7 @@ int command_decode(int argc, char **argv)
         (void)error_set_memory(&error, "the arguments", (uint64_t)argc * sizeof *operands);
         return cli_failed(program, &error);
     }
+    decoding.command = &command;
     int status = cli_parse(&command, argc, argv, operands, &operand_count);
     if (status < 0) {
         if (!operand_count)

@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "common/bytes.h"
 #include "common/error.h"
+#include "commands/shared/field_options.h"
 #include "commands/shared/tokenizer_arguments.h"
 
 static const char program[] = "tokmap encode";
@@ -19,6 +20,7 @@ static const char program[] = "tokmap encode";
 enum { OUTPUT_AUTO, OUTPUT_TEXT, OUTPUT_JSONL };
 
 struct encoding {
+    const struct cli_command *command;
     struct tokenizer_arguments asked;
     int input, output, invalid;
     struct corpus_options corpus;
@@ -111,14 +113,13 @@ static enum tokmap_status batch_encode(struct encoding *encoding, const struct c
         status = document_encode(encoding, batch, i, error);
     for (uint64_t i = 0; i < batch->issue_count && !status; i++) {
         const struct corpus_issue *issue = &batch->issues[i];
-        char text[2048];
         struct tokmap_error why;
         const enum tokmap_status wrong = corpus_issue_error(issue, &encoding->corpus, &why);
         if (issue->fatal || issue->kind != CORPUS_ISSUE_ENCODING || encoding->corpus.invalid != CORPUS_INVALID_SKIP) {
             *error = why;
             return wrong;
         }
-        cli_say(program, "skipped: %s", tokmap_error_print(&why, text, sizeof text));
+        command_skipped(encoding->command, &why);
     }
     return status;
 }
@@ -151,7 +152,7 @@ static int encode(struct encoding *encoding, const char **operands, size_t opera
     corpus_close(corpus);
     tokenizer_state_free(encoding->state);
     free(encoding->out.tokens);
-    return cli_finish(program, status && status != TOKMAP_END ? cli_failed(program, &error) : CLI_DONE);
+    return cli_finish(program, status && status != TOKMAP_END ? command_failed(encoding->command, &error) : CLI_DONE);
 }
 
 static int around_choose(const struct cli_command *command, struct encoding *encoding)
@@ -210,6 +211,7 @@ int command_encode(int argc, char **argv)
         (void)error_set_memory(&error, "the arguments", (uint64_t)argc * sizeof *operands);
         return cli_failed(program, &error);
     }
+    encoding.command = &command;
     int status = cli_parse(&command, argc, argv, operands, &operand_count);
     if (status < 0) {
         corpus->format = (enum corpus_format)encoding.input;

@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "commands.h"
 #include "common/bytes.h"
+#include "commands/shared/field_options.h"
 #include "commands/shared/target.h"
 
 static const char program[] = "tokmap info";
@@ -573,7 +574,7 @@ static int info_run(const struct cli_command *command, const struct info_argumen
             target.run ? run_print(&target, given, &error) : dataset_print(&target, given, &error);
         if (failed && !error.status)
             error.status = failed;
-        status = failed ? cli_failed(program, &error) : CLI_DONE;
+        status = failed ? command_failed(command, &error) : CLI_DONE;
     }
     target_close(&target);
     return cli_finish(program, status);

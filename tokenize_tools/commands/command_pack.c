@@ -11,6 +11,7 @@
 #include "platform/process.h"
 #include "pack/pack.h"
 #include "commands/shared/corpus_arguments.h"
+#include "commands/shared/field_options.h"
 #include "commands/shared/tokenizer_arguments.h"
 
 static const char program[] = "tokmap pack";
@@ -23,6 +24,7 @@ struct listed {
 };
 
 struct packing {
+    const struct cli_command *command;
     const char *prefix;
     struct tokenizer_arguments asked;
     struct corpus_arguments corpus;
@@ -40,17 +42,19 @@ struct packing {
 static void say_skipped(void *user, const struct tokmap_error *why, uint64_t bytes)
 {
     struct packing *packing = user;
-    char text[2048];
     if (packing->progress.shown)
         (void)fputs("\r\033[K", stderr);
-    cli_say(program, "skipped: %s", tokmap_error_print(why, text, sizeof text));
+    command_skipped(packing->command, why);
     packing->skipped_count++;
     if (!packing->json || packing->listed_count == LISTED_MOST)
         return;
     if (!packing->listed)
         packing->listed = malloc(LISTED_MOST * sizeof *packing->listed);
-    if (packing->listed)
-        packing->listed[packing->listed_count++] = (struct listed){*why, bytes};
+    if (packing->listed) {
+        struct listed *listed = &packing->listed[packing->listed_count++];
+        *listed = (struct listed){*why, bytes};
+        error_name_options(packing->command, &listed->why);
+    }
 }
 
 static void say_progress(void *user, uint64_t stored_bytes)
@@ -225,7 +229,7 @@ static int pack(struct packing *packing, const struct pack_options *options, con
         (void)snprintf(error.message, sizeof error.message,
                        "the output exists; choose another name, or replace it with --force");
     if (status)
-        return cli_failed(program, &error);
+        return command_failed(packing->command, &error);
     if (packing->json)
         report_json(packing, &result);
     else if (!packing->quiet)
@@ -303,6 +307,7 @@ int command_pack(int argc, char **argv)
         (void)error_set_memory(&error, "the arguments", (uint64_t)argc * sizeof *operands);
         return cli_failed(program, &error);
     }
+    packing.command = &command;
     int status = cli_parse(&command, argc, argv, operands, &operand_count);
     if (status < 0)
         status = arguments_use(&command, &packing, operands, operand_count);

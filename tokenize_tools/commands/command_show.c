@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "common/bytes.h"
 #include "common/error.h"
+#include "commands/shared/field_options.h"
 #include "commands/shared/printer.h"
 #include "commands/shared/target.h"
 
@@ -366,7 +367,7 @@ static int show_run(const struct cli_command *command, const struct show_argumen
                                              : show_tokens(&show, &error);
         if (status && !error.status)
             (void)error_set(&error, status, name, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(status));
-        exit_status = status ? cli_failed(program, &error) : CLI_DONE;
+        exit_status = status ? command_failed(command, &error) : CLI_DONE;
     }
     printer_close(&show.printer);
     target_close(&target);

@@ -6,6 +6,7 @@
 #include "vocabulary/vocabulary.h"
 #include "cli/cli.h"
 #include "commands.h"
+#include "commands/shared/field_options.h"
 #include "common/hash.h"
 #include "platform/os.h"
 
@@ -128,7 +129,7 @@ static void json_print(const struct tokenizer *tokenizer, const struct tokenizer
     cli_json_end(&out);
 }
 
-static int describe(const struct describing *describing, const char *spec)
+static int describe(const struct cli_command *command, const struct describing *describing, const char *spec)
 {
     struct tokmap_error error;
     struct tokenizer *tokenizer = NULL;
@@ -148,7 +149,7 @@ static int describe(const struct describing *describing, const char *spec)
     }
     tokenizer_state_free(state);
     tokenizer_close(tokenizer);
-    return cli_finish(program, status ? cli_failed(program, &error) : CLI_DONE);
+    return cli_finish(program, status ? command_failed(command, &error) : CLI_DONE);
 }
 
 int command_tokenizer(int argc, char **argv)
@@ -191,7 +192,7 @@ int command_tokenizer(int argc, char **argv)
         status = cli_misused(&command, "takes one tokenizer");
     if (status < 0) {
         describing.options.special = (enum tokenizer_special)describing.special;
-        status = describe(&describing, operands[0]);
+        status = describe(&command, &describing, operands[0]);
     }
     free(operands);
     return status;

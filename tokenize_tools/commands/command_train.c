@@ -11,12 +11,14 @@
 #include "text/utf8.h"
 #include "train/train_corpus.h"
 #include "commands/shared/corpus_arguments.h"
+#include "commands/shared/field_options.h"
 
 static const char program[] = "tokmap train";
 
 #define SPECIALS_MOST 10000
 
 struct training_command {
+    const struct cli_command *command;
     const char *prefix, *pattern, *special_names;
     struct corpus_arguments corpus;
     bool force, json, quiet;
@@ -34,10 +36,9 @@ struct training_command {
 static void say_skipped(void *user, const struct tokmap_error *why, uint64_t bytes)
 {
     struct training_command *training = user;
-    char text[2048];
     if (training->progress.shown)
         (void)fputs("\r\033[K", stderr);
-    cli_say(program, "skipped: %s", tokmap_error_print(why, text, sizeof text));
+    command_skipped(training->command, why);
     training->skipped_count++;
 }
 
@@ -232,7 +233,7 @@ static int train(struct training_command *training, const char **operands, size_
         (void)snprintf(error.message, sizeof error.message, "the output exists; choose another name, or replace it with "
                                                             "--force");
     if (status)
-        return cli_failed(program, &error);
+        return command_failed(training->command, &error);
     if (training->json)
         report_json(training, &result);
     else if (!training->quiet)
@@ -287,6 +288,7 @@ int command_train(int argc, char **argv)
         (void)error_set_memory(&error, "the arguments", (uint64_t)argc * sizeof *operands);
         return cli_failed(program, &error);
     }
+    training.command = &command;
     int status = cli_parse(&command, argc, argv, operands, &operand_count);
     if (status < 0) {
         status = arguments_check(&command, &training, operands, &operand_count);

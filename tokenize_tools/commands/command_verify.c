@@ -9,6 +9,7 @@
 #include "format/layout.h"
 #include "platform/os.h"
 #include "platform/process.h"
+#include "commands/shared/field_options.h"
 #include "commands/shared/target.h"
 
 static const char program[] = "tokmap verify";
@@ -168,7 +169,7 @@ static void summary_print(const char *name, const struct tokmap_dataset_info *in
                 cli_bytes((uint64_t)((double)result->bytes / seconds), e));
 }
 
-static int verify_run(const struct verify_arguments *given, const char *name)
+static int verify_run(const struct cli_command *command, const struct verify_arguments *given, const char *name)
 {
     struct tokmap_error error = {0};
     struct tokmap_dataset_info info = {.size = sizeof info};
@@ -202,7 +203,7 @@ static int verify_run(const struct verify_arguments *given, const char *name)
         os_signal_die(os_signal_caught());
     }
     if (status && !is_fault(status))
-        return cli_finish(program, cli_failed(program, &error));
+        return cli_finish(program, command_failed(command, &error));
     if (!given->json && !given->quiet)
         summary_print(name, &info, &result, report.faults, seconds);
     return cli_finish(program, status ? CLI_FAILED : CLI_DONE);
@@ -242,7 +243,7 @@ int command_verify(int argc, char **argv)
         else if (given.threads > 1024)
             status = cli_misused(&command, "--threads must be at most 1024");
         else
-            status = verify_run(&given, operands[0]);
+            status = verify_run(&command, &given, operands[0]);
     }
     free(operands);
     return status;

@@ -1,4 +1,5 @@
 #include "target.h"
+#include "field_options.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -107,7 +108,7 @@ int target_open(struct target *target, const struct cli_command *command, const 
     } else {
         status = tokmap_dataset_open(&target->dataset, name, NULL, &error);
     }
-    return status ? cli_failed(command->program, &error) : -1;
+    return status ? command_failed(command, &error) : -1;
 }
 
 void target_close(struct target *target)

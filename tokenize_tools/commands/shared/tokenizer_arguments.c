@@ -1,4 +1,5 @@
 #include "tokenizer_arguments.h"
+#include "field_options.h"
 #include "vocabulary/vocabulary.h"
 
 #include <inttypes.h>
@@ -26,7 +27,7 @@ int tokenizer_arguments_open(const struct cli_command *command, struct tokenizer
     struct tokmap_error error;
     arguments->options.special = (enum tokenizer_special)arguments->special;
     return vocabulary_open(tokenizer, arguments->spec, &arguments->options, &error)
-               ? cli_failed(command->program, &error)
+               ? command_failed(command, &error)
                : 0;
 }
 

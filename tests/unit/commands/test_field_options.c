@@ -1,0 +1,127 @@
+/* Errors of the rooms below name fields; the commands print options instead. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/commands.h"
+#include "commands/shared/field_options.h"
+
+/* What a command prints on standard output with --help. Allocated. */
+static char *help_of(int (*run)(int argc, char **argv), char *name)
+{
+    char option[] = "--help";
+    char *arguments[] = {name, option, NULL};
+    char *text = NULL;
+    size_t length = 0;
+    FILE *before = stdout, *file = open_memstream(&text, &length);
+    assert_non_null(file);
+    stdout = file;
+    const int status = run(2, arguments);
+    stdout = before;
+    fclose(file);
+    assert_int_equal(status, CLI_DONE);
+    return text;
+}
+
+/* Whether a help lists the option at the beginning of a line. */
+static bool lists(const char *help, const char *option)
+{
+    char head[64];
+    const int length = snprintf(head, sizeof head, "--%s", option);
+    for (const char *line = help; line; line = strchr(line, '\n'), line += line != NULL) {
+        const char *at = line + strspn(line, " ");
+        if (at[0] == '-' && at[1] != '-') /* "-o, --output" */
+            at += 4;
+        if (at - line >= 2 && strncmp(at, head, (size_t)length) == 0 && strchr(" [\n", at[length]))
+            return true;
+    }
+    return false;
+}
+
+static void test_every_option_exists(void **state)
+{
+    size_t count;
+    const struct field_option *table = field_options(&count);
+    bool exists[64] = {false};
+    assert_true(count <= sizeof exists / sizeof exists[0]);
+#define LOOK(command, summary)                                                                                         \
+    {                                                                                                                  \
+        char name[] = #command;                                                                                        \
+        char *help = help_of(command_##command, name);                                                                 \
+        for (size_t i = 0; i < count; i++)                                                                             \
+            exists[i] = exists[i] || lists(help, table[i].option);                                                     \
+        free(help);                                                                                                    \
+    }
+    COMMANDS(LOOK)
+#undef LOOK
+    for (size_t i = 0; i < count; i++)
+        if (!exists[i])
+            fail_msg("no command has --%s, the option of options.%s", table[i].option, table[i].field);
+    for (size_t i = 1; i < count; i++)
+        assert_true(strcmp(table[i - 1].field, table[i].field) < 0);
+    (void)state;
+}
+
+static const struct cli_option some_options[] = {
+    {0, "on-error", CLI_CHOICE, NULL, NULL, "WHAT", "", "stop|skip"},
+    {0, "max-record", CLI_SIZE, NULL, NULL, "SIZE", "", NULL},
+    {0, "field", CLI_TEXT, NULL, NULL, "NAME", "", NULL},
+};
+static const struct cli_command some_command = {"tokmap some", "", "", NULL, some_options, 3};
+
+static void becomes(const char *message, const char *wanted)
+{
+    struct tokmap_error error = {.status = TOKMAP_ERROR_INPUT};
+    snprintf(error.message, sizeof error.message, "%s", message);
+    error_name_options(&some_command, &error);
+    assert_string_equal(error.message, wanted);
+}
+
+static void test_fields_become_options(void **state)
+{
+    becomes("", "");
+    becomes("no field here", "no field here");
+    becomes("raise options.record_limit", "raise --max-record");
+    becomes("options.field, options.record_limit.", "--field, --max-record.");
+    becomes("set options.skip to leave it out", "set --on-error skip to leave it out");
+    /* An option that this command does not have, a field that the table does not have, and what only looks like a field. */
+    becomes("lower options.threads", "lower options.threads");
+    becomes("set options.no_such_field", "set options.no_such_field");
+    becomes("options. and options", "options. and options");
+    becomes("more_options.field is a name", "more_options.field is a name");
+    becomes("options.fields", "options.fields");
+    (void)state;
+}
+
+/* The text grows, but never beyond the error's room. */
+static void test_long_messages(void **state)
+{
+    struct tokmap_error error;
+    for (size_t left = 0; left < 40; left++) {
+        memset(&error, 0, sizeof error);
+        memset(error.message, 'x', sizeof error.message - 1);
+        char *at = error.message + sizeof error.message - 1 - left;
+        const size_t field = strlen(" options.skip");
+        memcpy(at, " options.skip", left < field ? left : field);
+        error_name_options(&some_command, &error);
+        assert_true(strlen(error.message) < sizeof error.message);
+        assert_memory_equal(error.message, "xxxx", 4);
+    }
+    (void)state;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_option_exists),
+        cmocka_unit_test(test_fields_become_options),
+        cmocka_unit_test(test_long_messages),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
