@@ -10,7 +10,8 @@
 
 #include "byte_level.h"
 #include "common/error.h"
-#include "hf_file.h"
+#include "hf_fingerprint.h"
+#include "hf_pretokenizer.h"
 #include "platform/os.h"
 #include "vocabulary_file.h"
 

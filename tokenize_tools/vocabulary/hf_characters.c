@@ -3,13 +3,16 @@
  * pre-tokenizer do with spaces is told to the engine, which does it by itself ("plain"); or, where they do something else,
  * they do it, and the engine is given each piece as it then is.
  */
+#include "hf_characters.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/error.h"
 #include "common/hash.h"
-#include "hf_file.h"
+#include "hf_fingerprint.h"
+#include "hf_pretokenizer.h"
 #include "sentencepiece/sp_engine.h"
 
 static const char mark[] = "\xE2\x96\x81";

@@ -12,6 +12,11 @@
 
 #include "byte_level.h"
 #include "common/error.h"
+#include "hf_characters.h"
+#include "hf_fingerprint.h"
+#include "hf_model.h"
+#include "hf_parts.h"
+#include "hf_pretokenizer.h"
 
 #define ADDED_MOST 1000000
 

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base64.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
-#include "rank_known.h"
 
 struct line {
     const uint8_t *text;
@@ -18,46 +18,6 @@ struct token {
     uint32_t rank, offset, bytes;
     uint64_t line;
 };
-
-/* The six bits of a base64 digit, 64 for '=', 255 for what is none. */
-#define NONE_4 255, 255, 255, 255
-#define NONE_16 NONE_4, NONE_4, NONE_4, NONE_4
-#define NONE_128 NONE_16, NONE_16, NONE_16, NONE_16, NONE_16, NONE_16, NONE_16, NONE_16
-static const uint8_t digit_values[256] = {
-    NONE_16, NONE_16, NONE_4, NONE_4, 255, 255, 255, 62, 255, 255, 255, 63,
-    52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 255, 255, 255, 64, 255, 255,
-    255, 0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 255, NONE_4,
-    255, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 255, NONE_4,
-    NONE_128,
-};
-
-uint32_t base64_decode(uint8_t *into, const uint8_t *text, uint64_t count)
-{
-    uint32_t made = 0;
-    if (!count || count % 4 || count > (1u << 24))
-        return 0;
-    for (uint64_t i = 0; i < count; i += 4) {
-        const uint8_t a = digit_values[text[i]], b = digit_values[text[i + 1]], c = digit_values[text[i + 2]];
-        const uint8_t d = digit_values[text[i + 3]];
-        if (__builtin_expect((a | b | c | d) < 64, 1)) {
-            into[made++] = (uint8_t)(a << 2 | b >> 4);
-            into[made++] = (uint8_t)(b << 4 | c >> 2);
-            into[made++] = (uint8_t)(c << 6 | d);
-            continue;
-        }
-        const bool last = i + 4 == count;
-        if ((a | b) > 63 || c > 64 || d > 64 || (c == 64 && d != 64) || (d == 64 && !last))
-            return 0;
-        if ((c == 64 && (b & 15)) || (c != 64 && d == 64 && (c & 3)))
-            return 0; /* bits that no byte has */
-        into[made++] = (uint8_t)(a << 2 | b >> 4);
-        if (c != 64)
-            into[made++] = (uint8_t)(b << 4 | c >> 2);
-        if (d != 64)
-            into[made++] = (uint8_t)(c << 6 | d);
-    }
-    return made;
-}
 
 static bool next_line(const uint8_t **at, const uint8_t *end, struct line *line)
 {
@@ -226,7 +186,7 @@ enum tokmap_status rank_file_read(struct rank_file *file, const char *path, cons
     free(tokens);
     if (!status) {
         hash128_store(hash128(text, count), file->fingerprint);
-        file->known = rank_known_find(file->fingerprint);
+        file->known = rank_catalog_find(file->fingerprint);
     }
     return status;
 }

@@ -1,4 +1,6 @@
 /* rank_tokenizer.c - a rank file as a tokenizer. */
+#include "rank_tokenizer.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +9,8 @@
 #include "byte_level.h"
 #include "common/bytes.h"
 #include "common/error.h"
-#include "hf_file.h"
+#include "hf_fingerprint.h"
+#include "hf_pretokenizer.h"
 #include "rank_file.h"
 #include "special_file.h"
 

@@ -6,7 +6,7 @@
 #define TOKMAP_VOCABULARY_SP_FILE_H
 
 #include "sentencepiece/sp_model.h"
-#include "tokenizer/tokenizer.h"
+#include "tokmap/tokmap.h"
 
 /* Whether a file is such a model, as far as its first bytes tell. */
 bool sp_file_is(const uint8_t *bytes, uint64_t count);
@@ -28,9 +28,5 @@ struct sp_file {
 enum tokmap_status sp_file_read(struct sp_file *file, const char *path, const uint8_t *bytes, uint64_t count,
                                 struct tokmap_error *error);
 void sp_file_free(struct sp_file *file);
-
-/* Such a file as a tokenizer; its control pieces are special tokens. Statuses: as sp_file_read. */
-enum tokmap_status sp_tokenizer_new(struct tokenizer **tokenizer, const char *path, const uint8_t *bytes, uint64_t count,
-                                    const struct tokenizer_options *options, struct tokmap_error *error);
 
 #endif

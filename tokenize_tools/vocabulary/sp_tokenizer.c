@@ -1,4 +1,6 @@
 /* sp_tokenizer.c - a SentencePiece model as a tokenizer. */
+#include "sp_tokenizer.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -9,11 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base64.h"
 #include "bpe/bpe_engine.h"
 #include "byte_level.h"
 #include "common/error.h"
-#include "hf_file.h"
-#include "rank_file.h"
+#include "hf_fingerprint.h"
+#include "hf_pretokenizer.h"
 #include "special_file.h"
 
 #define TOKEN_BYTES_MOST 65535u

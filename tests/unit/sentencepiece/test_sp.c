@@ -13,6 +13,7 @@
 #include "sentencepiece/sp_encode.h"
 #include "common/cpu.h"
 #include "vocabulary/sp_file.h"
+#include "vocabulary/sp_tokenizer.h"
 
 static uint64_t seed = 1;
 static uint32_t random_below(uint32_t most)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "vocabulary/rank_file.h"
+#include "vocabulary/rank_tokenizer.h"
 #include "tokenizer/tokenizer.h"
 
 static enum tokmap_status open_ranks(struct tokenizer **tokenizer, const char *text, uint64_t bytes, const char *pattern,

@@ -1,16 +1,16 @@
-/* rank_known.c - see rank_known.h. The fingerprints are of the files as their makers publish them. */
-#include "rank_known.h"
+/* rank_catalog.c - the fingerprints are those of the files exactly as they were published. */
+#include "rank_catalog.h"
 
 #include <string.h>
 
 #define SPECIAL(text, id) {text, sizeof(text) - 1, id}
 
-static const struct special_token gpt2_specials[] = {SPECIAL("<|endoftext|>", 50256)};
-static const struct special_token cl100k_specials[] = {
+static const struct rank_catalog_token gpt2_specials[] = {SPECIAL("<|endoftext|>", 50256)};
+static const struct rank_catalog_token cl100k_specials[] = {
     SPECIAL("<|endoftext|>", 100257),  SPECIAL("<|fim_prefix|>", 100258),  SPECIAL("<|fim_middle|>", 100259),
     SPECIAL("<|fim_suffix|>", 100260), SPECIAL("<|endofprompt|>", 100276),
 };
-static const struct special_token o200k_specials[] = {
+static const struct rank_catalog_token o200k_specials[] = {
     SPECIAL("<|endoftext|>", 199999),
     SPECIAL("<|endofprompt|>", 200018),
 };
@@ -18,7 +18,7 @@ static const struct special_token o200k_specials[] = {
 #define RESERVED_TEN(n) \
     RESERVED(n##0), RESERVED(n##1), RESERVED(n##2), RESERVED(n##3), RESERVED(n##4), RESERVED(n##5), RESERVED(n##6), \
         RESERVED(n##7), RESERVED(n##8), RESERVED(n##9)
-static const struct special_token llama3_specials[] = {
+static const struct rank_catalog_token llama3_specials[] = {
     SPECIAL("<|begin_of_text|>", 128000),
     SPECIAL("<|end_of_text|>", 128001),
     SPECIAL("<|reserved_special_token_0|>", 128002),
@@ -39,28 +39,28 @@ static const struct special_token llama3_specials[] = {
     RESERVED(240), RESERVED(241), RESERVED(242), RESERVED(243), RESERVED(244), RESERVED(245),
 };
 
-#define KNOWN(name, specials, eod, bos) {name, specials, sizeof specials / sizeof specials[0], eod, bos}
+#define ENTRY(name, specials, eod, bos) {name, specials, sizeof specials / sizeof specials[0], eod, bos}
 
 static const struct {
     uint8_t fingerprint[16];
-    struct rank_file_known file;
-} known[] = {
+    struct rank_catalog_entry entry;
+} catalog[] = {
     {{0xaa, 0x5e, 0xf6, 0x9a, 0x71, 0x6d, 0x8a, 0x56, 0x3c, 0xb2, 0xfb, 0xe9, 0x59, 0x39, 0xbd, 0x2d},
-     KNOWN("r50k_base", gpt2_specials, "<|endoftext|>", NULL)},
+     ENTRY("r50k_base", gpt2_specials, "<|endoftext|>", NULL)},
     {{0x1b, 0xfe, 0x2e, 0xad, 0xd4, 0x9e, 0x96, 0x88, 0xf2, 0xd3, 0xfa, 0x62, 0x56, 0x5e, 0x6e, 0x17},
-     KNOWN("p50k_base", gpt2_specials, "<|endoftext|>", NULL)},
+     ENTRY("p50k_base", gpt2_specials, "<|endoftext|>", NULL)},
     {{0x7c, 0xdb, 0x78, 0x1b, 0xb5, 0xd5, 0x96, 0x57, 0xaa, 0x5d, 0x7b, 0xf3, 0x89, 0x00, 0x64, 0x1a},
-     KNOWN("cl100k_base", cl100k_specials, "<|endoftext|>", NULL)},
+     ENTRY("cl100k_base", cl100k_specials, "<|endoftext|>", NULL)},
     {{0xde, 0xe5, 0xd4, 0xce, 0xd0, 0x9a, 0x2d, 0xb6, 0x72, 0xa0, 0x95, 0xe8, 0x2c, 0xa1, 0x09, 0xd6},
-     KNOWN("o200k_base", o200k_specials, "<|endoftext|>", NULL)},
+     ENTRY("o200k_base", o200k_specials, "<|endoftext|>", NULL)},
     {{0x22, 0xe6, 0xee, 0x98, 0x36, 0x4f, 0x2a, 0x1f, 0xe7, 0x33, 0x97, 0x03, 0xbb, 0x9e, 0x9d, 0x7b},
-     KNOWN("llama3", llama3_specials, "<|end_of_text|>", "<|begin_of_text|>")},
+     ENTRY("llama3", llama3_specials, "<|end_of_text|>", "<|begin_of_text|>")},
 };
 
-const struct rank_file_known *rank_known_find(const uint8_t fingerprint[16])
+const struct rank_catalog_entry *rank_catalog_find(const uint8_t fingerprint[16])
 {
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (!memcmp(known[i].fingerprint, fingerprint, 16))
-            return &known[i].file;
+    for (size_t i = 0; i < sizeof catalog / sizeof catalog[0]; i++)
+        if (!memcmp(catalog[i].fingerprint, fingerprint, 16))
+            return &catalog[i].entry;
     return NULL;
 }
