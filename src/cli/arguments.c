@@ -12,30 +12,7 @@
 
 #include "common/bytes.h"
 #include "platform/os.h"
-
-static size_t edit_distance(const char *a, const char *b)
-{
-    /* One row of the table of distances; words are short. */
-    size_t row[64];
-    const size_t length = strlen(b);
-    if (length >= 64 || strlen(a) >= 64)
-        return SIZE_MAX;
-    for (size_t j = 0; j <= length; j++)
-        row[j] = j;
-    for (size_t i = 1; a[i - 1]; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= length; j++) {
-            const size_t above = row[j];
-            size_t best = diagonal + (a[i - 1] != b[j - 1]);
-            best = above + 1 < best ? above + 1 : best;
-            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-            row[j] = best;
-            diagonal = above;
-        }
-    }
-    return row[length];
-}
+#include "text/edit_distance.h"
 
 const char *cli_nearest(const char *typed, const char *const *words, size_t count)
 {

@@ -81,10 +81,6 @@ bool cli_flush(void);
  * CLI_FAILED). Returns `status` if all went well. */
 int cli_finish(const char *program, int status);
 
-/* Decimal digits of a number, without a terminating zero, into text[20]; returns their count. For output that must be
- * fast. */
-size_t cli_digits(uint64_t number, char text[20]);
-
 /* ---- numbers for people; each writes into text[32] and returns it ---- */
 const char *cli_bytes(uint64_t bytes, char text[32]);   /* "1.23 GB" */
 const char *cli_count(uint64_t count, char text[32]);   /* "1,234,567" */
@@ -125,9 +121,9 @@ void cli_json_number(struct cli_json *json, const char *key, uint64_t number);
 void cli_json_real(struct cli_json *json, const char *key, double number); /* null if not finite */
 void cli_json_bool(struct cli_json *json, const char *key, bool value);
 void cli_json_null(struct cli_json *json, const char *key);
-/* Whether the bytes are one JSON value, nested at most 64 deep. */
-bool cli_json_valid(const char *text, size_t bytes);
-/* A value that is JSON already: cli_json_valid() says so. It is put on the line. */
+#define CLI_JSON_RAW_DEPTH 64
+/* Writes a value that is JSON already, with its line ends replaced by spaces. Writes null if the bytes are not one valid JSON
+ * value, or if more than CLI_JSON_RAW_DEPTH objects and arrays contain one another. */
 void cli_json_raw(struct cli_json *json, const char *key, const char *text, size_t bytes);
 
 /* ---- tables: rows of cells, columns aligned when printed ---- */

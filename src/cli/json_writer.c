@@ -6,32 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "text/decimal.h"
+#include "text/json_scan.h"
+#include "text/utf8.h"
+
 void cli_json_begin(struct cli_json *json, FILE *file)
 {
     memset(json, 0, sizeof *json);
     json->file = file;
-}
-
-/* Length of the valid UTF-8 sequence at text[0 .. bytes), 0 if it is invalid; bytes > 0. */
-static size_t utf8_length(const unsigned char *text, size_t bytes)
-{
-    const unsigned char first = text[0];
-    if (first < 0x80)
-        return 1;
-    if (first < 0xc2 || first > 0xf4)
-        return 0;
-    const size_t length = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    if (bytes < length)
-        return 0;
-    /* The second byte's range is narrower where a longer form, a surrogate or a number past 0x10ffff would begin. */
-    const unsigned char low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
-    const unsigned char high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
-    if (text[1] < low || text[1] > high)
-        return 0;
-    for (size_t i = 2; i < length; i++)
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-    return length;
 }
 
 static void put_string(FILE *file, const char *text, size_t bytes)
@@ -47,14 +29,15 @@ static void put_string(FILE *file, const char *text, size_t bytes)
             (void)fwrite(plain, 1, (size_t)(at - plain), file);
         if (at == end)
             break;
-        const size_t length = utf8_length(at, (size_t)(end - at));
-        if (length > 1) {
+        bool valid;
+        const size_t length = utf8_step((const char *)at, (size_t)(end - at), &valid);
+        if (valid && length > 1) {
             (void)fwrite(at, 1, length, file);
             at += length;
             continue;
         }
-        if (length == 0)
-            (void)fputs("\xef\xbf\xbd", file);
+        if (!valid)
+            (void)fputs(UTF8_REPLACEMENT, file);
         else if (*at == '"' || *at == '\\')
             (void)fprintf(file, "\\%c", *at);
         else if (*at == '\n')
@@ -128,7 +111,7 @@ void cli_json_number(struct cli_json *json, const char *key, uint64_t number)
 {
     char digits[20];
     item_begin(json, key);
-    (void)fwrite(digits, 1, cli_digits(number, digits), json->file);
+    (void)fwrite(digits, 1, decimal_write(number, digits), json->file);
 }
 
 void cli_json_real(struct cli_json *json, const char *key, double number)
@@ -162,10 +145,14 @@ void cli_json_null(struct cli_json *json, const char *key)
 
 void cli_json_raw(struct cli_json *json, const char *key, const char *text, size_t bytes)
 {
+    if (!json_is_valid(text, bytes, CLI_JSON_RAW_DEPTH)) {
+        cli_json_null(json, key);
+        return;
+    }
     item_begin(json, key);
     while (bytes && memchr(" \t\r\n", text[bytes - 1], 4))
         bytes--;
-    /* A line end can only stand between tokens of JSON; output is a line. */
+    /* Valid JSON contains line ends only between its values, where a space means the same. */
     for (size_t i = 0; i < bytes; i++)
         (void)fputc(text[i] == '\n' || text[i] == '\r' ? ' ' : text[i], json->file);
 }

@@ -5,36 +5,18 @@
 #include <string.h>
 
 #include "common/bytes.h"
-
-/* Reads digits up to the first byte that is none; false if there are none or the number does not fit. */
-static bool digits_read(const char **text, uint64_t *number)
-{
-    const char *at = *text;
-    uint64_t value = 0;
-    if (*at < '0' || *at > '9')
-        return false;
-    for (; *at >= '0' && *at <= '9'; at++)
-        if (mul_overflows(value, 10, &value) || add_overflows(value, (uint64_t)(*at - '0'), &value))
-            return false;
-    *text = at;
-    *number = value;
-    return true;
-}
+#include "text/decimal.h"
 
 bool cli_parse_number(const char *text, uint64_t *number)
 {
-    uint64_t value;
-    if (!digits_read(&text, &value) || *text)
-        return false;
-    *number = value;
-    return true;
+    return decimal_parse(text, strlen(text), number);
 }
 
 bool cli_parse_size(const char *text, uint64_t *size)
 {
     static const char letters[] = "kmgt";
     uint64_t value;
-    if (!digits_read(&text, &value))
+    if (!decimal_read(&text, NULL, &value))
         return false;
     const char lower = *text >= 'A' && *text <= 'Z' ? (char)(*text + 32) : *text;
     const char *letter = lower ? strchr(letters, lower) : NULL;
@@ -56,35 +38,13 @@ bool cli_parse_size(const char *text, uint64_t *size)
 bool cli_parse_range(const char *text, struct cli_range *range)
 {
     uint64_t first, end;
-    if (!digits_read(&text, &first) || text[0] != '.' || text[1] != '.')
+    if (!decimal_read(&text, NULL, &first) || text[0] != '.' || text[1] != '.')
         return false;
     text += 2;
-    if (!digits_read(&text, &end) || *text || end < first)
+    if (!decimal_read(&text, NULL, &end) || *text || end < first)
         return false;
     *range = (struct cli_range){first, end, true};
     return true;
-}
-
-size_t cli_digits(uint64_t number, char text[20])
-{
-    static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
-                                "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
-                                "8081828384858687888990919293949596979899";
-    char reversed[20];
-    size_t at = sizeof reversed;
-    while (number >= 100) {
-        at -= 2;
-        memcpy(reversed + at, pairs + number % 100 * 2, 2);
-        number /= 100;
-    }
-    if (number >= 10) {
-        at -= 2;
-        memcpy(reversed + at, pairs + number * 2, 2);
-    } else {
-        reversed[--at] = (char)('0' + number);
-    }
-    memcpy(text, reversed + at, sizeof reversed - at);
-    return sizeof reversed - at;
 }
 
 /* Three significant digits, never in exponent form. */
@@ -113,7 +73,7 @@ const char *cli_bytes(uint64_t bytes, char text[32])
 const char *cli_count(uint64_t count, char text[32])
 {
     char digits[20];
-    const size_t length = cli_digits(count, digits);
+    const size_t length = decimal_write(count, digits);
     size_t at = 0;
     for (size_t i = 0; i < length; i++) {
         if (i && (length - i) % 3 == 0)

@@ -5,28 +5,24 @@
 
 #include "common/error.h"
 #include "platform/os.h"
+#include "text/decimal.h"
 
 bool cuda_device_is_host(const char *device)
 {
     return !device || !strcmp(device, "cpu");
 }
 
-/* The number of "cuda:N"; -1 for "cuda"; -2 for anything else. */
+/* The number of "cuda:N", at most 999999; -1 for "cuda"; -2 for anything else. */
 static int number_of(const char *device)
 {
-    int number = 0;
+    uint64_t number;
     if (!device || strncmp(device, "cuda", 4))
         return -2;
     if (!device[4])
         return -1;
-    if (device[4] != ':' || !device[5])
+    if (device[4] != ':' || !decimal_parse(device + 5, strlen(device + 5), &number) || number > 999999)
         return -2;
-    for (const char *at = device + 5; *at; at++) {
-        if (*at < '0' || *at > '9' || number > 99999)
-            return -2;
-        number = number * 10 + (*at - '0');
-    }
-    return number;
+    return (int)number;
 }
 
 /* The device of the calling thread's context, else 0. */

@@ -12,6 +12,7 @@
 #include "common/error.h"
 #include "dataset_internal.h"
 #include "platform/os.h"
+#include "text/path.h"
 
 #define MANIFEST_HEAD "tokmap-shards "
 #define MANIFEST_BYTES_MAX ((uint64_t)256 << 20)
@@ -67,13 +68,7 @@ static char *index_path_of(const char *folder, size_t folder_bytes, const char *
 {
     if (ends_in(name, name_bytes, ".tmx") || ends_in(name, name_bytes, ".bin"))
         name_bytes -= 4;
-    char *path = malloc(folder_bytes + name_bytes + sizeof ".tmx");
-    if (path) {
-        memcpy(path, folder, folder_bytes);
-        memcpy(path + folder_bytes, name, name_bytes);
-        memcpy(path + folder_bytes + name_bytes, ".tmx", sizeof ".tmx");
-    }
-    return path;
+    return path_join(folder, folder_bytes, name, name_bytes, ".tmx");
 }
 
 /* ---- folders ---- */
@@ -109,16 +104,12 @@ static int walk_push(struct walk *walk, char *folder)
 static int walk_entry(void *user, const char *name)
 {
     struct walk *walk = user;
-    size_t folder_bytes = strlen(walk->folder), name_bytes = strlen(name);
-    char *path = malloc(folder_bytes + name_bytes + 2);
+    const size_t name_bytes = strlen(name);
+    char *path = path_in(walk->folder, name);
     if (!path) {
-        walk->status = error_set_memory(walk->error, "the path of a shard", folder_bytes + name_bytes + 2);
+        walk->status = error_set_memory(walk->error, "the path of a shard", strlen(walk->folder) + name_bytes + 2);
         return -1;
     }
-    memcpy(path, walk->folder, folder_bytes);
-    if (folder_bytes && path[folder_bytes - 1] != '/')
-        path[folder_bytes++] = '/';
-    memcpy(path + folder_bytes, name, name_bytes + 1);
     struct os_stat found;
     int system = os_lstat(path, &found);
     bool index = ends_in(name, name_bytes, ".tmx");
@@ -207,8 +198,7 @@ static enum tokmap_status parse_manifest(struct shard_names *names, const char *
                                          struct tokmap_error *error)
 {
     const char *path = names->manifest;
-    const char *slash = strrchr(path, '/');
-    size_t folder_bytes = slash ? (size_t)(slash - path) + 1 : 0;
+    const size_t folder_bytes = path_folder_bytes(path);
     uint64_t line = 0;
     for (uint64_t at = 0; at < bytes || !line;) {
         const char *end = memchr(text + at, '\n', bytes - at);

@@ -16,6 +16,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "text/decimal.h"
 
 #define TILE_SHIFT 16
 #define TILE ((uint64_t)1 << TILE_SHIFT)
@@ -46,11 +47,7 @@ bool synthetic_names(const char *name)
 
 static bool read_number(const char **at, uint64_t *number)
 {
-    const char *from = *at;
-    for (*number = 0; **at >= '0' && **at <= '9'; ++*at)
-        if (mul_overflows(*number, 10, number) || add_overflows(*number, (uint64_t)(**at - '0'), number))
-            return false;
-    return *at > from && (**at == ',' || **at == '\0');
+    return decimal_read(at, NULL, number) && (**at == ',' || **at == '\0');
 }
 
 #define wrong(error, name, ...) error_set((error), TOKMAP_ERROR_ARGUMENT, (name), TOKMAP_NO_OFFSET, __VA_ARGS__)

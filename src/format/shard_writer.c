@@ -22,6 +22,7 @@
 #include "index.h"
 #include "index_writer.h"
 #include "platform/os.h"
+#include "text/path.h"
 
 #define PIECE_BYTES ((size_t)1 << 18)
 #define ZERO_BYTES ((size_t)4096)
@@ -68,26 +69,6 @@ struct shard_writer {
 };
 
 /* ---- open ---- */
-
-static char *path_join(const char *prefix, const char *end)
-{
-    size_t prefix_bytes = strlen(prefix), end_bytes = strlen(end);
-    char *path = malloc(prefix_bytes + end_bytes + 1);
-    if (path) {
-        memcpy(path, prefix, prefix_bytes);
-        memcpy(path + prefix_bytes, end, end_bytes + 1);
-    }
-    return path;
-}
-
-static char *folder_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    char *folder = strdup(slash ? path : ".");
-    if (folder && slash)
-        folder[slash == path ? 1 : slash - path] = '\0';
-    return folder;
-}
 
 static enum tokmap_status system_failed(const struct shard_writer *writer, int system, enum path path, const char *what,
                                         struct tokmap_error *error)
@@ -183,8 +164,7 @@ static enum tokmap_status make_partials(struct shard_writer *writer, struct tokm
 static enum tokmap_status check_options(const char *prefix, const struct shard_writer_options *options,
                                         struct tokmap_error *error)
 {
-    const char *slash = strrchr(prefix, '/');
-    const char *name = slash ? slash + 1 : prefix;
+    const char *name = path_name(prefix);
     if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
         return error_set(error, TOKMAP_ERROR_ARGUMENT, prefix, TOKMAP_NO_OFFSET,
                          "the output's name is empty or a folder; give a prefix such as data/web");
@@ -216,10 +196,10 @@ enum tokmap_status shard_writer_open(struct shard_writer **writer, const char *p
         return error_set_memory(error, "the shard writer", sizeof *made);
     made->options = *options;
     made->tokens_fd = made->index_fd = -1;
-    made->folder = folder_of(prefix);
+    made->folder = path_folder(prefix);
     bool complete = made->folder;
     for (int i = 0; i < PATHS; i++)
-        complete = (made->paths[i] = path_join(prefix, path_ends[i])) && complete;
+        complete = (made->paths[i] = path_join("", 0, prefix, strlen(prefix), path_ends[i])) && complete;
     spill_init(&made->carry_spill, made->folder);
     spill_init(&made->block_spill, made->folder);
     spill_init(&made->origin.run_spill, made->folder);

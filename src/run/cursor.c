@@ -33,6 +33,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "text/decimal.h"
 #include "run_state.h"
 
 static const char *const kind_names[PAST_KINDS] = {"geometry", "order", "batch", "skips", "data"};
@@ -346,17 +347,6 @@ static bool read_literal(const char **at, const char *literal)
     return true;
 }
 
-static bool read_decimal(const char **at, uint64_t *number)
-{
-    const char *from = *at;
-    uint64_t value = 0;
-    for (; **at >= '0' && **at <= '9'; ++*at)
-        if (mul_overflows(value, 10, &value) || add_overflows(value, (uint64_t)(**at - '0'), &value))
-            return false;
-    *number = value;
-    return *at > from;
-}
-
 static bool read_hex(const char **at, int digits, uint64_t *number)
 {
     uint64_t value = 0;
@@ -415,14 +405,14 @@ enum tokmap_status tokmap_cursor_parse(struct tokmap_cursor *cursor, const char 
     uint64_t version;
     while (is_white(*at))
         at++;
-    if (!read_literal(&at, "tokmap") || !read_decimal(&at, &version) || !read_gap(&at))
+    if (!read_literal(&at, "tokmap") || !decimal_read(&at, NULL, &version) || !read_gap(&at))
         return not_a_cursor(text, at, error);
     if (version != 1)
         return error_set(error, TOKMAP_ERROR_VERSION, NULL, TOKMAP_NO_OFFSET,
                          "the cursor is of version %" PRIu64 ", this tokmap reads version 1; use a newer tokmap",
                          version);
-    if (!read_literal(&at, "step=") || !read_decimal(&at, &read.step) || !read_gap(&at) ||
-        !read_literal(&at, "tokens=") || !read_decimal(&at, &read.tokens) || !read_gap(&at) ||
+    if (!read_literal(&at, "step=") || !decimal_read(&at, NULL, &read.step) || !read_gap(&at) ||
+        !read_literal(&at, "tokens=") || !decimal_read(&at, NULL, &read.tokens) || !read_gap(&at) ||
         !read_literal(&at, "past=") || !read_hex(&at, 16, &read.past[0]) || !read_hex(&at, 16, &read.past[1]) ||
         !read_gap(&at) || !read_literal(&at, "of=") || !read_of(&at, read.of))
         return not_a_cursor(text, at, error);

@@ -10,6 +10,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "platform/os.h"
+#include "text/path.h"
 #include "run_state.h"
 
 /* ---- errors that name a line, or an argument ---- */
@@ -141,23 +142,13 @@ static enum tokmap_status measure(struct tokmap_run *run, struct tokmap_error *e
     return TOKMAP_OK;
 }
 
-/* `data` in `folder`, allocated; as it is if it is absolute or synthetic or there is no folder. */
-static char *path_join(const char *folder, const char *data)
+/* Returns the path of a source's data: `data` in `folder`, or `data` itself if it is absolute or synthetic or if there is no
+ * folder. The caller frees it. */
+static char *data_path(const char *folder, const char *data)
 {
-    const bool as_it_is = data[0] == '/' || strncmp(data, TOKMAP_SYNTHETIC, sizeof TOKMAP_SYNTHETIC - 1) == 0;
-    size_t folder_bytes = folder && !as_it_is ? strlen(folder) : 0, data_bytes = strlen(data);
-    char *joined = malloc(folder_bytes + 1 + data_bytes + 1);
-    if (!joined)
-        return NULL;
-    char *at = joined;
-    if (folder_bytes) {
-        memcpy(at, folder, folder_bytes);
-        at += folder_bytes;
-        if (at[-1] != '/')
-            *at++ = '/';
-    }
-    memcpy(at, data, data_bytes + 1);
-    return joined;
+    const bool complete =
+        path_is_absolute(data) || strncmp(data, TOKMAP_SYNTHETIC, sizeof TOKMAP_SYNTHETIC - 1) == 0;
+    return path_in(folder && !complete ? folder : "", data);
 }
 
 /* Takes over *spec, whatever the status. */
@@ -177,7 +168,7 @@ static enum tokmap_status run_new(struct tokmap_run **out, struct run_spec *spec
         status = error_set_memory(error, "the run's path", strlen(path) + 1);
         goto fail;
     }
-    name = path_join(folder, run->spec.data);
+    name = data_path(folder, run->spec.data);
     if (!name) {
         status = error_set_memory(error, "the dataset's path", strlen(run->spec.data) + 1);
         goto fail;
@@ -253,10 +244,10 @@ enum tokmap_status tokmap_run_open(struct tokmap_run **run, const char *path, st
     free(text);
     if (status)
         return status;
-    const char *slash = strrchr(path, '/');
-    if (slash && !(folder = strndup(path, (size_t)(slash - path) + 1))) {
+    const size_t folder_bytes = path_folder_bytes(path);
+    if (folder_bytes && !(folder = strndup(path, folder_bytes))) {
         run_spec_free(&spec);
-        return error_set_memory(error, "the run's folder", (uint64_t)(slash - path) + 2);
+        return error_set_memory(error, "the run's folder", folder_bytes + 1);
     }
     status = run_new(run, &spec, path, folder, true, error);
     free(folder);

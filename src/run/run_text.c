@@ -6,6 +6,8 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "text/decimal.h"
+#include "text/edit_distance.h"
 
 enum { WORDS_MOST = 16 };
 
@@ -104,19 +106,6 @@ static enum tokmap_status cut_words(struct reader *reader, char *line)
     }
 }
 
-/* Decimal digits and nothing else, below 2^64. */
-static bool parse_decimal(const char *text, size_t length, uint64_t *number)
-{
-    uint64_t value = 0;
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] < '0' || text[i] > '9' || mul_overflows(value, 10, &value) ||
-            add_overflows(value, (uint64_t)(text[i] - '0'), &value))
-            return false;
-    }
-    *number = value;
-    return length > 0;
-}
-
 /* ---- directives ---- */
 
 static enum tokmap_status read_number(struct reader *reader, enum run_directive which)
@@ -125,7 +114,7 @@ static enum tokmap_status read_number(struct reader *reader, enum run_directive 
     struct run_spec *spec = reader->spec;
     const char *word = reader->words[1];
     uint64_t number;
-    if (!parse_decimal(word, strlen(word), &number))
+    if (!decimal_parse(word, strlen(word), &number))
         return wrong(reader, "'%.40s' is no number for '%s'; write decimal digits only, below 2^64%s", word,
                      directive->name, strchr(word, '#') ? ", and a space before a comment" : "");
     if (number < directive->least || number > directive->most)
@@ -193,8 +182,8 @@ static enum tokmap_status read_skip(struct reader *reader, enum run_directive wh
     const char *word = reader->words[1];
     const char *dots = strstr(word, "..");
     struct skip_line skip = {.line = reader->line};
-    if (!dots || !parse_decimal(word, (size_t)(dots - word), &skip.first) ||
-        !parse_decimal(dots + 2, strlen(dots + 2), &skip.end))
+    if (!dots || !decimal_parse(word, (size_t)(dots - word), &skip.first) ||
+        !decimal_parse(dots + 2, strlen(dots + 2), &skip.end))
         return wrong(reader, "'%.60s' is no range of steps; write '%s', decimal digits on both sides", word,
                      directives[which].usage);
     if (skip.end <= skip.first)
@@ -218,44 +207,16 @@ static enum tokmap_status read_skip(struct reader *reader, enum run_directive wh
 
 /* ---- unknown directives ---- */
 
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
-/* Edits (insert, delete, change a letter) between two words; 99 if either is too long to be a misspelling. */
-static unsigned edits(const char *a, const char *b)
-{
-    enum { LONGEST = 24 };
-    size_t a_length = strlen(a), b_length = strlen(b);
-    unsigned row[LONGEST + 1];
-    if (a_length > LONGEST || b_length > LONGEST)
-        return 99;
-    for (unsigned j = 0; j <= b_length; j++)
-        row[j] = j;
-    for (unsigned i = 1; i <= a_length; i++) {
-        unsigned diagonal = row[0];
-        row[0] = i;
-        for (unsigned j = 1; j <= b_length; j++) {
-            unsigned changed = diagonal + (lower(a[i - 1]) != lower(b[j - 1]));
-            unsigned shorter = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            diagonal = row[j];
-            row[j] = changed < shorter ? changed : shorter;
-        }
-    }
-    return row[b_length];
-}
-
 static const char *nearest_directive(const char *word)
 {
     for (size_t i = 0; i < sizeof other_names / sizeof other_names[0]; i++)
-        if (edits(word, other_names[i].word) == 0)
+        if (edit_distance(word, other_names[i].word) == 0)
             return other_names[i].directive;
     const char *nearest = NULL;
-    unsigned fewest = strlen(word) < 4 ? 2 : 3; /* as many edits are too many */
+    size_t fewest = strlen(word) < 4 ? 2 : 3; /* as many edits are too many */
     for (int d = 0; d < RUN_DIRECTIVES; d++) {
         size_t length = strlen(directives[d].name);
-        unsigned distance = strncmp(word, directives[d].name, length) == 0 ? 1 : edits(word, directives[d].name);
+        size_t distance = strncmp(word, directives[d].name, length) == 0 ? 1 : edit_distance(word, directives[d].name);
         if (distance < fewest) {
             fewest = distance;
             nearest = directives[d].name;

@@ -4,9 +4,11 @@
  */
 #include "json_scan.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "decimal.h"
 #include "json_fast.h"
 #include "utf8.h"
 
@@ -157,7 +159,7 @@ static bool string_skip(struct json_scan *scan, struct json_string *string)
 static bool digits_skip(struct json_scan *scan)
 {
     const char *first = scan->at;
-    while (scan->at < scan->end && *scan->at >= '0' && *scan->at <= '9')
+    while (scan->at < scan->end && decimal_is_digit(*scan->at))
         scan->at++;
     return scan->at > first || json_wrong(scan, "a number lacks digits");
 }
@@ -168,7 +170,7 @@ static bool number_skip(struct json_scan *scan)
         scan->at++;
     if (scan->at < scan->end && *scan->at == '0') {
         scan->at++;
-        if (scan->at < scan->end && *scan->at >= '0' && *scan->at <= '9')
+        if (scan->at < scan->end && decimal_is_digit(*scan->at))
             return json_wrong(scan, "a number begins with 0");
     } else if (!digits_skip(scan)) {
         return false;
@@ -229,7 +231,7 @@ static bool scalar_skip(struct json_scan *scan)
 
 static bool push(struct json_scan *scan, bool object)
 {
-    if (scan->depth == JSON_DEPTH)
+    if (scan->depth == scan->depth_most)
         return json_wrong(scan, "objects and arrays nest more than 1024 deep");
     const uint64_t bit = UINT64_C(1) << scan->depth % 64;
     if (object)
@@ -313,6 +315,7 @@ void json_begin(struct json_scan *scan, const char *text, size_t count)
     scan->end = text + count;
     scan->fault = (struct json_fault){0, NULL};
     scan->depth = 0;
+    scan->depth_most = JSON_DEPTH;
     scan->fresh = false;
 }
 
@@ -335,7 +338,7 @@ enum json_kind json_kind(struct json_scan *scan)
     case 'n':
         return JSON_NULL;
     default:
-        return *scan->at == '-' || (*scan->at >= '0' && *scan->at <= '9') ? JSON_NUMBER : JSON_NOTHING;
+        return *scan->at == '-' || decimal_is_digit(*scan->at) ? JSON_NUMBER : JSON_NOTHING;
     }
 }
 
@@ -394,15 +397,10 @@ bool json_unsigned(struct json_scan *scan, uint64_t *number)
     const char *first = scan->at;
     if (!number_skip(scan))
         return false;
-    uint64_t value = 0;
-    for (const char *at = first; at < scan->at; at++)
-        if (*at < '0' || *at > '9' || __builtin_mul_overflow(value, (uint64_t)10, &value) ||
-            __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value)) {
-            scan->at = first;
-            return json_wrong(scan, "a number is expected here that is whole, not negative and below 2^64");
-        }
-    *number = value;
-    return true;
+    if (decimal_parse(first, (size_t)(scan->at - first), number))
+        return true;
+    scan->at = first;
+    return json_wrong(scan, "a number is expected here that is whole, not negative and below 2^64");
 }
 
 bool json_real(struct json_scan *scan, double *number)
@@ -444,6 +442,25 @@ bool json_end(struct json_scan *scan)
         return false;
     skip_space(scan);
     return scan->at == scan->end || json_wrong(scan, "something follows the value");
+}
+
+bool json_value(struct json_scan *scan, const char **bytes, size_t *count)
+{
+    skip_space(scan);
+    *bytes = scan->at;
+    if (!json_skip(scan))
+        return false;
+    *count = (size_t)(scan->at - *bytes);
+    return true;
+}
+
+bool json_is_valid(const char *text, size_t count, unsigned depth_most)
+{
+    struct json_scan scan;
+    assert(depth_most <= JSON_DEPTH);
+    json_begin(&scan, text, count);
+    scan.depth_most = depth_most;
+    return json_skip(&scan) && json_end(&scan);
 }
 
 /* ---- strings ---- */

@@ -38,7 +38,7 @@ struct json_string {
 struct json_scan {
     const char *start, *at, *end;
     struct json_fault fault;
-    unsigned depth;
+    unsigned depth, depth_most; /* objects and arrays that are open now, and that may be */
     uint64_t in_object[JSON_DEPTH / 64]; /* bit d: the container at depth d is an object */
     bool fresh;                          /* a container was just entered: no comma before what comes next */
 };
@@ -64,10 +64,16 @@ bool json_real(struct json_scan *scan, double *number);
 bool json_bool(struct json_scan *scan, bool *value);
 bool json_null(struct json_scan *scan);
 bool json_skip(struct json_scan *scan); /* any */
+/* Takes any value and stores it as the text spells it: a container with its brackets, a string with its quotes. */
+bool json_value(struct json_scan *scan, const char **bytes, size_t *count);
 /* Nothing but spaces follows, and there was no fault. */
 bool json_end(struct json_scan *scan);
 /* Makes `reason` the fault if there is none yet, at what was read last; returns false. */
 bool json_wrong(struct json_scan *scan, const char *reason);
+
+/* Whether a text is one JSON value in which at most depth_most (up to JSON_DEPTH) objects and arrays contain one another. Text
+ * for which this returns true can be put into JSON output as it is. UTF-8 inside strings is not checked. */
+bool json_is_valid(const char *text, size_t count, unsigned depth_most);
 
 /* Whether a string is these bytes once its escapes are decoded. */
 bool json_equals(const struct json_string *string, const char *bytes, size_t count);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "corpus/corpus.h"
+#include "text/decimal.h"
 #include "text/utf8.h"
 #include "cli/cli.h"
 #include "commands.h"
@@ -47,7 +48,7 @@ static void ids_print(struct encoding *encoding, bool first)
             *at++ = ' ';
         }
         first = false;
-        at += cli_digits(encoding->info.width == 2 ? load16(token) : load32(token), at);
+        at += decimal_write(encoding->info.width == 2 ? load16(token) : load32(token), at);
         if (i % LINE_IDS == LINE_IDS - 1) {
             (void)fwrite(encoding->line, 1, (size_t)(at - encoding->line), stdout);
             at = encoding->line;

@@ -13,6 +13,7 @@
 #include "common/bytes.h"
 #include "commands/shared/field_options.h"
 #include "commands/shared/target.h"
+#include "text/json_scan.h"
 
 static const char program[] = "tokmap info";
 
@@ -290,10 +291,7 @@ static enum tokmap_status facts_json(const struct tokmap_dataset *dataset, const
         cli_json_number(json, "index_bytes", shard.index_bytes);
         cli_json_number(json, "blocks", shard.blocks);
         hex_json(json, "content", shard.content);
-        if (cli_json_valid(shard.about, (size_t)shard.about_bytes))
-            cli_json_raw(json, "about", shard.about, (size_t)shard.about_bytes);
-        else
-            cli_json_null(json, "about");
+        cli_json_raw(json, "about", shard.about, (size_t)shard.about_bytes);
         cli_json_end(json);
     }
     cli_json_end(json);
@@ -319,72 +317,41 @@ static void rows_json(const struct row_counts *rows, uint64_t seq_len, uint64_t 
 
 /* ---- what an index says about itself ---- */
 
-/* Where the JSON value at text[at] ends. The text is valid JSON. */
-static size_t value_end(const char *text, size_t at, size_t end)
+/* Adds one row for each value that is not an object: the keys that lead to it, and the value as the index spells it. */
+static void about_rows(struct cli_table *table, const char *path, struct json_scan *scan)
 {
-    unsigned depth = 0;
-    bool in_string = false;
-    for (; at < end; at++) {
-        const char byte = text[at];
-        if (in_string) {
-            at += byte == '\\';
-            in_string = byte != '"';
-            if (!in_string && !depth)
-                return at + 1;
-        } else if (byte == '"') {
-            in_string = true;
-        } else if (byte == '{' || byte == '[') {
-            depth++;
-        } else if (byte == '}' || byte == ']') {
-            if (!depth)
-                return at;
-            if (!--depth)
-                return at + 1;
-        } else if (!depth && strchr(",: \t\r\n", byte)) {
-            return at;
+    struct json_string name;
+    if (json_kind(scan) != JSON_OBJECT || !json_enter_object(scan))
+        return;
+    while (json_member(scan, &name)) {
+        char key[128], value[512];
+        const char *bytes;
+        size_t count;
+        snprintf(key, sizeof key, "%s %.*s", path, (int)min64(name.count, sizeof key), name.bytes);
+        const enum json_kind kind = json_kind(scan);
+        if (kind == JSON_OBJECT) {
+            about_rows(table, key, scan);
+        } else if (json_value(scan, &bytes, &count)) {
+            const size_t quote = kind == JSON_STRING;
+            snprintf(value, sizeof value, "%.*s", (int)min64(count - 2 * quote, sizeof value - 1), bytes + quote);
+            put(table, key, value);
         }
     }
-    return end;
 }
 
-/* One row for each value that is no object: the keys that lead there, and the value as it is written. */
-static void about_rows(struct cli_table *table, const char *path, const char *text, size_t at, size_t end)
-{
-    while (at < end && text[at] != '}') {
-        at += strspn(text + at, "{, \t\r\n");
-        if (text[at] != '"')
-            break;
-        const size_t key_end = value_end(text, at, end);
-        char key[128];
-        snprintf(key, sizeof key, "%s %.*s", path, (int)(key_end - at - 2), text + at + 1);
-        at = key_end + strspn(text + key_end, ": \t\r\n");
-        const size_t stop = value_end(text, at, end);
-        char value[512];
-        const bool quoted = text[at] == '"';
-        snprintf(value, sizeof value, "%.*s", (int)min64(stop - at - 2 * quoted, sizeof value - 1), text + at + quoted);
-        if (text[at] == '{')
-            about_rows(table, key, text, at + 1, stop);
-        else
-            put(table, key, value);
-        at = stop + strspn(text + stop, " \t\r\n");
-    }
-}
-
+/* Prints nothing if the section is not JSON: a damaged or foreign file may contain any bytes. */
 static void about_print(const struct tokmap_shard_info *shard)
 {
-    /* The section is not terminated, and a file may say anything. */
     const size_t bytes = (size_t)shard->about_bytes;
-    char *text = cli_json_valid(shard->about, bytes) ? malloc(bytes + 1) : NULL;
-    if (!text)
+    struct json_scan scan;
+    if (!json_is_valid(shard->about, bytes, CLI_JSON_RAW_DEPTH))
         return;
-    memcpy(text, shard->about, bytes);
-    text[bytes] = '\0';
     struct cli_table *table = cli_table_new(2);
-    about_rows(table, "about", text, 0, bytes);
+    json_begin(&scan, shard->about, bytes);
+    about_rows(table, "about", &scan);
     putchar('\n');
     cli_table_print(table, NULL, stdout);
     cli_table_free(table);
-    free(text);
 }
 
 /* One line a shard, where there are several; what the first index says about itself. */

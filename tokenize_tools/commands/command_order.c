@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "common/bytes.h"
 #include "platform/os.h"
+#include "text/decimal.h"
 
 #define OUT_BYTES ((size_t)256 << 10)
 #define IN_BYTES ((size_t)64 << 10)
@@ -67,7 +68,7 @@ static bool out_number(struct order_out *out, uint64_t number)
         out->used += length;
     }
     out->any = true;
-    out->used += cli_digits(number, out->bytes + out->used);
+    out->used += decimal_write(number, out->bytes + out->used);
     return true;
 }
 

@@ -9,6 +9,7 @@
 #include "common/hash.h"
 #include "platform/os.h"
 #include "platform/process.h"
+#include "text/path.h"
 #include "pack/pack.h"
 #include "commands/shared/corpus_arguments.h"
 #include "commands/shared/field_options.h"
@@ -186,13 +187,10 @@ static int arguments_check(const struct cli_command *command, struct packing *pa
 /* The folder that the output lies in must be there: what is missing is said, not what could not be opened. */
 static enum tokmap_status folder_check(const char *prefix, struct tokmap_error *error)
 {
-    const char *slash = strrchr(prefix, '/');
     struct os_stat stat;
-    if (!slash || slash == prefix)
-        return TOKMAP_OK;
-    char *folder = strndup(prefix, (size_t)(slash - prefix));
+    char *folder = path_folder(prefix);
     if (!folder)
-        return error_set_memory(error, "a path", (uint64_t)(slash - prefix));
+        return error_set_memory(error, "a path", strlen(prefix));
     const int system = os_stat(folder, &stat);
     enum tokmap_status status = TOKMAP_OK;
     if (system || stat.kind != OS_KIND_FOLDER)

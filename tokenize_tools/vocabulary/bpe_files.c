@@ -13,6 +13,7 @@
 #include "hf_fingerprint.h"
 #include "hf_pretokenizer.h"
 #include "platform/os.h"
+#include "text/path.h"
 #include "vocabulary_file.h"
 
 static const char version[] = "#version";
@@ -34,7 +35,7 @@ static char *find_beside(const char *path, const char *const *names, struct tokm
 {
     for (size_t i = 0; names[i]; i++) {
         struct os_stat about;
-        char *found = path_beside(path, false, names[i]);
+        char *found = path_beside(path, names[i]);
         if (!found) {
             (void)error_set_memory(error, "a path", strlen(path));
             return NULL;

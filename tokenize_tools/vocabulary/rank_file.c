@@ -8,6 +8,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "text/decimal.h"
 
 struct line {
     const uint8_t *text;
@@ -40,17 +41,15 @@ static const char *read_token(const struct line *line, uint8_t *bytes, uint32_t 
     const uint8_t *space = memchr(line->text, ' ', line->bytes);
     if (!space)
         return "has no space between a token and its rank";
-    const uint8_t *at = space + 1, *end = line->text + line->bytes;
+    const char *at = (const char *)space + 1, *end = (const char *)line->text + line->bytes;
     uint64_t rank = 0;
     if (at == end)
         return "has no rank";
-    for (; at < end; at++) {
-        if (*at < '0' || *at > '9')
-            return "has a rank that is no number";
-        rank = rank * 10 + (uint64_t)(*at - '0');
-        if (rank >= BPE_IDS)
-            return "has a rank of 2097152 or more";
-    }
+    const bool fits = decimal_read(&at, end, &rank);
+    if (fits ? at != end : !decimal_is_digit(*at))
+        return "has a rank that is no number";
+    if (!fits || rank >= BPE_IDS)
+        return "has a rank of 2097152 or more";
     token->rank = (uint32_t)rank;
     token->line = line->number;
     token->offset = used;

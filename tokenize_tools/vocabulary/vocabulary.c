@@ -14,6 +14,7 @@
 #include "tekken_file.h"
 #include "text/json_scan.h"
 #include "tokenizer/byte_tokenizer.h"
+#include "text/path.h"
 #include "vocabulary_file.h"
 
 /* ---- which JSON it is ---- */
@@ -73,7 +74,7 @@ static enum tokmap_status folder_open(struct tokenizer **tokenizer, const char *
 {
     for (size_t i = 0; i < sizeof folder_files / sizeof folder_files[0]; i++) {
         struct os_stat about;
-        char *file = path_beside(path, true, folder_files[i]);
+        char *file = path_in(path, folder_files[i]);
         if (!file)
             return error_set_memory(error, "a path", strlen(path));
         const bool there = !os_stat(file, &about) && about.kind == OS_KIND_FILE;
@@ -95,7 +96,7 @@ static enum tokmap_status folder_open(struct tokenizer **tokenizer, const char *
                            "the folder holds no tokenizer: none of tokenizer.json, tekken.json, tokenizer.model, vocab.bpe, "
                            "merges.txt and *.tiktoken");
     } else {
-        char *file = path_beside(path, true, search.name);
+        char *file = path_in(path, search.name);
         status = file ? file_open(tokenizer, file, options, error)
                       : error_set_memory(error, "a path", strlen(path));
         free(file);

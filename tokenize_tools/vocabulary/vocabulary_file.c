@@ -39,13 +39,3 @@ enum tokmap_status vocabulary_file_read(const char *path, char **text, uint64_t 
     os_close(fd);
     return status;
 }
-
-char *path_beside(const char *path, bool folder, const char *name)
-{
-    const char *slash = folder ? path + strlen(path) : strrchr(path, '/');
-    const size_t front = slash ? (size_t)(slash - path) : 0, room = front + strlen(name) + 2;
-    char *made = malloc(room);
-    if (made)
-        (void)snprintf(made, room, "%.*s%s%s", (int)front, path, slash ? "/" : "", name);
-    return made;
-}

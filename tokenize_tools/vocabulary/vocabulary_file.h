@@ -1,8 +1,7 @@
-/* vocabulary_file.h - the ground of every vocabulary format: files read whole, and paths beside them. */
+/* vocabulary_file.h - the ground of every vocabulary format: files read whole. */
 #ifndef TOKMAP_VOCABULARY_VOCABULARY_FILE_H
 #define TOKMAP_VOCABULARY_VOCABULARY_FILE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "tokmap/tokmap.h"
@@ -13,8 +12,5 @@
  * ERROR_NOT_FOUND, ERROR_UNSUPPORTED (empty, no file, or over VOCABULARY_FILE_MOST), ERROR_TRUNCATED, ERROR_IO,
  * ERROR_MEMORY. */
 enum tokmap_status vocabulary_file_read(const char *path, char **text, uint64_t *bytes, struct tokmap_error *error);
-
-/* The path of `name` in a folder, or beside a file; to be freed, NULL without memory. */
-char *path_beside(const char *path, bool folder, const char *name);
 
 #endif

@@ -5,7 +5,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -104,30 +103,6 @@ static void test_range(void **state)
     (void)state;
 }
 
-/* Against printf, at every length and beside every power of ten and two. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-static void test_digits(void **state)
-{
-    uint64_t power = 1;
-    for (int i = 0; i < 64; i++) {
-        const uint64_t bases[] = {(uint64_t)1 << i, power, power * 7, UINT64_MAX - (uint64_t)i, (uint64_t)i};
-        for (size_t j = 0; j < sizeof bases / sizeof bases[0]; j++)
-            for (uint64_t number = bases[j] - 2; number != bases[j] + 3; number++) {
-                char got[20], wanted[32];
-                const size_t length = cli_digits(number, got);
-                snprintf(wanted, sizeof wanted, "%" PRIu64, number);
-                assert_int_equal(length, strlen(wanted));
-                assert_memory_equal(got, wanted, length);
-            }
-        power *= 10;
-    }
-    (void)state;
-}
-
 static void test_people(void **state)
 {
     char text[32];
@@ -181,7 +156,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_number), cmocka_unit_test(test_size),   cmocka_unit_test(test_range),
-        cmocka_unit_test(test_digits), cmocka_unit_test(test_people), cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_people), cmocka_unit_test(test_nearest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -367,11 +367,40 @@ static void test_long_strings(void **state)
     }
 }
 
+static void test_whole_values(void **state)
+{
+    static const char *const good[] = {"{}",       " [ ] ",          "0",
+                                       "-0.5e+10", "\"\\u00e9\\n\"", "{\"a\": [1, {\"b\": null}]}",
+                                       "true",     "[1,2,3]\n",      "\"\xff\""};
+    static const char *const bad[] = {"",    "{",      "[1,]",    "{\"a\"}",     "{\"a\":}", "01",    "1.",   "-",
+                                      "nul", "\"\n\"", "\"\\x\"", "\"\\u12g4\"", "[1 2]",    "{} {}", "\"a",  "+1",
+                                      "'a'", "{a: 1}", "[1]]",    "1e",          ".5",       "\\",    "[\"\\"};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+        if (!json_is_valid(good[i], strlen(good[i]), 64))
+            fail_msg("refused: %s", good[i]);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        if (json_is_valid(bad[i], strlen(bad[i]), 64))
+            fail_msg("taken: %s", bad[i]);
+    assert_false(json_is_valid("{}\0", 3, 64));
+    /* Nesting is bounded. */
+    char *deep = malloc(1000000);
+    memset(deep, '[', 1000000);
+    assert_false(json_is_valid(deep, 1000000, JSON_DEPTH));
+    for (unsigned depth = 1; depth <= 65; depth++) {
+        memset(deep, '[', depth);
+        memset(deep + depth, ']', depth);
+        assert_int_equal(json_is_valid(deep, (size_t)2 * depth, 64), depth <= 64);
+    }
+    free(deep);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_faults),  cmocka_unit_test(test_fields),    cmocka_unit_test(test_depth),
         cmocka_unit_test(test_numbers), cmocka_unit_test(test_mutations), cmocka_unit_test(test_long_strings),
+        cmocka_unit_test(test_whole_values),
     };
     return cmocka_run_group_tests_name("json", tests, NULL, NULL);
 }

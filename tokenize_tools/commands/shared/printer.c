@@ -8,6 +8,7 @@
 #include "common/error.h"
 #include "platform/os.h"
 #include "target.h"
+#include "text/decimal.h"
 #include "vocabulary/vocabulary.h"
 
 /* ---- control characters ---- */
@@ -183,7 +184,7 @@ enum tokmap_status printer_ids(struct printer *printer, uint64_t first, uint64_t
         status = tokmap_dataset_copy(printer->dataset, from, piece, printer->chunk, error);
         for (uint64_t i = 0; i < piece && !status; i++) {
             char text[21] = " ";
-            const size_t digits = cli_digits(token_at(printer, i), text + 1);
+            const size_t digits = decimal_write(token_at(printer, i), text + 1);
             (void)fwrite(text + !any, 1, digits + any, stdout);
             any = true;
         }

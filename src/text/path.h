@@ -1,0 +1,28 @@
+/*
+ * path.h - the parts of a path, and paths put together, as text: nothing here asks the file system.
+ *
+ * A path is bytes between slashes. Functions that return char * return memory that the caller frees, or NULL if there is no
+ * memory for it.
+ */
+#ifndef TOKMAP_TEXT_PATH_H
+#define TOKMAP_TEXT_PATH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The number of bytes of `path` up to and including its last slash; 0 if it has none. */
+size_t path_folder_bytes(const char *path);
+/* The part of `path` behind its last slash. */
+const char *path_name(const char *path);
+bool path_is_absolute(const char *path);
+
+/* "FOLDER/NAME" followed by `ending`. The slash is added only if the folder is not empty and does not end with one. */
+char *path_join(const char *folder, size_t folder_bytes, const char *name, size_t name_bytes, const char *ending);
+/* The path of `name` in a folder. */
+char *path_in(const char *folder, const char *name);
+/* The path of `name` in the folder that contains `file`. */
+char *path_beside(const char *file, const char *name);
+/* The folder that contains `path`, without a slash at its end: "." if the path has no slash, "/" for "/name". */
+char *path_folder(const char *path);
+
+#endif
