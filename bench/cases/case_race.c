@@ -176,7 +176,7 @@ static int batch_there(struct bench *bench, struct race *race, const struct roun
         fields[field] = (void *)(uintptr_t)outputs[field]; /* NOLINT: an address of the device's */
     const struct tokmap_out out = out_of(fields, type);
     int result = be_late(race);
-    memset(batch, 0, sizeof *batch);
+    *batch = (struct tokmap_batch)TOKMAP_BATCH_INIT;
     if (!result && tokmap_loader_next(round->there, &out, gpu->stream, batch, &race->error))
         return bench_failed(bench, &race->error);
     if (!result)
@@ -219,8 +219,7 @@ static int batch_here(struct bench *bench, struct race *race, const struct round
 {
     const struct tokmap_out out = out_of(race->host_outputs, type);
     const struct tokmap_batch *there = &race->batches[number];
-    struct tokmap_batch batch;
-    memset(&batch, 0, sizeof batch);
+    struct tokmap_batch batch = TOKMAP_BATCH_INIT;
     if (tokmap_loader_next(round->here, &out, NULL, &batch, &race->error))
         return bench_failed(bench, &race->error);
     if (batch.step != there->step || batch.count != there->count || batch.first_row != there->first_row ||

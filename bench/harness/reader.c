@@ -15,6 +15,7 @@ int reader_open(struct bench *bench, struct reader *reader, const struct tokmap_
     char text[TOKMAP_CURSOR_TEXT];
     memset(reader, 0, sizeof *reader);
     reader->out = (struct tokmap_out)TOKMAP_OUT_INIT;
+    reader->batch = (struct tokmap_batch)TOKMAP_BATCH_INIT;
     enum tokmap_status status = tokmap_run_cursor(run, step, &cursor, &reader->error);
     if (!status) {
         tokmap_cursor_print(&cursor, text);

@@ -124,8 +124,7 @@ enum tokmap_reading {
                                control group's), else pread */
     TOKMAP_READ_MAPPED = 1, /* from a shared mapping whose pages are populated before their first use; until then, and
                                while they are not in the page cache, by pread */
-    TOKMAP_READ_PREAD = 2,  /* by pread: memory use does not grow with the dataset, every failure is a status */
-    TOKMAP_READ_DIRECT = 3  /* kept for O_DIRECT; TOKMAP_ERROR_UNSUPPORTED in this version */
+    TOKMAP_READ_PREAD = 2   /* by pread: memory use does not grow with the dataset, every failure is a status */
 };
 
 struct tokmap_dataset_options {
@@ -473,24 +472,20 @@ struct tokmap_loader_options {
     uint32_t fields;             /* TOKMAP_INPUTS | ...; 0: row pointers only (batch.rows) */
     uint32_t threads;            /* 1: a producer thread works ahead; 0: next() does the work itself */
     const char *resume;          /* text of a cursor, or NULL: from the start */
+    const char *device;          /* where `out` points: NULL or "cpu": this machine's memory; "cuda:N": GPU N; "cuda": that
+                                    of the calling thread's current CUDA context, else GPU 0. See cuda.h. Not used after
+                                    tokmap_loader_open() */
     uint64_t ring_bytes;         /* memory of the ring; 0: 64 MiB or 32 batches, the smaller, and 4 batches at least */
     uint32_t read_ahead;         /* windows whose bytes are asked of the storage before they are needed; 0: 128 windows
                                     or 16 MiB, the smaller, and 8 at least */
     uint32_t unchecked;          /* 1: do not compare ids with the vocabulary */
     uint32_t drop_behind;        /* 1: tell the kernel to drop pages that were read (pread only) */
-    uint32_t unused;             /* not looked at: was padding, which older callers leave as they find it */
-    const char *device;          /* where `out` points: NULL or "cpu": this machine's memory; "cuda:N": GPU N; "cuda": that
-                                    of the calling thread's current CUDA context, else GPU 0. See cuda.h. Not used after
-                                    tokmap_loader_open() */
-    /* From here on behind what the first callers knew. */
     uint32_t mask_targets;       /* 1: out.targets[i][j] = TOKMAP_IGNORE where out.loss_mask[i][j] would be 0; needs
                                     TOKMAP_TARGETS */
-    uint32_t reserved;           /* 0 */
 };
 #define TOKMAP_LOADER_OPTIONS_INIT                                                                                     \
     {                                                                                                                  \
-        sizeof(struct tokmap_loader_options), 0, 1, 0, TOKMAP_INPUTS | TOKMAP_TARGETS, 1, NULL, 0, 0, 0, 0, 0, NULL,   \
-            0, 0                                                                                                       \
+        sizeof(struct tokmap_loader_options), 0, 1, 0, TOKMAP_INPUTS | TOKMAP_TARGETS, 1, NULL, NULL, 0, 0, 0, 0, 0    \
     }
 
 /* Where next() writes. The memory is the caller's, on the loader's device; each pointer asked for in `fields` holds at
@@ -514,6 +509,7 @@ struct tokmap_out {
 
 /* What next() delivered. Pointers live until the next call on the loader. */
 struct tokmap_batch {
+    size_t size;                     /* sizeof(struct tokmap_batch); next() leaves it as it is */
     uint64_t step;
     uint64_t first_row;              /* in the global batch */
     uint64_t count;                  /* rows in this call; may be 0 where ranks' slices differ */
@@ -524,10 +520,14 @@ struct tokmap_batch {
     const void *const *rows;         /* count pointers to rows, each 16-byte aligned */
     const struct tokmap_place *places; /* count places: what each row is */
     struct tokmap_cursor cursor;     /* the state after this call */
-    /* The following are written by loaders opened with TOKMAP_CU_SEQLENS only. */
+    /* The following are 0 unless the loader was opened with TOKMAP_CU_SEQLENS. */
     uint64_t documents;              /* in cu_seqlens: its elements 0 .. documents differ; 0 where count is */
     uint64_t max_seqlen;             /* tokens of the longest of them */
 };
+#define TOKMAP_BATCH_INIT                                                                                              \
+    {                                                                                                                  \
+        sizeof(struct tokmap_batch), 0, 0, 0, 0, 0, 0, 0, NULL, NULL, {0, 0, {0, 0}, {0, 0, 0, 0, 0}}, 0, 0            \
+    }
 
 /* Opens a loader of a run for one rank. O(1): the resume is arithmetic. With TOKMAP_CU_SEQLENS the ends of all documents
  * are read, some 10 ns each, to know how many a window can show.
@@ -544,7 +544,9 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_open(struct tokmap
  *   out     NULL if fields is 0 or row pointers are all that is wanted
  *   stream  NULL on the host; on a GPU the CUstream on which `out` will be read, NULL for the default one: the outputs
  *           are enqueued there and are complete for what is enqueued behind them
- * Allocates nothing. After a failure that is not END the same rows are tried again by the next call; *batch is all zero.
+ *   batch   begins as TOKMAP_BATCH_INIT; at most batch->size bytes of it are written
+ * Allocates nothing. After a failure that is not END the same rows are tried again by the next call; *batch is all zero
+ * but for its size.
  * Statuses: OK, END (the run is over; every further call says so too), ERROR_IO, ERROR_TRUNCATED, ERROR_CORRUPT,
  * ERROR_TOKEN (path, offset and id are in error), ERROR_DEVICE, ERROR_ARGUMENT. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_next(struct tokmap_loader *loader,

@@ -243,11 +243,10 @@ enum tokmap_status tokmap_dataset_open(struct tokmap_dataset **dataset, const ch
         options_copy(&chosen, options, &defaults, sizeof chosen, "tokmap_dataset_options", error);
     if (status)
         return status;
-    if (chosen.reading == TOKMAP_READ_DIRECT)
-        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, name, TOKMAP_NO_OFFSET,
-                         "reading around the page cache is not in this version; use mapped or pread");
-    if ((uint32_t)chosen.reading > TOKMAP_READ_DIRECT)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET, "there is no way of reading %d",
+    if ((uint32_t)chosen.reading > TOKMAP_READ_PREAD)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET,
+                         "reading is %d, which is not a member of enum tokmap_reading: set options.reading to "
+                         "TOKMAP_READ_AUTO, TOKMAP_READ_MAPPED or TOKMAP_READ_PREAD",
                          (int)chosen.reading);
     struct tokmap_dataset *made = calloc(1, sizeof *made);
     if (!made || !(made->name = strdup(name))) {

@@ -244,9 +244,6 @@ static enum tokmap_status check_options(const struct tokmap_loader_options *opti
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "mask_targets is %" PRIu32 "%s: it is 0 or, with TOKMAP_TARGETS, 1", options->mask_targets,
                          options->fields & TOKMAP_TARGETS ? "" : " and fields has no TOKMAP_TARGETS");
-    if (options->reserved)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "reserved is 0x%" PRIx32 ": it must be 0; begin with TOKMAP_LOADER_OPTIONS_INIT", options->reserved);
     if (options->threads > 1)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "threads is %" PRIu32 ": 1 is a producer thread, 0 none", options->threads);
@@ -615,27 +612,29 @@ int tokmap_loader_wait(struct tokmap_loader *loader, uint64_t timeout_ns)
 
 static void describe(const struct tokmap_loader *loader, const struct slot *slot, struct tokmap_batch *batch)
 {
-    batch->step = slot->step;
-    batch->first_row = slot->first_row;
-    batch->count = slot->count;
-    batch->tokens = slot->count * loader->seq_len;
-    batch->last_in_step = slot->last_in_step;
-    batch->width = loader->width;
-    batch->row_tokens = loader->row_tokens;
-    batch->rows = slot->rows;
-    batch->places = slot->places;
-    batch->cursor = slot->cursor;
-    if (!slot->cu)
-        return;
-    batch->documents = slot->documents;
-    batch->max_seqlen = slot->max_seqlen;
+    *batch = (struct tokmap_batch){
+        .step = slot->step,
+        .first_row = slot->first_row,
+        .count = slot->count,
+        .tokens = slot->count * loader->seq_len,
+        .last_in_step = slot->last_in_step,
+        .width = loader->width,
+        .row_tokens = loader->row_tokens,
+        .rows = slot->rows,
+        .places = slot->places,
+        .cursor = slot->cursor,
+        .documents = slot->cu ? slot->documents : 0,
+        .max_seqlen = slot->cu ? slot->max_seqlen : 0,
+    };
 }
 
-/* Leaves alone what an older caller's struct does not have. */
-static void batch_clear(const struct tokmap_loader *loader, struct tokmap_batch *batch)
+/* The end of struct tokmap_batch in the first version of the interface: no caller's struct is smaller. */
+#define BATCH_SIZE_FIRST (offsetof(struct tokmap_batch, max_seqlen) + sizeof(uint64_t))
+
+/* Writes a batch to the caller's struct, as far as that reaches, and leaves its size as it is. */
+static void batch_write(struct tokmap_batch *into, const struct tokmap_batch *from)
 {
-    bool whole = loader->options.fields & TOKMAP_CU_SEQLENS;
-    memset(batch, 0, whole ? sizeof *batch : offsetof(struct tokmap_batch, documents));
+    memcpy((char *)into + sizeof into->size, (const char *)from + sizeof from->size, into->size - sizeof into->size);
 }
 
 static enum tokmap_status fault_of(struct tokmap_loader *loader, enum tokmap_status status, struct tokmap_error *error)
@@ -651,9 +650,15 @@ static enum tokmap_status prepare(struct tokmap_loader *loader, const struct tok
                                   struct tokmap_batch *batch, struct tokmap_error *error)
 {
     static const struct tokmap_out no_out = TOKMAP_OUT_INIT;
+    static const struct tokmap_batch nothing = TOKMAP_BATCH_INIT;
     if (!loader || !batch)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "%s is NULL", loader ? "batch" : "loader");
-    batch_clear(loader, batch);
+    if (batch->size < BATCH_SIZE_FIRST || batch->size > sizeof *batch)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "batch.size is %zu, but struct tokmap_batch of this library has %zu bytes: initialize the batch "
+                         "with TOKMAP_BATCH_INIT",
+                         batch->size, sizeof *batch);
+    batch_write(batch, &nothing);
     enum tokmap_status status = options_copy(where, out, &no_out, sizeof *where, "struct tokmap_out", error);
     return status || !out ? status : check_out(loader, where, error);
 }
@@ -685,8 +690,10 @@ enum tokmap_status tokmap_loader_next(struct tokmap_loader *loader, const struct
         if (status)
             return status;
     }
-    describe(loader, slot, batch);
-    statistics_batch(&loader->statistics, batch);
+    struct tokmap_batch made;
+    describe(loader, slot, &made);
+    batch_write(batch, &made);
+    statistics_batch(&loader->statistics, &made);
     return TOKMAP_OK;
 }
 
@@ -759,9 +766,12 @@ enum tokmap_status tokmap_loader_read(struct tokmap_loader *loader, const uint64
         status = fill_named(loader, slot, error);
     if (!status && out)
         status = expand(loader, slot, &where, NULL, error);
-    if (!status)
-        describe(loader, slot, batch);
-    return status;
+    if (status)
+        return status;
+    struct tokmap_batch made;
+    describe(loader, slot, &made);
+    batch_write(batch, &made);
+    return TOKMAP_OK;
 }
 
 uint64_t tokmap_loader_rows(const struct tokmap_loader *loader)

@@ -38,7 +38,7 @@ static uint64_t mix(uint64_t hash, const void *bytes, size_t count)
 static uint64_t read_rows(struct tokmap_loader *loader, uint64_t seq_len, struct tokmap_out *out, uint64_t hash)
 {
     struct tokmap_error error = {0};
-    struct tokmap_batch batch;
+    struct tokmap_batch batch = TOKMAP_BATCH_INIT;
     int again = 0;
     for (;;) {
         enum tokmap_status status = tokmap_loader_next(loader, out, NULL, &batch, &error);

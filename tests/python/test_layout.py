@@ -16,7 +16,6 @@ CONSTANTS = {
     "TOKMAP_I32": _library.I32, "TOKMAP_I64": _library.I64, "TOKMAP_SHUFFLE": _library.ORDERINGS.index("shuffle"),
     "TOKMAP_SEQUENTIAL": _library.ORDERINGS.index("sequential"), "TOKMAP_READ_AUTO": _library.READINGS.index("auto"),
     "TOKMAP_READ_MAPPED": _library.READINGS.index("mapped"), "TOKMAP_READ_PREAD": _library.READINGS.index("pread"),
-    "TOKMAP_READ_DIRECT": _library.READINGS.index("direct"),
     **{f"TOKMAP_{name.upper()}": bit for name, bit in _library.FIELDS.items()},
 }
 

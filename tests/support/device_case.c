@@ -288,7 +288,7 @@ static void clean_up(struct running *running)
 static bool step(struct running *running, bool *end)
 {
     struct device_case *test = running->test;
-    struct tokmap_batch host_batch = {0}, device_batch = {0};
+    struct tokmap_batch host_batch = TOKMAP_BATCH_INIT, device_batch = TOKMAP_BATCH_INIT;
     struct tokmap_error error;
     uint64_t number = test->batches;
     struct outputs *host = &running->host[number % running->sets];

@@ -331,7 +331,7 @@ static enum tokmap_status rank_try(struct trial *trial, uint64_t rank, uint64_t 
         fault_set(trial->fault, "rank %" PRIu64 " makes %" PRIu64 " calls a step, not %" PRIu64, rank,
                   tokmap_loader_calls(loader), audit->calls);
     for (uint64_t call = 0; call < audit->calls && !status && !trial->fault[0]; call++) {
-        struct tokmap_batch batch;
+        struct tokmap_batch batch = TOKMAP_BATCH_INIT;
         const uint64_t begin = mul_div(call, rows, audit->calls), end = mul_div(call + 1, rows, audit->calls);
         status = tokmap_loader_next(loader, NULL, NULL, &batch, error);
         if (!status)

@@ -165,7 +165,7 @@ static enum tokmap_status facts_gather(const struct tokmap_dataset *dataset, str
 
 static const char *reading_name(enum tokmap_reading reading)
 {
-    static const char *const names[] = {"auto", "mapped", "pread", "direct"};
+    static const char *const names[] = {"auto", "mapped", "pread"};
     return (unsigned)reading < sizeof names / sizeof names[0] ? names[reading] : "unknown";
 }
 

@@ -20,7 +20,7 @@ FIELDS = {"inputs": 1 << 0, "targets": 1 << 1, "position_ids": 1 << 2, "rows": 1
           "loss_mask": 1 << 5, "cu_seqlens": 1 << 6}
 I32, I64 = 0, 1
 ORDERINGS = ("shuffle", "sequential")
-READINGS = ("auto", "mapped", "pread", "direct")
+READINGS = ("auto", "mapped", "pread")
 
 
 class Error(Structure):
@@ -100,9 +100,8 @@ class Cursor(Structure):
 
 class LoaderOptions(Structure):
     _fields_ = [("size", c_size_t), ("rank", c_uint64), ("world", c_uint64), ("rows", c_uint64), ("fields", c_uint32),
-                ("threads", c_uint32), ("resume", c_char_p), ("ring_bytes", c_uint64), ("read_ahead", c_uint32),
-                ("unchecked", c_uint32), ("drop_behind", c_uint32), ("unused", c_uint32), ("device", c_char_p),
-                ("mask_targets", c_uint32), ("reserved", c_uint32)]
+                ("threads", c_uint32), ("resume", c_char_p), ("device", c_char_p), ("ring_bytes", c_uint64),
+                ("read_ahead", c_uint32), ("unchecked", c_uint32), ("drop_behind", c_uint32), ("mask_targets", c_uint32)]
 
 
 class Out(Structure):
@@ -112,8 +111,8 @@ class Out(Structure):
 
 
 class Batch(Structure):
-    _fields_ = [("step", c_uint64), ("first_row", c_uint64), ("count", c_uint64), ("tokens", c_uint64),
-                ("last_in_step", c_int), ("width", c_uint32), ("row_tokens", c_uint64), ("rows", c_void_p),
+    _fields_ = [("size", c_size_t), ("step", c_uint64), ("first_row", c_uint64), ("count", c_uint64),
+                ("tokens", c_uint64), ("last_in_step", c_int), ("width", c_uint32), ("row_tokens", c_uint64), ("rows", c_void_p),
                 ("places", c_void_p), ("cursor", Cursor), ("documents", c_uint64), ("max_seqlen", c_uint64)]
 
 

@@ -149,9 +149,9 @@ class Loader(Reader):
         # Made once: what every call is given. Two batches in turn, since a call that fails clears its own.
         self._error = c.Error()
         self._error_at = byref(self._error)
-        self._rooms = tuple((room.batch, byref(room), room) for room in (_Room(), _Room()))
-        self._position = None  # one of the rooms, or the text of a cursor: one assignment moves it from batch to batch
-        self._pending = None   # the call that is not over: room, arrays, whether they are the caller's, stream
+        self._batches = tuple((batch, byref(batch)) for batch in (c.Batch(sizeof(c.Batch)), c.Batch(sizeof(c.Batch))))
+        self._position = None  # one of the batches, or the text of a cursor: one assignment moves it from batch to batch
+        self._pending = None   # the call that is not over: batch, arrays, whether they are the caller's, stream
         self._out = c.Out(sizeof(c.Out), c.I64 if code == "int64" else c.I32)
         self._out_at = byref(self._out) if self.fields else None
         run._loaders.add(self)  # whatever comes, the run ends it first
@@ -218,10 +218,10 @@ class Loader(Reader):
                 setattr(fields, name, pointer(array))
         else:
             given = self._checked(out)
-        room = self._rooms[self._position is self._rooms[0]]
-        room[0].row_tokens = 0
-        self._pending = room, given, out is not None, stream
-        status = lib.tokmap_loader_next(handle, self._out_at, stream or None, room[1], self._error_at)
+        batch = self._batches[self._position is self._batches[0]]
+        batch[0].row_tokens = 0
+        self._pending = batch, given, out is not None, stream
+        status = lib.tokmap_loader_next(handle, self._out_at, stream or None, batch[1], self._error_at)
         if status:
             self._pending = None
             raise failure(status, self._error)
@@ -229,7 +229,7 @@ class Loader(Reader):
 
     def _delivered(self) -> Batch:
         """The batch of the call that the library has done."""
-        (found, *_), given, lent, stream = self._pending
+        (found, _), given, lent, stream = self._pending
         if lent:
             self._arrays.written(given, stream)
         batch = Batch()
@@ -366,11 +366,6 @@ class Loader(Reader):
             return "<tokmap.Loader, closed>"
         return (f"<tokmap.Loader of rank {self.rank} of {self.world}: {self.rows} rows a call, {self.calls} calls a step, "
                 f"{', '.join(self.fields) or 'no fields'} on {self.device}>")
-
-
-class _Room(c.Structure):
-    """A batch with room behind it: struct tokmap_batch does not tell its size."""
-    _fields_ = [("batch", c.Batch), ("room", c.c_uint8 * 512)]
 
 
 def _cursor_of(state) -> str | None:

@@ -8,7 +8,7 @@ from . import _library as c
 from ._library import check, lib
 from .arrays import choose
 from .errors import ArgumentError, RangeError
-from .loader import _MASKS, _Room, parse_fields
+from .loader import _MASKS, parse_fields
 from .reader import Reader, alone
 from .run import Run
 
@@ -98,7 +98,8 @@ class RunDataset(Reader):
         self._take(handle.value)
         self._most = lib.tokmap_loader_rows(self._handle)
         self._step, self._row = (c_uint64 * self._most)(), (c_uint64 * self._most)()
-        self._out, self._error, self._batch = c.Out(sizeof(c.Out), c.I64 if self._code == "int64" else c.I32), error, _Room()
+        self._out, self._error = c.Out(sizeof(c.Out), c.I64 if self._code == "int64" else c.I32), error
+        self._batch = c.Batch(sizeof(c.Batch))
         self._at = [byref(one) for one in (self._step, self._row, self._out, self._batch, self._error)]
         self._row_bytes = info.seq_len * (8 if self._code == "int64" else 4)
         self.run._loaders.add(self)

@@ -183,7 +183,7 @@ static int stream(const char *run, const char *tokens_path)
 {
     struct training training;
     struct tokmap_error error = {0};
-    struct tokmap_batch batch;
+    struct tokmap_batch batch = TOKMAP_BATCH_INIT;
     size_t bytes;
     char *tokens = read_all(tokens_path, &bytes);
     training_open(&training, run, 0, 1, NULL);
@@ -266,7 +266,7 @@ static int rows(const char *run, uint64_t rank, uint64_t world, const char *chec
         resume = read_all(checkpoint, &bytes);
     struct training training;
     struct tokmap_error error = {0};
-    struct tokmap_batch batch;
+    struct tokmap_batch batch = TOKMAP_BATCH_INIT;
     training_open(&training, run, rank, world, resume);
     FILE *file = fopen(rows_path, "a");
     if (!file) {
@@ -299,7 +299,7 @@ static int first(const char *run)
 {
     struct training training;
     struct tokmap_error error = {0};
-    struct tokmap_batch batch;
+    struct tokmap_batch batch = TOKMAP_BATCH_INIT;
     double started = seconds_now(CLOCK_MONOTONIC);
     training_open(&training, run, 0, 1, NULL);
     if (tokmap_loader_next(training.loader, &training.out, NULL, &batch, &error))

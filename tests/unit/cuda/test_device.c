@@ -312,7 +312,7 @@ static void open_one(struct opened *opened, const char *text, uint32_t threads, 
 {
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
     struct tokmap_error error;
-    *opened = (struct opened){.out = TOKMAP_OUT_INIT};
+    *opened = (struct opened){.out = TOKMAP_OUT_INIT, .batch = TOKMAP_BATCH_INIT};
     opened->run = parse(text);
     options.device = "cuda:0";
     options.threads = threads;
@@ -461,7 +461,7 @@ static void no_more_is_filled_than_the_ring_has_slots(void **unused)
 static void refused(struct opened *opened, const struct tokmap_out *out, enum tokmap_status expected, const char *words)
 {
     struct tokmap_error error;
-    struct tokmap_batch batch;
+    struct tokmap_batch batch = TOKMAP_BATCH_INIT;
     enum tokmap_status status = tokmap_cuda_next(opened->loader, out, opened->stream, &batch, &error);
     if (status != expected || !strstr(error.message, words))
         fail_msg("%s: %s", tokmap_status_name(status), status ? error.message : "");

@@ -144,7 +144,7 @@ static void check_batch(struct consumer *consumer, const struct tokmap_batch *ba
 /* To the end of the run. Returns how many calls failed; each as a fault of the device. */
 static unsigned consume(struct consumer *consumer, int device_code)
 {
-    struct tokmap_batch batch;
+    struct tokmap_batch batch = TOKMAP_BATCH_INIT;
     struct tokmap_error error;
     unsigned failures = 0;
     enum tokmap_status status;
@@ -302,7 +302,7 @@ static void the_callers_context_stays(void **unused)
         struct tokmap_loader_options options = device_options(threads);
         struct consumer consumer;
         CUcontext other, now, popped;
-        struct tokmap_batch batch;
+        struct tokmap_batch batch = TOKMAP_BATCH_INIT;
         configure("devices=2");
         assert_int_equal(driver->cuDevicePrimaryCtxRetain(&other, 1), 0);
         assert_int_equal(driver->cuCtxPushCurrent(other), 0);
@@ -395,7 +395,7 @@ static void each_call_fails_once_on_the_way(void **unused)
                 /* The check of what is delivered makes calls too: in a step between it would take the fault. */
                 (void)snprintf(words, sizeof words, "delay=30,seed=%d,fail=%s:%d:999", nth, calls[i], nth);
                 configure(words);
-                struct tokmap_batch batch;
+                struct tokmap_batch batch = TOKMAP_BATCH_INIT;
                 struct tokmap_error error;
                 enum tokmap_status status = TOKMAP_OK;
                 for (int step = 0; step < 3 && !status; step++)
@@ -436,7 +436,7 @@ static void what_fails_for_good_goes_on_failing(void **unused)
         for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
             struct tokmap_loader_options options = device_options(threads);
             struct consumer consumer;
-            struct tokmap_batch batch;
+            struct tokmap_batch batch = TOKMAP_BATCH_INIT;
             struct tokmap_error error;
             char words[100];
             unsigned failures = 0;
@@ -478,7 +478,7 @@ static void a_lost_context_is_a_status(void **unused)
         for (size_t i = 0; i < sizeof late / sizeof late[0]; i++) {
             struct tokmap_loader_options options = device_options(threads);
             struct consumer consumer;
-            struct tokmap_batch batch;
+            struct tokmap_batch batch = TOKMAP_BATCH_INIT;
             struct tokmap_error error;
             enum tokmap_status status = TOKMAP_OK;
             options.ring_bytes = 9000;
@@ -521,7 +521,7 @@ static void collect(struct tokmap_loader *loader, const char *device, enum tokma
     uint64_t room = output_bytes(loader), capacity = 64 * 7 * room;
     struct tokmap_out out = TOKMAP_OUT_INIT;
     void *at[7];
-    struct tokmap_batch batch;
+    struct tokmap_batch batch = TOKMAP_BATCH_INIT;
     *bytes = calloc(1, capacity);
     *length = 0;
     assert_non_null(*bytes);
@@ -537,7 +537,6 @@ static void collect(struct tokmap_loader *loader, const char *device, enum tokma
     out.loss_mask = at[4];
     out.rows = at[5];
     out.cu_seqlens = at[6];
-    memset(&batch, 0, sizeof batch);
     while (!tokmap_loader_next(loader, &out, NULL, &batch, NULL)) {
         uint64_t field = batch.tokens * (type == TOKMAP_I64 ? 8 : 4);
         const uint64_t sizes[7] = {field, field, field, field, field, batch.count * batch.row_tokens * batch.width,
@@ -643,7 +642,7 @@ static void out_of_memory_is_a_status(void **unused)
 static void next_refuses(struct tokmap_loader *loader, const struct tokmap_out *out, struct CUstream_st *stream,
                          const char *words, const char *more)
 {
-    struct tokmap_batch batch;
+    struct tokmap_batch batch = TOKMAP_BATCH_INIT;
     struct tokmap_error error;
     assert_int_equal(tokmap_cuda_next(loader, out, stream, &batch, &error), TOKMAP_ERROR_ARGUMENT);
     if (!strstr(error.message, words) || !strstr(error.message, more))
@@ -701,7 +700,7 @@ static void calls_without_outputs_and_empty_calls(void **unused)
     for (uint32_t threads = 0; threads < 2; threads++) {
         struct tokmap_loader_options options = device_options(threads);
         struct consumer consumer;
-        struct tokmap_batch batch;
+        struct tokmap_batch batch = TOKMAP_BATCH_INIT;
         struct cuda_software_counts before, after;
         uint64_t calls = 0, empty = 0, rows = 0;
         outputs_new(&consumer, "cuda:0");
@@ -753,7 +752,7 @@ static void a_child_is_told(void **unused)
     for (uint32_t threads = 0; threads < 2; threads++) {
         struct tokmap_loader_options options = device_options(threads);
         struct consumer consumer;
-        struct tokmap_batch batch;
+        struct tokmap_batch batch = TOKMAP_BATCH_INIT;
         outputs_new(&consumer, "cuda:0");
         assert_int_equal(tokmap_loader_open(&consumer.loader, run, &options, NULL), TOKMAP_OK);
         assert_int_equal(tokmap_cuda_next(consumer.loader, &consumer.out, consumer.stream, &batch, NULL), TOKMAP_OK);
@@ -789,7 +788,7 @@ static void closing_at_any_moment(void **unused)
         for (unsigned batches = 0; batches < 8; batches++) {
             struct tokmap_loader_options options = device_options(threads);
             struct consumer consumer;
-            struct tokmap_batch batch;
+            struct tokmap_batch batch = TOKMAP_BATCH_INIT;
             char words[60];
             outputs_new(&consumer, "cuda:0");
             (void)snprintf(words, sizeof words, "delay=500,seed=%u", batches);
@@ -814,7 +813,7 @@ static void streams_in_turn(void **unused)
     for (uint32_t threads = 0; threads < 2; threads++) {
         struct tokmap_loader_options options = device_options(threads);
         struct consumer consumers[2];
-        struct tokmap_batch batch;
+        struct tokmap_batch batch = TOKMAP_BATCH_INIT;
         unsigned turn = 0;
         uint64_t rows = 0;
         options.ring_bytes = 9000; /* a few slots */
@@ -844,7 +843,7 @@ static void a_stream_behind_another(void **unused)
         struct tokmap_loader_options options = device_options(1);
         struct consumer consumer;
         struct CUstream_st *reader, *writer;
-        struct tokmap_batch batch;
+        struct tokmap_batch batch = TOKMAP_BATCH_INIT;
         outputs_new(&consumer, "cuda:0");
         writer = consumer.stream;
         assert_int_equal(tokmap_cuda_stream_new("cuda:0", &reader, NULL), TOKMAP_OK);
@@ -901,7 +900,7 @@ static void late_copies_are_counted(void **unused)
     struct tokmap_loader_options options = device_options(1);
     struct tokmap_stats stats = {.size = sizeof stats};
     struct consumer consumer;
-    struct tokmap_batch batch;
+    struct tokmap_batch batch = TOKMAP_BATCH_INIT;
     outputs_new(&consumer, "cuda:0");
     driver->hold(1); /* no copy arrives */
     assert_int_equal(tokmap_loader_open(&consumer.loader, run, &options, NULL), TOKMAP_OK);

@@ -266,7 +266,7 @@ static void test_run(void **unused)
         options.threads = threads;
         options.fields = TOKMAP_POSITION_IDS;
         struct tokmap_loader *loader;
-        struct tokmap_batch batch;
+        struct tokmap_batch batch = TOKMAP_BATCH_INIT;
         int32_t positions[600];
         struct tokmap_out out = TOKMAP_OUT_INIT;
         out.position_ids = positions;

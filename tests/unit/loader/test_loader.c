@@ -141,7 +141,7 @@ static struct tokmap_cursor take(struct cover *cover, struct tokmap_loader *load
     uint64_t batch_rows = cover->info.batch, first = rank * batch_rows / world, end = (rank + 1) * batch_rows / world;
     uint64_t step = next_delivered(cover->run, from_step, cover->steps), row = first, call = 0;
     struct tokmap_cursor cursor;
-    struct tokmap_batch batch;
+    struct tokmap_batch batch = TOKMAP_BATCH_INIT;
     assert_int_equal(tokmap_run_cursor(cover->run, from_step, &cursor, NULL), TOKMAP_OK);
     for (uint64_t calls = 0; calls < limit; calls++) {
         enum tokmap_status status = tokmap_loader_next(loader, &outputs->out, NULL, &batch, NULL);
@@ -365,7 +365,7 @@ static void a_cold_file_is_read_exactly(void **unused)
             struct tokmap_loader_options how = TOKMAP_LOADER_OPTIONS_INIT;
             struct tokmap_run *run;
             struct tokmap_stats stats = {.size = sizeof stats};
-            struct tokmap_batch batch;
+            struct tokmap_batch batch = TOKMAP_BATCH_INIT;
             int fd;
             options.data = made.name;
             options.seq_len = 2048;
@@ -403,7 +403,7 @@ static void a_run_without_end_goes_on(void **unused)
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
     for (options.threads = 0; options.threads < 2; options.threads++) {
         struct tokmap_loader *loader = open_loader(run, &options);
-        struct tokmap_batch batch;
+        struct tokmap_batch batch = TOKMAP_BATCH_INIT;
         for (uint64_t step = 0; step < 2000; step++) {
             struct tokmap_place place;
             assert_int_equal(tokmap_loader_next(loader, NULL, NULL, &batch, NULL), TOKMAP_OK);
@@ -424,7 +424,7 @@ static void closing_at_any_moment(void **unused)
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
     for (unsigned turn = 0; turn < 300; turn++) {
         struct tokmap_loader *loader = open_loader(run, &options);
-        struct tokmap_batch batch;
+        struct tokmap_batch batch = TOKMAP_BATCH_INIT;
         for (unsigned calls = turn % 14; calls; calls--)
             (void)!tokmap_loader_next(loader, NULL, NULL, &batch, NULL);
         tokmap_loader_close(loader);
@@ -440,7 +440,7 @@ static void statistics_tell_the_ring(void **unused)
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
     struct tokmap_loader *loader = open_loader(run, &options);
     struct tokmap_stats stats = {.size = sizeof stats};
-    struct tokmap_batch batch;
+    struct tokmap_batch batch = TOKMAP_BATCH_INIT;
     do /* the producer fills all of it */
         assert_int_equal(tokmap_loader_stats(loader, &stats), TOKMAP_OK);
     while (stats.ring_ready < stats.ring_slots);

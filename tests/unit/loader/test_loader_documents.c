@@ -177,7 +177,7 @@ static void check_loader(const struct made *made, struct tokmap_run *run, const 
     struct checked checked = {.made = made, .fields = options->fields, .mask_targets = options->mask_targets};
     struct tokmap_error error;
     enum tokmap_status status;
-    struct tokmap_batch batch;
+    struct tokmap_batch batch = TOKMAP_BATCH_INIT;
     assert_int_equal(tokmap_run_info(run, &info), TOKMAP_OK);
     if (tokmap_loader_open(&checked.loader, run, options, &error))
         fail_msg("%s", error.message);
@@ -286,7 +286,7 @@ static void a_missing_output_is_named(void **unused)
         struct tokmap_out out = {sizeof out, TOKMAP_I32, room, room, room, room, room, room, (int32_t *)room};
         struct tokmap_loader *loader;
         struct tokmap_error error;
-        struct tokmap_batch batch;
+        struct tokmap_batch batch = TOKMAP_BATCH_INIT;
         void **pointers[] = {&out.inputs, &out.targets, &out.position_ids, &out.rows, &out.document_ids, &out.loss_mask};
         options.fields = ALL;
         assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_OK);
@@ -301,49 +301,31 @@ static void a_missing_output_is_named(void **unused)
     tokmap_run_close(run);
 }
 
-/* ---- older callers ---- */
+/* ---- callers of other versions ---- */
 
-/* struct tokmap_loader_options as the first programs were compiled with it. */
-struct first_options {
-    size_t size;
-    uint64_t rank, world, rows;
-    uint32_t fields, threads;
-    const char *resume;
-    uint64_t ring_bytes;
-    uint32_t read_ahead, unchecked, drop_behind;
-    const char *device;
-};
-
-/* The structs as they were before these fields: nothing behind their ends is read or written, and what lies in their padding
- * says nothing. */
+/* Options, outputs and statistics that end before the newest members, as an older caller's do: nothing behind their ends is
+ * read or written. */
 static void smaller_structs_are_served(void **unused)
 {
     (void)unused;
     static char inputs[4 * 64 * 4];
     static int32_t targets[4 * 64];
     struct tokmap_run *run = make_run(&narrow, 64, 1, 4, 5);
-    union {
-        struct first_options first;
-        struct tokmap_loader_options now;
-    } options;
+    struct tokmap_loader_options options;
     struct tokmap_out out = {.type = TOKMAP_I32, .inputs = inputs, .targets = targets};
     struct tokmap_stats stats;
     struct tokmap_loader *loader;
-    struct tokmap_batch batch;
-    assert_true(sizeof options.first < sizeof options.now);
+    struct tokmap_batch batch = TOKMAP_BATCH_INIT;
     memset(&options, 0xff, sizeof options);
-    options.first.size = sizeof options.first;
-    options.first.rank = options.first.rows = options.first.ring_bytes = 0;
-    options.first.world = 1;
-    options.first.fields = TOKMAP_INPUTS | TOKMAP_TARGETS;
-    options.first.threads = options.first.read_ahead = options.first.unchecked = options.first.drop_behind = 0;
-    options.first.resume = options.first.device = NULL;
-    assert_int_equal(tokmap_loader_open(&loader, run, &options.now, NULL), TOKMAP_OK);
+    options.size = offsetof(struct tokmap_loader_options, mask_targets);
+    options.rank = options.rows = options.ring_bytes = 0;
+    options.world = 1;
+    options.fields = TOKMAP_INPUTS | TOKMAP_TARGETS;
+    options.threads = options.read_ahead = options.unchecked = options.drop_behind = 0;
+    options.resume = options.device = NULL;
+    assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_OK);
     out.size = offsetof(struct tokmap_out, document_ids);
-    memset(&batch, 0x55, sizeof batch);
     assert_int_equal(tokmap_loader_next(loader, &out, NULL, &batch, NULL), TOKMAP_OK);
-    for (size_t i = offsetof(struct tokmap_batch, documents); i < sizeof batch; i++)
-        assert_int_equal(((const char *)&batch)[i], 0x55);
     for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++)
         assert_int_not_equal(targets[i], TOKMAP_IGNORE);
     memset(&stats, 0x55, sizeof stats);
@@ -351,6 +333,44 @@ static void smaller_structs_are_served(void **unused)
     assert_int_equal(tokmap_loader_stats(loader, &stats), TOKMAP_OK);
     assert_int_equal(stats.batches, 1);
     assert_int_equal(stats.host_expanded, 0x5555555555555555);
+    tokmap_loader_close(loader);
+    tokmap_run_close(run);
+}
+
+/* A batch whose size was not set, or is not one that this library has had, is refused and not written to. */
+static void the_size_of_a_batch_is_checked(void **unused)
+{
+    (void)unused;
+    static const size_t wrong[] = {0, sizeof(size_t), sizeof(struct tokmap_batch) - 1, sizeof(struct tokmap_batch) + 1,
+                                   SIZE_MAX};
+    const uint64_t zero = 0;
+    struct tokmap_run *run = make_run(&narrow, 64, 1, 4, 5);
+    struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
+    struct tokmap_loader *loader;
+    struct {
+        struct tokmap_batch batch;
+        char behind[64];
+    } room, untouched;
+    struct tokmap_error error;
+    options.fields = options.threads = 0;
+    assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_OK);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        memset(&room, 0x55, sizeof room);
+        room.batch.size = wrong[i];
+        untouched = room;
+        assert_int_equal(tokmap_loader_next(loader, NULL, NULL, &room.batch, &error), TOKMAP_ERROR_ARGUMENT);
+        assert_non_null(strstr(error.message, "TOKMAP_BATCH_INIT"));
+        assert_int_equal(tokmap_loader_read(loader, &zero, &zero, 1, NULL, &room.batch, &error), TOKMAP_ERROR_ARGUMENT);
+        assert_memory_equal(&room, &untouched, sizeof room);
+    }
+    room.batch.size = sizeof room.batch;
+    assert_int_equal(tokmap_loader_next(loader, NULL, NULL, &room.batch, NULL), TOKMAP_OK);
+    assert_int_equal(room.batch.size, sizeof room.batch);
+    assert_int_equal(room.batch.step, 0); /* the refused calls took nothing */
+    assert_int_equal(room.batch.count, 4);
+    assert_int_equal(room.batch.documents, 0);
+    assert_int_equal(room.batch.max_seqlen, 0);
+    assert_memory_equal(room.behind, untouched.behind, sizeof room.behind);
     tokmap_loader_close(loader);
     tokmap_run_close(run);
 }
@@ -401,6 +421,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_field_is_its_definition), cmocka_unit_test(what_cannot_be_is_refused),
         cmocka_unit_test(a_missing_output_is_named),     cmocka_unit_test(smaller_structs_are_served),
+        cmocka_unit_test(the_size_of_a_batch_is_checked),
         cmocka_unit_test(a_spoilt_index_is_a_status),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -76,7 +76,7 @@ static void take_all(void)
 {
     struct tokmap_loader *loader = open_loader(0, 0, 1);
     struct tokmap_error error;
-    struct tokmap_batch batch;
+    struct tokmap_batch batch = TOKMAP_BATCH_INIT;
     struct cells cells;
     struct tokmap_out out = out_of(&cells);
     uint64_t steps = 0;
@@ -101,7 +101,7 @@ static void test_read_any_order(void **unused)
     take_all();
     struct tokmap_loader *loader = open_loader(0, 0, 1);
     struct tokmap_error error;
-    struct tokmap_batch batch, next;
+    struct tokmap_batch batch = TOKMAP_BATCH_INIT, next = TOKMAP_BATCH_INIT;
     struct cells cells;
     struct tokmap_out out = out_of(&cells);
     uint64_t made_up = 12345, delivered = 0;
@@ -139,7 +139,7 @@ static void test_read_of_one_rank(void **unused)
     (void)unused;
     struct tokmap_loader *loader = open_loader(0, 2, 3);
     struct tokmap_error error;
-    struct tokmap_batch batch;
+    struct tokmap_batch batch = TOKMAP_BATCH_INIT;
     struct cells cells;
     struct tokmap_out out = out_of(&cells);
     uint64_t steps[3] = {7, 7, 0}, rows[3] = {0, 5, 1};
@@ -181,7 +181,7 @@ static uint64_t reads(void)
 /* Six rows of any steps, by name. */
 static enum tokmap_status read_some(struct tokmap_loader *loader, uint64_t *made_up)
 {
-    struct tokmap_batch batch;
+    struct tokmap_batch batch = TOKMAP_BATCH_INIT;
     struct tokmap_error error;
     uint64_t steps[BATCH], rows[BATCH];
     for (uint64_t i = 0; i < BATCH; i++) {
@@ -203,7 +203,7 @@ static void test_read_from_the_mapping(void **unused)
     struct tokmap_loader_options how = TOKMAP_LOADER_OPTIONS_INIT;
     struct tokmap_run *whole_run;
     struct tokmap_loader *by_order, *by_name;
-    struct tokmap_batch batch;
+    struct tokmap_batch batch = TOKMAP_BATCH_INIT;
     uint64_t made_up = 77, before;
     made_new(&mapped, folder, "mapped", 2, 50257, &size, 1);
     options.data = mapped.name;
@@ -241,7 +241,7 @@ static void test_wait(void **unused)
     for (uint32_t threads = 0; threads < 2; threads++) {
         struct tokmap_loader *loader = open_loader(threads, 0, 1);
         struct tokmap_error error;
-        struct tokmap_batch batch;
+        struct tokmap_batch batch = TOKMAP_BATCH_INIT;
         struct cells cells;
         struct tokmap_out out = out_of(&cells);
         uint64_t taken = 0;
@@ -280,7 +280,7 @@ static void test_wait_counts(void **unused)
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
     struct tokmap_loader *loader;
     struct tokmap_error error;
-    struct tokmap_batch batch;
+    struct tokmap_batch batch = TOKMAP_BATCH_INIT;
     uint64_t in_vain = 0;
     options.fields = 0;
     options.ring_bytes = 4096; /* a slot or two: next() must give one back before another is filled */
