@@ -14,6 +14,7 @@
 #include "common/bytes.h"
 #include "common/cpu.h"
 #include "common/error.h"
+#include "pretokenize/scanner_piece.h"
 
 struct bpe_engine {
     struct text_engine head;

@@ -3,7 +3,7 @@
 #include "unicode/code_sets.h"
 #include "text/code_point.h"
 #include "common/error.h"
-#include "scanner.h"
+#include "scanner_piece.h"
 #include "unicode/byte_alphabet.h"
 
 void pretokenizer_free(struct pretokenizer *pretokenizer)

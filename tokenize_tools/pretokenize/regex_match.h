@@ -12,23 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/bytes_buffer.h"
-#include "regex_kinds.h"
+#include "regex_rewrite.h"
 #include "tokmap/tokmap.h"
-
-enum regex_dialect {
-    REGEX_ONIGURUMA, /* Hugging Face tokenizers */
-    REGEX_RUST       /* tiktoken */
-};
-
-/* Appends the pattern, rewritten, with marks for the sets that it gives. *fault: where in the pattern and why not, a static
- * sentence; NULL then: no memory. */
-struct regex_fault {
-    size_t offset;
-    const char *reason;
-};
-bool regex_rewrite(struct bytes_buffer *into, struct regex_sets *sets, const char *pattern, size_t bytes,
-                   enum regex_dialect dialect, struct regex_fault *fault);
 
 struct regex;
 struct regex_state; /* of one thread */

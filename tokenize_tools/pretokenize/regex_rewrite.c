@@ -5,13 +5,13 @@
  * ranges (regex_kinds.c writes them). Groups, alternatives and quantifiers mean the same in all these engines and pass as
  * they are.
  */
+#include "regex_rewrite.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "unicode/code_sets.h"
 #include "text/code_point.h"
-#include "regex_kinds.h"
-#include "regex_match.h"
 
 #define CODES 0x110000u
 #define GROUPS_MOST 64

@@ -9,14 +9,16 @@
  * rarer still gives the chunk to scan_piece. Starts near the end of a chunk may depend on what follows: they are found
  * again in the next.
  */
-#include "scanner_work.h"
+#include "scanner.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "common/bytes.h"
+#include "scanner_piece.h"
+#include "scanner_words_work.h"
 
-/* The first byte of the character that holds `at`. */
+/* The offset of the first byte of the character that contains text[at]. */
 static size_t character_start(const struct scan_masks *masks, size_t at)
 {
     while (at && !bit(SCAN_ROW(masks->start), at))
@@ -24,7 +26,7 @@ static size_t character_start(const struct scan_masks *masks, size_t at)
     return at;
 }
 
-/* The first position from `at` on whose bit is 0; at most the chunk's end. */
+/* The first offset from `at` on whose bit is 0; `count` if there is none before it. */
 static size_t run_end(const uint64_t *words, size_t at, size_t count)
 {
     size_t word = at / 64;
@@ -35,9 +37,10 @@ static size_t run_end(const uint64_t *words, size_t at, size_t count)
     return end < count ? end : count;
 }
 
-/* Marks with cased rules: letters, but swallowed by a run of symbols if the symbol before them is not the first of a
- * piece (then it would be the prefix of letters that begin with the mark). */
-static void swallow_marks(struct scan_work *w, const struct scan_masks *masks)
+/* LETTERS_CASED: finds the marks that belong to a run of symbols. A mark counts as a letter for the first two alternatives and as a
+ * symbol for the fourth. After a single symbol, the mark begins letters and the symbol is their prefix. After two or more symbols,
+ * or a space and a symbol, only the alternative of symbols matches, and it takes the mark, too. */
+static void find_swallowed_marks(struct scan_work *w, const struct scan_masks *masks)
 {
     const uint64_t *mark = KIND(EXTRA);
     uint64_t symbol_before = 0;
@@ -51,9 +54,9 @@ static void swallow_marks(struct scan_work *w, const struct scan_masks *masks)
             const size_t symbol_at = character_start(masks, at - 1);
             if (bit(SCAN_ROW(w->swallowed), at))
                 continue;
-            /* A slash may be the tail of a symbol before. */
+            /* The slash may belong to the tail of an earlier symbol. */
             if (w->text[symbol_at] == '/' || (symbol_at && w->text[symbol_at - 1] == '/')) {
-                w->odd = true;
+                w->by_piece = true;
                 return;
             }
             bool inside = false;
@@ -73,9 +76,10 @@ static void swallow_marks(struct scan_work *w, const struct scan_masks *masks)
     }
 }
 
-/* ---- what is done bit by bit ---- */
+/* ---- corrections, bit by bit ---- */
 
-/* A start behind a newline is none where another newline ends the same run of spaces. */
+/* \s*[\r\n]+ ends after the last newline of a run of spaces. scan_words has put a start after each newline: removes those that
+ * another newline of the same run follows. */
 static void join_lines(struct scan_work *w)
 {
     for (size_t i = 0; i < w->words; i++)
@@ -87,15 +91,16 @@ static void join_lines(struct scan_work *w)
         }
 }
 
-/* The last space of several where it has more than one byte: the start is its first. */
-static void start_wide_ends(struct scan_work *w, const struct scan_masks *masks)
+/* The last of several spaces is a start. If it has more than one byte, scan_words has seen only its last byte: adds the start at
+ * its first byte. */
+static void add_wide_ends(struct scan_work *w, const struct scan_masks *masks)
 {
     for (size_t i = 0; i < w->words; i++)
         for (uint64_t rest = SCAN_ROW(w->ends)[i] & ~SCAN_ROW(masks->start)[i]; rest; rest &= rest - 1)
             set_bit(w->starts, character_start(masks, 64 * i + (size_t)__builtin_ctzll(rest)));
 }
 
-/* Numbers of more than one byte: groups counted character by character. */
+/* \p{N}{1,2} and \p{N}{1,3} in a chunk with numbers of more than one byte: groups all numbers again, character by character. */
 static void group_wide_numbers(struct scan_work *w, const struct scan_masks *masks)
 {
     const uint64_t *numbers = KIND(NUMBER);
@@ -105,7 +110,7 @@ static void group_wide_numbers(struct scan_work *w, const struct scan_masks *mas
         w->starts[i] &= ~numbers[i];
         for (uint64_t rest = numbers[i] & SCAN_ROW(masks->start)[i]; rest; rest &= rest - 1) {
             const size_t at = 64 * i + (size_t)__builtin_ctzll(rest);
-            if (at != expected || in_group == w->scanner->rules.numbers)
+            if (at != expected || in_group == w->rules->numbers)
                 in_group = 0;
             if (!in_group++)
                 set_bit(w->starts, at);
@@ -114,8 +119,9 @@ static void group_wide_numbers(struct scan_work *w, const struct scan_masks *mas
     }
 }
 
-/* An upper-case letter behind letters without case starts a piece if letters that are only upper-case end the word. */
-static void settle_uncertain(struct scan_work *w, const struct scan_masks *masks)
+/* An upper-case letter after letters without case starts a piece if only upper-case letters follow up to the end of the word: U*L+
+ * must end with a letter of L and therefore ends before them. If another letter follows them, U* takes them and nothing starts. */
+static void resolve_uncertain(struct scan_work *w, const struct scan_masks *masks)
 {
     for (size_t i = 0; i < w->words; i++)
         for (uint64_t rest = SCAN_ROW(w->uncertain)[i]; rest; rest &= rest - 1) {
@@ -126,10 +132,10 @@ static void settle_uncertain(struct scan_work *w, const struct scan_masks *masks
         }
 }
 
-/* Bytes of a contraction's letters at `at`, 0 if there are none. */
-static size_t contraction_letters(const struct scan_work *w, size_t at, size_t readable)
+/* The number of bytes that the letters of a contraction have at text[at], without the apostrophe; 0 if it is not a contraction. */
+static size_t contraction_bytes(const struct scan_work *w, size_t at, size_t readable)
 {
-    const bool folded = w->scanner->rules.contraction != CONTRACTION_EXACT;
+    const bool folded = w->rules->contraction != CONTRACTION_EXACT;
     const uint8_t fold = folded ? 0x20 : 0;
     const size_t left = readable - at;
     if (!left)
@@ -142,9 +148,12 @@ static size_t contraction_letters(const struct scan_work *w, size_t at, size_t r
     return folded && left > 1 && w->text[at] == 0xC5 && w->text[at + 1] == 0xBF ? 2 : 0;
 }
 
-static void contract(struct scan_work *w, const struct scan_masks *masks, size_t readable)
+/* Contractions: makes 's and its like one piece (CONTRACTION_EXACT, _FOLDED) or part of the piece before (_SUFFIX), and starts a
+ * piece after them. A candidate is an apostrophe before a letter that, for a suffix, follows a letter, and otherwise begins a
+ * piece: it follows neither a symbol nor a space that is its prefix. */
+static void apply_contractions(struct scan_work *w, const struct scan_masks *masks, size_t readable)
 {
-    const bool suffix = w->scanner->rules.contraction == CONTRACTION_SUFFIX;
+    const bool suffix = w->rules->contraction == CONTRACTION_SUFFIX;
     size_t last = SIZE_MAX;
     for (size_t i = 0; i < w->words; i++) {
         if (!SCAN_ROW(masks->quote)[i])
@@ -155,12 +164,12 @@ static void contract(struct scan_work *w, const struct scan_masks *masks, size_t
         found &= suffix ? letters_before : ~previous(SCAN_ROW(w->symbols) + i) & ~blank_before;
         for (; found; found &= found - 1) {
             const size_t at = 64 * i + (size_t)__builtin_ctzll(found);
-            const size_t bytes = contraction_letters(w, at + 1, readable);
+            const size_t bytes = contraction_bytes(w, at + 1, readable);
             if (!bytes)
                 continue;
             const size_t end = at + 1 + bytes;
-            if (suffix && at == last) { /* behind a contraction it is a prefix */
-                w->odd = true;
+            if (suffix && at == last) { /* directly after a contraction, the apostrophe is a prefix */
+                w->by_piece = true;
                 return;
             }
             for (size_t k = at + 1; k < end && k < w->count; k++)
@@ -168,9 +177,9 @@ static void contract(struct scan_work *w, const struct scan_masks *masks, size_t
             if (suffix)
                 clear_bit(w->starts, at);
             if (end < w->count) {
-                /* Letters without case would look back to those of the contraction. */
+                /* For letters without case, scan_words has looked back to the letters of the contraction. */
                 if (suffix && (bit(KIND(LETTER), end) || bit(KIND(EXTRA), end))) {
-                    w->odd = true;
+                    w->by_piece = true;
                     return;
                 }
                 set_bit(w->starts, end);
@@ -180,14 +189,15 @@ static void contract(struct scan_work *w, const struct scan_masks *masks, size_t
     }
 }
 
-/* What no alternative of DeepSeek's covers. */
+/* DeepSeek: bytes that no alternative matches. */
 static inline uint64_t uncovered_word(const struct scan_work *w, const struct scan_masks *masks, size_t i)
 {
     return ~(SCAN_ROW(w->letters)[i] | SCAN_ROW(w->symbols)[i] | SCAN_ROW(w->tail)[i] | KIND(NUMBER)[i] |
              KIND(SPACE)[i] | KIND(UPPER)[i]);
 }
 
-/* Characters of no kind among those that are set apart: letters behind them would take them for a prefix. */
+/* DeepSeek: whether a character of CLASS_CJK is unassigned. Letters after it would take it as their prefix, which scan_words does
+ * not know. */
 static bool has_unassigned(const struct scan_work *w, const struct scan_masks *masks, size_t count)
 {
     for (size_t i = 0; i < w->words; i++)
@@ -199,8 +209,9 @@ static bool has_unassigned(const struct scan_work *w, const struct scan_masks *m
     return false;
 }
 
-/* DeepSeek: one ASCII symbol with ASCII letters; and the last uncovered character as a prefix of letters. */
-static void deepseek_words(struct scan_work *w, const struct scan_masks *masks, uint64_t valid_last)
+/* DeepSeek: joins one ASCII symbol with the ASCII letters after it, starts a piece at each run of bytes that no alternative
+ * matches, and makes the last character of such a run the prefix of letters that follow it. */
+static void apply_deepseek(struct scan_work *w, const struct scan_masks *masks, uint64_t valid_last)
 {
     for (size_t i = 0; i < w->words; i++) {
         const uint64_t *letters = SCAN_ROW(w->letters) + i, *symbols = SCAN_ROW(w->symbols) + i;
@@ -218,7 +229,7 @@ static void deepseek_words(struct scan_work *w, const struct scan_masks *masks, 
         const uint64_t blank_before = previous(SCAN_ROW(masks->blank) + i);
         uint64_t first = symbols[0] & ~previous(symbols) & ~blank_before & next(letters);
         if (!bit(masks->wide_words, i) && !bit(masks->wide_words, i + 1) && ~letters[1]) {
-            w->starts[i] &= ~(first << 1); /* all ASCII up to the ends of these words */
+            w->starts[i] &= ~(first << 1); /* both words are ASCII, and the letters end inside of them */
             if (first >> 63)
                 w->starts[i + 1] &= ~(uint64_t)1;
             continue;
@@ -237,12 +248,12 @@ static void deepseek_words(struct scan_work *w, const struct scan_masks *masks, 
     }
 }
 
-/* The chunk by scan_piece. */
-static size_t scan_slowly(const struct scan_work *w, size_t count)
+/* Scans the whole chunk with scan_piece. */
+static size_t scan_by_piece(const struct scan_work *w, size_t count)
 {
     memset(w->starts, 0, (SCAN_WORDS + 1) * sizeof *w->starts);
     for (size_t at = 0;;) {
-        const size_t end = scan_piece(&w->scanner->rules, w->text, at, count);
+        const size_t end = scan_piece(w->rules, w->text, at, count);
         if (end > w->count && at)
             return at;
         set_bit(w->starts, at);
@@ -252,7 +263,7 @@ static size_t scan_slowly(const struct scan_work *w, size_t count)
     }
 }
 
-/* The last start below `at`; 0 if there is none. */
+/* The last start before `at`; 0 if there is none. */
 static size_t last_start(const uint64_t *starts, size_t at)
 {
     size_t word = at / 64;
@@ -262,9 +273,10 @@ static size_t last_start(const uint64_t *starts, size_t at)
     return found ? 64 * word + 63 - (size_t)__builtin_clzll(found) : 0;
 }
 
-/* How far starts do not depend on what follows the chunk. Runs that reach the chunk's end are all that look further than
- * a few bytes: of spaces (so what counts ends before the last byte that is none), or of upper-case letters, inside which
- * nothing starts (so the last start there may be wrong, the one before is right). 0: nowhere. */
+/* For a chunk that more text follows: the last start that does not depend on this text; 0 if only the first one does not. Most
+ * rules look less than 8 bytes ahead. The exceptions are runs that reach the end of the chunk: spaces, so the result is before the
+ * last byte that is not a space; and upper-case letters, inside of which nothing starts, so the last start may be wrong but the
+ * one before it is right. */
 static size_t certain_end(const struct scan_work *w, const struct scan_masks *masks)
 {
     const size_t limit = w->count - 8;
@@ -278,76 +290,89 @@ static size_t certain_end(const struct scan_work *w, const struct scan_masks *ma
     return last_start(w->starts, last_start(w->starts, 64 * word + 64 - (size_t)__builtin_clzll(solid)));
 }
 
-static void start_rarely(struct scan_work *w, const struct scan_masks *masks, size_t count, uint64_t valid)
+/* Applies the rules that scan_words leaves out because they are rare. */
+static void apply_rare_rules(struct scan_work *w, const struct scan_masks *masks, size_t count, uint64_t valid)
 {
-    const struct split_rules *rules = &w->scanner->rules;
+    const struct split_rules *rules = w->rules;
     if (w->any_line_ends)
         join_lines(w);
     if (w->wide_spaces)
-        start_wide_ends(w, masks);
+        add_wide_ends(w, masks);
     if (w->wide_numbers && rules->numbers > 1)
         group_wide_numbers(w, masks);
     if (rules->letters == LETTERS_CASED && (ANY(LETTER) || ANY(EXTRA)))
-        settle_uncertain(w, masks);
+        resolve_uncertain(w, masks);
     if (rules->contraction != CONTRACTION_NONE && masks->any_quote)
-        contract(w, masks, count);
+        apply_contractions(w, masks, count);
     if (rules->deepseek) {
-        deepseek_words(w, masks, valid);
-        w->odd |= ANY(LOWER) && has_unassigned(w, masks, count);
+        apply_deepseek(w, masks, valid);
+        w->by_piece |= ANY(LOWER) && has_unassigned(w, masks, count);
     }
 }
 
-static void clear_ends(struct scan_row *row, size_t words)
+static void clear_guards(struct scan_row *row, size_t words)
 {
     row->padded[0] = 0;
     SCAN_ROW(*row)[words] = 0;
 }
 
-static void prepare(struct scan_work *w, struct scan_masks *masks, size_t count)
+static void init_rows(struct scan_work *w, struct scan_masks *masks)
 {
     memset(masks->wide_words, 0, sizeof masks->wide_words);
     memset(masks->any, 0, sizeof masks->any);
     masks->any_quote = 0;
     for (int kind = 0; kind < SCAN_KINDS; kind++)
-        clear_ends(&masks->kind[kind], w->words);
-    clear_ends(&masks->start, w->words);
-    clear_ends(&masks->blank, w->words);
-    clear_ends(&masks->quote, w->words);
-    clear_ends(&masks->tall, w->words);
+        clear_guards(&masks->kind[kind], w->words);
+    clear_guards(&masks->start, w->words);
+    clear_guards(&masks->blank, w->words);
+    clear_guards(&masks->quote, w->words);
+    clear_guards(&masks->tall, w->words);
     struct scan_row *own[] = {&w->letters, &w->symbols, &w->spaces, &w->tail, &w->ends, &w->after_line};
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
-        clear_ends(own[i], w->words);
-    w->scanner->classify(masks, &w->scanner->tables, w->text, w->count, count);
+        clear_guards(own[i], w->words);
+}
+
+void scanner_init(struct scanner *scanner, const struct split_rules *rules, enum cpu_variant variant)
+{
+    assert(variant <= cpu_variant_best());
+    assert(!rules->deepseek || (rules->letters == LETTERS_MARKS && rules->contraction == CONTRACTION_NONE &&
+                                rules->prefix == PREFIX_ANY && rules->tail == TAIL_NEWLINES && rules->newlines));
+    scanner->rules = *rules;
+    scanner->classify = scan_classify_choose(variant);
+    scanner->words = scan_words_choose(variant);
+    scan_tables_init(&scanner->tables, rules);
 }
 
 size_t scan_chunk(const struct scanner *scanner, struct scan_chunk *chunk, const uint8_t *text, size_t count)
 {
     struct scan_work w;
     struct scan_masks *masks = &chunk->masks;
-    assert(count);
-    w.scanner = scanner;
+    assert(text && count > 0);
+    w.rules = &scanner->rules;
     w.text = text;
     w.count = count < SCAN_BYTES ? count : SCAN_BYTES;
     w.words = (w.count + 63) / 64;
-    w.odd = w.any_line_ends = false;
+    w.by_piece = w.any_line_ends = false;
     w.starts = chunk->starts;
     w.starts[w.words] = 0;
-    prepare(&w, masks, count);
+    init_rows(&w, masks);
+    scanner->classify(masks, &scanner->tables, text, w.count, count);
     if (scanner->rules.letters == LETTERS_CASED && ANY(EXTRA)) {
         memset(&w.swallowed, 0, sizeof w.swallowed);
-        swallow_marks(&w, masks);
+        find_swallowed_marks(&w, masks);
     }
     const uint64_t valid = ~(uint64_t)0 >> (64 * w.words - w.count);
     scanner->words(&w, masks, valid);
-    start_rarely(&w, masks, count, valid);
-    if (w.odd)
-        return scan_slowly(&w, count);
+    apply_rare_rules(&w, masks, count, valid);
+    if (w.by_piece)
+        return scan_by_piece(&w, count);
     w.starts[w.words - 1] &= valid;
     if (w.count == count)
         return count;
     const size_t end = certain_end(&w, masks);
+    assert(end <= w.count);
     if (!end)
-        return scan_slowly(&w, count);
+        return scan_by_piece(&w, count);
     w.starts[end / 64] &= ((uint64_t)1 << (end % 64)) - 1;
     memset(w.starts + end / 64 + 1, 0, (w.words - end / 64) * sizeof *w.starts);
     return end;

@@ -1,9 +1,14 @@
-/* scanner_classify.c - bytes of text to bit masks of classes, without special instructions; which variant to use. */
+/*
+ * scanner_classify.c - the lookup tables, the portable implementation, and the choice of an implementation.
+ *
+ * ASCII bytes are looked up directly. Characters of more than one byte are looked up through the trie of classes.h, whose entries
+ * are translated to the classes of the rules once, in scan_tables_init.
+ */
 #include <string.h>
 
-#include "scanner.h"
+#include "scanner_classify.h"
 
-/* One bit of each of 8 bytes, gathered into a byte. */
+/* Collects bit number `bit` of each of the 8 bytes into one byte. */
 static uint64_t gather(uint64_t bytes, uint32_t bit)
 {
     return ((bytes >> bit & 0x0101010101010101u) * 0x0102040810204080u) >> 56;
@@ -24,7 +29,7 @@ static void classify_block(struct scan_masks *masks, const struct scan_tables *t
     }
     if (wide) {
         uint8_t found[68];
-        memset(found, *carry, sizeof found); /* a character that began in the block before */
+        memset(found, *carry, sizeof found); /* a character that began in the previous block */
         scan_wide_bits(found, tables, block, wide & start);
         for (uint32_t i = 0; i < 64; i++)
             if (wide >> i & 1)
@@ -65,7 +70,7 @@ void scan_classify_scalar(struct scan_masks *masks, const struct scan_tables *ta
     }
 }
 
-/* The bits of a class under the rules. */
+/* The classes (SCAN_...) that a character with the class `full` of classes.h has under these rules. */
 static uint8_t class_bits(const struct split_rules *rules, uint8_t full)
 {
     if (rules->deepseek && (full & CLASS_CJK)) {
@@ -97,7 +102,7 @@ static uint8_t class_bits(const struct split_rules *rules, uint8_t full)
     }
 }
 
-/* 128 | bits, if all characters with this first byte have the same bits, else 0. */
+/* 128 | classes if all characters with this first byte have the same classes; otherwise 0. */
 static uint8_t lead_bits(const struct scan_tables *tables, uint32_t lead)
 {
     if (lead < 0xC2 || lead >= 0xF0)
@@ -111,29 +116,29 @@ static uint8_t lead_bits(const struct scan_tables *tables, uint32_t lead)
     return 128 | bits;
 }
 
-void scanner_init(struct scanner *scanner, const struct split_rules *rules, enum cpu_variant variant)
+void scan_tables_init(struct scan_tables *tables, const struct split_rules *rules)
 {
-    scanner->rules = *rules;
-    scanner->classify = scan_classify_scalar;
-    scanner->words = scan_words_scalar;
-#if defined(__x86_64__)
-    if (variant >= CPU_AVX2)
-        scanner->classify = scan_classify_avx2;
-    if (variant == CPU_VBMI) {
-        scanner->classify = scan_classify_vbmi;
-        scanner->words = scan_words_vbmi;
-    }
-#elif defined(__aarch64__)
-    if (variant == CPU_NEON)
-        scanner->classify = scan_classify_neon;
-#endif
     for (uint32_t i = 0; i < 128; i++)
-        scanner->tables.ascii[i] = class_bits(rules, class_ascii[i]);
+        tables->ascii[i] = class_bits(rules, class_ascii[i]);
     if (rules->tail == TAIL_NEWLINES_SLASH)
-        scanner->tables.ascii['/'] |= SCAN_SLASH;
+        tables->ascii['/'] |= SCAN_SLASH;
     for (uint32_t i = 0; i < CLASS_BLOCKS; i++)
         for (uint32_t k = 0; k < 64; k++)
-            scanner->tables.blocks[i][k] = class_bits(rules, class_blocks[i][k]);
+            tables->blocks[i][k] = class_bits(rules, class_blocks[i][k]);
     for (uint32_t i = 0; i < 64; i++)
-        scanner->tables.leads[i] = lead_bits(&scanner->tables, 0xC0 | i);
+        tables->leads[i] = lead_bits(tables, 0xC0 | i);
+}
+
+scan_classify_function *scan_classify_choose(enum cpu_variant variant)
+{
+#if defined(__x86_64__)
+    if (variant == CPU_VBMI)
+        return scan_classify_vbmi;
+    if (variant >= CPU_AVX2)
+        return scan_classify_avx2;
+#elif defined(__aarch64__)
+    if (variant == CPU_NEON)
+        return scan_classify_neon;
+#endif
+    return scan_classify_scalar;
 }

@@ -1,14 +1,14 @@
-/* scanner_classify_avx2.c - bytes of text to bit masks of classes, two times 32 bytes a step. */
-#include "scanner.h"
+/* scanner_classify_avx2.c - the same as scanner_classify.c with AVX2: two vectors of 32 bytes per step. */
+#include "scanner_classify.h"
 
 #if defined(__x86_64__)
 
 #include <immintrin.h>
 #include <string.h>
 
-/* The entries of a table of 128 for 32 bytes, those above 127 being 0: eight tables of 16, each where the high half of
- * the byte says so. A byte xor 16 * row is 0-15 only there; a shuffle gives 0 for what has bit 7 set,
- * which adding 112 with saturation sets for all above 15. */
+/* Looks up 32 bytes in a table of 128 entries that is split into 8 rows of 16; bytes above 127 give 0. For each row, the byte xor
+ * 16 * row is less than 16 only if the byte belongs to this row. Adding 112 with saturation sets bit 7 of every other index, and a
+ * shuffle gives 0 for an index with bit 7 set, so at most one row contributes. */
 static inline __m256i look_up(const __m256i rows[8], __m256i bytes)
 {
     __m256i found = _mm256_setzero_si256();
@@ -48,7 +48,7 @@ void scan_classify_avx2(struct scan_masks *masks, const struct scan_tables *tabl
         const uint64_t start = both(_mm256_cmpgt_epi8(one, before_start), _mm256_cmpgt_epi8(two, before_start));
         if (wide) {
             uint8_t found[68];
-            memset(found, carry, sizeof found); /* a character that began in the block before */
+            memset(found, carry, sizeof found); /* a character that began in the previous block */
             scan_wide_bits(found, tables, block, wide & start);
             bits_one = _mm256_blendv_epi8(bits_one, _mm256_loadu_si256((const __m256i *)(const void *)found), one);
             bits_two = _mm256_blendv_epi8(bits_two, _mm256_loadu_si256((const __m256i *)(const void *)(found + 32)), two);

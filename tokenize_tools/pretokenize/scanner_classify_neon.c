@@ -1,18 +1,19 @@
-/* scanner_classify_neon.c - bytes of text to bit masks of classes, four times 16 bytes a step (aarch64: every one has NEON). */
-#include "scanner.h"
+/* scanner_classify_neon.c - the same as scanner_classify.c with NEON, which every aarch64 processor has: four vectors of 16 bytes per step. */
+#include "scanner_classify.h"
 
 #if defined(__aarch64__)
 
 #include <arm_neon.h>
 #include <string.h>
 
-/* The entries of a table of 128 for 16 bytes, those above 127 being 0: what is not in a half of the table is left. */
+/* Looks up 16 bytes in a table of 128 entries; bytes above 127 give 0. vqtbl4q gives 0 for indexes outside of the lower half, and
+ * vqtbx4q leaves these lanes as they are if they are outside of the upper half, too. */
 static inline uint8x16_t look_up(uint8x16x4_t low, uint8x16x4_t high, uint8x16_t bytes)
 {
     return vqtbx4q_u8(vqtbl4q_u8(low, bytes), high, vsubq_u8(bytes, vdupq_n_u8(64)));
 }
 
-/* One bit of each of 64 bytes that are 0 or 255. */
+/* Collects 64 bytes, each 0 or 255, into the bits of a word. */
 static inline uint64_t gather(const uint8x16_t set[4])
 {
     static const uint8_t numbers[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
@@ -53,7 +54,7 @@ void scan_classify_neon(struct scan_masks *masks, const struct scan_tables *tabl
         const uint64_t start = GATHER(vcgtq_s8(vreinterpretq_s8_u8(bytes[i]), vdupq_n_s8(-65)));
         if (wide) {
             uint8_t found[68];
-            memset(found, carry, sizeof found); /* a character that began in the block before */
+            memset(found, carry, sizeof found); /* a character that began in the previous block */
             scan_wide_bits(found, tables, block, wide & start);
             for (int i = 0; i < 4; i++)
                 bits[i] = vbslq_u8(vcgeq_u8(bytes[i], vdupq_n_u8(0x80)), vld1q_u8(found + 16 * i), bits[i]);

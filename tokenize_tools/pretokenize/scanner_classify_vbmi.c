@@ -1,13 +1,15 @@
-/* scanner_classify_vbmi.c - bytes of text to bit masks of classes, 64 bytes a step (AVX-512 with VBMI and VBMI2). */
-#include "scanner.h"
+/* scanner_classify_vbmi.c - the same as scanner_classify.c with AVX-512 with VBMI and VBMI2: one vector of 64 bytes per step. */
+#include "scanner_classify.h"
 
 #if defined(__x86_64__)
 
 #include <immintrin.h>
 #include <string.h>
 
-/* The bits of characters of more than one byte. Where the first byte decides, it is done for all of them at once; only
- * the others are looked up one by one. *carry: of the character that began in the block before; then of the last here. */
+/* Returns the classes of the bytes of characters that have more than one byte. If all characters with a first byte have the same
+ * classes (most scripts), a table of first bytes gives them for the whole block at once, and shifted copies spread them to the
+ * following bytes. Only the other characters are looked up one by one. *carry holds the classes of the character that began in the
+ * previous block, and afterwards of the last character of this one. */
 static inline __m512i wide_bits(const struct scan_tables *tables, const uint8_t *block, __m512i bytes, uint64_t wide,
                                 uint64_t start, uint8_t *carry)
 {
@@ -21,7 +23,7 @@ static inline __m512i wide_bits(const struct scan_tables *tables, const uint8_t 
     const __m512i back = _mm512_load_si512(before);
     const __m512i one = _mm512_permutexvar_epi8(back, found), two = _mm512_permutexvar_epi8(back, one);
     const uint64_t second = sure << 1 & ~start, third = sure << 2 & ~start & ~(leads << 1);
-    const uint64_t fourth = sure << 3 & ~start & ~(leads << 1) & ~(leads << 2); /* only in what is no UTF-8 */
+    const uint64_t fourth = sure << 3 & ~start & ~(leads << 1) & ~(leads << 2); /* occurs only in invalid UTF-8 */
     uint8_t single[68];
     __m512i bits = _mm512_set1_epi8((char)*carry);
     if (rest) {

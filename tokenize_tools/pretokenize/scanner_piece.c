@@ -2,7 +2,12 @@
  * scanner_piece.c - the scanner that reads as the regular expression does: one character at a time, alternative after
  * alternative, with its backtracking spelt out. It is the oracle of the fast scanner, and serves where that gives up.
  */
-#include "scanner.h"
+#include "scanner_piece.h"
+
+#include <assert.h>
+#include <stdbool.h>
+
+#include "unicode/classes.h"
 
 struct reader {
     const struct split_rules *rules;

@@ -1,5 +1,5 @@
 /* scanner_words.c - from classes to starts of pieces, a word of 64 bytes of text after the other. */
-#include "scanner_work.h"
+#include "scanner_words_work.h"
 
 /* What the words before leave to the next one, apart from masks: carries of additions, characters begun. */
 struct carries {
@@ -12,7 +12,7 @@ struct carries {
 static inline void split_word(struct scan_work *w, const struct scan_masks *masks, size_t i, uint64_t valid,
                               struct carries *carries)
 {
-    const struct split_rules *rules = &w->scanner->rules;
+    const struct split_rules *rules = w->rules;
     uint64_t letters = KIND(LETTER)[i];
     uint64_t covered = KIND(NUMBER)[i] | KIND(SPACE)[i];
     uint64_t symbols;
@@ -28,7 +28,7 @@ static inline void split_word(struct scan_work *w, const struct scan_masks *mask
         const uint64_t newlines = KIND(NEWLINE)[i];
         const uint64_t from = newlines & (symbols << 1 | (SCAN_ROW(w->symbols) + i)[-1] >> 63);
         if (from | carries->tail) {
-            tail = along(newlines | KIND(SLASH)[i], from, &carries->tail);
+            tail = fill_runs(newlines | KIND(SLASH)[i], from, &carries->tail);
             symbols &= ~tail;
             spaces &= ~tail;
         }
@@ -78,7 +78,7 @@ static inline uint64_t cased_starts(struct scan_work *w, const struct scan_masks
     const uint64_t had = carries->cased;
     uint64_t low_part = 0;
     if ((both & previous(lower)) | (had & both))
-        low_part = along(both, both & previous(lower), &carries->cased);
+        low_part = fill_runs(both, both & previous(lower), &carries->cased);
     else
         carries->cased = 0;
     /* Letters without case that a lower one has gone before end the piece at the next upper one; else it depends. */
@@ -91,7 +91,7 @@ static inline uint64_t cased_starts(struct scan_work *w, const struct scan_masks
 static inline void start_word(struct scan_work *w, const struct scan_masks *masks, size_t i, uint64_t valid,
                               struct carries *carries)
 {
-    const struct split_rules *rules = &w->scanner->rules;
+    const struct split_rules *rules = w->rules;
     const uint64_t *letters = SCAN_ROW(w->letters) + i, *symbols = SCAN_ROW(w->symbols) + i;
     const uint64_t *spaces = SCAN_ROW(w->spaces) + i;
     const uint64_t *numbers = KIND(NUMBER) + i, *blank = SCAN_ROW(masks->blank) + i, *newline = KIND(NEWLINE) + i;
@@ -165,4 +165,13 @@ void scan_words_scalar(struct scan_work *w, const struct scan_masks *masks, uint
     }
     w->wide_spaces = wide_spaces != 0;
     w->wide_numbers = wide_numbers != 0;
+}
+
+scan_words_function *scan_words_choose(enum cpu_variant variant)
+{
+#if defined(__x86_64__)
+    if (variant == CPU_VBMI)
+        return scan_words_vbmi;
+#endif
+    return scan_words_scalar;
 }

@@ -4,7 +4,7 @@
  * What scanner_words.c does, with the same names. A lane is a word: what a word hands to the next one goes from lane to lane,
  * and from the last lane to the first of the next eight.
  */
-#include "scanner_work.h"
+#include "scanner_words_work.h"
 
 #if defined(__x86_64__)
 
@@ -64,7 +64,7 @@ EIGHT(add_all)(__m512i a, __m512i b, uint32_t *carry)
     return _mm512_mask_sub_epi64(sum, (__mmask8)again, sum, ones);
 }
 
-EIGHT(along_all)(__m512i run, __m512i from, uint32_t *carry)
+EIGHT(fill_runs_all)(__m512i run, __m512i from, uint32_t *carry)
 {
     const __m512i sum = add_all(and(run, from), run, carry);
     return and(or(_mm512_xor_si512(sum, run), from), run);
@@ -96,7 +96,7 @@ EIGHT(valid_at)(const struct scan_work *w, size_t i, uint64_t valid)
 
 INLINE void split_all(struct scan_work *w, const struct scan_masks *masks, uint64_t valid)
 {
-    const struct split_rules *rules = &w->scanner->rules;
+    const struct split_rules *rules = w->rules;
     const __m512i zero = _mm512_setzero_si512();
     __m512i before = zero;
     uint32_t carry = 0;
@@ -115,7 +115,7 @@ INLINE void split_all(struct scan_work *w, const struct scan_masks *masks, uint6
         }
         if (rules->tail != TAIL_NONE) {
             const __m512i newlines = eight(KIND(NEWLINE), i, lanes), from = and(newlines, up(symbols, before));
-            tail = along_all(or(newlines, eight(KIND(SLASH), i, lanes)), from, &carry);
+            tail = fill_runs_all(or(newlines, eight(KIND(SLASH), i, lanes)), from, &carry);
             symbols = without(symbols, tail);
             spaces = without(spaces, tail);
         }
@@ -161,7 +161,7 @@ EIGHT(cased_all)(struct scan_work *w, const struct scan_masks *masks, size_t i, 
     const __m512i upper = eight(KIND(UPPER), i, lanes), lower = eight(KIND(LOWER), i, lanes);
     const __m512i behind_lower = up(lower, before->lower), first = and(upper, behind_lower);
     const __m512i both = and(or(eight(KIND(LETTER), i, lanes), eight(KIND(EXTRA), i, lanes)), letters);
-    const __m512i low_part = along_all(both, and(both, behind_lower), &before->cased);
+    const __m512i low_part = fill_runs_all(both, and(both, behind_lower), &before->cased);
     const __m512i low_behind = and(upper, up(low_part, before->low_part));
     const __m512i uncertain = without(and(upper, up(both, before->both)), low_behind);
     _mm512_storeu_si512(SCAN_ROW(w->uncertain) + i, uncertain);
@@ -183,7 +183,7 @@ EIGHT(apart_all)(const struct scan_masks *masks, size_t i, __mmask8 lanes, struc
 
 INLINE void start_all(struct scan_work *w, const struct scan_masks *masks, uint64_t valid)
 {
-    const struct split_rules *rules = &w->scanner->rules;
+    const struct split_rules *rules = w->rules;
     const __m512i zero = _mm512_setzero_si512();
     struct before before = {.group = zero, .first = {zero, zero, zero, zero}, .letters = zero, .symbols = zero,
                             .spaces = zero, .numbers = zero, .lower = zero, .both = zero, .ends = zero,

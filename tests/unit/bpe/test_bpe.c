@@ -11,6 +11,7 @@
 
 #include "bpe/bpe_encode.h"
 #include "common/cpu.h"
+#include "pretokenize/scanner_piece.h"
 #include "support/awkward_text.h"
 
 #define MOST_TOKENS 3000

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "pretokenize/pretokenizer.h"
-#include "pretokenize/scanner.h"
+#include "pretokenize/scanner_piece.h"
 #include "text/code_point.h"
 #include "pretokenize/regex_match.h"
 #include "support/awkward_text.h"

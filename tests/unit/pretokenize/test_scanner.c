@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "pretokenize/scanner.h"
+#include "pretokenize/scanner_piece.h"
 #include "support/awkward_text.h"
 
 static struct scan_chunk chunk;

@@ -12,6 +12,7 @@
 
 #include "train/train_corpus.h"
 #include "pretokenize/pretokenizer.h"
+#include "pretokenize/scanner_piece.h"
 #include "support/awkward_text.h"
 #include "support/made.h"
 #include "support/scratch.h"

@@ -1,0 +1,96 @@
+/*
+ * scanner_classify.h - the first half of the fast scanner: turns the bytes of a text into bit masks, one mask per class.
+ *
+ * Bit i of a mask describes byte i of the text. All bytes of a character get the class of the character. There is one
+ * implementation per instruction set; all of them write the same bits.
+ */
+#ifndef TOKMAP_PRETOKENIZE_SCANNER_CLASSIFY_H
+#define TOKMAP_PRETOKENIZE_SCANNER_CLASSIFY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/cpu.h"
+#include "split_rules.h"
+#include "unicode/classes.h"
+
+/* A chunk, the text that is scanned in one call, has up to SCAN_WORDS words of 64 bytes. */
+#define SCAN_WORDS 128
+#define SCAN_BYTES (64 * SCAN_WORDS)
+
+/* The classes, one bit each. The rules decide which characters a class holds (scanner_classify.c, class_bits). */
+enum {
+    SCAN_UPPER = 1,   /* LETTERS_CASED: upper and title case. DeepSeek: all characters of CLASS_CJK */
+    SCAN_LOWER = 2,   /* LETTERS_CASED: lower case. DeepSeek: characters of CLASS_CJK except letters and marks */
+    SCAN_LETTER = 4,  /* LETTERS_CASED: letters without case. Otherwise all letters */
+    SCAN_NUMBER = 8,
+    SCAN_SPACE = 16,  /* includes newlines */
+    SCAN_NEWLINE = 32,
+    SCAN_EXTRA = 64,  /* LETTERS_CASED: marks. DeepSeek: punctuation and symbols */
+    SCAN_SLASH = 128, /* the slash, if the rules have TAIL_NEWLINES_SLASH */
+    SCAN_KINDS = 8
+};
+
+/* One bit per byte of a chunk. The word before the first and the word after the last one are 0, so that code may shift bits in
+ * from a neighbor without a test. */
+struct scan_row {
+    uint64_t padded[SCAN_WORDS + 2];
+};
+#define SCAN_ROW(row) ((row).padded + 1)
+
+struct scan_masks {
+    struct scan_row kind[SCAN_KINDS]; /* kind[k]: the class 1 << k */
+    struct scan_row start;            /* first bytes of characters */
+    struct scan_row blank;            /* the space U+0020 */
+    struct scan_row quote;            /* the apostrophe */
+    struct scan_row tall;             /* first bytes of characters that have three or four bytes */
+    uint64_t wide_words[SCAN_WORDS / 64 + 1]; /* bit i: word i contains a byte above 127 */
+    uint64_t any[SCAN_KINDS];         /* any[k]: not 0 if a character of the chunk has the class 1 << k */
+    uint64_t any_quote;               /* not 0 if the chunk contains an apostrophe */
+};
+
+/* Lookup tables that map characters to classes under certain rules. */
+struct scan_tables {
+    uint8_t ascii[128];
+    uint8_t leads[64]; /* index: first byte & 63. 128 | classes if all characters with this first byte agree; otherwise 0 */
+    uint8_t blocks[CLASS_BLOCKS][64]; /* indexed like class_blocks of classes.h */
+};
+
+/* Fills the tables for these rules. */
+void scan_tables_init(struct scan_tables *tables, const struct split_rules *rules);
+
+/* Fills the masks for `count` bytes of text, 1 <= count <= SCAN_BYTES. The function may read up to `readable` bytes from `text`
+ * on, readable >= count. The caller has set `wide_words`, `any`, and `any_quote` to 0. */
+typedef void scan_classify_function(struct scan_masks *masks, const struct scan_tables *tables, const uint8_t *text,
+                                    size_t count, size_t readable);
+scan_classify_function scan_classify_scalar;
+#if defined(__x86_64__)
+scan_classify_function scan_classify_avx2;
+scan_classify_function scan_classify_vbmi;
+#elif defined(__aarch64__)
+scan_classify_function scan_classify_neon;
+#endif
+/* Returns the implementation for a variant that the processor has. */
+scan_classify_function *scan_classify_choose(enum cpu_variant variant);
+
+/* For the implementations: looks up the characters of more than one byte whose first bytes are at the set bits of `leads`, in a
+ * block of 64 bytes, and writes their classes to the entries of `bits` that belong to them, up to bits[66]. The four bytes from
+ * each first byte on must be readable. */
+static inline void scan_wide_bits(uint8_t bits[68], const struct scan_tables *tables, const uint8_t *block,
+                                  uint64_t leads)
+{
+    for (; leads; leads &= leads - 1) {
+        const uint32_t p = (uint32_t)__builtin_ctzll(leads);
+        const uint8_t *at = block + p;
+        uint32_t entry = class_first[(at[0] & 63u) << 6 | (at[1] & 63u)], last = at[2] & 63u;
+        if (at[0] >= 0xF0) {
+            entry = class_middle[entry][last];
+            last = at[3] & 63u;
+        }
+        const uint32_t value = tables->blocks[entry][last] * 0x01010101u;
+        __builtin_memcpy(bits + p, &value, 4);
+    }
+}
+
+#endif

@@ -1,0 +1,78 @@
+/*
+ * scanner_words_work.h - what scanner.c and scanner_words*.c share while they scan one chunk: the rows of bits in between, and
+ * operations on rows.
+ *
+ * The bits of a row run from the lowest bit of word 0 upward, in the order of the text. A shift to the left therefore moves a bit
+ * to the next byte of the text, and an addition carries along the text.
+ */
+#ifndef TOKMAP_PRETOKENIZE_SCANNER_WORDS_WORK_H
+#define TOKMAP_PRETOKENIZE_SCANNER_WORDS_WORK_H
+
+#include "scanner_words.h"
+
+struct scan_work {
+    const struct split_rules *rules;
+    const uint8_t *text;
+    size_t count, words;            /* of the chunk */
+    bool by_piece;                  /* the chunk needs scan_piece */
+    bool any_line_ends;             /* line_ends is not empty */
+    bool wide_spaces, wide_numbers; /* there are spaces, numbers of more than one byte */
+    struct scan_row letters, symbols, spaces, tail; /* the chunk by the rules; spaces without those in tails */
+    struct scan_row swallowed;  /* LETTERS_CASED: marks that belong to a run of symbols */
+    struct scan_row ends;       /* last bytes of runs of spaces, if another piece follows directly */
+    struct scan_row after_line; /* first spaces after newlines */
+    struct scan_row line_ends;  /* newlines that only spaces separate from the previous newline */
+    struct scan_row uncertain;  /* upper-case letters that follow letters without case */
+    uint64_t *starts;           /* the result: starts of pieces */
+};
+
+#define KIND(name) SCAN_ROW(masks->kind[__builtin_ctz(SCAN_##name)])
+#define ANY(name) (masks->any[__builtin_ctz(SCAN_##name)] != 0)
+
+/* Bit i of the result is the row's bit for the byte before byte i of this word. */
+static inline uint64_t previous(const uint64_t *word)
+{
+    return word[0] << 1 | word[-1] >> 63;
+}
+
+/* Bit i of the result is the row's bit for the byte after byte i of this word. */
+static inline uint64_t next(const uint64_t *word)
+{
+    return word[0] >> 1 | word[1] << 63;
+}
+
+/* a + b + *carry, where *carry is 0 or 1; sets *carry to the carry out of bit 63. */
+static inline uint64_t add(uint64_t a, uint64_t b, uint64_t *carry)
+{
+    uint64_t sum;
+    const uint64_t over = __builtin_add_overflow(a, b, &sum);
+    const uint64_t again = __builtin_add_overflow(sum, *carry, &sum);
+    *carry = over | again;
+    return sum;
+}
+
+/* Returns, for each run of ones in `run` that contains bits of `from`, the bits from the first of these to the end of the run. Bits
+ * of `from` outside of runs are ignored. Example, in the order of the text: run 0111011 and from 0010001 give 0011001. The sum
+ * `run + from` clears exactly these bits, and its carry continues a run in the next word through *carry (0 or 1). */
+static inline uint64_t fill_runs(uint64_t run, uint64_t from, uint64_t *carry)
+{
+    const uint64_t entered = *carry & run; /* bit 0 */
+    return ((add(run & from, run, carry) ^ run) | from | entered) & run;
+}
+
+static inline bool bit(const uint64_t *words, size_t at)
+{
+    return words[at / 64] >> (at % 64) & 1;
+}
+
+static inline void set_bit(uint64_t *words, size_t at)
+{
+    words[at / 64] |= (uint64_t)1 << (at % 64);
+}
+
+static inline void clear_bit(uint64_t *words, size_t at)
+{
+    words[at / 64] &= ~((uint64_t)1 << (at % 64));
+}
+
+#endif
