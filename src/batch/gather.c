@@ -80,11 +80,9 @@ struct piece {
 enum tokmap_status gather_open(struct gather **made, const struct tokmap_dataset *dataset,
                                const struct gather_options *options, struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_dataset_info info;
     *made = NULL;
-    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
-    if (status)
-        return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "the dataset tells nothing about itself");
+    dataset_describe(dataset, &info);
     struct gather *gather = calloc(1, sizeof *gather);
     if (!gather)
         return error_set_memory(error, "a loader", sizeof *gather);

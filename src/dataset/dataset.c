@@ -289,23 +289,29 @@ static enum tokmap_status give(void *into, void *made, size_t size)
     return TOKMAP_OK;
 }
 
+void dataset_describe(const struct tokmap_dataset *dataset, struct tokmap_dataset_info *info)
+{
+    memset(info, 0, sizeof *info);
+    info->size = sizeof *info;
+    info->tokens = dataset->tokens;
+    info->documents = dataset->documents;
+    info->shards = dataset->shard_count;
+    info->width = dataset->width;
+    info->reading = dataset->reading;
+    info->vocabulary = dataset->vocabulary;
+    info->largest_id = dataset->largest_id;
+    info->eod_id = dataset->eod_id;
+    info->bos_id = dataset->bos_id;
+    memcpy(info->content, dataset->content, sizeof info->content);
+    memcpy(info->tokenizer, dataset->tokenizer, sizeof info->tokenizer);
+}
+
 enum tokmap_status tokmap_dataset_info(const struct tokmap_dataset *dataset, struct tokmap_dataset_info *info)
 {
     if (!dataset || !info)
         return TOKMAP_ERROR_ARGUMENT;
     struct tokmap_dataset_info made;
-    memset(&made, 0, sizeof made);
-    made.tokens = dataset->tokens;
-    made.documents = dataset->documents;
-    made.shards = dataset->shard_count;
-    made.width = dataset->width;
-    made.reading = dataset->reading;
-    made.vocabulary = dataset->vocabulary;
-    made.largest_id = dataset->largest_id;
-    made.eod_id = dataset->eod_id;
-    made.bos_id = dataset->bos_id;
-    memcpy(made.content, dataset->content, sizeof made.content);
-    memcpy(made.tokenizer, dataset->tokenizer, sizeof made.tokenizer);
+    dataset_describe(dataset, &made);
     return give(info, &made, sizeof made);
 }
 

@@ -13,6 +13,9 @@
 /* Whether a dataset is synthetic: it has no shards, no files and no mapping, and tokmap_dataset_copy() cannot fail. */
 bool dataset_is_synthetic(const struct tokmap_dataset *dataset);
 
+/* Fills *info as tokmap_dataset_info() does, for callers of this build: it sets the size itself, so it cannot fail. */
+void dataset_describe(const struct tokmap_dataset *dataset, struct tokmap_dataset_info *info);
+
 /* The .bin of one shard, open for reading. Lives as long as the dataset. */
 struct shard_tokens {
     int fd;

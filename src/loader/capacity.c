@@ -57,8 +57,9 @@ enum tokmap_status boundaries_most(const struct tokmap_dataset *dataset, uint64_
                                    struct tokmap_error *error)
 {
     struct stream first = {.dataset = dataset}, behind = {.dataset = dataset};
-    struct tokmap_dataset_info info = {.size = sizeof info};
-    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
+    struct tokmap_dataset_info info;
+    enum tokmap_status status = TOKMAP_OK;
+    dataset_describe(dataset, &info);
     *most = 1;
     if (dataset_is_synthetic(dataset)) {
         *most = dataset_synthetic_most_documents(dataset, seq_len);

@@ -264,10 +264,8 @@ static enum tokmap_status open_gathers(struct tokmap_loader *loader, const struc
         return error_set_memory(error, "a loader", info->sources * 16);
     for (uint64_t i = 0; i < info->sources; i++) {
         const struct tokmap_dataset *dataset = run_dataset(loader->run, i);
-        struct tokmap_dataset_info found = {.size = sizeof found};
-        enum tokmap_status status = tokmap_dataset_info(dataset, &found);
-        if (status)
-            return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "source %" PRIu64 " has no dataset", i);
+        struct tokmap_dataset_info found;
+        dataset_describe(dataset, &found);
         if (i && found.width != loader->width)
             return error_set(error, TOKMAP_ERROR_MISMATCH, NULL, TOKMAP_NO_OFFSET,
                              "the sources of a run must have tokens of one width: source 0 has %" PRIu32
@@ -285,7 +283,7 @@ static enum tokmap_status open_gathers(struct tokmap_loader *loader, const struc
         };
         if (!i)
             loader->reading = options.reading;
-        status = gather_open(&loader->gathers[i], dataset, &options, error);
+        enum tokmap_status status = gather_open(&loader->gathers[i], dataset, &options, error);
         if (status)
             return status;
     }
@@ -473,7 +471,7 @@ enum tokmap_status tokmap_loader_open(struct tokmap_loader **made, const struct 
                                       const struct tokmap_loader_options *options, struct tokmap_error *error)
 {
     static const struct tokmap_loader_options defaults = TOKMAP_LOADER_OPTIONS_INIT;
-    struct tokmap_run_info info = {.size = sizeof info};
+    struct tokmap_run_info info;
     if (!made)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "loader is NULL: there is nowhere to put it");
     *made = NULL;
@@ -486,11 +484,7 @@ enum tokmap_status tokmap_loader_open(struct tokmap_loader **made, const struct 
     run_walk_init(&loader->named, run);
     enum tokmap_status status = options_copy(&loader->options, options, &defaults, sizeof defaults,
                                              "struct tokmap_loader_options", error);
-    if (!status) {
-        status = tokmap_run_info(run, &info);
-        if (status)
-            (void)error_set(error, status, NULL, TOKMAP_NO_OFFSET, "the run tells nothing about itself");
-    }
+    run_describe(run, &info);
     if (!status)
         status = loader_open(loader, &info, error);
     loader->options.resume = NULL; /* the caller's memory, as is the device's name */

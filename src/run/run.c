@@ -96,10 +96,8 @@ uint64_t run_next_step(const struct tokmap_run *run, uint64_t step)
 static enum tokmap_status measure(struct tokmap_run *run, struct tokmap_error *error)
 {
     const struct run_spec *spec = &run->spec;
-    struct tokmap_dataset_info info = {.size = sizeof info};
-    enum tokmap_status status = tokmap_dataset_info(run->dataset, &info);
-    if (status)
-        return error_set(error, status, run->path, TOKMAP_NO_OFFSET, "the dataset's description could not be had");
+    struct tokmap_dataset_info info;
+    dataset_describe(run->dataset, &info);
     run->tokens = info.tokens;
     memcpy(run->content, info.content, sizeof run->content);
     run->row_tokens = spec->seq_len + spec->lookahead;
@@ -357,11 +355,10 @@ static enum tokmap_status info_copy(void *into, const void *from, size_t size)
     return TOKMAP_OK;
 }
 
-enum tokmap_status tokmap_run_info(const struct tokmap_run *run, struct tokmap_run_info *info)
+void run_describe(const struct tokmap_run *run, struct tokmap_run_info *info)
 {
-    if (!run || !info)
-        return TOKMAP_ERROR_ARGUMENT;
-    const struct tokmap_run_info filled = {
+    *info = (struct tokmap_run_info){
+        .size = sizeof *info,
         .seq_len = run->spec.seq_len,
         .lookahead = run->spec.lookahead,
         .batch = run->spec.batch,
@@ -372,6 +369,14 @@ enum tokmap_status tokmap_run_info(const struct tokmap_run *run, struct tokmap_r
         .delivered = run->steps == TOKMAP_FOREVER ? TOKMAP_FOREVER : run_delivered_before(run, run->steps),
         .remainder = run->remainder,
     };
+}
+
+enum tokmap_status tokmap_run_info(const struct tokmap_run *run, struct tokmap_run_info *info)
+{
+    if (!run || !info)
+        return TOKMAP_ERROR_ARGUMENT;
+    struct tokmap_run_info filled;
+    run_describe(run, &filled);
     return info_copy(info, &filled, sizeof filled);
 }
 

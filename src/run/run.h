@@ -34,6 +34,9 @@ uint64_t run_next_step(const struct tokmap_run *run, uint64_t step);
 /* Steps in [0, step) that are delivered. */
 uint64_t run_delivered_before(const struct tokmap_run *run, uint64_t step);
 
+/* Fills *info as tokmap_run_info() does, for callers of this build: it sets the size itself, so it cannot fail. */
+void run_describe(const struct tokmap_run *run, struct tokmap_run_info *info);
+
 /* The dataset of a source. */
 const struct tokmap_dataset *run_dataset(const struct tokmap_run *run, uint64_t source);
 
