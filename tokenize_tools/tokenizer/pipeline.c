@@ -7,6 +7,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "pipeline_cut.h"
 #include "tokenizer_kind.h"
 
 #define BOUND_MOST 4096 /* tokens a byte: what is more could not be given room for */
@@ -35,18 +36,6 @@ struct pipeline_state {
     enum tokmap_status status;
     struct tokmap_error *error;
 };
-
-void pipeline_parts_free(struct pipeline_parts *parts)
-{
-    if (parts->engine)
-        parts->engine->kind->free(parts->engine);
-    added_tokens_free(parts->added);
-    normalizer_free(&parts->normalizer);
-    pretokenizer_free(&parts->pretokenizer);
-    free(parts->texts);
-    free(parts->text_bytes);
-    memset(parts, 0, sizeof *parts);
-}
 
 static void pipeline_close(struct tokenizer *tokenizer)
 {
@@ -316,32 +305,6 @@ static void pipeline_added_at(const struct tokenizer *tokenizer, uint64_t index,
     *added = (struct tokenizer_added){(const char *)token->text, token->bytes, token->id, token->special};
 }
 
-static uint32_t first_of(const struct added_tokens *added, const char *const *names)
-{
-    for (; *names; names++) {
-        const struct added_token *token = added_tokens_by_text(added, *names, strlen(*names));
-        if (token && token->special)
-            return token->id;
-    }
-    return PIPELINE_NO_ID;
-}
-
-uint32_t pipeline_usual_eod(const struct added_tokens *added)
-{
-    static const char *const names[] = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>",
-                                        "<\xEF\xBD\x9C" "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
-                                        "[EOS]", "<EOS_TOKEN>", "<|END_OF_TURN_TOKEN|>", "<EOS>", NULL};
-    return first_of(added, names);
-}
-
-uint32_t pipeline_usual_bos(const struct added_tokens *added)
-{
-    static const char *const names[] = {"<|begin_of_text|>", "<s>", "<bos>", "<|bos|>", "<|startoftext|>",
-                                        "<\xEF\xBD\x9C" "begin\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
-                                        "[BOS]", "<BOS_TOKEN>", "<BOS>", NULL};
-    return first_of(added, names);
-}
-
 /* ---- measuring ---- */
 
 static bool take_nothing(void *user, const uint8_t *bytes, size_t count)
@@ -380,21 +343,6 @@ static const struct tokenizer_kind pipeline_kind = {pipeline_close,    pipeline_
                                                     pipeline_encode,   pipeline_decode,    pipeline_special,
                                                     pipeline_added_at, pipeline_measure,   pipeline_cut_at};
 
-static uint64_t bound_of(const struct pipeline_parts *parts)
-{
-    uint64_t bound = normalizer_growth(&parts->normalizer);
-    if (mul_overflows(bound, max64(1, parts->ids_per_byte_most), &bound))
-        return UINT64_MAX;
-    for (uint32_t i = 0; i < parts->pretokenizer.count; i++) {
-        const struct pretokenizer_step *step = &parts->pretokenizer.steps[i];
-        /* A byte, and what stands before it; a space becomes what else would stand before. */
-        const uint64_t growth = step->kind == STEP_METASPACE ? 1 + step->literal_bytes : step->prefix_space ? 2 : 1;
-        if (mul_overflows(bound, growth, &bound))
-            return UINT64_MAX;
-    }
-    return bound;
-}
-
 static void info_fill(struct pipeline *own)
 {
     struct tokenizer_info *info = &own->head.info;
@@ -406,7 +354,7 @@ static void info_fill(struct pipeline *own)
     info->width = own->wide ? 4 : 2;
     info->eod_id = parts->eod == PIPELINE_NO_ID ? TOKMAP_NO_ID : parts->eod;
     info->bos_id = parts->bos == PIPELINE_NO_ID ? TOKMAP_NO_ID : parts->bos;
-    info->ids_per_byte_most = (uint32_t)bound_of(parts);
+    info->ids_per_byte_most = (uint32_t)pipeline_parts_ids_per_byte(parts);
     info->added = added_tokens_count(parts->added);
     for (size_t i = 0; i < info->added; i++)
         info->specials += added_tokens_at(parts->added, i)->special;
@@ -421,7 +369,7 @@ enum tokmap_status pipeline_new(struct tokenizer **tokenizer, struct pipeline_pa
 {
     struct pipeline *own = calloc(1, sizeof *own);
     *tokenizer = NULL;
-    if (!own || bound_of(parts) > BOUND_MOST) {
+    if (!own || pipeline_parts_ids_per_byte(parts) > BOUND_MOST) {
         const enum tokmap_status status =
             own ? error_set(error, TOKMAP_ERROR_LIMIT, path, TOKMAP_NO_OFFSET,
                             "the normalizer may make more than %d tokens of one byte of text: that is refused", BOUND_MOST)

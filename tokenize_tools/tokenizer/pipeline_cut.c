@@ -20,12 +20,13 @@
  * that a token with lstrip takes end at l. Those that one with rstrip takes go over the cut if it ends with l: such
  * tokens forbid all r.
  */
+#include "pipeline_cut.h"
+
+#include <assert.h>
 #include <string.h>
 
 #include "text/utf8.h"
 #include "unicode/classes.h"
-#include "common/bytes.h"
-#include "pipeline.h"
 
 #define WINDOW ((size_t)64 << 10) /* how far back a place is looked for */
 

@@ -1,5 +1,5 @@
-/* test_pretokenizer.c - documents cut where tokenizer_cut() says, once and again: the ids are those of the whole. Every rule that a
- * scanner has, with a vocabulary that merges across anything; files with NFC, added tokens, pieces of characters. */
+/* test_pipeline_cut.c - documents that are cut where tokenizer_cut allows it have the same ids as the whole documents. Covers every rule
+ * set of the scanner with a vocabulary that merges across any border, and files with NFC, added tokens, and character pieces. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,0 +1,59 @@
+#include "pipeline_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+
+void pipeline_parts_free(struct pipeline_parts *parts)
+{
+    if (parts->engine)
+        parts->engine->kind->free(parts->engine);
+    added_tokens_free(parts->added);
+    normalizer_free(&parts->normalizer);
+    pretokenizer_free(&parts->pretokenizer);
+    free(parts->texts);
+    free(parts->text_bytes);
+    memset(parts, 0, sizeof *parts);
+}
+
+uint64_t pipeline_parts_ids_per_byte(const struct pipeline_parts *parts)
+{
+    uint64_t most = normalizer_growth(&parts->normalizer);
+    if (mul_overflows(most, max64(1, parts->ids_per_byte_most), &most))
+        return UINT64_MAX;
+    for (uint32_t i = 0; i < parts->pretokenizer.count; i++) {
+        const struct pretokenizer_step *step = &parts->pretokenizer.steps[i];
+        /* A byte, and what stands before it; a space becomes what else would stand before. */
+        const uint64_t growth = step->kind == STEP_METASPACE ? 1 + step->literal_bytes : step->prefix_space ? 2 : 1;
+        if (mul_overflows(most, growth, &most))
+            return UINT64_MAX;
+    }
+    return most;
+}
+
+static uint32_t first_of(const struct added_tokens *added, const char *const *names)
+{
+    for (; *names; names++) {
+        const struct added_token *token = added_tokens_by_text(added, *names, strlen(*names));
+        if (token && token->special)
+            return token->id;
+    }
+    return PIPELINE_NO_ID;
+}
+
+uint32_t pipeline_usual_eod(const struct added_tokens *added)
+{
+    static const char *const names[] = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|eos|>",
+                                        "<\xEF\xBD\x9C" "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
+                                        "[EOS]", "<EOS_TOKEN>", "<|END_OF_TURN_TOKEN|>", "<EOS>", NULL};
+    return first_of(added, names);
+}
+
+uint32_t pipeline_usual_bos(const struct added_tokens *added)
+{
+    static const char *const names[] = {"<|begin_of_text|>", "<s>", "<bos>", "<|bos|>", "<|startoftext|>",
+                                        "<\xEF\xBD\x9C" "begin\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
+                                        "[BOS]", "<BOS_TOKEN>", "<BOS>", NULL};
+    return first_of(added, names);
+}

@@ -1,0 +1,55 @@
+/*
+ * pipeline_parts.h - the parts that a pipeline (pipeline.h) is made of. The reader of each vocabulary format fills a
+ * struct pipeline_parts and passes it to pipeline_new.
+ */
+#ifndef TOKMAP_TOKENIZER_PIPELINE_PARTS_H
+#define TOKMAP_TOKENIZER_PIPELINE_PARTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "added_tokens.h"
+#include "normalizer.h"
+#include "pretokenize/pretokenizer.h"
+#include "text_engine.h"
+
+#define PIPELINE_NO_ID UINT32_MAX /* "no such id" in 32 bits; no vocabulary contains it */
+
+/* The text of an id that neither the engine nor the added tokens can decode. */
+struct pipeline_text {
+    uint32_t id, bytes;
+    const uint8_t *text;
+};
+
+/* Initialize with zeros. The parts own everything that they point to, except the static texts. */
+struct pipeline_parts {
+    const char *form;           /* the file format, for example "tokenizer.json"; a static text */
+    char name[64];              /* the tokenizer's name in messages and in indexes */
+    char scanner[96];           /* describes for people how text is split, for example "cl100k_base, AVX-512" */
+    struct added_tokens *added; /* or NULL */
+    struct normalizer normalizer;
+    struct pretokenizer pretokenizer;
+    bool engine_cuts;           /* the engine splits the pre-tokenizer's pieces further (text_engine.h: text, not piece) */
+    struct text_engine *engine;
+    uint64_t ids_per_byte_most; /* the engine makes at most this many ids per byte of text that it is given; 0 counts as 1 */
+    uint32_t vocabulary;        /* every id is less than this number */
+    struct pipeline_text *texts; /* ascending by id */
+    uint32_t text_count;
+    uint8_t *text_bytes;        /* the memory of the texts in `texts` */
+    uint32_t eod, bos;          /* ids, or PIPELINE_NO_ID */
+    uint8_t fingerprint[16];    /* of vocabulary, merges, pattern, normalizer, and added tokens; without the special-token policy */
+};
+
+/* Frees what the parts own and sets them to zeros. */
+void pipeline_parts_free(struct pipeline_parts *parts);
+
+/* Returns the largest number of ids that one byte of a document can become: what the normalizer, the pre-tokenizer, and the
+ * engine can make of it, multiplied. UINT64_MAX if the product overflows. */
+uint64_t pipeline_parts_ids_per_byte(const struct pipeline_parts *parts);
+
+/* For files that do not name the tokens that end (EOD) and begin (BOS) a document: returns the id of the special token that has
+ * one of the usual names, such as "<|endoftext|>" or "<s>", or PIPELINE_NO_ID. `added` may be NULL. */
+uint32_t pipeline_usual_eod(const struct added_tokens *added);
+uint32_t pipeline_usual_bos(const struct added_tokens *added);
+
+#endif
