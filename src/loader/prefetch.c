@@ -28,6 +28,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "run/run.h"
 
 #define WARM_STREAK 16
 #define LOOK_EVERY 64

@@ -10,7 +10,7 @@
 #include "tokmap/tokmap.h"
 
 #include "batch/gather.h"
-#include "run/run.h"
+#include "run/locate.h"
 
 struct prefetch {
     const struct tokmap_run *run;

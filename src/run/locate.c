@@ -1,13 +1,28 @@
 /*
  * locate.c - which window a row of a step shows, and which rows show a token.
  *
- * Row j of step t takes draw t * G + rows_t(j); draw p shows window windows_e(p mod n) of epoch e = p / n; window i
- * begins at token (shift_e + i * S) mod T. Each of the three is a bijection that can be undone, so the way back costs
- * the same: in epoch e, with d = (x - shift_e) mod T, token x lies in windows max(0, ceil((d - S - L + 1) / S)) to
- * min(n - 1, floor(d / S)). No window crosses d = 0, the seam, but a range of tokens can: it is then two ranges of d.
+ * Forward. With G rows in a step, n windows in an epoch, S tokens in a sequence, and T tokens in the dataset:
+ *
+ *     row j of step t takes draw p = t * G + rows_t(j)
+ *     draw p shows window i = windows_e(p mod n) of epoch e = p / n
+ *     window i begins at token (shift_e + i * S) mod T
+ *
+ * rows_t and windows_e are keyed permutations. Example: G = 4, n = 10, S = 100. Row 1 of step 3 takes draw 12 +
+ * rows_3(1), say 12 + 2 = 14. That is draw 4 of epoch 1. If windows_1(4) = 7, the row shows the 100 tokens from shift_1
+ * + 700 and the lookahead.
+ *
+ * Back. Each of the three mappings is a bijection that can be undone, so the inverse costs as much as the forward
+ * direction. With a lookahead of L tokens, token x is, in epoch e and with d = (x - shift_e) mod T, in the windows
+ *
+ *     max(0, ceil((d - S - L + 1) / S)) to min(n - 1, floor(d / S))
+ *
+ * Measured in d, no window crosses the seam (d = 0), but a range of tokens can; it is then searched as two ranges of d.
+ * The obvious alternative, a table of all rows, would need memory and a build pass in proportion to the run; this needs
+ * neither.
  */
-#include "run.h"
+#include "locate.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "common/bytes.h"
@@ -20,7 +35,8 @@ static struct order_key source_key(const struct tokmap_run *run, const char *tag
     return order_key(tag, run->spec.seed, run->spec.source, strlen(run->spec.source), epoch);
 }
 
-uint64_t run_shift(const struct tokmap_run *run, uint64_t epoch)
+/* The first token of the epoch's first window. */
+static uint64_t epoch_shift(const struct tokmap_run *run, uint64_t epoch)
 {
     if (epoch == 0 || run->spec.ordering == TOKMAP_SEQUENTIAL)
         return 0;
@@ -51,7 +67,7 @@ static void walk_to_epoch(struct run_walk *walk, uint64_t epoch)
     walk->epoch = epoch;
     walk->epoch_known = true;
     walk->epoch_first = epoch * run->windows;
-    walk->shift = run_shift(run, epoch);
+    walk->shift = epoch_shift(run, epoch);
     if (run->spec.ordering == TOKMAP_SHUFFLE)
         permutation_init(&walk->windows_order, source_key(run, KEY_WINDOWS, epoch), run->windows);
 }
@@ -65,7 +81,8 @@ static void fill_place(const struct tokmap_run *run, struct tokmap_place *place,
     place->source = 0;
     place->epoch = epoch;
     place->window = window;
-    place->first_token = shift + window * run->spec.seq_len; /* below windows * seq_len: only a window's end wraps */
+    /* Below T: shift < S, and the last window starts at most at T - S - L. Only the end of a window can wrap. */
+    place->first_token = shift + window * run->spec.seq_len;
     place->tokens = run->row_tokens;
 }
 
@@ -73,6 +90,7 @@ void run_walk_place(struct run_walk *walk, uint64_t step, uint64_t row, struct t
 {
     const struct tokmap_run *run = walk->run;
     bool shuffle = run->spec.ordering == TOKMAP_SHUFFLE;
+    assert(step < run->steps_most && row < run->spec.batch);
     if (!walk->step_known || walk->step != step)
         walk_to_step(walk, step);
     uint64_t draw = walk->step_base + (shuffle ? permutation_forward(&walk->rows_order, row) : row);
@@ -90,11 +108,12 @@ enum tokmap_status run_walk_locate(struct run_walk *walk, uint64_t step, uint64_
     const struct tokmap_run *run = walk->run;
     if (step >= run->steps_most)
         return error_set(error, TOKMAP_ERROR_RANGE, run->path, TOKMAP_NO_OFFSET,
-                         "there is no step %" PRIu64 ": the run ends %s step %" PRIu64 "; ask for an earlier one", step,
+                         "step %" PRIu64 " does not exist: the run ends %s step %" PRIu64 "; ask for an earlier "
+                         "step", step,
                          run->steps == TOKMAP_FOREVER ? "at 2^63 rows, before" : "before", run->steps_most);
     if (row >= run->spec.batch)
         return error_set(error, TOKMAP_ERROR_RANGE, run->path, TOKMAP_NO_OFFSET,
-                         "there is no row %" PRIu64 ": a step of the run has %" PRIu64 " rows, counted from 0", row,
+                         "row %" PRIu64 " does not exist: a step of the run has %" PRIu64 " rows, counted from 0", row,
                          run->spec.batch);
     run_walk_place(walk, step, row, place);
     return TOKMAP_OK;
@@ -104,25 +123,26 @@ enum tokmap_status tokmap_run_locate(const struct tokmap_run *run, uint64_t step
                                      struct tokmap_place *place, struct tokmap_error *error)
 {
     if (!run || !place)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "run or place is NULL; give both");
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "run or place is NULL; pass both");
     struct run_walk walk;
     run_walk_init(&walk, run);
     return run_walk_locate(&walk, step, row, place, error);
 }
 
-/* ---- back ---- */
+/* ---- inverse ---- */
 
 struct search {
     const struct tokmap_run *run;
     uint64_t first_step, end_step;
-    uint64_t first_draw, end_draw; /* of these steps */
+    uint64_t first_draw, end_draw; /* draws of these steps */
     int (*found)(void *user, const struct tokmap_place *place);
     void *user;
-    uint64_t shift;
-    struct tokmap_order order; /* of the epoch */
+    uint64_t shift;            /* of the epoch at hand */
+    struct tokmap_order order; /* likewise */
 };
 
-/* Calls found() if a window of an epoch is drawn inside the steps. False: found() wants no more. */
+/* Calls found() if the window of the epoch is drawn in the steps searched. Returns false if found() ended the
+ * search. */
 static bool search_window(struct search *search, uint64_t epoch, uint64_t window)
 {
     const struct tokmap_run *run = search->run;
@@ -143,7 +163,7 @@ static bool search_window(struct search *search, uint64_t epoch, uint64_t window
     return search->found(search->user, &place) == 0;
 }
 
-/* Windows first .. *end - 1 that hold any of the places [from, to) of the epoch's grid. */
+/* Reports the windows [*first, *end) that contain any d in [from, to). */
 static void windows_of(const struct tokmap_run *run, uint64_t from, uint64_t to, uint64_t *first, uint64_t *end)
 {
     *first = from < run->row_tokens ? 0 : (from - run->row_tokens) / run->spec.seq_len + 1;
@@ -153,9 +173,10 @@ static void windows_of(const struct tokmap_run *run, uint64_t from, uint64_t to,
 static bool search_epoch(struct search *search, uint64_t epoch, uint64_t first_token, uint64_t count)
 {
     const struct tokmap_run *run = search->run;
-    search->shift = run_shift(run, epoch);
+    search->shift = epoch_shift(run, epoch);
     if (run->spec.ordering == TOKMAP_SHUFFLE)
         permutation_init(&search->order, source_key(run, KEY_WINDOWS, epoch), run->windows);
+    assert(search->shift <= run->tokens);
     uint64_t from =
         first_token >= search->shift ? first_token - search->shift : first_token + (run->tokens - search->shift);
     uint64_t to = from + count, past_seam = to > run->tokens ? to - run->tokens : 0;
@@ -179,20 +200,21 @@ enum tokmap_status tokmap_run_find(const struct tokmap_run *run, uint64_t source
                                    struct tokmap_error *error)
 {
     if (!run || !found)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "run or found is NULL; give both");
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "run or found is NULL; pass both");
     if (source > 0)
         return error_set(error, TOKMAP_ERROR_RANGE, run->path, TOKMAP_NO_OFFSET,
-                         "there is no source %" PRIu64 ": the run has one, number 0", source);
+                         "source %" PRIu64 " does not exist: the run has one source, number 0", source);
     if (first_token > run->tokens || count > run->tokens - first_token)
         return error_set(error, TOKMAP_ERROR_RANGE, run->path, TOKMAP_NO_OFFSET,
-                         "%" PRIu64 " tokens from %" PRIu64 " on are not all in dataset '%s', which has %" PRIu64,
+                         "%" PRIu64 " tokens from token %" PRIu64 " on are more than dataset '%s' has, which is "
+                         "%" PRIu64,
                          count, first_token, run->spec.data, run->tokens);
     if (end_step == TOKMAP_FOREVER && run->steps == TOKMAP_FOREVER)
         return error_set(error, TOKMAP_ERROR_RANGE, run->path, TOKMAP_NO_OFFSET,
-                         "the run has no end, so the search needs one; give a step to end it at");
+                         "the run has no end, so the search needs one; set end_step to the step before which it ends");
     if (first_step > end_step)
         return error_set(error, TOKMAP_ERROR_RANGE, run->path, TOKMAP_NO_OFFSET,
-                         "the search would begin at step %" PRIu64 " and end before step %" PRIu64 "; exchange them",
+                         "the search would begin at step %" PRIu64 " and end before step %" PRIu64 "; swap the two",
                          first_step, end_step);
     struct search search = {
         .run = run,
@@ -209,6 +231,6 @@ enum tokmap_status tokmap_run_find(const struct tokmap_run *run, uint64_t source
     for (uint64_t epoch = search.first_draw / run->windows; epoch <= last_epoch; epoch++)
         if (!search_epoch(&search, epoch, first_token, count))
             return error_set(error, TOKMAP_ERROR_INTERRUPTED, run->path, TOKMAP_NO_OFFSET,
-                             "the search was ended by its caller");
+                             "the caller ended the search");
     return TOKMAP_OK;
 }

@@ -1,147 +1,91 @@
 /*
- * run.c - opening a run: its text or its arguments, its dataset, its end, its skipped steps.
+ * run.c - opens a run from its text or its arguments: its dataset, its end, its skipped steps, its past.
  */
 #include "run.h"
 
-#include <errno.h>
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "dataset/dataset.h"
 #include "platform/os.h"
 #include "text/path.h"
 #include "run_state.h"
 
-/* ---- errors that name a line, or an argument ---- */
-
+/* An error names the line of the run file that is wrong. A run made from arguments has no lines. */
 #define range_wrong(run, error, line, ...)                                                                             \
     error_set_line((error), TOKMAP_ERROR_RANGE, (run)->path, (run)->from_text ? (line) : 0, __VA_ARGS__)
 
-/* ---- skipped steps ---- */
-
-static int compare_skips(const void *a, const void *b)
-{
-    const struct skip_line *x = a, *y = b;
-    return x->first < y->first ? -1 : x->first > y->first;
-}
-
-static enum tokmap_status merge_skips(struct tokmap_run *run, struct tokmap_error *error)
-{
-    size_t count = run->spec.skip_count;
-    if (count == 0)
-        return TOKMAP_OK;
-    struct skip_line *sorted = malloc(count * sizeof *sorted);
-    run->skips = malloc(count * sizeof *run->skips);
-    if (!sorted || !run->skips) {
-        free(sorted);
-        return error_set_memory(error, "the run's skipped steps", count * (sizeof *sorted + sizeof *run->skips));
-    }
-    memcpy(sorted, run->spec.skips, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, compare_skips);
-    uint64_t skipped = 0;
-    for (size_t i = 0; i < count; i++) {
-        struct skip_range *last = run->skip_count ? &run->skips[run->skip_count - 1] : NULL;
-        if (last && sorted[i].first <= last->end) {
-            skipped += max64(last->end, sorted[i].end) - last->end;
-            last->end = max64(last->end, sorted[i].end);
-        } else {
-            run->skips[run->skip_count++] =
-                (struct skip_range){.first = sorted[i].first, .end = sorted[i].end, .before = skipped};
-            skipped += sorted[i].end - sorted[i].first;
-        }
-    }
-    free(sorted);
-    return TOKMAP_OK;
-}
-
-size_t run_skip_at(const struct tokmap_run *run, uint64_t step)
-{
-    size_t low = 0, high = run->skip_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (run->skips[middle].end > step)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
-}
+/* ---- steps ---- */
 
 uint64_t run_delivered_before(const struct tokmap_run *run, uint64_t step)
 {
-    size_t at = run_skip_at(run, step);
-    uint64_t skipped = 0;
-    if (at < run->skip_count) {
-        const struct skip_range *range = &run->skips[at];
-        skipped = range->before + (step > range->first ? step - range->first : 0);
-    } else if (at > 0) {
-        const struct skip_range *range = &run->skips[at - 1];
-        skipped = range->before + (range->end - range->first);
-    }
-    return step - skipped;
+    return step - skips_before(&run->skips, step);
 }
 
 uint64_t run_next_step(const struct tokmap_run *run, uint64_t step)
 {
-    size_t at = run_skip_at(run, step);
-    if (at < run->skip_count && step >= run->skips[at].first)
-        step = run->skips[at].end; /* ranges do not touch: the step after one is delivered */
+    step = skips_next_delivered(&run->skips, step);
     return step < run->steps_most ? step : TOKMAP_FOREVER;
 }
 
 /* ---- opening ---- */
 
-/* The dataset's windows, and the end of the run. */
-static enum tokmap_status measure(struct tokmap_run *run, struct tokmap_error *error)
+/* Sets the number of windows of an epoch. */
+static enum tokmap_status count_windows(struct tokmap_run *run, struct tokmap_error *error)
 {
     const struct run_spec *spec = &run->spec;
-    struct tokmap_dataset_info info;
-    dataset_describe(run->dataset, &info);
-    run->tokens = info.tokens;
-    memcpy(run->content, info.content, sizeof run->content);
     run->row_tokens = spec->seq_len + spec->lookahead;
     if (run->tokens < run->row_tokens) {
         if (run->tokens > spec->lookahead)
             return range_wrong(run, error, spec->lines[RUN_SEQ_LEN],
-                               "a sequence of %" PRIu64 " tokens and a lookahead of %" PRIu64
-                               " are longer than dataset '%s', which has %" PRIu64 " tokens; lower seq_len to %" PRIu64
-                               " or less, or give it more data",
+                               "a sequence of %" PRIu64 " tokens plus a lookahead of %" PRIu64
+                               " is longer than dataset '%s', which has %" PRIu64 " tokens; lower seq_len to %" PRIu64
+                               " or less, or use a larger dataset",
                                spec->seq_len, spec->lookahead, spec->data, run->tokens, run->tokens - spec->lookahead);
         return range_wrong(run, error, spec->lines[RUN_SEQ_LEN],
-                           "a sequence of %" PRIu64 " tokens and a lookahead of %" PRIu64
-                           " are longer than dataset '%s', which has %" PRIu64 " tokens; give it more data",
+                           "a sequence of %" PRIu64 " tokens plus a lookahead of %" PRIu64
+                           " is longer than dataset '%s', which has %" PRIu64 " tokens; use a larger dataset",
                            spec->seq_len, spec->lookahead, spec->data, run->tokens);
     }
     run->windows = (run->tokens - spec->lookahead) / spec->seq_len;
+    assert(run->windows > 0);
+    return TOKMAP_OK;
+}
 
+/* Sets the end of the run. */
+static enum tokmap_status count_steps(struct tokmap_run *run, struct tokmap_error *error)
+{
+    const struct run_spec *spec = &run->spec;
     uint64_t most = RUN_DRAWS_MOST / spec->batch;
     run->steps = spec->steps;
     if (spec->passes != TOKMAP_FOREVER) {
         unsigned __int128 draws = (unsigned __int128)spec->passes * run->windows;
         if (draws > RUN_DRAWS_MOST)
             return range_wrong(run, error, spec->lines[RUN_PASSES],
-                               "%" PRIu64 " passes over %" PRIu64 " windows are more than 2^63 rows; lower passes",
+                               "%" PRIu64 " passes over %" PRIu64 " windows have more than 2^63 rows; lower passes",
                                spec->passes, run->windows);
         run->steps = (uint64_t)draws / spec->batch;
         run->remainder = (uint64_t)draws % spec->batch;
         if (run->steps == 0)
             return range_wrong(run, error, spec->lines[RUN_BATCH],
-                               "%" PRIu64 " passes over %" PRIu64 " windows fill no global batch of %" PRIu64
+                               "%" PRIu64 " passes over %" PRIu64 " windows do not fill a global batch of %" PRIu64
                                " rows; lower batch or seq_len, or raise passes",
                                spec->passes, run->windows, spec->batch);
     }
     if (spec->steps != TOKMAP_FOREVER && spec->steps > most)
         return range_wrong(run, error, spec->lines[RUN_STEPS],
-                           "%" PRIu64 " steps of %" PRIu64 " rows are more than 2^63 rows; lower steps to %" PRIu64
+                           "%" PRIu64 " steps of %" PRIu64 " rows have more than 2^63 rows; lower steps to %" PRIu64
                            " or less",
                            spec->steps, spec->batch, most);
     run->steps_most = min64(run->steps, most);
     return TOKMAP_OK;
 }
 
-/* Returns the path of a source's data: `data` in `folder`, or `data` itself if it is absolute or synthetic or if there is no
- * folder. The caller frees it. */
+/* Returns the path of a source's dataset: `data` in `folder`, or only `data` if it is absolute or synthetic or folder is
+ * NULL. Free it with free(). NULL: out of memory. */
 static char *data_path(const char *folder, const char *data)
 {
     const bool complete =
@@ -149,7 +93,25 @@ static char *data_path(const char *folder, const char *data)
     return path_in(folder && !complete ? folder : "", data);
 }
 
-/* Takes over *spec, whatever the status. */
+/* Opens the dataset of a run whose spec is complete, and derives the rest. */
+static enum tokmap_status open_dataset(struct tokmap_run *run, const char *name, struct tokmap_error *error)
+{
+    struct tokmap_dataset_options options = TOKMAP_DATASET_OPTIONS_INIT;
+    struct tokmap_dataset_info info;
+    options.reading = run->spec.reading;
+    enum tokmap_status status = tokmap_dataset_open(&run->dataset, name, &options, error);
+    if (status)
+        return status;
+    dataset_describe(run->dataset, &info);
+    run->tokens = info.tokens;
+    if ((status = count_windows(run, error)) || (status = count_steps(run, error)) ||
+        (status = skips_merge(&run->skips, run->spec.skips, run->spec.skip_count, error)))
+        return status;
+    past_init(&run->past, &run->spec, &run->skips, info.content);
+    return TOKMAP_OK;
+}
+
+/* Takes ownership of *spec, whatever the status. */
 static enum tokmap_status run_new(struct tokmap_run **out, struct run_spec *spec, const char *path, const char *folder,
                                   bool from_text, struct tokmap_error *error)
 {
@@ -171,12 +133,9 @@ static enum tokmap_status run_new(struct tokmap_run **out, struct run_spec *spec
         status = error_set_memory(error, "the dataset's path", strlen(run->spec.data) + 1);
         goto fail;
     }
-    struct tokmap_dataset_options options = TOKMAP_DATASET_OPTIONS_INIT;
-    options.reading = run->spec.reading;
-    if ((status = tokmap_dataset_open(&run->dataset, name, &options, error)) || (status = measure(run, error)) ||
-        (status = merge_skips(run, error)))
+    status = open_dataset(run, name, error);
+    if (status)
         goto fail;
-    run_past_init(run);
     free(name);
     *out = run;
     return TOKMAP_OK;
@@ -186,13 +145,13 @@ fail:
     return status;
 }
 
-/* The whole file, pipes too. */
+/* Reads the whole file, which may be a pipe. Free *text with free(). */
 static enum tokmap_status read_text(const char *path, char **text, size_t *bytes, struct tokmap_error *error)
 {
     int fd;
     int failed = os_open(path, OS_READ, &fd);
     if (failed)
-        return error_set_system(error, failed, path, TOKMAP_NO_OFFSET, "the run file cannot be opened");
+        return error_set_system(error, failed, path, TOKMAP_NO_OFFSET, "cannot open the run file");
     size_t used = 0, capacity = 16384;
     char *buffer = malloc(capacity);
     enum tokmap_status status = TOKMAP_OK;
@@ -200,12 +159,12 @@ static enum tokmap_status read_text(const char *path, char **text, size_t *bytes
         size_t got = 0;
         failed = os_read(fd, buffer + used, capacity - used, &got);
         if (failed) {
-            status = error_set_system(error, failed, path, used, "the run file cannot be read");
+            status = error_set_system(error, failed, path, used, "cannot read the run file");
             break;
         }
         used += got;
         if (got == 0 || used > RUN_TEXT_MOST)
-            break; /* the parser refuses what is too long */
+            break; /* the parser refuses a text that is too long */
         if (used == capacity) {
             char *grown = realloc(buffer, capacity *= 2);
             if (!grown)
@@ -229,10 +188,11 @@ enum tokmap_status tokmap_run_open(struct tokmap_run **run, const char *path, st
 {
     if (!run)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "run is NULL; give the handle's address");
+                         "run is NULL; pass the address of a handle");
     *run = NULL;
     if (!path)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "path is NULL; name a run file");
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "path is NULL; pass the path of a run "
+                                                                               "file");
     char *text = NULL, *folder = NULL;
     size_t bytes = 0;
     struct run_spec spec;
@@ -257,10 +217,10 @@ enum tokmap_status tokmap_run_parse(struct tokmap_run **run, const char *text, c
 {
     if (!run)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "run is NULL; give the handle's address");
+                         "run is NULL; pass the address of a handle");
     *run = NULL;
     if (!text)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "text is NULL; give the run's text");
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "text is NULL; pass the text of a run");
     struct run_spec spec;
     enum tokmap_status status = run_text_read(&spec, text, strlen(text), NULL, error);
     return status ? status : run_new(run, &spec, NULL, folder, true, error);
@@ -272,7 +232,7 @@ static enum tokmap_status check_argument(const char *name, uint64_t value, uint6
     if (value >= least && value <= most)
         return TOKMAP_OK;
     return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                     "%s is %" PRIu64 "; it can be %" PRIu64 " to %" PRIu64, name, value, least, most);
+                     "%s is %" PRIu64 "; it must be %" PRIu64 " to %" PRIu64, name, value, least, most);
 }
 
 static enum tokmap_status check_arguments(const struct tokmap_run_options *options, struct tokmap_error *error)
@@ -280,17 +240,17 @@ static enum tokmap_status check_arguments(const struct tokmap_run_options *optio
     enum tokmap_status status;
     if (!options->data || !options->data[0])
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "data is missing; name a dataset: a prefix, a folder or a manifest");
+                         "data is missing; set it to the name of a dataset: a prefix, a folder, or a manifest");
     if ((status = check_argument("seq_len", options->seq_len, 1, RUN_SEQ_LEN_MOST, error)) ||
         (status = check_argument("lookahead", options->lookahead, 0, RUN_SEQ_LEN_MOST, error)) ||
         (status = check_argument("batch", options->batch, 1, RUN_BATCH_MOST, error)))
         return status;
     if (options->ordering != TOKMAP_SHUFFLE && options->ordering != TOKMAP_SEQUENTIAL)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "ordering is %d; use TOKMAP_SHUFFLE or TOKMAP_SEQUENTIAL", (int)options->ordering);
+                         "ordering is %d; set it to TOKMAP_SHUFFLE or TOKMAP_SEQUENTIAL", (int)options->ordering);
     if (options->steps != TOKMAP_FOREVER && options->passes != TOKMAP_FOREVER)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "steps and passes both end the run; give one, the other is TOKMAP_FOREVER");
+                         "both steps and passes are set; set one, and leave the other at TOKMAP_FOREVER");
     if (options->steps != TOKMAP_FOREVER &&
         (status = check_argument("steps", options->steps, 1, RUN_DRAWS_MOST, error)))
         return status;
@@ -304,7 +264,7 @@ enum tokmap_status tokmap_run_make(struct tokmap_run **run, const struct tokmap_
 {
     if (!run)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "run is NULL; give the handle's address");
+                         "run is NULL; pass the address of a handle");
     *run = NULL;
     const struct tokmap_run_options defaults = TOKMAP_RUN_OPTIONS_INIT;
     struct tokmap_run_options options;
@@ -337,13 +297,13 @@ void tokmap_run_close(struct tokmap_run *run)
     tokmap_dataset_close(run->dataset);
     run_spec_free(&run->spec);
     free(run->path);
-    free(run->skips);
+    skips_free(&run->skips);
     free(run);
 }
 
-/* ---- what it holds ---- */
+/* ---- properties ---- */
 
-/* Fills a caller's `size`-first struct, of an older caller too. */
+/* Fills a caller's struct that begins with its size; the caller may know fewer members than this library. */
 static enum tokmap_status info_copy(void *into, const void *from, size_t size)
 {
     size_t given;
@@ -412,6 +372,7 @@ uint64_t tokmap_run_rows(const struct tokmap_run *run, uint64_t step)
 
 void run_rank_rows(uint64_t rows, uint64_t rank, uint64_t world, uint64_t *first, uint64_t *count)
 {
+    assert(rank < world);
     *first = mul_div(rows, rank, world);
     *count = mul_div(rows, rank + 1, world) - *first;
 }

@@ -29,10 +29,10 @@ mkdir folder.tmx
 exits 1 tokmap info folder 2>err
 holds err "folder.tmx: this is a folder, where the shard's index should be"
 rmdir folder.tmx
-# A run with a zero byte is a run with a slip in that line, not something else.
+# A zero byte in a run file is an error in that line, not a sign of another file format.
 printf 'seq_len 64\nbatch 8\nse\000ed 3\nsource web small\n' >zero.run
 exits 1 tokmap info zero.run 2>err
-holds err "zero.run:3: a zero byte"
+holds err "zero.run:3: the line has a zero byte"
 # A pipe in the place of a file is refused, not waited for.
 cp small.bin pipe.bin
 mkfifo pipe.tmx
