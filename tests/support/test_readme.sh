@@ -1,6 +1,6 @@
 #!/bin/sh
-# test_readme.sh: takes the C program out of README.md, builds it against the library with warnings as errors, and runs
-# it on a small dataset: from the start, on two ranks, and resumed from the cursor that it printed.
+# test_readme.sh: builds the complete programs of tests/examples with warnings as errors and runs them on a small dataset: from
+# the start, on two ranks, and resumed from the printed cursor. Then compiles the C of README.md and runs its commands.
 set -u
 [ -x "$TOKMAP" ] || { echo "skipped: the command tokmap is not built"; exit 77; }
 check() {
@@ -8,12 +8,12 @@ check() {
     shift
     if "$@"; then echo "ok - $name"; else echo "not ok - $name: $*"; fi
 }
-awk '/^<!-- program -->/ { wanted = 1; next } wanted && /^```c$/ { inside = 1; next } /^```$/ { if (inside) exit }
-    inside' README.md >"$TMPDIR/program.c"
-check "README holds a program" grep -q 'int main' "$TMPDIR/program.c"
 sanitize=${SANITIZE:+-fsanitize=$SANITIZE}
-check "it builds without a warning" $CC -std=c11 -pedantic -Wall -Wextra -Werror $CPPFLAGS $CFLAGS $sanitize -Iinclude \
-    "$TMPDIR/program.c" "$BUILD_DIR/lib/libtokmap.a" -lzstd -pthread $LDFLAGS $LIBS -o "$TMPDIR/program"
+build() { # build NAME: the complete program tests/examples/NAME.c
+    $CC -std=c11 -pedantic -Wall -Wextra -Werror $CPPFLAGS $CFLAGS $sanitize -Iinclude "tests/examples/$1.c" \
+        "$BUILD_DIR/lib/libtokmap.a" -lzstd -pthread $LDFLAGS $LIBS -ldl -o "$TMPDIR/$1"
+}
+check "train.c builds without a warning" build train
 
 mkdir -p "$TMPDIR/texts"
 for i in 1 2 3 4 5 6 7 8 9; do
@@ -21,37 +21,67 @@ for i in 1 2 3 4 5 6 7 8 9; do
 done
 check "pack" "$TOKMAP" pack --eod -o "$TMPDIR/data" "$TMPDIR/texts"
 printf '%s\n' 'seq_len 64 # tokens' 'batch 6' 'seed 7' 'source web data' 'steps 40' >"$TMPDIR/train.run"
-check "it runs to the end" sh -c "'$TMPDIR/program' '$TMPDIR/train.run' >'$TMPDIR/whole'"
+check "it runs to the end" sh -c "'$TMPDIR/train' '$TMPDIR/train.run' >'$TMPDIR/whole'"
 check "40 steps of 6 rows" test "$(grep -c '^6 rows: ' "$TMPDIR/whole")" = 40
 check "a rank of two has half of the rows" sh -c \
-    "test \$('$TMPDIR/program' '$TMPDIR/train.run' 1 2 | grep -c '^3 rows: ') = 40"
+    "test \$('$TMPDIR/train' '$TMPDIR/train.run' 1 2 | grep -c '^3 rows: ') = 40"
 cursor=$(sed -n 's/^after step 0: //p' "$TMPDIR/whole")
 check "it prints a cursor" test -n "$cursor"
 check "and resumes from it" sh -c \
-    "'$TMPDIR/program' '$TMPDIR/train.run' 0 1 '$cursor' >'$TMPDIR/rest'"
+    "'$TMPDIR/train' '$TMPDIR/train.run' 0 1 '$cursor' >'$TMPDIR/rest'"
 grep rows "$TMPDIR/whole" | tail -n +2 >"$TMPDIR/expected"
 check "with the same rows" sh -c "grep rows '$TMPDIR/rest' | cmp - '$TMPDIR/expected'"
 
-# The program for a GPU, on the driver in software: the same rows.
-awk '/^<!-- device program -->/ { wanted = 1; next } wanted && /^```c$/ { inside = 1; next } /^```$/ { if (inside) exit }
-    inside' README.md >"$TMPDIR/device.c"
-check "README holds a program for a GPU" grep -q 'int main' "$TMPDIR/device.c"
-check "it builds without a warning" $CC -std=c11 -pedantic -Wall -Wextra -Werror $CPPFLAGS $CFLAGS $sanitize -Iinclude \
-    "$TMPDIR/device.c" "$BUILD_DIR/lib/libtokmap.a" -lzstd -pthread $LDFLAGS $LIBS -ldl -o "$TMPDIR/device"
+# The program for a GPU, on the emulated driver: the same rows.
+check "train_device.c builds without a warning" build train_device
 check "it runs to the end" sh -c \
-    "TOKMAP_CUDA_DRIVER='$BUILD_DIR/tests/cuda_software/libcuda.so.1' '$TMPDIR/device' '$TMPDIR/train.run' >'$TMPDIR/there'"
+    "TOKMAP_CUDA_DRIVER='$BUILD_DIR/tests/cuda_software/libcuda.so.1' '$TMPDIR/train_device' '$TMPDIR/train.run' >'$TMPDIR/there'"
 grep rows "$TMPDIR/whole" >"$TMPDIR/expected"
 check "with the same rows on the GPU" cmp "$TMPDIR/there" "$TMPDIR/expected"
-TOKMAP_CUDA_DRIVER=/nowhere/libcuda.so.1 "$TMPDIR/device" "$TMPDIR/train.run" 2>"$TMPDIR/err"
+TOKMAP_CUDA_DRIVER=/nowhere/libcuda.so.1 "$TMPDIR/train_device" "$TMPDIR/train.run" 2>"$TMPDIR/err"
 status=$?
 check "without a driver it ends with 1" test $status = 1
 check "and says why" grep -q '/nowhere/libcuda.so.1' "$TMPDIR/err"
-"$TMPDIR/program" "$TMPDIR/no such.run" 2>"$TMPDIR/err"
+"$TMPDIR/train" "$TMPDIR/no such.run" 2>"$TMPDIR/err"
 status=$?
 check "a run that is not there ends it with 1" test $status = 1
 check "and a message that names it" grep -q 'no such.run' "$TMPDIR/err"
 
-# The lines of the quick start, as they stand there, over texts of a few MB and the run file that README shows.
+# The C of README.md compiles inside a function that declares what it leaves to the reader.
+for name in host device; do
+    {
+        cat <<'C'
+#include <stdlib.h>
+#include <tokmap/cuda.h>
+#include <tokmap/tokmap.h>
+static void fatal(const struct tokmap_error *e) { exit(e->status != TOKMAP_OK); }
+static void train_step(const int32_t *x, const int32_t *y, uint64_t rows) { (void)x, (void)y, (void)rows; }
+static void train_step_on(struct CUstream_st *stream, const void *x, const void *y, uint64_t rows)
+{
+    (void)stream, (void)x, (void)y, (void)rows;
+}
+static void save_checkpoint(uint64_t step, const char *text) { (void)step, (void)text; }
+static int cudaMalloc(void **at, size_t bytes) { return *at = NULL, bytes == 0; }
+int sketch(uint64_t dp_rank, uint64_t dp_world, const char *saved_cursor, int32_t *x, int32_t *y, uint64_t bytes,
+           struct CUstream_st *stream);
+int sketch(uint64_t dp_rank, uint64_t dp_world, const char *saved_cursor, int32_t *x, int32_t *y, uint64_t bytes,
+           struct CUstream_st *stream)
+{
+C
+        awk '/^<!-- sketch: host -->/ { wanted = 1; next } wanted && /^```c$/ { inside = 1; next } /^```$/ { if (inside) exit }
+            inside' README.md
+        [ $name = host ] || awk '/^<!-- sketch: device -->/ { wanted = 1; next } wanted && /^```c$/ { inside = 1; next }
+            /^```$/ { if (inside) exit } inside' README.md
+        echo "    return (void)train_step_on, (void)cudaMalloc, (void)bytes, (void)stream, 0;"
+        echo "}"
+    } >"$TMPDIR/sketch.c"
+    check "README's C for the $name is there" grep -q tokmap_loader_open "$TMPDIR/sketch.c"
+    check "and compiles" $CC -std=c11 -Wall -Wextra -Werror -Wno-misleading-indentation $CPPFLAGS -Iinclude -fsyntax-only \
+        "$TMPDIR/sketch.c"
+done
+
+# The commands of README.md as written, over texts of a few MB, the run file that README shows, and a tokenizer trained here in
+# place of the one that README downloads.
 quick=$TMPDIR/quick
 mkdir -p "$quick/texts" "$quick/more"
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
@@ -60,6 +90,7 @@ done
 awk 'BEGIN { for (n = 0; n < 9; n++) print "{\"text\": \"document " n "\"}" }' >"$quick/more/records.jsonl"
 if command -v zstd >/dev/null 2>&1; then
     zstd -q --rm "$quick/more/records.jsonl"
+    "$TOKMAP" train -q -o "$quick/tokenizer" --vocab-size 400 --special-tokens '<|endoftext|>' "$quick/texts"
     sed -n '/^seq_len  1024$/,/^```$/p' README.md | sed '/^```$/d' >"$quick/train.run"
     sed -n 's/^\$ \(tokmap .*\|mkdir .*\)/\1/p' README.md >"$quick/lines"
     check "README has a quick start" test "$(wc -l <"$quick/lines")" -ge 6
