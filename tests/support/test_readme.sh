@@ -90,7 +90,7 @@ done
 awk 'BEGIN { for (n = 0; n < 9; n++) print "{\"text\": \"document " n "\"}" }' >"$quick/more/records.jsonl"
 if command -v zstd >/dev/null 2>&1; then
     zstd -q --rm "$quick/more/records.jsonl"
-    "$TOKMAP" train -q -o "$quick/tokenizer" --vocab-size 400 --special-tokens '<|endoftext|>' "$quick/texts"
+    "$TOKMAP" train -q -o "$quick/tokenizer" --vocab-size 262 --special-tokens '<|endoftext|>' "$quick/texts"
     sed -n '/^seq_len  1024$/,/^```$/p' README.md | sed '/^```$/d' >"$quick/train.run"
     sed -n 's/^\$ \(tokmap .*\|mkdir .*\)/\1/p' README.md >"$quick/lines"
     check "README has a quick start" test "$(wc -l <"$quick/lines")" -ge 6
