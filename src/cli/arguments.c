@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "common/cpu.h"
 #include "platform/os.h"
 #include "text/edit_distance.h"
 
@@ -278,6 +279,14 @@ static int parse_short(const struct cli_command *command, int argc, char **argv,
     return -1;
 }
 
+static int environment_check(const struct cli_command *command)
+{
+    if (cpu_environment_is_valid())
+        return -1;
+    return cli_misused(command, "TOKMAP_CPU is '%s'; set it to %s, or unset it", secure_getenv("TOKMAP_CPU"),
+                       cpu_environment_values());
+}
+
 int cli_parse(const struct cli_command *command, int argc, char **argv, const char **operands, size_t *operand_count)
 {
     bool options_end = false;
@@ -295,5 +304,23 @@ int cli_parse(const struct cli_command *command, int argc, char **argv, const ch
         if (status >= 0)
             return status;
     }
-    return -1;
+    return environment_check(command);
+}
+
+int cli_run(const struct cli_command *command, int argc, char **argv,
+            int (*body)(const struct cli_command *command, const char **operands, size_t count, void *user), void *user)
+{
+    assert(argc >= 1 && body);
+    const char **operands = calloc((size_t)argc + 1, sizeof *operands);
+    size_t count = 0;
+    if (!operands) {
+        cli_say(command->program, "out of memory: there is no room for %d arguments", argc);
+        return CLI_FAILED;
+    }
+    int status = cli_parse(command, argc, argv, operands, &count);
+    if (status < 0)
+        status = body(command, operands, count, user);
+    assert(status >= CLI_DONE);
+    free(operands);
+    return status;
 }

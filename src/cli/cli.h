@@ -57,8 +57,15 @@ struct cli_command {
 };
 
 /* Parses argv[1 .. argc): sets options, leaves operands in argv order in operands[] (room for argc). "--" ends options,
- * "-" is an operand. --help prints help to stdout, --version the version. Returns -1 to go on, else the exit status. */
+ * "-" is an operand. --help prints help to stdout, --version the version. Refuses to go on if the environment variable TOKMAP_CPU
+ * has a value that cpu.h does not list. Returns -1 to go on, else the exit status. */
 int cli_parse(const struct cli_command *command, int argc, char **argv, const char **operands, size_t *operand_count);
+
+/* The main function of a command. Parses argv as cli_parse() does and, if there is work to do, calls body() with the operands and
+ * returns its result, which is the exit status. operands[] has room for one more entry, where a body whose operands default to
+ * "-" can store it. */
+int cli_run(const struct cli_command *command, int argc, char **argv,
+            int (*body)(const struct cli_command *command, const char **operands, size_t count, void *user), void *user);
 
 /* A message on stderr, "PROGRAM: ...", and the line "Try 'PROGRAM --help'."; returns CLI_MISUSED. */
 int cli_misused(const struct cli_command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -76,3 +76,12 @@ bool cpu_environment_is_valid(void)
 {
     return cap() >= 0;
 }
+
+const char *cpu_environment_values(void)
+{
+#if defined(__aarch64__)
+    return "scalar or neon";
+#else
+    return "scalar, avx2, or avx512";
+#endif
+}

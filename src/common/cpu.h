@@ -42,4 +42,7 @@ const char *cpu_variant_name(enum cpu_variant variant);
  * commands refuse to start. */
 bool cpu_environment_is_valid(void);
 
+/* The values of TOKMAP_CPU on this machine, for messages: "scalar, avx2, or avx512". */
+const char *cpu_environment_values(void);
+
 #endif

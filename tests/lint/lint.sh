@@ -71,7 +71,7 @@ src/order src/common
 src/run src/order src/dataset+
 src/batch src/dataset+
 src/staging src/batch/mark.h src/platform+
-src/cuda src/staging+
+src/cuda src/text src/staging+
 src/loader src/run+ src/batch+ src/cuda+
 src/cli src/text src/platform+ src/platform/process.h
 src/python

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -100,6 +101,54 @@ static void test_wrong(void **state)
     (void)state;
 }
 
+struct body {
+    int calls, status;
+    size_t count;
+};
+
+static int body_call(const struct cli_command *of, const char **words, size_t count, void *user)
+{
+    struct body *body = user;
+    assert_ptr_equal(of, &command);
+    for (size_t i = 0; i < count; i++)
+        assert_string_equal(words[i], i ? "second" : "first");
+    words[count] = "-"; /* the entry that is there for a default */
+    body->calls++;
+    body->count = count;
+    return body->status;
+}
+
+static void test_run(void **state)
+{
+    char program[] = "test", flag[] = "-f", first[] = "first", second[] = "second", wrong[] = "--wrong";
+    char *none[] = {program, NULL}, *both[] = {program, first, flag, second, NULL}, *misused[] = {program, wrong, NULL};
+    struct body body = {.status = CLI_FAILED};
+    memset(&got, 0, sizeof got);
+    assert_int_equal(cli_run(&command, 4, both, body_call, &body), CLI_FAILED);
+    assert_true(got.flag && body.calls == 1 && body.count == 2);
+    body.status = CLI_DONE;
+    assert_int_equal(cli_run(&command, 1, none, body_call, &body), CLI_DONE);
+    assert_true(body.calls == 2 && body.count == 0);
+    assert_int_equal(cli_run(&command, 2, misused, body_call, &body), CLI_MISUSED);
+    assert_int_equal(body.calls, 2);
+    (void)state;
+}
+
+/* A command must not run with a cap that it does not understand: a bug report would then be about another variant. */
+static void test_environment(void **state)
+{
+    char program[] = "test";
+    char *none[] = {program, NULL};
+    struct body body = {.status = CLI_DONE};
+    assert_int_equal(setenv("TOKMAP_CPU", "sse9", 1), 0);
+    assert_int_equal(cli_run(&command, 1, none, body_call, &body), CLI_MISUSED);
+    assert_int_equal(body.calls, 0);
+    assert_int_equal(setenv("TOKMAP_CPU", "scalar", 1), 0);
+    assert_int_equal(cli_run(&command, 1, none, body_call, &body), CLI_DONE);
+    assert_int_equal(unsetenv("TOKMAP_CPU"), 0);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -107,6 +156,8 @@ int main(void)
         cmocka_unit_test(test_maybe),
         cmocka_unit_test(test_operands),
         cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_run),
+        cmocka_unit_test(test_environment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
