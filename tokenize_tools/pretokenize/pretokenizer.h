@@ -1,9 +1,9 @@
 /*
- * pretokenizer.h - the pre-tokenizer of a byte-level vocabulary as a sequence of steps, each of which cuts further what the one
- * before made.
+ * pretokenizer.h - the pre-tokenizer of a byte-level vocabulary as a sequence of steps, each of which cuts further what
+ * the one before made.
  *
- * Whatever the steps are, they run one piece at a time, the first into the second and so on, so memory does not grow with
- * the text. Known patterns do not come here: the fast scanner of the engine takes what the last step leaves.
+ * Whatever the steps are, they run one piece at a time, the first into the second and so on, so memory does not grow
+ * with the text. Known patterns do not come here: the fast scanner of the engine takes what the last step leaves.
  */
 #ifndef TOKMAP_PRETOKENIZE_PRETOKENIZER_H
 #define TOKMAP_PRETOKENIZE_PRETOKENIZER_H

@@ -1,9 +1,10 @@
 /*
  * regex_kinds.h - a pattern over kinds of characters in place of characters.
  *
- * A pattern tells characters apart only by the sets that it names. Characters that are in the same of its sets are one kind;
- * there are few kinds, so a text becomes a string of bytes, one a character, and the pattern one over bytes, in which each
- * set is a handful of them. PCRE2 then tests a bit where it would go through hundreds of ranges, and knows no UTF-8.
+ * A pattern tells characters apart only by the sets that it names. Characters that are in the same of its sets are one
+ * kind; there are few kinds, so a text becomes a string of bytes, one a character, and the pattern one over bytes, in
+ * which each set is a handful of them. PCRE2 then tests a bit where it would go through hundreds of ranges, and knows
+ * no UTF-8.
  */
 #ifndef TOKMAP_PRETOKENIZE_REGEX_KINDS_H
 #define TOKMAP_PRETOKENIZE_REGEX_KINDS_H
@@ -37,7 +38,8 @@ struct regex_kinds {
 };
 void regex_kinds_free(struct regex_kinds *kinds);
 
-/* Works out the kinds and writes the pattern over them. *too_many: there are more than 256. False: that, or no memory. */
+/* Works out the kinds and writes the pattern over them. *too_many: there are more than 256. False: that, or no
+ * memory. */
 bool regex_kinds_make(struct regex_kinds *kinds, const struct regex_sets *sets, const struct bytes_buffer *pattern,
                       struct bytes_buffer *into, bool *too_many);
 

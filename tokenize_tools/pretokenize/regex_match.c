@@ -1,4 +1,5 @@
-/* regex_match.c - PCRE2, just in time compiled where it can be. Without PCRE2 every pattern is refused with the reason. */
+/* regex_match.c - PCRE2, just in time compiled where it can be. Without PCRE2 every pattern is refused with the
+ * reason. */
 #include "regex_match.h"
 
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  * regex_match.h - regular expressions of tokenizer files that no scanner serves, by PCRE2 where the build has it.
  *
  * The pattern is not handed over as it is: engines differ on Unicode versions, \w, ^ and $, case folding and possessive
- * intervals. It is rewritten (regex_rewrite.c) with every class as a set of code points; what has no exact equivalent is
- * refused by name. Pattern and text then go over kinds of characters (regex_kinds.h).
+ * intervals. It is rewritten (regex_rewrite.c) with every class as a set of code points; what has no exact equivalent
+ * is refused by name. Pattern and text then go over kinds of characters (regex_kinds.h).
  */
 #ifndef TOKMAP_PRETOKENIZE_REGEX_MATCH_H
 #define TOKMAP_PRETOKENIZE_REGEX_MATCH_H
@@ -18,7 +18,8 @@
 struct regex;
 struct regex_state; /* of one thread */
 
-/* field: where in the file the pattern stands, for errors. Statuses: OK, ERROR_FORMAT, ERROR_UNSUPPORTED, ERROR_MEMORY. */
+/* field: where in the file the pattern stands, for errors. Statuses: OK, ERROR_FORMAT, ERROR_UNSUPPORTED,
+ * ERROR_MEMORY. */
 enum tokmap_status regex_new(struct regex **regex, const char *pattern, size_t bytes,
                                    enum regex_dialect dialect, const char *path, const char *field,
                                    struct tokmap_error *error);
@@ -30,7 +31,8 @@ enum tokmap_status regex_state_new(struct regex_state **state, const struct rege
 void regex_state_free(struct regex_state *state);
 
 /* All matches of a text, front to back; empty ones too, but for one just where the last match ended. mapped: of the
- * characters that stand for the text's bytes (pretokenizer.h). False: no memory. The text is to stay until the last match. */
+ * characters that stand for the text's bytes (pretokenizer.h). False: no memory. The text is to stay until the last
+ * match. */
 bool regex_begin(struct regex_state *state, const uint8_t *text, size_t count, bool mapped);
 enum regex_found { REGEX_END, REGEX_MATCH, REGEX_FAILED };
 /* Where in the text. REGEX_FAILED: the pattern needs more steps or memory for this text than it is given. */

@@ -2,8 +2,8 @@
  * regex_rewrite.c - a pattern in PCRE2's words that matches what it matches in its own engine.
  *
  * One pass from front to back. Characters and classes become sets of code points, worked out as bitmaps and noted as
- * ranges (regex_kinds.c writes them). Groups, alternatives and quantifiers mean the same in all these engines and pass as
- * they are.
+ * ranges (regex_kinds.c writes them). Groups, alternatives and quantifiers mean the same in all these engines and pass
+ * as they are.
  */
 #include "regex_rewrite.h"
 

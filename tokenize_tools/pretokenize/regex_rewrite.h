@@ -1,9 +1,10 @@
 /*
- * regex_rewrite.h - rewrites a pattern from a tokenizer file so that PCRE2 matches what the pattern matches in its own engine.
+ * regex_rewrite.h - rewrites a pattern from a tokenizer file so that PCRE2 matches what the pattern matches in its own
+ * engine.
  *
- * The engines agree on groups, alternatives, and quantifiers. They differ in Unicode versions, \w, ^ and $, case folding, and
- * possessive intervals. The rewritten pattern therefore contains every class and character as an explicit set of code points.
- * A construct without an exact equivalent is refused, with the reason.
+ * The engines agree on groups, alternatives, and quantifiers. They differ in Unicode versions, \w, ^ and $, case
+ * folding, and possessive intervals. The rewritten pattern therefore contains every class and character as an explicit
+ * set of code points. A construct without an exact equivalent is refused, with the reason.
  */
 #ifndef TOKMAP_PRETOKENIZE_REGEX_REWRITE_H
 #define TOKMAP_PRETOKENIZE_REGEX_REWRITE_H
@@ -26,10 +27,10 @@ struct regex_fault {
     const char *reason; /* a static sentence; NULL if the function failed because it ran out of memory */
 };
 
-/* Appends the rewritten pattern to `into`. In place of sets it contains markers, which regex_kinds_make replaces; the sets
- * themselves are added to `sets`. The pattern has `bytes` bytes of valid UTF-8 and needs no zero at its end.
- * Returns false and fills *fault if the pattern is refused or memory is lacking. `into` and `sets` then hold a part of the result;
- * the caller frees them in any case. */
+/* Appends the rewritten pattern to `into`. In place of sets it contains markers, which regex_kinds_make replaces; the
+ * sets themselves are added to `sets`. The pattern has `bytes` bytes of valid UTF-8 and needs no zero at its end.
+ * Returns false and fills *fault if the pattern is refused or memory is lacking. `into` and `sets` then hold a part of
+ * the result; the caller frees them in any case. */
 bool regex_rewrite(struct bytes_buffer *into, struct regex_sets *sets, const char *pattern, size_t bytes,
                    enum regex_dialect dialect, struct regex_fault *fault);
 

@@ -1,13 +1,42 @@
 /*
- * scanner.c - starts of pieces by arithmetic on masks of classes, 64 bytes of text a word.
+ * scanner.c - finds the starts of pieces with arithmetic on bit masks, 64 bytes of text per word.
  *
- * A chunk begins where a piece does, so nothing before it matters. First the classes (scan_classify*.c), then words from
- * left to right (scan_words*.c): runs of letters, numbers, symbols and spaces begin pieces; then the parts of the rules
- * take starts away (a prefix joins what follows) or add some (the last of several spaces). What needs a run's far end uses
- * an addition whose carry goes along the run and over words. What is rare (a contraction, a line of spaces between
- * newlines, an upper-case letter behind a letter without case) is done here, bit by bit, on the finished bitmap. What is
- * rarer still gives the chunk to scan_piece. Starts near the end of a chunk may depend on what follows: they are found
- * again in the next.
+ * The idea. The obvious way is to run the pattern on one character after another, as scanner_piece.c does. A piece
+ * of English text has four or five bytes on average, and at its end the loop takes a branch that the processor cannot predict. Here, a
+ * class such as "letters" is a mask with one bit per byte of text, and whether a piece starts at a byte is a Boolean
+ * function of the masks and of the masks shifted by one byte. The same instructions run for every text, and each
+ * handles 64 bytes or more.
+ *
+ * Example: a text under the pattern cl100k_base. N stands for a newline. Bits are in the order of the text.
+ *
+ *     text             So it's  42!NOK
+ *     letters          11.11.1......11
+ *     numbers          .........11....
+ *     symbols          .....1.....1...    all characters that are not letters, numbers, or spaces
+ *     newlines         ............1..
+ *     tail             ............1..    newlines directly after symbols; they belong to the piece of the symbols
+ *     spaces           ..1....11......    without those of the tail
+ *     starts of runs   1.11.111.1.1.1.    letters & ~(letters << 1), and the same for numbers, symbols, and spaces
+ *     ends             ..1.....1......    last spaces of runs: \s+(?!\S) leaves the last space to the next match
+ *     joined           ...1..1........    letters directly after a prefix: after `ends`, or after a single symbol
+ *     starts           1.1..1.111.1.1.    (starts of runs | ends) & ~joined
+ *     pieces           [So][ it]['s][ ][ ][42][!N][OK]
+ *
+ * Some rules need the far end of a run: a tail goes on over any number of newlines. An addition finds it: the carry
+ * that starts at the first newline of the run travels to the end of the run, also across words (fill_runs in
+ * scanner_words_work.h).
+ *
+ * A chunk has three steps: the masks of classes (scanner_classify*.c), the starts (scanner_words*.c), and the
+ * corrections in this file. The corrections serve rules that rarely apply, such as contractions; they look at single
+ * bits, and only if the chunk contains the characters in question. A few combinations are so rare that the whole chunk
+ * goes to scan_piece instead.
+ *
+ * A chunk begins where a piece begins, so nothing before it matters. Its last pieces may depend on text after the
+ * chunk; scan_chunk drops them, and the next call finds them again.
+ *
+ * Cost. The first two steps take time in proportion to bytes, not to pieces. They process 64 bytes per step of
+ * classification and per word, and with AVX-512 the second step processes 512 bytes at once. Extraction of the bits
+ * costs more, per piece; that is up to the caller.
  */
 #include "scanner.h"
 
@@ -37,9 +66,10 @@ static size_t run_end(const uint64_t *words, size_t at, size_t count)
     return end < count ? end : count;
 }
 
-/* LETTERS_CASED: finds the marks that belong to a run of symbols. A mark counts as a letter for the first two alternatives and as a
- * symbol for the fourth. After a single symbol, the mark begins letters and the symbol is their prefix. After two or more symbols,
- * or a space and a symbol, only the alternative of symbols matches, and it takes the mark, too. */
+/* LETTERS_CASED: finds the marks that belong to a run of symbols. A mark counts as a letter for the first two
+ * alternatives and as a symbol for the fourth. After a single symbol, the mark begins letters and the symbol is their
+ * prefix. After two or more symbols, or a space and a symbol, only the alternative of symbols matches, and it takes the
+ * mark, too. */
 static void find_swallowed_marks(struct scan_work *w, const struct scan_masks *masks)
 {
     const uint64_t *mark = KIND(EXTRA);
@@ -78,8 +108,8 @@ static void find_swallowed_marks(struct scan_work *w, const struct scan_masks *m
 
 /* ---- corrections, bit by bit ---- */
 
-/* \s*[\r\n]+ ends after the last newline of a run of spaces. scan_words has put a start after each newline: removes those that
- * another newline of the same run follows. */
+/* \s*[\r\n]+ ends after the last newline of a run of spaces. scan_words has put a start after each newline: removes
+ * those that another newline of the same run follows. */
 static void join_lines(struct scan_work *w)
 {
     for (size_t i = 0; i < w->words; i++)
@@ -91,8 +121,8 @@ static void join_lines(struct scan_work *w)
         }
 }
 
-/* The last of several spaces is a start. If it has more than one byte, scan_words has seen only its last byte: adds the start at
- * its first byte. */
+/* The last of several spaces is a start. If it has more than one byte, scan_words has seen only its last byte: adds the
+ * start at its first byte. */
 static void add_wide_ends(struct scan_work *w, const struct scan_masks *masks)
 {
     for (size_t i = 0; i < w->words; i++)
@@ -100,7 +130,8 @@ static void add_wide_ends(struct scan_work *w, const struct scan_masks *masks)
             set_bit(w->starts, character_start(masks, 64 * i + (size_t)__builtin_ctzll(rest)));
 }
 
-/* \p{N}{1,2} and \p{N}{1,3} in a chunk with numbers of more than one byte: groups all numbers again, character by character. */
+/* \p{N}{1,2} and \p{N}{1,3} in a chunk with numbers of more than one byte: groups all numbers again, character by
+ * character. */
 static void group_wide_numbers(struct scan_work *w, const struct scan_masks *masks)
 {
     const uint64_t *numbers = KIND(NUMBER);
@@ -119,8 +150,9 @@ static void group_wide_numbers(struct scan_work *w, const struct scan_masks *mas
     }
 }
 
-/* An upper-case letter after letters without case starts a piece if only upper-case letters follow up to the end of the word: U*L+
- * must end with a letter of L and therefore ends before them. If another letter follows them, U* takes them and nothing starts. */
+/* An upper-case letter after letters without case starts a piece if only upper-case letters follow up to the end of the
+ * word: U*L+ must end with a letter of L and therefore ends before them. If another letter follows them, U* takes them
+ * and nothing starts. */
 static void resolve_uncertain(struct scan_work *w, const struct scan_masks *masks)
 {
     for (size_t i = 0; i < w->words; i++)
@@ -132,7 +164,8 @@ static void resolve_uncertain(struct scan_work *w, const struct scan_masks *mask
         }
 }
 
-/* The number of bytes that the letters of a contraction have at text[at], without the apostrophe; 0 if it is not a contraction. */
+/* The number of bytes that the letters of a contraction have at text[at], without the apostrophe; 0 if it is not a
+ * contraction. */
 static size_t contraction_bytes(const struct scan_work *w, size_t at, size_t readable)
 {
     const bool folded = w->rules->contraction != CONTRACTION_EXACT;
@@ -148,9 +181,9 @@ static size_t contraction_bytes(const struct scan_work *w, size_t at, size_t rea
     return folded && left > 1 && w->text[at] == 0xC5 && w->text[at + 1] == 0xBF ? 2 : 0;
 }
 
-/* Contractions: makes 's and its like one piece (CONTRACTION_EXACT, _FOLDED) or part of the piece before (_SUFFIX), and starts a
- * piece after them. A candidate is an apostrophe before a letter that, for a suffix, follows a letter, and otherwise begins a
- * piece: it follows neither a symbol nor a space that is its prefix. */
+/* Contractions: makes 's and its like one piece (CONTRACTION_EXACT, _FOLDED) or part of the piece before (_SUFFIX), and
+ * starts a piece after them. A candidate is an apostrophe before a letter that, for a suffix, follows a letter, and
+ * otherwise begins a piece: it follows neither a symbol nor a space that is its prefix. */
 static void apply_contractions(struct scan_work *w, const struct scan_masks *masks, size_t readable)
 {
     const bool suffix = w->rules->contraction == CONTRACTION_SUFFIX;
@@ -196,8 +229,8 @@ static inline uint64_t uncovered_word(const struct scan_work *w, const struct sc
              KIND(SPACE)[i] | KIND(UPPER)[i]);
 }
 
-/* DeepSeek: whether a character of CLASS_CJK is unassigned. Letters after it would take it as their prefix, which scan_words does
- * not know. */
+/* DeepSeek: whether a character of CLASS_CJK is unassigned. Letters after it would take it as their prefix, which
+ * scan_words does not know. */
 static bool has_unassigned(const struct scan_work *w, const struct scan_masks *masks, size_t count)
 {
     for (size_t i = 0; i < w->words; i++)
@@ -209,8 +242,8 @@ static bool has_unassigned(const struct scan_work *w, const struct scan_masks *m
     return false;
 }
 
-/* DeepSeek: joins one ASCII symbol with the ASCII letters after it, starts a piece at each run of bytes that no alternative
- * matches, and makes the last character of such a run the prefix of letters that follow it. */
+/* DeepSeek: joins one ASCII symbol with the ASCII letters after it, starts a piece at each run of bytes that no
+ * alternative matches, and makes the last character of such a run the prefix of letters that follow it. */
 static void apply_deepseek(struct scan_work *w, const struct scan_masks *masks, uint64_t valid_last)
 {
     for (size_t i = 0; i < w->words; i++) {
@@ -273,10 +306,10 @@ static size_t last_start(const uint64_t *starts, size_t at)
     return found ? 64 * word + 63 - (size_t)__builtin_clzll(found) : 0;
 }
 
-/* For a chunk that more text follows: the last start that does not depend on this text; 0 if only the first one does not. Most
- * rules look less than 8 bytes ahead. The exceptions are runs that reach the end of the chunk: spaces, so the result is before the
- * last byte that is not a space; and upper-case letters, inside of which nothing starts, so the last start may be wrong but the
- * one before it is right. */
+/* For a chunk that more text follows: the last start that does not depend on this text; 0 if only the first one does
+ * not. Most rules look less than 8 bytes ahead. The exceptions are runs that reach the end of the chunk: spaces, so the
+ * result is before the last byte that is not a space; and upper-case letters, inside of which nothing starts, so the
+ * last start may be wrong but the one before it is right. */
 static size_t certain_end(const struct scan_work *w, const struct scan_masks *masks)
 {
     const size_t limit = w->count - 8;

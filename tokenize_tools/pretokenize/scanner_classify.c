@@ -1,8 +1,8 @@
 /*
  * scanner_classify.c - the lookup tables, the portable implementation, and the choice of an implementation.
  *
- * ASCII bytes are looked up directly. Characters of more than one byte are looked up through the trie of classes.h, whose entries
- * are translated to the classes of the rules once, in scan_tables_init.
+ * ASCII bytes are looked up directly. Characters of more than one byte are looked up through the trie of classes.h,
+ * whose entries are translated to the classes of the rules once, in scan_tables_init.
  */
 #include <string.h>
 
@@ -14,8 +14,8 @@ static uint64_t gather(uint64_t bytes, uint32_t bit)
     return ((bytes >> bit & 0x0101010101010101u) * 0x0102040810204080u) >> 56;
 }
 
-static void classify_block(struct scan_masks *masks, const struct scan_tables *tables, const uint8_t *block, size_t word,
-                           uint8_t *carry)
+static void classify_block(struct scan_masks *masks, const struct scan_tables *tables, const uint8_t *block,
+                           size_t word, uint8_t *carry)
 {
     uint8_t bits[68];
     uint64_t start = 0, wide = 0, tall = 0, blank = 0, quote = 0;
@@ -75,7 +75,8 @@ static uint8_t class_bits(const struct split_rules *rules, uint8_t full)
 {
     if (rules->deepseek && (full & CLASS_CJK)) {
         const uint8_t kind = full & CLASS_KIND;
-        return kind == CLASS_LETTER || kind == CLASS_MODIFIER || kind == CLASS_MARK ? SCAN_UPPER : SCAN_UPPER | SCAN_LOWER;
+        const bool letter = kind == CLASS_LETTER || kind == CLASS_MODIFIER || kind == CLASS_MARK;
+        return letter ? SCAN_UPPER : SCAN_UPPER | SCAN_LOWER;
     }
     switch (full & CLASS_KIND) {
     case CLASS_UPPER:

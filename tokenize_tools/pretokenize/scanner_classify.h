@@ -1,5 +1,6 @@
 /*
- * scanner_classify.h - the first half of the fast scanner: turns the bytes of a text into bit masks, one mask per class.
+ * scanner_classify.h - the first half of the fast scanner: turns the bytes of a text into bit masks, one mask per
+ * class.
  *
  * Bit i of a mask describes byte i of the text. All bytes of a character get the class of the character. There is one
  * implementation per instruction set; all of them write the same bits.
@@ -32,8 +33,8 @@ enum {
     SCAN_KINDS = 8
 };
 
-/* One bit per byte of a chunk. The word before the first and the word after the last one are 0, so that code may shift bits in
- * from a neighbor without a test. */
+/* One bit per byte of a chunk. The word before the first and the word after the last one are 0, so that code may shift
+ * bits in from a neighbor without a test. */
 struct scan_row {
     uint64_t padded[SCAN_WORDS + 2];
 };
@@ -53,15 +54,15 @@ struct scan_masks {
 /* Lookup tables that map characters to classes under certain rules. */
 struct scan_tables {
     uint8_t ascii[128];
-    uint8_t leads[64]; /* index: first byte & 63. 128 | classes if all characters with this first byte agree; otherwise 0 */
+    uint8_t leads[64]; /* by first byte & 63: 128 | classes if all characters with this first byte agree; otherwise 0 */
     uint8_t blocks[CLASS_BLOCKS][64]; /* indexed like class_blocks of classes.h */
 };
 
 /* Fills the tables for these rules. */
 void scan_tables_init(struct scan_tables *tables, const struct split_rules *rules);
 
-/* Fills the masks for `count` bytes of text, 1 <= count <= SCAN_BYTES. The function may read up to `readable` bytes from `text`
- * on, readable >= count. The caller has set `wide_words`, `any`, and `any_quote` to 0. */
+/* Fills the masks for `count` bytes of text, 1 <= count <= SCAN_BYTES. The function may read up to `readable` bytes
+ * from `text` on, readable >= count. The caller has set `wide_words`, `any`, and `any_quote` to 0. */
 typedef void scan_classify_function(struct scan_masks *masks, const struct scan_tables *tables, const uint8_t *text,
                                     size_t count, size_t readable);
 scan_classify_function scan_classify_scalar;
@@ -74,9 +75,9 @@ scan_classify_function scan_classify_neon;
 /* Returns the implementation for a variant that the processor has. */
 scan_classify_function *scan_classify_choose(enum cpu_variant variant);
 
-/* For the implementations: looks up the characters of more than one byte whose first bytes are at the set bits of `leads`, in a
- * block of 64 bytes, and writes their classes to the entries of `bits` that belong to them, up to bits[66]. The four bytes from
- * each first byte on must be readable. */
+/* For the implementations: looks up the characters of more than one byte whose first bytes are at the set bits of
+ * `leads`, in a block of 64 bytes, and writes their classes to the entries of `bits` that belong to them, up to
+ * bits[66]. The four bytes from each first byte on must be readable. */
 static inline void scan_wide_bits(uint8_t bits[68], const struct scan_tables *tables, const uint8_t *block,
                                   uint64_t leads)
 {

@@ -6,9 +6,9 @@
 #include <immintrin.h>
 #include <string.h>
 
-/* Looks up 32 bytes in a table of 128 entries that is split into 8 rows of 16; bytes above 127 give 0. For each row, the byte xor
- * 16 * row is less than 16 only if the byte belongs to this row. Adding 112 with saturation sets bit 7 of every other index, and a
- * shuffle gives 0 for an index with bit 7 set, so at most one row contributes. */
+/* Looks up 32 bytes in a table of 128 entries that is split into 8 rows of 16; bytes above 127 give 0. For each row,
+ * the byte xor 16 * row is less than 16 only if the byte belongs to this row. Adding 112 with saturation sets bit 7 of
+ * every other index, and a shuffle gives 0 for an index with bit 7 set, so at most one row contributes. */
 static inline __m256i look_up(const __m256i rows[8], __m256i bytes)
 {
     __m256i found = _mm256_setzero_si256();

@@ -1,4 +1,5 @@
-/* scanner_classify_neon.c - the same as scanner_classify.c with NEON, which every aarch64 processor has: four vectors of 16 bytes per step. */
+/* scanner_classify_neon.c - the same as scanner_classify.c with NEON, which every aarch64 processor has: four vectors
+ * of 16 bytes per step. */
 #include "scanner_classify.h"
 
 #if defined(__aarch64__)
@@ -6,8 +7,8 @@
 #include <arm_neon.h>
 #include <string.h>
 
-/* Looks up 16 bytes in a table of 128 entries; bytes above 127 give 0. vqtbl4q gives 0 for indexes outside of the lower half, and
- * vqtbx4q leaves these lanes as they are if they are outside of the upper half, too. */
+/* Looks up 16 bytes in a table of 128 entries; bytes above 127 give 0. vqtbl4q gives 0 for indexes outside of the lower
+ * half, and vqtbx4q leaves these lanes as they are if they are outside of the upper half, too. */
 static inline uint8x16_t look_up(uint8x16x4_t low, uint8x16x4_t high, uint8x16_t bytes)
 {
     return vqtbx4q_u8(vqtbl4q_u8(low, bytes), high, vsubq_u8(bytes, vdupq_n_u8(64)));

@@ -1,4 +1,5 @@
-/* scanner_classify_vbmi.c - the same as scanner_classify.c with AVX-512 with VBMI and VBMI2: one vector of 64 bytes per step. */
+/* scanner_classify_vbmi.c - the same as scanner_classify.c with AVX-512 with VBMI and VBMI2: one vector of 64 bytes per
+ * step. */
 #include "scanner_classify.h"
 
 #if defined(__x86_64__)
@@ -6,10 +7,10 @@
 #include <immintrin.h>
 #include <string.h>
 
-/* Returns the classes of the bytes of characters that have more than one byte. If all characters with a first byte have the same
- * classes (most scripts), a table of first bytes gives them for the whole block at once, and shifted copies spread them to the
- * following bytes. Only the other characters are looked up one by one. *carry holds the classes of the character that began in the
- * previous block, and afterwards of the last character of this one. */
+/* Returns the classes of the bytes of characters that have more than one byte. If all characters with a first byte have
+ * the same classes (most scripts), a table of first bytes gives them for the whole block at once, and shifted copies
+ * spread them to the following bytes. Only the other characters are looked up one by one. *carry holds the classes of
+ * the character that began in the previous block, and afterwards of the last character of this one. */
 static inline __m512i wide_bits(const struct scan_tables *tables, const uint8_t *block, __m512i bytes, uint64_t wide,
                                 uint64_t start, uint8_t *carry)
 {

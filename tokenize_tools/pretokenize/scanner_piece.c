@@ -1,6 +1,6 @@
 /*
- * scanner_piece.c - the scanner that reads as the regular expression does: one character at a time, alternative after
- * alternative, with its backtracking spelt out. It is the oracle of the fast scanner, and serves where that gives up.
+ * scanner_piece.c - the reference scanner: one character at a time, alternative after alternative, like the regular
+ * expression, with its backtracking written out.
  */
 #include "scanner_piece.h"
 
@@ -13,10 +13,10 @@ struct reader {
     const struct split_rules *rules;
     const uint8_t *text;
     size_t count;
-    bool cjk; /* DeepSeek: the expression sees a run of CLASS_CJK, else what lies between such */
+    bool cjk; /* DeepSeek: the piece is part of a run of CLASS_CJK; otherwise of the text between two of these runs */
 };
 
-#define END 0xFF /* the class behind the last character of what the expression sees */
+#define END 0xFF /* the class after the last character that the expression can see */
 
 static uint32_t bytes_at(const struct reader *r, size_t at)
 {
@@ -29,7 +29,7 @@ static uint8_t full_class(const struct reader *r, size_t at)
     if (at >= r->count)
         return END;
     if (bytes_at(r, at) < character_bytes(r->text[at]))
-        return CLASS_OTHER; /* a character cut off by the end: not UTF-8 */
+        return CLASS_OTHER; /* the end cuts the character off, so it is not UTF-8 */
     return character_class(r->text + at);
 }
 
@@ -38,7 +38,7 @@ static bool is_cjk(uint8_t full)
     return full != END && (full & CLASS_CJK);
 }
 
-/* Its kind; END where DeepSeek's earlier splits have cut. */
+/* The kind of the character at `at`; END where an earlier expression of DeepSeek's has cut the text. */
 static uint8_t class_at(const struct reader *r, size_t at)
 {
     const uint8_t full = full_class(r, at);
@@ -71,7 +71,7 @@ static bool is_space(uint8_t class)
     return class == CLASS_SPACE || class == CLASS_NEWLINE;
 }
 
-/* [^\s\p{L}\p{N}] and its relatives */
+/* [^\s\p{L}\p{N}] and its variants */
 static bool is_symbol(const struct reader *r, uint8_t class)
 {
     if (r->rules->deepseek)
@@ -80,7 +80,7 @@ static bool is_symbol(const struct reader *r, uint8_t class)
            (class == CLASS_MARK && r->rules->letters != LETTERS_MARKS);
 }
 
-/* [^\r\n\p{L}\p{N}] and its relatives */
+/* [^\r\n\p{L}\p{N}] and its variants */
 static bool is_prefix(const struct reader *r, uint8_t class)
 {
     if (class == END || class == CLASS_NEWLINE || class == CLASS_NUMBER ||
@@ -89,7 +89,7 @@ static bool is_prefix(const struct reader *r, uint8_t class)
     return !r->rules->deepseek || (class != CLASS_PUNCTUATION && class != CLASS_SYMBOL);
 }
 
-/* Bytes of 's 't 're ... at `at`, 0 if there is none. */
+/* The number of bytes of the contraction ('s, 't, 're, ...) at `at`; 0 if there is none. */
 static size_t contraction_bytes(const struct reader *r, size_t at)
 {
     if (r->count - at < 2 || r->text[at] != '\'')
@@ -113,10 +113,10 @@ static size_t letters_end(const struct reader *r, size_t at)
     return at;
 }
 
-/* U*L+ from `at`, by giving back characters of U* until L+ has one; `at` if there is none. */
+/* The end of a match of U*L+ at `at`; `at` if there is none. U* backtracks until a character is left for L+. */
 static size_t cased_first(const struct reader *r, size_t at)
 {
-    size_t end = at, last = at; /* last: behind the last character of U* that is in L too */
+    size_t end = at, last = at; /* last: the end of the last character of U* that is also in L */
     bool found = false;
     uint8_t class;
     while (class = class_at(r, end), is_upper(class)) {
@@ -133,7 +133,7 @@ static size_t cased_first(const struct reader *r, size_t at)
     return end;
 }
 
-/* U+L*; `at` if there is none. */
+/* The end of a match of U+L* at `at`; `at` if there is none. */
 static size_t cased_second(const struct reader *r, size_t at)
 {
     size_t end = at;
@@ -148,10 +148,10 @@ static size_t cased_second(const struct reader *r, size_t at)
 
 static size_t cased_piece(const struct reader *r, size_t at)
 {
-    const size_t behind = is_prefix(r, class_at(r, at)) ? at + bytes_at(r, at) : at;
+    const size_t after_prefix = is_prefix(r, class_at(r, at)) ? at + bytes_at(r, at) : at;
     for (int alternative = 0; alternative < 2; alternative++)
-        for (int with_prefix = behind > at; with_prefix >= 0; with_prefix--) {
-            const size_t from = with_prefix ? behind : at;
+        for (int with_prefix = after_prefix > at; with_prefix >= 0; with_prefix--) {
+            const size_t from = with_prefix ? after_prefix : at;
             const size_t end = alternative ? cased_second(r, from) : cased_first(r, from);
             if (end > from)
                 return end + (r->rules->contraction == CONTRACTION_SUFFIX ? contraction_bytes(r, end) : 0);
@@ -167,7 +167,7 @@ static size_t letters_piece(const struct reader *r, size_t at)
     if (r->rules->prefix == PREFIX_SPACE ? r->text[at] == ' ' : is_prefix(r, class_at(r, at)))
         from += bytes_at(r, at);
     const size_t end = letters_end(r, from);
-    return end > from ? end : letters_end(r, at); /* a mark may be prefix or letter */
+    return end > from ? end : letters_end(r, at); /* a mark can be a prefix or a letter */
 }
 
 static size_t numbers_piece(const struct reader *r, size_t at)
@@ -217,7 +217,7 @@ static bool is_ascii_letter(uint8_t byte)
     return (byte | 0x20) >= 'a' && (byte | 0x20) <= 'z';
 }
 
-/* r->cjk tells what `at` is in. */
+/* r->cjk must be right for `at`. Returns `at` if no alternative matches there. */
 static size_t deepseek_piece(const struct reader *r, size_t at)
 {
     size_t end = at;
@@ -241,9 +241,11 @@ size_t scan_piece(const struct split_rules *rules, const uint8_t *text, size_t a
 {
     struct reader r = {rules, text, count, false};
     size_t end;
+    assert(at < count);
     if (rules->deepseek) {
         r.cjk = is_cjk(full_class(&r, at));
-        /* What no alternative covers stays together up to where one does, or a run of CLASS_CJK begins or ends. */
+        /* Characters that no alternative matches are one piece, which ends where an alternative matches or a run of
+         * CLASS_CJK begins or ends. */
         for (end = at; end < count && is_cjk(full_class(&r, end)) == r.cjk && deepseek_piece(&r, end) == end;)
             end += bytes_at(&r, end);
         return end > at ? end : deepseek_piece(&r, at);
@@ -256,5 +258,5 @@ size_t scan_piece(const struct split_rules *rules, const uint8_t *text, size_t a
     if ((end = letters_piece(&r, at)) > at || (end = numbers_piece(&r, at)) > at ||
         (end = symbols_piece(&r, at)) > at || (end = spaces_piece(&r, at)) > at)
         return end;
-    return at + bytes_at(&r, at); /* no rules leave a character out but DeepSeek's */
+    return at + bytes_at(&r, at); /* only DeepSeek's rules leave characters unmatched, so this is invalid UTF-8 */
 }

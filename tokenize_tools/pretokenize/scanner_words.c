@@ -1,14 +1,20 @@
-/* scanner_words.c - from classes to starts of pieces, a word of 64 bytes of text after the other. */
+/*
+ * scanner_words.c - turns masks of classes into starts of pieces, one word (64 bytes of text) after another. The
+ * portable implementation; scanner.c explains the method with an example.
+ *
+ * A first pass over the chunk finds letters, symbols, spaces, and tails; the second pass finds the starts. They are
+ * separate because a start depends on the bits of the following byte, which may be in the next word.
+ */
 #include "scanner_words_work.h"
 
-/* What the words before leave to the next one, apart from masks: carries of additions, characters begun. */
+/* What one word passes on to the next word, apart from masks. */
 struct carries {
-    uint64_t tail, blank_lines, cased; /* additions: 0 or 1 */
-    uint64_t group;                                   /* group starts shifted into the next word */
-    uint64_t first[4];                                /* bytes of single symbols, shifted */
+    uint64_t tail, blank_lines, cased; /* of additions: 0 or 1 */
+    uint64_t group;                    /* starts of groups of numbers, shifted into the next word */
+    uint64_t first[4];                 /* follow_first: bits shifted out of the previous word, by step */
 };
 
-/* Tails of symbols, then what is left as symbols and spaces. */
+/* Finds the letters, the symbols, the tails, and the spaces that are not part of a tail. */
 static inline void split_word(struct scan_work *w, const struct scan_masks *masks, size_t i, uint64_t valid,
                               struct carries *carries)
 {
@@ -39,8 +45,9 @@ static inline void split_word(struct scan_work *w, const struct scan_masks *mask
     SCAN_ROW(w->tail)[i] = tail;
 }
 
-/* Characters behind the first character of each run of symbols that has `from` as first bytes. */
-static inline uint64_t behind_first(uint64_t from, uint64_t start, struct carries *carries)
+/* Returns the first bytes of the characters that follow the first characters of runs of symbols; `from` has the first
+ * bytes of the runs. A character has up to four bytes, so this takes four shifts. */
+static inline uint64_t follow_first(uint64_t from, uint64_t start, struct carries *carries)
 {
     uint64_t found = 0;
     for (int i = 0; i < 4; i++) {
@@ -52,7 +59,8 @@ static inline uint64_t behind_first(uint64_t from, uint64_t start, struct carrie
     return found;
 }
 
-/* Starts of groups of 2 or 3 numbers inside longer runs, all numbers being single bytes. */
+/* \p{N}{1,2} and \p{N}{1,3}: returns the starts of the groups inside of runs of numbers, of which all are single bytes;
+ * `starts` has the starts of the runs. */
 static inline uint64_t group_numbers(const uint64_t *numbers, uint64_t starts, uint32_t size, struct carries *carries)
 {
     const uint64_t one = previous(numbers), two = numbers[0] << 2 | numbers[-1] >> 62;
@@ -69,7 +77,12 @@ static inline uint64_t group_numbers(const uint64_t *numbers, uint64_t starts, u
     return found;
 }
 
-static inline uint64_t cased_starts(struct scan_work *w, const struct scan_masks *masks, size_t i, struct carries *carries)
+/* LETTERS_CASED: returns the starts inside of words, "Is" and "ABC" in "thisIsABC". An upper-case letter starts a piece
+ * after a lower-case one. After letters without case, which are both U and L, it depends on what is before and after
+ * them: if they follow a lower-case letter, they belong to L+, so it starts a piece; otherwise it is marked as
+ * uncertain. */
+static inline uint64_t cased_starts(struct scan_work *w, const struct scan_masks *masks, size_t i,
+                                    struct carries *carries)
 {
     const uint64_t *upper = KIND(UPPER) + i, *lower = KIND(LOWER) + i;
     const uint64_t first = upper[0] & previous(lower);
@@ -81,11 +94,10 @@ static inline uint64_t cased_starts(struct scan_work *w, const struct scan_masks
         low_part = fill_runs(both, both & previous(lower), &carries->cased);
     else
         carries->cased = 0;
-    /* Letters without case that a lower one has gone before end the piece at the next upper one; else it depends. */
-    const uint64_t behind = upper[0] & (both << 1 | both_before >> 63);
-    const uint64_t low_behind = upper[0] & (low_part << 1 | had);
-    SCAN_ROW(w->uncertain)[i] = behind & ~low_behind;
-    return first | low_behind;
+    const uint64_t after_both = upper[0] & (both << 1 | both_before >> 63);
+    const uint64_t after_low = upper[0] & (low_part << 1 | had);
+    SCAN_ROW(w->uncertain)[i] = after_both & ~after_low;
+    return first | after_low;
 }
 
 static inline void start_word(struct scan_work *w, const struct scan_masks *masks, size_t i, uint64_t valid,
@@ -101,7 +113,8 @@ static inline void start_word(struct scan_work *w, const struct scan_masks *mask
     const uint64_t number_starts = numbers[0] & ~previous(numbers);
     uint64_t starts = letter_starts | symbol_starts | (spaces[0] & ~previous(spaces));
 
-    /* The last of several spaces is a piece of its own or a prefix, unless a cut or the end follows. */
+    /* The last of several spaces is a prefix or a piece of its own, unless the end of the text or (DeepSeek) a piece of
+     * an earlier expression follows, where (?!\S) is satisfied. */
     uint64_t solid = ~next(spaces) & ~next(SCAN_ROW(w->tail) + i);
     if (rules->deepseek)
         solid &= ~next(numbers) & ~next(KIND(UPPER) + i);
@@ -112,19 +125,20 @@ static inline void start_word(struct scan_work *w, const struct scan_masks *mask
     starts |= ends & start;
     SCAN_ROW(w->ends)[i] = ends;
 
-    const uint64_t behind_ends = ends << 1 | (SCAN_ROW(w->ends) + i)[-1] >> 63;
+    const uint64_t after_ends = ends << 1 | (SCAN_ROW(w->ends) + i)[-1] >> 63;
     const uint64_t blank_ends = ends & blank[0];
-    const uint64_t behind_blank = blank_ends << 1 | ((SCAN_ROW(w->ends) + i)[-1] & blank[-1]) >> 63;
-    uint64_t joined = symbols[0] & behind_blank;
+    const uint64_t after_blank = blank_ends << 1 | ((SCAN_ROW(w->ends) + i)[-1] & blank[-1]) >> 63;
+    uint64_t joined = symbols[0] & after_blank;
     if (rules->prefix == PREFIX_SPACE) {
-        joined |= (letters[0] | numbers[0]) & behind_blank;
+        joined |= (letters[0] | numbers[0]) & after_blank;
     } else {
-        joined |= letters[0] & behind_ends;
+        joined |= letters[0] & after_ends;
         if (!rules->deepseek)
-            joined |= letters[0] & behind_first(symbol_starts & ~behind_blank, start, carries);
+            joined |= letters[0] & follow_first(symbol_starts & ~after_blank, start, carries);
     }
     if (rules->newlines) {
-        /* A piece of spaces ends behind its last newline: taken to be each of them, put right by join_lines. */
+        /* A piece of spaces ends after its last newline. This adds a start at the first space after each newline.
+         * line_ends has the newlines that follow such spaces; join_lines (scanner.c) removes the starts before them. */
         const uint64_t newlines = newline[0] & spaces[0];
         const uint64_t before = i ? newline[-1] & spaces[-1] : 0;
         const uint64_t after = spaces[0] & ~newline[0] & (newlines << 1 | before >> 63);

@@ -1,9 +1,9 @@
 /*
- * scanner_words_work.h - what scanner.c and scanner_words*.c share while they scan one chunk: the rows of bits in between, and
- * operations on rows.
+ * scanner_words_work.h - what scanner.c and scanner_words*.c share while they scan one chunk: the rows of bits in
+ * between, and operations on rows.
  *
- * The bits of a row run from the lowest bit of word 0 upward, in the order of the text. A shift to the left therefore moves a bit
- * to the next byte of the text, and an addition carries along the text.
+ * The bits of a row run from the lowest bit of word 0 upward, in the order of the text. A shift to the left therefore
+ * moves a bit to the next byte of the text, and an addition carries along the text.
  */
 #ifndef TOKMAP_PRETOKENIZE_SCANNER_WORDS_WORK_H
 #define TOKMAP_PRETOKENIZE_SCANNER_WORDS_WORK_H
@@ -51,9 +51,10 @@ static inline uint64_t add(uint64_t a, uint64_t b, uint64_t *carry)
     return sum;
 }
 
-/* Returns, for each run of ones in `run` that contains bits of `from`, the bits from the first of these to the end of the run. Bits
- * of `from` outside of runs are ignored. Example, in the order of the text: run 0111011 and from 0010001 give 0011001. The sum
- * `run + from` clears exactly these bits, and its carry continues a run in the next word through *carry (0 or 1). */
+/* Returns, for each run of ones in `run` that contains bits of `from`, the bits from the first of these to the end of
+ * the run. Bits of `from` outside of runs are ignored. Example, in the order of the text: run 0111011 and from 0010001
+ * give 0011001. The sum `run + from` clears exactly these bits, and its carry continues a run in the next word through
+ * *carry (0 or 1). */
 static inline uint64_t fill_runs(uint64_t run, uint64_t from, uint64_t *carry)
 {
     const uint64_t entered = *carry & run; /* bit 0 */

@@ -102,7 +102,8 @@ static bool trie_fill(struct trie *trie, const struct added_token **sorted, size
     return true;
 }
 
-/* Adds a byte to the first bytes or the second ones; how many there are then, counted on when they are no longer few. */
+/* Adds a byte to the first bytes or the second ones; how many there are then, counted on when they are no longer
+ * few. */
 static size_t few_add(uint8_t few[FEW_FIRSTS], size_t count, uint8_t byte)
 {
     for (size_t i = 0; i < count && i < FEW_FIRSTS; i++)
@@ -273,8 +274,8 @@ static inline int any_of(const uint8_t *text, const uint8_t four[FEW_FIRSTS])
 }
 #endif
 
-/* The first place from `at` on where the first byte of a token stands (and the second one, where these are few: Llama-2's
- * tokens all begin with a space), or count. */
+/* The first place from `at` on where the first byte of a token stands (and the second one, where these are few:
+ * Llama-2's tokens all begin with a space), or count. */
 static size_t next_first(const struct trie *trie, const uint8_t *text, size_t at, size_t count)
 {
     if (trie->one_first) {

@@ -1,9 +1,9 @@
 /*
  * added_tokens.h - tokens that are found in the text before anything else cuts it: special ones and others.
  *
- * As Hugging Face tokenizers finds them: in the text as it is those that are not `normalized`, leftmost, of several there
- * the longest; in what is between them, once normalized, the others. A special token that is not wanted is passed over
- * like one that is: what is inside it is no other token.
+ * As Hugging Face tokenizers finds them: in the text as it is those that are not `normalized`, leftmost, of several
+ * there the longest; in what is between them, once normalized, the others. A special token that is not wanted is passed
+ * over like one that is: what is inside it is no other token.
  */
 #ifndef TOKMAP_TOKENIZER_ADDED_TOKENS_H
 #define TOKMAP_TOKENIZER_ADDED_TOKENS_H

@@ -1,6 +1,6 @@
 /*
- * byte_tokenizer.c - the byte tokenizer: ids 0-255 are the bytes of the text, 256 ends a document. It needs no file, any text
- * goes through it and comes back, and a document can be cut anywhere.
+ * byte_tokenizer.c - the byte tokenizer: ids 0-255 are the bytes of the text, 256 ends a document. It needs no file,
+ * any text goes through it and comes back, and a document can be cut anywhere.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -40,8 +40,8 @@ enum tokmap_status normalizer_state_init(struct normalizer_state *state, const s
 void normalizer_state_free(struct normalizer_state *state);
 void normalizer_trim(struct normalizer_state *state); /* between documents: gives back what a long one took */
 
-/* *made is the text itself if nothing changes, else lives until the next call. Statuses: OK, ERROR_LIMIT (a pattern that
- * needs too much for this text), ERROR_MEMORY. */
+/* *made is the text itself if nothing changes, else lives until the next call. Statuses: OK, ERROR_LIMIT (a pattern
+ * that needs too much for this text), ERROR_MEMORY. */
 enum tokmap_status normalizer_run(struct normalizer_state *state, const uint8_t *text, size_t count,
                                   const uint8_t **made, size_t *made_count, struct tokmap_error *error);
 

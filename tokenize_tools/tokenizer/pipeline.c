@@ -11,8 +11,8 @@
 #include "tokenizer_kind.h"
 
 #define BOUND_MOST 4096 /* tokens a byte: what is more could not be given room for */
-/* Bytes of a document that go through all parts of the pipeline before the next: what one part leaves for the next one is
- * then still near, and normalized text takes no memory that grows with the document. */
+/* Bytes of a document that go through all parts of the pipeline before the next: what one part leaves for the next one
+ * is then still near, and normalized text takes no memory that grows with the document. */
 #define STRETCH ((size_t)128 << 10)
 
 struct pipeline {

@@ -2,12 +2,12 @@
  * pipeline_cut.c - where a long document may be cut without a change of its ids: behind a letter and before a space,
  * a newline or one of three marks of Chinese and Japanese text. Call the letter l, the other character r.
  *
- * Pieces. All rules that a scanner has (split_rules.h) look at text from where the last piece ended, never behind it. No
- * alternative of theirs holds l r: what stands behind a letter in a match is a letter, a mark or an apostrophe. So a
+ * Pieces. All rules that a scanner has (split_rules.h) look at text from where the last piece ended, never behind it.
+ * No alternative of theirs holds l r: what stands behind a letter in a match is a letter, a mark or an apostrophe. So a
  * piece ends behind l and one begins with r, in the whole text and in the parts. What an alternative looks ahead for,
- * (?!\S), it looks for from a space on: of a match that ends before l that is no further than l. So pieces of the
- * first part are those of the whole; and those of the second, which begins where one does. With an engine that does
- * not cut by rules but where no token joins two characters, it is asked whether one joins l r.
+ * (?!\S), it looks for from a space on: of a match that ends before l that is no further than l. So pieces of the first
+ * part are those of the whole; and those of the second, which begins where one does. With an engine that does not cut
+ * by rules but where no token joins two characters, it is asked whether one joins l r.
  *
  * Normal form. r composes with nothing before it, nor is reordered: what NFC makes of a text up to r, it makes
  * without regard to what follows. l is one of those that NFC leaves alone whatever precedes, so it still stands
@@ -57,8 +57,8 @@ static size_t letter_before(const uint8_t *text, size_t at)
     return class >= CLASS_UPPER && class <= CLASS_LETTER ? from : at;
 }
 
-/* Letters of ASCII, Cyrillic from U+0410 to U+044F, Han, Hangul syllables: NFC changes none, and none composes with what is
- * before it. */
+/* Letters of ASCII, Cyrillic from U+0410 to U+044F, Han, Hangul syllables: NFC changes none, and none composes with
+ * what is before it. */
 static bool is_stable(const uint8_t *letter, size_t bytes)
 {
     const uint32_t code = bytes == 1 ? letter[0] : bytes == 2 ? (letter[0] & 31u) << 6 | (letter[1] & 63u)
@@ -76,8 +76,8 @@ static void token_forbids(struct pipeline_cuts *cuts, const struct added_token *
         if (right < CUT_RIGHTS && (at ? letter_before(match, at) < at : token->single_word))
             cuts->rights[right] = false;
     }
-    /* Behind rstrip the space belongs to the token; where engines put something before texts behind a token (a space that
-     * SentencePiece adds), a part must not begin there, since it would be taken for the text's inside. */
+    /* Behind rstrip the space belongs to the token; where engines put something before texts behind a token (a space
+     * that SentencePiece adds), a part must not begin there, since it would be taken for the text's inside. */
     const bool begins = token->rstrip || (!token->normalized && cuts->engine->kind->front);
     if (begins && count && letter_before(match, count) < count)
         memset(cuts->rights, 0, sizeof cuts->rights);

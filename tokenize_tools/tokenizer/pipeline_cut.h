@@ -1,5 +1,6 @@
 /*
- * pipeline_cut.h - finds places where a long document can be cut without changing its ids. pipeline_cut.c has the proof.
+ * pipeline_cut.h - finds places where a long document can be cut without changing its ids. pipeline_cut.c has the
+ * proof.
  */
 #ifndef TOKMAP_TOKENIZER_PIPELINE_CUT_H
 #define TOKMAP_TOKENIZER_PIPELINE_CUT_H
@@ -19,12 +20,12 @@ struct pipeline_cuts {
     const struct text_engine *engine;
 };
 
-/* Fills *cuts for a tokenizer with these parts; `specials` says whether special tokens are searched for in the text. Returns false
- * if documents of this tokenizer cannot be cut anywhere; pipeline_cut must then not be called. */
+/* Fills *cuts for a tokenizer with these parts; `specials` says whether special tokens are searched for in the text.
+ * Returns false if documents of this tokenizer cannot be cut anywhere; pipeline_cut must then not be called. */
 bool pipeline_cuts_find(struct pipeline_cuts *cuts, const struct pipeline_parts *parts, bool specials);
 
-/* Returns the last offset in text[1..count) where the text may be cut, or 0 if there is none in its last 64 KiB. The result is
- * right whatever text follows. */
+/* Returns the last offset in text[1..count) where the text may be cut, or 0 if there is none in its last 64 KiB. The
+ * result is right whatever text follows. */
 size_t pipeline_cut(const struct pipeline_cuts *cuts, const uint8_t *text, size_t count);
 
 #endif

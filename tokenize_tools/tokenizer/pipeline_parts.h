@@ -43,12 +43,12 @@ struct pipeline_parts {
 /* Frees what the parts own and sets them to zeros. */
 void pipeline_parts_free(struct pipeline_parts *parts);
 
-/* Returns the largest number of ids that one byte of a document can become: what the normalizer, the pre-tokenizer, and the
- * engine can make of it, multiplied. UINT64_MAX if the product overflows. */
+/* Returns the largest number of ids that one byte of a document can become: what the normalizer, the pre-tokenizer, and
+ * the engine can make of it, multiplied. UINT64_MAX if the product overflows. */
 uint64_t pipeline_parts_ids_per_byte(const struct pipeline_parts *parts);
 
-/* For files that do not name the tokens that end (EOD) and begin (BOS) a document: returns the id of the special token that has
- * one of the usual names, such as "<|endoftext|>" or "<s>", or PIPELINE_NO_ID. `added` may be NULL. */
+/* For files that do not name the tokens that end (EOD) and begin (BOS) a document: returns the id of the special token
+ * that has one of the usual names, such as "<|endoftext|>" or "<s>", or PIPELINE_NO_ID. `added` may be NULL. */
 uint32_t pipeline_usual_eod(const struct added_tokens *added);
 uint32_t pipeline_usual_bos(const struct added_tokens *added);
 

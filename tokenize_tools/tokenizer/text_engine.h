@@ -48,9 +48,9 @@ struct text_engine_kind {
     /* Cuts a text into pieces, and says what the state has counted; NULL: nothing. For measuring. */
     void (*measure)(struct text_engine_state *state, const uint8_t *text, uint64_t count,
                     struct tokenizer_measures *measures);
-    /* Whether text may be cut where a letter, which begins with the byte `left`, ends and the character that begins with
-     * the byte `right` follows, one of pipeline_cut.c's: the ids of both parts, the second ENGINE_INSIDE, are those of the
-     * whole, whatever else is in it. NULL: never. */
+    /* Whether text may be cut where a letter, which begins with the byte `left`, ends and the character that begins
+     * with the byte `right` follows, one of pipeline_cut.c's: the ids of both parts, the second ENGINE_INSIDE, are
+     * those of the whole, whatever else is in it. NULL: never. */
     bool (*border)(const struct text_engine *engine, uint8_t left, uint8_t right);
 };
 

@@ -86,13 +86,13 @@ enum tokmap_status tokenizer_state_new(struct tokenizer_state **state, const str
                                        struct tokmap_error *error);
 void tokenizer_state_free(struct tokenizer_state *state);
 
-/* Statuses: OK, ERROR_LIMIT (capacity, or a pattern that needs too much for a text), ERROR_INPUT (text of a special token,
- * where that is an error), ERROR_MEMORY. */
+/* Statuses: OK, ERROR_LIMIT (capacity, or a pattern that needs too much for a text), ERROR_INPUT (text of a special
+ * token, where that is an error), ERROR_MEMORY. */
 enum tokmap_status tokenizer_encode(struct tokenizer_state *state, const struct tokenizer_batch *batch,
                                     struct tokenizer_out *out, struct tokmap_error *error);
 
-/* Where to cut a document, or the rest of one, of which these bytes are known: the last place among them where both parts
- * alone, the second resumed, have the ids that they have together, whatever follows. 0: none is known. */
+/* Where to cut a document, or the rest of one, of which these bytes are known: the last place among them where both
+ * parts alone, the second resumed, have the ids that they have together, whatever follows. 0: none is known. */
 uint64_t tokenizer_cut(const struct tokenizer *tokenizer, const char *text, uint64_t count);
 
 /* For measuring: cuts a text into pieces and leaves it at that; *measures is what the state has counted since it was

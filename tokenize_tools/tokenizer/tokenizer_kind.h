@@ -1,5 +1,6 @@
 /*
- * tokenizer_kind.h - what one kind of tokenizer (bytes; later those of vocabulary files) gives to tokenizer.c, the only caller.
+ * tokenizer_kind.h - what one kind of tokenizer (bytes; later those of vocabulary files) gives to tokenizer.c, the only
+ * caller.
  *
  * A kind's tokenizer begins with struct tokenizer, its state with struct tokenizer_state.
  */

@@ -1,5 +1,6 @@
-/* test_pipeline_cut.c - documents that are cut where tokenizer_cut allows it have the same ids as the whole documents. Covers every rule
- * set of the scanner with a vocabulary that merges across any border, and files with NFC, added tokens, and character pieces. */
+/* test_pipeline_cut.c - documents that are cut where tokenizer_cut allows it have the same ids as the whole documents.
+ * Covers every rule set of the scanner with a vocabulary that merges across any border, and files with NFC, added
+ * tokens, and character pieces. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
