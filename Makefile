@@ -1,12 +1,12 @@
 # tokmap. `make help` lists the targets.
 #
-#   V=1            shows the commands (nothing is printed without it)
-#   W=1            makes warnings errors
-#   BUILD=folder   builds there instead of build/
-#   SANITIZE=list  builds with -fsanitize=list (the targets asan, ubsan, tsan and fuzz use folders of their own)
+#   V=1            prints the commands; without it, make prints nothing but problems
+#   W=1            turns warnings into errors
+#   BUILD=folder   builds in this folder instead of build/
+#   SANITIZE=list  builds with -fsanitize=list (the targets asan, ubsan, tsan, and fuzz use folders of their own)
 #
-# CC CXX AR CPPFLAGS CFLAGS LDFLAGS LIBS are the user's: what is given comes after the flags of this file.
-# Objects lie in a folder named after compiler and flags, so different builds never mix.
+# CC CXX AR CPPFLAGS CFLAGS LDFLAGS LIBS belong to the user: their values are appended after the flags of this file.
+# Objects are stored in a folder named after the compiler and the flags, so different builds never mix.
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
@@ -40,7 +40,7 @@ comma := ,
 VERSION := $(shell sed -n 's/^.define TOKMAP_VERSION_STRING "\(.*\)"/\1/p' include/tokmap/tokmap.h)
 SONAME := libtokmap.so.$(firstword $(subst ., ,$(VERSION)))
 
-# ---- what this machine has: asked once, and only for goals that compile ----
+# ---- what this machine has; looked up once, and only for goals that compile ----
 
 quiet_goals := help deps test test-gpu demo clean uninstall asan ubsan tsan fuzz ptx
 ifneq ($(filter-out $(quiet_goals),$(or $(MAKECMDGOALS),all)),)
@@ -60,12 +60,12 @@ HAVE_ISAL := $(filter isal,$(found))
 HAVE_CMOCKA := $(filter cmocka,$(found))
 HAVE_PCRE2 := $(filter pcre2,$(found))
 ifeq ($(MAKELEVEL)$(MAKE_RESTARTS),0)
-$(if $(HAVE_ISAL),,$(info tokmap: no isa-l/igzip_lib.h: left out: reading .gz (apt-get install libisal-dev)))
-$(if $(HAVE_PCRE2),,$(info tokmap: no pcre2.h: left out: tokenizers whose split pattern no scanner knows \
-(apt-get install libpcre2-dev)))
+$(if $(HAVE_ISAL),,$(info tokmap: built without reading .gz, because isa-l/igzip_lib.h is missing (apt-get install libisal-dev)))
+$(if $(HAVE_PCRE2),,$(info tokmap: built without tokenizers whose split pattern has no scanner of its own, because pcre2.h \
+is missing (apt-get install libpcre2-dev)))
 endif
 ifneq ($(filter units test-run,$(MAKECMDGOALS)),)
-$(if $(HAVE_CMOCKA),,$(info tokmap: no cmocka.h: left out: the unit tests (apt-get install libcmocka-dev)))
+$(if $(HAVE_CMOCKA),,$(info tokmap: built without the unit tests, because cmocka.h is missing (apt-get install libcmocka-dev)))
 endif
 machine := $(shell $(CC) -dumpmachine 2>/dev/null)
 endif
@@ -85,12 +85,12 @@ sanitize := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -f
 c_flags = -std=gnu11 $(base_flags) $(warnings) $(features) $(CPPFLAGS) $(CFLAGS) $(sanitize)
 lib_libs := -lzstd -ldl
 tool_libs := $(lib_libs) $(if $(HAVE_ISAL),-lisal) $(if $(HAVE_PCRE2),-lpcre2-8)
-# tokmap-bench measures how long a program with the library takes to start, on copies of itself: what it links beside the
-# library must not be loaded then, so it takes the archives where they are installed.
+# tokmap-bench measures how long a program with the library takes to start, using copies of itself. The copies must not load
+# what the library does not need, so tokmap-bench links ISA-L and PCRE2 statically where their archives are installed.
 archive = $(if $(findstring /,$(shell $(CC) -print-file-name=lib$(1).a)),-l:lib$(1).a,-l$(1))
 bench_libs = $(lib_libs) $(if $(HAVE_ISAL),$(call archive,isal)) $(if $(HAVE_PCRE2),$(call archive,pcre2-8))
 link = $(CC) $(CFLAGS) $(sanitize) $(LDFLAGS) -o $@
-# A sanitizer's runtime is only in programs: a shared library with its undefined symbols is no fault then.
+# A sanitizer's runtime is linked only into programs, so a sanitized shared library may have undefined symbols.
 so_flags = -shared -Wl,-soname,$(SONAME) -Wl,--version-script=src/libtokmap.map $(if $(SANITIZE),,-Wl,-z,defs)
 
 # ---- files ----
@@ -131,11 +131,11 @@ public_headers := $(sort $(wildcard include/tokmap/*.h))
 
 all: lib tools bench ## build everything that needs no GPU (the default)
 
-lib: $(BUILD)/lib/libtokmap.a $(BUILD)/lib/$(SONAME) ## the library, static and shared
-tools: $(filter %/tokmap,$(commands)) ## the command tokmap
-bench: $(filter %/tokmap-bench,$(commands)) ## the command tokmap-bench
+lib: $(BUILD)/lib/libtokmap.a $(BUILD)/lib/$(SONAME) ## build the library, static and shared
+tools: $(filter %/tokmap,$(commands)) ## build the command tokmap
+bench: $(filter %/tokmap-bench,$(commands)) ## build the command tokmap-bench
 wheel-lib: $(BUILD)/wheel/$(SONAME)
-wheel: wheel-lib ## the Python package, with the library inside, as a wheel in build/wheel
+wheel: wheel-lib ## build the Python package, with the library inside, as a wheel in build/wheel
 	@BUILD='$(BUILD)' CC='$(CC)' CFLAGS='$(CFLAGS)' CPPFLAGS='$(CPPFLAGS)' LDFLAGS='$(LDFLAGS)' LIBS='$(LIBS)' \
 	  MAKE='$(MAKE)' $(PYTHON) src/python/build_backend.py '$(abspath $(BUILD))/wheel'
 units: $(unit_programs)
@@ -144,8 +144,8 @@ harness: all units fuzzers $(user_programs) $(BUILD)/tests/inject.so $(cuda_soft
 
 # ---- rules ----
 
-# Everything that is linked or archived depends on this file, which changes when the flags or the list of files do. Tests run
-# make in this folder at the same time, so each writes a file of its own first.
+# Everything that is linked or archived depends on this file, which changes when the flags or the list of files change. Several
+# makes can run in this folder at once (tests do that), so each writes a temporary file and renames it.
 linked_from := $(BUILD)/linked_from
 $(linked_from): force
 	@mkdir -p $(@D)
@@ -162,7 +162,7 @@ $(OBJ)/%_vbmi.c.o: private_flags := $(if $(filter x86_64%,$(machine)),-mavx512f 
 $(OBJ)/%.c.o: %.c
 	$(Q)mkdir -p $(@D) && $(CC) $(c_flags) $(room_flags) $(private_flags) -c $< -o $@
 
-# The assembler puts the kernels' text in, which a linker that optimises would not know of.
+# The assembler embeds the text of the kernels; link-time optimization would lose it.
 $(OBJ)/src/cuda/expand_ptx.c.o: src/cuda/expand.ptx
 $(OBJ)/bench/harness/gpu_ptx.c.o: bench/harness/gpu_kernels.ptx
 $(OBJ)/src/cuda/expand_ptx.c.o $(OBJ)/bench/harness/gpu_ptx.c.o: private_flags := -fno-lto
@@ -175,17 +175,17 @@ $(text_archive): $(text_objects) $(linked_from)
 $(BUILD)/lib/$(SONAME): $(library_objects) $(text_archive) src/libtokmap.map $(linked_from)
 	$(Q)mkdir -p $(@D) && $(link) $(so_flags) $(library_objects) $(text_archive) -pthread $(lib_libs) $(LIBS) && \
 	  ln -sf $(SONAME) $(@D)/libtokmap.so
-# For the Python package: without debugging information, and with zstd inside where its static library is there.
+# For the Python package: without debugging information, and with zstd linked in where its static library is installed.
 zstd_inside = $(if $(findstring /,$(shell $(CC) -print-file-name=libzstd.a 2>/dev/null)),-Wl$(comma)-Bstatic \
   -lzstd -Wl$(comma)-Bdynamic)
 $(BUILD)/wheel/$(SONAME): $(library_objects) $(text_archive) src/libtokmap.map $(linked_from)
-	$(if $(zstd_inside),,@echo "tokmap: no libzstd.a: the package will need libzstd.so.1 where it is installed" >&2)
+	$(if $(zstd_inside),,@echo "tokmap: libzstd.a is missing, so the package will need libzstd.so.1 on the machine that runs it" >&2)
 	$(Q)mkdir -p $(@D) && $(link) $(so_flags) -Wl,-S $(library_objects) $(text_archive) -pthread \
 	  $(if $(zstd_inside),$(patsubst -lzstd,$(zstd_inside),$(lib_libs)),$(lib_libs)) $(LIBS)
 $(BUILD)/bin/tokmap: $(OBJ)/tokenize_tools/tokmap.c.o $(tool_objects) $(cli_objects) $(BUILD)/lib/libtokmap.a \
   $(linked_from)
 	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) $(LIBS) -lm
-# Case tokenize measures the tools' tokenizers themselves: through the command, reading and printing would be measured too.
+# The case `tokenize` calls the tokenizers directly, because measuring the command would include reading and printing.
 tokenizer_rooms := unicode pretokenize tokenizer bpe sentencepiece vocabulary
 $(BUILD)/bin/tokmap-bench: $(bench_objects) $(filter $(tokenizer_rooms:%=$(OBJ)/tokenize_tools/%/%),$(tool_objects)) \
   $(cli_objects) $(BUILD)/lib/libtokmap.a $(linked_from)
@@ -198,19 +198,19 @@ endef
 $(foreach source,$(unit_sources),$(eval $(call unit_program,$(source))))
 $(unit_programs): $(program_parts)
 	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) -lcmocka $(LIBS) -lm
-# Without ENGINE (libFuzzer) a harness gets a driver that replays files and mutates them from a seed.
+# Without ENGINE (libFuzzer), a harness is linked with a driver that replays files and mutates them from a seed.
 $(fuzz_programs): $(BUILD)/tests/%: $(OBJ)/tests/fuzz/%.c.o $(if $(ENGINE),,$(OBJ)/tests/fuzz/driver.c.o) \
   $(filter-out $(support_objects),$(program_parts))
 	$(Q)mkdir -p $(@D) && $(link) $(ENGINE) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) $(LIBS) -lm
-# Preloaded into programs of any kind, so never built with a sanitizer.
+# This library is preloaded into programs of any kind, so it is never built with a sanitizer.
 $(BUILD)/tests/inject.so: tests/fault/inject.c $(linked_from)
 	$(Q)mkdir -p $(@D) && $(CC) -std=gnu11 -D_GNU_SOURCE $(warnings) $(CPPFLAGS) $(CFLAGS) -fPIC -shared \
 	  -o $@ $< -ldl -pthread
-# A driver without a GPU. Threads of its streams may still run at the end of a program: it is never unloaded.
+# The emulated CUDA driver. Threads of its streams may still run at the end of a program, so it is never unloaded.
 $(cuda_software): $(cuda_software_objects) $(linked_from)
 	$(Q)mkdir -p $(@D) && $(link) -shared -Wl,-soname,libcuda.so.1 -Wl,-z,nodelete $(if $(SANITIZE),,-Wl,-z,defs) \
 	  $(filter %.o,$^) -pthread
-# Programs as users write them: over the public header and the library alone.
+# Programs as users write them: they use only the public headers and the library.
 $(BUILD)/tests/consumer: $(OBJ)/tests/support/demo/consumer.c.o
 $(BUILD)/tests/fault_reader: $(OBJ)/tests/fault/fault_reader.c.o
 $(user_programs): $(BUILD)/lib/libtokmap.a $(linked_from)
@@ -218,36 +218,36 @@ $(user_programs): $(BUILD)/lib/libtokmap.a $(linked_from)
 
 # ---- checks ----
 
-# A sub-make uses every processor unless told otherwise.
+# A sub-make uses every processor unless -j is given.
 jobs = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 sub_make = $(MAKE) --no-print-directory $(jobs)
 test_environment = BUILD='$(BUILD)' CC='$(CC)' CXX='$(CXX)' PYTHON='$(PYTHON)' MAKE='$(MAKE)' SANITIZE='$(SANITIZE)' \
   CPPFLAGS='$(CPPFLAGS)' CFLAGS='$(CFLAGS)' LDFLAGS='$(LDFLAGS)' LIBS='$(LIBS)' TOOL_LIBS='$(tool_libs)'
 
-deps: ## install by apt what building and testing need (asks for nothing, does nothing if all is there)
+deps: ## install with apt what building and testing need (without questions; does nothing if all of it is installed)
 	@CC='$(CC)' CXX='$(CXX)' BUILD='$(BUILD)' sh tests/support/deps.sh
 
 test: ## run every test that needs no GPU (installs what is missing first)
 	@CC='$(CC)' CXX='$(CXX)' BUILD='$(BUILD)' sh tests/support/deps.sh
 	+@$(sub_make) test-run
-test-gpu: ## run the tests of the device path on a real GPU (skipped, with the reason, where there is none)
+test-gpu: ## run the tests of the device path on a real GPU (without a GPU they are skipped with the reason)
 	@CC='$(CC)' CXX='$(CXX)' BUILD='$(BUILD)' sh tests/support/deps.sh
 	+@TOKMAP_TEST_GPU=1 $(sub_make) TESTS='gpu/*' test-run
 test-run: harness
 	@$(test_environment) TESTS='$(TESTS)' sh tests/support/run_tests.sh
 
-demo: ## from text found on this machine to batches, every step checked (installs what is missing first)
+demo: ## go from text found on this machine to batches and check every step (installs what is missing first)
 	@CC='$(CC)' CXX='$(CXX)' BUILD='$(BUILD)' sh tests/support/deps.sh
 	+@$(sub_make) demo-run
 demo-run: all $(BUILD)/tests/consumer
 	@$(test_environment) sh tests/support/demo.sh
 
-lint: all ## check the rules of the house: includes, calls, symbols, words, spaces
+lint: all ## check includes, circles, calls, symbols, names, and language
 	@$(test_environment) OBJ='$(OBJ)' sh tests/lint/lint.sh
 
-asan: ## run the tests with the address and undefined behaviour sanitizers
+asan: ## run the tests with the address and undefined behavior sanitizers
 	+@$(sub_make) BUILD=$(BUILD)/asan SANITIZE=address,undefined test-run
-ubsan: ## run the tests with the undefined behaviour sanitizer alone
+ubsan: ## run the tests with the undefined behavior sanitizer alone
 	+@$(sub_make) BUILD=$(BUILD)/ubsan SANITIZE=undefined test-run
 tsan_tests := test_signals test_*ring* test_*loader* test_*verify* test_*pack* test_*dataset* test_gather* test_device* cli/*
 tsan: ## run the tests that use threads with the thread sanitizer
@@ -255,16 +255,16 @@ tsan: ## run the tests that use threads with the thread sanitizer
 	  TESTS='$(or $(TESTS),$(tsan_tests))' test-run
 
 FUZZ_SECONDS ?= 60
-fuzz: ## fuzz each reader for FUZZ_SECONDS (60) with libFuzzer, or without clang by seeded mutation
+fuzz: ## fuzz each reader for FUZZ_SECONDS (60) with libFuzzer, or with seeded mutation where clang is missing
 	+@CC='$(CC)' BUILD='$(BUILD)' FUZZ_SECONDS='$(FUZZ_SECONDS)' MAKE='$(MAKE) --no-print-directory' sh tests/fuzz/fuzz.sh
 
-# What CUDA 13 writes at its oldest target uses nothing younger than 64-bit addresses, which PTX 2.3 brought, and counts
-# of bits, which sm_20 did: so their heads say that, and every driver takes them. tests/lint makes them again and assembles
-# them for all that ptxas knows, where there is a CUDA toolkit.
+# The code that CUDA 13 generates for its oldest target uses nothing newer than 64-bit addresses (PTX 2.3) and bit counts
+# (sm_20). The heads of the files say so, and therefore every driver accepts them. Where a CUDA toolkit is installed, tests/lint
+# generates the files again and assembles them for every target of ptxas.
 NVCC ?= nvcc
 PTX_ROOT ?= .
 kernels := src/cuda/expand bench/harness/gpu_kernels
-ptx: ## make the GPU kernels' texts from their .cu again (needs nvcc of CUDA 13; the results are in the tree)
+ptx: ## generate the PTX of the GPU kernels again (needs nvcc of CUDA 13; the results are in the tree)
 	$(Q)for kernel in $(kernels); do \
 	  mkdir -p $(BUILD) '$(PTX_ROOT)'/$${kernel%/*} && \
 	  $(NVCC) -ptx -arch=compute_75 -Isrc -o $(BUILD)/kernel.ptx $$kernel.cu && \
@@ -275,7 +275,7 @@ ptx: ## make the GPU kernels' texts from their .cu again (needs nvcc of CUDA 13;
 
 # ---- installation ----
 
-install: all ## install under prefix (/usr/local); DESTDIR and the GNU directory variables hold
+install: all ## install under prefix (/usr/local); DESTDIR and the GNU directory variables are honored
 	$(Q)$(INSTALL) -d '$(DESTDIR)$(bindir)' '$(DESTDIR)$(libdir)' \
 	  '$(DESTDIR)$(includedir)/tokmap' '$(DESTDIR)$(pkgconfigdir)' '$(DESTDIR)$(man1dir)' '$(DESTDIR)$(man5dir)'
 	$(Q)$(if $(commands),$(INSTALL) -m 755 $(commands) '$(DESTDIR)$(bindir)')
@@ -286,14 +286,14 @@ install: all ## install under prefix (/usr/local); DESTDIR and the GNU directory
 	$(Q)$(INSTALL) -m 644 $(public_headers) '$(DESTDIR)$(includedir)/tokmap'
 	$(Q)printf '%s\n' 'prefix=$(prefix)' 'libdir=$(patsubst $(prefix)/%,$${prefix}/%,$(libdir))' \
 	  'includedir=$(patsubst $(prefix)/%,$${prefix}/%,$(includedir))' '' \
-	  'Name: tokmap' 'Description: flat streams of token ids, in an order that can be computed and resumed' \
+	  'Name: tokmap' 'Description: flat token files, delivered in an order that can be computed and resumed' \
 	  'Version: $(VERSION)' 'Requires.private: libzstd' 'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -ltokmap' \
 	  'Libs.private: -pthread -ldl' >'$(DESTDIR)$(pkgconfigdir)/tokmap.pc'
 	$(Q)chmod 644 '$(DESTDIR)$(pkgconfigdir)/tokmap.pc'
 	$(if $(man1_pages),$(Q)$(INSTALL) -m 644 $(man1_pages) '$(DESTDIR)$(man1dir)')
 	$(if $(man5_pages),$(Q)$(INSTALL) -m 644 $(man5_pages) '$(DESTDIR)$(man5dir)')
 
-uninstall: ## remove what install put there
+uninstall: ## remove what install installed
 	$(Q)rm -f $(foreach name,tokmap tokmap-bench,'$(DESTDIR)$(bindir)/$(name)') \
 	  $(foreach name,libtokmap.a libtokmap.so.$(VERSION) $(SONAME) libtokmap.so,'$(DESTDIR)$(libdir)/$(name)') \
 	  $(foreach page,$(notdir $(man1_pages)),'$(DESTDIR)$(man1dir)/$(page)') \

@@ -384,7 +384,7 @@ for file in $(grep '\.h$' "$scratch/product" | grep -E '^(src|tokenize_tools)/')
 done | rule "header guards"
 # The words of DESIGN: what has a name there is not called otherwise.
 # (The Python package and what measures it speak of the DataLoader of torch and of others, whose names these are.)
-grep -E '^(tokenize_tools|src|bench|include)/' "$scratch/texts" | grep -vE '^(src/python|bench/peers)/' |
+grep -E '^(tokenize_tools|src|bench|include)/' "$scratch/texts" | grep -vE '^(src/python|bench/peers)/|^bench/RESULTS.md' |
     xargs grep -nEi '\b(dataloader|minibatch|mini-batch)\b' |
     rule "words"
 
