@@ -110,23 +110,6 @@ enum tokmap_status error_set_memory(struct tokmap_error *error, const char *what
                      "%" PRIu64 " bytes for %s could not be had; free memory or ask for less", bytes, what);
 }
 
-enum tokmap_status options_copy(void *into, const void *given, const void *defaults, size_t size, const char *name,
-                                struct tokmap_error *error)
-{
-    memcpy(into, defaults, size);
-    if (!given)
-        return TOKMAP_OK;
-    size_t given_size;
-    memcpy(&given_size, given, sizeof given_size);
-    if (given_size < sizeof(size_t) || given_size > size)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "%s.size is %zu, this library knows %zu; set it with the _INIT macro of the same version", name,
-                         given_size, size);
-    memcpy(into, given, given_size);
-    memcpy(into, &size, sizeof size);
-    return TOKMAP_OK;
-}
-
 const char *tokmap_error_print(const struct tokmap_error *error, char *text, size_t capacity)
 {
     if (!text || !capacity)

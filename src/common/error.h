@@ -27,9 +27,4 @@ enum tokmap_status error_set_system(struct tokmap_error *error, int system, cons
 enum tokmap_status error_set_memory(struct tokmap_error *error, const char *what, uint64_t bytes)
     __attribute__((cold));
 
-/* Copies a `size`-first options struct that a caller of any age gave: what the caller's struct lacks comes from
- * *defaults. Returns ERROR_ARGUMENT if it is larger than this library knows, or smaller than its own size field. */
-enum tokmap_status options_copy(void *into, const void *given, const void *defaults, size_t size, const char *name,
-                                struct tokmap_error *error);
-
 #endif

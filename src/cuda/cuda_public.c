@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "common/struct_copy.h"
 #include "cuda_device.h"
 #include "tokmap/cuda.h"
 
@@ -16,35 +17,20 @@ static enum tokmap_status missing(struct tokmap_error *error, const char *what)
     return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "%s is NULL", what);
 }
 
-/* For structs that begin with their size. */
-static enum tokmap_status size_fits(const void *info, size_t known, const char *name, struct tokmap_error *error)
-{
-    size_t given = 0;
-    if (!info)
-        return missing(error, name);
-    memcpy(&given, info, sizeof given);
-    if (given < sizeof given || given > known)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "%s.size is %zu, this library knows %zu: set it to sizeof", name, given, known);
-    return TOKMAP_OK;
-}
-
 enum tokmap_status tokmap_cuda_probe(struct tokmap_cuda_info *info, struct tokmap_error *error)
 {
     const struct cuda_driver *driver;
     struct tokmap_cuda_info found = {0};
-    enum tokmap_status status = size_fits(info, sizeof found, "struct tokmap_cuda_info", error);
+    enum tokmap_status status = struct_size_check(info, sizeof found, "tokmap_cuda_info", error);
     if (!status)
         status = cuda_driver_open(&driver, error);
     if (!status)
         status = cuda_driver_devices(driver, &found.devices, error);
     if (status)
         return status;
-    found.size = info->size;
     found.driver_version = driver->version;
     memcpy(found.path, driver->path, sizeof found.path);
-    memcpy(info, &found, found.size);
-    return TOKMAP_OK;
+    return struct_copy_out(info, &found, sizeof found, "tokmap_cuda_info", error);
 }
 
 enum tokmap_status tokmap_cuda_device(int ordinal, struct tokmap_cuda_device_info *info, struct tokmap_error *error)
@@ -52,7 +38,7 @@ enum tokmap_status tokmap_cuda_device(int ordinal, struct tokmap_cuda_device_inf
     struct cuda_device device;
     struct tokmap_cuda_device_info found = {0};
     size_t memory = 0;
-    enum tokmap_status status = size_fits(info, sizeof found, "struct tokmap_cuda_device_info", error);
+    enum tokmap_status status = struct_size_check(info, sizeof found, "tokmap_cuda_device_info", error);
     if (!status)
         status = cuda_device_find_number(&device, ordinal, error);
     if (status)
@@ -67,11 +53,9 @@ enum tokmap_status tokmap_cuda_device(int ordinal, struct tokmap_cuda_device_inf
         result = driver->device_total_mem(&memory, device.handle);
     if (result)
         return cuda_driver_error(driver, TOKMAP_ERROR_DEVICE, result, error, "asking what the GPU is");
-    found.size = info->size;
     found.numa_node = cuda_device_node(&device);
     found.memory = memory;
-    memcpy(info, &found, found.size);
-    return TOKMAP_OK;
+    return struct_copy_out(info, &found, sizeof found, "tokmap_cuda_device_info", error);
 }
 
 /* Opens the device and enters it. */

@@ -9,6 +9,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "common/struct_copy.h"
 #include "common/hash.h"
 #include "platform/os.h"
 
@@ -240,7 +241,7 @@ enum tokmap_status tokmap_dataset_open(struct tokmap_dataset **dataset, const ch
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "the dataset's name is missing; give a prefix, a folder or a manifest");
     enum tokmap_status status =
-        options_copy(&chosen, options, &defaults, sizeof chosen, "tokmap_dataset_options", error);
+        struct_copy_in(&chosen, options, &defaults, sizeof chosen, "tokmap_dataset_options", error);
     if (status)
         return status;
     if ((uint32_t)chosen.reading > TOKMAP_READ_PREAD)
@@ -277,18 +278,6 @@ void tokmap_dataset_close(struct tokmap_dataset *dataset)
 
 /* ---- info ---- */
 
-/* Gives a caller of any age as much of the struct as it has room for. */
-static enum tokmap_status give(void *into, void *made, size_t size)
-{
-    size_t given;
-    memcpy(&given, into, sizeof given);
-    if (given < sizeof(size_t) || given > size)
-        return TOKMAP_ERROR_ARGUMENT;
-    memcpy(made, &given, sizeof given);
-    memcpy(into, made, given);
-    return TOKMAP_OK;
-}
-
 void dataset_describe(const struct tokmap_dataset *dataset, struct tokmap_dataset_info *info)
 {
     memset(info, 0, sizeof *info);
@@ -312,7 +301,7 @@ enum tokmap_status tokmap_dataset_info(const struct tokmap_dataset *dataset, str
         return TOKMAP_ERROR_ARGUMENT;
     struct tokmap_dataset_info made;
     dataset_describe(dataset, &made);
-    return give(info, &made, sizeof made);
+    return struct_copy_out(info, &made, sizeof made, "tokmap_dataset_info", NULL);
 }
 
 enum tokmap_status tokmap_dataset_shard(const struct tokmap_dataset *dataset, uint64_t shard,
@@ -339,10 +328,7 @@ enum tokmap_status tokmap_dataset_shard(const struct tokmap_dataset *dataset, ui
     made.index_bytes = from->index.file_bytes;
     made.blocks = index_blocks(&from->index);
     memcpy(made.content, from->index.shard.content, sizeof made.content);
-    if (give(info, &made, sizeof made))
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "tokmap_shard_info.size is not a size that this library knows");
-    return TOKMAP_OK;
+    return struct_copy_out(info, &made, sizeof made, "tokmap_shard_info", error);
 }
 
 bool dataset_is_synthetic(const struct tokmap_dataset *dataset)

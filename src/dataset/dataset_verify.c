@@ -18,6 +18,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "common/struct_copy.h"
 #include "dataset_internal.h"
 #include "block_scan.h"
 #include "platform/os.h"
@@ -399,9 +400,10 @@ static enum tokmap_status conclude(struct verify *verify, struct tokmap_verify_r
                                    struct tokmap_error *error)
 {
     if (result) {
-        struct tokmap_verify_result made = {sizeof made, verify->done, verify->blocks, verify->faults};
-        made.size = result->size;
-        memcpy(result, &made, result->size);
+        const struct tokmap_verify_result made = {sizeof made, verify->done, verify->blocks, verify->faults};
+        const enum tokmap_status status = struct_copy_out(result, &made, sizeof made, "tokmap_verify_result", error);
+        if (status)
+            return status;
     }
     if (verify->interrupted)
         return error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET,
@@ -424,11 +426,12 @@ enum tokmap_status tokmap_dataset_verify(const struct tokmap_dataset *dataset,
     verify.dataset = dataset;
     if (!dataset)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "no dataset was given");
-    if (result && (result->size < sizeof(size_t) || result->size > sizeof *result))
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "tokmap_verify_result.size is not a size that this library knows");
     enum tokmap_status status =
-        options_copy(&verify.options, options, &defaults, sizeof verify.options, "tokmap_verify_options", error);
+        result ? struct_size_check(result, sizeof *result, "tokmap_verify_result", error) : TOKMAP_OK;
+    if (status)
+        return status;
+    status =
+        struct_copy_in(&verify.options, options, &defaults, sizeof verify.options, "tokmap_verify_options", error);
     if (status)
         return status;
     if (!dataset->shard_count) /* synthetic: nothing is stored, so nothing can be damaged */

@@ -14,6 +14,7 @@
 #include "batch/gather.h"
 #include "common/bytes.h"
 #include "common/error.h"
+#include "common/struct_copy.h"
 #include "dataset/dataset.h"
 #include "platform/os.h"
 #include "prefetch.h"
@@ -482,8 +483,8 @@ enum tokmap_status tokmap_loader_open(struct tokmap_loader **made, const struct 
         return error_set_memory(error, "a loader", sizeof *loader);
     loader->run = run;
     run_walk_init(&loader->named, run);
-    enum tokmap_status status = options_copy(&loader->options, options, &defaults, sizeof defaults,
-                                             "struct tokmap_loader_options", error);
+    enum tokmap_status status =
+        struct_copy_in(&loader->options, options, &defaults, sizeof defaults, "tokmap_loader_options", error);
     run_describe(run, &info);
     if (!status)
         status = loader_open(loader, &info, error);
@@ -653,7 +654,7 @@ static enum tokmap_status prepare(struct tokmap_loader *loader, const struct tok
                          "with TOKMAP_BATCH_INIT",
                          batch->size, sizeof *batch);
     batch_write(batch, &nothing);
-    enum tokmap_status status = options_copy(where, out, &no_out, sizeof *where, "struct tokmap_out", error);
+    enum tokmap_status status = struct_copy_in(where, out, &no_out, sizeof *where, "tokmap_out", error);
     return status || !out ? status : check_out(loader, where, error);
 }
 
@@ -786,7 +787,7 @@ uint64_t tokmap_loader_calls(const struct tokmap_loader *loader)
 enum tokmap_status tokmap_loader_stats(const struct tokmap_loader *loader, struct tokmap_stats *stats)
 {
     struct tokmap_stats now = {.size = sizeof now};
-    if (!loader || !stats || stats->size < sizeof stats->size || stats->size > sizeof now)
+    if (!loader || struct_size_check(stats, sizeof now, "tokmap_stats", NULL))
         return TOKMAP_ERROR_ARGUMENT;
     statistics_read(&loader->statistics, &now);
     for (uint64_t i = 0; i < loader->sources; i++)
@@ -801,16 +802,14 @@ enum tokmap_status tokmap_loader_stats(const struct tokmap_loader *loader, struc
     now.ring_slots = ring_slots(loader->ring);
     now.ring_ready = ring_ready(loader->ring);
     now.reading = loader->reading;
-    now.size = stats->size;
-    memcpy(stats, &now, stats->size);
-    return TOKMAP_OK;
+    return struct_copy_out(stats, &now, sizeof now, "tokmap_stats", NULL);
 }
 
 enum tokmap_status tokmap_loader_device(const struct tokmap_loader *loader, struct tokmap_loader_device *info)
 {
     struct tokmap_loader_device found = {0};
     struct backend_facts facts;
-    if (!loader || !info || info->size < sizeof info->size || info->size > sizeof found)
+    if (!loader || struct_size_check(info, sizeof found, "tokmap_loader_device", NULL))
         return TOKMAP_ERROR_ARGUMENT;
     loader->backend->calls->facts(loader->backend, &facts);
     found.device = facts.device;
@@ -820,7 +819,5 @@ enum tokmap_status tokmap_loader_device(const struct tokmap_loader *loader, stru
     found.device_bytes = facts.device_bytes;
     for (size_t i = 0; i + 1 < sizeof found.reason && facts.reason[i]; i++)
         found.reason[i] = facts.reason[i];
-    found.size = info->size;
-    memcpy(info, &found, found.size);
-    return TOKMAP_OK;
+    return struct_copy_out(info, &found, sizeof found, "tokmap_loader_device", NULL);
 }

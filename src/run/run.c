@@ -9,6 +9,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "common/struct_copy.h"
 #include "dataset/dataset.h"
 #include "platform/os.h"
 #include "text/path.h"
@@ -268,7 +269,7 @@ enum tokmap_status tokmap_run_make(struct tokmap_run **run, const struct tokmap_
     *run = NULL;
     const struct tokmap_run_options defaults = TOKMAP_RUN_OPTIONS_INIT;
     struct tokmap_run_options options;
-    enum tokmap_status status = options_copy(&options, given, &defaults, sizeof options, "tokmap_run_options", error);
+    enum tokmap_status status = struct_copy_in(&options, given, &defaults, sizeof options, "tokmap_run_options", error);
     if (status || (status = check_arguments(&options, error)))
         return status;
     struct run_spec spec = {
@@ -303,18 +304,6 @@ void tokmap_run_close(struct tokmap_run *run)
 
 /* ---- properties ---- */
 
-/* Fills a caller's struct that begins with its size; the caller may know fewer members than this library. */
-static enum tokmap_status info_copy(void *into, const void *from, size_t size)
-{
-    size_t given;
-    memcpy(&given, into, sizeof given);
-    if (given < sizeof given || given > size)
-        return TOKMAP_ERROR_ARGUMENT;
-    memcpy(into, from, given);
-    memcpy(into, &given, sizeof given);
-    return TOKMAP_OK;
-}
-
 void run_describe(const struct tokmap_run *run, struct tokmap_run_info *info)
 {
     *info = (struct tokmap_run_info){
@@ -337,7 +326,7 @@ enum tokmap_status tokmap_run_info(const struct tokmap_run *run, struct tokmap_r
         return TOKMAP_ERROR_ARGUMENT;
     struct tokmap_run_info filled;
     run_describe(run, &filled);
-    return info_copy(info, &filled, sizeof filled);
+    return struct_copy_out(info, &filled, sizeof filled, "tokmap_run_info", NULL);
 }
 
 enum tokmap_status tokmap_run_source(const struct tokmap_run *run, uint64_t source, struct tokmap_source_info *info)
@@ -352,7 +341,7 @@ enum tokmap_status tokmap_run_source(const struct tokmap_run *run, uint64_t sour
         .windows = run->windows,
         .tail = run->tokens - run->windows * run->spec.seq_len,
     };
-    return info_copy(info, &filled, sizeof filled);
+    return struct_copy_out(info, &filled, sizeof filled, "tokmap_source_info", NULL);
 }
 
 const struct tokmap_dataset *run_dataset(const struct tokmap_run *run, uint64_t source)

@@ -12,6 +12,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "common/struct_copy.h"
 
 static void every_status_has_a_name_and_a_text(void **unused)
 {
@@ -105,16 +106,41 @@ static void options_of_any_age_are_served(void **unused)
     (void)unused;
     const struct options defaults = {sizeof defaults, 1, 2};
     struct options into;
-    assert_int_equal(options_copy(&into, NULL, &defaults, sizeof into, "options", NULL), TOKMAP_OK);
+    assert_int_equal(struct_copy_in(&into, NULL, &defaults, sizeof into, "options", NULL), TOKMAP_OK);
     assert_memory_equal(&into, &defaults, sizeof into);
     struct options older = {offsetof(struct options, second), 10, 999};
-    assert_int_equal(options_copy(&into, &older, &defaults, sizeof into, "options", NULL), TOKMAP_OK);
+    assert_int_equal(struct_copy_in(&into, &older, &defaults, sizeof into, "options", NULL), TOKMAP_OK);
     assert_int_equal(into.first, 10);
     assert_int_equal(into.second, 2);
     assert_int_equal(into.size, sizeof into);
     struct options newer = {sizeof newer + 8, 1, 1}, none = {0, 1, 1};
-    assert_int_equal(options_copy(&into, &newer, &defaults, sizeof into, "options", NULL), TOKMAP_ERROR_ARGUMENT);
-    assert_int_equal(options_copy(&into, &none, &defaults, sizeof into, "options", NULL), TOKMAP_ERROR_ARGUMENT);
+    assert_int_equal(struct_copy_in(&into, &newer, &defaults, sizeof into, "options", NULL), TOKMAP_ERROR_ARGUMENT);
+    assert_int_equal(struct_copy_in(&into, &none, &defaults, sizeof into, "options", NULL), TOKMAP_ERROR_ARGUMENT);
+}
+
+static void results_fit_callers_of_any_age(void **unused)
+{
+    (void)unused;
+    const struct options made = {sizeof made, 1, 2};
+    struct options into = {offsetof(struct options, second), 77, 78};
+    struct tokmap_error error = {0};
+    assert_int_equal(struct_copy_out(&into, &made, sizeof made, "result", NULL), TOKMAP_OK);
+    assert_int_equal(into.size, offsetof(struct options, second));
+    assert_int_equal(into.first, 1);
+    assert_int_equal(into.second, 78); /* behind the end of the older caller's struct */
+    into.size = sizeof into;
+    assert_int_equal(struct_copy_out(&into, &made, sizeof made, "result", NULL), TOKMAP_OK);
+    assert_memory_equal(&into, &made, sizeof made);
+    const size_t wrong[] = {0, sizeof(size_t) - 1, sizeof into + 1, SIZE_MAX};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        into = (struct options){wrong[i], 77, 78};
+        assert_int_equal(struct_size_check(&into, sizeof made, "result", NULL), TOKMAP_ERROR_ARGUMENT);
+        assert_int_equal(struct_copy_out(&into, &made, sizeof made, "result", &error), TOKMAP_ERROR_ARGUMENT);
+        assert_non_null(strstr(error.message, "result.size is "));
+        assert_int_equal(into.first, 77);
+    }
+    assert_int_equal(struct_copy_out(NULL, &made, sizeof made, "result", &error), TOKMAP_ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "result is NULL"));
 }
 
 static void arithmetic_does_not_wrap(void **unused)
@@ -143,7 +169,8 @@ int main(void)
         cmocka_unit_test(every_status_has_a_name_and_a_text), cmocka_unit_test(an_error_is_filled_whole),
         cmocka_unit_test(arguments_may_point_into_the_error), cmocka_unit_test(a_long_path_keeps_its_end),
         cmocka_unit_test(system_errors_choose_the_status),    cmocka_unit_test(printing_names_position_and_system),
-        cmocka_unit_test(options_of_any_age_are_served),      cmocka_unit_test(arithmetic_does_not_wrap),
+        cmocka_unit_test(options_of_any_age_are_served), cmocka_unit_test(results_fit_callers_of_any_age),
+             cmocka_unit_test(arithmetic_does_not_wrap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
