@@ -60,12 +60,14 @@ HAVE_ISAL := $(filter isal,$(found))
 HAVE_CMOCKA := $(filter cmocka,$(found))
 HAVE_PCRE2 := $(filter pcre2,$(found))
 ifeq ($(MAKELEVEL)$(MAKE_RESTARTS),0)
-$(if $(HAVE_ISAL),,$(info tokmap: built without reading .gz, because isa-l/igzip_lib.h is missing (apt-get install libisal-dev)))
+$(if $(HAVE_ISAL),,$(info tokmap: built without reading .gz, because isa-l/igzip_lib.h is missing \
+(apt-get install libisal-dev)))
 $(if $(HAVE_PCRE2),,$(info tokmap: built without tokenizers whose split pattern has no scanner of its own, because pcre2.h \
 is missing (apt-get install libpcre2-dev)))
 endif
 ifneq ($(filter units test-run,$(MAKECMDGOALS)),)
-$(if $(HAVE_CMOCKA),,$(info tokmap: built without the unit tests, because cmocka.h is missing (apt-get install libcmocka-dev)))
+$(if $(HAVE_CMOCKA),,$(info tokmap: built without the unit tests, because cmocka.h is missing \
+(apt-get install libcmocka-dev)))
 endif
 machine := $(shell $(CC) -dumpmachine 2>/dev/null)
 endif
@@ -144,13 +146,14 @@ harness: all units fuzzers $(user_programs) $(BUILD)/tests/inject.so $(cuda_soft
 
 # ---- rules ----
 
-# Everything that is linked or archived depends on this file, which changes when the flags or the list of files change. Several
-# makes can run in this folder at once (tests do that), so each writes a temporary file and renames it.
+# Everything that is linked or archived depends on this file, which changes when the flags or the list of files change.
+# Several makes can run in this folder at once (tests do that), so each writes a temporary file and renames it.
 linked_from := $(BUILD)/linked_from
 $(linked_from): force
 	@mkdir -p $(@D)
 	@new=$@.$$$$; \
-	  printf '%s\n' '$(OBJ) $(link) $(AR) $(so_flags) $(ENGINE) $(LIBS) $(tool_libs) $(bench_libs)' '$(library_objects) $(text_objects)' \
+	  printf '%s\n' '$(OBJ) $(link) $(AR) $(so_flags) $(ENGINE) $(LIBS) $(tool_libs) $(bench_libs)' \
+	  '$(library_objects) $(text_objects)' \
 	  '$(cli_objects)' '$(tool_objects)' '$(bench_objects)' '$(support_objects)' '$(cuda_software_objects)' >$$new; \
 	  if cmp -s $$new $@; then rm -f $$new; else mv -f $$new $@; fi
 force:
@@ -179,7 +182,7 @@ $(BUILD)/lib/$(SONAME): $(library_objects) $(text_archive) src/libtokmap.map $(l
 zstd_inside = $(if $(findstring /,$(shell $(CC) -print-file-name=libzstd.a 2>/dev/null)),-Wl$(comma)-Bstatic \
   -lzstd -Wl$(comma)-Bdynamic)
 $(BUILD)/wheel/$(SONAME): $(library_objects) $(text_archive) src/libtokmap.map $(linked_from)
-	$(if $(zstd_inside),,@echo "tokmap: libzstd.a is missing, so the package will need libzstd.so.1 on the machine that runs it" >&2)
+	$(if $(zstd_inside),,@echo "tokmap: libzstd.a is missing: the package will need libzstd.so.1 where it is used" >&2)
 	$(Q)mkdir -p $(@D) && $(link) $(so_flags) -Wl,-S $(library_objects) $(text_archive) -pthread \
 	  $(if $(zstd_inside),$(patsubst -lzstd,$(zstd_inside),$(lib_libs)),$(lib_libs)) $(LIBS)
 $(BUILD)/bin/tokmap: $(OBJ)/tokenize_tools/tokmap.c.o $(tool_objects) $(cli_objects) $(BUILD)/lib/libtokmap.a \
@@ -259,8 +262,8 @@ fuzz: ## fuzz each reader for FUZZ_SECONDS (60) with libFuzzer, or with seeded m
 	+@CC='$(CC)' BUILD='$(BUILD)' FUZZ_SECONDS='$(FUZZ_SECONDS)' MAKE='$(MAKE) --no-print-directory' sh tests/fuzz/fuzz.sh
 
 # The code that CUDA 13 generates for its oldest target uses nothing newer than 64-bit addresses (PTX 2.3) and bit counts
-# (sm_20). The heads of the files say so, and therefore every driver accepts them. Where a CUDA toolkit is installed, tests/lint
-# generates the files again and assembles them for every target of ptxas.
+# (sm_20). The heads of the files say so, and therefore every driver accepts them. Where a CUDA toolkit is installed,
+# tests/lint generates the files again and assembles them for every target of ptxas.
 NVCC ?= nvcc
 PTX_ROOT ?= .
 kernels := src/cuda/expand bench/harness/gpu_kernels
