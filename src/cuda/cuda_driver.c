@@ -9,14 +9,13 @@
 #endif
 #include "cuda_driver.h"
 
-#include <dlfcn.h>
-#include <link.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/error.h"
+#include "platform/os.h"
 
 #define LIBRARY "libcuda.so.1"
 #define LEGACY_STREAM 1u /* of cuGetProcAddress: the default stream is the old one, not one for each thread */
@@ -83,7 +82,7 @@ static enum tokmap_status no_device(int (*get_name)(int, const char **), int res
 /* The entry points; the name of the first needed one that is missing, or NULL. */
 static const char *fill_table(struct cuda_driver *driver, void *handle)
 {
-    void *new_way = dlsym(handle, "cuGetProcAddress_v2"), *old_way = dlsym(handle, "cuGetProcAddress");
+    void *new_way = os_library_symbol(handle, "cuGetProcAddress_v2"), *old_way = os_library_symbol(handle, "cuGetProcAddress");
     get_entry *get = NULL;
     get_entry_before_12 *get_before = NULL;
     memcpy(&get, &new_way, sizeof get);
@@ -98,7 +97,7 @@ static const char *fill_table(struct cuda_driver *driver, void *handle)
         if (result)
             found = NULL;
         if (!found && (entries[i].need || !get))
-            found = dlsym(handle, entries[i].decorated);
+            found = os_library_symbol(handle, entries[i].decorated);
         if (!found && entries[i].need)
             return entries[i].decorated;
         memcpy((char *)driver + entries[i].at, &found, sizeof found);
@@ -109,9 +108,7 @@ static const char *fill_table(struct cuda_driver *driver, void *handle)
 static enum tokmap_status load(struct loaded *loaded, struct tokmap_error *error)
 {
     struct cuda_driver *driver = &loaded->driver;
-    struct link_map *map = NULL;
-    if (!dlinfo(loaded->handle, RTLD_DI_LINKMAP, &map) && map && map->l_name)
-        (void)snprintf(driver->path, sizeof driver->path, "%s", map->l_name);
+    os_library_path(loaded->handle, driver->path, sizeof driver->path);
     const char *missing = fill_table(driver, loaded->handle);
     if (missing)
         return no_driver(error, "the driver is too old, it lacks ", missing);
@@ -122,7 +119,7 @@ static enum tokmap_status load(struct loaded *loaded, struct tokmap_error *error
 /* Initialises the library and finds its table, or makes it. */
 static enum tokmap_status find(void *handle, const struct cuda_driver **driver, struct tokmap_error *error)
 {
-    void *symbols[] = {dlsym(handle, "cuInit"), dlsym(handle, "cuGetErrorName")};
+    void *symbols[] = {os_library_symbol(handle, "cuInit"), os_library_symbol(handle, "cuGetErrorName")};
     int (*init)(unsigned) = NULL, (*get_name)(int, const char **) = NULL;
     memcpy(&init, &symbols[0], sizeof init);
     memcpy(&get_name, &symbols[1], sizeof get_name);
@@ -157,13 +154,12 @@ enum tokmap_status cuda_driver_open(const struct cuda_driver **driver, struct to
 {
     const char *given = secure_getenv("TOKMAP_CUDA_DRIVER");
     *driver = NULL;
-    void *handle = dlopen(given && *given ? given : LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (!handle) {
-        const char *said = dlerror();
-        return no_driver(error, "the driver's library cannot be opened, ", said ? said : LIBRARY);
-    }
+    char reason[400];
+    void *handle;
+    if (!os_library_open(given && *given ? given : LIBRARY, &handle, reason, sizeof reason))
+        return no_driver(error, "the driver's library cannot be opened, ", reason);
     enum tokmap_status status = find(handle, driver, error);
-    dlclose(handle); /* it stays: RTLD_NODELETE */
+    os_library_close(handle);
     return status;
 }
 

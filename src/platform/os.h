@@ -103,6 +103,8 @@ void os_unmap(const void *address, uint64_t bytes);
 /* Makes the pages of a mapped range present. EFAULT if the file has no such pages any more, EIO if its storage fails:
  * what a plain load would have answered with SIGBUS. ENOTSUP on kernels before 5.14. */
 int os_map_populate(const void *address, uint64_t bytes);
+#define OS_POPULATE_TRIES 100 /* while the kernel reports EAGAIN, which os_map_populate() returns then */
+#define OS_POPULATE_PAUSE_NS 1000000
 void os_map_random(const void *address, uint64_t bytes); /* faults read one page, not the neighbourhood */
 /* True if all pages of a mapped range are in the page cache, as far as the kernel tells: to a process that may neither
  * own nor write the file it says yes. At most 64 pages. */
@@ -142,6 +144,18 @@ uint64_t os_storage_bytes_read(void);
 bool os_is_terminal(int fd);
 uint32_t os_terminal_columns(int fd); /* 80 if unknown */
 bool os_is_root(void);
+
+/* ---- shared libraries ---- */
+
+/* Loads a shared library by name or path and stores its handle; every call for the same library returns the same handle. It stays
+ * in memory until the process ends. On failure returns false and stores the dynamic linker's sentence in `reason`. */
+bool os_library_open(const char *name, void **library, char *reason, size_t capacity);
+/* The address of a function or variable, or NULL if the library does not export it. */
+void *os_library_symbol(void *library, const char *name);
+/* Stores the path that the library was loaded from, cut to `capacity` bytes; "" if it is unknown. */
+void os_library_path(void *library, char *path, size_t capacity);
+/* Ends the use of the handle. Addresses of symbols stay valid. */
+void os_library_close(void *library);
 
 /* ---- threads ---- */
 

@@ -515,10 +515,14 @@ int os_map_populate(const void *address, uint64_t bytes)
     uintptr_t page = os_page_bytes();
     uintptr_t first = (uintptr_t)address & ~(page - 1);
     uintptr_t end = ((uintptr_t)address + bytes + page - 1) & ~(page - 1);
-    int failed;
-    do
+    int failed, tries = 0;
+    for (;;) {
         failed = madvise((void *)first, end - first, MADV_POPULATE_READ);
-    while (failed && (errno == EINTR || errno == EAGAIN));
+        if (failed && errno == EAGAIN && ++tries < OS_POPULATE_TRIES)
+            os_sleep_ns(OS_POPULATE_PAUSE_NS);
+        else if (!failed || errno != EINTR)
+            break;
+    }
     if (failed && errno == EINVAL)
         return ENOTSUP;
     if (failed && errno == EHWPOISON)

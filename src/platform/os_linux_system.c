@@ -6,9 +6,11 @@
 #endif
 #include "os.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
@@ -139,6 +141,35 @@ uint32_t os_terminal_columns(int fd)
 bool os_is_root(void)
 {
     return geteuid() == 0;
+}
+
+/* ---- shared libraries ---- */
+
+bool os_library_open(const char *name, void **library, char *reason, size_t capacity)
+{
+    *library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (*library)
+        return true;
+    const char *said = dlerror();
+    (void)snprintf(reason, capacity, "%s", said ? said : name);
+    return false;
+}
+
+void *os_library_symbol(void *library, const char *name)
+{
+    return dlsym(library, name);
+}
+
+void os_library_path(void *library, char *path, size_t capacity)
+{
+    struct link_map *map = NULL;
+    const bool known = !dlinfo(library, RTLD_DI_LINKMAP, &map) && map && map->l_name;
+    (void)snprintf(path, capacity, "%s", known ? map->l_name : "");
+}
+
+void os_library_close(void *library)
+{
+    (void)dlclose(library);
 }
 
 /* ---- threads ---- */

@@ -314,6 +314,22 @@ awk -F'|' -v statuses="$scratch/statuses" '
         }
     }' "$scratch/declared" | rule "public comments name the statuses"
 
+# Signals and child processes belong to the program, so process.h is linked into commands and tests only.
+processes=$OBJ/src/platform/process_linux.c.o
+if [ -f "$processes" ] && [ -n "$library" ] && command -v nm >/dev/null 2>&1; then
+    {
+        nm --defined-only "$processes" | awk '$2 ~ /[TDB]/ { print $3 }'
+        printf '%s\n' fork vfork execve execv execvp posix_spawn posix_spawnp wait waitpid wait4 waitid kill raise signal \
+            sigaction sigwait sigwaitinfo sigtimedwait signalfd
+    } | sort -u >"$scratch/of_processes"
+    for file in "$library" "$BUILD/lib/libtokmap.a"; do
+        nm "$file" 2>/dev/null | awk '{ sub(/@.*/, "", $NF); print $NF }' | sort -u |
+            comm -12 - "$scratch/of_processes" | sed "s|^|$file has |"
+    done | rule "no signals or child processes in the library"
+else
+    skip "no signals or child processes in the library" "no nm, or the library is not built"
+fi
+
 # A header declares what its own unit defines (the .c file of its name, its CPU variants), so a reader knows where to look.
 if [ -n "$OBJ" ] && command -v nm >/dev/null 2>&1; then
     while read -r file; do
