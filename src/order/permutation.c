@@ -1,11 +1,11 @@
 /*
- * permutation.c - the definition of every order. FROZEN: a change here reorders running jobs. ORDER.md explains it,
- * holds a second implementation in Python and says how good it is; tests/unit/order/test_order_golden.c fixes its values.
+ * permutation.c - the definition of every order. FROZEN: a change here reorders running jobs. ORDER.md explains it, holds a
+ * second implementation in Python, and states its statistical quality. tests/unit/order/test_order_golden.c pins its values.
  *
- * All integers are unsigned 64-bit and wrap; high(a, b) is floor(a * b / 2^64).
+ * All integers are unsigned, have 64 bits, and wrap; high(a, b) is floor(a * b / 2^64).
  *
  * Key. (low, high) = the two words of XXH3-128 (seed 0) over these bytes, integers little-endian:
- *      8  the tag ("windows", "shift", "rows"), filled up with zero bytes
+ *      8  the tag ("windows", "shift", "rows"), padded with zero bytes
  *      8  the run's seed
  *      8  length of the source's name in bytes
  *      *  the name; or, if it is longer than 224 bytes, the 16 bytes of its own XXH3-128 in canonical (big-endian) form
@@ -18,7 +18,7 @@
  *      z = (z ^ z >> 27) * 0x94d049bb133111eb
  *      word(i) = z ^ z >> 31
  *
- * n <= 64: Fisher-Yates, every permutation equally likely: table = 0 .. n - 1; for j = n - 1 down to 1, exchange
+ * n <= 64: a Fisher-Yates shuffle; every permutation is equally likely. table = 0 .. n - 1; for j = n - 1 down to 1, exchange
  *    table[j] with table[high(word(n - 1 - j), j + 1)]. forward(i) = table[i].
  *
  * n > 64: eight Feistel rounds over pairs (l, r), l < a, r < 2^h, with h = floor(ceil(log2 n) / 2), a = ceil(n / 2^h):
@@ -27,14 +27,20 @@
  *      round 1, 3, 5, 7:  r = r xor (f(l, word(round)) >> (64 - h))
  *      x = l << h | r
  *    with f(x, key): t = (x + key) * 0xbf58476d1ce4e5b9; f = (t ^ t >> 32) * 0x94d049bb133111eb.
- *    While the result is n or more it goes through the rounds again (cycle walking). The domain a * 2^h exceeds n by
- *    less than 2^h, about sqrt(n): at most 11% of the draws walk (n = 129), 3% about n = 1,000, later none that
- *    matter. Powers of two on both sides would walk every second draw at n = 2^k + 1.
- *    Last, where word(8) is odd, 0 and 1 are exchanged. The rounds alone give even permutations only for some n
- *    (a odd and a * 2^h = n, as 72): a bias that counting inversions over a few hundred seeds would show.
+ *    While the result is n or more, it goes through the rounds again (cycle walking). The domain a * 2^h exceeds n by less
+ *    than 2^h, about sqrt(n): at most 11% of the draws walk (n = 129), 3% near n = 1,000, and a negligible share of larger n.
+ *    If both halves had whole bits, every second draw would walk at n = 2^k + 1.
+ *    Last, if word(8) is odd, 0 and 1 are exchanged. For some n (a odd and a * 2^h = n, for example 72) the rounds alone produce
+ *    only even permutations, a bias that counting inversions over a few hundred seeds would show.
+ *
+ * Example. n = 100: h = 3, a = 13, so the domain has 104 numbers, 4 more than n. x = 77 is l = 9, r = 5. Eight rounds change l
+ *    modulo 13 and r by xor in turn. If the result is, say, 101 (l = 12, r = 5), the rounds run once more from there.
+ *    Because each round can be undone, walking from two different x never ends at the same number, and the inverse walks back
+ *    through the same numbers.
  */
 #include "permutation.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "common/bytes.h"
@@ -42,12 +48,12 @@
 #include "common/hash.h"
 
 enum {
-    TABLE_WINDOWS = 64, /* up to here the permutation is a table */
+    TABLE_WINDOWS = 64, /* up to this n, the permutation is a table */
     ROUNDS = 8,
     NAME_INLINE = 224, /* longer names enter the key as their hash */
 };
 
-/* tokmap_order.state[] by use. The table's bytes begin at STATE_TABLE. */
+/* The words of tokmap_order.state[]. The bytes of the table begin at STATE_TABLE. */
 enum { STATE_N, STATE_TABLE, STATE_A = STATE_TABLE, STATE_H, STATE_FLIP, STATE_KEYS, STATE_END = STATE_KEYS + ROUNDS };
 _Static_assert(STATE_END == sizeof(struct tokmap_order) / 8, "the state is full");
 _Static_assert(TABLE_WINDOWS <= sizeof(struct tokmap_order) - 8 * STATE_TABLE, "the table fits");
@@ -92,6 +98,7 @@ uint64_t order_key_below(struct order_key key, uint64_t limit)
 
 void permutation_init(struct tokmap_order *order, struct order_key key, uint64_t n)
 {
+    assert(n && n <= (uint64_t)1 << 63);
     memset(order, 0, sizeof *order);
     order->state[STATE_N] = n;
     if (n <= TABLE_WINDOWS) {
@@ -115,7 +122,7 @@ void permutation_init(struct tokmap_order *order, struct order_key key, uint64_t
     order->state[STATE_FLIP] = key_word(key, ROUNDS) & 1;
 }
 
-/* x is below 2^32; the high bits of the result are the good ones. */
+/* x is below 2^32. The high bits of the result are the well-mixed ones, so the callers use those. */
 static inline uint64_t round_function(uint64_t x, uint64_t key)
 {
     uint64_t t = (x + key) * 0xbf58476d1ce4e5b9u;
@@ -146,6 +153,7 @@ uint64_t permutation_inverse(const struct tokmap_order *order, uint64_t i)
 {
     const uint64_t *state = order->state;
     uint64_t n = state[STATE_N];
+    assert(i < n);
     if (n <= TABLE_WINDOWS) {
         const uint8_t *table = (const uint8_t *)&state[STATE_TABLE];
         const uint8_t *at = memchr(table, (int)i, n);

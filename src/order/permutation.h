@@ -1,14 +1,15 @@
 /*
- * permutation.h - the keyed bijection on [0, n) that every order of tokmap comes from, and its keys. Pure functions.
+ * permutation.h - the keyed bijection on [0, n) from which every order of tokmap is made, and its keys.
  *
- * struct tokmap_order (public) is the state of one. permutation.c holds the definition, which is frozen.
+ * All functions are pure: they read only their arguments, so any thread may call them. struct tokmap_order (public) is the
+ * state of one permutation. permutation.c holds the definition, which is frozen; ORDER.md explains it.
  */
 #ifndef TOKMAP_ORDER_PERMUTATION_H
 #define TOKMAP_ORDER_PERMUTATION_H
 
 #include "tokmap/tokmap.h"
 
-/* Uses of a key; the tag is hashed as these bytes. */
+/* The tags of the uses of a key. The bytes of a tag are part of what is hashed. */
 #define KEY_WINDOWS "windows" /* number: the epoch; name: the source */
 #define KEY_SHIFT "shift"     /* number: the epoch; name: the source */
 #define KEY_ROWS "rows"       /* number: the step; name: "" */
@@ -17,16 +18,17 @@ struct order_key {
     uint64_t low, high;
 };
 
-/* Hash of (tag, seed, name with its length, number). */
+/* Returns the key of a use: a hash of the tag (at most 8 characters), the seed, the name with its length, and the number. */
 struct order_key order_key(const char *tag, uint64_t seed, const char *name, uint64_t name_bytes, uint64_t number);
 
-/* n: 1 .. 2^63. */
+/* Initializes *order as the permutation of [0, n) for the key. n: 1 .. 2^63. */
 void permutation_init(struct tokmap_order *order, struct order_key key, uint64_t n);
-/* i < n. tokmap_order_window / tokmap_order_draw are these with a bounds check. */
+/* The image of i and the preimage of i; i < n. tokmap_order_window() and tokmap_order_draw() are these functions with a bounds
+ * check. */
 uint64_t permutation_forward(const struct tokmap_order *order, uint64_t i);
 uint64_t permutation_inverse(const struct tokmap_order *order, uint64_t i);
 
-/* A number below `limit` made from the key: high 64 bits of key.low * limit. */
+/* Returns a number below `limit` that depends on the key: the high 64 bits of key.low * limit. */
 uint64_t order_key_below(struct order_key key, uint64_t limit);
 
 #endif
