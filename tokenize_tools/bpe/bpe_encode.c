@@ -166,12 +166,16 @@ static size_t emit(struct bpe_state *state, const uint32_t *ids, size_t count, v
 static size_t merge(struct bpe_state *state, const uint8_t *bytes, size_t count)
 {
     if (state->merged_room < count) {
+        uint32_t *wider = malloc(count * sizeof *wider);
+        if (!wider) {
+            state->lacks_memory = true;
+            return 0;
+        }
         free(state->merged);
-        state->merged = malloc(count * sizeof *state->merged);
-        state->merged_room = state->merged ? count : 0;
+        state->merged = wider;
+        state->merged_room = count;
     }
-    const size_t made = state->merged ? state->model->merge(state->model, &state->scratch, bytes, count, state->merged)
-                                      : 0;
+    const size_t made = state->model->merge(state->model, &state->scratch, bytes, count, state->merged);
     if (!made)
         state->lacks_memory = true;
     state->counts.merged++;
@@ -196,7 +200,7 @@ static bool is_part(const struct bpe_state *state, size_t from, size_t to)
 
 /* Merges a piece, or takes the token that it is though merges do not reach it: then it is in no cache, because a part of
  * a piece with these bytes is something else. */
-static size_t settle(struct bpe_state *state, const uint8_t *bytes, size_t count, bool part, bool *keep)
+static size_t merge_or_whole(struct bpe_state *state, const uint8_t *bytes, size_t count, bool part, bool *keep)
 {
     const uint32_t whole = bpe_unreached(state->model, bytes, count);
     *keep = whole == BPE_NONE;
@@ -221,7 +225,7 @@ static size_t miss_long(struct bpe_state *state, const uint8_t *bytes, size_t co
         (part || bpe_unreached(state->model, bytes, count) == BPE_NONE))
         return merge_giant(state, bytes, count, tokens);
     bool keep;
-    const size_t made = settle(state, bytes, count, part, &keep);
+    const size_t made = merge_or_whole(state, bytes, count, part, &keep);
     if (keep && made)
         long_add(state, hash, bytes, count, state->merged, made);
     return emit(state, state->merged, made, tokens);
@@ -265,7 +269,7 @@ size_t bpe_miss(struct bpe_state *state, const uint8_t *text, size_t from, size_
         return found ? emit(state, ids, found, tokens) : miss_long(state, bytes, count, part, tokens);
     }
     bool keep;
-    const size_t made = settle(state, bytes, count, part, &keep);
+    const size_t made = merge_or_whole(state, bytes, count, part, &keep);
     if (keep && made)
         keep_entry(state, at, key, state->merged, (uint32_t)made);
     return emit(state, state->merged, made, tokens);
@@ -279,25 +283,26 @@ size_t bpe_miss_batch(struct bpe_state *state, const uint8_t *text, const uint16
     const struct bpe_key key = state->keys[i];
     const uint32_t from = positions[i], to = positions[i + 1], count = to - from;
     const void *ids;
-    if (count > BPE_LATER || !state->merge_many ||
+    if (count > BPE_LANE_BYTES || !state->merge_many ||
         (count <= 15 ? entry_find(state, state->chosen[i], key) != NULL
                      : long_find(state, key.low, text + from, count, &ids) != NULL) ||
         bpe_unreached(state->model, text + from, count) != BPE_NONE)
         return bpe_miss(state, text, from, to, into);
     struct bpe_pending *piece = &state->pending[state->pending_count++];
     piece->key = key;
-    piece->bytes = text + from;
-    piece->count = count;
+    piece->piece = (struct bpe_piece){.bytes = text + from, .count = count,
+                                      .ids = state->pending_ids + state->pending_ids_count};
     piece->chosen = state->chosen[i];
     piece->at = (uint32_t)((size_t)((uint8_t *)into - (const uint8_t *)tokens) / (state->model->wide ? 4 : 2));
-    piece->ids = state->pending_ids + state->pending_ids_count;
     state->pending_ids_count += count + 16;
     return count;
 }
 
 static bool same_piece(const struct bpe_pending *a, const struct bpe_pending *b)
 {
-    return same_key(a->key, b->key) && (a->count <= 15 || (a->count == b->count && !memcmp(a->bytes, b->bytes, a->count)));
+    const struct bpe_piece *one = &a->piece, *other = &b->piece;
+    return same_key(a->key, b->key) &&
+           (one->count <= 15 || (one->count == other->count && !memcmp(one->bytes, other->bytes, one->count)));
 }
 
 /* Ids take the room that was left for them, and what is behind moves up. */
@@ -306,45 +311,48 @@ static size_t pending_close(struct bpe_state *state, uint8_t *tokens, size_t mad
     const size_t size = state->model->wide ? 4 : 2;
     size_t to = state->pending[0].at;
     for (uint32_t i = 0; i < state->pending_count; i++) {
-        const struct bpe_pending *piece = &state->pending[i], *ids = piece->same ? piece->same : piece;
-        const size_t from = piece->at + piece->count;
+        const struct bpe_pending *piece = &state->pending[i], *found = piece->same ? piece->same : piece;
+        const size_t from = piece->at + piece->piece.count;
         const size_t end = i + 1 < state->pending_count ? state->pending[i + 1].at : made;
-        to += emit(state, ids->ids, ids->ids_count, tokens + to * size);
+        to += emit(state, found->piece.ids, found->piece.ids_count, tokens + to * size);
         memmove(tokens + to * size, tokens + from * size, (end - from) * size);
         to += end - from;
     }
     return to;
 }
 
-static void keep_merged(struct bpe_state *state, const struct bpe_pending *piece)
+static void keep_merged(struct bpe_state *state, const struct bpe_pending *pending)
 {
+    const struct bpe_piece *piece = &pending->piece;
     if (piece->count <= 15)
-        keep_entry(state, piece->chosen, piece->key, piece->ids, piece->ids_count);
+        keep_entry(state, pending->chosen, pending->key, piece->ids, piece->ids_count);
     else
-        long_add(state, piece->key.low, piece->bytes, piece->count, piece->ids, piece->ids_count);
+        long_add(state, pending->key.low, piece->bytes, piece->count, piece->ids, piece->ids_count);
 }
 
 /* Finds the ids of all that is pending, in tokens[0, made); returns what `made` becomes. */
-static size_t pending_settle(struct bpe_state *state, uint8_t *tokens, size_t made)
+static size_t pending_resolve(struct bpe_state *state, uint8_t *tokens, size_t made)
 {
     uint32_t counts[BPE_SIZES] = {0};
     for (uint32_t i = 0; i < state->pending_count; i++) {
-        struct bpe_pending *piece = &state->pending[i];
-        struct bpe_pending **head = &state->heads[piece->chosen % BPE_PENDING_HEADS], *same = *head;
-        while (same && !same_piece(same, piece))
+        struct bpe_pending *pending = &state->pending[i];
+        struct bpe_pending **head = &state->heads[pending->chosen % BPE_PENDING_HEADS], *same = *head;
+        while (same && !same_piece(same, pending))
             same = same->older;
-        piece->same = same;
+        pending->same = same;
         if (same)
             continue;
-        const uint32_t size = (piece->count > 16) + (piece->count > 32);
-        piece->older = *head;
-        *head = state->lacking[size][counts[size]++] = piece;
+        const uint32_t size = bpe_size_class(pending->piece.count);
+        pending->older = *head;
+        *head = pending;
+        state->lacking[size][counts[size]++] = &pending->piece;
     }
     for (uint32_t size = 0; size < BPE_SIZES; size++) {
         state->merge_many(state->model, state->lacking[size], counts[size], size);
         for (uint32_t i = 0; i < counts[size]; i++) {
-            state->heads[state->lacking[size][i]->chosen % BPE_PENDING_HEADS] = NULL;
-            keep_merged(state, state->lacking[size][i]);
+            const struct bpe_pending *pending = (const struct bpe_pending *)(const void *)state->lacking[size][i];
+            state->heads[pending->chosen % BPE_PENDING_HEADS] = NULL;
+            keep_merged(state, pending);
         }
         state->counts.merged += counts[size];
     }
@@ -472,7 +480,7 @@ static size_t encode_pieces(struct bpe_state *state, const uint8_t *text, uint32
             state->pending[k].at += (uint32_t)made;
         made += few;
         if (state->pending_count >= BPE_PENDING || (state->pending_count && i + BPE_BATCH >= count))
-            made = pending_settle(state, tokens, made);
+            made = pending_resolve(state, tokens, made);
     }
     return made;
 }

@@ -10,7 +10,7 @@
 #ifndef TOKMAP_BPE_BPE_ENCODE_H
 #define TOKMAP_BPE_BPE_ENCODE_H
 
-#include "bpe_model.h"
+#include "bpe_merge.h"
 
 #define BPE_BATCH 256
 #define BPE_SLACK 32
@@ -38,25 +38,15 @@ struct bpe_counts {
 
 /* A piece whose ids are to be found later. */
 struct bpe_pending {
+    struct bpe_piece piece;    /* first, so that a pointer to it is one to the whole */
     struct bpe_key key;        /* as it is looked up; of more than 15 bytes the low half is the hash */
-    const uint8_t *bytes;
-    uint32_t count;            /* its bytes */
     uint32_t chosen;           /* its bucket */
     uint32_t at;               /* where its ids go; there is room for as many as it has bytes */
-    uint32_t ids_count;
-    uint32_t *ids;             /* room for its bytes and 16 more */
     struct bpe_pending *same;  /* the one before it that is the same piece; NULL: there is none */
     struct bpe_pending *older; /* the last one before it that is merged and hashes like it */
 };
-#define BPE_LATER 62           /* bytes of such a piece, at most */
 #define BPE_PENDING 64         /* when there are as many they are dealt with; a batch may add as many as it has pieces */
 #define BPE_PENDING_HEADS 64
-
-#define BPE_SIZES 3            /* of at most 16 bytes, of at most 32, and the others */
-
-/* Merges pieces of one size: fills ids and ids_count of each. */
-typedef void bpe_merge_many_function(const struct bpe_model *model, struct bpe_pending *const *pieces, uint32_t count,
-                                     uint32_t size);
 
 struct bpe_state;
 /* The ids of count (at most BPE_BATCH) pieces of the chunk at `text`: positions[i] to positions[i + 1]. Returns how many
@@ -95,8 +85,8 @@ struct bpe_state {
     struct bpe_key keys[BPE_BATCH];
     uint32_t chosen[BPE_BATCH];           /* buckets */
     struct bpe_pending pending[BPE_PENDING + BPE_BATCH];
-    struct bpe_pending *lacking[BPE_SIZES][BPE_PENDING + BPE_BATCH]; /* those of them that are merged */
-    uint32_t pending_ids[(BPE_PENDING + BPE_BATCH) * (BPE_LATER + 16)];
+    struct bpe_piece *lacking[BPE_SIZES][BPE_PENDING + BPE_BATCH]; /* those of them that are merged */
+    uint32_t pending_ids[(BPE_PENDING + BPE_BATCH) * (BPE_LANE_BYTES + 16)];
     struct bpe_pending *heads[BPE_PENDING_HEADS]; /* of those, the last by hash */
     uint32_t pending_count, pending_ids_count;
     uint32_t spill[SCAN_BYTES + 2 * BPE_SLACK];      /* where ids go when the caller's room is nearly used up */

@@ -1,14 +1,18 @@
-/* bpe_merge_vbmi.c - the merges of several short pieces of bytes at once (AVX-512); see bpe_lanes.h. */
-#include "bpe_lanes.h"
+/*
+ * bpe_merge_vbmi.c - the merges of several short pieces of bytes at once (AVX-512); see bpe_merge_lanes.h. Each byte begins
+ * as a part, and the first keys come from the table of byte pairs.
+ */
+#include "bpe_merge_lanes.h"
 
 #if defined(__x86_64__)
 
+/* The ids of 16 bytes; LANE_END where there is no part. */
 LANE_INLINE __m512i first_ids(const struct bpe_model *model, __m128i bytes, __mmask16 parts)
 {
     return _mm512_mask_i32gather_epi32(_mm512_set1_epi32(LANE_END), parts, _mm512_cvtepu8_epi32(bytes), model->byte_ids, 4);
 }
 
-LANE_INLINE bool start(const struct bpe_model *model, struct lane *lane, struct bpe_pending *piece, uint32_t registers)
+LANE_INLINE bool start(const struct bpe_model *model, struct lane *lane, struct bpe_piece *piece, uint32_t registers)
 {
     const uint64_t parts = _bzhi_u64(UINT64_MAX, piece->count), pairs = parts >> 1;
     struct lane_keys keys;
@@ -17,18 +21,18 @@ LANE_INLINE bool start(const struct bpe_model *model, struct lane *lane, struct 
     lane->alive = ((uint64_t)2 << piece->count << 1) - 1;
     for (uint32_t i = 0; i < registers; i++) {
         const uint8_t *bytes = piece->bytes + 16 * i;
-        const __mmask16 here = (__mmask16)(parts >> (16 * i)), joined = (__mmask16)(pairs >> (16 * i));
-        const __m128i left = _mm_maskz_loadu_epi8(here, bytes), right = _mm_maskz_loadu_epi8(joined, bytes + 1);
+        const __mmask16 present = (__mmask16)(parts >> (16 * i)), joined = (__mmask16)(pairs >> (16 * i));
+        const __m128i left = _mm_maskz_loadu_epi8(present, bytes), right = _mm_maskz_loadu_epi8(joined, bytes + 1);
         keys.of[i] = lane_byte_keys(model, left, right, joined, 16 * (int)i, BPE_MERGES);
-        _mm512_storeu_si512(lane->ids + 1 + 16 * i, first_ids(model, left, here));
+        _mm512_storeu_si512(lane->ids + 1 + 16 * i, first_ids(model, left, present));
     }
     lane->ids[1 + 16 * registers] = LANE_END;
     return lane_choose(model, lane, keys, registers, BPE_MERGES);
 }
 
-LANE_INLINE bool go_on(const struct bpe_model *model, struct lane *lane, uint32_t registers)
+LANE_INLINE bool step(const struct bpe_model *model, struct lane *lane, uint32_t registers)
 {
-    return lane_go_on(model, lane, registers, BPE_MERGES);
+    return lane_step(model, lane, registers, BPE_MERGES);
 }
 
 LANE_INLINE void finish(const struct bpe_model *model, const struct lane *lane, uint32_t registers)
@@ -36,9 +40,10 @@ LANE_INLINE void finish(const struct bpe_model *model, const struct lane *lane, 
     lane->piece->ids_count = lane_ids(lane, registers);
 }
 
-void bpe_merge_many_vbmi(const struct bpe_model *model, struct bpe_pending *const *pieces, uint32_t count, uint32_t size)
+void bpe_merge_many_vbmi(const struct bpe_model *model, struct bpe_piece *const *pieces, uint32_t count,
+                         uint32_t size_class)
 {
-    lanes_merge(model, pieces, count, size, start, go_on, finish);
+    lanes_merge(model, pieces, count, size_class, start, step, finish);
 }
 
 #endif

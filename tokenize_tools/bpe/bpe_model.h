@@ -1,11 +1,16 @@
 /*
- * bpe_model.h - a byte-level BPE vocabulary, ready to encode: what the merges of bytes are, and what they give.
+ * bpe_model.h - a byte-level BPE vocabulary in the form that encoding needs: token texts, the table of pairs that merge,
+ * and what the caches begin with.
  *
- * Loaders fill a struct bpe_source and leave the rest to bpe_model_build; from then on the model is immutable and shared
- * by threads. The same model serves both ways to say merges:
- *   - ranks (tiktoken): two neighbours merge if their bytes together are a token, the lowest id first;
- *   - merges (Hugging Face): a list of pairs of ids, the first in the list first.
- * Either way the leftmost of equals is first. Ids are below 2^21, merges fewer than 2^22.
+ * bpe_build.h fills a model. From then on it is immutable, and any number of threads may use it at once. One model serves
+ * both ways in which vocabularies define merges:
+ *   - by ranks (tiktoken): two neighbors merge if their bytes together are a token; the token with the lowest id merges
+ *     first;
+ *   - by a list (Hugging Face): a list of pairs of ids; the pair that comes first in the list merges first.
+ * Either way, of several places where the same pair could merge, the leftmost comes first.
+ *
+ * A model of SentencePiece (sentencepiece/sp_model.h) begins with this struct, so that it can use the same pair table and
+ * the same caches. There the pair table holds symbols instead of ids.
  */
 #ifndef TOKMAP_BPE_BPE_MODEL_H
 #define TOKMAP_BPE_BPE_MODEL_H
@@ -17,34 +22,21 @@
 #include "pretokenize/scanner.h"
 #include "tokmap/tokmap.h"
 
-#define BPE_IDS (1u << 21)
-#define BPE_MERGES ((1u << 22) - 1) /* ranks are below it */
-#define BPE_NONE UINT32_MAX
+#define BPE_IDS (1u << 21)             /* ids are below it */
+#define BPE_MERGES ((1u << 22) - 1)    /* ranks are below it */
+#define BPE_NONE UINT32_MAX            /* no id, no rank */
 
+/* One entry of a list of merges: the ids `left` and `right`, side by side, become the id `result`. */
 struct bpe_merge {
     uint32_t left, right, result;
 };
 
-/* What a loader knows. All of it stays the loader's and may go after bpe_model_build. */
-struct bpe_source {
-    const char *path;            /* for errors */
-    uint32_t vocabulary;         /* ids are below it */
-    const uint8_t *bytes;        /* text of all tokens, one after the other in the order of ids */
-    const uint32_t *offsets;     /* vocabulary + 1: where each begins; an id without a token (or one that no text becomes,
-                                    such as a special token) is empty */
-    const struct bpe_merge *merges; /* in their order; NULL: by ranks */
-    uint32_t merge_count;
-    bool fits;                   /* the loader has seen that the texts of a merge's parts together are that of its result */
-    bool lacks_bytes;            /* some bytes may have no token: their byte_ids are BPE_NONE, and no text given to the
-                                    model may hold them */
-    bool whole;                  /* a piece that is a token is that token, whatever merges say (ranks: always set) */
-    struct split_rules rules;
+/* A piece of at most 15 bytes as the caches compare it: its bytes, then zeros; the last byte is the length. */
+struct bpe_key {
+    uint64_t low, high;
 };
 
-/* A piece of at most 15 bytes and its ids, as the caches hold them. */
-struct bpe_key {
-    uint64_t low, high; /* the bytes, then 0, the last byte the length */
-};
+/* A key and its ids (bpe_value_make). */
 struct bpe_entry {
     struct bpe_key key;
     uint64_t value[2];
@@ -52,69 +44,63 @@ struct bpe_entry {
 
 struct bpe_model;
 struct bpe_scratch;
-/* The ids of `count` bytes (at most 2^31), by merges alone, into ids (room for count). Returns how many; 0 if memory is
- * lacking. */
+
+/* Writes the ids that merging alone gives for `count` bytes (1 to 2^31) to `ids`, which has room for `count`. Returns the
+ * number of ids, or 0 if memory ran out. */
 typedef size_t bpe_merge_function(const struct bpe_model *model, struct bpe_scratch *scratch, const uint8_t *bytes,
                                   size_t count, uint32_t *ids);
 
 struct bpe_model {
-    bpe_merge_function *merge; /* of what the caches do not have */
-    uint32_t vocabulary;
-    uint8_t *bytes;
-    uint32_t *offsets;
-    uint32_t byte_ids[256];
-    bool wide; /* ids do not fit 16 bits: values hold four of 32 bits, else seven of 16 */
+    bpe_merge_function *merge; /* merges pieces that the caches do not hold: bpe_merge, or sp_merge */
+    uint32_t vocabulary;       /* ids are below it */
+    uint8_t *bytes;            /* the texts of all tokens in the order of ids, and 16 zero bytes after the last */
+    uint32_t *offsets;         /* vocabulary + 1: where each text begins */
+    uint32_t byte_ids[256];    /* the token of each single byte, or BPE_NONE */
+    bool wide;                 /* ids do not fit 16 bits: a cache value holds 4 ids of 32 bits, else 7 of 16 bits */
 
-    /* Pairs that merge: left << 43 | right << 22 | rank, by hash, each in the first free place from the cache line on that
-     * its hash names; and, for bytes, the rank alone by the two bytes. */
+    /* The pairs that merge, as a hash table of 2^pair_bits slots. A slot is left << 43 | right << 22 | rank, or UINT64_MAX
+     * if it is empty. A pair is in the first slot that was free when it was added, from the start of the cache line that
+     * its hash selects. */
     uint64_t *pairs;
     uint32_t pair_bits;
-    uint64_t *pair_filter; /* a bit for each of 4 << pair_bits hashes: small enough to stay near, it answers for most pairs
-                              that are not there */
-    uint32_t *byte_pairs;
-    uint32_t *results; /* the id that each rank gives; NULL: the rank is the id */
+    uint64_t *pair_filter; /* 4 << pair_bits bits, by hash: a pair whose bit is 0 is not in the table. Small enough to stay
+                              in the cache, so most lookups of pairs that do not merge never reach the table. */
+    uint32_t *byte_pairs;  /* the ranks of pairs of single bytes: [left << 8 | right] */
+    uint32_t *results;     /* the id that the merge of each rank makes; NULL: the rank is that id */
 
-    /* Tokens that their bytes do not merge to, though a piece that equals one is it: ids, by hash; few or none. */
+    /* Tokens that merging their own bytes does not give, although a piece with exactly these bytes becomes the token. A hash
+     * table of ids, empty slots being BPE_NONE; few or none. */
     uint32_t *unreached;
     uint32_t unreached_bits, unreached_count;
 
-    /* Whether a token may go over the border of two characters of three bytes: bits, by hash, and by the two bytes at
-     * the border. Where none can, a piece is cut, and the parts are looked up one by one. */
+    /* Which pairs of characters of three bytes stand side by side in some token: a filter of 2^BPE_JOIN_BITS bits by the
+     * hash of their six bytes; and, for tokens that hold only a part of one of the two characters, a bit for the last byte
+     * of the left one (row) and the first byte of the right one (bit), both modulo 64. Where neither bit is set, no merge
+     * can cross, so the piece is cut there and its parts are looked up on their own. */
     uint64_t *joins;
     uint64_t edge_joins[64];
 
-    struct bpe_entry *seeds; /* what caches begin with: tokens by their real merges */
+    struct bpe_entry *seeds; /* what caches begin with: short tokens, each with the ids that its bytes really merge to */
     uint32_t seed_count;
 
     struct scanner scanner;
 };
 
-#define BPE_JOIN_BITS 20
-
-/* Statuses: OK, ERROR_FORMAT (a byte without a token, merges that do not fit their tokens), ERROR_LIMIT, ERROR_MEMORY. */
-enum tokmap_status bpe_model_build(struct bpe_model **model, const struct bpe_source *source,
-                                   struct tokmap_error *error);
+/* Frees a model and all that it holds; NULL is ignored. No thread may use it any more. */
 void bpe_model_free(struct bpe_model *model);
 
-/* ---- merging ---- */
+/* Frees what a model holds, but not the struct itself, which may be part of a larger one. All its pointers become NULL. */
+void bpe_model_clear(struct bpe_model *model);
 
-/* Room that merging may need for pieces of more than BPE_SHORT bytes; grows as needed, which only odd vocabularies make
- * much. Zeroed at first. */
-#define BPE_SHORT 64
-struct bpe_scratch {
-    void *memory;
-    size_t bytes;
-};
-
-bpe_merge_function bpe_merge;
-/* The same for more than BPE_SHORT bytes, straight into tokens of 16 or 32 bits (room for count), and of any length:
- * what it needs besides does not grow with the piece. *largest: raised to the largest of the ids. */
-size_t bpe_merge_long(const struct bpe_model *model, struct bpe_scratch *scratch, const uint8_t *bytes, size_t count,
-                      void *tokens, bool wide, uint32_t *largest);
-/* The id that `count` bytes are as a whole though merges do not give it; BPE_NONE if there is none. */
+/* Returns the id that `count` bytes are as a whole although merging does not give it, or BPE_NONE. */
 uint32_t bpe_unreached(const struct bpe_model *model, const uint8_t *bytes, size_t count);
 
-/* ---- what model and caches share ---- */
+static inline uint32_t bpe_token_bytes(const struct bpe_model *model, uint32_t id)
+{
+    return model->offsets[id + 1] - model->offsets[id];
+}
+
+/* ---- hashes and keys, which model and caches share ---- */
 
 static inline uint64_t bpe_mix(uint64_t a, uint64_t b)
 {
@@ -122,6 +108,7 @@ static inline uint64_t bpe_mix(uint64_t a, uint64_t b)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
+/* count: at most 15. */
 static inline struct bpe_key bpe_key_of(const uint8_t *bytes, uint32_t count)
 {
     struct bpe_key key = {0, 0};
@@ -130,70 +117,14 @@ static inline struct bpe_key bpe_key_of(const uint8_t *bytes, uint32_t count)
     return key;
 }
 
-/* ---- pairs ---- */
-
-#define BPE_PAIRS_LINE 8 /* entries of a cache line */
-
-static inline uint64_t bpe_pair_key(uint32_t left, uint32_t right)
-{
-    return (uint64_t)left << 21 | right;
-}
-
-/* A bit of the filter; without the lowest five bits, a line. */
-static inline uint64_t bpe_pair_hash(const struct bpe_model *model, uint64_t key)
-{
-    return key * 0x9E3779B97F4A7C15u >> (62 - model->pair_bits);
-}
-
-static inline uint64_t bpe_pair_place(uint64_t hash)
-{
-    return hash >> 5 << 3;
-}
-
-/* Asks for where a pair will be put, if it is not long until then. */
-static inline void bpe_pair_expect(const struct bpe_model *model, uint32_t left, uint32_t right)
-{
-    const uint64_t hash = bpe_pair_hash(model, bpe_pair_key(left, right));
-    __builtin_prefetch(&model->pairs[bpe_pair_place(hash)], 1);
-    __builtin_prefetch(&model->pair_filter[hash / 64], 1);
-}
-
-/* Adds a pair; of two merges of the same pair the last counts. False: it was there. */
-bool bpe_pair_add(struct bpe_model *model, uint32_t left, uint32_t right, uint32_t rank);
-
-/* The rank of a pair that may be from place `at` on; BPE_NONE: it is not there. */
-static inline uint32_t bpe_pair_rank_from(const struct bpe_model *model, uint64_t key, uint64_t at)
-{
-    for (;; at = (at + 1) & (((uint64_t)1 << model->pair_bits) - 1)) {
-        const uint64_t found = model->pairs[at];
-        if (found >> 22 == key)
-            return (uint32_t)found & BPE_MERGES;
-        if (found == UINT64_MAX)
-            return BPE_NONE;
-    }
-}
-
-/* The rank of a pair; BPE_NONE: they do not merge. */
-static inline uint32_t bpe_pair_rank(const struct bpe_model *model, uint32_t left, uint32_t right)
-{
-    const uint64_t key = bpe_pair_key(left, right), hash = bpe_pair_hash(model, key);
-    if (!(model->pair_filter[hash / 64] >> (hash % 64) & 1))
-        return BPE_NONE;
-    return bpe_pair_rank_from(model, key, bpe_pair_place(hash));
-}
-
-static inline uint32_t bpe_result(const struct bpe_model *model, uint32_t rank)
-{
-    return model->results ? model->results[rank] : rank;
-}
-
-/* How many ids fit a value. */
+/* How many ids fit a cache value. */
 static inline uint32_t bpe_inline_ids(bool wide)
 {
     return wide ? 4 : 7;
 }
 
-/* 16-bit ids: the count in the last 16 bits; 32-bit ids: in the highest 4 bits of the first. count: 1 to what fits. */
+/* Packs 1 to bpe_inline_ids() ids. Ids of 16 bits: the count is in the last 16 bits. Ids of 32 bits: the count is in the
+ * highest 4 bits of the first id. */
 static inline void bpe_value_make(uint64_t value[2], bool wide, const uint32_t *ids, uint32_t count)
 {
     value[0] = value[1] = 0;
@@ -205,12 +136,83 @@ static inline void bpe_value_make(uint64_t value[2], bool wide, const uint32_t *
         value[1] |= (uint64_t)count << 48;
 }
 
-/* Where in model->joins two characters of three bytes are (of a second one of four, the first three bytes). */
+/* ---- pairs ---- */
+
+#define BPE_PAIRS_LINE 8 /* slots of a cache line */
+
+/* Allocates an empty table with at least `slots` slots, which must be more than the pairs that will be added. Returns false
+ * if memory ran out; then the model has no table. */
+bool bpe_pairs_new(struct bpe_model *model, uint64_t slots);
+
+/* Frees the table and its filter. */
+void bpe_pairs_free(struct bpe_model *model);
+
+/* Adds a pair. Returns false if the pair was there already; then it has the new rank. */
+bool bpe_pair_add(struct bpe_model *model, uint32_t left, uint32_t right, uint32_t rank);
+
+static inline uint64_t bpe_pair_key(uint32_t left, uint32_t right)
+{
+    return (uint64_t)left << 21 | right;
+}
+
+/* The number of a bit of the filter. Without its lowest five bits it is the number of a cache line of the table. */
+static inline uint64_t bpe_pair_hash(const struct bpe_model *model, uint64_t key)
+{
+    return key * 0x9E3779B97F4A7C15u >> (62 - model->pair_bits);
+}
+
+/* The first slot of the line that a hash selects. */
+static inline uint64_t bpe_pair_place(uint64_t hash)
+{
+    return hash >> 5 << 3;
+}
+
+/* Prefetches what bpe_pair_add() will write. */
+static inline void bpe_pair_prefetch(const struct bpe_model *model, uint32_t left, uint32_t right)
+{
+    const uint64_t hash = bpe_pair_hash(model, bpe_pair_key(left, right));
+    __builtin_prefetch(&model->pairs[bpe_pair_place(hash)], 1);
+    __builtin_prefetch(&model->pair_filter[hash / 64], 1);
+}
+
+/* Returns the rank of the pair with this key, searching from slot `at` on, or BPE_NONE. */
+static inline uint32_t bpe_pair_rank_from(const struct bpe_model *model, uint64_t key, uint64_t at)
+{
+    for (;; at = (at + 1) & (((uint64_t)1 << model->pair_bits) - 1)) {
+        const uint64_t found = model->pairs[at];
+        if (found >> 22 == key)
+            return (uint32_t)found & BPE_MERGES;
+        if (found == UINT64_MAX)
+            return BPE_NONE;
+    }
+}
+
+/* Returns the rank of a pair, or BPE_NONE if it does not merge. */
+static inline uint32_t bpe_pair_rank(const struct bpe_model *model, uint32_t left, uint32_t right)
+{
+    const uint64_t key = bpe_pair_key(left, right), hash = bpe_pair_hash(model, key);
+    if (!(model->pair_filter[hash / 64] >> (hash % 64) & 1))
+        return BPE_NONE;
+    return bpe_pair_rank_from(model, key, bpe_pair_place(hash));
+}
+
+/* Returns the id that the merge of this rank makes. */
+static inline uint32_t bpe_result(const struct bpe_model *model, uint32_t rank)
+{
+    return model->results ? model->results[rank] : rank;
+}
+
+/* ---- joins of characters of three bytes ---- */
+
+#define BPE_JOIN_BITS 20
+
+/* The bit of model->joins for two characters of three bytes (if the second has four, its first three). */
 static inline uint32_t bpe_join_hash(uint64_t six_bytes)
 {
     return (uint32_t)((six_bytes & 0xFFFFFFFFFFFFu) * 0x9E3779B97F4A7C15u >> (64 - BPE_JOIN_BITS));
 }
 
+/* Whether a merge may cross the border in the middle of the six bytes. May be true although none does. */
 static inline bool bpe_may_join(const struct bpe_model *model, uint64_t six_bytes)
 {
     const uint32_t at = bpe_join_hash(six_bytes);

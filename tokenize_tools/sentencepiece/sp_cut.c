@@ -121,7 +121,7 @@ static void make_groups(struct groups *groups, const struct sp_relation *relatio
         find_costs(groups, group);
 }
 
-bool sp_cutter_build(struct sp_cutter *pretokenizer, const struct sp_relation *relation)
+bool sp_cut_table_build(struct sp_cut_table *table, const struct sp_relation *relation)
 {
     struct groups *groups = calloc(1, sizeof *groups);
     if (!groups)
@@ -137,15 +137,15 @@ bool sp_cutter_build(struct sp_cutter *pretokenizer, const struct sp_relation *r
                 }
         unite(groups, into, gone);
     }
-    memset(pretokenizer->left, 0, sizeof pretokenizer->left);
-    memset(pretokenizer->right, 0, sizeof pretokenizer->right);
+    memset(table->left, 0, sizeof table->left);
+    memset(table->right, 0, sizeof table->right);
     for (uint32_t byte = 0; byte < 256; byte++) {
         const uint32_t group = groups->of[byte] - 1u;
         if (groups->of[byte])
-            pretokenizer->right[group / 8][byte] = (uint8_t)(1u << (group % 8));
+            table->right[group / 8][byte] = (uint8_t)(1u << (group % 8));
         for (uint32_t other = 0; other < groups->count; other++)
             if (groups->joined[other][byte / 64] >> (byte % 64) & 1)
-                pretokenizer->left[other / 8][byte] |= (uint8_t)(1u << (other % 8));
+                table->left[other / 8][byte] |= (uint8_t)(1u << (other % 8));
     }
     free(groups);
     return true;
@@ -167,7 +167,7 @@ uint64_t sp_cut_tall(const struct bpe_model *joins, const uint8_t *text, size_t 
     return cuts;
 }
 
-bool sp_cut_scalar(const struct sp_cutter *pretokenizer, const struct bpe_model *joins, const uint8_t *text, size_t count,
+bool sp_cut_scalar(const struct sp_cut_table *table, const struct bpe_model *joins, const uint8_t *text, size_t count,
                    size_t readable, uint64_t *starts)
 {
     uint32_t left = 0;
@@ -179,20 +179,20 @@ bool sp_cut_scalar(const struct sp_cutter *pretokenizer, const struct bpe_model 
             const uint32_t byte = text[from + i];
             if ((byte & 0xC0) == 0x80)
                 continue;
-            const uint32_t right = pretokenizer->right[0][byte] | (uint32_t)pretokenizer->right[1][byte] << 8;
+            const uint32_t right = table->right[0][byte] | (uint32_t)table->right[1][byte] << 8;
             cuts |= (uint64_t)!(left & right) << i;
-            left = pretokenizer->left[0][byte] | (uint32_t)pretokenizer->left[1][byte] << 8;
+            left = table->left[0][byte] | (uint32_t)table->left[1][byte] << 8;
             if (byte < 0xE0)
                 continue;
             open |= (uint64_t)(from + i >= 3 && text[from + i - 3] >= 0xE0) << i;
             marked |= byte == 0xE2 && readable - from - i >= 3 && text[from + i + 1] == 0x96 && text[from + i + 2] == 0x81;
         }
-        if (pretokenizer->tall)
+        if (table->tall)
             cuts |= sp_cut_tall(joins, text, from, readable, open & ~cuts);
         starts[from / 64] = cuts;
     }
     starts[0] |= 1;
-    return marked && pretokenizer->marks;
+    return marked && table->marks;
 }
 
 sp_cut_function *sp_cut_variant(enum cpu_variant variant)

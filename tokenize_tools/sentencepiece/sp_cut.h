@@ -18,7 +18,7 @@
 struct bpe_model;
 
 /* By the first byte of a character, groups 0 to 7 and 8 to 15. */
-struct sp_cutter {
+struct sp_cut_table {
     uint8_t left[2][256];
     uint8_t right[2][256];
     bool tall;  /* some tokens join characters of three bytes: look closer */
@@ -31,12 +31,12 @@ struct sp_relation {
 };
 
 /* Makes groups of a relation, such that no border is cut that must not be. False: no memory. */
-bool sp_cutter_build(struct sp_cutter *pretokenizer, const struct sp_relation *relation);
+bool sp_cut_table_build(struct sp_cut_table *table, const struct sp_relation *relation);
 
 /* Sets bit i of `starts` where text is cut before text[i], for `count` bytes; bit 0 is set. Text begins with a character;
  * `readable` bytes, at least count, may be read. The bits behind count up to the end of the word are 0. Returns whether
- * a U+2581 begins in the text, if pretokenizer->marks: then the bits behind it do not count. */
-typedef bool sp_cut_function(const struct sp_cutter *pretokenizer, const struct bpe_model *joins, const uint8_t *text,
+ * a U+2581 begins in the text, if table->marks: then the bits behind it do not count. */
+typedef bool sp_cut_function(const struct sp_cut_table *table, const struct bpe_model *joins, const uint8_t *text,
                              size_t count, size_t readable, uint64_t *starts);
 sp_cut_function sp_cut_scalar;
 #if defined(__x86_64__)

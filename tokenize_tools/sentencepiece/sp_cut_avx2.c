@@ -34,16 +34,16 @@ static uint32_t cut_ascii(const struct tables *tables, const uint8_t *text)
     return (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(joined, _mm256_setzero_si256()));
 }
 
-bool sp_cut_avx2(const struct sp_cutter *pretokenizer, const struct bpe_model *joins, const uint8_t *text, size_t count,
+bool sp_cut_avx2(const struct sp_cut_table *table, const struct bpe_model *joins, const uint8_t *text, size_t count,
                  size_t readable, uint64_t *starts)
 {
     struct tables tables;
     for (int set = 0; set < 2; set++)
         for (int row = 0; row < 8; row++) {
             tables.left[set][row] = _mm256_broadcastsi128_si256(
-                _mm_loadu_si128((const __m128i *)(const void *)(pretokenizer->left[set] + 16 * row)));
+                _mm_loadu_si128((const __m128i *)(const void *)(table->left[set] + 16 * row)));
             tables.right[set][row] = _mm256_broadcastsi128_si256(
-                _mm_loadu_si128((const __m128i *)(const void *)(pretokenizer->right[set] + 16 * row)));
+                _mm_loadu_si128((const __m128i *)(const void *)(table->right[set] + 16 * row)));
         }
     bool marked = false;
     for (size_t from = 0, to; from < count; from = to) {
@@ -64,7 +64,7 @@ bool sp_cut_avx2(const struct sp_cutter *pretokenizer, const struct bpe_model *j
         if (from)
             while (++back < 4 && from > back && (text[from - back] & 0xC0) == 0x80)
                 ;
-        marked |= sp_cut_scalar(pretokenizer, joins, text + from - back, to - from + back, readable - from + back, words);
+        marked |= sp_cut_scalar(table, joins, text + from - back, to - from + back, readable - from + back, words);
         if (back) {
             words[0] = words[0] >> back | words[1] << (64 - back);
             if (to - from < 64)

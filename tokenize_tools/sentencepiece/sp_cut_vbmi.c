@@ -13,17 +13,17 @@ struct tables {
     __m512i right_lead[2];
 };
 
-static inline void load_tables(struct tables *tables, const struct sp_cutter *pretokenizer)
+static inline void load_tables(struct tables *tables, const struct sp_cut_table *table)
 {
     const uint64_t lengths[3] = {0x00000000FFFFFFFF, 0x0000FFFF00000000, 0xFFFF000000000000};
     for (int set = 0; set < 2; set++) {
         for (int half = 0; half < 2; half++) {
-            tables->left[set][half] = _mm512_loadu_si512(pretokenizer->left[set] + 64 * half);
-            tables->right[set][half] = _mm512_loadu_si512(pretokenizer->right[set] + 64 * half);
+            tables->left[set][half] = _mm512_loadu_si512(table->left[set] + 64 * half);
+            tables->right[set][half] = _mm512_loadu_si512(table->right[set] + 64 * half);
         }
         for (int length = 0; length < 3; length++)
-            tables->left_lead[length][set] = _mm512_maskz_loadu_epi8(lengths[length], pretokenizer->left[set] + 192);
-        tables->right_lead[set] = _mm512_loadu_si512(pretokenizer->right[set] + 192);
+            tables->left_lead[length][set] = _mm512_maskz_loadu_epi8(lengths[length], table->left[set] + 192);
+        tables->right_lead[set] = _mm512_loadu_si512(table->right[set] + 192);
     }
 }
 
@@ -96,7 +96,7 @@ static inline uint64_t cut_tall(const struct bpe_model *joins, const uint8_t *te
     return _pdep_u64(cuts, open);
 }
 
-bool sp_cut_vbmi(const struct sp_cutter *pretokenizer, const struct bpe_model *joins, const uint8_t *text, size_t count,
+bool sp_cut_vbmi(const struct sp_cut_table *table, const struct bpe_model *joins, const uint8_t *text, size_t count,
                  size_t readable, uint64_t *starts)
 {
     static const uint8_t numbers[64] __attribute__((aligned(64))) = {
@@ -106,7 +106,7 @@ bool sp_cut_vbmi(const struct sp_cutter *pretokenizer, const struct bpe_model *j
     struct tables tables;
     const __m512i all = _mm512_load_si512(numbers);
     __m512i places[4], before = _mm512_setzero_si512();
-    load_tables(&tables, pretokenizer);
+    load_tables(&tables, table);
     for (int back = 1; back <= 4; back++)
         places[back - 1] = _mm512_add_epi8(all, _mm512_set1_epi8((char)(64 - back)));
     uint64_t was_wide = 0, marked = 0;
@@ -121,7 +121,7 @@ bool sp_cut_vbmi(const struct sp_cutter *pretokenizer, const struct bpe_model *j
         } else {
             joined = joined_wide(&tables, before, now, places);
             const __m512i tall = _mm512_set1_epi8((char)0xE0);
-            if (pretokenizer->tall) {
+            if (table->tall) {
                 const uint64_t open = joined & _mm512_cmpge_epu8_mask(now, tall) &
                                       _mm512_cmpge_epu8_mask(shifted(before, now, places[2]), tall);
                 if (open)
@@ -138,7 +138,7 @@ bool sp_cut_vbmi(const struct sp_cutter *pretokenizer, const struct bpe_model *j
         was_wide = wide;
     }
     starts[0] |= 1;
-    return marked && pretokenizer->marks;
+    return marked && table->marks;
 }
 
 #endif

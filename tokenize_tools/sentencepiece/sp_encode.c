@@ -28,7 +28,7 @@ static size_t find_end(struct sp_state *state, const uint8_t *text, size_t from,
         for (uint32_t steps = 0; steps < 3 && from && (text[from] & 0xC0) == 0x80; steps++)
             from--;
         const size_t bytes = min64(count - from, SCAN_BYTES);
-        *marked |= state->cut(&model->pretokenizer, &model->head, text + from, bytes, count - from, starts);
+        *marked |= state->cut(&model->cuts, &model->head, text + from, bytes, count - from, starts);
         if (*marked)
             return 0;
         starts[0] &= ~(uint64_t)1;
@@ -49,7 +49,7 @@ static size_t encode_some(struct sp_state *state, const uint8_t *text, size_t co
     uint64_t *starts = state->pieces->chunk.starts;
     size_t bytes = min64(count, SCAN_BYTES);
     state->pieces->text_end = text + count;
-    if (state->cut(&model->pretokenizer, &model->head, text, bytes, count, starts))
+    if (state->cut(&model->cuts, &model->head, text, bytes, count, starts))
         return 0;
     if (bytes < count || !whole) {
         size_t word = (bytes - 1) / 64;

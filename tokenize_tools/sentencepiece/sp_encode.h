@@ -9,7 +9,7 @@
 
 #include "bpe/bpe_encode.h"
 #include "common/bytes_buffer.h"
-#include "sp_model.h"
+#include "sp_merge.h"
 
 struct sp_state {
     const struct sp_model *model;
@@ -17,10 +17,6 @@ struct sp_state {
     sp_cut_function *cut;
     struct bytes_buffer block, stripped;
 };
-
-#if defined(__x86_64__)
-bpe_merge_many_function sp_merge_many_vbmi; /* for models without user defined pieces, and if `tied` is not BPE_NONE */
-#endif
 
 /* variant: cpu_variant_best(), but for tests. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status sp_state_new(struct sp_state **state, const struct sp_model *model, enum cpu_variant variant,

@@ -6,6 +6,7 @@
 #include "common/bytes.h"
 #include "common/cpu.h"
 #include "common/error.h"
+#include "sp_build.h"
 #include "sp_encode.h"
 
 struct sp_engine {
@@ -104,7 +105,7 @@ static void engine_measure(struct text_engine_state *state, const uint8_t *text,
     struct bpe_state *pieces = own->state->pieces;
     for (uint64_t at = 0, bytes; at < count; at += bytes) {
         bytes = min64(count - at, SCAN_BYTES);
-        (void)own->state->cut(&own->model->pretokenizer, &own->model->head, text + at, bytes, count - at, pieces->chunk.starts);
+        (void)own->state->cut(&own->model->cuts, &own->model->head, text + at, bytes, count - at, pieces->chunk.starts);
     }
     *measures = (struct tokenizer_measures){pieces->counts.pieces, pieces->counts.missed, pieces->counts.merged};
 }
@@ -114,9 +115,9 @@ static void engine_measure(struct text_engine_state *state, const uint8_t *text,
 static bool engine_border(const struct text_engine *engine, uint8_t left, uint8_t right)
 {
     const struct sp_model *model = ((const struct sp_engine *)engine)->model;
-    const struct sp_cutter *pretokenizer = &model->pretokenizer;
+    const struct sp_cut_table *cuts = &model->cuts;
     return right == ' ' && model->escape && !model->remove_spaces && !model->whole_longest &&
-           !(pretokenizer->left[0][left] & pretokenizer->right[0][right]) && !(pretokenizer->left[1][left] & pretokenizer->right[1][right]);
+           !(cuts->left[0][left] & cuts->right[0][right]) && !(cuts->left[1][left] & cuts->right[1][right]);
 }
 
 enum tokmap_status sp_engine_new(struct text_engine **engine, const struct sp_source *source, struct tokmap_error *error)

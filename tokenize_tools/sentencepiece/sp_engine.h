@@ -2,7 +2,7 @@
 #ifndef TOKMAP_SENTENCEPIECE_SP_ENGINE_H
 #define TOKMAP_SENTENCEPIECE_SP_ENGINE_H
 
-#include "sp_model.h"
+#include "sp_source.h"
 #include "tokenizer/text_engine.h"
 
 /* Text that the engine gets is as it was written: spaces become "▁", and one is put before it, by the engine. Text that

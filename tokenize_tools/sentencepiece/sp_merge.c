@@ -1,38 +1,48 @@
 /*
  * sp_merge.c - the merges of one piece of text, from characters.
  *
- * Short pieces: parts in a row that closes up, as in bpe_merge.c. Different here: what merges at first are characters,
- * some of which no token holds (they stay as they are and become bytes, or unk, at the end), user defined pieces are
- * found first and never merge, and of merges of equal priority the leftmost is first though they give different tokens.
+ * The definition is that of bpe_merge.c, with three differences:
+ *   - Merging begins with characters instead of bytes. A character that no token holds stays as it is, and becomes the
+ *     tokens of its bytes, or unk, at the end. A character that is part of tokens but no token itself can merge; if it is
+ *     left over, it becomes the same. So merging works on symbols, which are numbered anew (sp_model.h), not on ids.
+ *   - User-defined pieces are found first, from the left, the longest at each place. They never merge.
+ *   - With SentencePiece's scores, several pairs may have the same priority although they make different tokens. Of equal
+ *     priorities the leftmost pair merges first.
  *
- * Long pieces: window after window. A window begins with the last part that is settled, and what it
- * gives goes on if that part comes out first again; then it is what the whole would give: as long as nothing merges over
- * a border, its two sides are merged as if each were alone, and what merges over it first would do so with the two parts
- * beside it alone. The end of a window, which does not see what follows, is left to the next one. Where the first part
- * comes out otherwise, parts are taken back, and the window grows, at last to the whole piece. (User defined pieces are
- * told from the left, so with them the window is the whole piece at once.)
+ * Example: the pieces are a, b, "ab" (score -1), "bb" (-1), and "é" is unknown. In "abbé" both a+b and b+b have the same
+ * priority. The leftmost merges first: "ab" "b" "é". Then b+é is no pair, since é is SP_NO_SYMBOL; it becomes the two tokens
+ * <0xC3> <0xA9>. With the scores -2 and -1, "a" "bb" "é" would come out.
  *
- * Windows are merged in rounds, each with all pairs of the lowest priority from left to right, until one of them makes a
- * pair that is to come before the next: runs of one letter take few. Long windows: parts in a linked list and a heap of
- * (priority, place), with entries that are out of date left in it until they come up.
+ * Short pieces (merge_row) are merged in a row that closes up, which costs the square of a small number. Long pieces are
+ * merged in windows; bpe_merge.c explains why that is exact and why a heap over the whole piece is not the better choice.
+ * Here a document without spaces may be one piece, so windows matter more. They are merged in rounds or with a heap
+ * (bpe_merge_parts.h). Since symbols may become several ids, or be of any length, the last REMEMBERED accepted parts are
+ * kept with the number of ids written before each: that many can be taken back. If it takes more, merging begins again with
+ * the whole piece as the window. User-defined pieces are found from the left, so that a window inside the text could find
+ * others; with them the window is the whole piece from the start.
  */
-#include "sp_model.h"
+#include "sp_merge.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bpe/merge_parts.h"
+#include "bpe/bpe_merge_parts.h"
 
-#define FROZEN (1u << 31)       /* a user defined piece */
-#define GONE UINT32_MAX
+#define FROZEN (1u << 31) /* bit of a symbol: a user-defined piece, whose id is in the other bits */
 
-static inline uint32_t pair_rank(const struct sp_model *model, uint32_t left, uint32_t right)
+static inline const struct sp_model *own_of(const struct bpe_model *model)
 {
-    return (left | right) & FROZEN ? BPE_NONE : bpe_pair_rank(&model->head, left, right);
+    return (const struct sp_model *)model;
 }
 
-/* Asks for what pair_rank() will read, so that several are on their way at once. */
-static inline void expect_pair(const struct sp_model *model, uint32_t left, uint32_t right)
+static inline uint32_t pair_rank(const struct bpe_model *model, uint32_t left, uint32_t right)
+{
+    return (left | right) & FROZEN ? BPE_NONE : bpe_pair_rank(model, left, right);
+}
+
+/* Prefetches what pair_rank() will read, so that several misses are under way at once. */
+static inline void prefetch_pair(const struct sp_model *model, uint32_t left, uint32_t right)
 {
     const uint64_t hash = bpe_pair_hash(&model->head, bpe_pair_key(left, right));
     __builtin_prefetch(&model->head.pair_filter[hash / 64]);
@@ -44,8 +54,8 @@ static inline uint32_t priority_of(const struct sp_model *model, uint32_t rank)
     return model->priorities && rank != BPE_NONE ? model->priorities[rank] : rank;
 }
 
-/* The longest user defined piece at bytes: its length, 0 if there is none. Sorted, those that begin with the same bytes
- * are neighbours: each further byte narrows them down. */
+/* Returns the length of the longest user-defined piece at `bytes` and writes its id to *id; 0: there is none. They are sorted,
+ * so those that begin with the same bytes are neighbors, and each further byte of text narrows the range. */
 static uint32_t find_defined(const struct sp_model *model, const uint8_t *bytes, size_t count, uint32_t *id)
 {
     const uint32_t *offsets = model->defined_offsets;
@@ -53,7 +63,7 @@ static uint32_t find_defined(const struct sp_model *model, const uint8_t *bytes,
     if (!(model->defined_firsts[bytes[0] / 64] >> (bytes[0] % 64) & 1))
         return 0;
     for (uint32_t depth = 0; low < high && depth < count; depth++) {
-        /* All of [low, high) have the first `depth` bytes and are longer, but for those that are these bytes. */
+        /* All pieces in [low, high) begin with the first `depth` bytes. */
         uint32_t from = low, to = high;
         while (from < to) {
             const uint32_t middle = from + (to - from) / 2, at = offsets[middle] + depth;
@@ -80,7 +90,7 @@ static uint32_t find_defined(const struct sp_model *model, const uint8_t *bytes,
     return longest;
 }
 
-/* The symbol that begins at bytes; *length. */
+/* Returns the symbol that begins at `bytes` and writes its length to *length. */
 static inline uint32_t next_symbol(const struct sp_model *model, const uint8_t *bytes, size_t count, uint32_t *length)
 {
     uint32_t id = 0;
@@ -90,11 +100,30 @@ static inline uint32_t next_symbol(const struct sp_model *model, const uint8_t *
     return symbol ? symbol - 1 : SP_NO_SYMBOL;
 }
 
-/* Ids of a symbol that stands for `count` bytes. */
+/* ---- ids ---- */
+
+static inline void put_id(struct sp_ids *ids, uint32_t id)
+{
+    if (ids->wide)
+        ((uint32_t *)ids->tokens)[ids->count++] = id;
+    else
+        ((uint16_t *)ids->tokens)[ids->count++] = (uint16_t)id;
+    ids->largest = id > ids->largest ? id : ids->largest;
+}
+
+/* Appends the ids of a symbol that stands for `count` bytes. */
 static inline void put_symbol(const struct sp_model *model, struct sp_ids *ids, uint32_t symbol, const uint8_t *bytes,
                               size_t count)
 {
-    sp_ids_put_symbol(model, ids, symbol & ~FROZEN, bytes, count);
+    const uint32_t plain = symbol & ~FROZEN, id = plain < model->symbols ? model->ids[plain] : BPE_NONE;
+    if (id != BPE_NONE) {
+        put_id(ids, id);
+    } else if (!model->byte_fallback) {
+        put_id(ids, model->unk);
+    } else {
+        for (size_t i = 0; i < count; i++)
+            put_id(ids, model->head.byte_ids[bytes[i]]);
+    }
 }
 
 /* ---- short pieces ---- */
@@ -106,7 +135,7 @@ struct row {
 
 static void set_rank(const struct sp_model *model, struct row *row, size_t at)
 {
-    row->ranks[at] = pair_rank(model, row->symbols[at], row->symbols[at + 1]);
+    row->ranks[at] = pair_rank(&model->head, row->symbols[at], row->symbols[at + 1]);
     row->priorities[at] = priority_of(model, row->ranks[at]);
 }
 
@@ -118,7 +147,7 @@ static size_t read_row(const struct sp_model *model, struct row *row, const uint
         row->symbols[parts] = next_symbol(model, bytes + at, count - at, &length);
         row->starts[parts] = (uint8_t)at;
         if (length > 1 && parts)
-            expect_pair(model, row->symbols[parts - 1], row->symbols[parts]);
+            prefetch_pair(model, row->symbols[parts - 1], row->symbols[parts]);
         at += length;
     }
     row->starts[parts] = (uint8_t)count;
@@ -134,7 +163,7 @@ static size_t read_row(const struct sp_model *model, struct row *row, const uint
     return parts;
 }
 
-/* Returns how many parts are left. */
+/* Returns the number of parts that are left. */
 static size_t merge_row(const struct sp_model *model, struct row *row, const uint8_t *bytes, size_t count)
 {
     size_t parts = read_row(model, row, bytes, count);
@@ -151,13 +180,13 @@ static size_t merge_row(const struct sp_model *model, struct row *row, const uin
         row->symbols[at] = bpe_result(&model->head, row->ranks[at]);
         parts--;
         if (at)
-            expect_pair(model, row->symbols[at - 1], row->symbols[at]);
+            prefetch_pair(model, row->symbols[at - 1], row->symbols[at]);
         if (at + 1 < parts)
-            expect_pair(model, row->symbols[at], row->symbols[at + 2]);
+            prefetch_pair(model, row->symbols[at], row->symbols[at + 2]);
         for (size_t i = at + 1; i < parts; i++) {
             row->symbols[i] = row->symbols[i + 1];
             row->starts[i] = row->starts[i + 1];
-            row->ranks[i - 1] = row->ranks[i]; /* the pair of the part that is gone goes with it */
+            row->ranks[i - 1] = row->ranks[i]; /* the pair that the removed part began goes too */
             row->priorities[i - 1] = row->priorities[i];
         }
         row->starts[parts] = row->starts[parts + 1];
@@ -177,223 +206,117 @@ static void merge_short(const struct sp_model *model, const uint8_t *bytes, size
         put_symbol(model, ids, row.symbols[i], bytes + row.starts[i], (size_t)(row.starts[i + 1] - row.starts[i]));
 }
 
-/* ---- rounds ---- */
-
-#define ROUNDS 1024 /* bytes of a window, at most */
-
-/* What came out: the parts that are left, by where they begin. */
-struct merged {
-    uint32_t symbol, start;
-};
-
-static inline int32_t pair_priority(const struct sp_model *model, uint32_t left, uint32_t right)
-{
-    const uint32_t rank = pair_rank(model, left, right);
-    return rank == BPE_NONE ? MERGE_NONE : (int32_t)priority_of(model, rank);
-}
-
-static inline uint32_t result_of(const struct sp_model *model, int32_t priority, uint32_t left, uint32_t right)
-{
-    return bpe_result(&model->head, model->priorities ? bpe_pair_rank(&model->head, left, right) : (uint32_t)priority);
-}
-
-/* Merges pairs of one priority, one at least; returns how many parts are left. */
-static size_t merge_round(const struct sp_model *model, struct merged *merged, int32_t *priorities, size_t parts,
-                          int32_t priority)
-{
-    size_t from = 0, to;
-    bool before = false; /* a pair came up that is to be merged before what is left */
-    while (priorities[from] != priority)
-        from++;
-    for (to = from; from < parts && !before; to++) {
-        if (priorities[from] != priority) {
-            merged[to] = merged[from];
-            priorities[to] = priorities[from++];
-            continue;
-        }
-        const uint32_t result = result_of(model, priority, merged[from].symbol, merged[from + 1].symbol);
-        merged[to] = (struct merged){result, merged[from].start};
-        from += 2;
-        priorities[to] = from < parts ? pair_priority(model, result, merged[from].symbol) : MERGE_NONE;
-        if (to)
-            priorities[to - 1] = pair_priority(model, merged[to - 1].symbol, result);
-        before = priorities[to] <= priority || (to && priorities[to - 1] <= priority);
-    }
-    memmove(merged + to, merged + from, (parts - from) * sizeof *merged);
-    memmove(priorities + to, priorities + from, (parts - from) * sizeof *priorities);
-    return to + (parts - from);
-}
-
-static size_t merge_rounds(const struct sp_model *model, const uint8_t *bytes, uint32_t count, struct merged *merged)
-{
-    int32_t priorities[ROUNDS];
-    size_t parts = 0;
-    for (uint32_t at = 0, length; at < count; at += length, parts++)
-        merged[parts] = (struct merged){next_symbol(model, bytes + at, count - at, &length), at};
-    for (size_t i = 0; i < parts; i++)
-        priorities[i] = i + 1 < parts ? pair_priority(model, merged[i].symbol, merged[i + 1].symbol) : MERGE_NONE;
-    for (int32_t priority; (priority = lowest_of(priorities, parts)) != MERGE_NONE;)
-        parts = merge_round(model, merged, priorities, parts, priority);
-    return parts;
-}
-
-/* ---- heap ---- */
-
-struct part {
-    uint32_t symbol, next, previous; /* places of parts in the row are those of their first bytes */
-    uint32_t rank;                   /* with the next; BPE_NONE: none */
-};
-
-static bool find_rank(const struct sp_model *model, struct part *parts, uint32_t at, uint32_t end)
-{
-    struct part *part = &parts[at];
-    part->rank = part->next < end ? pair_rank(model, part->symbol, parts[part->next].symbol) : BPE_NONE;
-    return part->rank != BPE_NONE;
-}
-
-static void push_rank(const struct sp_model *model, struct heap *heap, struct part *parts, uint32_t at, uint32_t end)
-{
-    if (!find_rank(model, parts, at, end))
-        return;
-    heap->entries[heap->count] = (uint64_t)priority_of(model, parts[at].rank) << 32 | at;
-    heap_up(heap->entries, heap->count++);
-}
-
-static size_t merge_heap(const struct sp_model *model, struct part *parts, const uint8_t *bytes, uint32_t count,
-                         struct merged *merged)
-{
-    struct heap heap = {(uint64_t *)(void *)(parts + count), 0};
-    uint32_t previous = 0;
-    for (uint32_t at = 0, length; at < count; at += length) {
-        const uint32_t symbol = next_symbol(model, bytes + at, count - at, &length);
-        parts[at] = (struct part){symbol, at + length, previous, BPE_NONE};
-        previous = at;
-    }
-    for (uint32_t at = 0; at < count; at = parts[at].next)
-        if (find_rank(model, parts, at, count))
-            heap.entries[heap.count++] = (uint64_t)priority_of(model, parts[at].rank) << 32 | at;
-    for (size_t i = heap.count / 2; i--;)
-        heap_down(heap.entries, heap.count, i);
-    /* A merge takes an entry out and puts at most two in: with those of the start never more than 2 * count. */
-    while (heap.count) {
-        const uint32_t priority = (uint32_t)(heap.entries[0] >> 32), at = (uint32_t)heap.entries[0];
-        heap.entries[0] = heap.entries[--heap.count];
-        if (heap.count)
-            heap_down(heap.entries, heap.count, 0);
-        struct part *part = &parts[at];
-        if (part->symbol == GONE || part->rank == BPE_NONE || priority_of(model, part->rank) != priority)
-            continue;
-        struct part *gone = &parts[part->next];
-        part->symbol = bpe_result(&model->head, part->rank);
-        part->next = gone->next;
-        gone->symbol = GONE;
-        if (part->next < count)
-            parts[part->next].previous = at;
-        push_rank(model, &heap, parts, at, count);
-        if (at)
-            push_rank(model, &heap, parts, part->previous, count);
-    }
-    size_t made = 0;
-    for (uint32_t at = 0; at < count; at = parts[at].next)
-        merged[made++] = (struct merged){parts[at].symbol, at};
-    return made;
-}
-
 /* ---- windows ---- */
 
-#define WINDOW 128
-#define REMEMBERED 256
+#define WINDOW 128     /* bytes of the first window */
+#define REMEMBERED 256 /* accepted parts that can be taken back */
 
-/* The last parts that are settled, by their number; `ids` are written before each. */
-struct settled {
-    struct merged parts[REMEMBERED];
+static inline uint32_t window_priority(const struct bpe_model *model, uint32_t rank)
+{
+    return priority_of(own_of(model), rank);
+}
+
+static inline uint32_t window_result(const struct bpe_model *model, uint32_t priority, uint32_t left, uint32_t right)
+{
+    return bpe_result(model, own_of(model)->priorities ? bpe_pair_rank(model, left, right) : priority);
+}
+
+/* Merges `count` bytes, for which the scratch has room. Returns the number of parts that are left. */
+static size_t merge_window(const struct sp_model *model, const struct bpe_scratch *scratch, const uint8_t *bytes,
+                           size_t count, struct merge_part *parts)
+{
+    const struct bpe_model *head = &model->head;
+    size_t made = 0;
+    for (uint32_t at = 0, length; at < count; at += length, made++)
+        parts[made] = (struct merge_part){next_symbol(model, bytes + at, count - at, &length), at};
+    if (made > MERGE_ROUNDS)
+        return merge_heap(head, scratch->memory, parts, made, pair_rank, window_priority);
+    int32_t priorities[MERGE_ROUNDS];
+    for (size_t i = 0; i < made; i++)
+        priorities[i] = i + 1 < made ? merge_pair_priority(head, parts[i].symbol, parts[i + 1].symbol, pair_rank,
+                                                           window_priority)
+                                     : MERGE_NONE;
+    return merge_rounds(head, parts, priorities, made, pair_rank, window_priority, window_result);
+}
+
+/* The last parts that are accepted, by their number modulo REMEMBERED; ids[i] ids were written before parts[i]. */
+struct accepted {
+    struct merge_part parts[REMEMBERED];
     size_t ids[REMEMBERED];
     size_t count;
 };
 
-static bool grow(struct bpe_scratch *scratch, size_t window)
+/* Where part `at` of a window of `count` bytes ends. */
+static inline size_t part_end(const struct merge_part *parts, size_t made, size_t at, size_t count)
 {
-    const size_t wanted = window * (sizeof(struct part) + 2 * sizeof(uint64_t) + sizeof(struct merged));
-    if (scratch->bytes >= wanted)
-        return true;
-    free(scratch->memory);
-    scratch->memory = malloc(wanted);
-    scratch->bytes = scratch->memory ? wanted : 0;
-    return scratch->memory;
+    return at + 1 < made ? parts[at + 1].start : count;
 }
 
-/* Behind the parts and the heap. */
-static struct merged *merged_of(const struct bpe_scratch *scratch, size_t window)
+/* Takes back `back` accepted parts, or all if these are not remembered. Returns where the next window begins. */
+static size_t take_back(struct accepted *accepted, size_t back, struct sp_ids *ids, size_t first_id)
 {
-    struct part *parts = scratch->memory;
-    return (struct merged *)(void *)((uint64_t *)(void *)(parts + window) + 2 * window);
+    if (back >= accepted->count || back >= REMEMBERED / 2) {
+        accepted->count = 0;
+        ids->count = first_id;
+        return 0;
+    }
+    accepted->count -= back;
+    ids->count = accepted->ids[accepted->count % REMEMBERED];
+    return accepted->parts[(accepted->count - 1) % REMEMBERED].start;
 }
 
-static size_t part_end(const struct merged *merged, size_t made, size_t at, size_t count)
+/* Accepts parts of the window that begins at `from`. */
+static void accept(const struct sp_model *model, struct accepted *accepted, struct sp_ids *ids, const uint8_t *bytes,
+                   size_t from, struct merge_part part, size_t end)
 {
-    return at + 1 < made ? merged[at + 1].start : count;
+    accepted->parts[accepted->count % REMEMBERED] = (struct merge_part){part.symbol, (uint32_t)(from + part.start)};
+    accepted->ids[accepted->count++ % REMEMBERED] = ids->count;
+    put_symbol(model, ids, part.symbol, bytes + from + part.start, end - part.start);
 }
 
 bool sp_merge_long(const struct sp_model *model, struct bpe_scratch *scratch, const uint8_t *bytes, size_t count,
                    struct sp_ids *ids)
 {
-    struct settled settled;
+    struct accepted accepted;
     struct window_memory memory;
     size_t window = model->defined_count ? count : WINDOW, from = 0, back = 1;
-    const size_t start = ids->count;
-    settled.count = 0;
+    const size_t first_id = ids->count;
+    assert(count && count <= UINT32_MAX / 2);
+    accepted.count = 0;
     window_memory_init(&memory);
     for (;;) {
         const bool last = window >= count - from;
         size_t size = last ? count - from : window;
         while (!last && size > 4 && (bytes[from + size] & 0xC0) == 0x80)
             size--;
-        if (!grow(scratch, size))
+        if (!window_grow(scratch, size))
             return false;
-        struct part *parts = scratch->memory;
-        struct merged *merged = merged_of(scratch, size);
-        const uint8_t *here = bytes + from;
-        size_t made = window_recall(&memory, here, size, merged) / sizeof *merged;
+        struct merge_part *parts = window_parts(scratch, size);
+        size_t made = window_recall(&memory, bytes + from, size, parts);
         if (!made) {
-            made = size <= ROUNDS ? merge_rounds(model, here, (uint32_t)size, merged)
-                                  : merge_heap(model, parts, here, (uint32_t)size, merged);
-            window_keep(&memory, here, size, merged, made * sizeof *merged);
+            made = merge_window(model, scratch, bytes + from, size, parts);
+            window_keep(&memory, bytes + from, size, parts, made);
         }
-        const size_t known = settled.count != 0;
-        if (known) {
-            const struct merged *first = &settled.parts[(settled.count - 1) % REMEMBERED];
-            if (first->symbol != merged[0].symbol) { /* the same symbol is as long, but for unknown ones, which stay */
-                if (back >= settled.count || back >= REMEMBERED / 2) {
-                    settled.count = from = 0;
-                    ids->count = start;
-                    window = back >= REMEMBERED / 2 ? count : 2 * window;
-                } else {
-                    settled.count -= back;
-                    ids->count = settled.ids[settled.count % REMEMBERED];
-                    from = settled.parts[(settled.count - 1) % REMEMBERED].start;
-                    window *= 2;
-                }
-                back *= 2;
-                continue;
-            }
+        const size_t known = accepted.count != 0;
+        /* The same symbol has the same length, except for unknown characters, which never change. */
+        if (known && accepted.parts[(accepted.count - 1) % REMEMBERED].symbol != parts[0].symbol) {
+            from = take_back(&accepted, back, ids, first_id);
+            window = back >= REMEMBERED / 2 ? count : 2 * window;
+            back *= 2;
+            continue;
         }
         size_t taken = made;
-        while (!last && taken && part_end(merged, made, taken - 1, size) > size - size / 4)
+        while (!last && taken && part_end(parts, made, taken - 1, size) > size - size / 4)
             taken--;
         if (!last && taken <= known) { /* nothing new */
             window *= 2;
             continue;
         }
-        for (size_t i = known; i < taken; i++) {
-            const size_t end = part_end(merged, made, i, size);
-            settled.parts[settled.count % REMEMBERED] =
-                (struct merged){merged[i].symbol, (uint32_t)(from + merged[i].start)};
-            settled.ids[settled.count++ % REMEMBERED] = ids->count;
-            put_symbol(model, ids, merged[i].symbol, bytes + from + merged[i].start, end - merged[i].start);
-        }
+        for (size_t i = known; i < taken; i++)
+            accept(model, &accepted, ids, bytes, from, parts[i], part_end(parts, made, i, size));
         if (last)
             return true;
-        from += merged[taken - 1].start;
+        from += parts[taken - 1].start;
         if (back > 1)
             back /= 2;
         else if (window > WINDOW && !model->defined_count)
@@ -404,11 +327,11 @@ bool sp_merge_long(const struct sp_model *model, struct bpe_scratch *scratch, co
 size_t sp_merge(const struct bpe_model *model, struct bpe_scratch *scratch, const uint8_t *bytes, size_t count,
                 uint32_t *ids)
 {
-    const struct sp_model *own = (const struct sp_model *)model;
     struct sp_ids into = {.tokens = ids, .wide = true};
+    assert(count);
     if (count <= BPE_SHORT)
-        merge_short(own, bytes, count, &into);
-    else if (!sp_merge_long(own, scratch, bytes, count, &into))
+        merge_short(own_of(model), bytes, count, &into);
+    else if (!sp_merge_long(own_of(model), scratch, bytes, count, &into))
         return 0;
     return into.count;
 }
@@ -416,6 +339,7 @@ size_t sp_merge(const struct bpe_model *model, struct bpe_scratch *scratch, cons
 size_t sp_merge_symbols(const struct sp_model *model, struct bpe_scratch *scratch, const uint8_t *bytes, size_t count,
                         uint32_t symbols[2], uint32_t *border)
 {
+    assert(count && count <= UINT32_MAX / 2);
     if (count <= BPE_SHORT) {
         struct row row;
         const size_t parts = merge_row(model, &row, bytes, count);
@@ -423,14 +347,12 @@ size_t sp_merge_symbols(const struct sp_model *model, struct bpe_scratch *scratc
         *border = row.starts[1];
         return parts;
     }
-    if (!grow(scratch, count))
+    if (!window_grow(scratch, count))
         return 0;
-    struct part *parts = scratch->memory;
-    struct merged *merged = merged_of(scratch, count);
-    const size_t made = count <= ROUNDS ? merge_rounds(model, bytes, (uint32_t)count, merged)
-                                        : merge_heap(model, parts, bytes, (uint32_t)count, merged);
+    struct merge_part *parts = window_parts(scratch, count);
+    const size_t made = merge_window(model, scratch, bytes, count, parts);
     for (size_t i = 0; i < 2 && i < made; i++)
-        symbols[i] = merged[i].symbol;
-    *border = made > 1 ? merged[1].start : (uint32_t)count;
+        symbols[i] = parts[i].symbol;
+    *border = made > 1 ? parts[1].start : (uint32_t)count;
     return made;
 }

@@ -1,11 +1,11 @@
 /*
- * sp_merge_vbmi.c - the merges of several short pieces of characters at once (AVX-512); see bpe_lanes.h.
+ * sp_merge_vbmi.c - the merges of several short pieces of characters at once (AVX-512); see bpe_merge_lanes.h.
  *
  * A part stands at the place of its first byte, so characters of several bytes leave holes from the start. Pairs of ASCII
  * have a table by their bytes; other pieces ask for the lines of all their pairs first, and have their keys a turn later.
  */
-#include "bpe/bpe_lanes.h"
-#include "sp_encode.h"
+#include "bpe/bpe_merge_lanes.h"
+#include "sp_merge.h"
 
 #if defined(__x86_64__)
 
@@ -23,15 +23,15 @@ LANE_INLINE bool start_ascii(const struct bpe_model *model, struct lane *lane, c
     struct lane_keys keys;
     lane->alive = ((uint64_t)2 << count << 1) - 1;
     for (uint32_t i = 0; i < registers; i++) {
-        const __mmask16 here = (__mmask16)(parts >> (16 * i)), joined = (__mmask16)(pairs >> (16 * i));
-        const __m128i left = _mm_maskz_loadu_epi8(here, bytes + 16 * i),
+        const __mmask16 present = (__mmask16)(parts >> (16 * i)), joined = (__mmask16)(pairs >> (16 * i));
+        const __m128i left = _mm_maskz_loadu_epi8(present, bytes + 16 * i),
                       right = _mm_maskz_loadu_epi8(joined, bytes + 16 * i + 1);
         keys.of[i] = lane_byte_keys(model, left, right, joined, 16 * (int)i, own_of(model)->tied);
-        const __m512i atoms = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), here, _mm512_cvtepu8_epi32(left),
+        const __m512i atoms = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), present, _mm512_cvtepu8_epi32(left),
                                                           own_of(model)->atoms, 4);
         const __m512i symbols = _mm512_sub_epi32(atoms, _mm512_set1_epi32(1)); /* none: the greatest number */
         _mm512_storeu_si512(lane->ids + 1 + 16 * i,
-                            _mm512_mask_min_epu32(_mm512_set1_epi32(LANE_END), here, symbols,
+                            _mm512_mask_min_epu32(_mm512_set1_epi32(LANE_END), present, symbols,
                                                   _mm512_set1_epi32(SP_NO_SYMBOL)));
     }
     lane->ids[1 + 16 * registers] = LANE_END;
@@ -56,7 +56,7 @@ LANE_INLINE bool start_any(const struct bpe_model *model, struct lane *lane, con
     return true;
 }
 
-LANE_INLINE bool start(const struct bpe_model *model, struct lane *lane, struct bpe_pending *piece, uint32_t registers)
+LANE_INLINE bool start(const struct bpe_model *model, struct lane *lane, struct bpe_piece *piece, uint32_t registers)
 {
     const uint64_t parts = _bzhi_u64(UINT64_MAX, piece->count);
     lane->piece = piece;
@@ -66,10 +66,10 @@ LANE_INLINE bool start(const struct bpe_model *model, struct lane *lane, struct 
     return start_any(model, lane, piece->bytes, piece->count);
 }
 
-LANE_INLINE bool go_on(const struct bpe_model *model, struct lane *lane, uint32_t registers)
+LANE_INLINE bool step(const struct bpe_model *model, struct lane *lane, uint32_t registers)
 {
     if (lane->at != FRESH)
-        return lane_go_on(model, lane, registers, own_of(model)->tied);
+        return lane_step(model, lane, registers, own_of(model)->tied);
     uint32_t first_keys[64] __attribute__((aligned(64)));
     struct lane_keys keys;
     for (uint32_t i = 0; i < registers; i++)
@@ -96,13 +96,13 @@ LANE_INLINE void finish(const struct bpe_model *model, const struct lane *lane, 
 }
 
 /* Some of the symbols are characters that no token is: once more, the slow way. */
-static __attribute__((noinline)) void merge_again(const struct bpe_model *model, struct bpe_pending *piece)
+static __attribute__((noinline)) void merge_again(const struct bpe_model *model, struct bpe_piece *piece)
 {
     struct bpe_scratch none = {NULL, 0}; /* short pieces need none */
     piece->ids_count = (uint32_t)sp_merge(model, &none, piece->bytes, piece->count, piece->ids);
 }
 
-static void find_ids(const struct bpe_model *model, struct bpe_pending *piece)
+static void find_ids(const struct bpe_model *model, struct bpe_piece *piece)
 {
     const uint32_t symbols = own_of(model)->symbols;
     bool unknown = false;
@@ -114,9 +114,10 @@ static void find_ids(const struct bpe_model *model, struct bpe_pending *piece)
         merge_again(model, piece);
 }
 
-void sp_merge_many_vbmi(const struct bpe_model *model, struct bpe_pending *const *pieces, uint32_t count, uint32_t size)
+void sp_merge_many_vbmi(const struct bpe_model *model, struct bpe_piece *const *pieces, uint32_t count,
+                        uint32_t size_class)
 {
-    lanes_merge(model, pieces, count, size, start, go_on, finish);
+    lanes_merge(model, pieces, count, size_class, start, step, finish);
     for (uint32_t i = 0; i < count; i++)
         find_ids(model, pieces[i]);
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpe/bpe_build.h"
 #include "bpe/bpe_encode.h"
 #include "common/cpu.h"
 #include "pretokenize/scanner_piece.h"

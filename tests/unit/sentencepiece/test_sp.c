@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sentencepiece/sp_build.h"
 #include "sentencepiece/sp_encode.h"
 #include "common/cpu.h"
 #include "vocabulary/sp_file.h"
@@ -379,14 +380,14 @@ static void cuts(void **unused)
             char *text = random_text(1 + random_below(400), LETTERS);
             const size_t bytes = strlen(text);
             uint64_t scalar[32] = {0}, other[32] = {0};
-            const bool marked = sp_cut_scalar(&model->pretokenizer, &model->head, (uint8_t *)text, bytes, bytes, scalar);
+            const bool marked = sp_cut_scalar(&model->cuts, &model->head, (uint8_t *)text, bytes, bytes, scalar);
             assert_int_equal(marked, strstr(text, SP_MARK) != NULL);
             sp_cut_function *const best = sp_cut_variant(cpu_variant_best());
-            assert_int_equal(marked, best(&model->pretokenizer, &model->head, (uint8_t *)text, bytes, bytes, other));
+            assert_int_equal(marked, best(&model->cuts, &model->head, (uint8_t *)text, bytes, bytes, other));
             assert_memory_equal(scalar, other, sizeof scalar);
 #if defined(__x86_64__)
             if (cpu_has(CPU_AVX2)) {
-                assert_int_equal(marked, sp_cut_avx2(&model->pretokenizer, &model->head, (uint8_t *)text, bytes, bytes, other));
+                assert_int_equal(marked, sp_cut_avx2(&model->cuts, &model->head, (uint8_t *)text, bytes, bytes, other));
                 assert_memory_equal(scalar, other, sizeof scalar);
             }
 #endif

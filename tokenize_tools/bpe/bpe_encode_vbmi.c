@@ -1,4 +1,4 @@
-/* bpe_pieces_vbmi.c - positions from bitmaps, and pieces to ids through the cache (AVX-512 with VBMI2, BMI2). */
+/* bpe_encode_vbmi.c - positions from bitmaps, and pieces to ids through the cache (AVX-512 with VBMI2, BMI2). */
 #include "bpe_encode.h"
 
 #if defined(__x86_64__)

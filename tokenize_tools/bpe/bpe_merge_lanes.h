@@ -1,47 +1,64 @@
 /*
- * bpe_lanes.h - the merges of several short pieces at once (AVX-512), for bpe_merge_vbmi.c.
+ * bpe_merge_lanes.h - the merges of several short pieces at once (AVX-512), shared by bpe_merge_vbmi.c and
+ * sp_merge_vbmi.c.
  *
- * One piece's merges wait for memory: which pair is next is known only when the pairs around the last one have been
- * looked up. So several pieces take turns: where one has chosen its next merge it asks for the two lines of the pair
- * table that decide what follows, and the others go on meanwhile.
+ * The idea. Merging one piece is a chain of waits: which pair merges next is known only when the ranks of the two pairs
+ * around the last merge have been read, and the table of pairs is larger than the nearest caches. The obvious code merges one
+ * piece after the other, and the processor idles most of the time. Here up to LANES pieces are in work, each in a `struct
+ * lane`. When a lane has chosen its next merge, it prefetches the two cache lines that its next choice depends on, and the
+ * other lanes go on meanwhile. When its turn comes again, both lines have arrived.
  *
- * A piece has at most 16 parts, or 32, or 62, each at the place of its first, and keys in one register, or two, or four,
- * (rank << 6 | place) of the pair that each part begins: the smallest key is the merge that comes next, of equals the
- * leftmost. Parts that are gone leave a hole: the bits `alive` tell neighbours. Ids and bits stand one further than their
- * places, so that both ends have a neighbour too, which is no token.
+ * A lane. Each part of the piece stays at the place of its first byte, 0 to 61. The pair that begins at a place has the key
+ * (rank << 6 | place), so the lowest key is the lowest rank, and of equal ranks the leftmost. Keys are in one AVX-512
+ * register for pieces of up to 16 bytes, in two for 32, and in four for 62 (size classes, so that loops over registers have
+ * constant bounds). One minimum over the registers finds the next merge. Parts that merged into the one before leave a hole:
+ * the bits of `alive` say which places still have a part, and counting zeros in it finds the neighbors of a place. Ids and
+ * bits of `alive` are one further than their places, so that both ends have a neighbor too, LANE_END, which merges with
+ * nothing.
+ *
+ * Example: "then" with the pairs t+h (rank 7), h+e (rank 2), and he+n (rank 9).
+ *     places   0     1     2     3
+ *     ids      t     h     e     n          alive 111111: both ends and four parts
+ *     keys     7<<6|0  2<<6|1  none  none
+ * The lowest key is 2<<6|1: the merge at place 1. The place after it that is alive is 2, so the part at 2 goes, and place 1
+ * becomes "he". The pairs t+he (at place 0) and he+n (at place 1) are prefetched. In the lane's next turn the first is not
+ * in the table and the second has rank 9, so 9<<6|1 is the only key, and the next merge is at place 1 again.
+ *
+ * Cost: one turn for each merge, and a turn waits for memory only if fewer pieces are in work than it takes to cover a miss.
  */
-#ifndef TOKMAP_BPE_BPE_LANES_H
-#define TOKMAP_BPE_BPE_LANES_H
+#ifndef TOKMAP_BPE_BPE_MERGE_LANES_H
+#define TOKMAP_BPE_BPE_MERGE_LANES_H
 
-#include "bpe_encode.h"
+#include "bpe_merge.h"
 
 #if defined(__x86_64__)
 
 #include <immintrin.h>
 
 #define LANES 12
-#define LANE_PLACE 6 /* bits */
-#define LANE_NO_KEY (BPE_MERGES << LANE_PLACE) /* BPE_MERGES is no rank */
-#define LANE_END (BPE_IDS - 1)        /* no token's id: models that have it are not merged here */
+#define LANE_PLACE 6                           /* bits of a place in a key */
+#define LANE_NO_KEY (BPE_MERGES << LANE_PLACE) /* keys from here on are of pairs that do not merge */
+#define LANE_END (BPE_IDS - 1)                 /* both ends of a piece; models that use this id are not merged here */
 #define LANE_INLINE static inline __attribute__((always_inline))
 
 struct lane {
     uint32_t keys[64] __attribute__((aligned(64)));
     uint32_t ids[80];
-    uint64_t left, right;        /* pairs that are asked for */
-    const uint64_t *left_line, *right_line;
+    uint64_t left, right;                   /* the pairs around the last merge, */
+    const uint64_t *left_line, *right_line; /* and the lines of the table that were prefetched for them */
     uint64_t alive;
-    uint32_t at, before, gone;   /* of them, and of the part that was merged away: places + 1; before may be 0 */
-    struct bpe_pending *piece;
+    uint32_t at, before, gone; /* places + 1 of the part that merged, its left neighbor (0: the end), and the part that went */
+    struct bpe_piece *piece;
 };
 
-/* The keys of a lane, in the first of these registers. */
+/* The keys of a lane; the first 1, 2, or 4 registers are used. */
 struct lane_keys {
     __m512i of[4];
 };
 
-/* The key of a pair: LANE_NO_KEY and more if it does not merge. (No pair has two ends: an empty entry is none.) tied: ranks
- * from there on are one, and which they are is asked for when they are chosen; BPE_MERGES: none are. */
+/* The key of a pair that begins at `place`: LANE_NO_KEY or more if it does not merge. (A pair of two ends does not occur, so
+ * an empty slot matches no pair.) tied: ranks from this one on count as equal, so that they merge from left to right; the
+ * real rank is looked up when such a key is chosen. BPE_MERGES: no ranks are tied. */
 LANE_INLINE uint32_t lane_key(const struct bpe_model *model, uint64_t pair, const uint64_t *line, uint32_t place,
                               uint32_t tied)
 {
@@ -66,7 +83,7 @@ LANE_INLINE const uint64_t *lane_line(const struct bpe_model *model, uint64_t pa
     return line;
 }
 
-/* Takes the smallest key and asks for what its merge changes; false: there is none. */
+/* Merges at the lowest key and prefetches the two pairs that this changes. Returns false if nothing merges any more. */
 LANE_INLINE bool lane_choose(const struct bpe_model *model, struct lane *lane, struct lane_keys keys, uint32_t registers,
                              uint32_t tied)
 {
@@ -100,7 +117,8 @@ LANE_INLINE bool lane_choose(const struct bpe_model *model, struct lane *lane, s
     return true;
 }
 
-/* Ranks of the 16 pairs that begin with the bytes of `left`, as keys. */
+/* The keys of the 16 pairs of single bytes left[i], right[i], which begin at place from + i. Bits of `pairs`: those that
+ * exist. */
 LANE_INLINE __m512i lane_byte_keys(const struct bpe_model *model, __m128i left, __m128i right, __mmask16 pairs, int from,
                                    uint32_t tied)
 {
@@ -119,8 +137,8 @@ LANE_INLINE __m512i lane_set(__m512i keys, uint64_t places, uint32_t key)
     return _mm512_mask_set1_epi32(keys, (__mmask16)places, (int)key);
 }
 
-/* What was asked for is there: the keys of the two pairs, and the next choice. */
-LANE_INLINE bool lane_go_on(const struct bpe_model *model, struct lane *lane, uint32_t registers, uint32_t tied)
+/* The next turn of a lane: reads the two pairs that were prefetched, and merges again. Returns false at the end. */
+LANE_INLINE bool lane_step(const struct bpe_model *model, struct lane *lane, uint32_t registers, uint32_t tied)
 {
     const uint32_t at = lane->at, before = lane->before;
     const uint32_t left = lane_key(model, lane->left, lane->left_line, (before - 1) & 63, tied);
@@ -136,15 +154,15 @@ LANE_INLINE bool lane_go_on(const struct bpe_model *model, struct lane *lane, ui
     return lane_choose(model, lane, keys, registers, tied);
 }
 
-typedef bool lane_start_function(const struct bpe_model *model, struct lane *lane, struct bpe_pending *piece,
+typedef bool lane_start_function(const struct bpe_model *model, struct lane *lane, struct bpe_piece *piece,
                                  uint32_t registers);
-typedef bool lane_go_on_function(const struct bpe_model *model, struct lane *lane, uint32_t registers);
+typedef bool lane_step_function(const struct bpe_model *model, struct lane *lane, uint32_t registers);
 typedef void lane_finish_function(const struct bpe_model *model, const struct lane *lane, uint32_t registers);
 
-/* All pieces, in turns. start and go_on tell whether there is more to do; then finish takes the ids. registers: a constant,
- * so that the loops over them are gone. */
-LANE_INLINE void lanes_merge_in(const struct bpe_model *model, struct bpe_pending *const *pieces, uint32_t count,
-                                uint32_t registers, lane_start_function *start, lane_go_on_function *go_on,
+/* Merges all pieces. start() and step() return whether the lane goes on; if it does not, finish() takes its ids. registers:
+ * a constant in each call, so that the loops over registers are unrolled. */
+LANE_INLINE void lanes_merge_in(const struct bpe_model *model, struct bpe_piece *const *pieces, uint32_t count,
+                                uint32_t registers, lane_start_function *start, lane_step_function *step,
                                 lane_finish_function *finish)
 {
     struct lane lanes[LANES];
@@ -157,7 +175,7 @@ LANE_INLINE void lanes_merge_in(const struct bpe_model *model, struct bpe_pendin
     }
     for (uint32_t i = 0; running; i = i + 1 < running ? i + 1 : 0) {
         struct lane *lane = &lanes[i];
-        bool goes_on = go_on(model, lane, registers);
+        bool goes_on = step(model, lane, registers);
         while (!goes_on) {
             finish(model, lane, registers);
             if (taken == count)
@@ -169,29 +187,29 @@ LANE_INLINE void lanes_merge_in(const struct bpe_model *model, struct bpe_pendin
     }
 }
 
-/* The same by the pieces' size, as bpe_merge_many_function has it. */
-LANE_INLINE void lanes_merge(const struct bpe_model *model, struct bpe_pending *const *pieces, uint32_t count,
-                             uint32_t size, lane_start_function *start, lane_go_on_function *go_on,
+/* The same for a size class, as a bpe_merge_many_function gets it. */
+LANE_INLINE void lanes_merge(const struct bpe_model *model, struct bpe_piece *const *pieces, uint32_t count,
+                             uint32_t size_class, lane_start_function *start, lane_step_function *step,
                              lane_finish_function *finish)
 {
-    if (size == 0)
-        lanes_merge_in(model, pieces, count, 1, start, go_on, finish);
-    else if (size == 1)
-        lanes_merge_in(model, pieces, count, 2, start, go_on, finish);
+    if (size_class == 0)
+        lanes_merge_in(model, pieces, count, 1, start, step, finish);
+    else if (size_class == 1)
+        lanes_merge_in(model, pieces, count, 2, start, step, finish);
     else
-        lanes_merge_in(model, pieces, count, 4, start, go_on, finish);
+        lanes_merge_in(model, pieces, count, 4, start, step, finish);
 }
 
-/* The ids of the parts that are left, and how many. */
+/* Writes the ids of the parts that are left to the piece. Returns how many. */
 LANE_INLINE uint32_t lane_ids(const struct lane *lane, uint32_t registers)
 {
     const uint64_t parts = _bzhi_u64(lane->alive >> 1, lane->piece->count);
     uint32_t made = 0;
     for (uint32_t i = 0; i < registers; i++) {
-        const __mmask16 here = (__mmask16)(parts >> (16 * i));
+        const __mmask16 alive = (__mmask16)(parts >> (16 * i));
         const __m512i ids = _mm512_loadu_si512(lane->ids + 1 + 16 * i);
-        _mm512_storeu_si512(lane->piece->ids + made, _mm512_maskz_compress_epi32(here, ids));
-        made += (uint32_t)_mm_popcnt_u32(here);
+        _mm512_storeu_si512(lane->piece->ids + made, _mm512_maskz_compress_epi32(alive, ids));
+        made += (uint32_t)_mm_popcnt_u32(alive);
     }
     return made;
 }

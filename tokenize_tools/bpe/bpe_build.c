@@ -1,0 +1,496 @@
+/*
+ * bpe_build.c - builds a model: the pairs that merge, the tokens that merging does not reach, the borders of characters that
+ * no token crosses, and the entries that caches begin with.
+ *
+ * The idea: at most one pair makes each token T. Inside the bytes of T, until only two parts are left, merging does not
+ * depend on what is around them: it is what merging T's own bytes does. So only the two parts that remain when T's bytes
+ * are merged without T can ever merge to T, whatever the text.
+ *
+ * By ranks, the rule says that any two neighbors merge whose bytes together are a token. The obvious way is to look up the
+ * joined bytes at each step. Instead the table here maps a pair of ids to a rank, which needs no bytes and no long keys.
+ * Tokens are taken by length, the shortest first; then all the pairs that can come up inside a token are in the table
+ * already. Example: for the tokens "th" (256), "he" (257), and "the" (258), the bytes of "the" merge to "th" "e" without 258,
+ * since 256 is lower than 257. So th + e is the pair of 258, and t + he, which has the same bytes, never comes up. If the
+ * bytes leave three parts or more, merging never reaches T: it is kept in the table of unreached tokens.
+ *
+ * A list of merges may name several pairs for a token, and pairs that never come up. By the same argument the table needs
+ * at most one pair for each token. Nearly all are found without merging (bpe_splits.h); the rest are merged as above. Where
+ * the ids that merges make grow along the list, as in nearly all vocabularies, the id itself serves as the rank, so that a
+ * merge needs no further lookup.
+ *
+ * Cost: the shortest path through a vocabulary of 200,000 tokens merges no token of a list, or each token of ranks once.
+ */
+#include "bpe_build.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpe_merge.h"
+#include "bpe_splits.h"
+#include "common/bytes.h"
+#include "common/cpu.h"
+#include "common/error.h"
+#include "common/hash.h"
+
+static void byte_pair_add(struct bpe_model *model, uint32_t left, uint32_t right, uint32_t rank)
+{
+    const uint32_t *offsets = model->offsets;
+    if (bpe_token_bytes(model, left) == 1 && bpe_token_bytes(model, right) == 1)
+        model->byte_pairs[(uint32_t)model->bytes[offsets[left]] << 8 | model->bytes[offsets[right]]] = rank;
+}
+
+static void pair_add(struct bpe_model *model, uint32_t left, uint32_t right, uint32_t rank)
+{
+    (void)bpe_pair_add(model, left, right, rank);
+    byte_pair_add(model, left, right, rank);
+}
+
+/* Characters of three bytes (and of four behind them) whose border a token crosses. A character of which the token has
+ * only some bytes stands for all that begin or end so. */
+static void add_joins(struct bpe_model *model, const uint8_t *token, uint32_t count)
+{
+    for (uint32_t at = 1; at < count; at++) {
+        if (token[at] < 0xE0 || token[at - 1] < 0x80)
+            continue;
+        uint32_t left = 0; /* bytes of the character before, as far as they are there */
+        while (left < at && left < 4 && (token[at - left - 1] & 0xC0) == 0x80)
+            left++;
+        const bool whole_left = left < at && token[at - left - 1] >= 0xE0;
+        if (left + whole_left > 3 || (left < at && !whole_left))
+            continue; /* not a character of three bytes */
+        const uint32_t right = min64(count - at, 3);
+        if (left + whole_left < 3 || right == 1) {
+            model->edge_joins[token[at - 1] & 63] |= (uint64_t)1 << (token[at] & 63);
+            continue;
+        }
+        uint64_t six = 0;
+        memcpy(&six, token + at - 3, 3 + right);
+        for (uint32_t last = 0x80; last < 0xC0; last++) {
+            const uint32_t bit = bpe_join_hash(right == 3 ? six : six | (uint64_t)last << 40);
+            model->joins[bit / 64] |= (uint64_t)1 << (bit % 64);
+            if (right == 3)
+                break;
+        }
+    }
+}
+
+static enum tokmap_status allocate(struct bpe_model *model, const struct bpe_source *source, struct tokmap_error *error)
+{
+    const uint64_t count = source->vocabulary, text = source->offsets[count];
+    model->bytes = malloc(text + 16);
+    model->offsets = malloc((count + 1) * sizeof *model->offsets);
+    model->byte_pairs = malloc(65536 * sizeof *model->byte_pairs);
+    model->joins = calloc(((uint64_t)1 << BPE_JOIN_BITS) / 64, sizeof *model->joins);
+    model->seeds = malloc((count + 1) * sizeof *model->seeds);
+    if (!model->bytes || !model->offsets || !model->byte_pairs || !model->joins || !model->seeds)
+        return error_set_memory(error, "a vocabulary", text + count * 64);
+    memset(model->byte_pairs, 0xFF, 65536 * sizeof *model->byte_pairs);
+    memcpy(model->bytes, source->bytes, text);
+    memset(model->bytes + text, 0, 16);
+    memcpy(model->offsets, source->offsets, (count + 1) * sizeof *model->offsets);
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status find_bytes(struct bpe_model *model, const struct bpe_source *source,
+                                     struct tokmap_error *error)
+{
+    memset(model->byte_ids, 0xFF, sizeof model->byte_ids);
+    for (uint32_t id = 0; id < model->vocabulary; id++)
+        if (model->offsets[id + 1] - model->offsets[id] == 1)
+            model->byte_ids[model->bytes[model->offsets[id]]] = id;
+    for (uint32_t byte = 0; byte < 256 && !source->lacks_bytes; byte++)
+        if (model->byte_ids[byte] == BPE_NONE)
+            return error_set(error, TOKMAP_ERROR_FORMAT, source->path, TOKMAP_NO_OFFSET,
+                             "the vocabulary has no token for the byte 0x%02x, so not every text can be encoded; "
+                             "is the file complete?",
+                             byte);
+    return TOKMAP_OK;
+}
+
+/* Ids by the length of their tokens, the shortest first; those of two bytes and more that are not known to be made by a
+ * merge. */
+static uint32_t *by_length(const struct bpe_model *model, const struct bpe_split *splits, uint32_t *count)
+{
+    uint32_t longest = 1, used = 0;
+    for (uint32_t id = 0; id < model->vocabulary; id++)
+        longest = (uint32_t)max64(longest, bpe_token_bytes(model, id));
+    uint32_t *places = calloc((size_t)longest + 1, sizeof *places);
+    uint32_t *order = malloc(((size_t)model->vocabulary + 1) * sizeof *order);
+    if (places && order) {
+        for (uint32_t id = 0; id < model->vocabulary; id++)
+            places[bpe_token_bytes(model, id)] += !splits || splits[id].made < BPE_BY_RANK;
+        for (uint32_t bytes = 2; bytes <= longest; bytes++) {
+            const uint32_t here = places[bytes];
+            places[bytes] = used;
+            used += here;
+        }
+        for (uint32_t id = 0; id < model->vocabulary; id++)
+            if (bpe_token_bytes(model, id) > 1 && (!splits || splits[id].made < BPE_BY_RANK))
+                order[places[bpe_token_bytes(model, id)]++] = id;
+        *count = used;
+    } else {
+        free(order);
+        order = NULL;
+    }
+    free(places);
+    return order;
+}
+
+static void add_seed(struct bpe_model *model, const uint8_t *bytes, uint32_t count, const uint32_t *ids, size_t id_count)
+{
+    if (count > 15 || id_count > bpe_inline_ids(model->wide))
+        return;
+    struct bpe_entry *seed = &model->seeds[model->seed_count++];
+    seed->key = bpe_key_of(bytes, count);
+    bpe_value_make(seed->value, model->wide, ids, (uint32_t)id_count);
+}
+
+static bool lacks_one(const struct bpe_model *model, const uint8_t *text, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (model->byte_ids[text[i]] == BPE_NONE)
+            return true;
+    return false;
+}
+
+/* ---- tokens that are merged ---- */
+
+#define TOGETHER 64 /* tokens of the same length, none of which can be in another */
+
+struct merging {
+    struct bpe_model *model;
+    const struct bpe_source *source;
+    const struct bpe_model *listed; /* the table of the list; NULL: by ranks */
+    struct tokmap_error *error;
+    struct bpe_scratch scratch;
+    uint32_t *order; /* at its front the unreached are collected */
+    uint32_t *ids;   /* room for the longest token */
+    bpe_merge_many_function *many;  /* of tokens up to BPE_LANE_BYTES bytes; NULL: one after the other */
+    struct bpe_piece pieces[TOGETHER];
+    uint32_t piece_ids[TOGETHER * (BPE_LANE_BYTES + 16)];
+};
+
+/* The rank by which two parts, which all other merges leave of a token's bytes, become the token; BPE_NONE: they do not. */
+static uint32_t last_rank(const struct merging *merging, uint32_t id, const uint32_t *parts, size_t count)
+{
+    return count != 2 ? BPE_NONE : merging->listed ? bpe_pair_rank(merging->listed, parts[0], parts[1]) : id;
+}
+
+/* What a token's bytes come to without its own merge, which is found so. */
+static void finish_token(struct merging *merging, uint32_t id, uint32_t *parts, size_t count)
+{
+    struct bpe_model *model = merging->model;
+    const uint8_t *text = model->bytes + model->offsets[id];
+    const uint32_t rank = last_rank(merging, id, parts, count);
+    if (rank != BPE_NONE) {
+        pair_add(model, parts[0], parts[1], rank);
+        parts[0] = model->results ? model->results[rank] : rank;
+        count = 1;
+    }
+    if (merging->source->whole && (count != 1 || parts[0] != id))
+        merging->order[model->unreached_count++] = id;
+    else
+        add_seed(model, text, bpe_token_bytes(model, id), parts, count);
+    add_joins(model, text, bpe_token_bytes(model, id));
+}
+
+/* Tokens of one length. */
+static void merge_together(struct merging *merging, const uint32_t *order, uint32_t count)
+{
+    struct bpe_model *model = merging->model;
+    struct bpe_piece *pieces[TOGETHER];
+    const uint32_t bytes = bpe_token_bytes(model, order[0]);
+    for (uint32_t i = 0; i < count; i++) {
+        pieces[i] = &merging->pieces[i];
+        *pieces[i] = (struct bpe_piece){.bytes = model->bytes + model->offsets[order[i]], .count = bytes,
+                                          .ids = merging->piece_ids + i * (BPE_LANE_BYTES + 16)};
+    }
+    merging->many(model, pieces, count, bpe_size_class(bytes));
+    for (uint32_t i = 0; i < count; i++)
+        if (pieces[i]->ids_count == 2)
+            bpe_pair_prefetch(model, pieces[i]->ids[0], pieces[i]->ids[1]);
+    for (uint32_t i = 0; i < count; i++)
+        finish_token(merging, order[i], pieces[i]->ids, pieces[i]->ids_count);
+}
+
+static enum tokmap_status merge_one(struct merging *merging, uint32_t id)
+{
+    struct bpe_model *model = merging->model;
+    const uint8_t *text = model->bytes + model->offsets[id];
+    const uint32_t bytes = bpe_token_bytes(model, id);
+    if (merging->source->lacks_bytes && lacks_one(model, text, bytes))
+        return TOKMAP_OK;
+    const size_t parts = bpe_merge(model, &merging->scratch, text, bytes, merging->ids);
+    if (!parts)
+        return error_set_memory(merging->error, "a vocabulary", bytes);
+    finish_token(merging, id, merging->ids, parts);
+    return TOKMAP_OK;
+}
+
+/* Pairs, seeds and what merges do not reach, of tokens by length. */
+static enum tokmap_status merge_order(struct merging *merging, uint32_t count)
+{
+    const struct bpe_model *model = merging->model;
+    const uint32_t longest = count ? bpe_token_bytes(model, merging->order[count - 1]) : 1;
+    enum tokmap_status status = TOKMAP_OK;
+    merging->ids = malloc((size_t)longest * sizeof *merging->ids);
+    if (!merging->ids)
+        return error_set_memory(merging->error, "a vocabulary", longest);
+#if defined(__x86_64__)
+    if (cpu_variant_best() == CPU_VBMI && model->vocabulary < BPE_IDS && !merging->source->lacks_bytes)
+        merging->many = bpe_merge_many_vbmi;
+#endif
+    for (uint32_t i = 0, few; i < count && !status; i += few) {
+        const uint32_t *order = merging->order + i, bytes = bpe_token_bytes(model, *order);
+        few = 1;
+        while (few < TOGETHER && i + few < count && bpe_token_bytes(model, order[few]) == bytes)
+            few++;
+        if (merging->many && bytes <= BPE_LANE_BYTES)
+            merge_together(merging, order, few);
+        for (uint32_t k = 0; k < few && !status && (!merging->many || bytes > BPE_LANE_BYTES); k++)
+            status = merge_one(merging, order[k]);
+    }
+    free(merging->ids);
+    free(merging->scratch.memory);
+    return status;
+}
+
+static enum tokmap_status keep_unreached(struct bpe_model *model, const uint32_t *ids, struct tokmap_error *error);
+
+/* splits: of those that are known already; NULL: of none. */
+static enum tokmap_status merge_tokens(struct bpe_model *model, const struct bpe_source *source,
+                                       const struct bpe_model *listed, const struct bpe_split *splits,
+                                       struct tokmap_error *error)
+{
+    uint32_t count = 0;
+    struct merging *merging = calloc(1, sizeof *merging);
+    enum tokmap_status status = TOKMAP_OK;
+    if (merging)
+        *merging = (struct merging){.model = model, .source = source, .listed = listed, .error = error,
+                                    .order = by_length(model, splits, &count)};
+    if (!merging || !merging->order)
+        status = error_set_memory(error, "a vocabulary", model->vocabulary);
+    if (!status)
+        status = merge_order(merging, count);
+    if (!status)
+        status = keep_unreached(model, merging->order, error);
+    if (merging)
+        free(merging->order);
+    free(merging);
+    return status;
+}
+
+/* ---- a list of merges ---- */
+
+#define AHEAD 16 /* merges whose memory is asked for before they are looked at */
+
+/* Whether the merges' results rise along the list: then they are the ranks. */
+static bool results_rise(const struct bpe_source *source)
+{
+    for (uint32_t i = 1; i < source->merge_count; i++)
+        if (source->merges[i].result <= source->merges[i - 1].result)
+            return false;
+    return true;
+}
+
+static bool merge_fits(const struct bpe_model *model, const struct bpe_source *source, const struct bpe_merge *merge)
+{
+    if (merge->left >= model->vocabulary || merge->right >= model->vocabulary || merge->result >= model->vocabulary)
+        return false;
+    const uint32_t left = bpe_token_bytes(model, merge->left), right = bpe_token_bytes(model, merge->right);
+    const uint8_t *result = model->bytes + model->offsets[merge->result];
+    return left && right && left + right == bpe_token_bytes(model, merge->result) &&
+           (source->fits || (!memcmp(result, model->bytes + model->offsets[merge->left], left) &&
+                             !memcmp(result + left, model->bytes + model->offsets[merge->right], right)));
+}
+
+/* The list, as a table of its own. *twice: a pair stands in it twice. */
+static enum tokmap_status list_merges(struct bpe_model *listed, const struct bpe_model *model,
+                                      const struct bpe_source *source, bool *twice, struct tokmap_error *error)
+{
+    const struct bpe_merge *merges = source->merges;
+    *twice = false;
+    if (!bpe_pairs_new(listed, 2 * (uint64_t)source->merge_count))
+        return error_set_memory(error, "a vocabulary", (uint64_t)source->merge_count * 16);
+    for (uint32_t i = 0; i < source->merge_count; i++) {
+        if (source->merge_count - i > AHEAD)
+            bpe_pair_prefetch(listed, merges[i + AHEAD].left, merges[i + AHEAD].right);
+        if (!merge_fits(model, source, &merges[i]))
+            return error_set(error, TOKMAP_ERROR_FORMAT, source->path, TOKMAP_NO_OFFSET,
+                             "merge %" PRIu32 " (from 0) names ids whose text is not that of its result; the file is "
+                             "damaged",
+                             i);
+        *twice |= !bpe_pair_add(listed, merges[i].left, merges[i].right, model->results ? i : merges[i].result);
+    }
+    return TOKMAP_OK;
+}
+
+/* Whether a merge is the one that makes its token. */
+static bool makes_token(const struct bpe_model *model, const struct bpe_split *splits, const struct bpe_source *source,
+                        uint32_t i)
+{
+    const uint32_t result = source->merges[i].result;
+    return splits[result].made == (model->results ? i : result) + BPE_BY_RANK;
+}
+
+/* What is known of all tokens that merges make of each other, as far as splits say. */
+static enum tokmap_status add_known(struct bpe_model *model, const struct bpe_source *source,
+                                    const struct bpe_split *splits, uint32_t known, struct bpe_model *listed,
+                                    struct tokmap_error *error)
+{
+    const struct bpe_merge *merges = source->merges;
+    const bool same = known == source->merge_count && !model->results;
+    if (same) { /* the list is the table */
+        model->pairs = listed->pairs;
+        model->pair_bits = listed->pair_bits;
+        model->pair_filter = listed->pair_filter;
+        listed->pairs = listed->pair_filter = NULL;
+    } else if (!bpe_pairs_new(model, 2 * min64(source->merge_count, model->vocabulary))) {
+        return error_set_memory(error, "a vocabulary", (uint64_t)model->vocabulary * 16);
+    }
+    for (uint32_t i = 0; i < source->merge_count; i++) {
+        if (!same && source->merge_count - i > AHEAD)
+            bpe_pair_prefetch(model, merges[i + AHEAD].left, merges[i + AHEAD].right);
+        if (same)
+            byte_pair_add(model, merges[i].left, merges[i].right, merges[i].result);
+        else if (makes_token(model, splits, source, i))
+            pair_add(model, merges[i].left, merges[i].right, model->results ? i : merges[i].result);
+    }
+    for (uint32_t id = 0; id < model->vocabulary; id++)
+        if (splits[id].made >= BPE_BY_RANK) {
+            add_seed(model, model->bytes + model->offsets[id], bpe_token_bytes(model, id), &id, 1);
+            add_joins(model, model->bytes + model->offsets[id], bpe_token_bytes(model, id));
+        }
+    return TOKMAP_OK;
+}
+
+/* Ids take the place of ranks, if both grow together. */
+static enum tokmap_status drop_ranks(struct bpe_model *model, struct tokmap_error *error)
+{
+    const uint64_t places = (uint64_t)1 << model->pair_bits;
+    uint32_t *ranks = malloc(((size_t)model->vocabulary + 1) * sizeof *ranks); /* by ids */
+    if (!ranks)
+        return error_set_memory(error, "a vocabulary", model->vocabulary);
+    memset(ranks, 0xFF, ((size_t)model->vocabulary + 1) * sizeof *ranks);
+    bool grow = true;
+    for (uint64_t at = 0; at < places && grow; at++) {
+        const uint32_t rank = (uint32_t)model->pairs[at] & BPE_MERGES;
+        if (model->pairs[at] == UINT64_MAX)
+            continue;
+        grow = ranks[model->results[rank]] == BPE_NONE;
+        ranks[model->results[rank]] = rank;
+    }
+    uint32_t last = 0;
+    for (uint32_t id = 0; id < model->vocabulary && grow; id++)
+        if (ranks[id] != BPE_NONE) {
+            grow = ranks[id] >= last;
+            last = ranks[id];
+        }
+    free(ranks);
+    if (!grow)
+        return TOKMAP_OK;
+    for (uint64_t at = 0; at < places; at++)
+        if (model->pairs[at] != UINT64_MAX)
+            model->pairs[at] = (model->pairs[at] & ~(uint64_t)BPE_MERGES) | model->results[model->pairs[at] & BPE_MERGES];
+    for (uint32_t i = 0; i < 65536; i++)
+        if (model->byte_pairs[i] != BPE_NONE)
+            model->byte_pairs[i] = model->results[model->byte_pairs[i]];
+    free(model->results);
+    model->results = NULL;
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status pairs_of_list(struct bpe_model *model, const struct bpe_source *source,
+                                        struct tokmap_error *error)
+{
+    struct bpe_model listed = {.pairs = NULL};
+    struct bpe_split *splits = calloc((size_t)model->vocabulary + 1, sizeof *splits);
+    const bool rise = results_rise(source);
+    bool twice = false;
+    uint32_t known = 0;
+    model->results = rise ? NULL : malloc(((size_t)source->merge_count + 1) * sizeof *model->results);
+    enum tokmap_status status = TOKMAP_OK;
+    if (!splits || (!rise && !model->results))
+        status = error_set_memory(error, "a vocabulary", (uint64_t)source->merge_count * 16);
+    for (uint32_t i = 0; i < source->merge_count && model->results; i++)
+        model->results[i] = source->merges[i].result;
+    if (!status)
+        status = list_merges(&listed, model, source, &twice, error);
+    for (uint32_t byte = 0; byte < 256 && !status; byte++)
+        if (model->byte_ids[byte] != BPE_NONE)
+            splits[model->byte_ids[byte]].made = BPE_ATOM;
+    if (!status && !twice)
+        known = bpe_splits_find(&listed, source->merges, source->merge_count, rise, splits);
+    if (!status)
+        status = add_known(model, source, splits, known, &listed, error);
+    if (!status)
+        status = merge_tokens(model, source, listed.pairs ? &listed : model, splits, error);
+    bpe_pairs_free(&listed);
+    free(splits);
+    return status || !model->results ? status : drop_ranks(model, error);
+}
+
+/* What the merges of a source give, by whichever of the two ways. */
+static enum tokmap_status find_pairs(struct bpe_model *model, const struct bpe_source *source, struct tokmap_error *error)
+{
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        const uint8_t text = (uint8_t)byte;
+        if (model->byte_ids[byte] != BPE_NONE)
+            add_seed(model, &text, 1, &model->byte_ids[byte], 1);
+    }
+    if (source->merges)
+        return pairs_of_list(model, source, error);
+    return bpe_pairs_new(model, 2 * (uint64_t)model->vocabulary) ? merge_tokens(model, source, NULL, NULL, error)
+                                               : error_set_memory(error, "a vocabulary", model->vocabulary);
+}
+
+static enum tokmap_status keep_unreached(struct bpe_model *model, const uint32_t *ids, struct tokmap_error *error)
+{
+    if (!model->unreached_count)
+        return TOKMAP_OK;
+    model->unreached_bits = 1;
+    while (1u << model->unreached_bits < 4 * model->unreached_count)
+        model->unreached_bits++;
+    const uint32_t mask = (1u << model->unreached_bits) - 1;
+    model->unreached = malloc(((size_t)mask + 1) * sizeof *model->unreached);
+    if (!model->unreached)
+        return error_set_memory(error, "a vocabulary", mask);
+    memset(model->unreached, 0xFF, ((size_t)mask + 1) * sizeof *model->unreached);
+    for (uint32_t i = 0; i < model->unreached_count; i++) {
+        const uint32_t from = model->offsets[ids[i]], bytes = model->offsets[ids[i] + 1] - from;
+        uint32_t at = (uint32_t)hash64(model->bytes + from, bytes) & mask;
+        while (model->unreached[at] != BPE_NONE)
+            at = (at + 1) & mask;
+        model->unreached[at] = ids[i];
+    }
+    return TOKMAP_OK;
+}
+
+enum tokmap_status bpe_model_build(struct bpe_model **out, const struct bpe_source *source, struct tokmap_error *error)
+{
+    *out = NULL;
+    if (source->vocabulary > BPE_IDS || source->merge_count > BPE_MERGES)
+        return error_set(error, TOKMAP_ERROR_LIMIT, source->path, TOKMAP_NO_OFFSET,
+                         "a vocabulary of %" PRIu32 " ids and %" PRIu32 " merges is more than can be encoded with (%u and "
+                         "%u)",
+                         source->vocabulary, source->merge_count, BPE_IDS, BPE_MERGES);
+    struct bpe_model *model = calloc(1, sizeof *model);
+    if (!model)
+        return error_set_memory(error, "a vocabulary", sizeof *model);
+    model->merge = bpe_merge;
+    model->vocabulary = source->vocabulary;
+    model->wide = source->vocabulary > 65536;
+    scanner_init(&model->scanner, &source->rules, cpu_variant_best());
+    enum tokmap_status status = allocate(model, source, error);
+    if (!status)
+        status = find_bytes(model, source, error);
+    if (!status)
+        status = find_pairs(model, source, error);
+    if (status) {
+        bpe_model_free(model);
+        return status;
+    }
+    *out = model;
+    return TOKMAP_OK;
+}

@@ -1,0 +1,56 @@
+/*
+ * bpe_merge.h - the merges of one piece of bytes, or of several short pieces at once.
+ *
+ * Nothing here looks into caches or at bpe_unreached(): the ids are those that merging alone gives.
+ */
+#ifndef TOKMAP_BPE_BPE_MERGE_H
+#define TOKMAP_BPE_BPE_MERGE_H
+
+#include "bpe_model.h"
+
+#define BPE_SHORT 64 /* pieces of up to this many bytes need no scratch */
+
+/* Memory that merging needs for some pieces of more than BPE_SHORT bytes. All zero before first use; it grows as needed,
+ * which only unusual vocabularies make large. Whoever owns it frees `memory`. Used by one thread at a time. */
+struct bpe_scratch {
+    void *memory;
+    size_t bytes;
+};
+
+/* A bpe_merge_function for models of byte-level BPE. */
+bpe_merge_function bpe_merge;
+
+/* The same for more than BPE_SHORT bytes, but writes ids of 32 bits (wide) or 16 bits straight to `tokens`, which has room
+ * for `count`. Needs no memory that grows with the piece. Raises *largest to the largest id, if it is larger. Returns the
+ * number of ids, or 0 if memory ran out. */
+size_t bpe_merge_long(const struct bpe_model *model, struct bpe_scratch *scratch, const uint8_t *bytes, size_t count,
+                      void *tokens, bool wide, uint32_t *largest);
+
+/* ---- several short pieces at once ---- */
+
+#define BPE_LANE_BYTES 62 /* the longest piece that can be merged together with others */
+#define BPE_SIZES 3       /* classes of such pieces: up to 16 bytes, up to 32, and longer ones */
+
+/* A piece of 1 to BPE_LANE_BYTES bytes, and its ids. */
+struct bpe_piece {
+    const uint8_t *bytes;
+    uint32_t count;
+    uint32_t ids_count; /* filled in */
+    uint32_t *ids;      /* filled in; has room for `count` and 16 more */
+};
+
+/* The class of a piece of `count` bytes. */
+static inline uint32_t bpe_size_class(uint32_t count)
+{
+    return (count > 16) + (count > 32);
+}
+
+/* Merges `count` pieces that all have the same size class. Cannot fail. */
+typedef void bpe_merge_many_function(const struct bpe_model *model, struct bpe_piece *const *pieces, uint32_t count,
+                                     uint32_t size_class);
+#if defined(__x86_64__)
+/* For byte-level models that have a token for each byte and whose ids are below BPE_IDS - 1. */
+bpe_merge_many_function bpe_merge_many_vbmi;
+#endif
+
+#endif

@@ -1,0 +1,504 @@
+/*
+ * sp_pairs.c - the pairs that merge: from a list or from scores, reduced to those that can come up.
+ *
+ * The sources. Hugging Face files list the pairs, in the order in which they merge. SentencePiece files give each piece a
+ * score, and any two neighbors merge that together are a piece, the best score first. So a piece has as many pairs as it has
+ * borders with a symbol on both sides. For scores, the rank of a pair is the place of its piece in the order of scores;
+ * pieces of equal score have the same priority, and merge from left to right.
+ *
+ * The reduction. Most of these pairs never come up: as bpe_build.c explains, only the two parts that a token's own bytes merge
+ * to can ever merge to it. So each token is merged once, by length, in the table built so far, and only its last pair goes
+ * into the final table. Where that is the same as in the list, bpe_splits.h finds it without merging.
+ *     Example: the pieces are a, b, c, ab (score -1), bc (-2), and abc (-3). Scores make four pairs: a+b, b+c, and, for abc,
+ *     ab+c and a+bc. The text "abc" merges to "ab" "c", since -1 is better than -2, and then to "abc". So ab+c is kept, and
+ *     a+bc never comes up.
+ * This makes the table smaller, and it says where text can be cut: a merge can only cross the borders inside the pairs that are
+ * kept. (User-defined pieces do not make the reduction wrong: text that becomes a token has no such piece that begins in it,
+ * and neither has the token's own text. Still, where there are any, all pairs are kept.)
+ *
+ * At last symbols are numbered anew, so that the rank of a pair is the symbol that it makes: symbols that no merge makes
+ * first, then the others in the order of their ranks. A merge then needs no table of results.
+ */
+#include "sp_pairs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpe/bpe_splits.h"
+#include "common/bytes.h"
+#include "common/error.h"
+#include "common/hash.h"
+#include "sp_merge.h"
+
+#define AHEAD 16 /* merges whose memory is prefetched before they are handled */
+
+struct pairing {
+    struct sp_builder *builder;
+    uint64_t *places;  /* with scores: a hash table of pieces by text: the high 32 bits of the hash, then id + 1; 0: empty */
+    uint32_t place_bits;
+    uint32_t ranks;    /* ranks are below it */
+    bool twice;        /* a pair is in the list twice */
+    uint32_t kept;     /* pairs that can come up */
+};
+
+static enum tokmap_status table_new(struct sp_builder *builder, uint64_t pairs)
+{
+    struct bpe_model *head = &builder->model->head;
+    free(head->byte_pairs);
+    head->byte_pairs = NULL;
+    if (pairs > BPE_MERGES)
+        return error_set(builder->error, TOKMAP_ERROR_LIMIT, builder->source->path, TOKMAP_NO_OFFSET,
+                         "the vocabulary has %" PRIu64 " merges, but at most %u are supported", pairs, BPE_MERGES);
+    head->byte_pairs = malloc(65536 * sizeof *head->byte_pairs);
+    if (!head->byte_pairs || !bpe_pairs_new(head, pairs + pairs / 2))
+        return sp_no_memory(builder);
+    memset(head->byte_pairs, 0xFF, 65536 * sizeof *head->byte_pairs);
+    return TOKMAP_OK;
+}
+
+/* ---- pairs of a list ---- */
+
+static bool merge_fits(const struct sp_builder *builder, const struct bpe_merge *merge)
+{
+    const struct sp_source *source = builder->source;
+    if (merge->left >= source->vocabulary || merge->right >= source->vocabulary || merge->result >= source->vocabulary ||
+        merge->left == source->unk || merge->right == source->unk || merge->result == source->unk)
+        return false;
+    const uint32_t left = sp_text_bytes(builder, merge->left), right = sp_text_bytes(builder, merge->right);
+    const uint8_t *result = sp_text(builder, merge->result);
+    return left && right && left + right == sp_text_bytes(builder, merge->result) &&
+           (source->fits || (!memcmp(result, sp_text(builder, merge->left), left) &&
+                             !memcmp(result + left, sp_text(builder, merge->right), right)));
+}
+
+static enum tokmap_status add_listed(struct pairing *pairing)
+{
+    struct sp_builder *builder = pairing->builder;
+    const struct sp_source *source = builder->source;
+    struct bpe_model *head = &builder->model->head;
+    const enum tokmap_status status = table_new(builder, source->merge_count);
+    pairing->ranks = source->merge_count;
+    if (status)
+        return status;
+    head->results = malloc(((size_t)source->merge_count + 1) * sizeof *head->results);
+    if (!head->results)
+        return sp_no_memory(builder);
+    for (uint32_t i = 0; i < source->merge_count; i++) {
+        const struct bpe_merge *merge = &source->merges[i];
+        if (source->merge_count - i > AHEAD)
+            bpe_pair_prefetch(head, merge[AHEAD].left, merge[AHEAD].right);
+        if (!merge_fits(builder, merge))
+            return error_set(builder->error, TOKMAP_ERROR_UNSUPPORTED, source->path, TOKMAP_NO_OFFSET,
+                             "merges: merge %" PRIu32 " (from 0) joins tokens that are not text, such as <0x0A> or the "
+                             "unknown token, or its two texts together are not the text of its result; check the file",
+                             i);
+        pairing->twice |= !bpe_pair_add(head, merge->left, merge->right, i);
+        head->results[i] = merge->result;
+    }
+    return TOKMAP_OK;
+}
+
+/* ---- pairs by scores ---- */
+
+static bool can_merge(const struct sp_builder *builder, uint32_t id)
+{
+    const enum sp_kind kind = sp_kind_of(builder->source, id);
+    return (kind == SP_NORMAL || kind == SP_UNUSED || kind == SP_USER_DEFINED) && sp_text_bytes(builder, id);
+}
+
+static bool places_new(struct pairing *pairing)
+{
+    const struct sp_builder *builder = pairing->builder;
+    pairing->place_bits = 4;
+    while ((uint64_t)1 << pairing->place_bits < 2 * (uint64_t)builder->source->vocabulary)
+        pairing->place_bits++;
+    pairing->places = calloc((size_t)1 << pairing->place_bits, sizeof *pairing->places);
+    const uint64_t mask = ((uint64_t)1 << pairing->place_bits) - 1;
+    for (uint32_t id = 0; pairing->places && id < builder->source->vocabulary; id++) {
+        if (!can_merge(builder, id))
+            continue;
+        const uint64_t hash = hash64(sp_text(builder, id), sp_text_bytes(builder, id));
+        uint64_t at = hash & mask;
+        while (pairing->places[at])
+            at = (at + 1) & mask;
+        pairing->places[at] = (hash & 0xFFFFFFFF00000000u) | (id + 1);
+    }
+    return pairing->places != NULL;
+}
+
+/* The symbol of a part of a piece's text, if it is a piece or a character; else BPE_NONE. */
+static uint32_t symbol_of(const struct pairing *pairing, const uint8_t *text, uint32_t count)
+{
+    const struct sp_builder *builder = pairing->builder;
+    uint32_t length;
+    if (count <= 4 && sp_is_character(text, count))
+        return builder->model->atoms[sp_character(text, count, &length)] - 1;
+    const uint64_t hash = hash64(text, count), mask = ((uint64_t)1 << pairing->place_bits) - 1;
+    for (uint64_t at = hash & mask; pairing->places[at]; at = (at + 1) & mask) {
+        const uint32_t id = (uint32_t)pairing->places[at] - 1;
+        if (pairing->places[at] >> 32 == hash >> 32 && sp_text_bytes(builder, id) == count &&
+            !memcmp(sp_text(builder, id), text, count))
+            return id;
+    }
+    return BPE_NONE;
+}
+
+/* The scores are sorted together with their ids, so that the comparison needs nothing else: several threads may build
+ * models at once. */
+struct scored {
+    float score;
+    uint32_t id;
+};
+
+static int by_score(const void *a, const void *b)
+{
+    const struct scored *left = a, *right = b;
+    if (left->score != right->score)
+        return left->score > right->score ? -1 : 1;
+    return left->id < right->id ? -1 : left->id > right->id;
+}
+
+/* Fills `order` with the pieces that merges make, the best score first and equal scores by id. Returns false if memory ran
+ * out. */
+static bool order_by_score(const struct sp_builder *builder, uint32_t *order, uint32_t *count)
+{
+    const struct sp_source *source = builder->source;
+    struct scored *scored = malloc(((size_t)source->vocabulary + 1) * sizeof *scored);
+    *count = 0;
+    if (!scored)
+        return false;
+    for (uint32_t id = 0; id < source->vocabulary; id++)
+        if (can_merge(builder, id) && sp_kind_of(source, id) != SP_USER_DEFINED)
+            scored[(*count)++] = (struct scored){source->scores[id], id};
+    qsort(scored, *count, sizeof *scored, by_score);
+    for (uint32_t rank = 0; rank < *count; rank++)
+        order[rank] = scored[rank].id;
+    free(scored);
+    return true;
+}
+
+struct score_pair {
+    uint32_t left, right, rank;
+};
+
+/* Appends the pairs of all borders of a piece that have symbols on both sides. Returns the new count. */
+static size_t pairs_of(const struct pairing *pairing, uint32_t id, uint32_t rank, struct score_pair *pairs, size_t count)
+{
+    struct sp_builder *builder = pairing->builder;
+    const uint8_t *text = sp_text(builder, id);
+    const uint32_t bytes = sp_text_bytes(builder, id);
+    for (uint32_t at = 1; at < bytes; at++) {
+        if ((text[at] & 0xC0) == 0x80)
+            continue;
+        const uint32_t left = symbol_of(pairing, text, at);
+        const uint32_t right = left == BPE_NONE ? BPE_NONE : symbol_of(pairing, text + at, bytes - at);
+        if (right == BPE_NONE)
+            continue;
+        if (builder->defined)
+            sp_border_note(builder, text, at, bytes);
+        pairs[count++] = (struct score_pair){left, right, rank};
+    }
+    return count;
+}
+
+/* Finds the pairs and priorities of all ranks. results: the piece of each rank. *equals: pairs of equal score exist. */
+static enum tokmap_status scored_pairs(const struct pairing *pairing, const uint32_t *results, struct score_pair *pairs,
+                                       size_t *count, bool *equals)
+{
+    const struct sp_builder *builder = pairing->builder;
+    const struct sp_source *source = builder->source;
+    uint32_t *priorities = builder->model->priorities;
+    *count = 0;
+    *equals = false;
+    for (uint32_t rank = 0; rank < pairing->ranks; rank++) {
+        const bool equal = rank && source->scores[results[rank]] == source->scores[results[rank - 1]];
+        const size_t before = *count;
+        priorities[rank] = equal ? priorities[rank - 1] : rank;
+        *count = pairs_of(pairing, results[rank], rank, pairs, *count);
+        *equals |= equal && *count > before;
+        if (*count > before && sp_kind_of(source, results[rank]) == SP_UNUSED)
+            return error_set(builder->error, TOKMAP_ERROR_UNSUPPORTED, source->path, TOKMAP_NO_OFFSET,
+                             "pieces: piece %" PRIu32 " has the type UNUSED, but merges make it. What SentencePiece does "
+                             "with it depends on the whole text, which is not supported",
+                             results[rank]);
+    }
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status add_scored(struct pairing *pairing)
+{
+    struct sp_builder *builder = pairing->builder;
+    const struct sp_source *source = builder->source;
+    struct sp_model *model = builder->model;
+    size_t count = 0;
+    bool equals = false;
+    struct score_pair *pairs = malloc(((size_t)builder->offsets[source->vocabulary] + 1) * sizeof *pairs);
+    model->priorities = malloc(((size_t)source->vocabulary + 1) * sizeof *model->priorities);
+    model->head.results = malloc(((size_t)source->vocabulary + 1) * sizeof *model->head.results);
+    enum tokmap_status status = TOKMAP_OK;
+    if (!pairs || !model->priorities || !model->head.results || !places_new(pairing) ||
+        !order_by_score(builder, model->head.results, &pairing->ranks))
+        status = sp_no_memory(builder);
+    if (!status)
+        status = scored_pairs(pairing, model->head.results, pairs, &count, &equals);
+    if (!status)
+        status = table_new(builder, count);
+    for (size_t i = 0; i < count && !status; i++)
+        (void)bpe_pair_add(&model->head, pairs[i].left, pairs[i].right, pairs[i].rank);
+    if (!equals) {
+        free(model->priorities);
+        model->priorities = NULL;
+    }
+    free(pairs);
+    return status;
+}
+
+/* ---- the pairs that can come up ---- */
+
+/* The tokens that are not reached yet, the shortest first. Returns NULL if memory ran out. */
+static uint32_t *by_length(const struct sp_builder *builder, uint32_t *count)
+{
+    const uint32_t vocabulary = builder->source->vocabulary;
+    uint32_t longest = 0;
+    for (uint32_t id = 0; id < vocabulary; id++)
+        longest = (uint32_t)max64(longest, sp_text_bytes(builder, id));
+    uint32_t *places = calloc((size_t)longest + 2, sizeof *places);
+    uint32_t *order = malloc(((size_t)vocabulary + 1) * sizeof *order);
+    if (places && order) {
+        for (uint32_t id = 0; id < vocabulary; id++)
+            places[sp_text_bytes(builder, id) + 1] += !builder->reached[id];
+        for (uint32_t i = 1; i <= longest + 1; i++)
+            places[i] += places[i - 1];
+        *count = places[longest + 1];
+        for (uint32_t id = 0; id < vocabulary; id++)
+            if (!builder->reached[id])
+                order[places[sp_text_bytes(builder, id)]++] = id;
+    } else {
+        free(order);
+        order = NULL;
+    }
+    free(places);
+    return order;
+}
+
+/* Adds the pair that makes a token. border: the bytes of its left part. */
+static void keep_pair(struct pairing *pairing, uint32_t left, uint32_t right, uint32_t rank, uint32_t id, uint32_t border)
+{
+    struct sp_builder *builder = pairing->builder;
+    struct bpe_model *head = &builder->model->head;
+    const uint8_t *text = sp_text(builder, id);
+    (void)bpe_pair_add(head, left, right, rank);
+    pairing->kept++;
+    if (sp_text_bytes(builder, id) == 2 && border == 1)
+        head->byte_pairs[(uint32_t)text[0] << 8 | text[1]] = rank;
+    sp_border_note(builder, text, border, sp_text_bytes(builder, id));
+}
+
+/* Keeps the pairs that bpe_splits_find() finds without merging, nearly all of a list. Returns false if memory ran out. */
+static bool keep_splits(struct pairing *pairing, const struct bpe_model *listed)
+{
+    struct sp_builder *builder = pairing->builder;
+    const struct sp_source *source = builder->source;
+    const struct bpe_merge *merges = source->merges;
+    uint32_t length;
+    if (!merges || pairing->twice)
+        return true;
+    struct bpe_split *splits = calloc((size_t)source->vocabulary + 1, sizeof *splits);
+    if (!splits)
+        return false;
+    for (uint32_t id = 0; id < source->vocabulary; id++) {
+        const uint8_t *text = sp_text(builder, id);
+        const uint32_t count = sp_text_bytes(builder, id);
+        if (count && count <= 4 && sp_is_character(text, count) &&
+            builder->model->atoms[sp_character(text, count, &length)] == id + 1)
+            splits[id].made = BPE_ATOM;
+    }
+    (void)bpe_splits_find(listed, merges, source->merge_count, false, splits);
+    for (uint32_t i = 0; i < source->merge_count; i++) {
+        const uint32_t id = merges[i].result;
+        if (source->merge_count - i > AHEAD && splits[merges[i + AHEAD].result].made == i + AHEAD + BPE_BY_RANK)
+            bpe_pair_prefetch(&builder->model->head, merges[i + AHEAD].left, merges[i + AHEAD].right);
+        if (splits[id].made != i + BPE_BY_RANK)
+            continue;
+        keep_pair(pairing, merges[i].left, merges[i].right, i, id, sp_text_bytes(builder, merges[i].left));
+        builder->reached[id] = true;
+    }
+    free(splits);
+    return true;
+}
+
+/* Merges a token's text. If two parts are left that are a pair of `listed`, keeps the pair. Returns false if memory ran
+ * out. */
+static bool merge_token(struct pairing *pairing, const struct bpe_model *listed, struct bpe_scratch *scratch, uint32_t id)
+{
+    struct sp_builder *builder = pairing->builder;
+    uint32_t parts[2] = {0, 0}, border;
+    const size_t left = sp_merge_symbols(builder->model, scratch, sp_text(builder, id), sp_text_bytes(builder, id), parts,
+                                         &border);
+    if (left == 1)
+        builder->reached[id] = parts[0] == id;
+    const uint32_t rank = left == 2 ? bpe_pair_rank(listed, parts[0], parts[1]) : BPE_NONE;
+    if (rank == BPE_NONE)
+        return left != 0;
+    builder->reached[id] = builder->model->head.results[rank] == id;
+    keep_pair(pairing, parts[0], parts[1], rank, id, border);
+    return true;
+}
+
+/* ---- numbers of symbols ---- */
+
+/* Fills model->ids, symbols having the numbers that they begin with. */
+static enum tokmap_status assign_ids(struct sp_builder *builder)
+{
+    struct sp_model *model = builder->model;
+    model->ids = malloc((size_t)model->symbols * sizeof *model->ids);
+    if (!model->ids)
+        return sp_no_memory(builder);
+    for (uint32_t symbol = 0; symbol < model->symbols; symbol++)
+        model->ids[symbol] = symbol < builder->source->vocabulary ? symbol : BPE_NONE;
+    return TOKMAP_OK;
+}
+
+/* The new number of each symbol: first those that no merge makes, then the others in the order of their ranks. Returns NULL if
+ * memory ran out. */
+static uint32_t *new_numbers(const struct pairing *pairing)
+{
+    const struct sp_model *model = pairing->builder->model;
+    const struct bpe_model *head = &model->head;
+    uint32_t *numbers = malloc(((size_t)model->symbols + 1) * sizeof *numbers);
+    uint32_t *made = malloc(((size_t)pairing->ranks + 1) * sizeof *made); /* by rank */
+    if (numbers && made) {
+        uint32_t next = 0;
+        memset(numbers, 0, ((size_t)model->symbols + 1) * sizeof *numbers);
+        memset(made, 0xFF, ((size_t)pairing->ranks + 1) * sizeof *made);
+        for (uint64_t at = 0; at < (uint64_t)1 << head->pair_bits; at++)
+            if (head->pairs[at] != UINT64_MAX) {
+                const uint32_t rank = (uint32_t)head->pairs[at] & BPE_MERGES;
+                made[rank] = head->results[rank];
+                numbers[made[rank]] = BPE_NONE;
+            }
+        for (uint32_t symbol = 0; symbol < model->symbols; symbol++)
+            if (!numbers[symbol])
+                numbers[symbol] = next++;
+        for (uint32_t rank = 0; rank < pairing->ranks; rank++)
+            if (made[rank] != BPE_NONE)
+                numbers[made[rank]] = next++;
+    } else {
+        free(numbers);
+        numbers = NULL;
+    }
+    free(made);
+    return numbers;
+}
+
+/* Fills the model's new, empty table with the pairs of the old one, in new numbers. */
+static void renumber_pairs(struct bpe_model *head, const struct bpe_model *old, const uint32_t *numbers)
+{
+    const uint64_t slots = (uint64_t)1 << old->pair_bits;
+    struct bpe_merge pairs[AHEAD];
+    uint32_t waiting = 0;
+    for (uint64_t at = 0; at < slots; at++) {
+        const uint64_t pair = old->pairs[at];
+        if (pair != UINT64_MAX) {
+            const struct bpe_merge new = {numbers[pair >> 43], numbers[pair >> 22 & (BPE_IDS - 1)],
+                                          numbers[old->results[pair & BPE_MERGES]]};
+            bpe_pair_prefetch(head, new.left, new.right);
+            pairs[waiting++] = new;
+        }
+        if (waiting == AHEAD || at + 1 == slots)
+            while (waiting) {
+                waiting--;
+                (void)bpe_pair_add(head, pairs[waiting].left, pairs[waiting].right, pairs[waiting].result);
+            }
+    }
+}
+
+static enum tokmap_status number_symbols(struct pairing *pairing)
+{
+    struct sp_builder *builder = pairing->builder;
+    struct sp_model *model = builder->model;
+    struct bpe_model *head = &model->head;
+    struct bpe_model old = {.pairs = head->pairs, .pair_bits = head->pair_bits, .pair_filter = head->pair_filter,
+                            .results = head->results};
+    uint32_t *numbers = new_numbers(pairing);
+    head->pairs = head->pair_filter = NULL;
+    const enum tokmap_status status = numbers ? table_new(builder, pairing->kept) : sp_no_memory(builder);
+    if (!status) {
+        renumber_pairs(head, &old, numbers);
+        for (uint32_t code = 0; code < SP_CODES; code++)
+            if (model->atoms[code])
+                model->atoms[code] = numbers[model->atoms[code] - 1] + 1;
+        for (uint32_t symbol = 0; symbol < model->symbols; symbol++)
+            model->ids[numbers[symbol]] = symbol < builder->source->vocabulary ? symbol : BPE_NONE;
+        free(head->results);
+        head->results = NULL;
+    }
+    bpe_pairs_free(&old);
+    free(numbers);
+    return status;
+}
+
+static enum tokmap_status keep_pairs(struct pairing *pairing)
+{
+    struct sp_builder *builder = pairing->builder;
+    struct bpe_model *head = &builder->model->head;
+    const uint32_t vocabulary = builder->source->vocabulary;
+    struct bpe_model listed = {.pairs = head->pairs, .pair_bits = head->pair_bits, .pair_filter = head->pair_filter};
+    struct bpe_scratch scratch = {NULL, 0};
+    head->pairs = head->pair_filter = NULL;
+    uint32_t *order = NULL, count = 0;
+    builder->reached = calloc((size_t)vocabulary + 1, sizeof *builder->reached);
+    enum tokmap_status status = builder->reached ? table_new(builder, vocabulary) : sp_no_memory(builder);
+    if (!status && (!keep_splits(pairing, &listed) || !(order = by_length(builder, &count))))
+        status = sp_no_memory(builder);
+    for (uint32_t i = 0; i < count && !status; i++)
+        if (sp_text_bytes(builder, order[i]) && !merge_token(pairing, &listed, &scratch, order[i]))
+            status = sp_no_memory(builder);
+    bpe_pairs_free(&listed);
+    free(scratch.memory);
+    free(order);
+    return status || builder->model->priorities ? status : number_symbols(pairing);
+}
+
+/* ---- all of it ---- */
+
+/* SentencePiece gives runs of spaces one score, the lowest; other pieces seldom have equal scores. */
+static uint32_t find_tied(const struct pairing *pairing)
+{
+    const uint32_t *priorities = pairing->builder->model->priorities;
+    uint32_t tied = 0;
+    if (!priorities)
+        return BPE_MERGES;
+    if (pairing->ranks)
+        tied = priorities[pairing->ranks - 1];
+    for (uint32_t rank = 0; rank < tied; rank++)
+        if (priorities[rank] != rank)
+            return BPE_NONE;
+    return tied;
+}
+
+/* The ranks of pairs of ASCII characters. */
+static void fill_byte_pairs(struct sp_model *model)
+{
+    for (uint32_t left = 0; left < 128; left++)
+        for (uint32_t right = 0; right < 128; right++)
+            if (model->atoms[left] && model->atoms[right])
+                model->head.byte_pairs[left << 8 | right] =
+                    bpe_pair_rank(&model->head, model->atoms[left] - 1, model->atoms[right] - 1);
+}
+
+enum tokmap_status sp_pairs_build(struct sp_builder *builder)
+{
+    struct pairing pairing = {.builder = builder};
+    enum tokmap_status status = builder->source->merges ? add_listed(&pairing) : add_scored(&pairing);
+    if (!status) {
+        builder->model->tied = find_tied(&pairing);
+        status = assign_ids(builder);
+    }
+    if (!status && !builder->defined)
+        status = keep_pairs(&pairing);
+    if (!status)
+        fill_byte_pairs(builder->model);
+    free(pairing.places);
+    return status;
+}
