@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpe/bpe_build.h"
 #include "bpe/bpe_engine.h"
 #include "text/code_point.h"
 #include "common/error.h"

@@ -5,7 +5,7 @@
 #ifndef TOKMAP_VOCABULARY_RANK_FILE_H
 #define TOKMAP_VOCABULARY_RANK_FILE_H
 
-#include "bpe/bpe_model.h"
+#include "bpe/bpe_build.h"
 #include "rank_catalog.h"
 
 struct rank_file {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpe/bpe_build.h"
 #include "bpe/bpe_engine.h"
 #include "byte_level.h"
 #include "common/bytes.h"

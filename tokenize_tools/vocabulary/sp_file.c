@@ -11,6 +11,7 @@
 #include "text/utf8.h"
 #include "common/bytes.h"
 #include "common/error.h"
+#include "sentencepiece/sp_model.h"
 #include "common/hash.h"
 
 #define PIECE_BYTES_MOST 65535u /* what is done for a piece may take the square of its length */

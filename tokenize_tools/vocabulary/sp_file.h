@@ -5,7 +5,7 @@
 #ifndef TOKMAP_VOCABULARY_SP_FILE_H
 #define TOKMAP_VOCABULARY_SP_FILE_H
 
-#include "sentencepiece/sp_model.h"
+#include "sentencepiece/sp_source.h"
 #include "tokmap/tokmap.h"
 
 /* Whether a file is such a model, as far as its first bytes tell. */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base64.h"
+#include "bpe/bpe_build.h"
 #include "bpe/bpe_engine.h"
 #include "byte_level.h"
 #include "common/error.h"

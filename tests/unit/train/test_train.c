@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpe/bpe_build.h"
+#include "bpe/bpe_merge.h"
 #include "train/train_corpus.h"
 #include "pretokenize/pretokenizer.h"
 #include "pretokenize/scanner_piece.h"
