@@ -77,6 +77,8 @@ static void text_print(const struct tokenizer *tokenizer, const struct tokenizer
     (void)snprintf(text, sizeof text, "%s, %s of them special", cli_count(info->added, count),
                    cli_count(info->specials, specials));
     row(table, "added tokens", info->added ? text : "none");
+    if (info->note)
+        row(table, "note", info->note);
     row(table, "ready in", cli_seconds((double)open_ns * 1e-9, text));
     cli_table_print(table, NULL, stdout);
     cli_table_free(table);
@@ -108,6 +110,10 @@ static void json_print(const struct tokenizer *tokenizer, const struct tokenizer
     cli_json_text(&out, "name", info->name);
     cli_json_text(&out, "form", info->form);
     cli_json_text(&out, "scanner", info->scanner);
+    if (info->note)
+        cli_json_text(&out, "note", info->note);
+    else
+        cli_json_null(&out, "note");
     cli_json_text(&out, "fingerprint", hex);
     cli_json_number(&out, "largest_id", info->vocabulary - 1);
     cli_json_number(&out, "vocabulary", info->vocabulary);

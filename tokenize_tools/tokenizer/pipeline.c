@@ -349,6 +349,7 @@ static void info_fill(struct pipeline *own)
     const struct pipeline_parts *parts = &own->parts;
     info->name = parts->name;
     info->form = parts->form;
+    info->note = parts->note;
     info->scanner = parts->scanner;
     info->vocabulary = parts->vocabulary;
     info->width = own->wide ? 4 : 2;

@@ -24,6 +24,7 @@ struct pipeline_text {
 /* Initialize with zeros. The parts own everything that they point to, except the static texts. */
 struct pipeline_parts {
     const char *form;           /* the file format, for example "tokenizer.json"; a static text */
+    const char *note;           /* see struct tokenizer_info; a static text, or NULL */
     char name[64];              /* the tokenizer's name in messages and in indexes */
     char scanner[96];           /* describes for people how text is split, for example "cl100k_base, AVX-512" */
     struct added_tokens *added; /* or NULL */

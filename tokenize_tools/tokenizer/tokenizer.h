@@ -37,6 +37,8 @@ struct tokenizer_info {
     uint8_t fingerprint[16];        /* XXH3-128 of all that decides ids */
     uint32_t ids_per_byte_most; /* ids that `bytes` bytes of text can become: at most bytes * this */
     const char *form;        /* what its file is: "tokenizer.json"; static */
+    const char *note;        /* a sentence that users should read about their file, such as a field that is ignored; NULL: none;
+                                static */
     const char *scanner;     /* what cuts text into pieces: "cl100k_base, AVX-512"; lives as long as the tokenizer */
     uint64_t added, specials; /* added tokens, and how many of them are special */
     bool cuts;               /* a document may come in parts, cut where tokenizer_cut() says, with the same ids */

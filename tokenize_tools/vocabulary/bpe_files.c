@@ -1,9 +1,10 @@
 /*
- * bpe_files.c - the two files say nothing of how text is split and what is special: it is as in GPT-2, whose <|endoftext|>
- * is the one token that no merge gives.
+ * bpe_files.c - the two files do not describe the pre-tokenizer or the special tokens. Both are those of GPT-2, whose only
+ * special token is <|endoftext|>, the one token of its vocabulary that no merge makes.
  */
 #include "bpe_files.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,15 +15,22 @@
 #include "hf_pretokenizer.h"
 #include "platform/os.h"
 #include "text/path.h"
+#include "tokenizer/pipeline.h"
 #include "vocabulary_file.h"
 
 static const char version[] = "#version";
 static const char end_of_text[] = "<|endoftext|>";
 
-struct pair_of_files {
-    char *merges_path, *ids_path;
-    char *merges, *ids;
-    uint64_t merges_bytes, ids_bytes;
+/* One of the two files. */
+struct half {
+    const char *path, *text;
+    uint64_t bytes;
+};
+
+/* The two files. Of the one that was found beside the other, this struct owns the path and the text. */
+struct halves {
+    struct half merges, ids;
+    char *found_path, *found_text;
 };
 
 bool bpe_files_is(const char *text, uint64_t count)
@@ -30,55 +38,44 @@ bool bpe_files_is(const char *text, uint64_t count)
     return count >= sizeof version - 1 && !memcmp(text, version, sizeof version - 1);
 }
 
-/* The first of the names that is there beside path. */
-static char *find_beside(const char *path, const char *const *names, struct tokmap_error *error)
+/* Sets *found to the path of the first of the names that is a file in the folder of path; the caller frees it. */
+static enum tokmap_status find_beside(char **found, const char *path, const char *const names[2],
+                                      struct tokmap_error *error)
 {
-    for (size_t i = 0; names[i]; i++) {
+    for (size_t i = 0; i < 2; i++) {
         struct os_stat about;
-        char *found = path_beside(path, names[i]);
-        if (!found) {
-            (void)error_set_memory(error, "a path", strlen(path));
-            return NULL;
-        }
-        if (!os_stat(found, &about) && about.kind == OS_KIND_FILE)
-            return found;
-        free(found);
+        *found = path_beside(path, names[i]);
+        if (!*found)
+            return error_set_memory(error, "a path", strlen(path) + strlen(names[i]));
+        if (!os_stat(*found, &about) && about.kind == OS_KIND_FILE)
+            return TOKMAP_OK;
+        free(*found);
+        *found = NULL;
     }
-    (void)error_set(error, TOKMAP_ERROR_NOT_FOUND, path, TOKMAP_NO_OFFSET,
-                    "the file is half of a tokenizer: '%s' or '%s' must lie beside it", names[0], names[1]);
-    return NULL;
+    return error_set(error, TOKMAP_ERROR_NOT_FOUND, path, TOKMAP_NO_OFFSET,
+                     "the file is one of the two files of a tokenizer; put the other one, '%s' or '%s', into the same folder",
+                     names[0], names[1]);
 }
 
-static enum tokmap_status find_both(struct pair_of_files *files, const char *path, struct tokmap_error *error)
+static enum tokmap_status halves_read(struct halves *halves, const char *path, const char *text, uint64_t count,
+                                      struct tokmap_error *error)
 {
-    static const char *const merges[] = {"vocab.bpe", "merges.txt", NULL};
-    static const char *const ids[] = {"encoder.json", "vocab.json", NULL};
-    char *text;
-    uint64_t bytes;
-    error->status = TOKMAP_OK;
-    enum tokmap_status status = vocabulary_file_read(path, &text, &bytes, error);
-    if (status)
-        return status;
-    const bool is_merges = bpe_files_is(text, bytes);
-    free(text);
-    files->merges_path = is_merges ? strdup(path) : find_beside(path, merges, error);
-    files->ids_path = !is_merges ? strdup(path) : find_beside(path, ids, error);
-    if (!files->merges_path || !files->ids_path)
-        return error->status ? error->status : error_set_memory(error, "a path", strlen(path));
-    status = vocabulary_file_read(files->merges_path, &files->merges, &files->merges_bytes, error);
-    return status ? status : vocabulary_file_read(files->ids_path, &files->ids, &files->ids_bytes, error);
+    static const char *const merges_names[] = {"vocab.bpe", "merges.txt"};
+    static const char *const ids_names[] = {"encoder.json", "vocab.json"};
+    const bool is_merges = bpe_files_is(text, count);
+    struct half *given = is_merges ? &halves->merges : &halves->ids;
+    struct half *other = is_merges ? &halves->ids : &halves->merges;
+    *given = (struct half){path, text, count};
+    enum tokmap_status status = find_beside(&halves->found_path, path, is_merges ? ids_names : merges_names, error);
+    if (!status)
+        status = vocabulary_file_read(halves->found_path, &halves->found_text, &other->bytes, error);
+    other->path = halves->found_path;
+    other->text = halves->found_text;
+    return status;
 }
 
-static void files_free(struct pair_of_files *files)
-{
-    free(files->merges);
-    free(files->ids);
-    free(files->merges_path);
-    free(files->ids_path);
-}
-
-/* Lines "a b"; those that begin with #version are comments. */
-static bool merges_take(struct json_file *file, struct hf_model *model)
+/* Reads lines "a b". Lines that begin with #version are comments, as in the reference. */
+static bool merges_parse(struct json_file *file, struct hf_model *model)
 {
     const char *end = file->scan.end;
     uint64_t number = 0;
@@ -86,7 +83,7 @@ static bool merges_take(struct json_file *file, struct hf_model *model)
         const char *newline = memchr(line, '\n', (size_t)(end - line));
         const char *stop = newline ? newline : end;
         next = newline ? newline + 1 : end;
-        file->scan.at = line;
+        file->scan.at = line; /* the position of an error */
         if (stop > line && stop[-1] == '\r')
             stop--;
         const size_t bytes = (size_t)(stop - line);
@@ -94,8 +91,8 @@ static bool merges_take(struct json_file *file, struct hf_model *model)
             continue;
         const char *space = memchr(line, ' ', bytes);
         if (!space || memchr(space + 1, ' ', (size_t)(stop - space - 1)))
-            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "merge %llu (from 0) is not two tokens with one space "
-                                    "between", (unsigned long long)number);
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "merge %llu (counted from 0) must be two tokens with one "
+                                    "space between them", (unsigned long long)number);
         if (!hf_merge_add(file, model, (const uint8_t *)line, (size_t)(space - line), (const uint8_t *)space + 1,
                           (size_t)(stop - space - 1), number++))
             return false;
@@ -108,39 +105,43 @@ static enum tokmap_status tokens_add(struct pipeline_parts *parts, const struct 
 {
     struct added_token token = {.text = (const uint8_t *)end_of_text, .match = (const uint8_t *)end_of_text,
                                 .bytes = sizeof end_of_text - 1, .match_bytes = sizeof end_of_text - 1, .special = true};
+    _Static_assert(TEXT_NONE == PIPELINE_NO_ID, "a token that the vocabulary lacks must be no id");
     token.id = text_table_find(&model->vocabulary, token.text, token.bytes);
     parts->vocabulary = model->vocabulary.ids;
-    parts->eod = token.id; /* TEXT_NONE is PIPELINE_NO_ID */
+    parts->eod = token.id;
     parts->bos = PIPELINE_NO_ID;
     return added_tokens_new(&parts->added, &token, token.id != TEXT_NONE, path, error);
 }
 
-enum tokmap_status bpe_files_open(struct tokenizer **tokenizer, const char *path,
+/* Reads both texts into the model, and the pre-tokenizer of GPT-2 into the parts. */
+static enum tokmap_status model_parse(const struct halves *halves, struct json_file *ids, struct json_file *merges,
+                                      struct hf_model *model, const struct hf_splits *splits, struct pipeline_parts *parts,
+                                      struct split_rules *rules, struct tokmap_error *error)
+{
+    bool good = json_file_begin(ids, halves->ids.path, halves->ids.text, (size_t)halves->ids.bytes, error) &&
+                hf_vocabulary_parse(ids, &model->vocabulary, "the vocabulary") && json_end(&ids->scan);
+    if (!good)
+        return json_file_status(ids);
+    good = json_file_begin(merges, halves->merges.path, halves->merges.text, (size_t)halves->merges.bytes, error) &&
+           merges_parse(merges, model) && hf_pretokenizer_build(merges, splits, parts, rules);
+    return good ? TOKMAP_OK : json_file_status(merges);
+}
+
+enum tokmap_status bpe_files_open(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
                                   const struct tokenizer_options *options, struct tokmap_error *error)
 {
-    struct pair_of_files files = {0};
+    struct halves halves = {.found_path = NULL};
     struct json_file ids = {0}, merges = {0};
     struct hf_model model = {0};
-    struct pipeline_parts parts = {.form = "vocab.bpe and encoder.json"};
+    struct pipeline_parts parts = {.form = "vocab.bpe and encoder.json", .name = "vocab.bpe"};
     struct hf_splits splits = {.count = 1};
     struct split_rules rules;
-    struct tokmap_error own;
+    assert(path && text && options);
     splits.steps[0] = (struct hf_split){.kind = HF_BYTE_LEVEL, .use_regex = true, .split = true};
     *tokenizer = NULL;
-    if (!error)
-        error = &own;
-    enum tokmap_status status = find_both(&files, path, error);
-    if (!status) {
-        const bool good = json_file_begin(&ids, files.ids_path, files.ids, (size_t)files.ids_bytes, error) &&
-                          hf_vocabulary_take(&ids, &model.vocabulary, "the vocabulary") && json_end(&ids.scan);
-        status = good ? TOKMAP_OK : json_file_status(&ids);
-    }
-    if (!status) {
-        const bool good = json_file_begin(&merges, files.merges_path, files.merges, (size_t)files.merges_bytes, error) &&
-                          merges_take(&merges, &model) && hf_pretokenizer_build(&merges, &splits, &parts, &rules);
-        status = good ? TOKMAP_OK : json_file_status(&merges);
-    }
-    (void)snprintf(parts.name, sizeof parts.name, "vocab.bpe");
+    enum tokmap_status status = halves_read(&halves, path, text, count, error);
+    if (!status)
+        status = model_parse(&halves, &ids, &merges, &model, &splits, &parts, &rules, error);
     if (!status)
         status = tokens_add(&parts, &model, path, error);
     if (!status)
@@ -153,6 +154,7 @@ enum tokmap_status bpe_files_open(struct tokenizer **tokenizer, const char *path
     hf_model_free(&model);
     json_file_end(&ids);
     json_file_end(&merges);
-    files_free(&files);
+    free(halves.found_path);
+    free(halves.found_text);
     return status;
 }

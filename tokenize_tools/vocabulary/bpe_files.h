@@ -1,14 +1,22 @@
-/* bpe_files.h - GPT-2's two files: merges, a line each (vocab.bpe, merges.txt), and ids by text (encoder.json,
- * vocab.json). */
+/*
+ * bpe_files.h - GPT-2's format: a tokenizer in two files, stored in the same folder.
+ *
+ *     vocab.bpe or merges.txt       the merges, one per line: two tokens with a space between them
+ *     encoder.json or vocab.json    a JSON object with the id of each token
+ */
 #ifndef TOKMAP_VOCABULARY_BPE_FILES_H
 #define TOKMAP_VOCABULARY_BPE_FILES_H
 
 #include "tokenizer/tokenizer.h"
 
-/* True if text begins as a file of merges does. */
+/* Returns whether a text begins like a file of merges: with "#version". */
 bool bpe_files_is(const char *text, uint64_t count);
-/* path: either of the two, beside which the other lies. Statuses: as vocabulary_open(). */
-enum tokmap_status bpe_files_open(struct tokenizer **tokenizer, const char *path,
+
+/* Makes a tokenizer from the two files. The caller has read one of them: `text` holds its `count` bytes, which are
+ * not needed after the call, and path is its name. The function finds the other file in the folder of path and reads
+ * it. *error changes only if the call fails, and may be NULL. Statuses: OK, ERROR_NOT_FOUND (the other file is
+ * missing), ERROR_FORMAT, ERROR_UNSUPPORTED, ERROR_LIMIT, ERROR_TRUNCATED, ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status bpe_files_open(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
                                   const struct tokenizer_options *options, struct tokmap_error *error);
 
 #endif

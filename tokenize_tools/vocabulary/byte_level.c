@@ -54,9 +54,13 @@ static enum tokmap_status texts_build(struct building *building)
     size_t total = 1, apart = 0, apart_bytes = 1;
     for (uint32_t i = 0; i < vocabulary->count; i++)
         total += vocabulary->entries[i].bytes;
+    if (total > UINT32_MAX)
+        return error_set(building->error, TOKMAP_ERROR_LIMIT, building->path, TOKMAP_NO_OFFSET,
+                         "the tokens of the vocabulary have %zu bytes, but tokmap can read at most 4 GiB; use a smaller "
+                         "vocabulary", total - 1);
     building->bytes = malloc(total);
     building->offsets = malloc(((size_t)parts->vocabulary + 1) * sizeof *building->offsets);
-    if (total > UINT32_MAX || !building->bytes || !building->offsets)
+    if (!building->bytes || !building->offsets)
         return error_set_memory(building->error, "a vocabulary", total);
     uint32_t used = 0;
     for (uint32_t id = 0; id < parts->vocabulary; id++) {

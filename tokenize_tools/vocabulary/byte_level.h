@@ -5,7 +5,7 @@
 #define TOKMAP_VOCABULARY_BYTE_LEVEL_H
 
 #include "hf_model.h"
-#include "tokenizer/pipeline.h"
+#include "tokenizer/pipeline_parts.h"
 
 /* Makes the engine of `parts`, its texts, ids_per_byte_most and fingerprint (of the model alone).
  * parts->added and ->vocabulary are
@@ -13,8 +13,8 @@
 enum tokmap_status byte_level_build(struct pipeline_parts *parts, const struct hf_model *model,
                                     const struct split_rules *rules, const char *path, struct tokmap_error *error);
 
-/* The same for the same tokens, ids and merges, however they were written; ids that are added tokens count as such alone.
- * merges: NULL with ranks. Statuses: OK, ERROR_MEMORY. */
+/* The same for the same tokens, ids and merges, however they were written; ids that are added tokens count as such
+ * alone. merges: NULL with ranks. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status byte_level_fingerprint(uint8_t fingerprint[16], const struct bpe_model *model,
                                           const struct bpe_merge *merges, uint32_t merge_count, bool whole,
                                           const struct added_tokens *added, struct tokmap_error *error);

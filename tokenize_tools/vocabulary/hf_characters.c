@@ -134,7 +134,10 @@ static bool texts_make(struct json_file *file, const struct hf_model *model, uin
     size_t total = 1;
     for (uint32_t i = 0; i < model->vocabulary.count; i++)
         total += model->vocabulary.entries[i].bytes;
-    *bytes = total <= UINT32_MAX ? malloc(total) : NULL;
+    if (total > UINT32_MAX)
+        return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "the tokens of the vocabulary have %zu bytes, but tokmap can read at "
+                                "most 4 GiB; use a smaller vocabulary", total - 1);
+    *bytes = malloc(total);
     *offsets = malloc(((size_t)vocabulary + 1) * sizeof **offsets);
     if (!*bytes || !*offsets) {
         file->status = error_set_memory(file->error, "a vocabulary", total);

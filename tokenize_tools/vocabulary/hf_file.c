@@ -17,8 +17,9 @@
 #include "hf_model.h"
 #include "hf_parts.h"
 #include "hf_pretokenizer.h"
+#include "tokenizer/pipeline.h"
 
-#define ADDED_MOST 1000000
+#define ADDED_MOST (1u << 20) /* entries of "added_tokens" */
 
 struct reading {
     struct json_file file;
@@ -29,6 +30,7 @@ struct reading {
     uint32_t added_count, added_room;
     struct pipeline_parts parts;
     uint32_t seen; /* fields of the file, by bit */
+    bool ignores_truncation, ignores_padding;
 };
 
 /* ---- added tokens as they are written ---- */
@@ -48,7 +50,8 @@ static bool added_member(struct json_file *file, const struct json_string *name,
         if (!json_name_is(name, names[i]))
             continue;
         if (fields->given >> i & 1)
-            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "added_tokens: %s stands twice in a token", names[i]);
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "added_tokens: a token has the field %s twice; the file is damaged",
+                                    names[i]);
         fields->given |= 1u << i;
         uint64_t id;
         size_t bytes;
@@ -60,12 +63,32 @@ static bool added_member(struct json_file *file, const struct json_string *name,
         if (!json_file_text(file, &token->text, &bytes))
             return false;
         token->bytes = (uint32_t)bytes;
-        return bytes <= UINT16_MAX || json_file_refuse(file, TOKMAP_ERROR_LIMIT, "added_tokens: a token is too long");
+        return bytes <= UINT16_MAX || json_file_refuse(file, TOKMAP_ERROR_LIMIT, "added_tokens: a token of %zu bytes is too long; the limit is %u bytes", bytes, UINT16_MAX);
     }
     return json_skip(&file->scan);
 }
 
-static bool added_take(struct reading *reading)
+/* Makes room for one more added token. */
+static bool added_grow(struct reading *reading)
+{
+    struct json_file *file = &reading->file;
+    if (reading->added_count == ADDED_MOST)
+        return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "added_tokens has more than %u tokens, which is the most that tokmap "
+                                "can read; remove some from the file", ADDED_MOST);
+    if (reading->added_count < reading->added_room)
+        return true;
+    const uint32_t room = reading->added_room ? 2 * reading->added_room : 64;
+    struct added_token *grown = realloc(reading->added, room * sizeof *grown);
+    if (!grown) {
+        file->status = error_set_memory(file->error, "added tokens", room * sizeof *grown);
+        return false;
+    }
+    reading->added = grown;
+    reading->added_room = room;
+    return true;
+}
+
+static bool added_parse(struct reading *reading)
 {
     struct json_file *file = &reading->file;
     struct json_string name;
@@ -84,17 +107,8 @@ static bool added_take(struct reading *reading)
         if (fields.given != 127)
             return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "added_tokens: a token lacks one of id, content, "
                                     "single_word, lstrip, rstrip, normalized and special");
-        if (reading->added_count == reading->added_room) {
-            const uint32_t room = reading->added_room ? 2 * reading->added_room : 64;
-            struct added_token *grown = room > 2 * ADDED_MOST ? NULL
-                                                              : realloc(reading->added, room * sizeof *grown);
-            if (!grown) {
-                file->status = error_set_memory(file->error, "added tokens", room * sizeof *grown);
-                return false;
-            }
-            reading->added = grown;
-            reading->added_room = room;
-        }
+        if (!added_grow(reading))
+            return false;
         reading->added[reading->added_count++] = fields.token;
     }
     return !file->scan.fault.reason;
@@ -162,7 +176,7 @@ static bool added_build(struct reading *reading)
         file->status = normalizer_run(&state, token->text, token->bytes, &made, &bytes, file->error);
         if (file->status || made == token->text)
             continue;
-        uint8_t *copy = text_arena_take(&file->arena, bytes + 1);
+        uint8_t *copy = text_arena_alloc(&file->arena, bytes + 1);
         if (!copy) {
             file->status = error_set_memory(file->error, "added tokens", bytes);
             continue;
@@ -179,7 +193,7 @@ static bool added_build(struct reading *reading)
 
 /* ---- the file ---- */
 
-static bool version_take(struct json_file *file)
+static bool version_parse(struct json_file *file)
 {
     const uint8_t *text;
     size_t bytes;
@@ -190,44 +204,34 @@ static bool version_take(struct json_file *file)
                             (const char *)text);
 }
 
-static bool truncation_take(struct json_file *file)
+/* Parses "truncation" or "padding". Both describe how a caller of the reference wants its batches; they are no property of
+ * the vocabulary. The reference's own encode obeys them, but transformers switches both off at every call that does not ask
+ * for them, so the ids that models are trained on have neither. tokmap ignores them and says so in a note. */
+static bool ignored_parse(struct json_file *file, const char *field, bool *ignored)
 {
-    return json_kind(&file->scan) == JSON_NULL
-               ? json_null(&file->scan)
-               : json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "truncation cuts documents off; set it to null in the "
-                                  "file to have them whole");
-}
-
-/* Padding to the longest of a batch adds nothing to a text alone. */
-static bool padding_take(struct json_file *file)
-{
-    struct json_string name;
-    if (json_kind(&file->scan) == JSON_NULL)
+    const enum json_kind kind = json_kind(&file->scan);
+    if (kind == JSON_NULL)
         return json_null(&file->scan);
-    bool longest = false, adds = false;
-    if (!json_enter_object(&file->scan))
-        return false;
-    while (json_member(&file->scan, &name)) {
-        const enum json_kind kind = json_kind(&file->scan);
-        if (json_name_is(&name, "strategy") && kind == JSON_STRING) {
-            const uint8_t *text;
-            size_t bytes;
-            if (!json_file_text(file, &text, &bytes))
-                return false;
-            longest = bytes == 12 && !memcmp(text, "BatchLongest", 12);
-            continue;
-        }
-        adds |= json_name_is(&name, "pad_to_multiple_of") && kind != JSON_NULL;
-        if (!json_skip(&file->scan))
-            return false;
-    }
-    if (file->scan.fault.reason)
-        return false;
-    return (longest && !adds) || json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "padding adds tokens to documents; set "
-                                                  "it to null in the file to have them as they are");
+    if (kind != JSON_OBJECT)
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s must be null or an object", field);
+    *ignored = true;
+    return json_skip(&file->scan);
 }
 
-static bool field_take(struct reading *reading, const struct json_string *name)
+/* The note for users about fields that were ignored; NULL: none were. */
+static const char *ignored_note(bool truncation, bool padding)
+{
+    if (truncation && padding)
+        return "the file's truncation and padding are ignored, as transformers ignores them: documents are neither cut off nor "
+               "filled up";
+    if (truncation)
+        return "the file's truncation is ignored, as transformers ignores it: documents are not cut off";
+    if (padding)
+        return "the file's padding is ignored, as transformers ignores it: documents are not filled up";
+    return NULL;
+}
+
+static bool field_parse(struct reading *reading, const struct json_string *name)
 {
     static const char *const names[] = {"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
                                         "post_processor", "model"};
@@ -237,38 +241,38 @@ static bool field_take(struct reading *reading, const struct json_string *name)
     while (field < fields && !json_name_is(name, names[field]))
         field++;
     if (field < fields && reading->seen >> field & 1)
-        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s stands twice", names[field]);
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "the file has %s twice; it is damaged", names[field]);
     reading->seen |= 1u << field;
     switch (field) {
     case 0:
-        return version_take(file);
+        return version_parse(file);
     case 1:
-        return truncation_take(file);
+        return ignored_parse(file, "truncation", &reading->ignores_truncation);
     case 2:
-        return padding_take(file);
+        return ignored_parse(file, "padding", &reading->ignores_padding);
     case 3:
-        return added_take(reading);
+        return added_parse(reading);
     case 4:
-        return hf_normalizer_take(file, &reading->parts.normalizer);
+        return hf_normalizer_parse(file, &reading->parts.normalizer);
     case 5:
-        return hf_splits_take(file, &reading->splits);
+        return hf_splits_parse(file, &reading->splits);
     case 6:
-        return hf_frame_take(file, &reading->frame);
+        return hf_frame_parse(file, &reading->frame);
     case 7:
-        return hf_model_take(file, &reading->model);
+        return hf_model_parse(file, &reading->model);
     default:
         return json_skip(&file->scan);
     }
 }
 
-static bool file_take(struct reading *reading)
+static bool file_parse(struct reading *reading)
 {
     struct json_file *file = &reading->file;
     struct json_string name;
     if (!json_enter_object(&file->scan))
         return false;
     while (json_member(&file->scan, &name))
-        if (!field_take(reading, &name)) {
+        if (!field_parse(reading, &name)) {
             reading->seen = 0;
             return false;
         }
@@ -320,6 +324,7 @@ static bool join(struct reading *reading)
         if (reading->added[i].id >= parts->vocabulary)
             parts->vocabulary = reading->added[i].id + 1;
     parts->form = "tokenizer.json";
+    parts->note = ignored_note(reading->ignores_truncation, reading->ignores_padding);
     snprintf(parts->name, sizeof parts->name, "%s", parts->form);
     parts->bos = reading->frame.before < parts->vocabulary ? reading->frame.before : pipeline_usual_bos(parts->added);
     parts->eod = reading->frame.behind < parts->vocabulary ? reading->frame.behind : pipeline_usual_eod(parts->added);
@@ -344,7 +349,7 @@ enum tokmap_status hf_file_open(struct tokenizer **tokenizer, const char *path, 
     if (!reading)
         return error_set_memory(error, "a tokenizer's file", sizeof *reading);
     reading->frame = (struct hf_frame){PIPELINE_NO_ID, PIPELINE_NO_ID};
-    const bool good = json_file_begin(&reading->file, path, text, (size_t)count, error) && file_take(reading) &&
+    const bool good = json_file_begin(&reading->file, path, text, (size_t)count, error) && file_parse(reading) &&
                       join(reading);
     enum tokmap_status status = json_file_status(&reading->file);
     if (!status && !good)

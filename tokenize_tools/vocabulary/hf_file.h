@@ -2,8 +2,8 @@
  * hf_file.h - tokenizer.json of Hugging Face tokenizers (0.23): read, and joined to the engine that serves it.
  *
  * It is known by its parts, not by the model it belongs to. Byte-level BPE goes to bpe_model; BPE over characters, as
- * SentencePiece has it, to the engine of sp_source.h. Whatever would change ids and is not reproduced exactly is refused
- * with the name of its field.
+ * SentencePiece has it, to the engine of sp_source.h. Whatever would change ids and is not reproduced exactly is
+ * refused with the name of its field.
  */
 #ifndef TOKMAP_VOCABULARY_HF_FILE_H
 #define TOKMAP_VOCABULARY_HF_FILE_H

@@ -1,4 +1,4 @@
-/* hf_model.h - the model of a tokenizer.json: a BPE vocabulary and its merges, as written. */
+/* hf_model.h - the "model" of a tokenizer.json: a BPE vocabulary and its merges, exactly as the file lists them. */
 #ifndef TOKMAP_VOCABULARY_HF_MODEL_H
 #define TOKMAP_VOCABULARY_HF_MODEL_H
 
@@ -9,29 +9,36 @@
 
 #define HF_MERGES_WAITING 32
 
-/* Zeroed at first. */
+/* A zeroed struct is an empty model. Its texts point into the json_file that it was read from. */
 struct hf_model {
     struct text_table vocabulary;
-    struct bpe_merge *merges;
+    struct bpe_merge *merges; /* in the order of the file; each names the ids of both parts and of the result */
     uint32_t merge_count, merge_room;
-    struct text_query waiting[2 * HF_MERGES_WAITING]; /* left and right of merges that are looked up together */
-    uint32_t waiting_count;                           /* merges */
-    uint64_t waiting_first;                           /* number of the first */
-    uint32_t last_whole;                              /* what the last one that is done makes: an id */
-    struct bytes_buffer wholes;                       /* texts of wholes that are looked up too */
-    bool fuse_unk, byte_fallback, ignore_merges;
-    const uint8_t *unk; /* the text of the unknown token; NULL: none */
+    bool fuse_unk, byte_fallback, ignore_merges; /* the fields of that name; false where the file lacks them */
+    const uint8_t *unk; /* text of "unk_token"; NULL: the model has none */
     size_t unk_bytes;
+    /* Private: merges whose tokens have not been looked up yet. They are looked up HF_MERGES_WAITING at a time. */
+    struct text_query waiting[2 * HF_MERGES_WAITING]; /* left and right part of each merge */
+    uint32_t waiting_count;                           /* merges */
+    uint64_t waiting_first;                           /* number of the first one */
+    uint32_t last_result;                             /* id that the last merge before them makes */
+    struct bytes_buffer results;                      /* scratch: texts of the tokens that they make */
 };
+/* Frees the memory of the model and zeroes it. */
 void hf_model_free(struct hf_model *model);
 
-/* Takes the object that "model" is. What would change ids and is not supported is refused by name. */
-bool hf_model_take(struct json_file *file, struct hf_model *model);
-/* Takes an object of texts and ids; field: its name, for messages. */
-bool hf_vocabulary_take(struct json_file *file, struct text_table *vocabulary, const char *field);
-/* One merge; false: it, or one before it, is refused. number: from 0, for messages. After the last hf_merges_finish. */
+/* The functions below return false if they refuse the file; json_file_status(file) is then the reason. */
+
+/* Parses the value of "model". A field that would change ids in a way that tokmap does not reproduce is refused by
+ * name. */
+bool hf_model_parse(struct json_file *file, struct hf_model *model);
+/* Parses a JSON object that maps texts to ids, and indexes the table. field: what messages call the object. */
+bool hf_vocabulary_parse(struct json_file *file, struct text_table *vocabulary, const char *field);
+/* Adds one merge to a model whose vocabulary is complete. number: of the merge, counted from 0, for messages. The
+ * texts must live until hf_merges_finish. A refusal may concern an earlier merge. */
 bool hf_merge_add(struct json_file *file, struct hf_model *model, const uint8_t *left, size_t left_bytes,
                   const uint8_t *right, size_t right_bytes, uint64_t number);
+/* Looks up the merges that wait; call it after the last hf_merge_add. */
 bool hf_merges_finish(struct json_file *file, struct hf_model *model);
 
 #endif

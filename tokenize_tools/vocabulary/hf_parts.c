@@ -35,7 +35,7 @@ static bool is_word(const struct text *text, const char *word)
     return text->given && text->count == strlen(word) && !memcmp(text->bytes, word, text->count);
 }
 
-static bool take_text(struct json_file *file, struct text *text)
+static bool parse_text(struct json_file *file, struct text *text)
 {
     text->given = true;
     return json_file_text(file, &text->bytes, &text->count);
@@ -50,7 +50,7 @@ static bool peek_type(struct json_file *file, struct text *type, const char *fie
     if (!json_enter_object(&file->scan))
         return false;
     while (json_member(&file->scan, &name))
-        if (!(json_name_is(&name, "type") ? take_text(file, type) : json_skip(&file->scan)))
+        if (!(json_name_is(&name, "type") ? parse_text(file, type) : json_skip(&file->scan)))
             return false;
     if (file->scan.fault.reason)
         return false;
@@ -61,7 +61,7 @@ static bool peek_type(struct json_file *file, struct text *type, const char *fie
 }
 
 /* {"String": ...} or {"Regex": ...} */
-static bool take_pattern(struct json_file *file, struct text *pattern, bool *is_regex, const char *field)
+static bool parse_pattern(struct json_file *file, struct text *pattern, bool *is_regex, const char *field)
 {
     struct json_string name;
     if (json_kind(&file->scan) != JSON_OBJECT)
@@ -74,7 +74,7 @@ static bool take_pattern(struct json_file *file, struct text *pattern, bool *is_
         if (pattern->given || (!*is_regex && !json_name_is(&name, "String")))
             return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s.pattern is neither {\"String\": ...} nor {\"Regex\": "
                                     "...}", field);
-        if (!take_text(file, pattern))
+        if (!parse_text(file, pattern))
             return false;
     }
     return !file->scan.fault.reason && (pattern->given || json_file_refuse(file, TOKMAP_ERROR_FORMAT,
@@ -84,7 +84,7 @@ static bool take_pattern(struct json_file *file, struct text *pattern, bool *is_
 /* Reads the members of an object by a function that takes those it knows and skips the others. */
 typedef bool member_function(struct json_file *file, const struct json_string *name, void *into);
 
-static bool take_members(struct json_file *file, member_function *member, void *into)
+static bool parse_members(struct json_file *file, member_function *member, void *into)
 {
     struct json_string name;
     if (!json_enter_object(&file->scan))
@@ -111,11 +111,11 @@ static bool replacing_member(struct json_file *file, const struct json_string *n
 {
     struct replacing *replacing = into;
     if (json_name_is(name, "pattern"))
-        return take_pattern(file, &replacing->pattern, &replacing->is_regex, "normalizer.Replace");
+        return parse_pattern(file, &replacing->pattern, &replacing->is_regex, "normalizer.Replace");
     if (json_name_is(name, "content"))
-        return take_text(file, &replacing->content);
+        return parse_text(file, &replacing->content);
     if (json_name_is(name, "prepend"))
-        return take_text(file, &replacing->prepend);
+        return parse_text(file, &replacing->prepend);
     return json_skip(&file->scan);
 }
 
@@ -129,11 +129,11 @@ static bool copy_text(struct json_file *file, const struct text *text, uint8_t *
     return true;
 }
 
-static bool take_replace(struct json_file *file, struct normalizer_step *step)
+static bool parse_replace(struct json_file *file, struct normalizer_step *step)
 {
     struct replacing replacing = {0};
     step->kind = NORMALIZE_REPLACE;
-    if (!take_members(file, replacing_member, &replacing))
+    if (!parse_members(file, replacing_member, &replacing))
         return false;
     if (!replacing.pattern.given)
         return missing(file, "normalizer.Replace.pattern");
@@ -155,11 +155,11 @@ static bool take_replace(struct json_file *file, struct normalizer_step *step)
            json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "normalizer.Replace.pattern is empty: not supported");
 }
 
-static bool take_prepend(struct json_file *file, struct normalizer_step *step)
+static bool parse_prepend(struct json_file *file, struct normalizer_step *step)
 {
     struct replacing replacing = {0};
     step->kind = NORMALIZE_PREPEND;
-    if (!take_members(file, replacing_member, &replacing))
+    if (!parse_members(file, replacing_member, &replacing))
         return false;
     return replacing.prepend.given ? copy_text(file, &replacing.prepend, &step->content, &step->content_bytes)
                                    : missing(file, "normalizer.Prepend.prepend");
@@ -194,7 +194,7 @@ static bool normalizer_nested(struct json_file *file, struct normalizer *normali
         return false;
     if (is_word(&type, "Sequence")) {
         struct nesting nesting = {normalizer, depth};
-        return take_members(file, normalizers_member, &nesting);
+        return parse_members(file, normalizers_member, &nesting);
     }
     const bool nfc = is_word(&type, "NFC"), replace = is_word(&type, "Replace");
     if (!nfc && !replace && !is_word(&type, "Prepend"))
@@ -205,10 +205,10 @@ static bool normalizer_nested(struct json_file *file, struct normalizer *normali
     struct normalizer_step *step = &normalizer->steps[normalizer->count++];
     memset(step, 0, sizeof *step);
     step->kind = NORMALIZE_NFC;
-    return nfc ? json_skip(&file->scan) : replace ? take_replace(file, step) : take_prepend(file, step);
+    return nfc ? json_skip(&file->scan) : replace ? parse_replace(file, step) : parse_prepend(file, step);
 }
 
-bool hf_normalizer_take(struct json_file *file, struct normalizer *normalizer)
+bool hf_normalizer_parse(struct json_file *file, struct normalizer *normalizer)
 {
     return json_kind(&file->scan) == JSON_NULL ? json_null(&file->scan) : normalizer_nested(file, normalizer, 0);
 }
@@ -246,9 +246,9 @@ static bool split_member(struct json_file *file, const struct json_string *name,
     struct split_fields *fields = into;
     bool ignored;
     if (json_name_is(name, "pattern"))
-        return take_pattern(file, &fields->pattern, &fields->step->is_regex, "pre_tokenizer.Split");
+        return parse_pattern(file, &fields->pattern, &fields->step->is_regex, "pre_tokenizer.Split");
     if (json_name_is(name, "behavior"))
-        return take_text(file, &fields->behavior);
+        return parse_text(file, &fields->behavior);
     if (json_name_is(name, "invert"))
         return flag(file, &fields->step->invert, &fields->invert_given);
     if (json_name_is(name, "individual_digits"))
@@ -264,9 +264,9 @@ static bool split_member(struct json_file *file, const struct json_string *name,
         return true;
     }
     if (json_name_is(name, "replacement") || json_name_is(name, "delimiter"))
-        return take_text(file, &fields->replacement);
+        return parse_text(file, &fields->replacement);
     if (json_name_is(name, "prepend_scheme"))
-        return take_text(file, &fields->scheme);
+        return parse_text(file, &fields->scheme);
     if (json_name_is(name, "split"))
         return json_file_flag(file, true, &fields->step->split);
     return json_skip(&file->scan);
@@ -388,7 +388,7 @@ static bool splits_nested(struct json_file *file, struct hf_splits *splits, uint
         return false;
     if (is_word(&type, "Sequence")) {
         struct nesting nesting = {splits, depth};
-        return take_members(file, splits_member, &nesting);
+        return parse_members(file, splits_member, &nesting);
     }
     size_t kind = 0;
     while (kind < sizeof kinds / sizeof kinds[0] && !is_word(&type, kinds[kind].name))
@@ -403,10 +403,10 @@ static bool splits_nested(struct json_file *file, struct hf_splits *splits, uint
     step->kind = kinds[kind].kind;
     step->use_regex = step->split = true;
     struct split_fields fields = {.step = step};
-    return take_members(file, split_member, &fields) && step_finish(file, &type, &fields);
+    return parse_members(file, split_member, &fields) && step_finish(file, &type, &fields);
 }
 
-bool hf_splits_take(struct json_file *file, struct hf_splits *splits)
+bool hf_splits_parse(struct json_file *file, struct hf_splits *splits)
 {
     return json_kind(&file->scan) == JSON_NULL ? json_null(&file->scan) : splits_nested(file, splits, 0);
 }
@@ -414,7 +414,7 @@ bool hf_splits_take(struct json_file *file, struct hf_splits *splits)
 /* ---- post-processor ---- */
 
 /* ["</s>", 2] */
-static bool take_named_id(struct json_file *file, uint32_t *id)
+static bool parse_named_id(struct json_file *file, uint32_t *id)
 {
     struct json_string ignored;
     uint64_t number;
@@ -443,19 +443,19 @@ struct template_piece {
 static bool piece_inner(struct json_file *file, const struct json_string *name, void *into)
 {
     struct template_piece *piece = into;
-    return json_name_is(name, "id") ? take_text(file, &piece->special) : json_skip(&file->scan);
+    return json_name_is(name, "id") ? parse_text(file, &piece->special) : json_skip(&file->scan);
 }
 
 static bool piece_member(struct json_file *file, const struct json_string *name, void *into)
 {
     struct template_piece *piece = into;
     if (json_name_is(name, "SpecialToken"))
-        return take_members(file, piece_inner, piece);
+        return parse_members(file, piece_inner, piece);
     piece->sequence |= json_name_is(name, "Sequence");
     return json_skip(&file->scan);
 }
 
-static bool template_take(struct json_file *file, struct framing *framing)
+static bool template_parse(struct json_file *file, struct framing *framing)
 {
     if (json_kind(&file->scan) != JSON_ARRAY)
         return json_skip(&file->scan);
@@ -468,7 +468,7 @@ static bool template_take(struct json_file *file, struct framing *framing)
                 return false;
             continue;
         }
-        if (!take_members(file, piece_member, &piece))
+        if (!parse_members(file, piece_member, &piece))
             return false;
         framing->sequence |= piece.sequence;
         if (piece.sequence || !piece.special.given)
@@ -499,7 +499,7 @@ static bool ids_member(struct json_file *file, const struct json_string *name, v
 
 static bool frame_member(struct json_file *file, const struct json_string *name, void *into);
 
-static bool specials_take(struct json_file *file, struct framing *framing)
+static bool specials_parse(struct json_file *file, struct framing *framing)
 {
     struct json_string name;
     if (json_kind(&file->scan) != JSON_OBJECT)
@@ -508,7 +508,7 @@ static bool specials_take(struct json_file *file, struct framing *framing)
         return false;
     while (json_member(&file->scan, &name)) {
         uint32_t id = UINT32_MAX;
-        if (!take_members(file, ids_member, &id))
+        if (!parse_members(file, ids_member, &id))
             return false;
         const struct text *before = &framing->before[0], *behind = &framing->behind[0];
         if (framing->before_count && json_equals(&name, (const char *)before->bytes, before->count))
@@ -530,23 +530,23 @@ static bool frame_nested(struct json_file *file, struct hf_frame *frame, uint32_
     if (!json_enter_object(&file->scan))
         return false;
     while (json_member(&file->scan, &name))
-        if (!(json_name_is(&name, "single") ? template_take(file, &framing) : json_skip(&file->scan)))
+        if (!(json_name_is(&name, "single") ? template_parse(file, &framing) : json_skip(&file->scan)))
             return false;
     if (file->scan.fault.reason)
         return false;
     file->scan = start;
-    return take_members(file, frame_member, &framing);
+    return parse_members(file, frame_member, &framing);
 }
 
 static bool frame_member(struct json_file *file, const struct json_string *name, void *into)
 {
     struct framing *framing = into;
     if (json_name_is(name, "special_tokens"))
-        return specials_take(file, framing);
+        return specials_parse(file, framing);
     if (json_name_is(name, "cls") && json_kind(&file->scan) == JSON_ARRAY)
-        return take_named_id(file, &framing->frame->before);
+        return parse_named_id(file, &framing->frame->before);
     if (json_name_is(name, "sep") && json_kind(&file->scan) == JSON_ARRAY)
-        return take_named_id(file, &framing->frame->behind);
+        return parse_named_id(file, &framing->frame->behind);
     if (!json_name_is(name, "processors") || json_kind(&file->scan) != JSON_ARRAY)
         return json_skip(&file->scan);
     if (!json_enter_array(&file->scan))
@@ -557,7 +557,7 @@ static bool frame_member(struct json_file *file, const struct json_string *name,
     return !file->scan.fault.reason;
 }
 
-bool hf_frame_take(struct json_file *file, struct hf_frame *frame)
+bool hf_frame_parse(struct json_file *file, struct hf_frame *frame)
 {
     return json_kind(&file->scan) == JSON_OBJECT ? frame_nested(file, frame, 0) : json_skip(&file->scan);
 }

@@ -7,7 +7,7 @@
 #include "tokenizer/normalizer.h"
 
 /* Takes the value of "normalizer". What is not reproduced exactly is refused by name. */
-bool hf_normalizer_take(struct json_file *file, struct normalizer *normalizer);
+bool hf_normalizer_parse(struct json_file *file, struct normalizer *normalizer);
 
 enum hf_split_kind { HF_BYTE_LEVEL, HF_SPLIT, HF_DIGITS, HF_PUNCTUATION, HF_WHITESPACE, HF_WHITESPACE_SPLIT, HF_METASPACE };
 enum hf_prepend { HF_PREPEND_NEVER, HF_PREPEND_FIRST, HF_PREPEND_ALWAYS };
@@ -29,12 +29,12 @@ struct hf_splits {
     uint32_t count;
 };
 /* Takes the value of "pre_tokenizer": its steps in their order. */
-bool hf_splits_take(struct json_file *file, struct hf_splits *splits);
+bool hf_splits_parse(struct json_file *file, struct hf_splits *splits);
 
 /* The tokens that a post-processor puts before and behind a text; UINT32_MAX: none. */
 struct hf_frame {
     uint32_t before, behind;
 };
-bool hf_frame_take(struct json_file *file, struct hf_frame *frame);
+bool hf_frame_parse(struct json_file *file, struct hf_frame *frame);
 
 #endif

@@ -3,17 +3,17 @@
 #define TOKMAP_VOCABULARY_HF_PRETOKENIZER_H
 
 #include "hf_parts.h"
-#include "tokenizer/pipeline.h"
+#include "tokenizer/pipeline_parts.h"
 
-/* For a pre-tokenizer with a ByteLevel step. Adds the steps that no scanner performs to parts->pretokenizer, stores the rules
- * of the scanner that performs the others in *rules, and sets parts->engine_cuts and parts->scanner. Returns false if a step
- * is refused; json_file_status(file) is then the reason. */
+/* For a pre-tokenizer with a ByteLevel step. Adds the steps that no scanner performs to parts->pretokenizer, stores
+ * the rules of the scanner that performs the others in *rules, and sets parts->engine_cuts and parts->scanner.
+ * Returns false if a step is refused; json_file_status(file) is then the reason. */
 bool hf_pretokenizer_build(struct json_file *file, const struct hf_splits *splits, struct pipeline_parts *parts,
                            struct split_rules *rules);
 /* For a pre-tokenizer without a ByteLevel step: adds every step to parts->pretokenizer. Returns false as above. */
 bool hf_pretokenizer_steps(struct json_file *file, const struct hf_splits *splits, struct pipeline_parts *parts);
-/* Writes the name of the scanner's rules and the CPU variant that runs them, for people: "cl100k_base, AVX2". Returns the
- * length that was written. */
+/* Writes the name of the scanner's rules and the CPU variant that runs them, for people: "cl100k_base, AVX2".
+ * Returns the length that was written. */
 size_t scanner_describe(char *into, size_t room, const char *rules);
 
 #endif

@@ -25,7 +25,7 @@ void text_arena_free(struct text_arena *arena)
     }
 }
 
-uint8_t *text_arena_take(struct text_arena *arena, size_t bytes)
+uint8_t *text_arena_alloc(struct text_arena *arena, size_t bytes)
 {
     struct text_block *block = arena->blocks;
     if (!block || block->room - block->used < bytes) {
@@ -63,13 +63,13 @@ void json_file_end(struct json_file *file)
     text_arena_free(&file->arena);
 }
 
-bool json_file_bytes(struct json_file *file, const struct json_string *string, const uint8_t **bytes, size_t *count)
+bool json_file_decode(struct json_file *file, const struct json_string *string, const uint8_t **bytes, size_t *count)
 {
     *bytes = (const uint8_t *)string->bytes;
     *count = string->count;
     if (!string->escaped)
         return true;
-    char *decoded = (char *)text_arena_take(&file->arena, string->count);
+    char *decoded = (char *)text_arena_alloc(&file->arena, string->count);
     size_t lone, first;
     if (!decoded) {
         if (!file->status)
@@ -87,7 +87,7 @@ bool json_file_bytes(struct json_file *file, const struct json_string *string, c
 bool json_file_text(struct json_file *file, const uint8_t **bytes, size_t *count)
 {
     struct json_string string;
-    return json_text(&file->scan, &string) && json_file_bytes(file, &string, bytes, count);
+    return json_text(&file->scan, &string) && json_file_decode(file, &string, bytes, count);
 }
 
 bool json_file_flag(struct json_file *file, bool missing, bool *value)

@@ -12,7 +12,7 @@ struct text_arena {
 };
 void text_arena_free(struct text_arena *arena);
 /* Room for `bytes`, or NULL. */
-uint8_t *text_arena_take(struct text_arena *arena, size_t bytes);
+uint8_t *text_arena_alloc(struct text_arena *arena, size_t bytes);
 
 struct json_file {
     const char *path;
@@ -27,8 +27,9 @@ bool json_file_begin(struct json_file *file, const char *path, const char *text,
                      struct tokmap_error *error);
 void json_file_end(struct json_file *file);
 
-/* The bytes that a string means: in the file itself, or in the arena if it has escapes. False: a lone surrogate, memory. */
-bool json_file_bytes(struct json_file *file, const struct json_string *string, const uint8_t **bytes, size_t *count);
+/* The bytes that a string means: in the file itself, or in the arena if it has escapes. False: a lone surrogate,
+ * memory. */
+bool json_file_decode(struct json_file *file, const struct json_string *string, const uint8_t **bytes, size_t *count);
 /* Takes a string and gives its bytes. */
 bool json_file_text(struct json_file *file, const uint8_t **bytes, size_t *count);
 /* Takes true or false, or null for `missing`. */

@@ -1,6 +1,6 @@
 /*
- * rank_file.h - vocabularies as tiktoken has them: a line for each token, its bytes in base64 and its rank, which is its
- * id. Told by content: Llama 3's and Llama 4's tokenizer.model are such files.
+ * rank_file.h - vocabularies as tiktoken has them: a line for each token, its bytes in base64 and its rank, which is
+ * its id. Told by content: Llama 3's and Llama 4's tokenizer.model are such files.
  */
 #ifndef TOKMAP_VOCABULARY_RANK_FILE_H
 #define TOKMAP_VOCABULARY_RANK_FILE_H

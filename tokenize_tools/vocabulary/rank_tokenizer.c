@@ -14,6 +14,7 @@
 #include "hf_pretokenizer.h"
 #include "rank_file.h"
 #include "special_file.h"
+#include "tokenizer/pipeline.h"
 
 /* Ids of specials lie behind those of the file, or in its holes; other holes are tokens that got lost. */
 static enum tokmap_status place_specials(struct rank_file *file, const struct special_list *specials,

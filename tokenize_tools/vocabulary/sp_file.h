@@ -23,8 +23,8 @@ struct sp_file {
     uint8_t fingerprint[16]; /* of all that decides ids */
 };
 
-/* Statuses: OK, ERROR_FORMAT (offset: where in the file), ERROR_UNSUPPORTED, ERROR_LIMIT, ERROR_MEMORY; sp_file_free after
- * any. */
+/* Statuses: OK, ERROR_FORMAT (offset: where in the file), ERROR_UNSUPPORTED, ERROR_LIMIT, ERROR_MEMORY; sp_file_free
+ * after any. */
 enum tokmap_status sp_file_read(struct sp_file *file, const char *path, const uint8_t *bytes, uint64_t count,
                                 struct tokmap_error *error);
 void sp_file_free(struct sp_file *file);

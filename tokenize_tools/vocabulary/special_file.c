@@ -35,7 +35,7 @@ enum tokmap_status special_list_add(struct special_list *list, const char *text,
     return TOKMAP_OK;
 }
 
-static bool list_take(struct special_list *list)
+static bool list_parse(struct special_list *list)
 {
     struct json_file *file = &list->file;
     struct json_string name;
@@ -45,7 +45,7 @@ static bool list_take(struct special_list *list)
     if (!json_enter_object(&file->scan))
         return false;
     while (json_member(&file->scan, &name)) {
-        if (!json_file_bytes(file, &name, &text, &bytes) || !json_unsigned(&file->scan, &id))
+        if (!json_file_decode(file, &name, &text, &bytes) || !json_unsigned(&file->scan, &id))
             return false;
         if (!bytes || bytes > UINT16_MAX || id >= BPE_IDS)
             return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "a special token has a text of 1 to 65535 bytes and an id "
@@ -66,6 +66,6 @@ enum tokmap_status special_list_read(struct special_list *list, const char *path
     if (status)
         return status;
     if (json_file_begin(&list->file, path, list->text, (size_t)list->text_bytes, error))
-        (void)list_take(list);
+        (void)list_parse(list);
     return json_file_status(&list->file);
 }

@@ -17,6 +17,7 @@
 #include "hf_fingerprint.h"
 #include "hf_pretokenizer.h"
 #include "special_file.h"
+#include "tokenizer/pipeline.h"
 
 #define TOKEN_BYTES_MOST 65535u
 #define SPECIALS_MOST 65536u
@@ -32,7 +33,7 @@ struct tekken {
     bool has_config, has_vocabulary, has_specials;
 };
 
-static bool config_take(struct tekken *tekken)
+static bool config_parse(struct tekken *tekken)
 {
     struct json_file *file = &tekken->file;
     struct json_string name;
@@ -57,7 +58,7 @@ static bool no_memory(struct json_file *file)
     return false;
 }
 
-static bool rank_take(struct tekken *tekken, uint32_t number)
+static bool rank_parse(struct tekken *tekken, uint32_t number)
 {
     struct json_file *file = &tekken->file;
     struct json_string name;
@@ -91,7 +92,7 @@ static bool rank_take(struct tekken *tekken, uint32_t number)
     return bytes_append(&tekken->ends, &end, sizeof end) || no_memory(file);
 }
 
-static bool vocabulary_take(struct tekken *tekken)
+static bool vocabulary_parse(struct tekken *tekken)
 {
     struct json_file *file = &tekken->file;
     if (!json_enter_array(&file->scan))
@@ -99,13 +100,13 @@ static bool vocabulary_take(struct tekken *tekken)
     for (uint32_t number = 0; json_element(&file->scan); number++) {
         if (number == BPE_IDS)
             return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "vocab: more than %u ranks are not supported", BPE_IDS);
-        if (!rank_take(tekken, number))
+        if (!rank_parse(tekken, number))
             return false;
     }
     return !file->scan.fault.reason;
 }
 
-static bool specials_take(struct tekken *tekken)
+static bool specials_parse(struct tekken *tekken)
 {
     struct json_file *file = &tekken->file;
     struct json_string name;
@@ -149,18 +150,18 @@ static bool once(struct tekken *tekken, bool *seen, const char *field)
     return true;
 }
 
-static bool tekken_take(struct tekken *tekken)
+static bool tekken_parse(struct tekken *tekken)
 {
     struct json_file *file = &tekken->file;
     struct json_string name;
     bool good = json_enter_object(&file->scan);
     while (good && json_member(&file->scan, &name)) {
         if (json_name_is(&name, "config"))
-            good = once(tekken, &tekken->has_config, "config") && config_take(tekken);
+            good = once(tekken, &tekken->has_config, "config") && config_parse(tekken);
         else if (json_name_is(&name, "vocab"))
-            good = once(tekken, &tekken->has_vocabulary, "vocab") && vocabulary_take(tekken);
+            good = once(tekken, &tekken->has_vocabulary, "vocab") && vocabulary_parse(tekken);
         else if (json_name_is(&name, "special_tokens"))
-            good = specials_take(tekken);
+            good = specials_parse(tekken);
         else
             good = json_skip(&file->scan);
     }
@@ -190,7 +191,7 @@ static bool specials_name(struct tekken *tekken)
             (void)snprintf(text, sizeof text, "%s", common[id]);
         else
             (void)snprintf(text, sizeof text, "<SPECIAL_%u>", id);
-        char *copy = (char *)text_arena_take(&file->arena, strlen(text));
+        char *copy = (char *)text_arena_alloc(&file->arena, strlen(text));
         if (!copy) {
             good = no_memory(file);
             break;
@@ -279,7 +280,7 @@ enum tokmap_status tekken_file_open(struct tokenizer **tokenizer, const char *pa
     struct split_rules rules;
     memset(&tekken, 0, sizeof tekken);
     *tokenizer = NULL;
-    const bool good = json_file_begin(&tekken.file, path, text, (size_t)count, error) && tekken_take(&tekken) &&
+    const bool good = json_file_begin(&tekken.file, path, text, (size_t)count, error) && tekken_parse(&tekken) &&
                       sizes_check(&tekken) && specials_name(&tekken) &&
                       pattern_choose(&tekken, &parts, &splits, &rules);
     enum tokmap_status status = json_file_status(&tekken.file);

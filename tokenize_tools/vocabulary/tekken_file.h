@@ -1,4 +1,5 @@
-/* tekken_file.h - tekken.json of Mistral: ranks with their bytes, the pattern, and special tokens, whose ids come first. */
+/* tekken_file.h - tekken.json of Mistral: ranks with their bytes, the pattern, and special tokens, whose ids come
+ * first. */
 #ifndef TOKMAP_VOCABULARY_TEKKEN_FILE_H
 #define TOKMAP_VOCABULARY_TEKKEN_FILE_H
 

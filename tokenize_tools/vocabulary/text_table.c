@@ -1,13 +1,19 @@
+/*
+ * text_table.c - entries are stored in the order in which they were added; slots refer to them by index and keep 32 bits of
+ * each hash, so that growing the table does not read the texts again.
+ */
 #include "text_table.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/bytes.h"
 #include "platform/os.h"
 
-#define SLOT_BITS 12 /* at first */
-#define SLOT_BITS_MOST 25
+#define SLOT_BITS 12 /* of a new table */
+#define SLOT_BITS_MOST 22
+_Static_assert(UINT32_C(1) << (SLOT_BITS_MOST - 1) == TEXT_TABLE_MOST, "half of the slots of the largest table are used");
 
 static inline uint64_t mix(uint64_t a, uint64_t b)
 {
@@ -28,7 +34,6 @@ static inline uint64_t text_hash(const uint8_t *text, uint32_t bytes)
     return mix(last ^ hash, UINT64_C(0xA0761D6478BD642F));
 }
 
-/* Slots of a table of that many bits, and the texts that it has room for. */
 static uint64_t slots_bytes(uint32_t bits)
 {
     return ((uint64_t)1 << bits) * sizeof(uint64_t);
@@ -52,7 +57,7 @@ static inline uint64_t place_of(const struct text_table *table, uint64_t hash)
     return hash >> (64 - table->slot_bits);
 }
 
-/* The slot where a text is or would be. */
+/* Returns the slot that refers to a text, or the free slot where it belongs. */
 static inline uint64_t *slot_of(const struct text_table *table, const uint8_t *text, uint32_t bytes, uint64_t hash)
 {
     const uint64_t mask = (UINT64_C(1) << table->slot_bits) - 1;
@@ -68,11 +73,12 @@ static inline uint64_t *slot_of(const struct text_table *table, const uint8_t *t
     }
 }
 
-/* The slots keep what is needed of the hashes: texts are not read again. */
+/* Gives the table 2^bits slots, and entries for half as many texts. Returns false if memory is lacking. */
 static bool resize(struct text_table *table, uint32_t bits)
 {
     const uint32_t room = (uint32_t)1 << (bits - 1), old_bits = table->slot_bits;
     uint64_t *old = table->slots;
+    assert(bits <= SLOT_BITS_MOST && table->count <= room);
     void *entries = NULL, *slots = NULL;
     if (os_memory_new(entries_bytes(room), true, &entries) || os_memory_new(slots_bytes(bits), true, &slots)) {
         os_memory_free(entries, entries_bytes(room));
@@ -106,7 +112,7 @@ bool text_table_reserve(struct text_table *table, uint64_t count)
     return table->slots || resize(table, bits);
 }
 
-void text_table_expect(const struct text_table *table, const uint8_t *text, uint32_t bytes)
+void text_table_prefetch(const struct text_table *table, const uint8_t *text, uint32_t bytes)
 {
     if (table->slots)
         __builtin_prefetch(&table->slots[place_of(table, text_hash(text, bytes))], 1);
@@ -114,13 +120,15 @@ void text_table_expect(const struct text_table *table, const uint8_t *text, uint
 
 enum text_added text_table_add(struct text_table *table, const uint8_t *text, uint32_t bytes, uint32_t id)
 {
-    if (table->count == table->room &&
-        (table->slot_bits == SLOT_BITS_MOST || !resize(table, table->slots ? table->slot_bits + 1 : SLOT_BITS)))
+    assert(!table->by_id);
+    if (table->count == TEXT_TABLE_MOST)
+        return TEXT_FULL;
+    if (table->count == table->room && !resize(table, table->slots ? table->slot_bits + 1 : SLOT_BITS))
         return TEXT_NO_MEMORY;
     const uint64_t hash = text_hash(text, bytes);
     uint64_t *slot = slot_of(table, text, bytes, hash);
     if (*slot)
-        return TEXT_TWICE;
+        return TEXT_DUPLICATE;
     table->entries[table->count++] = (struct text_entry){text, bytes, id};
     *slot = hash >> 32 << 32 | table->count;
     table->ids = id >= table->ids ? id + 1 : table->ids;
@@ -162,16 +170,17 @@ void text_table_find_all(const struct text_table *table, struct text_query *quer
     }
 }
 
-bool text_table_index(struct text_table *table, uint32_t *twice)
+bool text_table_index(struct text_table *table, uint32_t *duplicate)
 {
-    *twice = TEXT_NONE;
+    assert(!table->by_id);
+    *duplicate = TEXT_NONE;
     table->by_id = calloc((size_t)table->ids + 1, sizeof *table->by_id);
     if (!table->by_id)
         return false;
     for (uint32_t i = 0; i < table->count; i++) {
         uint32_t *place = &table->by_id[table->entries[i].id];
         if (*place) {
-            *twice = table->entries[i].id;
+            *duplicate = table->entries[i].id;
             return false;
         }
         *place = i + 1;
@@ -181,5 +190,6 @@ bool text_table_index(struct text_table *table, uint32_t *twice)
 
 const struct text_entry *text_table_by_id(const struct text_table *table, uint32_t id)
 {
+    assert(table->by_id || !table->ids);
     return id < table->ids && table->by_id[id] ? &table->entries[table->by_id[id] - 1] : NULL;
 }

@@ -1,5 +1,8 @@
 /*
- * text_table.h - the tokens of a vocabulary by their text and by their id, while it is being loaded.
+ * text_table.h - a vocabulary while its file is being read: finds tokens by their text and, once complete, by their id.
+ *
+ * The table is a hash table with open addressing. It stores pointers to the texts, not copies; the texts must outlive
+ * it. A table is used by one thread.
  */
 #ifndef TOKMAP_VOCABULARY_TEXT_TABLE_H
 #define TOKMAP_VOCABULARY_TEXT_TABLE_H
@@ -9,40 +12,55 @@
 #include <stdint.h>
 
 #define TEXT_NONE UINT32_MAX
+#define TEXT_TABLE_MOST (1u << 21) /* texts that a table can hold: as many as there are ids */
 
 struct text_entry {
-    const uint8_t *text; /* the owner's */
+    const uint8_t *text; /* owned by the caller */
     uint32_t bytes, id;
 };
 
-/* Zeroed at first. */
+/* A zeroed struct is an empty table. Readers may use `entries`, `count` and `ids`; the other fields are private. */
 struct text_table {
-    struct text_entry *entries; /* in the order of adding */
+    struct text_entry *entries; /* in the order in which they were added */
     uint32_t count, room;
-    uint64_t *slots; /* high half of the hash << 32 | entry + 1; 0: empty. By the highest bits of the hash */
+    uint64_t *slots; /* high half of the hash << 32 | index of the entry + 1, placed by the highest bits of the hash; 0: free */
     uint32_t slot_bits;
-    uint32_t *by_id; /* entry + 1, 0 where no token is; made by text_table_index */
-    uint32_t ids;    /* the largest id + 1 */
+    uint32_t *by_id; /* index of the entry + 1; 0: no token has the id. NULL before text_table_index */
+    uint32_t ids;    /* the largest id + 1; 0 if the table is empty */
 };
+
+enum text_added {
+    TEXT_ADDED,
+    TEXT_DUPLICATE, /* the table contains the text already */
+    TEXT_FULL,      /* the table holds TEXT_TABLE_MOST texts */
+    TEXT_NO_MEMORY
+};
+
+/* Frees the memory of the table and zeroes it. */
 void text_table_free(struct text_table *table);
-/* Room for about `count` texts, before the first is added: a guess that saves growing. False: no memory. */
+/* Allocates memory for about `count` texts, so that the table need not grow; a guess is enough. Does nothing if the
+ * table has memory already. Returns false if memory is lacking. */
 bool text_table_reserve(struct text_table *table, uint64_t count);
-/* Asks for where a text will be put, if it is not long until then. */
-void text_table_expect(const struct text_table *table, const uint8_t *text, uint32_t bytes);
-enum text_added { TEXT_ADDED, TEXT_TWICE, TEXT_NO_MEMORY };
+/* Prefetches the slot of a text that text_table_add will be called with soon. Needs text_table_reserve to have any
+ * effect. */
+void text_table_prefetch(const struct text_table *table, const uint8_t *text, uint32_t bytes);
+/* Adds a text with its id, unless the table contains the text. */
 enum text_added text_table_add(struct text_table *table, const uint8_t *text, uint32_t bytes, uint32_t id);
-/* The id of a text, or TEXT_NONE. */
+/* Returns the id of a text, or TEXT_NONE if the table does not contain it. */
 uint32_t text_table_find(const struct text_table *table, const uint8_t *text, uint32_t bytes);
 
-/* Many at once, so that memory answers while others are asked for: their number is in each `id` then. */
 struct text_query {
     const uint8_t *text;
-    uint32_t bytes, id;
-    uint64_t hash;
+    uint32_t bytes, id; /* id: the result, TEXT_NONE if the table does not contain the text */
+    uint64_t hash;      /* private */
 };
+/* Finds the ids of `count` texts. Faster than one call of text_table_find for each, because the cache misses
+ * overlap. */
 void text_table_find_all(const struct text_table *table, struct text_query *queries, size_t count);
-/* Fills by_id. False: *twice is an id of two tokens, or TEXT_NONE if memory is lacking. */
-bool text_table_index(struct text_table *table, uint32_t *twice);
+/* Prepares text_table_by_id; call it once, after the last text_table_add. Returns false on failure: *duplicate is
+ * then an id that two texts have, or TEXT_NONE if memory is lacking. */
+bool text_table_index(struct text_table *table, uint32_t *duplicate);
+/* Returns the entry with an id, or NULL if no text has it. The pointer is valid as long as the table. */
 const struct text_entry *text_table_by_id(const struct text_table *table, uint32_t id);
 
 #endif

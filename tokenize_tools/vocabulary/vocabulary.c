@@ -114,7 +114,7 @@ static enum tokmap_status json_open(struct tokenizer **tokenizer, const char *pa
     case FORM_TEKKEN:
         return tekken_file_open(tokenizer, path, text, count, options, error);
     case FORM_ENCODER:
-        return bpe_files_open(tokenizer, path, options, error);
+        return bpe_files_open(tokenizer, path, text, count, options, error);
     case FORM_HF:
     default:
         return hf_file_open(tokenizer, path, text, count, options, error);
@@ -159,7 +159,7 @@ static enum tokmap_status file_open(struct tokenizer **tokenizer, const char *pa
     else if (hf_file_is(text, bytes))
         status = json_open(tokenizer, path, text, bytes, options, error);
     else if (bpe_files_is(text, bytes))
-        status = bpe_files_open(tokenizer, path, options, error);
+        status = bpe_files_open(tokenizer, path, text, bytes, options, error);
     else
         status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
                            "the file is no vocabulary that tokmap knows: tokenizer.json, tekken.json, vocab.bpe with "

@@ -33,19 +33,21 @@ static void write_file(const char *name, const char *text, size_t bytes)
 
 struct parts {
     const char *before, *added, *normalizer, *pre_tokenizer, *post_processor, *model, *vocabulary, *merges, *behind;
+    const char *truncation, *padding; /* NULL: null */
 };
 #define SOUND                                                                                                          \
     {                                                                                                                  \
         "", "", "null", "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true}", "null", "", "",   \
-            "[\"a b\",\"ab c\",\"\xC4\xA0 a\"]", ""                                                                    \
+            "[\"a b\",\"ab c\",\"\xC4\xA0 a\"]", "", NULL, NULL                                                        \
     }
 
 static size_t make(char *into, size_t room, const struct parts *parts)
 {
-    int used = snprintf(into, room, "{\"version\":\"1.0\",%s\"truncation\":null,\"padding\":null,\"added_tokens\":[%s],"
+    int used = snprintf(into, room, "{\"version\":\"1.0\",%s\"truncation\":%s,\"padding\":%s,\"added_tokens\":[%s],"
                         "\"normalizer\":%s,\"pre_tokenizer\":%s,\"post_processor\":%s,\"decoder\":null,"
                         "\"model\":{\"type\":\"BPE\",%s\"vocab\":{",
-                        parts->before, parts->added, parts->normalizer, parts->pre_tokenizer, parts->post_processor,
+                        parts->before, parts->truncation ? parts->truncation : "null",
+                        parts->padding ? parts->padding : "null", parts->added, parts->normalizer, parts->pre_tokenizer, parts->post_processor,
                         parts->model);
     for (unsigned byte = 0; byte < 256; byte++) {
         uint8_t text[5] = {0};
@@ -113,8 +115,11 @@ static void fields(void **state)
     REFUSED(model, "\"max_input_chars_per_word\":100,", no, "WordPiece");
     REFUSED(model, "\"vocab\":[],", no, "Unigram");
     REFUSED(model, "\"vocab\":{},", bad, "twice");
-    REFUSED(before, "\"truncation\":{\"max_length\":4},", no, "truncation");
-    REFUSED(before, "\"padding\":{\"strategy\":{\"Fixed\":9}},", no, "padding");
+    REFUSED(before, "\"truncation\":null,", bad, "truncation twice");
+    REFUSED(truncation, "7", bad, "truncation must be null or an object");
+    REFUSED(truncation, "{", bad, "");
+    REFUSED(padding, "\"BatchLongest\"", bad, "padding must be null or an object");
+    REFUSED(padding, "[]", bad, "padding must be null or an object");
     REFUSED(before, "\"version\":\"2.0\",", bad, "twice");
     REFUSED(vocabulary, "\"a\":300,", bad, "twice");
     REFUSED(vocabulary, "\"x!\":97,", bad, "two tokens have the id 97");
@@ -127,9 +132,9 @@ static void fields(void **state)
     REFUSED(merges, "[\"a b\",\"zz b\"]", bad, "zz");
     REFUSED(merges, "[\"ab\"]", bad, "one space");
     REFUSED(merges, "[\"a b c\"]", bad, "one space");
-    REFUSED(merges, "[[\"a\",\"b\"],\"ab c\"]", bad, "mixes");
-    REFUSED(merges, "[[\"a\"]]", bad, "not two");
-    REFUSED(merges, "[[\"a\",\"b\",\"c\"]]", bad, "more than two");
+    REFUSED(merges, "[[\"a\",\"b\"],\"ab c\"]", bad, "both strings and arrays");
+    REFUSED(merges, "[[\"a\"]]", bad, "must be an array of two tokens");
+    REFUSED(merges, "[[\"a\",\"b\",\"c\"]]", bad, "but has more");
     REFUSED(merges, "7", bad, "array");
     REFUSED(added, "{\"id\":259,\"content\":\"<s>\"}", bad, "lacks");
     REFUSED(behind, ",\"model\":{}", bad, "twice");
@@ -328,6 +333,44 @@ static void frame(void **state)
     CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "ab", 256);
 }
 
+/* The objects that the reference writes for truncation and padding: ids, fingerprint, and vocabulary are as without them, and a
+ * note names what is ignored. */
+static void truncation_and_padding(void **state)
+{
+    static const char truncation[] = "{\"direction\":\"Right\",\"max_length\":2,\"strategy\":\"LongestFirst\",\"stride\":0}";
+    static const char fixed[] = "{\"strategy\":{\"Fixed\":9},\"direction\":\"Right\",\"pad_to_multiple_of\":null,"
+                                "\"pad_id\":0,\"pad_type_id\":0,\"pad_token\":\"a\"}";
+    static const char longest[] = "{\"strategy\":\"BatchLongest\",\"direction\":\"Left\",\"pad_to_multiple_of\":8,"
+                                  "\"pad_id\":0,\"pad_type_id\":0,\"pad_token\":\"a\"}";
+    static const struct {
+        const char *truncation, *padding, *note;
+    } cases[] = {{NULL, NULL, NULL},
+                 {truncation, NULL, "truncation is ignored"},
+                 {NULL, fixed, "padding is ignored"},
+                 {NULL, longest, "padding is ignored"},
+                 {truncation, longest, "truncation and padding are ignored"}};
+    uint8_t fingerprint[16] = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct parts parts = SOUND;
+        struct tokenizer *tokenizer;
+        struct tokenizer_info info;
+        struct tokmap_error error = {0};
+        parts.truncation = cases[i].truncation;
+        parts.padding = cases[i].padding;
+        if (open_parts(&tokenizer, &parts, TOKENIZER_SPECIAL_TEXT, &error))
+            fail_msg("case %zu: %s", i, error.message);
+        tokenizer_info(tokenizer, &info);
+        assert_int_equal(info.note != NULL, cases[i].note != NULL);
+        if (info.note && !strstr(info.note, cases[i].note))
+            fail_msg("case %zu: the note is '%s'", i, info.note);
+        if (i)
+            assert_memory_equal(info.fingerprint, fingerprint, 16);
+        memcpy(fingerprint, info.fingerprint, 16);
+        tokenizer_close(tokenizer);
+        CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "abc ab a", 257, ' ', 256, 258);
+    }
+}
+
 /* 10^6 marks, which sort by their class, and a text that NFC makes longer. */
 static void normalized(void **state)
 {
@@ -396,7 +439,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fields), cmocka_unit_test(damaged), cmocka_unit_test(deep),       cmocka_unit_test(specials),
         cmocka_unit_test(merges), cmocka_unit_test(frame),   cmocka_unit_test(normalized), cmocka_unit_test(folders),
-        cmocka_unit_test(stripped), cmocka_unit_test(characters),
+        cmocka_unit_test(stripped), cmocka_unit_test(characters), cmocka_unit_test(truncation_and_padding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

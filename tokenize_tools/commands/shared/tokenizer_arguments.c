@@ -25,10 +25,14 @@ int tokenizer_arguments_open(const struct cli_command *command, struct tokenizer
                              struct tokenizer **tokenizer)
 {
     struct tokmap_error error;
+    struct tokenizer_info info;
     arguments->options.special = (enum tokenizer_special)arguments->special;
-    return vocabulary_open(tokenizer, arguments->spec, &arguments->options, &error)
-               ? command_failed(command, &error)
-               : 0;
+    if (vocabulary_open(tokenizer, arguments->spec, &arguments->options, &error))
+        return command_failed(command, &error);
+    tokenizer_info(*tokenizer, &info);
+    if (info.note)
+        cli_say(command->program, "%s: %s", arguments->spec, info.note);
+    return 0;
 }
 
 /* value: "" for the token that the tokenizer names, else the name of a special token, or an id. */

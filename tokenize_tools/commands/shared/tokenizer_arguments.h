@@ -67,7 +67,7 @@ struct tokenizer_arguments {
 
 /* What the command line cannot mean, known without the file. 0, or the exit status after a message. */
 int tokenizer_arguments_check(const struct cli_command *command, const struct tokenizer_arguments *arguments);
-/* Opens it. 0, or the exit status after a message. */
+/* Opens it, and prints the note of its file, if any, on stderr. 0, or the exit status after a message. */
 int tokenizer_arguments_open(const struct cli_command *command, struct tokenizer_arguments *arguments,
                              struct tokenizer **tokenizer);
 /* The ids that end and begin a document, TOKMAP_NO_ID for none. needed: where the tokenizer names a token that ends a

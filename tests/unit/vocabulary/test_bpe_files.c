@@ -1,0 +1,183 @@
+/* test_bpe_files.c - GPT-2's two files: each is read once, whichever of them is named, and the caller's error is left alone. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "platform/os.h"
+#include "text/code_point.h"
+#include "unicode/byte_alphabet.h"
+#include "vocabulary/bpe_files.h"
+#include "vocabulary/vocabulary.h"
+
+static char folder[512], merges_path[640], ids_path[640];
+static char ids_text[16384];
+static const char merges_text[] = "#version: 0.2\na b\nab c\n";
+
+static void write_file(const char *path, const char *text)
+{
+    int fd;
+    (void)os_unlink(path);
+    assert_int_equal(os_open(path, OS_WRITE_NEW, &fd), 0);
+    assert_int_equal(os_write(fd, text, strlen(text)), 0);
+    os_close(fd);
+}
+
+static int write_files(void **state)
+{
+    size_t used = 0;
+    snprintf(merges_path, sizeof merges_path, "%s/vocab.bpe", folder);
+    snprintf(ids_path, sizeof ids_path, "%s/encoder.json", folder);
+    for (unsigned byte = 0; byte < 256; byte++) {
+        uint8_t text[5] = {0};
+        text[code_point_put(text, byte_character((uint8_t)byte))] = 0;
+        used += (size_t)snprintf(ids_text + used, sizeof ids_text - used, "%s\"%s%s\": %u", byte ? ", " : "{",
+                                 *text == '"' || *text == '\\' ? "\\" : "", (char *)text, byte);
+    }
+    used += (size_t)snprintf(ids_text + used, sizeof ids_text - used,
+                             ", \"ab\": 256, \"abc\": 257, \"<|endoftext|>\": 258}");
+    assert_true(used < sizeof ids_text);
+    write_file(merges_path, merges_text);
+    write_file(ids_path, ids_text);
+    return 0;
+}
+
+static void check_and_close(struct tokenizer *tokenizer)
+{
+    struct tokenizer_state *own;
+    struct tokenizer_info info;
+    struct tokmap_error error;
+    const struct tokenizer_text document = {"abcab", 5};
+    const struct tokenizer_batch batch = {&document, 1, false, false};
+    uint16_t ids[8];
+    uint64_t end;
+    struct tokenizer_out out = {.tokens = ids, .capacity = 8, .ends = &end};
+    tokenizer_info(tokenizer, &info);
+    assert_int_equal(info.vocabulary, 259);
+    assert_int_equal(info.eod_id, 258);
+    assert_int_equal(tokenizer_state_new(&own, tokenizer, &error), TOKMAP_OK);
+    assert_int_equal(tokenizer_encode(own, &batch, &out, &error), TOKMAP_OK);
+    assert_int_equal(out.count, 2);
+    assert_true(ids[0] == 257 && ids[1] == 256);
+    tokenizer_state_free(own);
+    tokenizer_close(tokenizer);
+}
+
+/* Counts how often a file was opened since the watch began. Closing is watched, too, because the kernel reports equal events
+ * in a row as one. */
+static unsigned opens_count(int watch)
+{
+    static _Alignas(struct inotify_event) char events[4096];
+    unsigned opens = 0;
+    const ssize_t got = read(watch, events, sizeof events);
+    for (ssize_t at = 0; at < got;) {
+        const struct inotify_event *event = (const struct inotify_event *)(const void *)(events + at);
+        opens += (event->mask & IN_OPEN) != 0;
+        at += (ssize_t)(sizeof *event + event->len);
+    }
+    return opens;
+}
+
+static void each_file_is_read_once(void **state)
+{
+    const char *const named[] = {merges_path, ids_path}, *const other[] = {ids_path, merges_path};
+    for (int i = 0; i < 2; i++) {
+        struct tokenizer *tokenizer;
+        struct tokmap_error error;
+        const int watches[2] = {inotify_init1(IN_NONBLOCK), inotify_init1(IN_NONBLOCK)};
+        if (watches[0] < 0 || watches[1] < 0)
+            skip(); /* the limit of this user's watches is reached */
+        assert_true(inotify_add_watch(watches[0], named[i], IN_OPEN | IN_CLOSE) >= 0);
+        assert_true(inotify_add_watch(watches[1], other[i], IN_OPEN | IN_CLOSE) >= 0);
+        assert_int_equal(vocabulary_open(&tokenizer, named[i], NULL, &error), TOKMAP_OK);
+        assert_int_equal(opens_count(watches[0]), 1);
+        assert_int_equal(opens_count(watches[1]), 1);
+        check_and_close(tokenizer);
+        close(watches[0]);
+        close(watches[1]);
+    }
+}
+
+/* The file that the caller has read is not needed again: it may be gone, or replaced by another. */
+static void given_text_is_used(void **state)
+{
+    const struct tokenizer_options options = {.pattern = NULL};
+    struct tokenizer *tokenizer;
+    struct tokmap_error error;
+    write_file(merges_path, "#version: 0.2\nx y\n");
+    assert_int_equal(bpe_files_open(&tokenizer, merges_path, merges_text, sizeof merges_text - 1, &options, &error), TOKMAP_OK);
+    check_and_close(tokenizer);
+    write_file(merges_path, merges_text);
+    assert_int_equal(os_unlink(ids_path), 0);
+    assert_int_equal(bpe_files_open(&tokenizer, ids_path, ids_text, strlen(ids_text), &options, &error), TOKMAP_OK);
+    check_and_close(tokenizer);
+    write_file(ids_path, ids_text);
+}
+
+/* A call that succeeds leaves what an earlier call reported; a call without an error struct works. */
+static void error_of_the_caller(void **state)
+{
+    struct tokenizer *tokenizer;
+    struct tokmap_error error = {.status = TOKMAP_ERROR_IO, .message = "an earlier message"};
+    assert_int_equal(vocabulary_open(&tokenizer, merges_path, NULL, &error), TOKMAP_OK);
+    assert_int_equal(error.status, TOKMAP_ERROR_IO);
+    assert_string_equal(error.message, "an earlier message");
+    check_and_close(tokenizer);
+    assert_int_equal(vocabulary_open(&tokenizer, ids_path, NULL, NULL), TOKMAP_OK);
+    check_and_close(tokenizer);
+    assert_int_equal(os_unlink(ids_path), 0);
+    assert_int_equal(vocabulary_open(&tokenizer, merges_path, NULL, NULL), TOKMAP_ERROR_NOT_FOUND);
+    assert_null(tokenizer);
+    assert_int_equal(vocabulary_open(&tokenizer, merges_path, NULL, &error), TOKMAP_ERROR_NOT_FOUND);
+    assert_int_equal(error.status, TOKMAP_ERROR_NOT_FOUND);
+    assert_non_null(strstr(error.message, "encoder.json"));
+    assert_string_equal(error.path, merges_path);
+    write_file(ids_path, ids_text);
+}
+
+static void faults(void **state)
+{
+    static const struct {
+        const char *merges, *message;
+    } wrong[] = {
+        {"#version: 0.2\na b\nabc\n", "merge 1 (counted from 0) must be two tokens"},
+        {"#version: 0.2\na b c\n", "merge 0 (counted from 0) must be two tokens"},
+        {"#version: 0.2\na x!\n", "needs the token 'x!'"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct tokenizer *tokenizer;
+        struct tokmap_error error;
+        write_file(merges_path, wrong[i].merges);
+        assert_int_equal(vocabulary_open(&tokenizer, ids_path, NULL, &error), TOKMAP_ERROR_FORMAT);
+        assert_null(tokenizer);
+        if (!strstr(error.message, wrong[i].message))
+            fail_msg("case %zu: %s", i, error.message);
+        assert_string_equal(error.path, merges_path);
+    }
+    write_file(merges_path, merges_text);
+}
+
+int main(void)
+{
+    const char *scratch = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%s/test_bpe_files.%llu", scratch ? scratch : "/tmp",
+             (unsigned long long)os_clock_ns());
+    if (os_make_folder(folder)) {
+        printf("%s cannot be made\n", folder);
+        return 1;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_file_is_read_once),
+        cmocka_unit_test(error_of_the_caller),
+        cmocka_unit_test(given_text_is_used),
+        cmocka_unit_test(faults),
+    };
+    return cmocka_run_group_tests(tests, write_files, NULL);
+}
