@@ -1,4 +1,33 @@
+/*
+ * pretokenizer.c - runs the steps of a pre-tokenizer, each inside of the previous one.
+ *
+ * The obvious way, which Hugging Face tokenizers takes, runs the first step over the whole text, keeps a list of all
+ * pieces, and runs the next step over the list. Its memory grows with the text. Here, each piece that a step finds goes
+ * through all further steps before the step looks for its next piece: run_from calls step k for a text, step k calls
+ * run_from for each piece, with step k + 1, and after the last step the piece is emitted. The pieces come out in the
+ * same order, nothing is stored, and the recursion is at most PRETOKENIZER_STEPS_MOST deep. Only a step that changes
+ * the text, by a prefix or by Metaspace, needs a copy of its text.
+ *
+ * Example: the text "ab 12", where step 0 isolates matches of \p{N}{1,3} and step 1 isolates matches of \p{L}+:
+ *
+ *     step 0 finds the gap "ab "      step 1 finds the match "ab"   -> emit "ab"
+ *                                     step 1 finds the gap " "      -> emit " "
+ *     step 0 finds the match "12"     step 1 finds the gap "12"     -> emit "12"
+ *
+ * A step reports matches and gaps from front to back, and its behavior turns them into pieces. For the text "a-b--c"
+ * and the literal "-":
+ *
+ *     SPLIT_REMOVED            a   b   c              drops matches
+ *     SPLIT_ISOLATED           a - b - - c            every match and every gap is a piece
+ *     SPLIT_MERGED_PREVIOUS    a- b- - c              a match joins the gap before it
+ *     SPLIT_MERGED_NEXT        a -b - -c              a match joins the gap after it
+ *     SPLIT_CONTIGUOUS         a - b -- c             adjacent matches join
+ *
+ * The last three must see what follows before they can emit, so they hold one piece back (struct joiner).
+ */
 #include "pretokenizer.h"
+
+#include <assert.h>
 
 #include "unicode/code_sets.h"
 #include "text/code_point.h"
@@ -16,9 +45,10 @@ void pretokenizer_free(struct pretokenizer *pretokenizer)
 }
 
 enum tokmap_status pretokenizer_state_init(struct pretokenizer_state *state, const struct pretokenizer *pretokenizer,
-                                     struct tokmap_error *error)
+                                           struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
+    assert(pretokenizer->count <= PRETOKENIZER_STEPS_MOST);
     memset(state, 0, sizeof *state);
     state->pretokenizer = pretokenizer;
     for (uint32_t i = 0; i < pretokenizer->count && !status; i++)
@@ -44,7 +74,7 @@ void pretokenizer_trim(struct pretokenizer_state *state)
     }
 }
 
-static bool cut(struct pretokenizer_state *state, uint32_t number, const uint8_t *text, size_t count);
+static bool run_from(struct pretokenizer_state *state, uint32_t number, const uint8_t *text, size_t count);
 
 static bool lacks_memory(struct pretokenizer_state *state, size_t bytes)
 {
@@ -52,31 +82,32 @@ static bool lacks_memory(struct pretokenizer_state *state, size_t bytes)
     return false;
 }
 
-/* ---- behaviors: matches and gaps, front to back, to pieces ---- */
+/* ---- behaviors: from matches and gaps to pieces ---- */
 
-struct joining {
+struct joiner {
     struct pretokenizer_state *state;
     const struct pretokenizer_step *step;
-    uint32_t number;
+    uint32_t number; /* of the step */
     const uint8_t *text;
-    bool holds, held_match;     /* something is held back, since what follows may join it */
+    bool holds, held_match; /* text[held_from..held_to) is held back because the next part may join it */
     size_t held_from, held_to;
-    bool any, last_match;
+    bool any, last_match;   /* of the parts so far: whether there are any, and whether the last one is a match */
 };
 
-static bool hand_on(struct joining *j, size_t from, size_t to)
+/* Passes text[from..to) to the next step. */
+static bool pass_on(struct joiner *j, size_t from, size_t to)
 {
-    return from == to || cut(j->state, j->number + 1, j->text + from, to - from);
+    return from == to || run_from(j->state, j->number + 1, j->text + from, to - from);
 }
 
-static bool release(struct joining *j)
+static bool release(struct joiner *j)
 {
     const bool holds = j->holds;
     j->holds = false;
-    return !holds || hand_on(j, j->held_from, j->held_to);
+    return !holds || pass_on(j, j->held_from, j->held_to);
 }
 
-static void hold(struct joining *j, size_t from, size_t to, bool match)
+static void hold(struct joiner *j, size_t from, size_t to, bool match)
 {
     j->holds = true;
     j->held_match = match;
@@ -84,8 +115,8 @@ static void hold(struct joining *j, size_t from, size_t to, bool match)
     j->held_to = to;
 }
 
-/* A match or a gap. */
-static bool join(struct joining *j, size_t from, size_t to, bool match)
+/* Takes the next part of the text: a match or, if not `match`, a gap. Returns false to stop. */
+static bool join(struct joiner *j, size_t from, size_t to, bool match)
 {
     match ^= j->step->invert;
     const bool last_match = j->last_match, first = !j->any;
@@ -93,7 +124,7 @@ static bool join(struct joining *j, size_t from, size_t to, bool match)
     j->any = true;
     switch (j->step->behavior) {
     case SPLIT_REMOVED:
-        return match || hand_on(j, from, to);
+        return match || pass_on(j, from, to);
     case SPLIT_CONTIGUOUS:
         if (!first && match == last_match) {
             j->held_to = to;
@@ -110,12 +141,12 @@ static bool join(struct joining *j, size_t from, size_t to, bool match)
         if (j->holds && j->held_match && !match) {
             const size_t start = j->held_from;
             j->holds = false;
-            return hand_on(j, start, to);
+            return pass_on(j, start, to);
         }
         break;
     case SPLIT_ISOLATED:
     default:
-        return hand_on(j, from, to);
+        return pass_on(j, from, to);
     }
     if (!release(j))
         return false;
@@ -135,7 +166,7 @@ static bool is_member(enum step_kind kind, uint32_t code)
     return code_is_space(code);
 }
 
-static bool cut_members(struct joining *j, size_t count)
+static bool find_members(struct joiner *j, size_t count)
 {
     const struct pretokenizer_step *step = j->step;
     size_t done = 0;
@@ -151,7 +182,7 @@ static bool cut_members(struct joining *j, size_t count)
     return done == count || join(j, done, count, false);
 }
 
-static bool cut_words(struct joining *j, size_t count)
+static bool find_words(struct joiner *j, size_t count)
 {
     size_t from = 0;
     enum { SPACES, WORDS, OTHERS } run = SPACES;
@@ -169,7 +200,7 @@ static bool cut_words(struct joining *j, size_t count)
     return from == count || join(j, from, count, run != SPACES);
 }
 
-static bool cut_literal(struct joining *j, size_t count)
+static bool find_literal(struct joiner *j, size_t count)
 {
     const struct pretokenizer_step *step = j->step;
     size_t done = 0;
@@ -183,15 +214,17 @@ static bool cut_literal(struct joining *j, size_t count)
     return done == count || join(j, done, count, false);
 }
 
-/* Into the step's buffer: spaces as the literal, and the literal before. False: no memory. */
+/* Writes the text to the step's buffer, with spaces replaced by the literal and with the literal before it where the
+ * step wants it. Returns false if memory is lacking. */
 static bool metaspace_write(struct pretokenizer_state *state, uint32_t number, const uint8_t *text, size_t count)
 {
     const struct pretokenizer_step *step = &state->pretokenizer->steps[number];
     struct bytes_buffer *into = &state->prefixed[number];
     const uint8_t *end = text + count;
-    const bool lacks = *text != ' ' && (count < step->literal_bytes || memcmp(text, step->literal, step->literal_bytes));
+    const bool has_literal = count >= step->literal_bytes && !memcmp(text, step->literal, step->literal_bytes);
     into->count = 0;
-    if (lacks && (step->prepend == PREPEND_ALWAYS || (step->prepend == PREPEND_FIRST && state->first)) &&
+    if (*text != ' ' && !has_literal &&
+        (step->prepend == PREPEND_ALWAYS || (step->prepend == PREPEND_FIRST && state->first)) &&
         !bytes_append(into, step->literal, step->literal_bytes))
         return false;
     for (;;) {
@@ -206,17 +239,17 @@ static bool metaspace_write(struct pretokenizer_state *state, uint32_t number, c
     }
 }
 
-static bool cut_metaspace(struct joining *j, size_t count)
+static bool run_metaspace(struct joiner *j, size_t count)
 {
     const struct pretokenizer_step *step = j->step;
     if (!metaspace_write(j->state, j->number, j->text, count))
         return lacks_memory(j->state, count);
     j->text = j->state->prefixed[j->number].bytes;
     count = j->state->prefixed[j->number].count;
-    return step->splits ? cut_literal(j, count) : hand_on(j, 0, count);
+    return step->splits ? find_literal(j, count) : pass_on(j, 0, count);
 }
 
-static bool cut_rules(struct joining *j, size_t count)
+static bool find_pieces(struct joiner *j, size_t count)
 {
     for (size_t at = 0, end; at < count; at = end) {
         end = scan_piece(&j->step->rules, j->text, at, count);
@@ -226,7 +259,7 @@ static bool cut_rules(struct joining *j, size_t count)
     return true;
 }
 
-static bool cut_regex(struct joining *j, size_t count)
+static bool find_matches(struct joiner *j, size_t count)
 {
     struct pretokenizer_state *state = j->state;
     struct regex_state *regex = state->regexes[j->number];
@@ -241,63 +274,65 @@ static bool cut_regex(struct joining *j, size_t count)
     }
     if (found == REGEX_FAILED) {
         state->status = error_set(state->error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
-                                  "the tokenizer's pattern needs too many steps or too much memory for a text of %zu "
-                                  "bytes", count);
+                                  "the tokenizer's split pattern needs too many steps or too much memory for a text of "
+                                  "%zu bytes; shorten the document or skip it",
+                                  count);
         return false;
     }
     return done == count || join(j, done, count, false);
 }
 
-static bool pretokenizer_step(struct pretokenizer_state *state, uint32_t number, const uint8_t *text, size_t count)
+static bool run_step(struct pretokenizer_state *state, uint32_t number, const uint8_t *text, size_t count)
 {
     const struct pretokenizer_step *step = &state->pretokenizer->steps[number];
-    struct joining j = {state, step, number, text, false, false, 0, 0, false, false};
+    struct joiner j = {state, step, number, text, false, false, 0, 0, false, false};
     bool good;
     switch (step->kind) {
     case STEP_REGEX:
-        good = cut_regex(&j, count);
+        good = find_matches(&j, count);
         break;
     case STEP_LITERAL:
-        good = cut_literal(&j, count);
+        good = find_literal(&j, count);
         break;
     case STEP_RULES:
-        good = cut_rules(&j, count);
+        good = find_pieces(&j, count);
         break;
     case STEP_NUMERIC:
     case STEP_PUNCTUATION:
     case STEP_SPACE:
-        good = cut_members(&j, count);
+        good = find_members(&j, count);
         break;
     case STEP_WORDS:
-        good = cut_words(&j, count);
+        good = find_words(&j, count);
         break;
     case STEP_METASPACE:
-        good = cut_metaspace(&j, count);
+        good = run_metaspace(&j, count);
         break;
     case STEP_NOTHING:
     default:
-        return cut(state, number + 1, text, count);
+        return run_from(state, number + 1, text, count);
     }
     return good && release(&j);
 }
 
-/* The steps from `number` on. */
-static bool cut(struct pretokenizer_state *state, uint32_t number, const uint8_t *text, size_t count)
+/* Runs the steps from `number` on. */
+static bool run_from(struct pretokenizer_state *state, uint32_t number, const uint8_t *text, size_t count)
 {
     if (number == state->pretokenizer->count)
-        return state->take(state->user, text, count);
+        return state->emit(state->user, text, count);
     if (state->pretokenizer->steps[number].prefix_space && text[0] != ' ') {
         struct bytes_buffer *prefixed = &state->prefixed[number];
         prefixed->count = 0;
         if (!bytes_append(prefixed, " ", 1) || !bytes_append(prefixed, text, count))
             return lacks_memory(state, count);
-        return pretokenizer_step(state, number, prefixed->bytes, prefixed->count);
+        return run_step(state, number, prefixed->bytes, prefixed->count);
     }
-    return pretokenizer_step(state, number, text, count);
+    return run_step(state, number, text, count);
 }
 
 bool pretokenizer_run(struct pretokenizer_state *state, const uint8_t *text, size_t count)
 {
+    assert(count > 0 && state->emit);
     state->status = TOKMAP_OK;
-    return cut(state, 0, text, count);
+    return run_from(state, 0, text, count);
 }

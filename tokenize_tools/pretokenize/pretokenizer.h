@@ -1,9 +1,9 @@
 /*
- * pretokenizer.h - the pre-tokenizer of a byte-level vocabulary as a sequence of steps, each of which cuts further what
- * the one before made.
+ * pretokenizer.h - splits text into pieces by a sequence of steps, as the "pre_tokenizer" of a tokenizer.json describes
+ * them. Each step splits the pieces of the previous step further.
  *
- * Whatever the steps are, they run one piece at a time, the first into the second and so on, so memory does not grow
- * with the text. Known patterns do not come here: the fast scanner of the engine takes what the last step leaves.
+ * This is the general way. For the patterns that the fast scanner (scanner.h) implements, a tokenizer has no steps, or
+ * only those before the pattern, and its engine scans the pieces that the last step emits.
  */
 #ifndef TOKMAP_PRETOKENIZE_PRETOKENIZER_H
 #define TOKMAP_PRETOKENIZE_PRETOKENIZER_H
@@ -14,63 +14,70 @@
 
 #define PRETOKENIZER_STEPS_MOST 16
 
+/* What a step searches for. The names in comments are the types of tokenizer.json. */
 enum step_kind {
-    STEP_REGEX,
-    STEP_LITERAL,     /* a string */
-    STEP_RULES,       /* a known pattern, which covers every text */
-    STEP_NUMERIC,     /* characters, as Digits ... */
-    STEP_PUNCTUATION, /* ... Punctuation ... */
-    STEP_SPACE,       /* ... and WhitespaceSplit have them */
-    STEP_WORDS,       /* \w+ and [^\w\s]+, as Whitespace has them */
-    STEP_METASPACE,   /* spaces become `literal`, which may be put before, and is cut at */
-    STEP_NOTHING      /* only the space before */
+    STEP_REGEX,       /* matches of `regex` (Split) */
+    STEP_LITERAL,     /* the string `literal` (Split) */
+    STEP_RULES,       /* pieces by `rules`, which cover every text (ByteLevel, Split with a known pattern) */
+    STEP_NUMERIC,     /* single numeric characters (Digits) */
+    STEP_PUNCTUATION, /* single punctuation characters (Punctuation) */
+    STEP_SPACE,       /* single spaces (WhitespaceSplit) */
+    STEP_WORDS,       /* \w+ and [^\w\s]+ (Whitespace) */
+    STEP_METASPACE,   /* replaces spaces by `literal`, may put it first, and may split before it (Metaspace) */
+    STEP_NOTHING      /* only applies `prefix_space` */
 };
 
-/* What becomes of matches and of what is between them. */
+/* What becomes of the matches and of the gaps between them. pretokenizer.c has an example of each. */
 enum split_behavior { SPLIT_REMOVED, SPLIT_ISOLATED, SPLIT_MERGED_PREVIOUS, SPLIT_MERGED_NEXT, SPLIT_CONTIGUOUS };
 
-enum step_prepend { PREPEND_NEVER, PREPEND_FIRST /* in the document */, PREPEND_ALWAYS };
+/* Whether STEP_METASPACE puts `literal` before the text: never, before the text that begins the document, or always. */
+enum step_prepend { PREPEND_NEVER, PREPEND_FIRST, PREPEND_ALWAYS };
 
 struct pretokenizer_step {
     enum step_kind kind;
     enum split_behavior behavior;
-    bool invert;       /* what is between matches is the match */
-    bool prefix_space; /* first a space is put before a text that begins with none */
-    bool mapped;       /* it sees the 256 characters that stand for bytes, not the text */
-    bool splits;       /* of STEP_METASPACE: pieces begin at `literal` ... */
-    enum step_prepend prepend; /* ... which is put before a text that does not begin with it */
-    struct regex *regex;
-    uint8_t *literal;
+    bool invert;               /* treat gaps as matches and matches as gaps */
+    bool prefix_space;         /* first put a space before the text, unless it begins with one */
+    bool mapped;               /* match the characters that represent the bytes (byte_alphabet.h) instead of the text */
+    bool splits;               /* STEP_METASPACE: also split at `literal`, by `behavior` */
+    enum step_prepend prepend; /* STEP_METASPACE; texts that begin with a space or with `literal` get none */
+    struct regex *regex;       /* owned; NULL unless STEP_REGEX */
+    uint8_t *literal;          /* owned; NULL unless STEP_LITERAL or STEP_METASPACE */
     size_t literal_bytes;
     struct split_rules rules;
 };
 
-/* Zeroed: one piece. */
+/* Initialize with zeros: no steps, so the whole text is one piece. Immutable while states use it. */
 struct pretokenizer {
     struct pretokenizer_step steps[PRETOKENIZER_STEPS_MOST];
     uint32_t count;
 };
+/* Frees what the steps own and removes them. */
 void pretokenizer_free(struct pretokenizer *pretokenizer);
 
+/* The state of one thread. */
 struct pretokenizer_state {
     const struct pretokenizer *pretokenizer;
     struct regex_state *regexes[PRETOKENIZER_STEPS_MOST];
-    struct bytes_buffer prefixed[PRETOKENIZER_STEPS_MOST];
-    bool first; /* the text begins the document */
-    /* Where pieces go; false: stop. */
-    bool (*take)(void *user, const uint8_t *bytes, size_t count);
+    struct bytes_buffer prefixed[PRETOKENIZER_STEPS_MOST]; /* by step: the text that it has changed */
+    bool first; /* set by the caller before each run: the text begins the document */
+    /* Set by the caller: receives the pieces. The bytes are valid only during the call. Returns false to stop. */
+    bool (*emit)(void *user, const uint8_t *bytes, size_t count);
     void *user;
-    enum tokmap_status status;
-    struct tokmap_error *error;
+    enum tokmap_status status;  /* set by pretokenizer_run */
+    struct tokmap_error *error; /* set by the caller; may be NULL */
 };
-/* Statuses: OK, ERROR_MEMORY. pretokenizer_state_free after either. */
+/* Prepares a state for a pre-tokenizer, which must outlive it. The caller then sets `emit`, `user`, and `error`, and
+ * calls pretokenizer_state_free in the end, also after a failure. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status pretokenizer_state_init(struct pretokenizer_state *state, const struct pretokenizer *pretokenizer,
-                                     struct tokmap_error *error);
+                                           struct tokmap_error *error);
 void pretokenizer_state_free(struct pretokenizer_state *state);
+/* To be called between documents: frees memory that an unusually long document needed. */
 void pretokenizer_trim(struct pretokenizer_state *state);
 
-/* Gives all pieces of a text (not empty) to state->take, in order, none of them empty. False: it stopped; state->status
- * is then OK if take() stopped it, else ERROR_LIMIT or ERROR_MEMORY with state->error. */
+/* Passes all pieces of a text to state->emit, in the order of the text; no piece is empty. The text has count > 0 bytes
+ * of valid UTF-8. Returns true at the end of the text, otherwise false: state->status is OK if `emit` stopped the run,
+ * or ERROR_LIMIT (a pattern needs too many steps or too much memory) or ERROR_MEMORY, which state->error describes. */
 bool pretokenizer_run(struct pretokenizer_state *state, const uint8_t *text, size_t count);
 
 #endif

@@ -1,13 +1,19 @@
 /*
- * regex_kinds.c - the borders of all ranges of all sets cut the code points into intervals, in each of which all
- * characters are in the same sets; intervals that are in the same sets are one kind.
+ * regex_kinds.c - computes which characters a pattern's sets distinguish, and translates patterns and texts.
+ *
+ * The ends of all ranges of all sets cut the code points into intervals. All characters of an interval belong to the
+ * same sets, and intervals that belong to the same sets are one kind.
  */
 #include "regex_kinds.h"
+
+#include <assert.h>
 
 #include "text/code_point.h"
 #include "unicode/byte_alphabet.h"
 
-#define SET_MARK 1 /* in a pattern before the number of a set, as two bytes of seven bits: no text of a pattern has it */
+/* A marker of a set in a pattern: this byte, then the number of the set as two bytes of 7 bits with bit 7 set.
+ * regex_rewrite writes this byte only in markers, since it writes every character of a pattern as a set. */
+#define SET_MARK 1
 #define KINDS_MOST 256
 
 /* ---- sets ---- */
@@ -26,6 +32,8 @@ void regex_set_begin(struct regex_sets *sets)
 
 bool regex_set_range(struct regex_sets *sets, uint32_t first, uint32_t last)
 {
+    assert(first <= last && last < REGEX_CODES);
+    assert(sets->range_count == sets->begun || sets->ranges[sets->range_count - 1].last < first);
     if (sets->range_count == sets->range_room) {
         const size_t room = sets->range_room ? 2 * sets->range_room : 1024;
         struct code_range *grown = realloc(sets->ranges, room * sizeof *grown);
@@ -43,7 +51,7 @@ static size_t set_start(const struct regex_sets *sets, uint32_t set)
     return set ? sets->ends[set - 1] : 0;
 }
 
-/* The set with the ranges of the one that is being made; sets->count if there is none. */
+/* The number of a set that has the same ranges as the one that is being made; sets->count if there is none. */
 static uint32_t set_find(const struct regex_sets *sets)
 {
     const size_t wanted = sets->range_count - sets->begun;
@@ -56,7 +64,7 @@ static uint32_t set_find(const struct regex_sets *sets)
     return sets->count;
 }
 
-bool regex_set_put(struct regex_sets *sets, struct bytes_buffer *pattern)
+bool regex_set_end(struct regex_sets *sets, struct bytes_buffer *pattern)
 {
     const uint32_t set = set_find(sets);
     if (set == sets->count) {
@@ -79,12 +87,12 @@ bool regex_set_put(struct regex_sets *sets, struct bytes_buffer *pattern)
 /* ---- kinds ---- */
 
 struct intervals {
-    uint32_t *starts; /* ascending; the last is REGEX_CODES */
-    size_t count;     /* of intervals: one less than starts */
-    uint64_t *has;    /* for each `words` words: the sets it is in, by bit */
+    uint32_t *starts; /* ascending; the last one is REGEX_CODES */
+    size_t count;     /* number of intervals, one less than starts */
+    uint64_t *has;    /* `words` words per interval: bit i is 1 if the interval belongs to set i */
     size_t words;
-    uint8_t *kinds;
-    size_t of_kind[KINDS_MOST]; /* an interval of each kind */
+    uint8_t *kinds;   /* by interval */
+    size_t of_kind[KINDS_MOST]; /* the first interval of each kind */
     uint32_t kind_count;
 };
 
@@ -94,7 +102,8 @@ static int by_number(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-static bool intervals_cut(struct intervals *intervals, const struct regex_sets *sets)
+/* Computes the intervals and the sets that each belongs to. Returns false if memory is lacking. */
+static bool intervals_make(struct intervals *intervals, const struct regex_sets *sets)
 {
     const size_t total = set_start(sets, sets->count);
     uint32_t *starts = intervals->starts = malloc((2 * total + 2) * sizeof *starts);
@@ -127,8 +136,8 @@ static bool intervals_cut(struct intervals *intervals, const struct regex_sets *
     return true;
 }
 
-/* False: too many. */
-static bool intervals_sort(struct intervals *intervals)
+/* Gives each interval its kind. Returns false if there are too many kinds. */
+static bool intervals_number(struct intervals *intervals)
 {
     const size_t bytes = intervals->words * sizeof *intervals->has;
     for (size_t i = 0; i < intervals->count; i++) {
@@ -182,7 +191,7 @@ static bool table_fill(struct regex_kinds *kinds, const struct intervals *interv
     for (size_t number = 0; number < REGEX_CODES / 256; number++) {
         uint8_t block[256];
         if (number && intervals->starts[at + 1] >= 256 * (number + 1) && intervals->starts[at] <= 256 * (number - 1)) {
-            kinds->block_of[number] = kinds->block_of[number - 1]; /* all of it in one interval, as the one before */
+            kinds->block_of[number] = kinds->block_of[number - 1]; /* one interval covers it and the block before */
             continue;
         }
         for (uint32_t i = 0; i < 256; i++) {
@@ -200,7 +209,8 @@ static bool table_fill(struct regex_kinds *kinds, const struct intervals *interv
     return true;
 }
 
-/* [\x00\x04-\x07], the kinds of a set; no kind: what matches nothing. */
+/* Writes the kinds of a set as a class, for example [\x00\x04\x05]; for a set without kinds, a class that matches
+ * nothing. */
 static bool set_write(struct bytes_buffer *into, const struct intervals *intervals, uint32_t set)
 {
     static const char digits[] = "0123456789abcdef";
@@ -219,7 +229,8 @@ static bool set_write(struct bytes_buffer *into, const struct intervals *interva
     return any ? bytes_append(into, "]", 1) : bytes_append(into, "^\\x00-\\xff]", 11);
 }
 
-static bool pattern_write(struct bytes_buffer *into, const struct intervals *intervals, const struct bytes_buffer *pattern)
+static bool pattern_write(struct bytes_buffer *into, const struct intervals *intervals,
+                          const struct bytes_buffer *pattern)
 {
     for (size_t at = 0; at < pattern->count;) {
         const uint8_t *rest = pattern->bytes + at;
@@ -243,8 +254,8 @@ bool regex_kinds_make(struct regex_kinds *kinds, const struct regex_sets *sets, 
     struct intervals intervals;
     memset(&intervals, 0, sizeof intervals);
     *too_many = false;
-    bool good = intervals_cut(&intervals, sets);
-    if (good && !intervals_sort(&intervals)) {
+    bool good = intervals_make(&intervals, sets);
+    if (good && !intervals_number(&intervals)) {
         *too_many = true;
         good = false;
     }
@@ -257,7 +268,8 @@ bool regex_kinds_make(struct regex_kinds *kinds, const struct regex_sets *sets, 
 
 /* ---- texts ---- */
 
-bool regex_kinds_of_text(const struct regex_kinds *kinds, const uint8_t *text, size_t count, struct bytes_buffer *into)
+bool regex_kinds_of_text(const struct regex_kinds *kinds, const uint8_t *text, size_t count,
+                         struct bytes_buffer *into)
 {
     if (!bytes_reserve(into, count))
         return false;
@@ -271,7 +283,8 @@ bool regex_kinds_of_text(const struct regex_kinds *kinds, const uint8_t *text, s
     return true;
 }
 
-bool regex_kinds_of_bytes(const struct regex_kinds *kinds, const uint8_t *text, size_t count, struct bytes_buffer *into)
+bool regex_kinds_of_bytes(const struct regex_kinds *kinds, const uint8_t *text, size_t count,
+                          struct bytes_buffer *into)
 {
     if (!bytes_reserve(into, count))
         return false;

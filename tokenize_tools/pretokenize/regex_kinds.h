@@ -1,10 +1,13 @@
 /*
- * regex_kinds.h - a pattern over kinds of characters in place of characters.
+ * regex_kinds.h - translates patterns and texts from characters to kinds of characters.
  *
- * A pattern tells characters apart only by the sets that it names. Characters that are in the same of its sets are one
- * kind; there are few kinds, so a text becomes a string of bytes, one a character, and the pattern one over bytes, in
- * which each set is a handful of them. PCRE2 then tests a bit where it would go through hundreds of ranges, and knows
- * no UTF-8.
+ * A pattern distinguishes characters only by the sets that it names. Two characters that belong to exactly the same
+ * sets of the pattern are of one kind. A pattern has few kinds, at most 256 here, so a text becomes a string of bytes,
+ * one per character, and each set of the pattern a class of a few bytes. PCRE2 then tests one bit where it would have
+ * to search hundreds of ranges, and it needs no Unicode support.
+ *
+ * Example: \p{L}+|[a-f] has three kinds: a to f, which are in both sets; all other letters; and all other characters.
+ * With the numbers 0, 1, and 2 the pattern becomes [\x00\x01]+|[\x00], and the text "ax!" becomes the bytes 0 1 2.
  */
 #ifndef TOKMAP_PRETOKENIZE_REGEX_KINDS_H
 #define TOKMAP_PRETOKENIZE_REGEX_KINDS_H
@@ -12,39 +15,47 @@
 #include "common/bytes_buffer.h"
 #include "unicode/code_sets.h"
 
-#define REGEX_CODES 0x110000u
+#define REGEX_CODES 0x110000u /* code points of Unicode */
 
-/* The sets of a pattern, in the order of their first places. Zeroed: none. */
+/* The sets of a pattern, numbered in the order of their first use; equal sets have one number. Initialize with
+ * zeros. */
 struct regex_sets {
-    struct code_range *ranges; /* of all sets, one behind the other; ascending in each */
+    struct code_range *ranges; /* of all sets, in the order of the sets; ascending within a set */
     size_t range_count, range_room;
-    size_t *ends;              /* of each set's ranges */
+    size_t *ends;              /* ends[i]: where the ranges of set i end */
     uint32_t count, room;
-    size_t begun;              /* where the ranges of the set that is being made begin */
+    size_t begun;              /* where the ranges of the set begin that is being made */
 };
 void regex_sets_free(struct regex_sets *sets);
-void regex_set_begin(struct regex_sets *sets);
-bool regex_set_range(struct regex_sets *sets, uint32_t first, uint32_t last); /* false: no memory */
-/* Ends a set and appends what stands for it in a pattern. False: no memory. */
-bool regex_set_put(struct regex_sets *sets, struct bytes_buffer *pattern);
 
-/* Kinds of characters: by blocks of 256, those that are alike once. */
+/* To add a set: begin, then add its ranges (first <= last < REGEX_CODES, ascending, disjoint), then end. regex_set_end
+ * appends a marker for the set to the pattern. The functions return false if memory is lacking; regex_set_end also at
+ * more than 2^14 sets. */
+void regex_set_begin(struct regex_sets *sets);
+bool regex_set_range(struct regex_sets *sets, uint32_t first, uint32_t last);
+bool regex_set_end(struct regex_sets *sets, struct bytes_buffer *pattern);
+
+/* The kind of each character: a table in blocks of 256 code points, in which equal blocks are stored once. */
 struct regex_kinds {
     uint16_t block_of[REGEX_CODES / 256];
     uint8_t (*blocks)[256];
     uint32_t block_count, block_room;
-    uint8_t first[128];  /* of ASCII */
-    uint8_t mapped[256]; /* of the characters that stand for bytes */
+    uint8_t first[128];  /* the kinds of ASCII */
+    uint8_t mapped[256]; /* by byte: the kind of the character that represents it (byte_alphabet.h) */
 };
 void regex_kinds_free(struct regex_kinds *kinds);
 
-/* Works out the kinds and writes the pattern over them. *too_many: there are more than 256. False: that, or no
- * memory. */
+/* Computes the kinds that the sets distinguish, and appends the pattern over kinds to `into`; `pattern` contains
+ * markers of these sets. `kinds` must contain zeros. Returns false if there are more than 256 kinds (*too_many is then
+ * true) or memory is lacking; the caller frees `kinds` in any case. */
 bool regex_kinds_make(struct regex_kinds *kinds, const struct regex_sets *sets, const struct bytes_buffer *pattern,
                       struct bytes_buffer *into, bool *too_many);
 
-/* Appends the kinds of a text's characters, which is UTF-8, or of the characters that stand for its bytes. */
-bool regex_kinds_of_text(const struct regex_kinds *kinds, const uint8_t *text, size_t count, struct bytes_buffer *into);
-bool regex_kinds_of_bytes(const struct regex_kinds *kinds, const uint8_t *text, size_t count, struct bytes_buffer *into);
+/* Appends the kinds of a text to `into`: one byte per character of valid UTF-8 (regex_kinds_of_text), or one byte per
+ * byte, for the characters that represent the bytes (regex_kinds_of_bytes). Both return false if memory is lacking. */
+bool regex_kinds_of_text(const struct regex_kinds *kinds, const uint8_t *text, size_t count,
+                         struct bytes_buffer *into);
+bool regex_kinds_of_bytes(const struct regex_kinds *kinds, const uint8_t *text, size_t count,
+                          struct bytes_buffer *into);
 
 #endif

@@ -1,7 +1,30 @@
-/* regex_match.c - PCRE2, just in time compiled where it can be. Without PCRE2 every pattern is refused with the
- * reason. */
+/*
+ * regex_match.c - patterns that no scanner implements, compiled and matched by PCRE2.
+ *
+ * The idea. A tokenizer file names its pattern in the language of its own engine (Oniguruma or Rust's), and ids must
+ * not depend on which Unicode version PCRE2 was built with. So PCRE2 never sees a character. A pattern takes two
+ * translations, and the text takes one:
+ *
+ *     pattern   \p{N}{1,3}|[ab]+          regex_rewrite.c: each class becomes a marker for a set of code points
+ *               (set 0){1,3}|(set 1)+      regex_kinds.c: 3 kinds of characters: 0 others, 1 numbers, 2 a and b
+ *               [\x01]{1,3}|[\x02]+        what PCRE2 compiles: a pattern over bytes, without Unicode mode
+ *     text      "ab 42"                    regex_kinds.c, at regex_begin: one byte per character
+ *               2 2 0 1 1                  what PCRE2 searches: the matches are 0-2 and 3-5
+ *
+ * Offsets of matches count characters; regex_next translates them back to bytes of the text, going forward only
+ * (byte_of).
+ *
+ * The obvious way is PCRE2's UTF mode with \p{..} of its own. It would give wrong ids for characters whose properties
+ * changed between Unicode versions, and it is slower: PCRE2 searches tables or lists of ranges for each character,
+ * where the translated pattern tests one bit.
+ *
+ * Cost: one table lookup per character for the kinds, then PCRE2's search. PCRE2 compiles the pattern to machine code
+ * where it can (JIT). This is still much slower than the scanners; it is for patterns that they do not implement, and
+ * it tests them.
+ */
 #include "regex_match.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,13 +37,12 @@ struct regex {
 };
 
 enum tokmap_status regex_new(struct regex **regex, const char *pattern, size_t bytes,
-                                   enum regex_dialect dialect, const char *path, const char *field,
-                                   struct tokmap_error *error)
+                         enum regex_dialect dialect, const char *path, const char *field, struct tokmap_error *error)
 {
     *regex = NULL;
     return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
-                     "%s: no scanner serves this pattern, and this build has no PCRE2: install libpcre2-dev and build "
-                     "again",
+                     "%s: no built-in scanner supports this pattern, and this build has no PCRE2; install libpcre2-dev "
+                     "and build tokmap again",
                      field);
 }
 
@@ -33,11 +55,11 @@ bool regex_may_be_empty(const struct regex *regex)
     return false;
 }
 
-enum tokmap_status regex_state_new(struct regex_state **state, const struct regex *regex,
-                                         struct tokmap_error *error)
+enum tokmap_status regex_state_new(struct regex_state **state, const struct regex *regex, struct tokmap_error *error)
 {
     *state = NULL;
-    return error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET, "this build has no PCRE2");
+    return error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
+                     "this build has no PCRE2, which this tokenizer's pattern needs");
 }
 
 void regex_state_free(struct regex_state *state)
@@ -63,22 +85,22 @@ void regex_trim(struct regex_state *state)
 #include <pcre2.h>
 
 #define STACK_FIRST ((size_t)32 << 10)
-#define STACK_MOST ((size_t)32 << 20) /* of what a match may keep to come back to; also without compilation */
+#define STACK_MOST ((size_t)32 << 20) /* limits the memory for backtracking, with and without JIT */
 
 struct regex {
     pcre2_code *code;
-    bool compiled; /* to machine code */
+    bool jit; /* compiled to machine code */
     struct regex_kinds kinds;
 };
 
 struct regex_state {
     const struct regex *regex;
     const uint8_t *text;
-    bool bytes;               /* a kind is a byte of the text, else a character */
+    bool bytes;                /* the text has one kind per byte; otherwise one per character */
     struct bytes_buffer kinds; /* of the text */
-    size_t at;                /* where the search goes on, in kinds */
-    size_t last_end;          /* of the last match; SIZE_MAX: none */
-    size_t known, known_byte; /* a place in kinds and in the text */
+    size_t at;                 /* where the search continues, in kinds */
+    size_t last_end;           /* where the last match ends; SIZE_MAX if there is none */
+    size_t known, known_byte;  /* the same place in kinds and in the text: byte_of continues here */
     pcre2_match_data *data;
     pcre2_match_context *context;
     pcre2_jit_stack *stack;
@@ -99,15 +121,14 @@ static enum tokmap_status compile(struct regex *regex, const struct bytes_buffer
         PCRE2_UCHAR reason[160];
         pcre2_get_error_message(code, reason, sizeof reason);
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
-                         "%s: PCRE2 does not take this pattern: %s", field, (const char *)reason);
+                         "%s: PCRE2 rejects the pattern: %s", field, (const char *)reason);
     }
-    regex->compiled = pcre2_jit_compile(regex->code, PCRE2_JIT_COMPLETE) == 0; /* slower without, not wrong */
+    regex->jit = pcre2_jit_compile(regex->code, PCRE2_JIT_COMPLETE) == 0; /* otherwise slower, with the same matches */
     return TOKMAP_OK;
 }
 
 enum tokmap_status regex_new(struct regex **regex, const char *pattern, size_t bytes,
-                                   enum regex_dialect dialect, const char *path, const char *field,
-                                   struct tokmap_error *error)
+                         enum regex_dialect dialect, const char *path, const char *field, struct tokmap_error *error)
 {
     struct bytes_buffer marked = {NULL, 0, 0}, text = {NULL, 0, 0};
     struct regex_sets sets = {.count = 0};
@@ -123,10 +144,11 @@ enum tokmap_status regex_new(struct regex **regex, const char *pattern, size_t b
         status = compile(made, &text, path, field, error);
     else if (fault.reason)
         status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
-                           "%s: the pattern is refused at its byte %zu: %s", field, fault.offset, fault.reason);
+                           "%s: the pattern is not supported: %s (byte %zu of the pattern)", field, fault.reason, fault.offset);
     else if (too_many)
         status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
-                           "%s: the pattern tells more than 256 kinds of characters apart, which is not supported", field);
+                           "%s: the pattern distinguishes more than 256 kinds of characters, which is not supported",
+                           field);
     else
         status = error_set_memory(error, "a pattern", text.count);
     bytes_free(&marked);
@@ -155,8 +177,7 @@ bool regex_may_be_empty(const struct regex *regex)
     return pcre2_pattern_info(regex->code, PCRE2_INFO_MATCHEMPTY, &may) != 0 || may;
 }
 
-enum tokmap_status regex_state_new(struct regex_state **state, const struct regex *regex,
-                                         struct tokmap_error *error)
+enum tokmap_status regex_state_new(struct regex_state **state, const struct regex *regex, struct tokmap_error *error)
 {
     struct regex_state *made = calloc(1, sizeof *made);
     *state = NULL;
@@ -192,6 +213,7 @@ void regex_state_free(struct regex_state *state)
 
 bool regex_begin(struct regex_state *state, const uint8_t *text, size_t count, bool mapped)
 {
+    assert(text || !count);
     state->text = text;
     state->kinds.count = state->at = state->known = state->known_byte = 0;
     state->last_end = SIZE_MAX;
@@ -201,7 +223,7 @@ bool regex_begin(struct regex_state *state, const uint8_t *text, size_t count, b
     return good;
 }
 
-/* Of a place that is not before the last one that was asked for. */
+/* The offset in the text of a place in kinds. Places must not decrease from call to call. */
 static size_t byte_of(struct regex_state *state, size_t place)
 {
     if (state->bytes)
@@ -218,16 +240,17 @@ enum regex_found regex_next(struct regex_state *state, size_t *from, size_t *to)
     static const uint8_t nothing[1];
     const uint8_t *kinds = state->kinds.count ? state->kinds.bytes : nothing;
     while (state->at <= state->kinds.count) {
-        const int found = state->regex->compiled ? pcre2_jit_match(state->regex->code, kinds, state->kinds.count, state->at,
-                                                                   0, state->data, state->context)
-                                                 : pcre2_match(state->regex->code, kinds, state->kinds.count, state->at, 0,
-                                                               state->data, state->context);
+        const pcre2_code *code = state->regex->code;
+        const int found =
+            state->regex->jit
+                ? pcre2_jit_match(code, kinds, state->kinds.count, state->at, 0, state->data, state->context)
+                : pcre2_match(code, kinds, state->kinds.count, state->at, 0, state->data, state->context);
         if (found == PCRE2_ERROR_NOMATCH)
             return REGEX_END;
         if (found < 0)
             return REGEX_FAILED;
         const PCRE2_SIZE *pair = pcre2_get_ovector_pointer(state->data);
-        if (pair[0] == pair[1] && pair[1] == state->last_end) { /* an empty one right behind the last: one character on */
+        if (pair[0] == pair[1] && pair[1] == state->last_end) { /* empty, at the last match's end: move on */
             state->at++;
             continue;
         }

@@ -1,9 +1,9 @@
 /*
- * regex_match.h - regular expressions of tokenizer files that no scanner serves, by PCRE2 where the build has it.
+ * regex_match.h - matches the patterns of tokenizer files that no scanner implements, with PCRE2.
  *
- * The pattern is not handed over as it is: engines differ on Unicode versions, \w, ^ and $, case folding and possessive
- * intervals. It is rewritten (regex_rewrite.c) with every class as a set of code points; what has no exact equivalent
- * is refused by name. Pattern and text then go over kinds of characters (regex_kinds.h).
+ * A pattern is not passed to PCRE2 as it is, because engines differ. It is rewritten with explicit sets of characters
+ * (regex_rewrite.h); then both the pattern and the text are translated from characters to kinds of characters
+ * (regex_kinds.h), which PCRE2 matches as plain bytes. In a build without PCRE2, regex_new refuses every pattern.
  */
 #ifndef TOKMAP_PRETOKENIZE_REGEX_MATCH_H
 #define TOKMAP_PRETOKENIZE_REGEX_MATCH_H
@@ -15,28 +15,38 @@
 #include "regex_rewrite.h"
 #include "tokmap/tokmap.h"
 
-struct regex;
-struct regex_state; /* of one thread */
+struct regex;       /* a compiled pattern; immutable, shared by threads */
+struct regex_state; /* the matcher of one thread */
 
-/* field: where in the file the pattern stands, for errors. Statuses: OK, ERROR_FORMAT, ERROR_UNSUPPORTED,
- * ERROR_MEMORY. */
-enum tokmap_status regex_new(struct regex **regex, const char *pattern, size_t bytes,
-                                   enum regex_dialect dialect, const char *path, const char *field,
-                                   struct tokmap_error *error);
+/* Compiles a pattern, `bytes` bytes of valid UTF-8. For error messages, `path` is the file that contains it (or NULL)
+ * and `field` its place in the file. On failure *regex is NULL. Statuses: OK, ERROR_UNSUPPORTED (the message says where
+ * in the pattern and why), ERROR_MEMORY. */
+enum tokmap_status regex_new(struct regex **regex, const char *pattern, size_t bytes, enum regex_dialect dialect,
+                             const char *path, const char *field, struct tokmap_error *error);
+/* `regex` may be NULL. */
 void regex_free(struct regex *regex);
-bool regex_may_be_empty(const struct regex *regex); /* whether a match may hold nothing */
-/* Statuses: OK, ERROR_MEMORY. */
-enum tokmap_status regex_state_new(struct regex_state **state, const struct regex *regex,
-                                         struct tokmap_error *error);
+/* Returns whether a match can be empty. */
+bool regex_may_be_empty(const struct regex *regex);
+
+/* Makes the state of one thread for a pattern, which must outlive it. On failure *state is NULL.
+ * Statuses: OK, ERROR_UNSUPPORTED (this build has no PCRE2), ERROR_MEMORY. */
+enum tokmap_status regex_state_new(struct regex_state **state, const struct regex *regex, struct tokmap_error *error);
+/* `state` may be NULL. */
 void regex_state_free(struct regex_state *state);
 
-/* All matches of a text, front to back; empty ones too, but for one just where the last match ended. mapped: of the
- * characters that stand for the text's bytes (pretokenizer.h). False: no memory. The text is to stay until the last
- * match. */
+/* Starts to match a text, `count` bytes of valid UTF-8 that must stay until the last match. If `mapped`, the pattern
+ * sees the characters that represent the text's bytes (byte_alphabet.h) instead of the text's characters. Returns false
+ * if memory is lacking. */
 bool regex_begin(struct regex_state *state, const uint8_t *text, size_t count, bool mapped);
+
 enum regex_found { REGEX_END, REGEX_MATCH, REGEX_FAILED };
-/* Where in the text. REGEX_FAILED: the pattern needs more steps or memory for this text than it is given. */
+/* Finds the next match, text[*from] up to, not including, text[*to]. Matches are in order and do not overlap; a match
+ * may be empty, but not at the end of the previous match. Returns REGEX_MATCH; REGEX_END if no match is left; or
+ * REGEX_FAILED if the pattern needs more steps or memory for this text than is allowed (32 MiB), after which the text
+ * cannot be continued. */
 enum regex_found regex_next(struct regex_state *state, size_t *from, size_t *to);
-void regex_trim(struct regex_state *state); /* between documents: gives back what a long one took */
+
+/* To be called between documents: frees memory that an unusually long document needed. */
+void regex_trim(struct regex_state *state);
 
 #endif

@@ -1,9 +1,8 @@
 /*
- * regex_rewrite.c - a pattern in PCRE2's words that matches what it matches in its own engine.
+ * regex_rewrite.c - rewrites a pattern in one pass from front to back.
  *
- * One pass from front to back. Characters and classes become sets of code points, worked out as bitmaps and noted as
- * ranges (regex_kinds.c writes them). Groups, alternatives and quantifiers mean the same in all these engines and pass
- * as they are.
+ * Each character and each class becomes a set of code points: a class is collected as a bitmap and added to the sets as
+ * ranges. Groups, alternatives, and quantifiers mean the same in all engines and are copied.
  */
 #include "regex_rewrite.h"
 
@@ -15,26 +14,27 @@
 
 #define CODES 0x110000u
 #define GROUPS_MOST 64
-#define CLASSES_MOST 8 /* classes in classes */
+#define CLASSES_MOST 8 /* levels of classes inside of classes */
 
 struct set {
     uint64_t words[CODES / 64];
 };
 
-struct rewriting {
+struct rewriter {
     const char *pattern, *at, *end;
     enum regex_dialect dialect;
     struct bytes_buffer *into;
     struct regex_sets *sets;
     struct regex_fault *fault;
-    bool folds[GROUPS_MOST]; /* by depth: (?i) holds */
+    bool folds[GROUPS_MOST]; /* by depth of groups: (?i) applies */
     uint32_t depth;
-    uint32_t classes; /* that are open, but for the outermost */
-    struct set *set;
-    enum { NOTHING_BEFORE, ATOM_BEFORE, QUANTIFIED_BEFORE } before; /* what a quantifier would stand behind */
+    uint32_t classes; /* open classes, not counting the outermost */
+    struct set *set;  /* the set that is being collected */
+    enum { NOTHING_BEFORE, ATOM_BEFORE, QUANTIFIED_BEFORE } before; /* what a quantifier would apply to */
 };
 
-static bool refuse(struct rewriting *r, const char *reason)
+/* Sets the fault, unless there is one already, to the current position. Returns false. */
+static bool refuse(struct rewriter *r, const char *reason)
 {
     if (!r->fault->reason) {
         r->fault->offset = (size_t)(r->at - r->pattern);
@@ -43,7 +43,8 @@ static bool refuse(struct rewriting *r, const char *reason)
     return false;
 }
 
-static bool put(struct rewriting *r, const char *text)
+/* Appends to the rewritten pattern. */
+static bool copy(struct rewriter *r, const char *text)
 {
     return bytes_append(r->into, text, strlen(text));
 }
@@ -74,7 +75,7 @@ static void set_invert(struct set *set)
         set->words[i] = ~set->words[i];
 }
 
-/* Adds a named set, or all else. */
+/* Adds a named set or, if `inverted`, all code points outside of it. */
 static void set_add_named(struct set *set, enum code_set_name name, bool inverted)
 {
     uint32_t next = 0;
@@ -99,7 +100,7 @@ static void set_add_spaces(struct set *set, bool inverted)
         set_add(set, 0x3001, CODES - 1);
 }
 
-/* The ASCII letters of a set in their other case, and the two that fold to one from elsewhere. */
+/* Adds the other case of the ASCII letters in the set, and the two other characters that fold to ASCII letters. */
 static void set_fold(struct set *set)
 {
     for (uint32_t code = 'a'; code <= 'z'; code++)
@@ -113,7 +114,8 @@ static void set_fold(struct set *set)
         }
 }
 
-static bool set_write(struct rewriting *r)
+/* Adds the set to the pattern's sets, without surrogates, and appends its marker. */
+static bool set_write(struct rewriter *r)
 {
     struct set *set = r->set;
     for (uint32_t code = 0xD800; code < 0xE000; code += 64)
@@ -133,24 +135,26 @@ static bool set_write(struct rewriting *r)
             return false;
         code = last + 1;
     }
-    return regex_set_put(r->sets, r->into);
+    return regex_set_end(r->sets, r->into);
 }
 
-static bool code_write(struct rewriting *r, uint32_t code)
+static bool code_write(struct rewriter *r, uint32_t code)
 {
     regex_set_begin(r->sets);
-    return regex_set_range(r->sets, code, code) && regex_set_put(r->sets, r->into);
+    return regex_set_range(r->sets, code, code) && regex_set_end(r->sets, r->into);
 }
 
 /* ---- escapes ---- */
 
 static int hex_value(char digit)
 {
-    return digit >= '0' && digit <= '9' ? digit - '0' : (digit | 32) >= 'a' && (digit | 32) <= 'f' ? (digit | 32) - 87 : -1;
+    if (digit >= '0' && digit <= '9')
+        return digit - '0';
+    return (digit | 32) >= 'a' && (digit | 32) <= 'f' ? (digit | 32) - 'a' + 10 : -1;
 }
 
-/* Hexadecimal digits, at least one and at most `most`; or, in braces, up to 8. */
-static bool take_hex(struct rewriting *r, int most, uint32_t *code)
+/* Parses exactly `most` hexadecimal digits or, in braces, 1 to 8. */
+static bool parse_hex(struct rewriter *r, int most, uint32_t *code)
 {
     const bool braces = r->at < r->end && *r->at == '{';
     uint32_t value = 0;
@@ -159,9 +163,9 @@ static bool take_hex(struct rewriting *r, int most, uint32_t *code)
     for (; r->at < r->end && digits < (braces ? 8 : most) && hex_value(*r->at) >= 0; r->at++, digits++)
         value = value << 4 | (uint32_t)hex_value(*r->at);
     if (!digits || (!braces && digits < most) || (braces && (r->at == r->end || *r->at++ != '}')))
-        return refuse(r, "hexadecimal digits are missing or too many");
+        return refuse(r, "there are too few or too many hexadecimal digits");
     if (value >= CODES || (value >= 0xD800 && value < 0xE000) || (!braces && most == 2 && value >= 0x80))
-        return refuse(r, "a number is no character");
+        return refuse(r, "the number is not a character");
     *code = value;
     return true;
 }
@@ -200,8 +204,8 @@ static const struct {
     {"Thai", CODE_THAI, CODE_THAI},
 };
 
-/* Behind \p or \P. */
-static bool property_add(struct rewriting *r, bool inverted)
+/* After \p or \P: parses the name and adds the set. */
+static bool parse_property(struct rewriter *r, bool inverted)
 {
     const char *name = r->at;
     size_t bytes = 1;
@@ -210,7 +214,7 @@ static bool property_add(struct rewriting *r, bool inverted)
         while (r->at < r->end && *r->at != '}')
             r->at++;
         if (r->at == r->end)
-            return refuse(r, "\\p{ has no }");
+            return refuse(r, "\\p{ lacks its }");
         bytes = (size_t)(r->at++ - name);
         if (bytes && *name == '^') {
             inverted = !inverted;
@@ -241,11 +245,11 @@ static bool property_add(struct rewriting *r, bool inverted)
         return true;
     }
     r->at = name;
-    return refuse(r, "this \\p{...} is none that tokmap knows exactly");
+    return refuse(r, "tokmap does not know the exact set of this \\p{...}");
 }
 
-/* \w is larger outside brackets in Oniguruma, by these. */
-static void word_add(struct rewriting *r, bool inverted, bool in_brackets)
+/* Adds \w or \W. In Oniguruma, \w contains these characters only outside of brackets. */
+static void word_add(struct rewriter *r, bool inverted, bool in_brackets)
 {
     static const uint32_t more[] = {0xB2, 0xB3, 0xB9, 0xBC, 0xBD, 0xBE};
     struct set *set = r->set;
@@ -263,11 +267,12 @@ static void word_add(struct rewriting *r, bool inverted, bool in_brackets)
 
 enum escape { ESCAPE_FAULT, ESCAPE_CODE, ESCAPE_SET, ESCAPE_ANCHOR };
 
-/* Behind a backslash: a character, or a set that is added to r->set, or an anchor that is left to the caller. */
-static enum escape escape_take(struct rewriting *r, bool in_brackets, uint32_t *code)
+/* After a backslash: parses a character, which goes to *code; a set, which is added to r->set; or an anchor, which the
+ * caller handles. */
+static enum escape parse_escape(struct rewriter *r, bool in_brackets, uint32_t *code)
 {
     if (r->at == r->end) {
-        refuse(r, "a backslash stands at the end");
+        refuse(r, "the pattern ends with a backslash");
         return ESCAPE_FAULT;
     }
     const char kind = *r->at++;
@@ -278,8 +283,8 @@ static enum escape escape_take(struct rewriting *r, bool in_brackets, uint32_t *
     case 'f': *code = '\f'; return ESCAPE_CODE;
     case 'v': *code = '\v'; return ESCAPE_CODE;
     case 'a': *code = '\a'; return ESCAPE_CODE;
-    case 'x': return take_hex(r, 2, code) ? ESCAPE_CODE : ESCAPE_FAULT;
-    case 'u': return take_hex(r, 4, code) ? ESCAPE_CODE : ESCAPE_FAULT;
+    case 'x': return parse_hex(r, 2, code) ? ESCAPE_CODE : ESCAPE_FAULT;
+    case 'u': return parse_hex(r, 4, code) ? ESCAPE_CODE : ESCAPE_FAULT;
     case 's':
     case 'S': set_add_spaces(r->set, kind == 'S'); return ESCAPE_SET;
     case 'd':
@@ -287,7 +292,7 @@ static enum escape escape_take(struct rewriting *r, bool in_brackets, uint32_t *
     case 'w':
     case 'W': word_add(r, kind == 'W', in_brackets); return ESCAPE_SET;
     case 'p':
-    case 'P': return property_add(r, kind == 'P') ? ESCAPE_SET : ESCAPE_FAULT;
+    case 'P': return parse_property(r, kind == 'P') ? ESCAPE_SET : ESCAPE_FAULT;
     case 'A':
     case 'z':
         if (!in_brackets)
@@ -300,11 +305,11 @@ static enum escape escape_take(struct rewriting *r, bool in_brackets, uint32_t *
         }
     }
     r->at--;
-    refuse(r, "an escape is none that tokmap knows to mean the same in both engines");
+    refuse(r, "tokmap does not know the exact meaning of this escape");
     return ESCAPE_FAULT;
 }
 
-static uint32_t code_take(struct rewriting *r)
+static uint32_t parse_code_point(struct rewriter *r)
 {
     size_t bytes;
     const uint32_t code = code_point_get((const uint8_t *)r->at, &bytes);
@@ -314,20 +319,20 @@ static uint32_t code_take(struct rewriting *r)
 
 /* ---- brackets ---- */
 
-static bool class_take(struct rewriting *r);
+static bool parse_class(struct rewriter *r);
 
-/* Behind a bracket inside brackets: what it holds is added. */
-static bool nested_take(struct rewriting *r)
+/* At a bracket inside of brackets: parses the inner class and adds it to the set. */
+static bool parse_nested_class(struct rewriter *r)
 {
     struct set *outer = r->set, *inner = calloc(1, sizeof *inner);
     if (!inner)
         return false;
     r->at++;
     r->set = inner;
-    bool good = r->classes < CLASSES_MOST || refuse(r, "classes nest too deep");
+    bool good = r->classes < CLASSES_MOST || refuse(r, "classes are nested more than 8 deep");
     r->classes++;
-    good = good && (r->at == r->end || *r->at != ':' || refuse(r, "names of classes as [:alpha:] are not supported")) &&
-           class_take(r);
+    good = good && (r->at == r->end || *r->at != ':' || refuse(r, "class names such as [:alpha:] are not supported")) &&
+           parse_class(r);
     r->classes--;
     r->set = outer;
     for (size_t i = 0; good && i < CODES / 64; i++)
@@ -336,20 +341,22 @@ static bool nested_take(struct rewriting *r)
     return good;
 }
 
-static bool at_both(const struct rewriting *r, char operator_)
+/* Whether the pattern continues with the operator twice. */
+static bool at_both(const struct rewriter *r, char operator_)
 {
     return r->end - r->at > 1 && r->at[0] == operator_ && r->at[1] == operator_;
 }
 
-/* One member or range of a class. */
-static bool member_take(struct rewriting *r)
+/* Parses one member or one range of a class. */
+static bool parse_member(struct rewriter *r)
 {
     uint32_t first, last;
     if (*r->at == '[')
-        return r->folds[r->depth] ? refuse(r, "classes inside classes under (?i) are not supported") : nested_take(r);
+        return r->folds[r->depth] ? refuse(r, "classes inside of classes under (?i) are not supported")
+                                  : parse_nested_class(r);
     if (*r->at == '\\') {
         r->at++;
-        const enum escape escape = escape_take(r, true, &first);
+        const enum escape escape = parse_escape(r, true, &first);
         if (escape == ESCAPE_FAULT || escape == ESCAPE_ANCHOR)
             return false;
         if (escape == ESCAPE_SET) {
@@ -360,21 +367,21 @@ static bool member_take(struct rewriting *r)
             return true;
         }
     } else {
-        first = code_take(r);
+        first = parse_code_point(r);
     }
     last = first;
     if (r->dialect == REGEX_RUST && (at_both(r, '-') || at_both(r, '~')))
-        return refuse(r, "-- and ~~ in classes are not supported");
+        return refuse(r, "the class operators -- and ~~ are not supported");
     if (r->end - r->at > 1 && r->at[0] == '-' && r->at[1] != ']') {
         r->at++;
         if (*r->at == '[')
             return refuse(r, "a range ends with a class");
         if (*r->at == '\\') {
             r->at++;
-            if (escape_take(r, true, &last) != ESCAPE_CODE)
+            if (parse_escape(r, true, &last) != ESCAPE_CODE)
                 return refuse(r, "a range ends with a set");
         } else {
-            last = code_take(r);
+            last = parse_code_point(r);
         }
         if (last < first)
             return refuse(r, "a range ends before it begins");
@@ -385,8 +392,9 @@ static bool member_take(struct rewriting *r)
     return true;
 }
 
-/* Behind &&, the left side being in the set: members join before sides meet. */
-static bool intersect(struct rewriting *r, struct set **left)
+/* After &&: the set holds the part before it; the members of a part are joined before parts are intersected. Intersects
+ * *left with the set and clears the set for the next part. */
+static bool intersect(struct rewriter *r, struct set **left)
 {
     if (r->folds[r->depth])
         return refuse(r, "&& under (?i) is not supported");
@@ -402,8 +410,8 @@ static bool intersect(struct rewriting *r, struct set **left)
     return true;
 }
 
-/* Behind the opening bracket, up to behind the closing one: into the set, which is empty. */
-static bool class_take(struct rewriting *r)
+/* Parses a class from after the opening bracket to after the closing one, into the set, which must be empty. */
+static bool parse_class(struct rewriter *r)
 {
     struct set *left = NULL; /* of && */
     const bool inverted = r->at < r->end && *r->at == '^';
@@ -411,17 +419,17 @@ static bool class_take(struct rewriting *r)
     bool good = true;
     for (bool first = true; good && r->at < r->end && (*r->at != ']' || first);) {
         if (!at_both(r, '&')) {
-            good = (*r->at != ']' || !r->classes || refuse(r, "a class is empty")) && member_take(r);
+            good = (*r->at != ']' || !r->classes || refuse(r, "a class is empty")) && parse_member(r);
             first = false;
         } else if (first || r->end - r->at < 3 || r->at[2] == ']' || r->at[2] == '&') {
-            good = refuse(r, "&& lacks one of its sides");
+            good = refuse(r, "&& has nothing on one side");
         } else {
             r->at += 2;
             good = intersect(r, &left);
         }
     }
     if (good && r->at == r->end)
-        good = refuse(r, "a class has no ]");
+        good = refuse(r, "a class lacks its ]");
     r->at += good;
     for (size_t i = 0; good && left && i < CODES / 64; i++)
         r->set->words[i] &= left->words[i];
@@ -433,9 +441,9 @@ static bool class_take(struct rewriting *r)
     return good;
 }
 
-/* ---- the rest ---- */
+/* ---- outside of brackets ---- */
 
-/* Pairs that under (?i) also are one character: ss as in U+00DF, and ligatures. */
+/* Whether the two letters under (?i) also match one character: ss matches U+00DF, and some pairs match ligatures. */
 static bool may_fold_together(uint32_t one, uint32_t two)
 {
     one |= 32;
@@ -443,14 +451,15 @@ static bool may_fold_together(uint32_t one, uint32_t two)
     return (one == 's' && (two == 's' || two == 't')) || (one == 'f' && (two == 'f' || two == 'i' || two == 'l'));
 }
 
-static bool literal_write(struct rewriting *r, uint32_t code)
+static bool literal_write(struct rewriter *r, uint32_t code)
 {
     if (r->folds[r->depth]) {
         const bool letter = (code | 32) >= 'a' && (code | 32) <= 'z';
         if (code >= 0x80)
             return refuse(r, "a character beyond ASCII under (?i) is not supported");
         if (letter && r->at < r->end && may_fold_together(code, (uint8_t)*r->at) && r->dialect == REGEX_ONIGURUMA)
-            return refuse(r, "letters under (?i) that one character stands for (ss, st, ff, fi, fl) are not supported");
+            return refuse(r, "letter pairs under (?i) that also match one character (ss, st, ff, fi, fl) are not "
+                             "supported");
         memset(r->set, 0, sizeof *r->set);
         set_add(r->set, code, code);
         set_fold(r->set);
@@ -459,11 +468,11 @@ static bool literal_write(struct rewriting *r, uint32_t code)
     return code_write(r, code);
 }
 
-static bool group_open(struct rewriting *r)
+static bool parse_group(struct rewriter *r)
 {
     static const char *const same[] = {"?:", "?=", "?!", "?<=", "?<!", "?>"};
     if (r->depth + 1 == GROUPS_MOST)
-        return refuse(r, "groups nest too deep");
+        return refuse(r, "groups are nested too deep");
     const bool fold = r->folds[r->depth];
     r->before = NOTHING_BEFORE;
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
@@ -471,27 +480,27 @@ static bool group_open(struct rewriting *r)
         if ((size_t)(r->end - r->at) >= bytes && !memcmp(r->at, same[i], bytes)) {
             r->at += bytes;
             r->folds[++r->depth] = fold;
-            return put(r, "(") && put(r, same[i]);
+            return copy(r, "(") && copy(r, same[i]);
         }
     }
     if (r->end - r->at >= 3 && !memcmp(r->at, "?i:", 3)) {
         r->at += 3;
         r->folds[++r->depth] = true;
-        return put(r, "(?:");
+        return copy(r, "(?:");
     }
     if (r->end - r->at >= 3 && !memcmp(r->at, "?i)", 3) && r->at == r->pattern + 1) {
         r->at += 3;
-        r->folds[r->depth] = true; /* at the very start: for all of it */
+        r->folds[r->depth] = true; /* at the very start it applies to the whole pattern */
         return true;
     }
     if (r->at < r->end && *r->at == '?')
         return refuse(r, "this kind of group is not supported");
     r->folds[++r->depth] = fold;
-    return put(r, "(?:");
+    return copy(r, "(?:");
 }
 
-/* {n}, {n,}, {n,m} behind an atom; anything else is a brace. */
-static bool interval_take(struct rewriting *r)
+/* Parses {n}, {n,}, {,m}, or {n,m} after an atom. Anything else is a literal brace. */
+static bool parse_interval(struct rewriter *r)
 {
     const char *at = r->at + 1;
     const char *first = at;
@@ -507,54 +516,54 @@ static bool interval_take(struct rewriting *r)
     if (at == r->end || *at != '}' || (!low && !high)) {
         r->at++;
         r->before = ATOM_BEFORE;
-        return r->dialect == REGEX_RUST ? refuse(r, "a brace is no interval") : code_write(r, '{');
+        return r->dialect == REGEX_RUST ? refuse(r, "a brace does not begin an interval") : code_write(r, '{');
     }
     if (r->before != ATOM_BEFORE || at - first > 8)
-        return refuse(r, "an interval stands behind nothing, or behind another, or is too large");
+        return refuse(r, "an interval follows nothing, follows another quantifier, or is too large");
     at++;
-    if (!put(r, "{") || (!low && !put(r, "0")) || !bytes_append(r->into, first, (size_t)(at - first)))
+    if (!copy(r, "{") || (!low && !copy(r, "0")) || !bytes_append(r->into, first, (size_t)(at - first)))
         return false;
     if (!low && r->dialect == REGEX_RUST)
-        return refuse(r, "an interval has no least count");
+        return refuse(r, "an interval has no lower limit");
     r->at = at;
     r->before = QUANTIFIED_BEFORE;
     if (at < r->end && *at == '?') {
         if (!comma)
-            return refuse(r, "{n}? means different things in different engines");
+            return refuse(r, "the engines disagree on {n}?");
         r->at++;
-        return put(r, "?");
+        return copy(r, "?");
     }
     if (at < r->end && *at == '+') {
         if (r->dialect == REGEX_ONIGURUMA)
-            return refuse(r, "{n,m}+ is not possessive in the reference: write it as a group");
+            return refuse(r, "{n,m}+ is not possessive in the reference engine; write it as a group");
         r->at++;
-        return put(r, "+");
+        return copy(r, "+");
     }
     return true;
 }
 
-static bool quantifier_take(struct rewriting *r)
+static bool parse_quantifier(struct rewriter *r)
 {
     if (r->before != ATOM_BEFORE)
-        return refuse(r, "a quantifier stands behind nothing, or behind another");
+        return refuse(r, "a quantifier follows nothing or another quantifier");
     char text[3] = {*r->at++, 0, 0};
     if (r->at < r->end && (*r->at == '?' || *r->at == '+'))
         text[1] = *r->at++;
     r->before = QUANTIFIED_BEFORE;
-    return put(r, text);
+    return copy(r, text);
 }
 
-static bool backslash_take(struct rewriting *r)
+static bool parse_backslash(struct rewriter *r)
 {
     uint32_t code;
     memset(r->set, 0, sizeof *r->set);
     const char kind = ++r->at < r->end ? *r->at : 0;
-    const enum escape escape = escape_take(r, false, &code);
+    const enum escape escape = parse_escape(r, false, &code);
     if (escape == ESCAPE_FAULT)
         return false;
     if (escape == ESCAPE_ANCHOR) {
         r->before = NOTHING_BEFORE;
-        return put(r, kind == 'A' ? "\\A" : "\\z");
+        return copy(r, kind == 'A' ? "\\A" : "\\z");
     }
     r->before = ATOM_BEFORE;
     if (escape == ESCAPE_CODE)
@@ -564,36 +573,36 @@ static bool backslash_take(struct rewriting *r)
     return set_write(r);
 }
 
-static bool one_take(struct rewriting *r)
+static bool parse_one(struct rewriter *r)
 {
     switch (*r->at) {
     case '\\':
-        return backslash_take(r);
+        return parse_backslash(r);
     case '[':
         r->at++;
         r->before = ATOM_BEFORE;
         memset(r->set, 0, sizeof *r->set);
-        return class_take(r) && set_write(r);
+        return parse_class(r) && set_write(r);
     case '(':
         r->at++;
-        return group_open(r);
+        return parse_group(r);
     case ')':
         if (!r->depth)
-            return refuse(r, "a ) has no (");
+            return refuse(r, "a ) lacks its (");
         r->depth--;
         r->at++;
         r->before = ATOM_BEFORE;
-        return put(r, ")");
+        return copy(r, ")");
     case '*':
     case '+':
     case '?':
-        return quantifier_take(r);
+        return parse_quantifier(r);
     case '{':
-        return interval_take(r);
+        return parse_interval(r);
     case '|':
         r->at++;
         r->before = NOTHING_BEFORE;
-        return put(r, "|");
+        return copy(r, "|");
     case '.':
         r->at++;
         r->before = ATOM_BEFORE;
@@ -605,20 +614,22 @@ static bool one_take(struct rewriting *r)
     case '$': {
         const bool start = *r->at++ == '^';
         r->before = NOTHING_BEFORE;
-        if (r->dialect == REGEX_ONIGURUMA) /* of a line; not behind a newline that ends the text */
-            return put(r, start ? "(?:\\A|(?<=" : "(?=") && code_write(r, '\n') && put(r, start ? ")(?!\\z))" : "|\\z)");
-        return put(r, start ? "\\A" : "\\z");
+        /* In Oniguruma: of a line; ^ does not match after a newline that ends the text. */
+        if (r->dialect == REGEX_ONIGURUMA)
+            return copy(r, start ? "(?:\\A|(?<=" : "(?=") && code_write(r, '\n') &&
+                   copy(r, start ? ")(?!\\z))" : "|\\z)");
+        return copy(r, start ? "\\A" : "\\z");
     }
     default:
         r->before = ATOM_BEFORE;
-        return literal_write(r, code_take(r));
+        return literal_write(r, parse_code_point(r));
     }
 }
 
 bool regex_rewrite(struct bytes_buffer *into, struct regex_sets *sets, const char *pattern, size_t bytes,
                    enum regex_dialect dialect, struct regex_fault *fault)
 {
-    struct rewriting r;
+    struct rewriter r;
     memset(&r, 0, sizeof r);
     r.pattern = r.at = pattern;
     r.end = pattern + bytes;
@@ -630,9 +641,9 @@ bool regex_rewrite(struct bytes_buffer *into, struct regex_sets *sets, const cha
     r.set = malloc(sizeof *r.set);
     bool good = r.set != NULL;
     while (good && r.at < r.end)
-        good = one_take(&r);
+        good = parse_one(&r);
     if (good && r.depth)
-        good = refuse(&r, "a ( has no )");
+        good = refuse(&r, "a ( lacks its )");
     free(r.set);
     return good;
 }

@@ -1,11 +1,11 @@
 /*
  * scanner.c - finds the starts of pieces with arithmetic on bit masks, 64 bytes of text per word.
  *
- * The idea. The obvious way is to run the pattern on one character after another, as scanner_piece.c does. A piece
- * of English text has four or five bytes on average, and at its end the loop takes a branch that the processor cannot predict. Here, a
- * class such as "letters" is a mask with one bit per byte of text, and whether a piece starts at a byte is a Boolean
- * function of the masks and of the masks shifted by one byte. The same instructions run for every text, and each
- * handles 64 bytes or more.
+ * The idea. The obvious way is to run the pattern on one character after another, as scanner_piece.c does. A piece of
+ * English text has four or five bytes on average, and at its end the loop takes a branch that the processor cannot
+ * predict. Here, a class such as "letters" is a mask with one bit per byte of text, and whether a piece starts at a
+ * byte is a Boolean function of the masks and of the masks shifted by one byte. The same instructions run for every
+ * text, and each handles 64 bytes or more.
  *
  * Example: a text under the pattern cl100k_base. N stands for a newline. Bits are in the order of the text.
  *

@@ -29,7 +29,8 @@ void scan_classify_avx2(struct scan_masks *masks, const struct scan_tables *tabl
 {
     __m256i rows[8];
     for (int row = 0; row < 8; row++)
-        rows[row] = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(tables->ascii + 16 * row)));
+        rows[row] =
+            _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(tables->ascii + 16 * row)));
     const __m256i blank = _mm256_set1_epi8(' '), mark = _mm256_set1_epi8('\''), before_start = _mm256_set1_epi8(-65);
     const __m256i tall = _mm256_set1_epi8((char)0xE0);
     uint8_t carry = 0;

@@ -1,4 +1,4 @@
-/* split_rules.c - the patterns that are known by name or by their text. */
+/* split_rules.c - the known patterns, by name and by regular expression. */
 #include "split_rules.h"
 
 #include <stddef.h>
@@ -6,7 +6,7 @@
 
 #define CONTRACTIONS "'s|'t|'re|'ve|'m|'ll|'d"
 #define GPT2 CONTRACTIONS "| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
-/* Newer releases of tiktoken write the same with possessive quantifiers, which change no id. */
+/* Newer releases of tiktoken write the same pattern with possessive quantifiers. They give the same ids. */
 #define GPT2_POSSESSIVE "'(?:[sdmt]|ll|ve|re)| ?\\p{L}++| ?\\p{N}++| ?[^\\s\\p{L}\\p{N}]++|\\s++$|\\s+(?!\\S)|\\s"
 #define BEFORE_NUMBERS "(?i:" CONTRACTIONS ")|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|"
 #define AFTER_NUMBERS "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
@@ -47,9 +47,10 @@ static const struct {
     const char *name;
     const struct split_rules *rules;
 } named[] = {
-    {"gpt2", &gpt2},       {"r50k_base", &gpt2}, {"p50k_base", &gpt2}, {"p50k_edit", &gpt2},       {"cl100k_base", &cl100k},
-    {"llama3", &cl100k},   {"qwen2", &qwen2},    {"qwen3_5", &qwen3_5}, {"o200k_base", &o200k},    {"o200k_harmony", &o200k},
-    {"llama4", &o200k},    {"tekken", &tekken},  {"nanochat", &two_digits}, {"deepseek_v3", &deepseek_v3},
+    {"gpt2", &gpt2},           {"r50k_base", &gpt2},          {"p50k_base", &gpt2},   {"p50k_edit", &gpt2},
+    {"cl100k_base", &cl100k},  {"llama3", &cl100k},           {"qwen2", &qwen2},      {"qwen3_5", &qwen3_5},
+    {"o200k_base", &o200k},    {"o200k_harmony", &o200k},     {"llama4", &o200k},     {"tekken", &tekken},
+    {"nanochat", &two_digits}, {"deepseek_v3", &deepseek_v3},
 };
 #define NAMED (sizeof named / sizeof named[0])
 

@@ -1,11 +1,11 @@
 /*
- * split_rules.h - how a tokenizer cuts text into pieces, said by the parts of its pattern.
+ * split_rules.h - the rules by which a tokenizer splits text into pieces, as the parts of its pattern.
  *
- * The patterns of the known tokenizers are one shape, with parts that differ:
+ * The patterns of the known tokenizers have one shape, with parts that differ:
  *
  *     contraction | prefix? letters suffix? | ' '? numbers | ' '? symbols tail | \s*[\r\n]+ | \s+(?!\S) | \s+
  *
- * so a family that has not been seen, but whose parts have, is served by the same scanners.
+ * The scanners implement the parts, so they also serve a new pattern that combines known parts.
  */
 #ifndef TOKMAP_PRETOKENIZE_SPLIT_RULES_H
 #define TOKMAP_PRETOKENIZE_SPLIT_RULES_H
@@ -15,15 +15,15 @@
 
 enum split_letters {
     LETTERS_PLAIN, /* \p{L}+ */
-    LETTERS_MARKS, /* [\p{L}\p{M}]+, marks then being no symbols */
-    LETTERS_CASED  /* U*L+ or else U+L*, with U = Lu Lt Lm Lo M and L = Ll Lm Lo M */
+    LETTERS_MARKS, /* [\p{L}\p{M}]+; marks are then not symbols */
+    LETTERS_CASED  /* U*L+ or else U+L*, where U = Lu Lt Lm Lo M and L = Ll Lm Lo M */
 };
 
 enum split_contraction {
     CONTRACTION_NONE,
-    CONTRACTION_EXACT,  /* 's|'t|'re|'ve|'m|'ll|'d, before all else */
-    CONTRACTION_FOLDED, /* the same in either case, and with U+017F as s */
-    CONTRACTION_SUFFIX  /* the same, as an end of letters */
+    CONTRACTION_EXACT,  /* 's|'t|'re|'ve|'m|'ll|'d, as the first alternative */
+    CONTRACTION_FOLDED, /* the same in upper or lower case, and with U+017F as s */
+    CONTRACTION_SUFFIX  /* like CONTRACTION_FOLDED, but as an optional end of letters */
 };
 
 enum split_prefix {
@@ -31,6 +31,7 @@ enum split_prefix {
     PREFIX_ANY    /* [^\r\n\p{L}\p{N}]? before letters only */
 };
 
+/* What may follow symbols. */
 enum split_tail {
     TAIL_NONE,
     TAIL_NEWLINES,      /* [\r\n]* */
@@ -42,25 +43,29 @@ struct split_rules {
     enum split_contraction contraction;
     enum split_prefix prefix;
     enum split_tail tail;
-    uint8_t numbers;   /* most characters of a number piece: 1, 2, 3, or 0 for no limit */
-    bool newlines;     /* \s*[\r\n]+ is there */
-    /* DeepSeek's sequence of splits: first numbers, then runs of CLASS_CJK, each set apart, and in these and between
-     * them (where a look ahead ends at the cut) letters with marks, [ASCII punctuation][A-Za-z]+, a prefix that is
-     * neither newline, letter, punctuation nor symbol, ' '?[\p{P}\p{S}]+[\r\n]*, and what nothing covers as it is. It
-     * needs LETTERS_MARKS, CONTRACTION_NONE, PREFIX_ANY, TAIL_NEWLINES, newlines. */
+    uint8_t numbers; /* the most characters of a piece of numbers: 1, 2, 3, or 0 for no limit */
+    bool newlines;   /* the pattern contains \s*[\r\n]+ */
+    /* DeepSeek's sequence of three expressions (split_deepseek_steps): first numbers are isolated, then runs of
+     * CLASS_CJK. Inside of these runs and between them, the third expression matches letters with marks, [ASCII
+     * punctuation][A-Za-z]+, a prefix that is not a newline, letter, punctuation, or symbol, and '
+     * '?[\p{P}\p{S}]+[\r\n]*; (?!\S) is satisfied at the ends of the part. Text that no alternative matches is a piece
+     * of its own. Requires LETTERS_MARKS, CONTRACTION_NONE, PREFIX_ANY, TAIL_NEWLINES, and `newlines`. */
     bool deepseek;
 };
 
-/* The rules of a pattern by its name ("gpt2", "cl100k_base" ...), NULL if the name is not known. */
+/* All returned pointers are to static, immutable data. */
+
+/* Returns the rules of the pattern with this name ("gpt2", "cl100k_base", ...), or NULL if the name is unknown. */
 const struct split_rules *split_rules_named(const char *name);
-/* The rules of a regular expression, written as its tokenizer's file has it; NULL if it is none of those known. */
+/* Returns the rules of a regular expression that is written exactly as in the file of a known tokenizer, or NULL. */
 const struct split_rules *split_rules_of_regex(const char *regex);
-/* The regular expression that such rules are known by; NULL for those that take more than one (DeepSeek's). */
+/* Returns a regular expression for rules that one of the functions above returned, or NULL if they need several
+ * (DeepSeek). */
 const char *split_rules_regex(const struct split_rules *rules);
-/* DeepSeek's regular expressions, one applied to what the one before left. */
+/* DeepSeek's regular expressions. Each is applied to the pieces of the previous one. */
 #define SPLIT_STEPS 3
 extern const char *const split_deepseek_steps[SPLIT_STEPS];
-/* All names, in a list that ends with NULL. */
+/* Returns all names; NULL ends the list. */
 const char *const *split_rules_names(void);
 
 #endif

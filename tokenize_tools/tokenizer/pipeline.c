@@ -54,7 +54,7 @@ static void pipeline_state_free(struct tokenizer_state *state)
 }
 
 /* What the pretokenizer leaves. */
-static bool take_cut(void *user, const uint8_t *bytes, size_t count)
+static bool encode_piece(void *user, const uint8_t *bytes, size_t count)
 {
     struct pipeline_state *own = user;
     const struct pipeline_parts *parts = &own->pipeline->parts;
@@ -84,7 +84,7 @@ static enum tokmap_status pipeline_state_new(struct tokenizer_state **state, con
         pipeline_state_free(&made->head);
         return status;
     }
-    made->pretokenizer.take = take_cut;
+    made->pretokenizer.emit = encode_piece;
     made->pretokenizer.user = made;
     made->ids.wide = pipeline->wide;
     *state = &made->head;
@@ -98,7 +98,7 @@ static enum tokmap_status encode_plain(struct pipeline_state *own, const uint8_t
 {
     const struct pipeline_parts *parts = &own->pipeline->parts;
     if (!parts->pretokenizer.count) {
-        (void)take_cut(own, text, count);
+        (void)encode_piece(own, text, count);
         return own->status;
     }
     own->pretokenizer.error = own->error;
@@ -307,7 +307,7 @@ static void pipeline_added_at(const struct tokenizer *tokenizer, uint64_t index,
 
 /* ---- measuring ---- */
 
-static bool take_nothing(void *user, const uint8_t *bytes, size_t count)
+static bool ignore_piece(void *user, const uint8_t *bytes, size_t count)
 {
     return true;
 }
@@ -321,10 +321,10 @@ static bool pipeline_measure(struct tokenizer_state *state, const char *text, ui
     if (!engine->measure)
         return false;
     if (own->pipeline->parts.pretokenizer.count) {
-        own->pretokenizer.take = take_nothing;
+        own->pretokenizer.emit = ignore_piece;
         own->pretokenizer.error = &unused;
         (void)pretokenizer_run(&own->pretokenizer, (const uint8_t *)text, count);
-        own->pretokenizer.take = take_cut;
+        own->pretokenizer.emit = encode_piece;
         count = 0;
     }
     engine->measure(own->engine, (const uint8_t *)text, count, measures);

@@ -120,7 +120,7 @@ static void three_steps(void **state)
         }
     }
     assert_int_equal(pretokenizer_state_init(&deepseek_state, &deepseek, &error), TOKMAP_OK);
-    deepseek_state.take = compare_piece;
+    deepseek_state.emit = compare_piece;
     deepseek_state.error = &error;
     awkward_seed(12);
     for (int round = 0; round < 2000; round++) {
