@@ -1,8 +1,8 @@
 /*
- * index_writer.h - writes a .tmx front to back: sections as streams, then the table and the header.
+ * index_writer.h - writes an index, NAME.tmx, from front to back: sections as streams, then the table and the header.
  *
- * A section whose bytes come to be known only while another is being written waits in a spill: a buffer that overflows
- * into an unnamed file.
+ * Only one section can be written at a time. The bytes of a section that become known while another one is being
+ * written are kept in a spill: a buffer that overflows into an unnamed file.
  */
 #ifndef TOKMAP_FORMAT_INDEX_WRITER_H
 #define TOKMAP_FORMAT_INDEX_WRITER_H
@@ -11,16 +11,16 @@
 
 #include "layout.h"
 
-/* All functions return 0 or an errno. */
+/* All functions that return int return 0 or an errno. A writer or spill belongs to one thread at a time. */
 
 enum { SPILL_BUFFER = 1 << 16 };
 
 struct spill {
-    const char *folder; /* where the unnamed file goes; lives as long */
-    int fd;             /* -1 until the buffer has been full */
-    size_t used;
+    const char *folder; /* folder of the unnamed file; must outlive the spill */
+    int fd;             /* -1 until the buffer is full for the first time */
+    size_t used;        /* bytes in the buffer */
     uint64_t stored;    /* bytes in the file */
-    uint8_t *buffer;    /* SPILL_BUFFER, made at the first use */
+    uint8_t *buffer;    /* SPILL_BUFFER bytes, allocated at the first use */
 };
 
 void spill_init(struct spill *spill, const char *folder);
@@ -33,26 +33,26 @@ static inline uint64_t spill_bytes(const struct spill *spill)
 
 struct index_writer {
     int fd;
-    uint64_t offset;          /* of the next byte, those in the buffer included */
-    size_t used, hashed;      /* of the buffer */
+    uint64_t offset;          /* of the next byte in the file, counting the bytes in the buffer */
+    size_t used, hashed;      /* bytes of the buffer that are filled, and that are part of `hash` */
     uint8_t *buffer;
     struct hash_state *hash;  /* of the open section */
-    uint32_t sections;        /* finished ones, plus the open one */
+    uint32_t sections;        /* finished sections, plus the open one */
     struct index_entry table[INDEX_SECTIONS_MAX];
 };
 
-/* Starts after the room for the header; fd stays the caller's. On failure there is nothing to free. */
+/* Starts behind the space of the header. The caller keeps ownership of fd. After a failure there is nothing to free. */
 int index_writer_init(struct index_writer *writer, int fd);
 void index_writer_free(struct index_writer *writer);
 int index_writer_begin(struct index_writer *writer, enum section_type type);
 int index_writer_add(struct index_writer *writer, const void *bytes, size_t count);
-/* Adds all that was spilled, and empties the spill. */
+/* Adds the contents of the spill to the open section and empties the spill. */
 int index_writer_add_spill(struct index_writer *writer, struct spill *spill);
-/* Zeros up to a multiple of `power` of the section's length. */
+/* Adds zeros until the length of the open section is a multiple of `power`, a power of two. */
 int index_writer_pad(struct index_writer *writer, uint64_t power);
-/* The section's hash is in the table's last entry afterwards. */
+/* Ends the open section. Afterwards, the last entry of the table has its hash. */
 int index_writer_end(struct index_writer *writer);
-/* Table and header. */
+/* Writes the table and the header. */
 int index_writer_finish(struct index_writer *writer);
 
 #endif

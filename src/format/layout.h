@@ -1,21 +1,22 @@
 /*
- * layout.h - the bytes of a .tmx index, as constants and structs. FORMAT.md is the specification; this file follows it.
+ * layout.h - the bytes of an index, NAME.tmx, as constants and structs. FORMAT.md is the specification; this file
+ * follows it.
  *
- * A .tmx is: a header of 64 bytes; sections, each starting at a multiple of 64, zero bytes between them; the table, one
- * entry a section in order of their offsets, last in the file. Every byte is under a hash (header, table, section) or
- * zero. The table stands at the end because a writer streams: it knows a section's length and hash only when it has
- * written it.
+ * A .tmx consists of a header of 64 bytes; sections, each starting at a multiple of 64, with zero bytes between them;
+ * and the table at the end of the file, with one entry per section in order of their offsets. Every byte is covered by
+ * a hash (of the header, the table, or a section) or is zero. The table is at the end because a writer streams: it
+ * learns the length and hash of a section only by writing it.
  */
 #ifndef TOKMAP_FORMAT_LAYOUT_H
 #define TOKMAP_FORMAT_LAYOUT_H
 
 #include <stdint.h>
 
-#define INDEX_MAGIC "\x89TMX\r\n\x1a\n" /* 8 bytes; a text-mode transfer or a 7-bit one breaks it */
+#define INDEX_MAGIC "\x89TMX\r\n\x1a\n" /* 8 bytes that a transfer in text mode or with 7 bits would change */
 #define INDEX_MAJOR 1
 #define INDEX_MINOR 0
 #define INDEX_ALIGN 64
-#define INDEX_SECTIONS_MAX 64 /* a reader's limit on the table */
+#define INDEX_SECTIONS_MAX 64 /* the most entries of a table that a reader accepts */
 
 struct index_header {
     uint8_t magic[8];
@@ -27,7 +28,7 @@ struct index_header {
     uint64_t file_bytes;    /* table_offset + sections * entry_bytes */
     uint64_t table_hash;    /* XXH3-64 of the table */
     uint64_t reserved;      /* 0 */
-    uint64_t header_hash;   /* XXH3-64 of the 56 bytes before */
+    uint64_t header_hash;   /* XXH3-64 of the preceding 56 bytes */
 };
 _Static_assert(sizeof(struct index_header) == 64, "as in FORMAT.md");
 
@@ -41,19 +42,20 @@ struct index_entry {
 };
 _Static_assert(sizeof(struct index_entry) == 40, "as in FORMAT.md");
 
-/* Types 1..7 are of this version or kept for the design's next ones; a reader skips what it does not know. At most one
- * section of a type. */
+/* Types 1 to 7 belong to this version or are reserved for later ones. A reader skips unknown types. An index has at
+ * most one section of each type. */
 enum section_type {
     SECTION_SHARD = 1,
     SECTION_DOCUMENTS = 2,
     SECTION_BLOCKS = 3,
     SECTION_ORIGIN = 4,
-    SECTION_STREAMS = 5, /* kept */
-    SECTION_FRAMES = 6,  /* kept */
+    SECTION_STREAMS = 5, /* reserved */
+    SECTION_FRAMES = 6,  /* reserved */
     SECTION_ABOUT = 7,
 };
 
-/* A reader that does not know a section with this flag refuses the file: skipping it would misread the shard. */
+/* A reader refuses a file that has a section of unknown type with this flag, because without that section it would
+ * misread the shard. */
 #define SECTION_REQUIRED 1
 
 #define BLOCK_BYTES ((uint64_t)1 << 20)
@@ -65,43 +67,47 @@ struct section_shard {
     uint32_t width;         /* 2 or 4 */
     uint32_t block_bytes;   /* 1 MiB */
     uint64_t vocabulary;    /* ids are below it; at most 2^16 for width 2, 2^32 for width 4 */
-    uint64_t largest_id;    /* present; 0 without tokens */
+    uint64_t largest_id;    /* the largest id in the .bin; 0 without tokens */
     uint64_t eod_id, bos_id; /* or NO_ID */
     uint8_t content[16];    /* content id: XXH3-128 of struct content_source */
-    uint8_t tokenizer[16];  /* fingerprint; zero: unknown */
+    uint8_t tokenizer[16];  /* fingerprint; zero if unknown */
     uint64_t reserved[4];   /* 0 */
 };
 _Static_assert(sizeof(struct section_shard) == 120, "as in FORMAT.md");
 
-/* What the content id is a hash of. All of it stands in the table and the shard section, so a reader recomputes it at
- * open; verify compares the two hashes with the sections and the blocks with the tokens. */
+/* The bytes whose hash is the content id. The table and the shard section contain all of them, so a reader
+ * recomputes the content id when it opens a shard. Verify compares the two hashes with the sections, and the hashes
+ * of blocks with the tokens. */
 struct content_source {
     uint64_t width;
     uint64_t tokens;
     uint64_t documents;
-    uint64_t blocks_hash;    /* of the blocks section, as in the table */
-    uint64_t documents_hash; /* likewise */
+    uint64_t blocks_hash;    /* hash of the blocks section in the table */
+    uint64_t documents_hash; /* hash of the documents section in the table */
 };
 _Static_assert(sizeof(struct content_source) == 40, "as in FORMAT.md");
 
 /* Documents: uint32_t low[documents], zero padding to 8, then uint64_t carry[tokens >> 32].
  * Document i ends before token end(i) = (number of carries <= i) << 32 | low[i]; carry[k] is the first document whose
- * end is >= (k + 1) << 32. Ends never fall. 4 bytes a document, O(log documents) both ways, streamed in order. */
+ * end is >= (k + 1) << 32. Ends never decrease. This takes 4 bytes per document, allows lookups in both directions in
+ * O(log documents), and can be written as a stream. */
 
-/* Blocks: uint64_t hash[ceil(tokens * width / 1 MiB)], XXH3-64 of each block of the .bin; the last may be shorter. */
+/* Blocks: uint64_t hash[ceil(tokens * width / 1 MiB)], the XXH3-64 of each block of the .bin. The last block may be
+ * shorter. */
 
-/* Origin: struct origin_head, struct origin_run runs[], struct origin_file files[], then the paths' bytes. A run covers
- * documents from `document` to the next run's: the first is record `record` of file `file`, the next record + 1 .. */
+/* Origin: struct origin_head, struct origin_run runs[], struct origin_file files[], then the bytes of the paths. A
+ * run covers the documents from its `document` up to, not including, the next run's. The first of them is record
+ * `record` of file `file`, the next one is record + 1, and so on. */
 struct origin_head {
     uint64_t runs, files, path_bytes, reserved;
 };
 struct origin_run {
-    uint64_t document;      /* rises strictly; the first is 0 */
+    uint64_t document;      /* 0 in the first run, greater in each later one */
     uint64_t record;
     uint64_t file;
 };
 struct origin_file {
-    uint64_t path_end;      /* in the paths' bytes; a path begins where the one before ends */
+    uint64_t path_end;      /* in the bytes of the paths; a path begins where the previous one ends */
 };
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * permutation.c - the definition of every order. FROZEN: a change here reorders running jobs. ORDER.md explains it, holds a
- * second implementation in Python, and states its statistical quality. tests/unit/order/test_order_golden.c pins its values.
+ * permutation.c - the definition of every order. FROZEN: a change here reorders running jobs. ORDER.md explains it,
+ * holds a second implementation in Python, and states its statistical quality. tests/unit/order/test_order_golden.c
+ * pins its values.
  *
  * All integers are unsigned, have 64 bits, and wrap; high(a, b) is floor(a * b / 2^64).
  *
@@ -18,7 +19,8 @@
  *      z = (z ^ z >> 27) * 0x94d049bb133111eb
  *      word(i) = z ^ z >> 31
  *
- * n <= 64: a Fisher-Yates shuffle; every permutation is equally likely. table = 0 .. n - 1; for j = n - 1 down to 1, exchange
+ * n <= 64: a Fisher-Yates shuffle; every permutation is equally likely. table = 0 .. n - 1; for j = n - 1 down to 1,
+ * exchange
  *    table[j] with table[high(word(n - 1 - j), j + 1)]. forward(i) = table[i].
  *
  * n > 64: eight Feistel rounds over pairs (l, r), l < a, r < 2^h, with h = floor(ceil(log2 n) / 2), a = ceil(n / 2^h):
@@ -33,7 +35,8 @@
  *    Last, if word(8) is odd, 0 and 1 are exchanged. For some n (a odd and a * 2^h = n, for example 72) the rounds alone produce
  *    only even permutations, a bias that counting inversions over a few hundred seeds would show.
  *
- * Example. n = 100: h = 3, a = 13, so the domain has 104 numbers, 4 more than n. x = 77 is l = 9, r = 5. Eight rounds change l
+ * Example. n = 100: h = 3, a = 13, so the domain has 104 numbers, 4 more than n. x = 77 is l = 9, r = 5. Eight rounds
+ * change l
  *    modulo 13 and r by xor in turn. If the result is, say, 101 (l = 12, r = 5), the rounds run once more from there.
  *    Because each round can be undone, walking from two different x never ends at the same number, and the inverse walks back
  *    through the same numbers.

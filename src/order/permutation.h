@@ -1,8 +1,8 @@
 /*
  * permutation.h - the keyed bijection on [0, n) from which every order of tokmap is made, and its keys.
  *
- * All functions are pure: they read only their arguments, so any thread may call them. struct tokmap_order (public) is the
- * state of one permutation. permutation.c holds the definition, which is frozen; ORDER.md explains it.
+ * All functions are pure: they read only their arguments, so any thread may call them. struct tokmap_order (public) is
+ * the state of one permutation. permutation.c holds the definition, which is frozen; ORDER.md explains it.
  */
 #ifndef TOKMAP_ORDER_PERMUTATION_H
 #define TOKMAP_ORDER_PERMUTATION_H
@@ -18,13 +18,14 @@ struct order_key {
     uint64_t low, high;
 };
 
-/* Returns the key of a use: a hash of the tag (at most 8 characters), the seed, the name with its length, and the number. */
+/* Returns the key of a use: a hash of the tag (at most 8 characters), the seed, the name with its length, and the
+ * number. */
 struct order_key order_key(const char *tag, uint64_t seed, const char *name, uint64_t name_bytes, uint64_t number);
 
 /* Initializes *order as the permutation of [0, n) for the key. n: 1 .. 2^63. */
 void permutation_init(struct tokmap_order *order, struct order_key key, uint64_t n);
-/* The image of i and the preimage of i; i < n. tokmap_order_window() and tokmap_order_draw() are these functions with a bounds
- * check. */
+/* The image of i and the preimage of i; i < n. tokmap_order_window() and tokmap_order_draw() are these functions
+ * with a bounds check. */
 uint64_t permutation_forward(const struct tokmap_order *order, uint64_t i);
 uint64_t permutation_inverse(const struct tokmap_order *order, uint64_t i);
 
