@@ -1,17 +1,22 @@
 /*
- * arguments.c - options as GNU programs take them: --name VALUE, --name=VALUE, -x VALUE, -xVALUE, flags -abc, operands
- * anywhere, "--" before operands that begin with a dash. An option given twice: the last one counts.
+ * arguments.c - options as GNU programs take them: --name VALUE, --name=VALUE, -x VALUE, -xVALUE, flags together as
+ * -abc, operands between options, and "--" before operands that begin with a dash.
  */
-#include "cli.h"
+#include "arguments.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/bytes.h"
 #include "common/cpu.h"
+#include "messages.h"
+#include "numbers.h"
 #include "platform/os.h"
 #include "text/edit_distance.h"
 
@@ -21,7 +26,7 @@ const char *cli_nearest(const char *typed, const char *const *words, size_t coun
     size_t least = strlen(typed) < 4 ? 2 : 3;
     for (size_t i = 0; i < count; i++) {
         const size_t distance = edit_distance(typed, words[i]);
-        /* A word of which nothing is left is not near. */
+        /* If every byte of a short word has to change, the words have nothing in common. */
         if (distance < least && distance < strlen(words[i])) {
             least = distance;
             nearest = words[i];
@@ -35,11 +40,22 @@ const char *cli_nearest(const char *typed, const char *const *words, size_t coun
     return NULL;
 }
 
+int cli_misused(const struct cli_command *command, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    cli_say_list(command->program, format, arguments);
+    va_end(arguments);
+    (void)fprintf(stderr, "Try '%s --help'.\n", command->program);
+    return CLI_MISUSED;
+}
+
 /* ---- help ---- */
 
 #define HELP_INDENT 26
 
-/* Prints text from column `at`, wrapped at `columns`, continued at column `indent`. A newline in the text is one. */
+/* Prints a text that begins at column `at`, wrapped before column `columns`; further lines begin at column `indent`. A
+ * newline in the text begins a new line. */
 static void help_wrap(const char *text, size_t at, size_t indent, size_t columns)
 {
     for (;;) {
@@ -95,7 +111,7 @@ static void help_print(const struct cli_command *command)
     help_option(&version, columns - 1);
     if (!command->details)
         return;
-    /* Lines as they are, but for those that are too long. */
+    /* Only lines that are too long are wrapped: the details contain examples. */
     putchar('\n');
     for (const char *line = command->details; *line;) {
         char text[1024];
@@ -146,7 +162,7 @@ static bool real_parse(const char *text, double *number)
     return true;
 }
 
-/* Stores a value; returns -1, or the exit status after a message. */
+/* Stores a value. Returns -1, or the exit status after a message. */
 static int option_store(const struct cli_command *command, const struct cli_option *option, const char *text)
 {
     bool good = true;
@@ -165,7 +181,7 @@ static int option_store(const struct cli_command *command, const struct cli_opti
         break;
     case CLI_SIZE:
         good = cli_parse_size(text, option->into);
-        wanted = "a number below 2^64, with k, m, g, t (1000s) or Ki, Mi, Gi, Ti (1024s) if wanted";
+        wanted = "a number below 2^64, optionally with k, m, g, t (powers of 1000) or Ki, Mi, Gi, Ti (powers of 1024)";
         break;
     case CLI_REAL:
         good = real_parse(text, option->into);
@@ -177,7 +193,7 @@ static int option_store(const struct cli_command *command, const struct cli_opti
         break;
     case CLI_RANGE:
         good = cli_parse_range(text, option->into);
-        wanted = "a range A..B with A not above B; it holds A and not B";
+        wanted = "a range A..B, which includes A and excludes B, with A not above B";
         break;
     }
     if (!good)

@@ -1,4 +1,4 @@
-#include "cli.h"
+#include "json_writer.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -53,7 +53,7 @@ static void put_string(FILE *file, const char *text, size_t bytes)
     (void)fputc('"', file);
 }
 
-/* What stands before a value: comma, key. */
+/* Writes what comes before a value: the comma after the last one, and the key. */
 static void item_begin(struct cli_json *json, const char *key)
 {
     const uint64_t bit = (uint64_t)1 << json->depth;

@@ -1,10 +1,12 @@
-#include "cli.h"
+#include "messages.h"
 
+#include <assert.h>
 #include <errno.h>
-#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
-/* A message may quote what a file or a name holds: control characters would reach the terminal. They become '?'. */
+/* A message may quote a file or a name, whose control characters could change the state of the terminal. They become
+ * '?'. */
 static void message_clean(char *text)
 {
     for (; *text; text++)
@@ -23,14 +25,12 @@ bool cli_flush(void)
     return false;
 }
 
-static void message_print(const char *program, const char *format, va_list arguments)
-    __attribute__((format(printf, 2, 0)));
-static void message_print(const char *program, const char *format, va_list arguments)
+void cli_say_list(const char *program, const char *format, va_list arguments)
 {
     char text[4096];
+    assert(program && format);
     (void)vsnprintf(text, sizeof text, format, arguments);
     message_clean(text);
-    /* What was printed before stands before the message where both go to one place. */
     (void)cli_flush();
     (void)fprintf(stderr, "%s: %s\n", program, text);
 }
@@ -39,18 +39,8 @@ void cli_say(const char *program, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    message_print(program, format, arguments);
+    cli_say_list(program, format, arguments);
     va_end(arguments);
-}
-
-int cli_misused(const struct cli_command *command, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    message_print(command->program, format, arguments);
-    va_end(arguments);
-    (void)fprintf(stderr, "Try '%s --help'.\n", command->program);
-    return CLI_MISUSED;
 }
 
 int cli_failed(const char *program, const struct tokmap_error *error)
@@ -62,7 +52,8 @@ int cli_failed(const char *program, const struct tokmap_error *error)
 
 int cli_finish(const char *program, int status)
 {
-    /* The buffer may have been written, and failed, while it filled: its errno is lost, the second try brings it back. */
+    /* stdio may have written its buffer, and failed, when the buffer was full. The errno of that write is lost, but the
+     * flush repeats the write and fails with the same errno. */
     const bool failed_before = ferror(stdout) != 0;
     if (cli_flush() && !failed_before)
         return status;

@@ -1,7 +1,9 @@
-#include "cli.h"
+#include "numbers.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/bytes.h"
@@ -47,7 +49,7 @@ bool cli_parse_range(const char *text, struct cli_range *range)
     return true;
 }
 
-/* Three significant digits, never in exponent form. */
+/* Three significant digits, without an exponent. */
 static void three_digits(double value, const char *unit, char text[32])
 {
     const int decimals = value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
@@ -63,7 +65,7 @@ const char *cli_bytes(uint64_t bytes, char text[32])
     }
     double value = (double)bytes;
     size_t unit = 0;
-    /* 999.5 would be printed as 1000. */
+    /* From 999.5 on, three digits would print as 1000. */
     for (; value >= 999.5 && unit + 1 < sizeof units / sizeof units[0]; unit++)
         value /= 1000;
     three_digits(value, units[unit], text);

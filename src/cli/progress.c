@@ -1,19 +1,22 @@
-#include "cli.h"
+#include "progress.h"
 
+#include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/bytes.h"
+#include "numbers.h"
 #include "platform/os.h"
 
 #define DRAW_NS 166666667u  /* 6 times a second */
-#define FIRST_NS 300000000u /* work that ends before needs no progress */
+#define FIRST_NS 300000000u /* work that ends sooner shows no progress */
 
 void cli_progress_start(struct cli_progress *progress, const char *what, uint64_t total, bool quiet)
 {
+    assert(what);
     memset(progress, 0, sizeof *progress);
     progress->what = what;
     progress->total = total;
-    /* started_ns 0: never draws. */
     if (!quiet && os_is_terminal(fileno(stderr)))
         progress->started_ns = os_clock_ns();
 }
@@ -46,7 +49,7 @@ void cli_progress_update(struct cli_progress *progress, uint64_t done)
         length =
             (size_t)snprintf(line, sizeof line, "%s  %s%s%s  %s%s%s/s  %s", progress->what, amount(progress, done, a),
                              space, unit, amount(progress, (uint64_t)rate, c), space, unit, cli_seconds(seconds, d));
-    /* A line that wraps could not be redrawn. */
+    /* A line that wraps could not be redrawn, so it is cut. */
     const size_t columns = os_terminal_columns(fileno(stderr));
     length = length < sizeof line ? length : sizeof line - 1;
     line[length < columns ? length : columns - 1] = '\0';

@@ -1,16 +1,18 @@
-#include "cli.h"
+#include "table.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct cli_table {
-    size_t columns, rows, capacity; /* capacity in rows */
-    char **cells;                   /* row after row; NULL is an empty cell */
-    bool lost;                      /* a row is missing for want of memory */
+    size_t columns, rows, capacity; /* capacity: in rows */
+    char **cells;                   /* row by row; NULL is an empty cell */
+    bool lost;                      /* a row is missing because there was no memory for it */
 };
 
 struct cli_table *cli_table_new(size_t columns)
 {
+    assert(columns > 0);
     struct cli_table *table = calloc(1, sizeof *table);
     if (table)
         table->columns = columns;
@@ -46,7 +48,7 @@ void cli_table_row(struct cli_table *table, const char *const *cells)
     }
 }
 
-/* Columns that UTF-8 text takes, one a character. */
+/* The number of terminal columns that a text takes, counted as one per character of UTF-8. */
 static size_t text_width(const char *text)
 {
     size_t width = 0;
@@ -65,7 +67,7 @@ void cli_table_print(struct cli_table *table, const bool *right, FILE *file)
 {
     size_t *widths = table ? calloc(table->columns, sizeof *widths) : NULL;
     if (!widths) {
-        (void)fputs("(no memory for a table)\n", file);
+        (void)fputs("(there is no memory for this table)\n", file);
         return;
     }
     for (size_t row = 0; row < table->rows; row++)
@@ -74,7 +76,7 @@ void cli_table_print(struct cli_table *table, const bool *right, FILE *file)
             widths[column] = width > widths[column] ? width : widths[column];
         }
     for (size_t row = 0; row < table->rows; row++) {
-        size_t owed = 0; /* spaces that are written only if something follows */
+        size_t owed = 0; /* spaces that are written only if a cell follows, so that no line ends with spaces */
         for (size_t column = 0; column < table->columns; column++) {
             const char *cell = table->cells[row * table->columns + column];
             const size_t rest = widths[column] - text_width(cell);
@@ -94,7 +96,7 @@ void cli_table_print(struct cli_table *table, const bool *right, FILE *file)
         (void)fputc('\n', file);
     }
     if (table->lost)
-        (void)fputs("(no memory for the rest of the table)\n", file);
+        (void)fputs("(there is no memory for the rest of this table)\n", file);
     free(widths);
 }
 

@@ -1,0 +1,30 @@
+/* messages.h - what a command prints on standard error, and how it ends. */
+#ifndef TOKMAP_CLI_MESSAGES_H
+#define TOKMAP_CLI_MESSAGES_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+
+#include "tokmap/tokmap.h"
+
+enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_MISUSED = 2 }; /* exit statuses */
+
+/* Prints "PROGRAM: " and the message on standard error. Control characters in the message, which may quote a file or a
+ * name, are printed as '?'. Standard output is flushed before, so that both streams appear in order where they go to
+ * one place. */
+void cli_say(const char *program, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void cli_say_list(const char *program, const char *format, va_list arguments) __attribute__((format(printf, 2, 0)));
+
+/* Prints "PROGRAM: " and the error on standard error; returns CLI_FAILED. */
+int cli_failed(const char *program, const struct tokmap_error *error);
+
+/* Flushes standard output in the middle of a command. Returns false if it cannot be written; cli_finish() reports why.
+ */
+bool cli_flush(void);
+
+/* Flushes standard output at the end of a command and checks it: a full disk or a closed pipe is a failure, even if
+ * earlier writes seemed to succeed. Returns `status` if all output was written; otherwise prints a message and returns
+ * CLI_FAILED, or `status` if that is a failure already. */
+int cli_finish(const char *program, int status);
+
+#endif

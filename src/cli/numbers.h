@@ -1,0 +1,26 @@
+/* numbers.h - numbers as users type them, and numbers as people read them. */
+#ifndef TOKMAP_CLI_NUMBERS_H
+#define TOKMAP_CLI_NUMBERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cli_range {
+    uint64_t first, end; /* includes first and excludes end */
+    bool given;
+};
+
+/* Numbers as CLI_NUMBER, CLI_SIZE, and CLI_RANGE (arguments.h) take them. Each returns false, and leaves the result
+ * alone, if the text has another form or a number does not fit in 64 bits. */
+bool cli_parse_number(const char *text, uint64_t *number);
+bool cli_parse_size(const char *text, uint64_t *size);
+bool cli_parse_range(const char *text, struct cli_range *range);
+
+/* Numbers for people. Each writes into `text` and returns it. */
+const char *cli_bytes(uint64_t bytes, char text[32]);   /* "1.23 GB" */
+const char *cli_count(uint64_t count, char text[32]);   /* "1,234,567" */
+const char *cli_seconds(double seconds, char text[32]); /* "1.23 ms", "4 min 05 s", "?" if negative or not finite */
+/* A count and what is counted: "1 row", "2,000 rows", "2 batches". noun: the singular. */
+const char *cli_counted(uint64_t count, const char *noun, char text[64]);
+
+#endif
