@@ -22,8 +22,8 @@ struct shard_writer_options {
     uint64_t vocabulary;     /* every id must be below it */
     uint64_t eod_id, bos_id; /* or TOKMAP_NO_ID */
     uint8_t tokenizer[16];   /* fingerprint; zero if unknown */
-    bool replace;            /* the commit replaces an existing shard of this name; if false, opening reports ERROR_EXISTS */
-    bool sync;               /* fsync before the commit; false only for files that need not survive (benchmarks make some) */
+    bool replace; /* the commit replaces an existing shard of this name; if false, opening reports ERROR_EXISTS */
+    bool sync;    /* fsync before the commit; false only for files that need not survive a crash */
 };
 
 struct shard_writer; /* for one thread at a time */
