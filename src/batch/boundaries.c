@@ -40,8 +40,8 @@ static enum tokmap_status mark_stretch(const struct tokmap_dataset *dataset, uin
     return TOKMAP_OK;
 }
 
-enum tokmap_status boundaries_mark(const struct tokmap_dataset *dataset, uint64_t tokens, uint64_t first, uint64_t count,
-                                   struct mark *marks, struct tokmap_error *error)
+enum tokmap_status boundaries_mark(const struct tokmap_dataset *dataset, uint64_t tokens, uint64_t first,
+                                   uint64_t count, struct mark *marks, struct tokmap_error *error)
 {
     uint64_t before_seam = min64(count, tokens - first);
     memset(marks, 0, mark_words(count) * sizeof *marks);

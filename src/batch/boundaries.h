@@ -1,6 +1,6 @@
 /*
- * boundaries.h - where documents start inside a window: the marks that positions, document ids, masks and cu_seqlens are
- * made of. A bit a token needs the same room whatever the documents are.
+ * boundaries.h - where documents start inside a window: the marks that positions, document ids, masks and cu_seqlens
+ * are made of. A bit a token needs the same room whatever the documents are.
  */
 #ifndef TOKMAP_BATCH_BOUNDARIES_H
 #define TOKMAP_BATCH_BOUNDARIES_H
@@ -11,11 +11,11 @@
 #include "tokmap/tokmap.h"
 
 /* Fills the bits of the mark_words(count) marks of the window that begins at token `first` (taken modulo the dataset's
- * `tokens`, at least count): a start at each token j < count where a document starts, no others. The seam is such a start;
- * token 0 of the window is one always. The sums are 0. count <= 2^32.
+ * `tokens`, at least count): a start at each token j < count where a document starts, no others. The seam is such a
+ * start; token 0 of the window is one always. The sums are 0. count <= 2^32.
  * Statuses: OK, ERROR_CORRUPT (the documents section contradicts itself), ERROR_IO. */
-enum tokmap_status boundaries_mark(const struct tokmap_dataset *dataset, uint64_t tokens, uint64_t first, uint64_t count,
-                                   struct mark *marks, struct tokmap_error *error);
+enum tokmap_status boundaries_mark(const struct tokmap_dataset *dataset, uint64_t tokens, uint64_t first,
+                                   uint64_t count, struct mark *marks, struct tokmap_error *error);
 
 /* The sums of marks whose bits are there: what a GPU needs, and a host, which goes from start to start, does not. */
 void boundaries_sum(struct mark *marks, uint64_t words);
@@ -34,11 +34,5 @@ void boundaries_cu_begin(struct boundaries_cu *cu, int32_t *ends, uint64_t eleme
 bool boundaries_cu_row(struct boundaries_cu *cu, const struct mark *marks, uint64_t seq_len);
 /* Every element that is left becomes the number of tokens: sequences without a token. */
 void boundaries_cu_end(struct boundaries_cu *cu);
-
-/* The most documents that show in any seq_len consecutive tokens of the dataset, wherever they begin, across the seam
- * too: exact, or for a synthetic dataset a bound. Reads all ends of documents, twice. 1 <= seq_len <= the dataset's tokens.
- * Statuses: OK, ERROR_CORRUPT. */
-enum tokmap_status boundaries_most(const struct tokmap_dataset *dataset, uint64_t seq_len, uint64_t *most,
-                                   struct tokmap_error *error);
 
 #endif

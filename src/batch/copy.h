@@ -1,6 +1,6 @@
 /*
- * copy.h - copying tokens and finding the largest of them in one pass, so that checking ids against the vocabulary costs
- * no second look at the bytes. Pure functions; any alignment; nothing is read or written outside.
+ * copy.h - copying tokens and finding the largest of them in one pass, so that checking ids against the vocabulary
+ * costs no second look at the bytes. Pure functions; any alignment; nothing is read or written outside.
  */
 #ifndef TOKMAP_BATCH_COPY_H
 #define TOKMAP_BATCH_COPY_H
@@ -17,7 +17,8 @@ struct copy_kernels {
     uint32_t (*largest32)(const void *from, uint64_t count);
 };
 
-/* The sets of instructions that this processor can run, the best first; NULL past the last, which is the plain C one. */
+/* The sets of instructions that this processor can run, the best first; NULL past the last, which is the plain C
+ * one. */
 const struct copy_kernels *copy_variant(unsigned number);
 
 #endif

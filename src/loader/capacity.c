@@ -3,10 +3,11 @@
  *
  * seq_len tokens from token x show one document more than start at tokens x + 1 .. x + seq_len - 1. A stretch of
  * seq_len - 1 tokens loses no start if it is moved on until it begins with one, so only the stretches that begin with a
- * start are counted. Two streams give the starts in order, 0 and the ends, and over again behind the seam: one the first
- * of each stretch, the other, ahead of it, the first behind it.
+ * start are counted. Two streams give the starts in order, 0 and the ends, and over again behind the seam: one the
+ * first of each stretch, the other, ahead of it, the first behind it.
  */
-#include "batch/boundaries.h"
+#include "capacity.h"
+
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dataset/dataset.h"
@@ -53,8 +54,8 @@ static inline enum tokmap_status stream_next(struct stream *stream, struct tokma
     return TOKMAP_OK;
 }
 
-enum tokmap_status boundaries_most(const struct tokmap_dataset *dataset, uint64_t seq_len, uint64_t *most,
-                                   struct tokmap_error *error)
+enum tokmap_status capacity_documents_most(const struct tokmap_dataset *dataset, uint64_t seq_len, uint64_t *most,
+                                           struct tokmap_error *error)
 {
     struct stream first = {.dataset = dataset}, behind = {.dataset = dataset};
     struct tokmap_dataset_info info;

@@ -1,4 +1,4 @@
-/* boundaries.h: the bits of any window are the documents' starts, whatever the documents are. */
+/* boundaries.h: the marks of any window are at the starts of documents, and cu_seqlens follow from them. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -47,7 +47,7 @@ static void check_window(const struct made *made, const struct tokmap_dataset *d
     }
 }
 
-/* cu_seqlens of the rows of `count` tokens at some windows, one after another, by the definition. */
+/* Compares cu_seqlens of `rows` rows of `count` tokens with the definition. */
 static void check_cu(const struct made *made, const struct tokmap_dataset *dataset, uint64_t count, uint64_t rows)
 {
     struct mark *marks = calloc(mark_words(count), sizeof *marks);
@@ -74,7 +74,7 @@ static void check_cu(const struct made *made, const struct tokmap_dataset *datas
     for (uint64_t i = documents + 1; i < rows * count + 4; i++)
         expected[i] = (int32_t)(rows * count);
     assert_memory_equal(ends, expected, (rows * count + 4) * sizeof *ends);
-    /* Room for one document less than the last row has. */
+    /* Rows that do not fit: there is room for one document less than the last row has. */
     uint64_t last_row = 1;
     for (uint64_t word = 0; word < mark_words(count); word++)
         last_row += (uint64_t)__builtin_popcountll(marks[word].starts);
@@ -103,41 +103,6 @@ static void cu_seqlens_are_the_documents_of_the_rows(void **unused)
     made_free(&made);
 }
 
-/* The most that any window shows, against all windows. */
-static void check_most(const struct made *made, const struct tokmap_dataset *dataset, uint64_t seq_len)
-{
-    uint64_t expected = 0, most, shown = 1;
-    for (uint64_t j = 1; j < seq_len; j++)
-        shown += made->starts[j];
-    for (uint64_t first = 0; first < made->tokens; first++) { /* shown: in the window from `first` */
-        expected = shown > expected ? shown : expected;
-        shown += made->starts[(first + seq_len) % made->tokens] && seq_len > 1;
-        shown -= made->starts[(first + 1) % made->tokens] && seq_len > 1;
-    }
-    assert_int_equal(boundaries_most(dataset, seq_len, &most, NULL), TOKMAP_OK);
-    assert_int_equal(most, expected);
-}
-
-static void capacity_is_the_most_that_any_window_shows(void **unused)
-{
-    (void)unused;
-    const uint64_t many[] = {1, 900, 3, 1500, 64, 777}, one[] = {1}, ones[] = {1, 1, 1, 1, 1, 1, 1}, odd[] = {2, 301, 1};
-    const uint64_t *const sets[] = {many, one, ones, odd};
-    const uint64_t counts[] = {6, 1, 7, 3};
-    for (unsigned i = 0; i < 4; i++) {
-        struct made made;
-        struct tokmap_dataset *dataset;
-        char name[20] = {'m', 'o', 's', 't', (char)('0' + i)};
-        made_new(&made, folder, name, 2, 1000, sets[i], counts[i]);
-        assert_int_equal(tokmap_dataset_open(&dataset, made.name, NULL, NULL), TOKMAP_OK);
-        for (uint64_t seq_len = 1; seq_len <= made.tokens; seq_len += seq_len < 200 || seq_len > made.tokens - 5 ? 1 : 97)
-            check_most(&made, dataset, seq_len);
-        check_most(&made, dataset, made.tokens);
-        tokmap_dataset_close(dataset);
-        made_free(&made);
-    }
-}
-
 static void bits_are_where_documents_start(void **unused)
 {
     (void)unused;
@@ -162,7 +127,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bits_are_where_documents_start),
         cmocka_unit_test(cu_seqlens_are_the_documents_of_the_rows),
-        cmocka_unit_test(capacity_is_the_most_that_any_window_shows),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

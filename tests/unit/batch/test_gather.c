@@ -1,4 +1,7 @@
-/* gather.h and copy.h: any window of any dataset, by either reading, is what the dataset holds; faults are statuses. */
+/*
+ * gather.h and copy.h: every window of every dataset has the tokens of the dataset, in either reading, and faults are
+ * statuses.
+ */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -76,53 +79,86 @@ static void copying_finds_the_largest_anywhere(void **unused)
 
 /* ---- windows ---- */
 
-static struct gather *open_gather(const struct tokmap_dataset *dataset, uint64_t row_tokens, enum tokmap_reading reading)
-{
-    struct gather *gather;
-    struct gather_options options = {.row_tokens = row_tokens, .reading = reading};
-    assert_int_equal(gather_open(&gather, dataset, &options, NULL), TOKMAP_OK);
-    return gather;
-}
-
-static struct tokmap_dataset *open_made(const struct made *made)
-{
+/* A residency of one source with its gather. */
+struct reader {
     struct tokmap_dataset *dataset;
-    assert_int_equal(tokmap_dataset_open(&dataset, made->name, NULL, NULL), TOKMAP_OK);
-    return dataset;
+    struct residency *residency;
+    struct gather *gather;
+};
+
+static void set_warm(const struct reader *reader, bool warm)
+{
+    reader->residency->warm = reader->residency->sources[0].warm = warm;
 }
 
-/* Every first token with few row lengths, or few first tokens with every row length. */
+static struct reader open_with(const char *name, enum tokmap_reading reading, const struct residency_options *residency,
+                               const struct gather_options *gather)
+{
+    struct reader reader;
+    struct tokmap_dataset_options how = TOKMAP_DATASET_OPTIONS_INIT;
+    struct residency_options options = *residency;
+    how.reading = reading;
+    assert_int_equal(tokmap_dataset_open(&reader.dataset, name, &how, NULL), TOKMAP_OK);
+    const struct tokmap_dataset *datasets[1] = {reader.dataset};
+    options.datasets = datasets;
+    options.sources = 1;
+    options.window = 8;
+    assert_int_equal(residency_open(&reader.residency, &options, NULL), TOKMAP_OK);
+    assert_int_equal(gather_open(&reader.gather, &reader.residency->sources[0], gather, NULL), TOKMAP_OK);
+    return reader;
+}
+
+static struct reader open_reader(const char *name, enum tokmap_reading reading, uint64_t row_tokens)
+{
+    const struct residency_options residency = {.row_tokens = row_tokens};
+    const struct gather_options gather = {.unchecked = false};
+    return open_with(name, reading, &residency, &gather);
+}
+
+static void close_reader(const struct reader *reader)
+{
+    gather_close(reader->gather);
+    residency_close(reader->residency);
+    tokmap_dataset_close(reader->dataset);
+}
+
+static void begin(const struct reader *reader, uint64_t windows)
+{
+    residency_begin(reader->residency, windows);
+    gather_begin(reader->gather);
+}
+
+/* Checks the windows at every `every`-th first token. */
 static void check_windows(const struct made *made, uint64_t row_tokens, uint64_t every, enum tokmap_reading reading,
                           bool warm)
 {
-    struct tokmap_dataset *dataset = open_made(made);
-    struct gather *gather = open_gather(dataset, row_tokens, reading);
+    struct reader reader = open_reader(made->name, reading, row_tokens);
     struct guarded row = guarded_new((size_t)row_tokens * made->width);
-    gather_expect_warm(gather, warm);
     uint64_t windows = 0;
+    set_warm(&reader, warm);
     for (uint64_t first = 0; first < made->tokens; first += every, windows++) {
+        const struct window window = {0, first};
         bool cold = false;
         if (windows % 3 == 0)
-            gather_begin(gather, 3);
-        gather_ask(gather, first);
-        gather_prefetch(gather, (first * 7 + 1) % made->tokens);
+            begin(&reader, 3);
+        residency_ask(reader.residency, &window);
+        gather_prefetch(reader.gather, (first * 7 + 1) % made->tokens);
         if (windows % 5 == 0)
-            gather_flush(gather);
+            residency_flush(reader.residency);
         memset(row.at, 0xa5, (size_t)row_tokens * made->width);
-        assert_int_equal(gather_window(gather, first, row.at, &cold, NULL), TOKMAP_OK);
+        assert_int_equal(gather_window(reader.gather, first, row.at, &cold, NULL), TOKMAP_OK);
         assert_true(made_row_is(made, row.at, first, row_tokens));
-        (void)gather_is_warm(gather, first);
+        (void)residency_is_cached(&reader.residency->sources[0], first);
         if (windows % 701 == 700)
-            gather_forget(gather);
+            residency_forget(&reader.residency->sources[0]);
     }
-    gather_flush(gather);
-    assert_int_equal(gather_bytes(gather), windows * row_tokens * made->width);
+    residency_flush(reader.residency);
+    assert_int_equal(gather_bytes(reader.gather), windows * row_tokens * made->width);
     guarded_free(row);
-    gather_close(gather);
-    tokmap_dataset_close(dataset);
+    close_reader(&reader);
 }
 
-static void every_window_is_what_the_dataset_holds(void **unused)
+static void every_window_has_the_tokens_of_the_dataset(void **unused)
 {
     (void)unused;
     const uint64_t sizes[] = {1, 2500, 7, 1, 4096, 2047, 300};
@@ -170,24 +206,22 @@ static void an_id_outside_the_vocabulary_is_named(void **unused)
             made_new(&made, folder, name, width, 20000, sizes, 2);
             uint32_t bad = 20000;
             overwrite(made.bin[1], (uint64_t)1234 * width, &bad, width);
-            struct tokmap_dataset *dataset = open_made(&made);
-            struct gather *gather = open_gather(dataset, 1500, (enum tokmap_reading)reading);
-            gather_expect_warm(gather, true);
+            struct reader reader = open_reader(made.name, (enum tokmap_reading)reading, 1500);
+            set_warm(&reader, true);
             struct tokmap_error error = {.status = TOKMAP_OK};
             char *row = malloc((size_t)1500 * width);
-            for (int turn = 0; turn < 3; turn++) { /* by pread first, from the mapping then */
+            for (int turn = 0; turn < 3; turn++) { /* with pread first, then from the mapping */
                 bool cold = false;
-                gather_begin(gather, 1);
-                assert_int_equal(gather_window(gather, 4999, row, &cold, &error), TOKMAP_ERROR_TOKEN);
+                begin(&reader, 1);
+                assert_int_equal(gather_window(reader.gather, 4999, row, &cold, &error), TOKMAP_ERROR_TOKEN);
                 assert_int_equal(error.status, TOKMAP_ERROR_TOKEN);
                 assert_string_equal(error.path, made.bin[1]);
                 assert_int_equal(error.offset, 1234 * width);
                 assert_non_null(strstr(error.message, "20000"));
-                assert_int_equal(gather_window(gather, 3, row, &cold, &error), TOKMAP_OK);
+                assert_int_equal(gather_window(reader.gather, 3, row, &cold, &error), TOKMAP_OK);
             }
             free(row);
-            gather_close(gather);
-            tokmap_dataset_close(dataset);
+            close_reader(&reader);
             made_free(&made);
         }
 }
@@ -200,26 +234,24 @@ static void unchecked_delivers_any_id(void **unused)
     made_new(&made, folder, "unchecked", 2, 20000, sizes, 1);
     uint16_t bad = 65535, row[100];
     overwrite(made.bin[0], 40, &bad, 2);
-    struct tokmap_dataset *dataset = open_made(&made);
+    const struct residency_options residency = {.row_tokens = 100};
+    const struct gather_options gather = {.unchecked = true};
     for (int reading = TOKMAP_READ_MAPPED; reading <= TOKMAP_READ_PREAD; reading++) {
-        struct gather *gather;
-        struct gather_options options = {.row_tokens = 100, .reading = (enum tokmap_reading)reading, .unchecked = true};
-        assert_int_equal(gather_open(&gather, dataset, &options, NULL), TOKMAP_OK);
-        gather_expect_warm(gather, true);
+        struct reader reader = open_with(made.name, (enum tokmap_reading)reading, &residency, &gather);
+        set_warm(&reader, true);
         for (int turn = 0; turn < 2; turn++) {
             bool cold = false;
-            gather_begin(gather, 1);
-            assert_int_equal(gather_window(gather, 0, row, &cold, NULL), TOKMAP_OK);
+            begin(&reader, 1);
+            assert_int_equal(gather_window(reader.gather, 0, row, &cold, NULL), TOKMAP_OK);
             assert_int_equal(row[20], 65535);
         }
-        gather_close(gather);
+        close_reader(&reader);
     }
-    tokmap_dataset_close(dataset);
     made_free(&made);
 }
 
-/* Cut under an open gather, before and after its pages were populated; then whole again. */
-static void a_cut_file_is_a_status_and_can_be_mended(void **unused)
+/* The file is truncated under an open gather, before or after its pages were populated, and then restored. */
+static void a_truncated_file_is_a_status_and_can_be_restored(void **unused)
 {
     (void)unused;
     const uint64_t sizes[] = {40000, 9000};
@@ -228,31 +260,29 @@ static void a_cut_file_is_a_status_and_can_be_mended(void **unused)
             struct made made;
             char name[20] = {'c', (char)('0' + reading), (char)('0' + populated)};
             made_new(&made, folder, name, 2, 65536, sizes, 2);
-            struct tokmap_dataset *dataset = open_made(&made);
-            struct gather *gather = open_gather(dataset, 1000, (enum tokmap_reading)reading);
+            struct reader reader = open_reader(made.name, (enum tokmap_reading)reading, 1000);
             struct tokmap_error error = {.status = TOKMAP_OK};
             uint16_t row[1000];
             bool cold = false;
-            gather_expect_warm(gather, true);
+            set_warm(&reader, true);
             for (uint64_t first = 0; populated && first < made.tokens; first += 500) {
-                gather_begin(gather, 1);
-                assert_int_equal(gather_window(gather, first, row, &cold, NULL), TOKMAP_OK);
+                begin(&reader, 1);
+                assert_int_equal(gather_window(reader.gather, first, row, &cold, NULL), TOKMAP_OK);
             }
             resize(made.bin[0], 50000);
-            gather_begin(gather, 1);
-            assert_int_equal(gather_window(gather, 30000, row, &cold, &error), TOKMAP_ERROR_TRUNCATED);
+            begin(&reader, 1);
+            assert_int_equal(gather_window(reader.gather, 30000, row, &cold, &error), TOKMAP_ERROR_TRUNCATED);
             assert_string_equal(error.path, made.bin[0]);
             assert_true(error.offset == 50000 || error.offset == 60000);
-            assert_int_equal(gather_window(gather, 41000, row, &cold, &error), TOKMAP_OK);
+            assert_int_equal(gather_window(reader.gather, 41000, row, &cold, &error), TOKMAP_OK);
             uint16_t whole[40000];
             for (uint64_t i = 0; i < 40000; i++)
                 whole[i] = (uint16_t)made_token(&made, i);
             overwrite(made.bin[0], 0, whole, sizeof whole);
-            gather_begin(gather, 1);
-            assert_int_equal(gather_window(gather, 30000, row, &cold, &error), TOKMAP_OK);
+            begin(&reader, 1);
+            assert_int_equal(gather_window(reader.gather, 30000, row, &cold, &error), TOKMAP_OK);
             assert_true(made_row_is(&made, row, 30000, 1000));
-            gather_close(gather);
-            tokmap_dataset_close(dataset);
+            close_reader(&reader);
             made_free(&made);
         }
 }
@@ -263,58 +293,96 @@ static void dropping_behind_changes_no_token(void **unused)
     const uint64_t sizes[] = {30000, 10};
     struct made made;
     made_new(&made, folder, "dropped", 4, 1u << 20, sizes, 2);
-    struct tokmap_dataset *dataset = open_made(&made);
     for (int in_order = 0; in_order < 2; in_order++) {
-        struct gather *gather;
-        struct gather_options options = {
-            .row_tokens = 700, .reading = TOKMAP_READ_PREAD, .drop_behind = true, .in_order = in_order};
-        assert_int_equal(gather_open(&gather, dataset, &options, NULL), TOKMAP_OK);
+        const struct residency_options residency = {.row_tokens = 700, .drop_behind = true, .in_order = in_order};
+        const struct gather_options gather = {.unchecked = false};
+        struct reader reader = open_with(made.name, TOKMAP_READ_MAPPED, &residency, &gather);
+        assert_int_equal(residency_reading(reader.residency), TOKMAP_READ_PREAD);
         uint32_t row[700];
         for (uint64_t first = 0; first < made.tokens; first += 333) {
             bool cold = false;
-            assert_int_equal(gather_window(gather, first, row, &cold, NULL), TOKMAP_OK);
+            assert_int_equal(gather_window(reader.gather, first, row, &cold, NULL), TOKMAP_OK);
             assert_true(made_row_is(&made, row, first, 700));
         }
-        gather_close(gather);
+        close_reader(&reader);
     }
-    tokmap_dataset_close(dataset);
     made_free(&made);
 }
 
-/* What has no shards has no views of them either: looking ahead does nothing, arithmetic on no pointer included (which
- * clang's undefined behaviour sanitizer would report). */
+/* A synthetic dataset has no shards and so no views of them. Looking ahead does nothing, and in particular computes no
+ * pointer from NULL (which the undefined behavior sanitizer of clang would report). */
 static void a_synthetic_window_needs_no_views(void **unused)
 {
     (void)unused;
-    struct tokmap_dataset *dataset;
-    struct gather *gather;
-    const struct gather_options options = {.row_tokens = 700, .reading = TOKMAP_READ_MAPPED};
-    assert_int_equal(tokmap_dataset_open(&dataset, "synthetic:vocab=1000,tokens=100000", NULL, NULL), TOKMAP_OK);
-    assert_int_equal(gather_open(&gather, dataset, &options, NULL), TOKMAP_OK);
-    for (uint64_t first = 0; first < 90000; first += 30000) {
+    struct reader reader = open_reader("synthetic:vocab=1000,tokens=100000", TOKMAP_READ_MAPPED, 700);
+    for (uint64_t first = 0; first < 100000; first += 33200) { /* the last one crosses the seam */
         uint16_t row[700], expected[700];
+        uint64_t before_seam = min64(700, 100000 - first);
         bool cold = false;
-        gather_prefetch(gather, first);
-        assert_true(gather_is_warm(gather, first));
-        assert_int_equal(gather_window(gather, first, row, &cold, NULL), TOKMAP_OK);
+        gather_prefetch(reader.gather, first);
+        assert_true(residency_is_cached(&reader.residency->sources[0], first));
+        assert_int_equal(gather_window(reader.gather, first, row, &cold, NULL), TOKMAP_OK);
         assert_false(cold);
-        assert_int_equal(tokmap_dataset_copy(dataset, first, 700, expected, NULL), TOKMAP_OK);
+        assert_int_equal(tokmap_dataset_copy(reader.dataset, first, before_seam, expected, NULL), TOKMAP_OK);
+        assert_int_equal(tokmap_dataset_copy(reader.dataset, 0, 700 - before_seam, expected + before_seam, NULL),
+                         TOKMAP_OK);
         assert_memory_equal(row, expected, sizeof row);
     }
-    gather_close(gather);
-    tokmap_dataset_close(dataset);
+    close_reader(&reader);
+}
+
+/* A copy kernel that meets an id outside the vocabulary, while the row that it leaves has only good ids: what a kernel
+ * that loads a token twice sees if the file is changed between the two loads. */
+static uint32_t copy_and_meet(void *into, const void *from, uint64_t count)
+{
+    memcpy(into, from, count * 2);
+    return 40000;
+}
+
+static uint32_t largest_and_meet(const void *from, uint64_t count)
+{
+    return 40000;
+}
+
+static void an_id_that_is_gone_at_the_second_look_is_a_status(void **unused)
+{
+    (void)unused;
+    const uint64_t sizes[] = {3000};
+    const struct copy_kernels kernels = {"meet", copy_and_meet, NULL, largest_and_meet, NULL};
+    const struct residency_options residency = {.row_tokens = 100};
+    const struct gather_options gather = {.kernels = &kernels};
+    struct made made;
+    made_new(&made, folder, "gone", 2, 20000, sizes, 1);
+    for (int reading = TOKMAP_READ_MAPPED; reading <= TOKMAP_READ_PREAD; reading++) {
+        struct reader reader = open_with(made.name, (enum tokmap_reading)reading, &residency, &gather);
+        struct tokmap_error error = {.status = TOKMAP_OK};
+        uint16_t row[100];
+        set_warm(&reader, true);
+        for (int turn = 0; turn < 2; turn++) { /* with pread first, then from the mapping */
+            bool cold = false;
+            begin(&reader, 1);
+            assert_int_equal(gather_window(reader.gather, 500, row, &cold, &error), TOKMAP_ERROR_TOKEN);
+            assert_string_equal(error.path, made.bin[0]);
+            assert_int_equal(error.offset, 1000);
+            assert_non_null(strstr(error.message, "40000"));
+            assert_non_null(strstr(error.message, "being changed"));
+        }
+        close_reader(&reader);
+    }
+    made_free(&made);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copying_finds_the_largest_anywhere),
-        cmocka_unit_test(every_window_is_what_the_dataset_holds),
+        cmocka_unit_test(every_window_has_the_tokens_of_the_dataset),
         cmocka_unit_test(an_id_outside_the_vocabulary_is_named),
         cmocka_unit_test(unchecked_delivers_any_id),
-        cmocka_unit_test(a_cut_file_is_a_status_and_can_be_mended),
+        cmocka_unit_test(a_truncated_file_is_a_status_and_can_be_restored),
         cmocka_unit_test(dropping_behind_changes_no_token),
         cmocka_unit_test(a_synthetic_window_needs_no_views),
+        cmocka_unit_test(an_id_that_is_gone_at_the_second_look_is_a_status),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -91,12 +91,12 @@ static void wrong_options_are_refused(void **unused)
     assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_OK);
     tokmap_loader_close(loader);
     options.rank = 1;
-    refused(run, &options, TOKMAP_ERROR_RANGE, "rank 1 of 1");
+    refused(run, &options, TOKMAP_ERROR_RANGE, "options.rank is 1 and options.world is 1");
     options = good;
     options.world = 0;
-    refused(run, &options, TOKMAP_ERROR_RANGE, "rank 0 of 0");
+    refused(run, &options, TOKMAP_ERROR_RANGE, "options.rank is 0 and options.world is 0");
     options.world = 5;
-    refused(run, &options, TOKMAP_ERROR_RANGE, "5 ranks");
+    refused(run, &options, TOKMAP_ERROR_RANGE, "options.world is 5");
     options = good;
     options.fields = TOKMAP_TARGETS;
     refused(run, &options, TOKMAP_ERROR_RANGE, "lookahead 1");

@@ -15,6 +15,7 @@
 
 #include "support/made.h"
 #include "support/scratch.h"
+#include "loader/loader_state.h"
 #include "tokmap/tokmap.h"
 
 #define SEQ 33
@@ -32,7 +33,8 @@ static int setup(void **unused)
     struct tokmap_error error;
     scratch_make(folder);
     made_new(&made, folder, "narrow", 2, 50257, sizes, 5);
-    return tokmap_run_parse(&run, "seq_len 33\nbatch 6\nseed 9\nsource data narrow.list\nskip 3..5\nsteps 40\n", folder, &error);
+    return tokmap_run_parse(&run, "seq_len 33\nbatch 6\nseed 9\nsource data narrow.list\nskip 3..5\nsteps "
+                                  "40\n", folder, &error);
 }
 
 static int teardown(void **unused)
@@ -192,8 +194,8 @@ static enum tokmap_status read_some(struct tokmap_loader *loader, uint64_t *made
     return tokmap_loader_read(loader, steps, rows, BATCH, NULL, &batch, &error);
 }
 
-/* What is in the page cache is soon read from the mapping, as by next(), without a call of the system a row; and a file that
- * is cut then is a status still. */
+/* What is in the page cache is soon read from the mapping, as by next(), without a call of the system a row; and a file
+ * that is cut then is a status still. */
 static void test_read_from_the_mapping(void **unused)
 {
     (void)unused;
@@ -233,6 +235,53 @@ static void test_read_from_the_mapping(void **unused)
     tokmap_loader_close(by_name);
     tokmap_run_close(whole_run);
     made_free(&mapped);
+}
+
+/* A backend whose expand() fails `failures` times and then works. */
+static const struct backend_calls *real_calls;
+static int failures;
+
+static enum tokmap_status failing_expand(struct backend *backend, uint32_t slot, const struct expand_arguments *work,
+                                         void *stream, struct tokmap_error *error)
+{
+    return failures-- > 0 ? TOKMAP_ERROR_DEVICE : real_calls->expand(backend, slot, work, stream, error);
+}
+
+/* The rows of a batch whose outputs failed are delivered by the next call of next(), and once, also if rows are read by
+ * name in between, or if the next call asks for no outputs. */
+static void test_read_after_a_failed_next(void **unused)
+{
+    (void)unused;
+    for (int read_between = 0; read_between < 2; read_between++) {
+        struct tokmap_loader *loader = open_loader(0, 0, 1);
+        struct tokmap_error error;
+        struct tokmap_batch batch = TOKMAP_BATCH_INIT;
+        struct cells cells;
+        struct tokmap_out out = out_of(&cells);
+        struct backend_calls calls = *loader->backend->calls;
+        const uint64_t step = 7, row = 2;
+        real_calls = loader->backend->calls;
+        calls.expand = failing_expand;
+        loader->backend->calls = &calls;
+        for (uint64_t delivered = 0; delivered < 20; delivered++) {
+            const uint64_t expected = delivered < 3 ? delivered : delivered + 2;
+            failures = 1;
+            assert_int_equal(tokmap_loader_next(loader, &out, NULL, &batch, &error), TOKMAP_ERROR_DEVICE);
+            if (read_between) {
+                failures = 0;
+                assert_int_equal(tokmap_loader_read(loader, &step, &row, 1, &out, &batch, &error), TOKMAP_OK);
+                assert_true(row_equals(&cells, 0, step, row));
+                assert_int_equal(batch.cursor.step, expected);
+            }
+            failures = 0;
+            assert_int_equal(tokmap_loader_next(loader, delivered % 2 ? NULL : &out, NULL, &batch, &error), TOKMAP_OK);
+            assert_int_equal(batch.step, expected);
+            assert_true(delivered % 2 || row_equals(&cells, 3, batch.step, 3));
+            assert_true(made_row_is(&made, batch.rows[5], batch.places[5].first_token, batch.row_tokens));
+        }
+        loader->backend->calls = real_calls;
+        tokmap_loader_close(loader);
+    }
 }
 
 static void test_wait(void **unused)
@@ -306,6 +355,7 @@ int main(void)
         cmocka_unit_test(test_read_any_order),
         cmocka_unit_test(test_read_of_one_rank),
         cmocka_unit_test(test_read_from_the_mapping),
+        cmocka_unit_test(test_read_after_a_failed_next),
         cmocka_unit_test(test_wait),
         cmocka_unit_test(test_wait_counts),
     };

@@ -1,0 +1,402 @@
+/*
+ * residency.c - see residency.h.
+ *
+ * The order is arithmetic, so the windows to come are known as far ahead as anyone wants. The residency is in one of
+ * two states:
+ *
+ *   asking  The storage is asked for the exact pages of the next `window` windows, so that it works on many requests at
+ *           once. Before a window is asked for, the residency looks from time to time whether it is already in the page
+ *           cache. If a look finds it there, the next windows are looked at too. After WARM_STREAK windows in a row
+ *           were found, the state becomes warm.
+ *   warm    Nothing is asked for, which costs nothing. The first window that turns out not to be in the page cache ends
+ *           the state. A load from a mapping does not report whether it had to wait for the storage, so with a mapping
+ *           the residency looks at one window in LOOK_EVERY.
+ *
+ * A residency begins in the asking state and looks at every window. If everything is in the page cache, that costs some
+ * microseconds. If nothing is, the storage works on the whole first batch before anyone waits for its first window.
+ * Beyond the batch at hand, windows are asked for in groups, so that requests that touch each other can be joined, and
+ * at most one group is sent before each window. The first groups are small, so that the first batch does not wait for
+ * all requests to be sent.
+ *
+ * Windows that the caller names come in no order that could be known ahead. Reading them shows whether they are warm.
+ *
+ * Populated pages. A load from a page that the file no longer has raises a signal in the caller's program. So a page is
+ * touched only after os_map_populate() has made it present, which reports such a failure as a status. One bit per page
+ * remembers it; the bits are in memory that costs nothing until it is written. Populating takes microseconds, so it is
+ * spread out: a window with pages that are not populated is read with pread, and afterwards, in the warm state, a few
+ * neighborhoods per batch are populated. Mapped reading thus starts as fast as pread, without a stall, and becomes
+ * faster. Windows that are not in the page cache are read only with pread: a page fault would read one page at a time,
+ * with the readahead of the kernel around it. Populated pages can leave the page cache when memory is short. The next
+ * look then finds one of them missing, and all are forgotten.
+ */
+#include "residency.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/error.h"
+#include "dataset/dataset.h"
+#include "platform/os.h"
+
+#define WARM_STREAK 16
+#define LOOK_EVERY 64
+#define NEIGHBORHOOD ((uint64_t)64 << 10) /* bytes populated at once: what the kernel maps for one fault */
+#define WINDOWS_PER_NEIGHBORHOOD 8        /* a batch of this many windows populates one neighborhood */
+#define ASK_AT_ONCE ((uint64_t)128 << 10) /* the kernel may cut a longer request short */
+
+/* ---- open and close ---- */
+
+static enum tokmap_status open_source(struct residency_source *source, const struct tokmap_dataset *dataset,
+                                      const struct residency_options *options, struct tokmap_error *error)
+{
+    const bool mapped = !options->drop_behind && dataset_reading(dataset) == TOKMAP_READ_MAPPED;
+    *source = (struct residency_source){
+        .row_tokens = options->row_tokens,
+        .drop_behind = options->drop_behind,
+        .in_order = options->in_order,
+        .ask_fd = -1,
+    };
+    enum tokmap_status status = shard_views_init(&source->views, dataset, mapped, error);
+    if (status || !source->views.mapped)
+        return status;
+    assert(options->row_tokens <= source->views.tokens);
+    void *bits;
+    source->populated_bytes = (source->views.pages + 63) / 64 * 8;
+    if (os_memory_new(source->populated_bytes, false, &bits))
+        return error_set_memory(error, "the table of pages", source->populated_bytes);
+    os_memory_zero_on_fork(bits, source->populated_bytes); /* a child has none of the populated pages of its parent */
+    source->populated = bits;
+    return TOKMAP_OK;
+}
+
+enum tokmap_status residency_open(struct residency **made, const struct residency_options *options,
+                                  struct tokmap_error *error)
+{
+    assert(options->sources && options->row_tokens && options->window);
+    *made = NULL;
+    struct residency *residency = calloc(1, sizeof *residency);
+    if (!residency)
+        return error_set_memory(error, "a loader", sizeof *residency);
+    residency->sources = calloc(options->sources, sizeof *residency->sources);
+    if (!residency->sources) {
+        free(residency);
+        return error_set_memory(error, "a loader", options->sources * sizeof *residency->sources);
+    }
+    residency->window = options->window;
+    residency->order = options->order;
+    residency->user = options->user;
+    for (; residency->count < options->sources; residency->count++) {
+        struct residency_source *source = &residency->sources[residency->count];
+        enum tokmap_status status = open_source(source, options->datasets[residency->count], options, error);
+        if (status) {
+            shard_views_free(&source->views);
+            residency_close(residency);
+            return status;
+        }
+    }
+    *made = residency;
+    return TOKMAP_OK;
+}
+
+void residency_close(struct residency *residency)
+{
+    if (!residency)
+        return;
+    for (uint64_t i = 0; i < residency->count; i++) {
+        os_memory_free(residency->sources[i].populated, residency->sources[i].populated_bytes);
+        shard_views_free(&residency->sources[i].views);
+    }
+    free(residency->sources);
+    free(residency);
+}
+
+enum tokmap_reading residency_reading(const struct residency *residency)
+{
+    return residency->sources[0].views.mapped ? TOKMAP_READ_MAPPED : TOKMAP_READ_PREAD;
+}
+
+void residency_begin(struct residency *residency, uint64_t windows)
+{
+    for (uint64_t i = 0; i < residency->count; i++)
+        residency->sources[i].populate_budget = div_ceil(windows, WINDOWS_PER_NEIGHBORHOOD);
+}
+
+/* ---- the page cache ---- */
+
+/* Returns whether one page is in the page cache: 1, 0, or -1 if the kernel cannot report it. */
+static int page_cached(struct residency_source *source, const struct shard_view *view, uint64_t page)
+{
+    const struct shard_views *views = &source->views;
+    uint8_t byte;
+    size_t got;
+    if (view->in_memory)
+        return 1;
+    if (!source->cannot_tell) {
+        int system = os_pread_cached(view->fd, &byte, 1, page << views->page_shift, &got);
+        if (system != ENOTSUP)
+            return system != EAGAIN; /* the read of the window meets and reports any other failure */
+        source->cannot_tell = true;
+    }
+    return views->mapped ? os_map_resident(view->tokens + (page << views->page_shift), (uint64_t)1 << views->page_shift)
+                         : -1;
+}
+
+/* The same for the first and the last of pages [first, end). */
+static int pages_cached(struct residency_source *source, const struct shard_view *view, uint64_t first, uint64_t end)
+{
+    int cached = page_cached(source, view, first);
+    return cached == 1 && end - first > 1 ? page_cached(source, view, end - 1) : cached;
+}
+
+bool residency_is_cached(struct residency_source *source, uint64_t first_token)
+{
+    struct stretch stretch;
+    if (!source->views.views)
+        return true; /* synthetic */
+    for (uint64_t done = 0; done < source->row_tokens; done += stretch.count) {
+        uint64_t first, end;
+        if (shard_views_stretch(&source->views, first_token + done, source->row_tokens - done, &stretch, NULL))
+            return false;
+        stretch_pages(&source->views, &stretch, &first, &end);
+        if (pages_cached(source, stretch.view, first, end) != 1)
+            return false;
+    }
+    return true;
+}
+
+bool residency_read_cached(struct residency_source *source, const struct stretch *stretch, void *into, size_t *got)
+{
+    *got = 0;
+    if (source->cannot_tell)
+        return false;
+    size_t bytes = (size_t)(stretch->count << source->views.width_shift);
+    if (os_pread_cached(stretch->view->fd, into, bytes, stretch->offset, got) != ENOTSUP)
+        return true;
+    source->cannot_tell = true;
+    *got = 0;
+    return false;
+}
+
+static void drop_behind(const struct residency_source *source, const struct stretch *stretch)
+{
+    const uint64_t page = (uint64_t)1 << source->views.page_shift;
+    uint64_t from = round_down(stretch->offset, page);
+    uint64_t end = stretch->offset + (stretch->count << source->views.width_shift);
+    end = source->in_order ? round_down(end, page) : round_up(end, page);
+    if (end > from)
+        os_advise_drop(stretch->view->fd, from, end - from);
+}
+
+/* ---- populated pages ---- */
+
+/* Sets bits [first, end) to 1. first < end. */
+static void bits_set(uint64_t *bits, uint64_t first, uint64_t end)
+{
+    for (uint64_t word = first / 64; word <= (end - 1) / 64; word++) {
+        uint64_t mask = ~(uint64_t)0;
+        if (word == first / 64)
+            mask &= ~(uint64_t)0 << (first % 64);
+        if (word == (end - 1) / 64)
+            mask &= ~(uint64_t)0 >> (63 - (end - 1) % 64);
+        bits[word] |= mask;
+    }
+}
+
+/* Populates the pages of a stretch that has just been read, and the pages around it if they seem to be in the page
+ * cache too. A failure does no harm; the pages are tried again later. */
+static void populate(struct residency_source *source, const struct stretch *stretch)
+{
+    const struct shard_views *views = &source->views;
+    struct shard_view *view = stretch->view;
+    uint64_t first, end, pages = round_up(view->bytes, (uint64_t)1 << views->page_shift) >> views->page_shift;
+    stretch_pages(views, stretch, &first, &end);
+    uint64_t around = NEIGHBORHOOD >> views->page_shift;
+    if (around > 1) {
+        uint64_t low = round_down(first, around), high = min64(round_up(end, around), pages);
+        if (pages_cached(source, view, low, high) == 1) {
+            first = low;
+            end = high;
+        }
+    }
+    int system = os_map_populate(view->tokens + (first << views->page_shift), (end - first) << views->page_shift);
+    source->cannot_populate = system == ENOTSUP;
+    if (!system)
+        bits_set(source->populated, view->first_page + first, view->first_page + end);
+}
+
+void residency_was_read(struct residency_source *source, const struct stretch *stretch, bool cold)
+{
+    if (source->drop_behind) {
+        drop_behind(source, stretch);
+    } else if (source->populated && source->warm && !cold && source->populate_budget && !source->cannot_populate) {
+        source->populate_budget--;
+        populate(source, stretch);
+    }
+}
+
+void residency_forget(struct residency_source *source)
+{
+    void *fresh;
+    if (!source->populated || os_memory_new(source->populated_bytes, false, &fresh))
+        return;
+    os_memory_zero_on_fork(fresh, source->populated_bytes);
+    os_memory_free(source->populated, source->populated_bytes);
+    source->populated = fresh;
+}
+
+/* ---- reading ahead ---- */
+
+static void flush(struct residency_source *source)
+{
+    for (uint64_t from = source->ask_from; source->ask_fd >= 0 && from < source->ask_to; from += ASK_AT_ONCE)
+        os_read_ahead(source->ask_fd, from, min64(source->ask_to - from, ASK_AT_ONCE));
+    source->ask_fd = -1;
+}
+
+void residency_flush(struct residency *residency)
+{
+    for (uint64_t i = 0; i < residency->count; i++)
+        flush(&residency->sources[i]);
+}
+
+void residency_ask(struct residency *residency, const struct window *window)
+{
+    assert(window->source < residency->count);
+    struct residency_source *source = &residency->sources[window->source];
+    struct shard_views *views = &source->views;
+    struct stretch stretch;
+    if (!views->views)
+        return; /* synthetic */
+    for (uint64_t done = 0; done < source->row_tokens; done += stretch.count) {
+        uint64_t first, end;
+        if (shard_views_stretch(views, window->first_token + done, source->row_tokens - done, &stretch, NULL))
+            return; /* gathering the window will report it */
+        if (residency_is_populated(source, &stretch))
+            continue;
+        stretch_pages(views, &stretch, &first, &end);
+        first <<= views->page_shift;
+        end <<= views->page_shift;
+        if (source->ask_fd == stretch.view->fd && first <= source->ask_to && end >= source->ask_from) {
+            source->ask_from = min64(source->ask_from, first);
+            source->ask_to = max64(source->ask_to, end);
+            continue;
+        }
+        flush(source);
+        source->ask_fd = stretch.view->fd;
+        source->ask_from = first;
+        source->ask_to = end;
+    }
+}
+
+/* ---- the two states ---- */
+
+static void set_warm(struct residency *residency, bool warm)
+{
+    residency->warm = warm;
+    for (uint64_t i = 0; i < residency->count; i++)
+        residency->sources[i].warm = warm;
+}
+
+/* Leaves the warm state. next: the number of the next window of the order. */
+static void begin_asking(struct residency *residency, uint64_t next)
+{
+    set_warm(residency, false);
+    for (uint64_t i = 0; i < residency->count; i++)
+        residency_forget(&residency->sources[i]);
+    residency->asked = next;
+    residency->streak = 0;
+    residency->until_look = LOOK_EVERY;
+}
+
+static bool is_cached(struct residency *residency, const struct window *window)
+{
+    assert(window->source < residency->count);
+    return residency_is_cached(&residency->sources[window->source], window->first_token);
+}
+
+/* In the warm state, looks from time to time whether a mapping is still in the page cache, by a window that is gathered
+ * next. */
+static void look_while_warm(struct residency *residency, const struct window *window, uint64_t next)
+{
+    if (residency->until_look) {
+        residency->until_look--;
+        return;
+    }
+    residency->until_look = LOOK_EVERY;
+    if (residency->sources[window->source].views.mapped && !is_cached(residency, window))
+        begin_asking(residency, next);
+}
+
+/* In the asking state, looks from time to time at a window that is about to be asked for. Returns true if that ended
+ * the state. */
+static bool look_while_asking(struct residency *residency, const struct window *window)
+{
+    if (residency->until_look) {
+        residency->until_look--;
+        return false;
+    }
+    if (!is_cached(residency, window)) {
+        residency->streak = 0;
+        residency->until_look = LOOK_EVERY;
+        return false;
+    }
+    if (++residency->streak < WARM_STREAK)
+        return false;
+    set_warm(residency, true);
+    return true;
+}
+
+/* Asks for all windows below `end` that were not asked for. */
+static void ask_until(struct residency *residency, uint64_t end)
+{
+    struct window window;
+    for (; residency->asked < end && residency->order(residency->user, residency->asked, &window); residency->asked++) {
+        if (look_while_asking(residency, &window))
+            break;
+        residency_ask(residency, &window);
+    }
+    residency_flush(residency);
+}
+
+void residency_advance(struct residency *residency, uint64_t number, uint64_t batch_end)
+{
+    assert(residency->order && number < batch_end);
+    struct window window;
+    if (residency->warm && residency->order(residency->user, number, &window))
+        look_while_warm(residency, &window, number);
+    if (residency->warm)
+        return;
+    const uint64_t group = min64(residency->window / 8, number / 4) + 1, goal = number + 1 + residency->window;
+    residency->asked = max64(residency->asked, number);
+    batch_end = min64(batch_end, goal);
+    if (residency->asked < batch_end)
+        ask_until(residency, batch_end);
+    else if (residency->asked + group <= goal)
+        ask_until(residency, residency->asked + group);
+}
+
+void residency_was_cold(struct residency *residency, uint64_t next)
+{
+    if (residency->warm)
+        begin_asking(residency, next);
+}
+
+void residency_named(struct residency *residency, const struct window *window, uint64_t next)
+{
+    if (residency->warm)
+        look_while_warm(residency, window, next);
+}
+
+void residency_named_was(struct residency *residency, const struct window *window, bool cold, uint64_t next)
+{
+    if (cold) {
+        residency->streak = 0;
+        residency_was_cold(residency, next);
+    } else if (!residency->warm && ++residency->streak >= WARM_STREAK) {
+        /* A window also counts as not cold if the kernel cannot report it. So look before the state changes. */
+        residency->streak = 0;
+        if (is_cached(residency, window))
+            set_warm(residency, true);
+    }
+}

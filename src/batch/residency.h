@@ -1,0 +1,148 @@
+/*
+ * residency.h - which windows are in memory: the one place that decides whether tokens are expected in the page cache,
+ * which pages of a mapping are populated, what the storage is asked to read ahead, and what leaves the page cache after
+ * use.
+ *
+ * A residency serves all sources of a loader. It learns of windows in two ways: windows that come in an order known
+ * ahead are announced with residency_next(), and windows that the caller names are announced with residency_named() and
+ * residency_named_was(). gather.h, which copies the windows, asks it how to read them and reports what it met.
+ *
+ * One thread at a time may use a residency. It allocates memory when it is opened and when it forgets populated pages
+ * (which may fail without harm). After fork() the child starts without populated pages.
+ */
+#ifndef TOKMAP_BATCH_RESIDENCY_H
+#define TOKMAP_BATCH_RESIDENCY_H
+
+#include <stdbool.h>
+
+#include "shard_views.h"
+#include "tokmap/tokmap.h"
+
+/* A window: its source, and its first token in the source's dataset. Its length is that of all windows of the
+ * residency. */
+struct window {
+    uint64_t source;
+    uint64_t first_token;
+};
+
+/* The pages of one source. Read its members through the functions below. */
+struct residency_source {
+    struct shard_views views;
+    uint64_t row_tokens;
+    bool drop_behind, in_order;
+    bool cannot_tell;         /* the kernel cannot report what is in the page cache */
+    bool cannot_populate;     /* the kernel cannot populate a mapping */
+    bool warm;                /* as the residency's */
+    uint64_t populate_budget; /* neighborhoods that may still be populated during this batch */
+    uint64_t *populated;      /* one bit per page: 1 if it was populated. NULL unless the source is mapped */
+    uint64_t populated_bytes;
+    int ask_fd; /* file of the read-ahead request that is being joined together; -1: none */
+    uint64_t ask_from, ask_to;
+};
+
+struct residency {
+    struct residency_source *sources;
+    uint64_t count;
+    uint32_t window; /* windows to ask for ahead */
+    bool (*order)(void *user, uint64_t number, struct window *window);
+    void *user;
+    bool warm;           /* nothing is asked for: recent windows were in the page cache */
+    uint32_t streak;     /* looks in a row that found a window in the page cache */
+    uint32_t until_look; /* windows until the next look */
+    uint64_t asked;      /* windows below this number were asked for, or passed while the state was warm */
+};
+
+struct residency_options {
+    const struct tokmap_dataset *const *datasets; /* of the sources; they must outlive the residency */
+    uint64_t sources;                             /* at least 1 */
+    uint64_t row_tokens;                          /* of a window; 1 to the tokens of the smallest dataset */
+    uint32_t window;                              /* windows to ask for ahead, at least 1 */
+    bool drop_behind;                             /* pages that were read leave the page cache; implies pread */
+    bool in_order;                                /* windows come in order of tokens, so the last page is kept */
+    /* Reports window `number` of the order; false if the order ends before it. It is called for the window that is
+     * gathered next and for the `window` windows after it. NULL: all windows are named. */
+    bool (*order)(void *user, uint64_t number, struct window *window);
+    void *user;
+};
+
+/* Opens a residency in the asking state. Statuses: OK, ERROR_MEMORY. */
+enum tokmap_status residency_open(struct residency **residency, const struct residency_options *options,
+                                  struct tokmap_error *error);
+void residency_close(struct residency *residency); /* accepts NULL */
+
+/* How tokens of source 0 are read: TOKMAP_READ_MAPPED or TOKMAP_READ_PREAD. */
+enum tokmap_reading residency_reading(const struct residency *residency);
+
+/* ---- for the loader ---- */
+
+/* A batch of `windows` windows begins. */
+void residency_begin(struct residency *residency, uint64_t windows);
+
+/* Does the work of residency_next() when there is any. */
+void residency_advance(struct residency *residency, uint64_t number, uint64_t batch_end);
+
+/* Announces that window `number` of the order is gathered next. batch_end: the first number of the next batch. Asks the
+ * storage for the windows that follow, unless they are expected in the page cache. */
+static inline void residency_next(struct residency *residency, uint64_t number, uint64_t batch_end)
+{
+    if (residency->warm && residency->until_look)
+        residency->until_look--;
+    else
+        residency_advance(residency, number, batch_end);
+}
+
+/* Reports that a window was not in the page cache. next: the number of the next window of the order. */
+void residency_was_cold(struct residency *residency, uint64_t next);
+
+/* Announces that a window outside the order is gathered next. next: the number of the next window of the order. */
+void residency_named(struct residency *residency, const struct window *window, uint64_t next);
+/* Reports whether that window was in the page cache, after it was gathered. */
+void residency_named_was(struct residency *residency, const struct window *window, bool cold, uint64_t next);
+
+/* Asks the storage for the pages of a window, except those that are populated. Requests that touch each other are
+ * joined; the last one is sent by residency_flush(). */
+void residency_ask(struct residency *residency, const struct window *window);
+void residency_flush(struct residency *residency);
+
+/* ---- for gather ---- */
+
+/* Returns whether bits [first, end) are all 1. first < end. */
+static inline bool residency_bits_all(const uint64_t *bits, uint64_t first, uint64_t end)
+{
+    for (uint64_t word = first / 64; word <= (end - 1) / 64; word++) {
+        uint64_t mask = ~(uint64_t)0;
+        if (word == first / 64)
+            mask &= ~(uint64_t)0 << (first % 64);
+        if (word == (end - 1) / 64)
+            mask &= ~(uint64_t)0 >> (63 - (end - 1) % 64);
+        if ((bits[word] & mask) != mask)
+            return false;
+    }
+    return true;
+}
+
+/* Returns whether all pages of a stretch are populated, so that its tokens can be loaded from view->tokens. */
+static inline bool residency_is_populated(const struct residency_source *source, const struct stretch *stretch)
+{
+    uint64_t first, end, base = stretch->view->first_page;
+    stretch_pages(&source->views, stretch, &first, &end);
+    return source->populated && residency_bits_all(source->populated, base + first, base + end);
+}
+
+/* Copies the bytes of a stretch to `into` as far as they are in the page cache: *got of them, from its start. Returns
+ * false (and *got is 0) if the kernel cannot report what is in the page cache. Failures of the storage are left for the
+ * read that follows. */
+bool residency_read_cached(struct residency_source *source, const struct stretch *stretch, void *into, size_t *got);
+
+/* Reports that a stretch was read through its file descriptor. cold: some of it was not in the page cache. Populates
+ * pages of the mapping, or drops pages from the page cache, as the options say. */
+void residency_was_read(struct residency_source *source, const struct stretch *stretch, bool cold);
+
+/* Returns whether a window is in the page cache, judged by the first and the last page of each of its stretches.
+ * Returns false if the kernel cannot report it. */
+bool residency_is_cached(struct residency_source *source, uint64_t first_token);
+
+/* Treats no page as populated any more, because populated pages may have left the page cache. */
+void residency_forget(struct residency_source *source);
+
+#endif

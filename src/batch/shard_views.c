@@ -1,0 +1,76 @@
+/*
+ * shard_views.c - see shard_views.h.
+ *
+ * The table has an entry for each shard, but its memory costs nothing until a shard is used, so a dataset of a million
+ * shards opens at once.
+ *
+ * Page numbers. Residency keeps one bit per page, so the pages of all shards need distinct numbers. Shard s begins at
+ * number floor(first_token * width / page) + s. The term s leaves room for the partial page at the end of each shard
+ * before it. Two shards therefore never share a number, and the number needs no sum over the sizes of the shards
+ * before.
+ */
+#include "shard_views.h"
+
+#include <assert.h>
+
+#include "common/error.h"
+#include "dataset/dataset.h"
+#include "platform/os.h"
+
+enum tokmap_status shard_views_init(struct shard_views *views, const struct tokmap_dataset *dataset, bool mapped,
+                                    struct tokmap_error *error)
+{
+    struct tokmap_dataset_info info;
+    dataset_describe(dataset, &info);
+    assert(info.width == 2 || info.width == 4);
+    const uint64_t page = os_page_bytes();
+    *views = (struct shard_views){
+        .dataset = dataset,
+        .tokens = info.tokens,
+        .width_shift = info.width == 4 ? 2 : 1,
+        .page_shift = (uint32_t)__builtin_ctzll(page),
+    };
+    if (dataset_is_synthetic(dataset))
+        return TOKMAP_OK;
+    void *table = NULL;
+    views->mapped = mapped;
+    views->pages = (info.tokens << views->width_shift) / page + info.shards + 1;
+    views->views_bytes = info.shards * sizeof *views->views;
+    if (os_memory_new(views->views_bytes, false, &table))
+        return error_set_memory(error, "the table of shards", views->views_bytes);
+    views->views = table;
+    return TOKMAP_OK;
+}
+
+void shard_views_free(struct shard_views *views)
+{
+    os_memory_free(views->views, views->views_bytes);
+    views->views = NULL;
+}
+
+enum tokmap_status shard_views_select(struct shard_views *views, uint64_t token, struct tokmap_error *error)
+{
+    assert(views->views && token < views->tokens);
+    const uint64_t shard = dataset_shard_of(views->dataset, token, views->current);
+    struct shard_view *view = &views->views[shard];
+    views->current = shard;
+    if (view->known)
+        return TOKMAP_OK;
+    struct shard_tokens found;
+    dataset_shard_tokens(views->dataset, shard, &found);
+    if (views->mapped) {
+        enum tokmap_status status = dataset_shard_map(views->dataset, shard, &view->tokens, error);
+        if (status)
+            return status;
+    }
+    view->fd = found.fd;
+    view->path = found.path;
+    view->first_token = found.first_token;
+    view->end_token = found.first_token + found.tokens;
+    view->bytes = found.bytes;
+    view->first_page = ((found.first_token << views->width_shift) >> views->page_shift) + shard;
+    view->in_memory = os_file_is_memory(view->fd);
+    view->known = true;
+    os_advise_random(view->fd); /* so that the kernel reads the pages of a window and no more */
+    return TOKMAP_OK;
+}

@@ -1,0 +1,87 @@
+/*
+ * shard_views.h - the shards of one dataset as the files of this room use them again and again: descriptor, mapping,
+ * and bounds, looked up once per shard; and the cutting of a window into stretches that each lie in one shard.
+ *
+ * One thread at a time may use the views of a dataset.
+ */
+#ifndef TOKMAP_BATCH_SHARD_VIEWS_H
+#define TOKMAP_BATCH_SHARD_VIEWS_H
+
+#include <stdbool.h>
+
+#include "common/bytes.h"
+#include "tokmap/tokmap.h"
+
+/* One shard. All members are zero until the shard is used for the first time. */
+struct shard_view {
+    bool known;
+    bool in_memory; /* the file system keeps its files in memory, so the file is always in the page cache */
+    int fd;
+    const char *path;
+    const uint8_t *tokens; /* the mapping; NULL unless the reading is mapped */
+    uint64_t first_token, end_token;
+    uint64_t bytes;         /* size that the file must have */
+    uint64_t first_page;    /* number of its first page, counted over all shards */
+    uint64_t size_compared; /* gather's number of the batch in which it last compared the size of the file */
+};
+
+struct shard_views {
+    const struct tokmap_dataset *dataset;
+    struct shard_view *views; /* one for each shard; NULL for a synthetic dataset, which has no shards */
+    uint64_t views_bytes;
+    uint64_t tokens;      /* in the dataset */
+    uint64_t pages;       /* page numbers of all shards are below it */
+    uint64_t current;     /* the shard used last */
+    uint32_t width_shift; /* a token has 1 << width_shift bytes */
+    uint32_t page_shift;  /* a page has 1 << page_shift bytes */
+    bool mapped;
+};
+
+/* The part of a window that lies in one shard. */
+struct stretch {
+    struct shard_view *view;
+    uint64_t offset; /* of its first byte in the file */
+    uint64_t count;  /* tokens, at least 1 */
+};
+
+/* Fills *views. mapped: shards are mapped when they are used for the first time. Synthetic datasets are never mapped.
+ * The dataset must outlive the views. Free them with shard_views_free(), also after a failure. Statuses: OK,
+ * ERROR_MEMORY. */
+enum tokmap_status shard_views_init(struct shard_views *views, const struct tokmap_dataset *dataset, bool mapped,
+                                    struct tokmap_error *error);
+void shard_views_free(struct shard_views *views);
+
+/* Makes the shard that holds `token` (below views->tokens) the current one, and looks it up if it is new.
+ * Statuses: OK, ERROR_IO, ERROR_MEMORY (both from mapping the shard). */
+enum tokmap_status shard_views_select(struct shard_views *views, uint64_t token, struct tokmap_error *error);
+
+/* Fills *stretch with the first stretch of the `left` tokens (at least 1) from `token`. token is at most one turn of
+ * the dataset past its end: behind the seam, the dataset begins again.
+ * Statuses: as shard_views_select(). */
+static inline enum tokmap_status shard_views_stretch(struct shard_views *views, uint64_t token, uint64_t left,
+                                                     struct stretch *stretch, struct tokmap_error *error)
+{
+    if (token >= views->tokens)
+        token -= views->tokens;
+    struct shard_view *view = &views->views[views->current];
+    if (__builtin_expect(!view->known || token < view->first_token || token >= view->end_token, 0)) {
+        enum tokmap_status status = shard_views_select(views, token, error);
+        if (status)
+            return status;
+        view = &views->views[views->current];
+    }
+    stretch->view = view;
+    stretch->offset = (token - view->first_token) << views->width_shift;
+    stretch->count = min64(left, view->end_token - token);
+    return TOKMAP_OK;
+}
+
+/* Reports the pages of a stretch in its file: [*first, *end). */
+static inline void stretch_pages(const struct shard_views *views, const struct stretch *stretch, uint64_t *first,
+                                 uint64_t *end)
+{
+    *first = stretch->offset >> views->page_shift;
+    *end = ((stretch->offset + (stretch->count << views->width_shift) - 1) >> views->page_shift) + 1;
+}
+
+#endif

@@ -1,0 +1,374 @@
+/*
+ * consumer.c - see consumer.h.
+ *
+ * next() takes the next filled slot of the ring, has the backend write the outputs from it, and keeps it until the
+ * following call, because the caller reads the rows in it. Without a producer thread, next() first fills the slot
+ * itself.
+ */
+#include "consumer.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "common/struct_copy.h"
+#include "producer.h"
+#include "tokmap/cuda.h"
+
+/* ---- arguments ---- */
+
+static enum tokmap_status check_out(const struct tokmap_loader *loader, const struct tokmap_out *out,
+                                    struct tokmap_error *error)
+{
+    const struct {
+        uint32_t field;
+        const char *name;
+        const void *given;
+    } outputs[] = {
+        {TOKMAP_INPUTS, "inputs", out->inputs},
+        {TOKMAP_TARGETS, "targets", out->targets},
+        {TOKMAP_POSITION_IDS, "position_ids", out->position_ids},
+        {TOKMAP_ROWS, "rows", out->rows},
+        {TOKMAP_DOCUMENT_IDS, "document_ids", out->document_ids},
+        {TOKMAP_LOSS_MASK, "loss_mask", out->loss_mask},
+        {TOKMAP_CU_SEQLENS, "cu_seqlens", out->cu_seqlens},
+    };
+    const char *missing = NULL;
+    for (size_t i = 0; !missing && i < sizeof outputs / sizeof outputs[0]; i++)
+        if ((loader->options.fields & outputs[i].field) && !outputs[i].given)
+            missing = outputs[i].name;
+    if (missing)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "out.%s is NULL, but the loader was opened with that field; set it to memory for %" PRIu64 " "
+                         "rows",
+                         missing, schedule_rows(&loader->schedule));
+    if (out->type != TOKMAP_I32 && out->type != TOKMAP_I64)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "out.type is %d; set it to TOKMAP_I32 or TOKMAP_I64", (int)out->type);
+    if (out->type == TOKMAP_I32 && loader->vocabulary > (uint64_t)INT32_MAX + 1)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "a vocabulary of %" PRIu64 " ids does not fit TOKMAP_I32; set out.type to TOKMAP_I64",
+                         loader->vocabulary);
+    return TOKMAP_OK;
+}
+
+/* The end of struct tokmap_batch in the first version of the interface. No caller's struct is smaller. */
+#define BATCH_SIZE_FIRST (offsetof(struct tokmap_batch, max_seqlen) + sizeof(uint64_t))
+
+/* Writes a batch to the caller's struct, up to the caller's size, and leaves that size unchanged. prepare() has checked
+ * it. */
+static void batch_write(struct tokmap_batch *into, const struct tokmap_batch *from)
+{
+    memcpy((char *)into + sizeof into->size, (const char *)from + sizeof from->size, into->size - sizeof into->size);
+}
+
+/* Checks the arguments that next() and read() share, clears *batch, and copies *out, if it is given, to *where. */
+static enum tokmap_status prepare(struct tokmap_loader *loader, const struct tokmap_out *out, struct tokmap_out *where,
+                                  struct tokmap_batch *batch, struct tokmap_error *error)
+{
+    static const struct tokmap_out no_out = TOKMAP_OUT_INIT;
+    static const struct tokmap_batch nothing = TOKMAP_BATCH_INIT;
+    if (!loader || !batch)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "%s is NULL; pass one",
+                         loader ? "batch" : "loader");
+    if (batch->size < BATCH_SIZE_FIRST || batch->size > sizeof *batch)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "batch.size is %zu, but struct tokmap_batch of this library has %zu bytes; initialize the "
+                         "batch "
+                         "with TOKMAP_BATCH_INIT",
+                         batch->size, sizeof *batch);
+    batch_write(batch, &nothing);
+    enum tokmap_status status = struct_copy_in(where, out, &no_out, sizeof *where, "tokmap_out", error);
+    return status || !out ? status : check_out(loader, where, error);
+}
+
+/* ---- slots ---- */
+
+void consumer_describe_work(const struct tokmap_loader *loader, uint64_t count, const struct tokmap_out *out,
+                            struct expand_arguments *work)
+{
+    uint32_t fields = loader->options.fields;
+    *work = (struct expand_arguments){
+        .inputs = fields & TOKMAP_INPUTS ? (uintptr_t)out->inputs : 0,
+        .targets = fields & TOKMAP_TARGETS ? (uintptr_t)out->targets : 0,
+        .position_ids = fields & TOKMAP_POSITION_IDS ? (uintptr_t)out->position_ids : 0,
+        .document_ids = fields & TOKMAP_DOCUMENT_IDS ? (uintptr_t)out->document_ids : 0,
+        .loss_mask = fields & TOKMAP_LOSS_MASK ? (uintptr_t)out->loss_mask : 0,
+        .rows = fields & TOKMAP_ROWS ? (uintptr_t)out->rows : 0,
+        .cu_seqlens = fields & TOKMAP_CU_SEQLENS ? (uintptr_t)out->cu_seqlens : 0,
+        .row_stride = loader->layout.row_stride,
+        .marks_at = loader->layout.marks_at,
+        .cu_at = loader->layout.cu_at,
+        .cu_elements = loader->shape.cu_elements,
+        .row_marks = loader->shape.row_marks,
+        .count = count,
+        .seq_len = loader->seq_len,
+        .row_tokens = loader->row_tokens,
+        .width = loader->width,
+        .element = out->type == TOKMAP_I64 ? 8 : 4,
+        .mask_targets = loader->options.mask_targets,
+    };
+}
+
+static enum tokmap_status expand(struct tokmap_loader *loader, const struct slot *slot, const struct tokmap_out *out,
+                                 void *stream, struct tokmap_error *error)
+{
+    struct expand_arguments work;
+    consumer_describe_work(loader, slot->count, out, &work);
+    return loader->backend->calls->expand(loader->backend, slot->number, &work, stream, error);
+}
+
+static void release_held(struct tokmap_loader *loader)
+{
+    if (loader->held)
+        ring_release(loader->ring);
+    loader->held = NULL;
+}
+
+/* Takes the next slot, and fills it first if there is no producer thread. */
+static struct slot *take(struct tokmap_loader *loader)
+{
+    uint64_t waited = 0;
+    assert(!loader->again || loader->held);
+    if (loader->again)
+        return loader->held;
+    release_held(loader);
+    if (!loader->producer) {
+        (void)producer_fill(loader, ring_vacant(loader->ring));
+    } else if (!__atomic_load_n(&loader->first_done, __ATOMIC_RELAXED) && producer_claim_first(loader)) {
+        producer_fill_first(loader);
+    } else if (ring_was_full(loader->ring)) {
+        statistics_ready(&loader->statistics, ring_ready(loader->ring));
+    }
+    loader->held = ring_filled(loader->ring, &waited);
+    statistics_wait(&loader->statistics, waited + loader->waited_ns);
+    loader->waited_ns = 0;
+    return loader->held;
+}
+
+static void describe(const struct tokmap_loader *loader, const struct slot *slot, struct tokmap_batch *batch)
+{
+    *batch = (struct tokmap_batch){
+        .step = slot->step,
+        .first_row = slot->first_row,
+        .count = slot->count,
+        .tokens = slot->count * loader->seq_len,
+        .last_in_step = slot->last_in_step,
+        .width = loader->width,
+        .row_tokens = loader->row_tokens,
+        .rows = slot->rows,
+        .places = slot->places,
+        .cursor = slot->cursor,
+        .documents = slot->cu ? slot->documents : 0,
+        .max_seqlen = slot->cu ? slot->max_seqlen : 0,
+    };
+}
+
+/* ---- the next batch ---- */
+
+static enum tokmap_status report_fault(struct tokmap_loader *loader, enum tokmap_status status,
+                                       struct tokmap_error *error)
+{
+    loader->ended = status == TOKMAP_END;
+    if (error)
+        *error = *ring_error(loader->ring);
+    return status;
+}
+
+enum tokmap_status tokmap_loader_next(struct tokmap_loader *loader, const struct tokmap_out *out, void *stream,
+                                      struct tokmap_batch *batch, struct tokmap_error *error)
+{
+    struct tokmap_out where;
+    enum tokmap_status status = prepare(loader, out, &where, batch, error);
+    if (status)
+        return status;
+    if (stream && loader->on_host)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "stream is not NULL, but this loader delivers on the host; pass NULL");
+    if (loader_is_forked(loader))
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         loader->on_host
+                             ? "this process was forked from the one that has this loader's producer thread; open "
+                               "another loader here, from a cursor, or use options.threads = 0"
+                             : "this process was forked from the one that uses the GPU for this loader; open another "
+                               "loader, from a cursor, in a process that was not forked");
+    if (loader->ended)
+        return report_fault(loader, TOKMAP_END, error);
+    const struct slot *slot = take(loader);
+    if (slot->status)
+        return report_fault(loader, slot->status, error);
+    if (out)
+        status = expand(loader, slot, &where, stream, error);
+    loader->again = status != TOKMAP_OK;
+    if (status)
+        return status;
+    struct tokmap_batch made;
+    describe(loader, slot, &made);
+    batch_write(batch, &made);
+    statistics_batch(&loader->statistics, &made);
+    return TOKMAP_OK;
+}
+
+int tokmap_loader_wait(struct tokmap_loader *loader, uint64_t timeout_ns)
+{
+    uint64_t waited;
+    if (!loader || !loader->producer || loader_is_forked(loader) || loader->ended || loader->again)
+        return 1;
+    release_held(loader);
+    bool ready = ring_wait(loader->ring, timeout_ns, &waited);
+    /* The ring was empty when the caller came. take() will not see that any more. */
+    if (waited && ring_was_full(loader->ring))
+        statistics_ready(&loader->statistics, 0);
+    loader->waited_ns += waited;
+    return ready;
+}
+
+/* ---- rows by name ---- */
+
+static struct window window_of(const struct tokmap_place *place)
+{
+    return (struct window){place->source, place->first_token};
+}
+
+/* Fills the rows whose places the slot already has. The storage cannot be asked for rows before they are named. Once
+ * one of them was not in the page cache, the storage is asked for all rows that follow it, at once. */
+static enum tokmap_status fill_named(struct tokmap_loader *loader, struct slot *slot, struct tokmap_error *error)
+{
+    const uint64_t next = loader->queue.taken;
+    bool asked = false;
+    residency_begin(loader->residency, slot->count);
+    for (uint64_t i = 0; i < loader->sources; i++)
+        gather_begin(loader->gathers[i]);
+    for (uint64_t i = 0; i < slot->count; i++) {
+        const struct tokmap_place place = slot->places[i];
+        const struct window window = window_of(&place);
+        bool cold = false;
+        residency_named(loader->residency, &window, next);
+        row_queue_prefetch_named(&loader->queue, slot->places, i, slot->count);
+        enum tokmap_status status = producer_fill_row(loader, slot, i, &place, &cold, error);
+        residency_named_was(loader->residency, &window, cold, next);
+        if (status)
+            return status;
+        if (!cold || asked)
+            continue;
+        asked = true;
+        for (uint64_t k = i + 1; k < slot->count; k++) {
+            const struct window later = window_of(&slot->places[k]);
+            residency_ask(loader->residency, &later);
+        }
+        residency_flush(loader->residency);
+    }
+    return producer_fill_cu(loader, slot, error);
+}
+
+static enum tokmap_status check_read(const struct tokmap_loader *loader, const uint64_t *steps, const uint64_t *rows,
+                                     uint64_t count, struct tokmap_error *error)
+{
+    if (count && (!steps || !rows))
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "%s is NULL; pass one number for each "
+                         "row",
+                         steps ? "rows" : "steps");
+    if (loader->producer)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "this loader has a producer thread; to read rows by name, open one with options.threads = 0");
+    if (!loader->on_host)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "this loader delivers to a GPU; to read rows by name, open one that delivers on the host");
+    if (count > schedule_rows(&loader->schedule))
+        return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
+                         "%" PRIu64 " rows are more than the %" PRIu64 " that this loader has room for; read fewer at "
+                         "once",
+                         count, schedule_rows(&loader->schedule));
+    return TOKMAP_OK;
+}
+
+enum tokmap_status tokmap_loader_read(struct tokmap_loader *loader, const uint64_t *steps, const uint64_t *rows,
+                                      uint64_t count, const struct tokmap_out *out, struct tokmap_batch *batch,
+                                      struct tokmap_error *error)
+{
+    struct tokmap_out where;
+    enum tokmap_status status = prepare(loader, out, &where, batch, error);
+    if (!status)
+        status = check_read(loader, steps, rows, count, error);
+    if (status)
+        return status;
+    /* The slot is needed for the named rows. If its rows did not reach the caller, next() must fill them again. */
+    if (loader->again)
+        producer_undo(loader);
+    loader->again = false;
+    release_held(loader);
+    struct slot *slot = ring_vacant(loader->ring); /* never published, so it stays vacant for the next batch */
+    slot->step = count ? steps[0] : 0;
+    slot->first_row = count ? rows[0] : 0;
+    slot->count = count;
+    slot->last_in_step = false;
+    slot->cursor = loader->cursor;
+    for (uint64_t i = 0; i < count && !status; i++)
+        status = run_walk_locate(&loader->named, steps[i], rows[i], &slot->places[i], error);
+    if (!status)
+        status = fill_named(loader, slot, error);
+    if (!status && out)
+        status = expand(loader, slot, &where, NULL, error);
+    if (status)
+        return status;
+    struct tokmap_batch made;
+    describe(loader, slot, &made);
+    batch_write(batch, &made);
+    return TOKMAP_OK;
+}
+
+/* ---- properties ---- */
+
+uint64_t tokmap_loader_rows(const struct tokmap_loader *loader)
+{
+    return loader ? schedule_rows(&loader->schedule) : 0;
+}
+
+uint64_t tokmap_loader_cu_seqlens(const struct tokmap_loader *loader)
+{
+    return loader ? loader->shape.cu_elements : 0;
+}
+
+uint64_t tokmap_loader_calls(const struct tokmap_loader *loader)
+{
+    return loader ? loader->schedule.calls : 0;
+}
+
+enum tokmap_status tokmap_loader_stats(const struct tokmap_loader *loader, struct tokmap_stats *stats)
+{
+    struct tokmap_stats now = {.size = sizeof now};
+    if (!loader || struct_size_check(stats, sizeof now, "tokmap_stats", NULL))
+        return TOKMAP_ERROR_ARGUMENT;
+    statistics_read(&loader->statistics, &now);
+    for (uint64_t i = 0; i < loader->sources; i++)
+        now.bytes += gather_bytes(loader->gathers[i]);
+    now.cold_reads = __atomic_load_n(&loader->cold_reads, __ATOMIC_RELAXED);
+    struct backend_facts facts;
+    loader->backend->calls->facts(loader->backend, &facts);
+    now.host_expanded = facts.host_expanded;
+    now.late_copies = facts.late_copies;
+    now.device_bytes = facts.device_bytes;
+    now.ring_bytes = loader->ring_bytes;
+    now.ring_slots = ring_slots(loader->ring);
+    now.ring_ready = ring_ready(loader->ring);
+    now.reading = residency_reading(loader->residency);
+    return struct_copy_out(stats, &now, sizeof now, "tokmap_stats", NULL);
+}
+
+enum tokmap_status tokmap_loader_device(const struct tokmap_loader *loader, struct tokmap_loader_device *info)
+{
+    struct tokmap_loader_device found = {0};
+    struct backend_facts facts;
+    if (!loader || struct_size_check(info, sizeof found, "tokmap_loader_device", NULL))
+        return TOKMAP_ERROR_ARGUMENT;
+    loader->backend->calls->facts(loader->backend, &facts);
+    found.device = facts.device;
+    found.numa_node = facts.numa_node;
+    found.kernel = facts.kernel;
+    found.pinned_bytes = facts.pinned_bytes;
+    found.device_bytes = facts.device_bytes;
+    for (size_t i = 0; i + 1 < sizeof found.reason && facts.reason[i]; i++)
+        found.reason[i] = facts.reason[i];
+    return struct_copy_out(info, &found, sizeof found, "tokmap_loader_device", NULL);
+}

@@ -1,0 +1,109 @@
+/*
+ * row_queue.c - see row_queue.h.
+ *
+ * The order is arithmetic, so each place is computed once, when it enters the queue, as far ahead as anyone asks.
+ *
+ * Where tokens are read from a mapping, the cache lines of the next rows are prefetched: the first lines of a random
+ * window come from memory, and the processor's own prefetchers stop at every page. The lines of each row are named
+ * twice, two rows and one row before it is gathered, because processors drop some of that many prefetches, and naming
+ * the lines again costs next to nothing. (8 rows of 2048 16-bit tokens took 3.0 to 4.5 us this way, and 4.7 to 6 us
+ * when the lines were named once.)
+ */
+#include "row_queue.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "run/run.h"
+
+#define LINES_AHEAD 2 /* rows whose cache lines are prefetched */
+
+enum tokmap_status row_queue_init(struct row_queue *queue, const struct tokmap_run *run, uint64_t first, uint64_t rows,
+                                  uint64_t largest, uint64_t first_step, uint32_t window, struct tokmap_error *error)
+{
+    uint64_t wanted = largest + window + LINES_AHEAD + 1, capacity = 16;
+    while (capacity < wanted)
+        capacity *= 2;
+    *queue = (struct row_queue){
+        .run = run,
+        .first = first,
+        .rows = rows,
+        .step = first_step,
+        .row = first,
+        .capacity = capacity,
+    };
+    run_walk_init(&queue->walk, run);
+    queue->places = calloc(capacity, sizeof *queue->places);
+    if (!queue->places)
+        return error_set_memory(error, "the queue of rows", capacity * sizeof *queue->places);
+    return TOKMAP_OK;
+}
+
+void row_queue_free(struct row_queue *queue)
+{
+    free(queue->places);
+    queue->places = NULL;
+}
+
+static struct tokmap_place *place_of(const struct row_queue *queue, uint64_t number)
+{
+    return &queue->places[number & (queue->capacity - 1)];
+}
+
+/* Extends the queue to the rows below `end`, or to the end of the run. */
+static void extend(struct row_queue *queue, uint64_t end)
+{
+    while (queue->known < end && queue->step != TOKMAP_FOREVER) {
+        assert(queue->known - queue->taken < queue->capacity);
+        run_walk_place(&queue->walk, queue->step, queue->row, place_of(queue, queue->known));
+        queue->known++;
+        if (++queue->row < queue->first + queue->rows)
+            continue;
+        queue->row = queue->first;
+        queue->step = run_next_step(queue->run, queue->step + 1);
+    }
+}
+
+bool row_queue_window(void *user, uint64_t number, struct window *window)
+{
+    struct row_queue *queue = user;
+    extend(queue, number + 1);
+    if (number >= queue->known)
+        return false;
+    const struct tokmap_place *place = place_of(queue, number);
+    *window = (struct window){place->source, place->first_token};
+    return true;
+}
+
+const struct tokmap_place *row_queue_next(struct row_queue *queue, uint64_t i, uint64_t count)
+{
+    uint64_t number = queue->taken + i;
+    extend(queue, number + 1 + LINES_AHEAD);
+    assert(i < count && number < queue->known);
+    residency_next(queue->residency, number, queue->taken + count);
+    for (uint64_t ahead = number + 1; ahead <= number + LINES_AHEAD && ahead < queue->known; ahead++) {
+        const struct tokmap_place *next = place_of(queue, ahead);
+        gather_prefetch(queue->gathers[next->source], next->first_token);
+    }
+    return place_of(queue, number);
+}
+
+void row_queue_take(struct row_queue *queue, uint64_t count)
+{
+    queue->taken += count;
+}
+
+void row_queue_untake(struct row_queue *queue, uint64_t count)
+{
+    assert(count <= queue->taken && queue->known - (queue->taken - count) <= queue->capacity);
+    queue->taken -= count;
+}
+
+void row_queue_prefetch_named(const struct row_queue *queue, const struct tokmap_place *places, uint64_t i,
+                              uint64_t count)
+{
+    for (uint64_t ahead = i + 1; ahead <= i + LINES_AHEAD && ahead < count; ahead++)
+        gather_prefetch(queue->gathers[places[ahead].source], places[ahead].first_token);
+}

@@ -1,0 +1,57 @@
+/*
+ * row_queue.h - the places of the rows that one rank delivers next, in their order. It walks the run ahead of the
+ * producer and passes each window on to the residency, which reads ahead, and to the gather, which prefetches cache
+ * lines.
+ *
+ * Rows of the rank are numbered from 0, where the loader begins. One thread at a time may use a queue.
+ */
+#ifndef TOKMAP_LOADER_ROW_QUEUE_H
+#define TOKMAP_LOADER_ROW_QUEUE_H
+
+#include <stdbool.h>
+
+#include "batch/gather.h"
+#include "batch/residency.h"
+#include "run/locate.h"
+#include "tokmap/tokmap.h"
+
+struct row_queue {
+    const struct tokmap_run *run;
+    struct residency *residency;
+    struct gather *const *gathers; /* one for each source of the run */
+    struct run_walk walk;
+    uint64_t first, rows;        /* the rank's slice of a global batch */
+    uint64_t step, row;          /* the row that enters the queue next; step TOKMAP_FOREVER: the run has no more */
+    struct tokmap_place *places; /* row n is at n % capacity */
+    uint64_t capacity;           /* a power of two */
+    uint64_t taken;              /* rows below this number were delivered and may leave the queue */
+    uint64_t known;              /* rows below this number are in the queue, or were */
+};
+
+/* Makes an empty queue.
+ *   first, rows  the rank's slice of a global batch
+ *   largest      rows of the largest batch that is taken at once
+ *   first_step   the first delivered step, or TOKMAP_FOREVER
+ *   window       rows that the residency asks for ahead
+ * The members residency and gathers must be set before row_queue_next() is called. Statuses: OK, ERROR_MEMORY. */
+enum tokmap_status row_queue_init(struct row_queue *queue, const struct tokmap_run *run, uint64_t first, uint64_t rows,
+                                  uint64_t largest, uint64_t first_step, uint32_t window, struct tokmap_error *error);
+void row_queue_free(struct row_queue *queue);
+
+/* Reports window `number` of the order to the residency: an `order` of struct residency_options. user: the queue. */
+bool row_queue_window(void *user, uint64_t number, struct window *window);
+
+/* Returns the place of row i of the batch at hand, which has `count` rows and is gathered in order of i, and announces
+ * it to the residency. The run must have the row. The place stays valid until the batch is taken. */
+const struct tokmap_place *row_queue_next(struct row_queue *queue, uint64_t i, uint64_t count);
+
+/* The batch of `count` rows is gathered. (A batch that failed is not taken, and begins again at its first row.) */
+void row_queue_take(struct row_queue *queue, uint64_t count);
+/* Undoes the last row_queue_take(), of `count` rows. No row_queue_next() may have come between. */
+void row_queue_untake(struct row_queue *queue, uint64_t count);
+
+/* Prefetches the cache lines of rows that the caller named and that are gathered soon after places[i]. */
+void row_queue_prefetch_named(const struct row_queue *queue, const struct tokmap_place *places, uint64_t i,
+                              uint64_t count);
+
+#endif
