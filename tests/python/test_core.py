@@ -223,7 +223,7 @@ class State(WithData):
     def test_of_a_newer_version(self):
         run = self.run_of()
         state = run.loader(framework="dlpack").state_dict()
-        for wrong, kind, words in (({**state, "tokmap": 2}, tokmap.CursorError, ("version 2", "knows 1")),
+        for wrong, kind, words in (({**state, "tokmap": 2}, tokmap.CursorError, ("version 2", "reads version 1")),
                                    ({**state, "cursor": state["cursor"].replace("tokmap1", "tokmap2")}, tokmap.VersionError,
                                     ("version 2", "newer"))):
             with self.assertRaises(kind) as caught:
@@ -407,8 +407,8 @@ class Library(unittest.TestCase):
     def test_another_version(self):
         version = 'const char *tokmap_version(void); const char *tokmap_version(void) {{ return "{}"; }}\n'
         for text, words in ((version.format("9.8.7"), ("9.8.7", tokmap.__version__)),
-                            (version.format(tokmap.__version__), ("has no tokmap_", "other sources")),
-                            ("int something;\n", ("no tokmap library",))):
+                            (version.format(tokmap.__version__), ("has no function tokmap_", "different sources")),
+                            ("int something;\n", ("not a tokmap library",))):
             library = self.made(text)
             ran = python("import tokmap", check=False, TOKMAP_LIBRARY=library)
             self.assertEqual(ran.returncode, 1)

@@ -117,14 +117,14 @@ class Loans(WithData):
                     _rename(held.pop(), _used)
                 return found
         (number,) = set(dlpack._alive) - self.known
-        loan = dlpack._alive[number]
+        export = dlpack._alive[number]
         dlpack._api = Api
         try:
-            self.assertFalse(loan.over())
+            self.assertFalse(export.has_ended())
         finally:
             dlpack._api = api
         self.assertEqual((held, self.left()), ([], 1))
-        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(loan.managed.deleter)(ctypes.addressof(loan.managed))
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(export.managed.deleter)(ctypes.addressof(export.managed))
         self.assertEqual(self.left(), 0)
 
     def test_one_that_ctrl_c_took_out_of_the_queue(self):

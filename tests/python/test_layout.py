@@ -1,4 +1,6 @@
-"""The structs, constants and statuses of _library.py and errors.py against the C headers, by a C program."""
+"""The structs, constants, and statuses of _library.py and errors.py compared with the C headers by a C program, and the
+imports between the package's modules."""
+import ast
 import ctypes
 import os
 import re
@@ -104,6 +106,76 @@ class Layout(unittest.TestCase):
     def test_version(self):
         found = re.search(r'TOKMAP_VERSION_STRING "(.*)"', headers()).group(1)
         self.assertEqual(tokmap.__version__, found)
+
+
+def imported_modules(source, names, package="tokmap"):
+    """The modules of a package, by names, that a module's source imports anywhere: at the top, inside functions, and under
+    TYPE_CHECKING. What it imports from the package itself that is not a module counts as "__init__"."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                top, _, rest = alias.name.partition(".")
+                if top == package:
+                    found.add(rest.split(".")[0] or "__init__")
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            if node.level == 0:
+                top, _, module = module.partition(".")
+                if top != package:
+                    continue
+            if module:
+                found.add(module.split(".")[0])
+            else:
+                found.update(alias.name if alias.name in names else "__init__" for alias in node.names)
+    return found
+
+
+def circle(imports):
+    """The modules of one import circle in {module: imported modules}, in order and closed; [] if there is none."""
+    finished = set()
+
+    def visit(module, path):
+        if module in path:
+            return [*path[path.index(module):], module]
+        if module in finished:
+            return []
+        for other in sorted(imports.get(module, ())):
+            found = visit(other, [*path, module])
+            if found:
+                return found
+        finished.add(module)
+        return []
+
+    for module in sorted(imports):
+        found = visit(module, [])
+        if found:
+            return found
+    return []
+
+
+class Imports(unittest.TestCase):
+    def test_no_circle(self):
+        """No module of the package imports itself through others, imports inside functions included."""
+        folder = os.path.dirname(tokmap.__file__)
+        names = {name[:-3] for name in os.listdir(folder) if name.endswith(".py")}
+        imports = {}
+        for name in names:
+            with open(os.path.join(folder, f"{name}.py"), encoding="utf-8") as file:
+                imports[name] = imported_modules(file.read(), names)
+        self.assertIn("loader", imports["run"])  # the scan does see imports
+        self.assertEqual(" imports ".join(circle(imports)), "")
+
+    def test_the_check_can_fail(self):
+        names = {"a", "b", "c"}
+        for source in ("from .b import x", "from . import b", "def f():\n    from .b import x", "import tokmap.b",
+                       "from tokmap.b import x", "from tokmap import b", "if TYPE_CHECKING:\n    from .b import x"):
+            self.assertEqual(imported_modules(source, names), {"b"}, source)
+        self.assertEqual(imported_modules("import os, numpy\nfrom ctypes import byref\nfrom . import __version__", names),
+                         {"__init__"})
+        self.assertEqual(circle({"a": {"b"}, "b": {"c"}, "c": {"a"}}), ["a", "b", "c", "a"])
+        self.assertEqual(circle({"a": {"b"}, "b": {"a"}}), ["a", "b", "a"])
+        self.assertEqual(circle({"a": {"b", "c"}, "b": {"c"}, "c": set()}), [])
 
 
 if __name__ == "__main__":

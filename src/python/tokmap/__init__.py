@@ -1,4 +1,4 @@
-"""tokmap: token files into training programs, in an order that can be computed, audited and resumed exactly.
+"""tokmap feeds token files to training programs, in an order that can be computed, audited, and resumed exactly.
 
     run = tokmap.Run("train.run")
     loader = run.loader(rank=r, world=w, rows=16, device="cuda", dtype=torch.int64)
@@ -7,8 +7,8 @@
         if b.last_in_step:
             state = loader.state_dict()
 
-The package is ctypes over libtokmap: importing it needs neither a compiler nor NumPy nor torch. NumPy is used where it is
-installed, torch where tensors are asked for. Everything here is described in the README beside this package.
+The package calls libtokmap through ctypes. Importing it needs no compiler, NumPy, or torch: NumPy is used where it is
+installed, and torch where tensors are requested. README.md in the folder above this package describes everything.
 """
 from ._library import __version__, library_path
 from .errors import (ArgumentError, BusyError, ClosedError, CorruptError, CursorError, DeviceError, EncodingError, End,
@@ -22,7 +22,7 @@ from .run_dataset import Columns, RunDataset, collate
 from .dlpack import Array
 from .device import Gpu, gpus
 
-#: The value of targets that are masked (mask_targets=True): what torch's cross entropy ignores.
+#: The value of masked targets (mask_targets=True). torch's cross_entropy ignores it by default.
 IGNORE = -100
 
 __all__ = [

@@ -1,7 +1,7 @@
-"""libtokmap by ctypes: the structs and functions of tokmap.h and cuda.h, and nothing that thinks.
+"""libtokmap through ctypes: the structs and functions of tokmap.h and cuda.h, and conversions of arguments.
 
-tests/python/test_layout.py compares every struct, constant and status here with the headers. ctypes releases the GIL for
-the time of every call of a CDLL.
+tests/python/test_layout.py compares every struct, constant, and status with the headers. ctypes releases the GIL during
+every call of a CDLL.
 """
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ FIELDS = {"inputs": 1 << 0, "targets": 1 << 1, "position_ids": 1 << 2, "rows": 1
 I32, I64 = 0, 1
 ORDERINGS = ("shuffle", "sequential")
 READINGS = ("auto", "mapped", "pread")
+INTERRUPTED = errors.STATUSES.index(errors.InterruptedByCaller)
 
 
 class Error(Structure):
@@ -138,7 +139,7 @@ class LoaderDevice(Structure):
                 ("pinned_bytes", c_uint64), ("device_bytes", c_uint64), ("reason", c_char * 256)]
 
 
-#: C's names of the structs, for the test of their layouts.
+#: The structs by their names in C, for the test of their layouts.
 STRUCTS = {
     "tokmap_error": Error, "tokmap_dataset_options": DatasetOptions, "tokmap_dataset_info": DatasetInfo,
     "tokmap_shard_info": ShardInfo, "tokmap_span": Span, "tokmap_document": Document, "tokmap_origin": Origin,
@@ -148,9 +149,9 @@ STRUCTS = {
     "tokmap_cuda_info": CudaInfo, "tokmap_cuda_device_info": CudaDeviceInfo, "tokmap_loader_device": LoaderDevice,
 }
 
-_P = c_void_p  # a handle, or a pointer to anything
+_P = c_void_p  # a handle, or any pointer
 _FUNCTIONS = {
-    # name: (result, arguments); a status is an int
+    # name: (type of the result, types of the arguments); a status is an int
     "tokmap_version": (c_char_p, ()),
     "tokmap_status_name": (c_char_p, (c_int,)),
     "tokmap_error_print": (c_char_p, (_P, c_char_p, c_size_t)),
@@ -204,44 +205,44 @@ _FUNCTIONS = {
 _SONAME = "libtokmap.so." + __version__.split(".")[0]
 
 
-def _candidates():
-    """Where the library may lie: what $TOKMAP_LIBRARY names and nothing else, beside this file (a wheel), in the source
-    tree that this file is in, where the system looks."""
-    named = os.environ.get("TOKMAP_LIBRARY")
-    if named:
-        return [named]
-    here = os.path.dirname(os.path.abspath(__file__))
-    found = [os.path.join(here, _SONAME)]
-    top = os.path.dirname(os.path.dirname(os.path.dirname(here)))
+def _library_file() -> str:
+    """The file to load. It is $TOKMAP_LIBRARY if that is set; otherwise the first that exists of the library beside this
+    file (in a wheel) and the library in build/lib of the source tree that contains this file; otherwise the name alone,
+    which the system's loader searches for."""
+    chosen = os.environ.get("TOKMAP_LIBRARY")
+    if chosen:
+        return chosen
+    package = os.path.dirname(os.path.abspath(__file__))
+    candidates = [os.path.join(package, _SONAME)]
+    top = os.path.dirname(os.path.dirname(os.path.dirname(package)))
     if os.path.exists(os.path.join(top, "include", "tokmap", "tokmap.h")):
-        found.append(os.path.join(top, "build", "lib", _SONAME))
-    found = [path for path in found if os.path.exists(path)]
-    return found or [_SONAME]
+        candidates.append(os.path.join(top, "build", "lib", _SONAME))
+    return next((path for path in candidates if os.path.exists(path)), _SONAME)
 
 
 def _load():
-    name = _candidates()[0]
+    name = _library_file()
     try:
         library = CDLL(name)
     except OSError as error:
         raise errors.LibraryError(
-            f"cannot load the tokmap library {name}: {error}; install the package again (pip install ./src/python), build "
-            f"the library (make lib), or name it in TOKMAP_LIBRARY") from None
+            f"cannot load the tokmap library {name}: {error}; reinstall the package (pip install ./src/python), build the "
+            f"library (make lib), or set TOKMAP_LIBRARY to its path") from None
     try:
         library.tokmap_version.restype = c_char_p
         version = library.tokmap_version().decode()
     except AttributeError:
-        raise errors.LibraryError(f"{name} is no tokmap library: it does not tell its version") from None
+        raise errors.LibraryError(f"{name} is not a tokmap library: it has no function tokmap_version") from None
     if version != __version__:
         raise errors.LibraryError(
-            f"the library {name} is tokmap {version}, this package is {__version__}: they must be of one version; install "
-            f"the package again, or name the right library in TOKMAP_LIBRARY")
+            f"the library {name} has version {version}, but this package has version {__version__}: reinstall the package, "
+            f"or set TOKMAP_LIBRARY to a library of the same version")
     for function, (result, arguments) in _FUNCTIONS.items():
         try:
             entry = getattr(library, function)
         except AttributeError:
-            raise errors.LibraryError(f"the library {name} has no {function}: it was built from other sources than this "
-                                      f"package; build and install both again") from None
+            raise errors.LibraryError(f"the library {name} has no function {function}, so it was built from different "
+                                      f"sources than this package: rebuild and reinstall both") from None
         entry.restype = result
         entry.argtypes = arguments
     return library, name
@@ -251,12 +252,12 @@ lib, _path = _load()
 
 
 def library_path() -> str:
-    """The file of the library that is in use."""
+    """The path of the library that this package uses."""
     return _path
 
 
 def failure(status: int, error: Error | None = None, what: str = "") -> errors.TokmapError:
-    """The exception for a status, with the library's sentence."""
+    """The exception for a status, with the library's message."""
     kind = errors.STATUSES[status] if 0 < status < len(errors.STATUSES) else errors.InternalError
     name = lib.tokmap_status_name(status).decode()
     if error is None or not error.status:
@@ -269,30 +270,32 @@ def failure(status: int, error: Error | None = None, what: str = "") -> errors.T
 
 
 def check(status: int, error: Error | None = None, what: str = "") -> None:
+    """Raises the exception for a status that is not OK."""
     if status:
         raise failure(status, error, what)
 
 
 def text_argument(value, name: str) -> bytes:
-    """A path or another text for C, which ends it at a zero byte."""
-    found = os.fsencode(value)
-    if b"\0" in found:
-        raise errors.ArgumentError(f"{name} holds a zero character: {value!r}")
-    return found
+    """A path or another text as a C string, which cannot contain a zero byte."""
+    encoded = os.fsencode(value)
+    if b"\0" in encoded:
+        raise errors.ArgumentError(f"{name} contains a zero character: {value!r}")
+    return encoded
 
 
-def number(value, name: str, least: int = 0, most: int = 2 ** 64 - 1) -> int:
-    """An integer for C, which would cut it silently."""
+def number(value, name: str, smallest: int = 0, largest: int = 2 ** 64 - 1) -> int:
+    """An integer within bounds, because ctypes would silently drop the bits that do not fit."""
     try:
-        found = value.__index__()
+        integer = value.__index__()
     except AttributeError:
-        raise errors.ArgumentError(f"{name} is {value!r}: a whole number is needed") from None
-    if not least <= found <= most:
-        raise errors.RangeError(f"{name} is {found}: {least} to {most} will do", status="ERROR_RANGE")
-    return found
+        raise errors.ArgumentError(f"{name} is {value!r}, but it must be a whole number") from None
+    if not smallest <= integer <= largest:
+        raise errors.RangeError(f"{name} is {integer}, but it must be from {smallest} to {largest}", status="ERROR_RANGE")
+    return integer
 
 
 def choice(value, names: tuple, name: str) -> int:
+    """The position of a value in a tuple of allowed names."""
     if value not in names:
-        raise errors.ArgumentError(f"{name} is {value!r}: one of {', '.join(names)} is needed")
+        raise errors.ArgumentError(f"{name} is {value!r}, but it must be one of: {', '.join(names)}")
     return names.index(value)

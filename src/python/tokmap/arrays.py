@@ -1,6 +1,6 @@
-"""The arrays that batches are delivered in: NumPy's, torch's, or this package's own (dlpack.Array).
+"""The arrays in which batches are delivered: NumPy's, torch's, or this package's own (dlpack.Array).
 
-Each kind knows how to make one, where its memory is, and whether one that was given is fit to be written to.
+Each class makes arrays of its kind, returns their addresses, and checks arrays that the caller wants written to.
 """
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .errors import ArgumentError, NoDeviceError, OutputError, TokmapError
 
 
 def _dtype_name(dtype) -> tuple[str | None, str | None]:
-    """("int64", "torch") of torch.int64; the framework is None of a text."""
+    """The name and framework of a dtype: ("int64", "torch") for torch.int64. The framework of a text is None."""
     if dtype is None or isinstance(dtype, str):
         return dtype, None
     module = (dtype if isinstance(dtype, type) else type(dtype)).__module__.split(".")[0]
@@ -21,11 +21,11 @@ def _dtype_name(dtype) -> tuple[str | None, str | None]:
 
 
 def _device_name(device) -> tuple[str, str | None]:
-    """("cuda:1", "torch") of torch.device("cuda", 1); ("cuda", None) of "cuda"."""
+    """The name and framework of a device: ("cuda:1", "torch") for torch.device("cuda", 1), ("cuda", None) for "cuda"."""
     if device is None:
         return "cpu", None
     if isinstance(device, bool):
-        raise ArgumentError(f"device is {device!r}: \"cpu\", \"cuda\" or \"cuda:N\" is needed")
+        raise _wrong_device(device)
     if isinstance(device, int):
         return f"cuda:{device}", None
     if isinstance(device, str):
@@ -36,8 +36,12 @@ def _device_name(device) -> tuple[str, str | None]:
     if kind == "cpu":
         name = "cpu"
     elif kind != "cuda" or (index and not index.isdigit()) or name == "cuda:":
-        raise ArgumentError(f"device is {device!r}: \"cpu\", \"cuda\" or \"cuda:N\" is needed")
+        raise _wrong_device(device)
     return name, "torch" if type(device).__module__.split(".")[0] == "torch" else None
+
+
+def _wrong_device(device) -> ArgumentError:
+    return ArgumentError(f"device is {device!r}, but it must be \"cpu\", \"cuda\", or \"cuda:N\"")
 
 
 def _importable(name: str) -> bool:
@@ -49,24 +53,25 @@ def _importable(name: str) -> bool:
 
 
 def choose(framework, dtype, device):
-    """The kind of arrays for a loader's arguments: framework, else the one that dtype or device belong to, else torch on
-    a GPU and NumPy on the host where they are installed, else our own. With it the element type and the device."""
+    """The kind of arrays for a loader's arguments, with the name of the element type and of the device. The kind is that of
+    framework if it is set, otherwise that of the framework to which dtype or device belongs, otherwise torch on a GPU and
+    NumPy on the host where they are installed, otherwise this package's own."""
     code, from_dtype = _dtype_name(dtype)
     name, from_device = _device_name(device)
     code = code or "int64"
     if code not in ("int32", "int64"):
-        raise ArgumentError(f"dtype is {dtype!r}: int32 or int64 is needed")
+        raise ArgumentError(f"dtype is {dtype!r}, but it must be int32 or int64")
     if framework not in (None, "numpy", "torch", "dlpack"):
-        raise ArgumentError(f"framework is {framework!r}: \"numpy\", \"torch\" or \"dlpack\" is needed")
-    wanted = framework or from_dtype or from_device
-    if wanted is None:
-        usual = "numpy" if name == "cpu" else "torch"
-        wanted = usual if _importable(usual) else "dlpack"
-    if wanted == "numpy":
+        raise ArgumentError(f"framework is {framework!r}, but it must be \"numpy\", \"torch\", or \"dlpack\"")
+    chosen = framework or from_dtype or from_device
+    if chosen is None:
+        default = "numpy" if name == "cpu" else "torch"
+        chosen = default if _importable(default) else "dlpack"
+    if chosen == "numpy":
         if name != "cpu":
-            raise ArgumentError(f"NumPy has no arrays on {name}: use dtype=torch.{code} or framework=\"dlpack\"")
+            raise ArgumentError(f"NumPy does not have arrays on {name}: use dtype=torch.{code} or framework=\"dlpack\"")
         return NumpyArrays(), code, name
-    if wanted == "torch":
+    if chosen == "torch":
         arrays = TorchArrays(name)
         return arrays, code, arrays.device_name
     return OwnArrays(name), code, name
@@ -78,7 +83,7 @@ def _wrong(field: str, what: str, expected, found) -> OutputError:
 
 def _no_stream(stream: int) -> int:
     if stream:
-        raise ArgumentError(f"stream is {stream}, but this loader delivers on the host, which has none")
+        raise ArgumentError(f"stream is {stream}, but this loader delivers on the host, which does not have streams: leave stream out")
     return stream
 
 
@@ -89,22 +94,23 @@ def _row_strides(shape: tuple) -> tuple:
     return tuple(strides)
 
 
-#: From here on memory for arrays on the host is kept for the next ones: malloc() gives pieces of this size back to the
-#: kernel, and to have them cleared page by page again takes longer than to fill them.
-_KEPT_FROM = 65536
-_KEPT_MOST = 8  # pieces of a size that wait for use
+#: Host arrays of at least this many bytes reuse the memory of earlier ones. malloc() returns blocks of this size to the
+#: kernel, and having the kernel clear new pages takes longer than filling the array.
+_REUSED_BYTES = 65536
+_KEPT_BLOCKS = 8  # unused blocks of one size that are kept
 
 
-def keeper(count: int):
-    """A function that gives count bytes, which come back to it when the last array over them is gone. Any thread."""
-    from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap  # private: a child after fork() has its own
+def block_pool(count: int):
+    """Returns a function that returns blocks of count bytes. A block is reused after the last array over it is gone. Any
+    thread may call the function."""
+    from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap  # private: a child after fork() has its own copy
     vacant = []
 
     class Memory(c_uint8 * count):
-        """What an array keeps a reference to."""
+        """A block. The arrays over it refer to it."""
 
-        def __del__(self, vacant=vacant, most=_KEPT_MOST):
-            if len(vacant) < most:
+        def __del__(self, vacant=vacant, limit=_KEPT_BLOCKS):
+            if len(vacant) < limit:
                 vacant.append(self.memory)
 
     def take() -> Memory:
@@ -112,9 +118,9 @@ def keeper(count: int):
             memory = vacant.pop()
         except IndexError:
             memory = mmap(-1, count, flags=MAP_PRIVATE | MAP_ANONYMOUS)
-        found = Memory.from_buffer(memory)
-        found.memory = memory
-        return found
+        block = Memory.from_buffer(memory)
+        block.memory = memory
+        return block
     return take
 
 
@@ -135,9 +141,9 @@ class NumpyArrays:
 
     def maker(self, shape: tuple, code: str):
         count, numpy, dtype = _bytes(shape, code), self._numpy, self._numpy.dtype(code)
-        if count < _KEPT_FROM:
+        if count < _REUSED_BYTES:
             return partial(numpy.empty, shape, dtype)
-        take = keeper(count)
+        take = block_pool(count)
         return lambda: numpy.ndarray(shape, dtype, take())
 
     @staticmethod
@@ -163,12 +169,12 @@ class NumpyArrays:
     def use_stream(self, stream: int, _new: bool) -> int:
         return _no_stream(stream)
 
-    def written(self, given: list, stream: int) -> None:
-        """Arrays of the caller's were written to, on a stream."""
+    def written(self, arrays: list, stream: int) -> None:
+        """Called after the library has written to arrays of the caller, on a stream."""
 
 
 class TorchArrays:
-    """torch.Tensor, from torch's own allocator; on a GPU in the order of torch's current stream."""
+    """torch.Tensor, from torch's own allocator. On a GPU it is written in the order of torch's current stream."""
     name = "torch"
 
     def __init__(self, device: str):
@@ -176,13 +182,13 @@ class TorchArrays:
         self._torch = torch
         if device != "cpu":
             if not torch.cuda.is_available():
-                raise NoDeviceError(f"torch finds no GPU for device {device!r}: " +
-                                    ("this torch was built without CUDA" if torch.version.cuda is None else
+                raise NoDeviceError(f"device is {device!r}, but torch cannot use a GPU: " +
+                                    ("it was built without CUDA" if torch.version.cuda is None else
                                      "torch.cuda.is_available() is False"))
             if device == "cuda":
                 device = f"cuda:{torch.cuda.current_device()}"
             if int(device[5:]) >= torch.cuda.device_count():
-                raise NoDeviceError(f"torch has no {device}: it finds {torch.cuda.device_count()} GPUs")
+                raise NoDeviceError(f"device is {device!r}, but torch finds only {torch.cuda.device_count()} GPUs")
             torch.cuda.init()
         self.device_name = device
         self._device = torch.device(device)
@@ -192,14 +198,14 @@ class TorchArrays:
     def _dtype(self, code: str):
         found = getattr(self._torch, code, None)
         if found is None:
-            raise TokmapError(f"this torch has no {code}, which the field rows of this run is made of: use NumPy")
+            raise TokmapError(f"this version of torch does not have {code}, the type of the field rows in this run: use NumPy")
         return found
 
     def maker(self, shape: tuple, code: str):
         count, torch, dtype = _bytes(shape, code), self._torch, self._dtype(code)
-        if count < _KEPT_FROM or self._device.type != "cpu":
+        if count < _REUSED_BYTES or self._device.type != "cpu":
             return partial(torch.empty, shape, dtype=dtype, device=self._device)
-        take = keeper(count)
+        take = block_pool(count)
         return lambda: torch.frombuffer(take(), dtype=dtype).view(shape)
 
     @staticmethod
@@ -228,16 +234,16 @@ class TorchArrays:
         if self._device.type == "cpu":
             return _no_stream(stream)
         if new and stream != self._current_stream():
-            raise ArgumentError("new tensors come from torch's memory of its current stream: choose another one with "
-                                "torch.cuda.stream(), or give out=")
+            raise ArgumentError("torch allocates new tensors for its current stream: select the other stream with "
+                                "torch.cuda.stream(), or pass your own tensors as out=")
         return stream
 
-    def written(self, given: list, stream: int) -> None:
-        """Arrays of the caller's were written to, on a stream."""
+    def written(self, arrays: list, stream: int) -> None:
+        """Called after the library has written to arrays of the caller, on a stream."""
 
 
 class OwnArrays:
-    """dlpack.Array: for programs with neither NumPy nor torch, and for every other framework by __dlpack__."""
+    """dlpack.Array: for programs without NumPy and torch, and for every other framework through __dlpack__."""
     name = "dlpack"
 
     def __init__(self, device: str):
@@ -246,13 +252,13 @@ class OwnArrays:
         self._stream = 0
 
     def opened(self, device: str) -> None:
-        """The GPU that "cuda" came to."""
+        """Called with the name of the GPU after the library's loader has opened it."""
         from .device import Pool
         self.close()
         self.device_name, self._pool = device, Pool(device)
 
     def use_stream(self, stream: int, _new: bool) -> int:
-        """The stream on which the next arrays are written."""
+        """Sets the stream on which the next arrays are written."""
         self._stream = stream if self._pool is not None else _no_stream(stream)
         return stream
 
@@ -260,9 +266,9 @@ class OwnArrays:
         count = _bytes(shape, code)
         if self._pool is not None:
             return partial(self._make, shape, code, count)
-        if count < _KEPT_FROM:
+        if count < _REUSED_BYTES:
             return partial(Array.on_host, shape, code)
-        take = keeper(count)
+        take = block_pool(count)
 
         def make() -> Array:
             sweep()
@@ -306,12 +312,12 @@ class OwnArrays:
     def stream(self) -> int:
         return self.use_stream(0, True)
 
-    def written(self, given: list, stream: int) -> None:
-        """Arrays of the caller's were written to, on a stream: what reads them must come after it."""
+    def written(self, arrays: list, stream: int) -> None:
+        """Called after the library has written to arrays of the caller, on a stream. Readers must wait for that stream."""
         if self._pool is not None:
-            for array in given:
+            for array in arrays:
                 if isinstance(array, Array) and array.stream != stream:
-                    array._lent(stream)
+                    array._share(stream)
                     array.stream = stream
 
     def close(self) -> None:

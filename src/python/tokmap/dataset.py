@@ -1,4 +1,4 @@
-"""Datasets: shards of tokens seen as one address space."""
+"""Datasets: shards of tokens that form one address space."""
 from __future__ import annotations
 
 import os
@@ -11,19 +11,20 @@ from ._library import check, lib
 from .errors import ClosedError, RangeError, TokmapError
 
 Document = namedtuple("Document", "number first_token tokens shard")
-Document.__doc__ = "A document of a dataset: its number, where it begins, its tokens (perhaps 0), its shard."
+Document.__doc__ = "A document of a dataset: its number, its first token, its number of tokens (0 is possible), and its shard."
 
 Origin = namedtuple("Origin", "path record")
-Origin.__doc__ = "Where a document came from: the input file as it was named to `tokmap pack`, and the record in it."
+Origin.__doc__ = "Where a document came from: the input file as `tokmap pack` was given it, and the record in it, from 0."
 
 Info = namedtuple("Info", "tokens documents shards width reading vocabulary largest_id eod_id bos_id content tokenizer")
-Info.__doc__ = """What a dataset holds: see struct tokmap_dataset_info in tokmap.h.
+Info.__doc__ = """The contents of a dataset: the members of struct tokmap_dataset_info in tokmap.h.
 
-eod_id and bos_id are None where the dataset has none, tokenizer is "" where it is unknown."""
+eod_id and bos_id are None if the dataset does not have one. content and tokenizer are hexadecimal; tokenizer is "" if it
+is unknown."""
 
 Shard = namedtuple("Shard", "index_path tokens_path first_token tokens first_document documents index_bytes blocks content"
                    " about")
-Shard.__doc__ = "A shard of a dataset: see struct tokmap_shard_info in tokmap.h. about is JSON text."
+Shard.__doc__ = "A shard of a dataset: the members of struct tokmap_shard_info in tokmap.h. about is JSON text."
 
 
 def _numpy():
@@ -35,15 +36,15 @@ def _numpy():
 
 
 def _as_array(buffer, width: int):
-    """A NumPy array over a ctypes array, or without NumPy a memoryview; either keeps the buffer."""
+    """A NumPy array over a ctypes array, or a memoryview where NumPy is not installed. Both keep the buffer alive."""
     numpy = _numpy()
     if numpy is None:
         return memoryview(buffer).cast("B").cast("H" if width == 2 else "I")
     return numpy.frombuffer(buffer, dtype=numpy.uint16 if width == 2 else numpy.uint32)
 
 
-class _Lent:
-    """Part of a dataset's mapping in somebody's hands: it keeps the dataset."""
+class _ViewOwner:
+    """What the array of a view refers to. It keeps the dataset open for as long as the array exists."""
     __slots__ = ("owner", "__weakref__")
 
     def __init__(self, owner):
@@ -51,13 +52,13 @@ class _Lent:
 
 
 class Dataset:
-    """A dataset, open. Immutable: any number of threads may use it, and a child after fork().
+    """An open dataset. It is immutable: any number of threads may use it, and so may a child after fork().
 
         with tokmap.Dataset("data/web") as ds:
             ds.info.tokens, ds.tokens(0, 10), ds.document_tokens(17), ds.origin(17)
 
-    name     a prefix ("data/web"), a folder, or a manifest
-    reading  "auto", "mapped" or "pread": how loaders read it
+    name     a prefix ("data/web"), a folder, a manifest, or "synthetic:..."
+    reading  "auto", "mapped", or "pread": how loaders read it
     """
 
     def __init__(self, name, *, reading: str = "auto"):
@@ -73,11 +74,12 @@ class Dataset:
 
     @classmethod
     def _of_run(cls, run, handle: int, name: str) -> Dataset:
-        found = cls.__new__(cls)
-        found._handle, found._owner, found._views, found.name = handle, run, run._views, name
-        return found
+        dataset = cls.__new__(cls)
+        dataset._handle, dataset._owner, dataset._views, dataset.name = handle, run, run._views, name
+        return dataset
 
     def _open(self) -> int:
+        """The handle, for a call of the library."""
         if self._owner is not None:
             self._owner._open()
         if self._handle is None:
@@ -85,12 +87,13 @@ class Dataset:
         return self._handle
 
     def close(self) -> None:
-        """Closes it; a second close does nothing. Refused while a view() is alive: it would end under its owner.
-        A run's dataset is closed with its run."""
+        """Closes the dataset. A second close has no effect. Raises a TokmapError while a view() is in use, because closing
+        would unmap its memory. A run closes its own datasets; for these close() has no effect."""
         if self._handle is None or self._owner is not None:
             return
         if len(self._views):
-            raise TokmapError(f"the dataset {self.name} has {len(self._views)} views that are in use: delete them first")
+            raise TokmapError(f"{len(self._views)} views of the dataset {self.name} are still in use: delete them before you "
+                              f"close it")
         handle, self._handle = self._handle, None
         lib.tokmap_dataset_close(handle)
 
@@ -101,7 +104,7 @@ class Dataset:
         self.close()
 
     def __del__(self, close=lib.tokmap_dataset_close):
-        # A view keeps its dataset, so none is left here.
+        # A view refers to its dataset, so no view exists any more.
         if getattr(self, "_handle", None) is not None and self._owner is None:
             close(self._handle)
             self._handle = None
@@ -109,8 +112,8 @@ class Dataset:
     def __reduce__(self):
         if self._owner is not None:
             return (_of_source, (self._owner, self.name))
-        whole = self.name if self.name.startswith("synthetic:") else os.path.abspath(self.name)
-        return (_again, (whole, self._reading))
+        name = self.name if self.name.startswith("synthetic:") else os.path.abspath(self.name)
+        return (_rebuild, (name, self._reading))
 
     def __repr__(self) -> str:
         if self._handle is None:
@@ -120,7 +123,7 @@ class Dataset:
 
     @property
     def info(self) -> Info:
-        """What it holds."""
+        """The contents of the dataset."""
         found = c.DatasetInfo(sizeof(c.DatasetInfo))
         check(lib.tokmap_dataset_info(self._open(), byref(found)))
         tokenizer = bytes(found.tokenizer)
@@ -130,7 +133,7 @@ class Dataset:
                     tokenizer.hex() if any(tokenizer) else "")
 
     def shard(self, number: int) -> Shard:
-        """Shard `number`, from 0."""
+        """Shard `number`, counted from 0."""
         found, error = c.ShardInfo(sizeof(c.ShardInfo)), c.Error()
         check(lib.tokmap_dataset_shard(self._open(), c.number(number, "shard"), byref(found), byref(error)), error)
         return Shard(os.fsdecode(found.index_path), os.fsdecode(found.tokens_path), found.first_token, found.tokens,
@@ -138,8 +141,8 @@ class Dataset:
                      string_at(found.about, found.about_bytes).decode() if found.about else "")
 
     def tokens(self, first: int = 0, count: int | None = None):
-        """A copy of tokens [first, first + count), all behind first without count: a NumPy array of uint16 or uint32, or
-        without NumPy a memoryview. Read by pread: a file that is cut or fails is an exception."""
+        """A copy of tokens [first, first + count), or of all tokens from first on: a NumPy array of uint16 or uint32, or a
+        memoryview where NumPy is not installed. It is read by pread, so a truncated or failing file raises an exception."""
         handle, info = self._open(), self.info
         first, count = _range(first, count, info.tokens)
         buffer = ((c_uint16 if info.width == 2 else c_uint32) * count)()
@@ -148,8 +151,9 @@ class Dataset:
         return _as_array(buffer, info.width)
 
     def view(self, first: int = 0, count: int | None = None) -> list:
-        """Tokens [first, first + count) without a copy: a list of read-only arrays as tokens() gives them, one for each
-        shard touched. They point into a mapping of the file: if it is cut shorter under them, touching them is SIGBUS."""
+        """Tokens [first, first + count) without a copy: a list of read-only arrays like those of tokens(), one for each shard
+        that holds some of them. They point into a mapping of the file: if the file is truncated, reading them raises
+        SIGBUS, which ends the process."""
         handle, info = self._open(), self.info
         first, count = _range(first, count, info.tokens)
         error, used, capacity = c.Error(), c_size_t(), 2
@@ -164,8 +168,8 @@ class Dataset:
         views = []
         for span in spans[:used.value]:
             buffer = ((c_uint16 if info.width == 2 else c_uint32) * span.count).from_address(span.tokens)
-            buffer.lent = _Lent(self)
-            self._views.add(buffer.lent)
+            buffer.owner = _ViewOwner(self)
+            self._views.add(buffer.owner)
             array = _as_array(buffer, info.width)
             if isinstance(array, memoryview):
                 array = array.toreadonly()
@@ -179,7 +183,7 @@ class Dataset:
         return self._document(lib.tokmap_dataset_document, c.number(number, "number"))
 
     def document_at(self, token: int) -> Document:
-        """The document that token `token` belongs to."""
+        """The document that contains token `token`."""
         return self._document(lib.tokmap_dataset_document_at, c.number(token, "token"))
 
     def _document(self, function, number: int) -> Document:
@@ -188,7 +192,7 @@ class Dataset:
         return Document(found.number, found.first_token, found.tokens, found.shard)
 
     def document_tokens(self, number: int):
-        """The tokens of document `number`, copied as by tokens()."""
+        """A copy of the tokens of document `number`: see tokens()."""
         found = self.document(number)
         return self.tokens(found.first_token, found.tokens)
 
@@ -199,9 +203,13 @@ class Dataset:
         return Origin(os.fsdecode(string_at(found.path, found.path_bytes)), found.record)
 
     def verify(self, progress=None, threads: int = 0) -> int:
-        """Reads every byte and compares every hash; the bytes read. A fault is a CorruptError that names the first one.
+        """Reads every byte of the dataset and compares every hash. Returns the number of bytes read. If there are faults, it
+        raises a CorruptError that names the first.
 
-        progress(done, total) is called now and then; Ctrl-C interrupts. threads 0: one for each processor."""
+        progress  called from time to time as progress(done, total), in bytes; an exception in it stops verify()
+        threads   0: one for each processor that this process may use
+
+        Ctrl-C interrupts it."""
         import threading
         handle, outcome, stop = self._open(), [], threading.Event()
         result, error, problems = c.VerifyResult(sizeof(c.VerifyResult)), c.Error(), []
@@ -210,14 +218,14 @@ class Dataset:
             try:
                 if progress is not None:
                     progress(done, total)
-            except BaseException as problem:  # to be raised where verify() was called
+            except BaseException as problem:  # the caller of verify() gets it below
                 problems.append(problem)
                 return 1
             return int(stop.is_set())
 
         options = c.VerifyOptions(sizeof(c.VerifyOptions), c.number(threads, "threads", 0, 65536), c.FAULT(),
                                   c.PROGRESS(on_progress), None)
-        # Signals are handled by the main thread between two lines of Python: it must not be the one that is inside.
+        # Python handles signals in the main thread, between two lines. So another thread calls the library.
         worker = threading.Thread(target=lambda: outcome.append(
             lib.tokmap_dataset_verify(handle, byref(options), byref(result), byref(error))), daemon=True)
         worker.start()
@@ -237,12 +245,12 @@ def _range(first, count, tokens: int):
     first = c.number(first, "first")
     if count is None:
         if first > tokens:
-            raise RangeError(f"token {first} is not in the dataset, which has {tokens}")
+            raise RangeError(f"token {first} is outside the dataset, which has {tokens} tokens")
         return first, tokens - first
     return first, c.number(count, "count", 0, 2 ** 62)
 
 
-def _again(name: str, reading: str) -> Dataset:
+def _rebuild(name: str, reading: str) -> Dataset:
     return Dataset(name, reading=reading)
 
 
@@ -250,4 +258,4 @@ def _of_source(run, name: str) -> Dataset:
     for source in run.sources:
         if source.name == name:
             return source.dataset
-    raise RangeError(f"the run has no source {name}")
+    raise RangeError(f"the run does not have a source named {name}")

@@ -1,4 +1,4 @@
-"""GPUs as the driver tells of them, and their memory for arrays of our own."""
+"""The GPUs that the driver reports, and GPU memory for this package's own arrays."""
 from __future__ import annotations
 
 import os
@@ -10,43 +10,43 @@ from . import _library as c
 from ._library import check, lib
 
 Gpu = namedtuple("Gpu", "number name capability numa_node memory")
-Gpu.__doc__ = """A GPU: its number, its name, its compute capability (major, minor), the NUMA node that it is nearest to (-1:
-not told), the bytes of its memory."""
+Gpu.__doc__ = """A GPU: its number, its name, its compute capability (major, minor), the nearest NUMA node (-1: unknown), and
+the bytes of its memory."""
 
 
 def gpus() -> list[Gpu]:
-    """The GPUs that a loader can deliver to. Where there is none, or no usable driver, a NoDeviceError says why."""
+    """The GPUs that a loader can deliver to. Without a GPU or a usable driver it raises a NoDeviceError with the reason."""
     info, error, found = c.CudaInfo(sizeof(c.CudaInfo)), c.Error(), []
     check(lib.tokmap_cuda_probe(byref(info), byref(error)), error)
     for number in range(info.devices):
-        one = c.CudaDeviceInfo(sizeof(c.CudaDeviceInfo))
-        check(lib.tokmap_cuda_device(number, byref(one), byref(error)), error)
-        found.append(Gpu(number, one.name.decode("utf-8", "replace"), (one.capability_major, one.capability_minor),
-                         one.numa_node, one.memory))
+        gpu = c.CudaDeviceInfo(sizeof(c.CudaDeviceInfo))
+        check(lib.tokmap_cuda_device(number, byref(gpu), byref(error)), error)
+        found.append(Gpu(number, gpu.name.decode("utf-8", "replace"), (gpu.capability_major, gpu.capability_minor),
+                         gpu.numa_node, gpu.memory))
     return found
 
 
 class Block:
-    """Memory on a GPU for one array. It goes back to its pool when nothing refers to it any more."""
-    __slots__ = ("address", "bytes", "stream", "lent", "pool", "process", "__weakref__")
+    """GPU memory for one array. It returns to its pool when the last reference to it is gone."""
+    __slots__ = ("address", "bytes", "stream", "shared", "pool", "process", "__weakref__")
 
     def __del__(self, process=os.getpid):
         if self.pool is not None and self.process == process():
-            self.pool._back(self)
+            self.pool._return(self)
 
 
 class Pool:
-    """Memory on one GPU that is used again: asking the driver for some takes longer than a batch does.
+    """Reusable memory on one GPU: allocating from the driver takes longer than a batch.
 
-    A block is used again only for batches on the stream that it was written on, and only if it was not lent to another
-    one: then the order of that stream keeps the next batch behind the last use. All other blocks are freed, which waits
+    A block is reused only for batches on the stream on which it was written, and only if it was not shared with another
+    stream. The order of that stream then puts the next batch after the last use. All other blocks are freed, which waits
     for the GPU.
     """
 
     def __init__(self, device: str):
         self._device = device.encode()
         self._free: dict = {}
-        self._lock = RLock()  # re-entrant: a collection of garbage inside may bring a block back
+        self._lock = RLock()  # reentrant: garbage collection inside the lock may return a block
         self._closed = False
 
     def take(self, count: int, stream: int) -> Block:
@@ -54,36 +54,36 @@ class Pool:
             vacant = self._free.get((count, stream))
             address = vacant.pop() if vacant else None
         if address is None:
-            made, error = c_void_p(), c.Error()
-            check(lib.tokmap_cuda_memory_new(self._device, count, byref(made), byref(error)), error)
-            address = made.value
+            memory, error = c_void_p(), c.Error()
+            check(lib.tokmap_cuda_memory_new(self._device, count, byref(memory), byref(error)), error)
+            address = memory.value
         block = Block()
-        block.address, block.bytes, block.stream, block.lent, block.pool = address, count, stream, False, self
+        block.address, block.bytes, block.stream, block.shared, block.pool = address, count, stream, False, self
         block.process = os.getpid()
         return block
 
-    def _back(self, block: Block) -> None:
+    def _return(self, block: Block) -> None:
         with self._lock:
-            if not block.lent and not self._closed:
+            if not block.shared and not self._closed:
                 self._free.setdefault((block.bytes, block.stream), []).append(block.address)
                 return
-        self._drop(block.stream, [block.address])
+        self._release(block.stream, [block.address])
 
-    def _drop(self, stream: int, addresses: list, free=lib.tokmap_cuda_memory_free,
-              synchronize=lib.tokmap_cuda_stream_synchronize) -> None:
-        # The default stream is there always; another one may be gone by now, and the driver waits for it by itself.
+    def _release(self, stream: int, addresses: list, free=lib.tokmap_cuda_memory_free,
+                 synchronize=lib.tokmap_cuda_stream_synchronize) -> None:
+        # The default stream always exists. Another stream may have been destroyed; freeing then waits in the driver.
         if not stream:
             synchronize(self._device, None, None)
         for address in addresses:
             free(self._device, address)
 
     def close(self) -> None:
-        """Frees what is not in use; what is in use is freed when its array goes."""
+        """Frees the blocks that are not in use. A block in use is freed when its array is gone."""
         with self._lock:
             self._closed = True
             vacant, self._free = self._free, {}
         for (_, stream), addresses in vacant.items():
-            self._drop(stream, addresses)
+            self._release(stream, addresses)
 
     def __del__(self):
         self.close()

@@ -1,9 +1,9 @@
-"""Arrays of our own, which any framework takes by DLPack without a copy: CuPy, JAX, torch, NumPy.
+"""This package's own arrays, which any framework (CuPy, JAX, torch, NumPy) takes through DLPack without a copy.
 
-What a framework took it frees at any time, in any thread, with an exception on its way or when Python has ended: nothing of
-Python can be called then. (A callback of ctypes in that place loses the exception that is on its way: what Python calls is
-not allowed to leave one.) So the deleter is one of the library's, which only sets a flag, and the capsule has no destructor;
-both are looked at by sweep(), which is called wherever arrays are handed out, and where large ones are made.
+A framework may free a tensor that it took at any time: in any thread, while an exception propagates, or after Python has
+ended. No Python code can run then. (A ctypes callback used as the deleter would clear an exception that is propagating.) So
+the deleter is a function of the library that only sets a flag, and the capsule has no destructor. sweep() looks at both. It
+is called wherever arrays are exported, and where large ones are made.
 """
 from __future__ import annotations
 
@@ -44,46 +44,47 @@ class _Versioned(Structure):
                 ("flags", c_uint64), ("tensor", _Tensor)]
 
 
-# Prototypes belong to a function of a PyDLL: those of ctypes.pythonapi are everybody's, these are ours.
+# ctypes keeps prototypes per PyDLL. Those of ctypes.pythonapi are shared by all modules; these belong to this module.
 _api = PyDLL(None)
 _api.PyCapsule_IsValid.argtypes, _api.PyCapsule_IsValid.restype = (py_object, c_char_p), c_int
 _api.PyCapsule_New.argtypes, _api.PyCapsule_New.restype = (c_void_p, c_char_p, c_void_p), py_object
 _api.Py_IncRef.argtypes, _api.Py_IncRef.restype = (py_object,), None
 
 
-class _Loan:
-    """An array in other hands, and all that these may look at."""
-    __slots__ = ("managed", "name", "ended", "shape", "strides", "array", "capsule")
+class _Export:
+    """An array that was exported, with all memory that the framework may read."""
+    __slots__ = ("managed", "name", "deleted", "shape", "strides", "array", "capsule")
 
-    def over(self) -> bool:
-        """Whether it was given back, or its capsule was let go of by all who could have taken what is in it."""
-        if self.ended.value:
+    def has_ended(self) -> bool:
+        """Whether the framework has called the deleter, or nobody refers to the capsule and nobody took its tensor."""
+        if self.deleted.value:
             return True
         if self.capsule is None:
             return False
-        unshared = _references(self) == _references(_UNUSED)  # asked first: who has it may take what is in it meanwhile
+        # The references are counted before the name is checked, because whoever has the capsule may take its tensor between.
+        unshared = _references(self) == _references(_UNSHARED)
         if not _api.PyCapsule_IsValid(self.capsule, self.name):
-            self.capsule = None  # it was taken, and has another name since
+            self.capsule = None  # the tensor was taken: its consumer has renamed the capsule
             return False
         return unshared
 
 
-def _references(loan) -> int:
-    """How many refer to its capsule, this function included."""
-    return getrefcount(loan.capsule)
+def _references(export) -> int:
+    """The number of references to the capsule, including those of this call."""
+    return getrefcount(export.capsule)
 
 
-_UNUSED = _Loan()
-_UNUSED.capsule = object()
+_UNSHARED = _Export()
+_UNSHARED.capsule = object()
 
-_alive: dict = {}  # loans by number
-_queue = deque()   # the numbers, to be looked at one after the other
+_alive: dict = {}    # exports by number
+_queue = deque()     # their numbers, in the order in which sweep() looks at them
 _numbers = count()
-_SWEPT = 64        # loans looked at in one go: a program may keep any number of arrays
+_SWEEP_EXPORTS = 64  # exports that one sweep looks at, because a program may keep any number of arrays
 
-# What is in other hands when Python ends stays where it is.
+# Arrays that a framework still uses when Python ends must keep their memory, so these are never freed.
 _api.Py_IncRef(_alive)
-# A capsule has a name for as long as anybody has the capsule.
+# A capsule does not copy its name, so the names must outlive every capsule.
 _NAMES = c_char_p(b"dltensor"), c_char_p(b"dltensor_versioned")
 _api.Py_IncRef(_NAMES)
 _DELETERS = tuple(cast(deleter, c_void_p).value for deleter in (lib.tokmap_dlpack_deleted,
@@ -91,18 +92,18 @@ _DELETERS = tuple(cast(deleter, c_void_p).value for deleter in (lib.tokmap_dlpac
 
 
 def sweep() -> None:
-    """Ends the loans that are over, so that their memory can be used again."""
-    if len(_queue) < len(_alive):  # Ctrl-C came while one was looked at, or another thread looks at some
+    """Forgets the exports that have ended, so that their memory can be reused."""
+    if len(_queue) < len(_alive):  # Ctrl-C interrupted an earlier sweep, or another thread is sweeping
         _queue.extend(set(_alive) - set(_queue))
-    for _ in range(min(len(_queue), _SWEPT)):
+    for _ in range(min(len(_queue), _SWEEP_EXPORTS)):
         try:
             number = _queue.popleft()
-        except IndexError:  # another thread sweeps, too
+        except IndexError:  # another thread took the last one
             return
-        loan = _alive.get(number)
-        if loan is None:
+        export = _alive.get(number)
+        if export is None:
             continue
-        if loan.over():
+        if export.has_ended():
             _alive.pop(number, None)
         else:
             _queue.append(number)
@@ -110,13 +111,13 @@ def sweep() -> None:
 
 def _capsule(array: Array, versioned: bool):
     sweep()
-    loan, dimensions = _Loan(), len(array.shape)
-    loan.array, loan.ended, loan.name = array, c_uint32(0), _NAMES[versioned]
-    loan.shape, loan.strides, step = (c_int64 * dimensions)(*array.shape), (c_int64 * dimensions)(), 1
+    export, dimensions = _Export(), len(array.shape)
+    export.array, export.deleted, export.name = array, c_uint32(0), _NAMES[versioned]
+    export.shape, export.strides, stride = (c_int64 * dimensions)(*array.shape), (c_int64 * dimensions)(), 1
     for i in reversed(range(dimensions)):
-        loan.strides[i] = step
-        step *= array.shape[i]
-    loan.managed = managed = (_Versioned if versioned else _Managed)()
+        export.strides[i] = stride
+        stride *= array.shape[i]
+    export.managed = managed = (_Versioned if versioned else _Managed)()
     if versioned:
         managed.major, managed.minor = 1, 0
     tensor = managed.tensor
@@ -125,19 +126,23 @@ def _capsule(array: Array, versioned: bool):
     tensor.dimensions = dimensions
     tensor.type.code = 1 if array.dtype[0] == "u" else 0
     tensor.type.bits, tensor.type.lanes = 8 * BYTES[array.dtype], 1
-    tensor.shape, tensor.strides = loan.shape, loan.strides
-    managed.context, managed.deleter = addressof(loan.ended), _DELETERS[versioned]
-    capsule = loan.capsule = _api.PyCapsule_New(addressof(managed), loan.name, None)
+    tensor.shape, tensor.strides = export.shape, export.strides
+    managed.context, managed.deleter = addressof(export.deleted), _DELETERS[versioned]
+    capsule = export.capsule = _api.PyCapsule_New(addressof(managed), export.name, None)
     number = next(_numbers)
-    _alive[number] = loan
+    _alive[number] = export
     _queue.append(number)
     return capsule
 
 
 class Array:
-    """Rows of whole numbers, C-contiguous, on the host or on a GPU; it owns its memory.
+    """A C-contiguous array of integers on the host or on a GPU, which keeps its memory alive.
 
-    torch.from_dlpack(a), cupy.from_dlpack(a), jax.dlpack.from_dlpack(a) and numpy.from_dlpack(a) take it without a copy.
+    torch.from_dlpack(a), cupy.from_dlpack(a), jax.dlpack.from_dlpack(a), and numpy.from_dlpack(a) take it without a copy.
+
+    address, shape, dtype   where the elements are, how many, and of which type: "int32", "int64", "uint16" or "uint32"
+    device                  "cpu" or "cuda:N"
+    stream                  the handle of the CUDA stream that writes it, 0 for the default stream
     """
     __slots__ = ("_owner", "address", "shape", "dtype", "device", "stream", "__weakref__")
 
@@ -147,7 +152,7 @@ class Array:
 
     @classmethod
     def on_host(cls, shape: tuple, dtype: str) -> Array:
-        """A new one on the host."""
+        """A new array on the host."""
         count = BYTES[dtype]
         for length in shape:
             count *= length
@@ -172,11 +177,11 @@ class Array:
         return f"<tokmap.Array {self.dtype} {self.shape} on {self.device}>"
 
     def __getitem__(self, rows) -> Array:
-        """A row, or a slice of rows without a step, over the same memory."""
+        """A row, or consecutive rows, as an array over the same memory."""
         if isinstance(rows, slice):
             first, end, step = rows.indices(self.shape[0])
             if step != 1:
-                raise ArgumentError("a tokmap.Array is cut into rows that lie together: a framework can do more, by DLPack")
+                raise ArgumentError("a tokmap.Array can be sliced only into consecutive rows: pass it to a framework with from_dlpack() for other slices")
             shape = (max(end - first, 0), *self.shape[1:])
         else:
             first = rows.__index__()
@@ -188,7 +193,7 @@ class Array:
         return Array(self._owner, self.address + first * row, shape, self.dtype, self.device, self.stream)
 
     def memoryview(self):
-        """Its memory on the host, as a memoryview of its shape; of an array on a GPU a copy, which waits for it."""
+        """The elements as a memoryview of the array's shape. For an array on a GPU it is a copy, and waits for the GPU."""
         if self.device != "cpu":
             return self.to_host().memoryview()
         buffer = (c_uint8 * self.nbytes).from_address(self.address)
@@ -199,7 +204,7 @@ class Array:
         return self.memoryview()
 
     def tolist(self) -> list:
-        """Its elements; waits for the GPU."""
+        """The elements as nested lists. Waits for the GPU."""
         if not self.shape:
             return self.to_host().memoryview()[()]
         if not self.nbytes:
@@ -207,59 +212,62 @@ class Array:
         return self.memoryview().tolist()
 
     def to_host(self) -> Array:
-        """A copy on the host; waits for the GPU."""
-        made, error = Array.on_host(self.shape, self.dtype), c.Error()
+        """A copy on the host. Waits for the GPU."""
+        copy, error = Array.on_host(self.shape, self.dtype), c.Error()
         if self.device == "cpu":
-            memmove(made.address, self.address, self.nbytes)
+            memmove(copy.address, self.address, self.nbytes)
         elif self.nbytes:
-            check(lib.tokmap_cuda_memory_read(self.device.encode(), made.address, self.address, self.nbytes,
+            check(lib.tokmap_cuda_memory_read(self.device.encode(), copy.address, self.address, self.nbytes,
                                               self.stream or None, byref(error)), error)
-        return made
+        return copy
 
     @property
     def __array_interface__(self) -> dict:
         if self.device != "cpu":
-            raise AttributeError(f"this array is on {self.device}: to_host() copies it")
+            raise AttributeError(f"this array is on {self.device}: copy it with to_host()")
         return {"shape": self.shape, "typestr": self._typestr(), "data": (self.address, False), "version": 3}
 
     @property
     def __cuda_array_interface__(self) -> dict:
         if self.device == "cpu":
             raise AttributeError("this array is on the host")
-        self._lent(None)
+        self._share(None)
         return {"shape": self.shape, "typestr": self._typestr(), "data": (self.address, False), "version": 3,
                 "strides": None, "stream": self.stream or 1}
 
     def _typestr(self) -> str:
         return f"<{'u' if self.dtype[0] == 'u' else 'i'}{BYTES[self.dtype]}"
 
-    def _lent(self, stream: int | None) -> None:
-        """Somebody may use the memory on this stream (None: we do not know which): if it is not the one that it is written
-        on, the memory is not used again for other batches."""
+    def _share(self, stream: int | None) -> None:
+        """Records that the memory may be used on a stream (None: an unknown one). If that is not the stream on which the
+        array is written, the pool does not reuse the memory for other batches."""
         if stream is None or (stream or 1) != (self.stream or 1):
-            self._owner.lent = True
+            self._owner.shared = True
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (CPU, 0) if self.device == "cpu" else (CUDA, int(self.device.partition(":")[2] or 0))
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        """A DLPack capsule. stream: the consumer's, which is made to wait for the data: 1 the legacy default, 2 the
-        thread's default, another a handle; -1 asks for no waiting; None is 1."""
+        """Exports the array as a DLPack capsule.
+
+        stream  the consumer's stream, which is made to wait for the data: 1 is the legacy default stream, 2 the thread's
+                default stream, any other number a handle; -1 means that the consumer waits by itself; None means 1
+        """
         own = self.__dlpack_device__()
         versioned = max_version is not None and max_version[0] >= 1
         if copy or (dl_device is not None and tuple(dl_device) != own):
             if copy is False or (dl_device is not None and tuple(dl_device) not in ((CPU, 0), own)) or \
                     (own[0] == CUDA and (dl_device is None or tuple(dl_device) == own)):
-                raise BufferError(f"an array on {self.device} cannot be copied so: to_host() gives one on the host")
+                raise BufferError(f"an array on {self.device} can be copied only to the host: use to_host()")
             return _capsule(self.to_host(), versioned)
         if own[0] == CUDA:
             consumer = 1 if stream is None else stream
             if consumer == 0 or consumer < -1:
-                raise BufferError(f"stream {stream} is no stream: 1 is the legacy default one")
-            self._lent(None if consumer == -1 else consumer)
+                raise BufferError(f"stream is {stream}, which is not a CUDA stream: 1 is the legacy default stream")
+            self._share(None if consumer == -1 else consumer)
             if consumer != -1 and consumer != (self.stream or 1):
                 error = c.Error()
                 check(lib.tokmap_cuda_stream_wait(self.device.encode(), consumer, self.stream or None, byref(error)), error)
         elif stream is not None:
-            raise BufferError("an array on the host has no stream")
+            raise BufferError("an array on the host does not have a stream: leave stream out")
         return _capsule(self, versioned)

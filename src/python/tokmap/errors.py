@@ -1,8 +1,8 @@
 """The statuses of tokmap.h as exceptions.
 
-Every failure of the library is a TokmapError with the library's own sentence. Each is also the built-in exception that a
-Python program would expect there (FileNotFoundError, ValueError, MemoryError, ...), so code that knows nothing of tokmap
-catches it too.
+Every failure of the library raises a TokmapError with the library's message. Each class is also a subclass of the built-in
+exception that a Python program expects in that case (FileNotFoundError, ValueError, MemoryError, ...), so code that does
+not import tokmap can catch it too.
 """
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ _DETAILS = ("status", "message", "path", "offset", "line", "system", "device")
 
 
 class TokmapError(Exception):
-    """What went wrong.
+    """A failure of the library or of this package. str() is the whole text, with file, line, and position.
 
-    status   the name of the status in tokmap.h ("ERROR_RANGE"), or "" for what this package found by itself
-    message  the sentence alone; str() also names file, line and position
-    path     the file, or None        offset  the byte in it, or None        line  of a run file or manifest, or None
-    system   errno, or 0              device  CUDA's result code, or 0
+    status   the name of the status in tokmap.h, for example "ERROR_RANGE"; "" for some errors of this package itself
+    message  the message without file, line, and position
+    path     the file, or None
+    offset   the byte offset in the file, or None
+    line     the line of a run file, manifest, or input, from 1, or None
+    system   the errno of the failed system call, or 0
+    device   the CUDA result code, or 0
     """
 
     status: str = ""
@@ -39,15 +42,15 @@ class TokmapError(Exception):
         return self.text
 
     def __reduce__(self):
-        return (_again, (type(self), self.text, {name: getattr(self, name) for name in _DETAILS}))
+        return (_rebuild, (type(self), self.text, {name: getattr(self, name) for name in _DETAILS}))
 
 
-def _again(kind, text, details):
+def _rebuild(kind, text, details):
     return kind(text, **details)
 
 
 class End(TokmapError, StopIteration):
-    """The run is at its end. A StopIteration, so that a for loop ends."""
+    """The run has ended. It is a StopIteration, so a for loop over a loader ends."""
     status = "END"
 
 
@@ -57,11 +60,11 @@ class ArgumentError(TokmapError, ValueError):
 
 
 class OutputError(ArgumentError, TypeError):
-    """An output that cannot be written to: it names the field, what was expected and what was found."""
+    """An array in out= cannot be written to. The message names the field, what was expected, and what was found."""
 
 
 class ClosedError(ArgumentError):
-    """Use of a loader, run or dataset that was closed."""
+    """A loader, run, or dataset was used after it had been closed."""
 
 
 class OutOfMemoryError(TokmapError, MemoryError):
@@ -70,17 +73,17 @@ class OutOfMemoryError(TokmapError, MemoryError):
 
 
 class IoError(TokmapError, OSError):
-    """The system refused or failed an operation on a file."""
+    """A file operation failed."""
     status = "ERROR_IO"
 
 
 class NotFoundError(TokmapError, FileNotFoundError):
-    """No such file, dataset, source or item."""
+    """A file, dataset, source, or item does not exist."""
     status = "ERROR_NOT_FOUND"
 
 
 class ExistsError(TokmapError, FileExistsError):
-    """The output exists already."""
+    """The output already exists."""
     status = "ERROR_EXISTS"
 
 
@@ -90,22 +93,22 @@ class BusyError(TokmapError, OSError):
 
 
 class FormatError(TokmapError, ValueError):
-    """Not a file of the expected format."""
+    """The file does not have the expected format."""
     status = "ERROR_FORMAT"
 
 
 class VersionError(TokmapError, ValueError):
-    """The file was written for a newer major version of the format."""
+    """The file or cursor has a newer major version of its format than this library reads."""
     status = "ERROR_VERSION"
 
 
 class CorruptError(TokmapError, ValueError):
-    """The content of a file contradicts its checksums or itself."""
+    """The content of a file does not match its checksums, or contradicts itself."""
     status = "ERROR_CORRUPT"
 
 
 class TruncatedError(TokmapError, EOFError):
-    """A file is shorter or longer than its index says."""
+    """A file is shorter or longer than its index or header says."""
     status = "ERROR_TRUNCATED"
 
 
@@ -115,32 +118,32 @@ class MismatchError(TokmapError, ValueError):
 
 
 class RangeError(TokmapError, IndexError, ValueError):
-    """A number lies outside what the dataset or the run has."""
+    """A number is outside the range of the dataset or run."""
     status = "ERROR_RANGE"
 
 
 class RunError(TokmapError, ValueError):
-    """The text of the run is wrong."""
+    """The run text is invalid."""
     status = "ERROR_RUN"
 
 
 class CursorError(TokmapError, ValueError):
-    """The state is not one of a loader."""
+    """The text is not a valid cursor, or the state is not the state of a loader."""
     status = "ERROR_CURSOR"
 
 
 class PastError(TokmapError, ValueError):
-    """The state is of another run: the sentence names each kind of difference."""
+    """The run's past differs from the past that the cursor records. The message names each kind that differs."""
     status = "ERROR_PAST"
 
 
 class TokenError(TokmapError, ValueError):
-    """A token id is not in the vocabulary."""
+    """A token id is outside the vocabulary."""
     status = "ERROR_TOKEN"
 
 
 class InputError(TokmapError, ValueError):
-    """A record of the input is wrong."""
+    """An input record is invalid."""
     status = "ERROR_INPUT"
 
 
@@ -150,37 +153,37 @@ class EncodingError(TokmapError, ValueError):
 
 
 class LimitError(TokmapError, ValueError):
-    """A size is over its limit."""
+    """A size exceeds its limit."""
     status = "ERROR_LIMIT"
 
 
 class InterruptedByCaller(TokmapError, InterruptedError):
-    """A call ended because its callback said so."""
+    """A callback stopped the call."""
     status = "ERROR_INTERRUPTED"
 
 
 class UnsupportedError(TokmapError, NotImplementedError):
-    """This build or this version cannot do that."""
+    """This build or version does not support the operation."""
     status = "ERROR_UNSUPPORTED"
 
 
 class InternalError(TokmapError, RuntimeError):
-    """A fault in tokmap itself."""
+    """An internal error in tokmap."""
     status = "ERROR_INTERNAL"
 
 
 class DeviceError(TokmapError, RuntimeError):
-    """The GPU or its driver failed an operation; device is CUDA's result code."""
+    """An operation failed on the GPU or in its driver. device is the CUDA result code."""
     status = "ERROR_DEVICE"
 
 
 class NoDeviceError(TokmapError, RuntimeError):
-    """No such GPU, or no usable driver: the sentence says why."""
+    """The GPU does not exist, or has no usable driver. The message gives the reason."""
     status = "ERROR_NO_DEVICE"
 
 
 class LibraryError(TokmapError, ImportError):
-    """libtokmap is not there, or is of another version than this package."""
+    """libtokmap could not be loaded, or has another version than this package."""
 
 
 #: Statuses by number, in the order of TOKMAP_STATUS_MAP.

@@ -1,4 +1,4 @@
-"""Loaders: a run's rows to one rank, batch after batch."""
+"""Loaders: they deliver a run's rows to one rank, batch by batch."""
 from __future__ import annotations
 
 from _thread import RLock
@@ -9,53 +9,53 @@ from . import _library as c
 from ._library import check, failure, lib
 from .arrays import choose
 from .errors import ArgumentError, CursorError, OutputError
-from .reader import Reader, alone
-from .run import Run, _cursor_text
+from .fields import TOKEN_FIELDS, field_bits, parse_fields
+from .reader import Reader, exclusive
+from .state import cursor_of_state, cursor_text, state_of_cursor
 
 Stats = namedtuple("Stats", "batches rows tokens bytes cold_reads epoch ring_bytes ring_slots ring_ready ring_ready_lowest "
                    "reading waits wait_ns wait_ns_largest wait_histogram host_expanded late_copies device_bytes")
-Stats.__doc__ = "What a loader has done and how long it waited: see struct tokmap_stats in tokmap.h."
+Stats.__doc__ = """What a loader has delivered, and how long next() waited: the members of struct tokmap_stats in tokmap.h.
+
+reading is "mapped" or "pread"; wait_histogram is a tuple."""
 
 LoaderDevice = namedtuple("LoaderDevice", "device numa_node kernel pinned_bytes device_bytes reason")
-LoaderDevice.__doc__ = "How a loader delivers: see struct tokmap_loader_device in cuda.h."
+LoaderDevice.__doc__ = """How a loader delivers: the members of struct tokmap_loader_device in cuda.h.
 
-#: How long a wait goes on before Python looks whether there was a Ctrl-C.
-_PATIENCE_NS = 50_000_000
-_MASKS = ("inputs", "targets", "position_ids", "document_ids", "loss_mask")
-_FORMAT = 1
+device is None for a loader that delivers on the host."""
 
-
-def parse_fields(fields) -> tuple[str, ...]:
-    """The names in "inputs targets", or in a sequence of them, in the order of the library's bits."""
-    names = fields.replace(",", " ").split() if isinstance(fields, str) else list(fields)
-    for name in names:
-        if name not in c.FIELDS:
-            raise ArgumentError(f"fields has {name!r}: {', '.join(c.FIELDS)} may be combined")
-    return tuple(name for name in c.FIELDS if name in names)
+#: The longest wait in the library before Python can handle a signal such as Ctrl-C.
+_WAIT_NS = 50_000_000
 
 
-def stream_handle(stream) -> int:
-    """The handle of a CUDA stream: a number, or an object of torch, CuPy or Numba."""
+def _stream_handle(stream) -> int:
+    """The handle of a CUDA stream, given as a number or as a stream object of torch, CuPy, or Numba."""
     for name in ("cuda_stream", "ptr", "handle"):
         found = getattr(stream, name, None)
         if found is not None:
             stream = getattr(found, "value", found)
             break
     if not isinstance(stream, int):
-        raise ArgumentError(f"stream is {stream!r}: a CUDA stream or its handle as a number is needed")
+        raise ArgumentError(f"stream is {stream!r}: pass a CUDA stream, or its handle as a number")
     return stream
 
 
 class Batch:
-    """What a loader delivered. The arrays are the caller's own.
+    """What one call of next() delivered. The arrays belong to the caller and never change.
 
-    inputs, targets, position_ids, document_ids, loss_mask   [count, seq_len]; None where the field was not asked for
-    rows             [count, seq_len + lookahead] in the dataset's width
-    cu_seqlens       int32, as many elements in every batch: [0] = 0, then where each document ends; the elements behind the
-                     last document repeat the end, which attention over sequences of different lengths takes as it is
-    documents        sequences in cu_seqlens         max_seqlen   tokens of the longest one, a plain int
-    step, first_row, count, last_in_step             which rows of which global batch these are
-    batch["inputs"], dict(batch) and model(**batch)  work with the fields that were asked for
+    inputs, targets, position_ids, document_ids, loss_mask
+                     arrays of shape [count, seq_len]; None for a field that the loader was not opened with
+    rows             [count, seq_len + lookahead] in the dataset's width: uint16 or uint32
+    cu_seqlens       int32, with the same number of elements in every batch: 0, then the end of each document. The elements
+                     after the last document repeat its end; variable-length attention reads them as empty documents
+    documents        the number of documents in cu_seqlens
+    max_seqlen       the number of tokens in the longest of them, as a plain int
+    step             the number of the global batch that these rows belong to
+    first_row        the first of these rows in the global batch
+    count            the number of rows; it can be less than loader.rows, and 0
+    last_in_step     whether this is the rank's last batch of the step: the place to save a state
+
+    batch["inputs"], dict(batch), and model(**batch) work with the fields that the loader was opened with.
     """
     __slots__ = ("inputs", "targets", "position_ids", "document_ids", "loss_mask", "rows", "cu_seqlens", "documents",
                  "max_seqlen", "step", "first_row", "count", "last_in_step", "_run", "_fields")
@@ -65,6 +65,7 @@ class Batch:
         self.rows = self.cu_seqlens = self.documents = self.max_seqlen = None
 
     def keys(self) -> tuple[str, ...]:
+        """The names of the fields."""
         return self._fields
 
     def __getitem__(self, name: str):
@@ -73,21 +74,22 @@ class Batch:
         return getattr(self, name)
 
     def items(self) -> list:
+        """The fields as pairs of name and array."""
         return [(name, getattr(self, name)) for name in self._fields]
 
     @property
     def places(self) -> list:
-        """What each row is: a Place for each."""
+        """For each row, the Place that says which window it holds."""
         return [self._run.locate(self.step, self.first_row + i) for i in range(self.count)]
 
     def locate(self, row: int) -> list:
-        """The documents that row `row` of this batch shows, with where they came from: see Run.documents()."""
+        """The documents in row `row` of this batch, each with its origin: see Run.documents()."""
         if not 0 <= row < self.count:
-            raise ArgumentError(f"row {row} of a batch of {self.count} rows")
+            raise ArgumentError(f"row {row} is not in this batch, which has {self.count} rows")
         return self._run.documents(self.step, self.first_row + row)
 
     def to(self, device, non_blocking: bool = False) -> Batch:
-        """The same batch with its torch tensors on another device."""
+        """A copy of the batch with its torch tensors on another device."""
         moved = Batch.__new__(Batch)
         for name in self.__slots__:
             setattr(moved, name, getattr(self, name))
@@ -102,64 +104,67 @@ class Batch:
 
 
 class Loader(Reader):
-    """Delivers a run's rows to one rank. Made by Run.loader():
+    """Delivers a run's rows to one rank. Run.loader() makes one:
 
         loader = run.loader(rank=0, world=8, rows=16, device="cuda", dtype=torch.int64)
         for batch in loader: ...
 
-    rank, world    which part of every global batch is delivered here
-    rows           rows a call at most; 0: the rank's whole part of a global batch in one call
-    fields         "inputs targets position_ids document_ids loss_mask cu_seqlens rows", any of them
-    dtype          int32 or int64, of torch, of NumPy or as a text, for all fields but cu_seqlens (int32) and rows
+    rank, world    which part of every global batch this loader delivers; 0 <= rank < world
+    rows           the largest number of rows in one batch; 0: the rank's whole part of a global batch in one batch
+    fields         any of "inputs targets position_ids document_ids loss_mask cu_seqlens rows"
+    dtype          int32 or int64, as a name or as a dtype of torch or NumPy, of every field but cu_seqlens (always int32)
+                   and rows
     device         "cpu", "cuda", "cuda:N", or a torch.device
-    framework      "torch", "numpy" or "dlpack" (tokmap.Array); by default that of dtype or device, else torch on a GPU and
-                   NumPy on the host if they are installed
-    mask_targets   targets that lie in another document than their token are tokmap.IGNORE (-100)
-    resume         a state_dict() or the text of a cursor to start from, of any world size and rows
-    threads        1: a thread works ahead; 0: next() does the work itself
-    ring_bytes, read_ahead, unchecked, drop_behind    see struct tokmap_loader_options in tokmap.h
+    framework      "torch", "numpy", or "dlpack" (tokmap.Array). By default the framework of dtype or device; otherwise
+                   torch on a GPU and NumPy on the host where they are installed
+    mask_targets   True: a target in another document than its input is tokmap.IGNORE (-100)
+    resume         a state_dict(), or the text of a cursor, to start from; it may come from any world size and any rows
+    threads        1: a producer thread works ahead; 0: next() does the work itself
+    ring_bytes, read_ahead, unchecked, drop_behind
+                   see struct tokmap_loader_options in tokmap.h
 
-    iter(loader) is the loader itself: it goes on where it is, and ends with the run. len(loader) is the number of its
-    batches from the run's beginning to its end. Any thread may call it, one after the other; a signal handler may ask for
-    state_dict() and stats(). A child after fork() must open its own.
+    iter(loader) is the loader itself: iteration continues where the loader is, and ends with the run. len(loader) is the
+    number of batches from the first step of the run to its end.
+
+    Any thread may call any method; calls run one at a time. A signal handler may call state_dict() and stats(). A child
+    after fork() cannot use the loader and must open its own.
     """
 
-    def __init__(self, run: Run, *, rank: int = 0, world: int = 1, rows: int = 0, fields="inputs targets", dtype=None,
+    def __init__(self, run, *, rank: int = 0, world: int = 1, rows: int = 0, fields="inputs targets", dtype=None,
                  device="cpu", framework: str | None = None, mask_targets: bool = False, resume=None, threads: int = 1,
                  ring_bytes: int = 0, read_ahead: int = 0, unchecked: bool = False, drop_behind: bool = False):
         super().__init__(run)
-        self._asking, self._asked = RLock(), False  # for what does not wait for a next() that waits
+        # Queries such as stats() do not wait for a next() that waits, so they have a lock of their own.
+        self._query_lock, self._in_query = RLock(), False
         self._arrays, code, device_name = choose(framework, dtype, device)
         self.fields = parse_fields(fields)
         self.rank, self.world = c.number(rank, "rank"), c.number(world, "world")
         self.device = device_name
-        mask = 0
-        for name in self.fields:
-            mask |= c.FIELDS[name]
         self._options = c.LoaderOptions(
-            size=sizeof(c.LoaderOptions), rank=self.rank, world=self.world, rows=c.number(rows, "rows"), fields=mask,
-            threads=c.number(threads, "threads", 0, 2 ** 32 - 1), ring_bytes=c.number(ring_bytes, "ring_bytes"),
-            read_ahead=c.number(read_ahead, "read_ahead", 0, 2 ** 32 - 1), unchecked=bool(unchecked),
-            drop_behind=bool(drop_behind), device=None if device_name == "cpu" else device_name.encode(),
-            mask_targets=bool(mask_targets))
-        self._again = {"rank": rank, "world": world, "rows": rows, "fields": self.fields, "dtype": code,
-                       "device": device_name, "framework": self._arrays.name, "mask_targets": mask_targets,
-                       "threads": threads, "ring_bytes": ring_bytes, "read_ahead": read_ahead, "unchecked": unchecked,
-                       "drop_behind": drop_behind}
-        # Made once: what every call is given. Two batches in turn, since a call that fails clears its own.
+            size=sizeof(c.LoaderOptions), rank=self.rank, world=self.world, rows=c.number(rows, "rows"),
+            fields=field_bits(self.fields), threads=c.number(threads, "threads", 0, 2 ** 32 - 1),
+            ring_bytes=c.number(ring_bytes, "ring_bytes"), read_ahead=c.number(read_ahead, "read_ahead", 0, 2 ** 32 - 1),
+            unchecked=bool(unchecked), drop_behind=bool(drop_behind),
+            device=None if device_name == "cpu" else device_name.encode(), mask_targets=bool(mask_targets))
+        self._arguments = {"rank": rank, "world": world, "rows": rows, "fields": self.fields, "dtype": code,
+                           "device": device_name, "framework": self._arrays.name, "mask_targets": mask_targets,
+                           "threads": threads, "ring_bytes": ring_bytes, "read_ahead": read_ahead, "unchecked": unchecked,
+                           "drop_behind": drop_behind}
+        # The structs that every call passes are made once. There are two batches, used alternately, because a call that
+        # fails clears its batch and the state needs the previous one.
         self._error = c.Error()
-        self._error_at = byref(self._error)
+        self._error_pointer = byref(self._error)
         self._batches = tuple((batch, byref(batch)) for batch in (c.Batch(sizeof(c.Batch)), c.Batch(sizeof(c.Batch))))
-        self._position = None  # one of the batches, or the text of a cursor: one assignment moves it from batch to batch
-        self._pending = None   # the call that is not over: batch, arrays, whether they are the caller's, stream
+        self._position = None  # the last delivered batch, or the text of a cursor: a single assignment advances it
+        self._pending = None   # the call in progress: its batch, arrays, whether the caller passed them, its stream
         self._out = c.Out(sizeof(c.Out), c.I64 if code == "int64" else c.I32)
-        self._out_at = byref(self._out) if self.fields else None
-        run._loaders.add(self)  # whatever comes, the run ends it first
-        self._start(_cursor_of(resume))
+        self._out_pointer = byref(self._out) if self.fields else None
+        run._loaders.add(self)  # before the library opens anything, so that run.close() always closes it
+        self._start(cursor_of_state(resume))
         self._shape(code)
 
     def _start(self, cursor: str | None) -> None:
-        """Opens the library's loader at a cursor; the one that was open before is closed only then."""
+        """Opens the library's loader at a cursor. The previous loader stays open until this has succeeded."""
         handle, error = c_void_p(), c.Error()
         if cursor is None:
             start = self.run.cursor(0)
@@ -168,20 +173,20 @@ class Loader(Reader):
             start = cursor
         self._options.resume = None if cursor is None else cursor.encode()
         check(lib.tokmap_loader_open(byref(handle), self.run._open(), byref(self._options), byref(error)), error)
-        self._take(handle.value)
+        self._replace(handle.value)
         self._pending, self._position = None, start
 
     def _shape(self, code: str) -> None:
-        """What an output of each field looks like, and how one is made."""
+        """Computes the shape and type of each field's array, and prepares how to make one."""
         if self.device != "cpu" and self._arrays.name == "dlpack":
             self.device = f"cuda:{self.delivery().device}"
             self._arrays.opened(self.device)
         self.rows = lib.tokmap_loader_rows(self._handle)
         self.calls = lib.tokmap_loader_calls(self._handle)
         info = self.run.info
-        shapes = {name: ((self.rows, info.seq_len), code) for name in _MASKS}
+        shapes = {name: ((self.rows, info.seq_len), code) for name in TOKEN_FIELDS}
         if "rows" in self.fields:
-            width = self.run.sources[0].dataset.info.width  # all sources of a run that can be loaded have one
+            width = self.run.sources[0].dataset.info.width  # the library refuses sources of different widths
             shapes["rows"] = ((self.rows, info.seq_len + info.lookahead), "uint16" if width == 2 else "uint32")
         shapes["cu_seqlens"] = ((lib.tokmap_loader_cu_seqlens(self._handle),), "int32")
         self._shapes = {name: shapes[name] for name in self.fields}
@@ -195,49 +200,50 @@ class Loader(Reader):
     def __next__(self) -> Batch:
         return self.next()
 
-    @alone
+    @exclusive
     def next(self, out=None, stream=None) -> Batch:
-        """The next batch. A run that is over is End, a StopIteration.
+        """Delivers the next batch. At the end of the run it raises End, which is a StopIteration.
 
-        out     where to write instead of into new arrays: what out() gave, or any mapping or object with an array for each
-                field; the same arrays every time serve a CUDA graph. The batch then has these.
-        stream  the CUDA stream that the outputs are enqueued on, by default torch's current one, or the default stream
+        out     where to write instead of new arrays: what out() returned, or a mapping or object with an array for each
+                field. The batch then refers to these arrays. Passing the same arrays every time suits a CUDA graph
+        stream  the CUDA stream that the outputs are enqueued on; by default torch's current stream, or the device's
+                default stream
         """
         handle = self._open()
         if self._pending is not None and self._pending[0][0].row_tokens:
-            return self._again_delivered(out)
-        while not lib.tokmap_loader_wait(handle, _PATIENCE_NS):
-            pass  # between two of these Python takes notice of a Ctrl-C
-        arrays, fields = self._arrays, self._out
-        stream = arrays.stream() if stream is None else arrays.use_stream(stream_handle(stream), out is None)
+            return self._deliver_interrupted(out)
+        while not lib.tokmap_loader_wait(handle, _WAIT_NS):
+            pass  # Python handles signals between two calls
+        arrays, outputs = self._arrays, self._out
+        stream = arrays.stream() if stream is None else arrays.use_stream(_stream_handle(stream), out is None)
         if out is None:
-            pointer, given = arrays.pointer, []
+            pointer, written = arrays.pointer, []
             for name, make in self._makers:
                 array = make()
-                given.append(array)
-                setattr(fields, name, pointer(array))
+                written.append(array)
+                setattr(outputs, name, pointer(array))
         else:
-            given = self._checked(out)
+            written = self._check_out(out)
         batch = self._batches[self._position is self._batches[0]]
-        batch[0].row_tokens = 0
-        self._pending = batch, given, out is not None, stream
-        status = lib.tokmap_loader_next(handle, self._out_at, stream or None, batch[1], self._error_at)
+        batch[0].row_tokens = 0  # the library sets it: until then the call has not delivered
+        self._pending = batch, written, out is not None, stream
+        status = lib.tokmap_loader_next(handle, self._out_pointer, stream or None, batch[1], self._error_pointer)
         if status:
             self._pending = None
             raise failure(status, self._error)
-        return self._delivered()
+        return self._deliver()
 
-    def _delivered(self) -> Batch:
-        """The batch of the call that the library has done."""
-        (found, _), given, lent, stream = self._pending
-        if lent:
-            self._arrays.written(given, stream)
+    def _deliver(self) -> Batch:
+        """The batch of the pending call, which the library has completed."""
+        (found, _), written, by_caller, stream = self._pending
+        if by_caller:
+            self._arrays.written(written, stream)
         batch = Batch()
         batch._run, batch._fields = self.run, self.fields
         batch.step, batch.first_row, batch.count = found.step, found.first_row, found.count
         batch.last_in_step, count = found.last_in_step != 0, batch.count
         whole = count == self.rows
-        for name, array in zip(self.fields, given):
+        for name, array in zip(self.fields, written):
             setattr(batch, name, array if whole or name == "cu_seqlens" else array[:count])
         if batch.cu_seqlens is not None:
             batch.documents, batch.max_seqlen = found.documents, found.max_seqlen
@@ -245,35 +251,35 @@ class Loader(Reader):
         self._pending = None
         return batch
 
-    def _again_delivered(self, out) -> Batch:
-        """The batch of a call that was interrupted, by Ctrl-C say, when the library had done its part: nobody has it yet."""
-        _, given, lent, _ = self._pending
-        found = self._arrays_of(out) if out is not None else given
-        if lent != (out is not None) or any(a is not b for a, b in zip(given, found)):
-            raise ArgumentError("the last next() was interrupted when its batch was written already: call it " +
-                                ("with the same out again" if lent else "without out again"))
-        return self._delivered()
+    def _deliver_interrupted(self, out) -> Batch:
+        """The batch of a call that was interrupted (by Ctrl-C, for example) after the library had written it."""
+        _, written, by_caller, _ = self._pending
+        outputs = self._arrays_of(out) if out is not None else written
+        if by_caller != (out is not None) or any(a is not b for a, b in zip(written, outputs)):
+            raise ArgumentError("the last next() was interrupted after its batch had been written: call next() again " +
+                                ("with the same out" if by_caller else "without out"))
+        return self._deliver()
 
-    @alone
+    @exclusive
     def out(self) -> dict:
-        """New arrays to give to next(out=...), again and again."""
+        """New arrays of the right shapes, by field name, to pass to every next(out=...)."""
         self._arrays.stream()
         return {name: make() for name, make in self._makers}
 
     def _arrays_of(self, out) -> list:
-        """The arrays that a caller gave, in the order of the fields."""
+        """The caller's arrays, in the order of the fields."""
         found = []
         for name in self.fields:
             array = out.get(name) if isinstance(out, dict) else getattr(out, name, None)
             if array is None:
-                raise OutputError(f"out has no {name}, which the loader was opened with: give it an array of shape "
+                raise OutputError(f"out has no {name}, but the loader was opened with that field: pass an array of shape "
                                   f"{self._shapes[name][0]}")
             found.append(array)
         return found
 
-    def _checked(self, out) -> list:
-        """A caller's arrays as the library's next outputs. They are checked every time: who has them may have given them
-        another shape or other memory since."""
+    def _check_out(self, out) -> list:
+        """Makes the caller's arrays the library's outputs. Every call checks them, because the caller may have changed
+        their shape or memory since the last one."""
         arrays, found = self._arrays, self._arrays_of(out)
         for name, array in zip(self.fields, found):
             arrays.check(name, array, *self._shapes[name])
@@ -283,7 +289,7 @@ class Loader(Reader):
     def __len__(self) -> int:
         delivered = self.run.info.delivered
         if delivered is None:
-            raise TypeError("the run has no end: give it steps or passes")
+            raise TypeError("the run has no end, so its loader has no length: set steps or passes in the run")
         return delivered * self.calls
 
     def __bool__(self) -> bool:
@@ -292,63 +298,66 @@ class Loader(Reader):
     # ---- state ----
 
     def state_dict(self) -> dict:
-        """The state after the last batch: text and numbers only. Inside a step it is the beginning of that step, so keep it
-        where batch.last_in_step. It is the same on every rank, and good for any number of ranks and any rows."""
+        """The state after the last batch, as text and numbers. Inside a step it is the state at the start of that step, so
+        save it where batch.last_in_step is true. It is the same on every rank, and any number of ranks with any rows can
+        resume from it."""
         with self._lock:
-            at = self._position
-            cursor = at if isinstance(at, str) else _cursor_text(at[0].cursor)
-        return {"tokmap": _FORMAT, "cursor": cursor, "step": int(cursor.split("step=")[1].split()[0])}
+            position = self._position
+            cursor = position if isinstance(position, str) else cursor_text(position[0].cursor)
+        return state_of_cursor(cursor)
 
-    @alone
+    @exclusive
     def load_state_dict(self, state) -> None:
-        """Goes on from a state_dict(), or from the text of a cursor, of the same run. A state of another one is a PastError
-        that names each kind of difference, and the loader stays where it was."""
-        cursor = _cursor_of(state)
+        """Continues from a state_dict(), or from the text of a cursor, of the same run. A state of another run raises a
+        PastError that names each kind of difference, and the loader then stays where it was."""
+        cursor = cursor_of_state(state)
         if cursor is None:
-            raise CursorError("the state is None")
+            raise CursorError("state is None: pass what state_dict() returned, or the text of a cursor")
         self._open()
-        with self._asking:
-            if self._asked:
+        with self._query_lock:
+            if self._in_query:
                 raise self._interrupted()
             self._start(cursor)
 
     def stats(self) -> Stats:
-        """What it has done so far."""
+        """What the loader has delivered so far, and how long next() waited."""
         found = c.Stats(sizeof(c.Stats))
-        self._ask(lib.tokmap_loader_stats, found)
+        self._query(lib.tokmap_loader_stats, found)
         values = {name: getattr(found, name) for name in Stats._fields}
         values["reading"] = c.READINGS[found.reading]
         values["wait_histogram"] = tuple(found.wait_histogram)
         return Stats(**values)
 
     def delivery(self) -> LoaderDevice:
-        """How it delivers: on which GPU (None: on the host), and whether the GPU expands the batches or why not."""
+        """How the loader delivers: on which GPU (None: on the host), and whether that GPU expands the batches or, if not,
+        the reason."""
         found = c.LoaderDevice(sizeof(c.LoaderDevice))
-        self._ask(lib.tokmap_loader_device, found)
+        self._query(lib.tokmap_loader_device, found)
         return LoaderDevice(None if found.device < 0 else found.device, found.numa_node, bool(found.kernel),
                             found.pinned_bytes, found.device_bytes, found.reason.decode("utf-8", "replace"))
 
-    def _ask(self, function, found) -> None:
-        with self._asking:
-            before = self._asked
+    def _query(self, function, found) -> None:
+        with self._query_lock:
+            before = self._in_query
             try:
-                self._asked = True
+                self._in_query = True
                 check(function(self._open(), byref(found)))
             finally:
-                self._asked = before
+                self._in_query = before
 
-    # ---- its end ----
+    # ---- closing ----
 
-    @alone
+    @exclusive
     def close(self) -> None:
-        """Stops its thread and frees its memory; a second close does nothing. Batches stay what they are."""
-        with self._asking:
-            if self._asked:
+        """Stops the producer thread and frees its memory. A second close has no effect. Batches that were delivered stay
+        valid."""
+        with self._query_lock:
+            if self._in_query:
                 raise self._interrupted()
             handle, self._handle = self._handle, None
             if handle is not None:
                 self._pending = None
-                self._drop(handle)
+                self._release(handle)
                 if hasattr(self._arrays, "close"):
                     self._arrays.close()
 
@@ -359,7 +368,7 @@ class Loader(Reader):
         self.close()
 
     def __reduce__(self):
-        return (_again, (self.run, self._again, self.state_dict()))
+        return (_rebuild, (self.run, self._arguments, self.state_dict()))
 
     def __repr__(self) -> str:
         if self._handle is None:
@@ -368,18 +377,5 @@ class Loader(Reader):
                 f"{', '.join(self.fields) or 'no fields'} on {self.device}>")
 
 
-def _cursor_of(state) -> str | None:
-    if state is None or isinstance(state, str):
-        return state
-    try:
-        version, cursor = state["tokmap"], state["cursor"]
-    except (KeyError, TypeError, IndexError):
-        raise CursorError(f"this is no state of a tokmap loader: {type(state).__name__} without \"tokmap\" and \"cursor\"") \
-            from None
-    if version != _FORMAT or not isinstance(cursor, str):
-        raise CursorError(f"the state is of version {version!r}, this package knows {_FORMAT}")
-    return cursor
-
-
-def _again(run: Run, options: dict, state: dict) -> Loader:
-    return Loader(run, resume=state, **options)
+def _rebuild(run, arguments: dict, state: dict) -> Loader:
+    return Loader(run, resume=state, **arguments)

@@ -1,4 +1,4 @@
-"""What Loader and RunDataset share: the library's loader inside of them, used by one thread at a time, and its end."""
+"""What Loader and RunDataset share: a loader of the library, which one thread at a time uses, and how it ends."""
 from __future__ import annotations
 
 from _thread import RLock
@@ -8,9 +8,12 @@ from ._library import lib
 from .errors import ArgumentError, ClosedError
 
 
-def alone(method):
-    """A method that one thread at a time runs. A signal handler runs inside a call of its own thread, between any two lines
-    of it: it does not wait for that call, which would be for ever, and is refused."""
+def exclusive(method):
+    """Decorates a method that one thread at a time may run; other threads wait.
+
+    A signal handler runs in the thread that it interrupts, between any two lines. If that thread is inside an exclusive
+    method, waiting for it would never end, so the handler's call raises an ArgumentError instead.
+    """
     @wraps(method)
     def run(self, *arguments, **options):
         if self._lock._is_owned():
@@ -21,7 +24,11 @@ def alone(method):
 
 
 class Reader:
-    """Keeps a loader of the library for a run. The run knows the handle, too: both may be finalized in any order."""
+    """Keeps a loader of the library for a run.
+
+    The run keeps the handle too, because Python may finalize the two objects in any order: whoever removes the handle from
+    run._readers closes the loader.
+    """
     _handle = None
     _name = "loader"
 
@@ -30,34 +37,35 @@ class Reader:
         self._lock = RLock()
 
     def _interrupted(self) -> ArgumentError:
-        return ArgumentError(f"the {self._name} is in use by this very thread, which a signal handler has interrupted: "
-                             f"set a flag in the handler, and look at it when the call is over")
+        return ArgumentError(f"this thread was using the {self._name} when the signal handler interrupted it: set a flag in "
+                             f"the handler, and act on the flag after the call has returned")
 
     def _open(self) -> int:
+        """The handle, for a call of the library."""
         if self._handle is None:
             raise ClosedError(f"the {self._name} is closed")
         return self._handle
 
-    def _take(self, handle: int) -> None:
-        """Keeps this one from now on; the one that was kept before is closed."""
+    def _replace(self, handle: int) -> None:
+        """Keeps a new handle, and closes the previous one."""
         self.run._readers.add(handle)
-        before, self._handle = self._handle, handle
-        self._drop(before)
+        previous, self._handle = self._handle, handle
+        self._release(previous)
 
-    def _drop(self, handle: int | None, close=lib.tokmap_loader_close) -> None:
+    def _release(self, handle: int | None, close=lib.tokmap_loader_close) -> None:
         if handle is not None:
             try:
                 self.run._readers.remove(handle)
-            except KeyError:  # the run was finalized first, and has closed it
+            except KeyError:  # the run was finalized first, and has closed the loader
                 return
             close(handle)
 
-    @alone
+    @exclusive
     def close(self) -> None:
-        """Frees what it holds; a second close does nothing. The run stays open."""
+        """Frees the loader's memory. A second close has no effect. The run stays open."""
         handle, self._handle = self._handle, None
-        self._drop(handle)
+        self._release(handle)
 
     def __del__(self):
         handle, self._handle = self._handle, None
-        self._drop(handle)
+        self._release(handle)

@@ -1,4 +1,4 @@
-"""A run's rows as a map-style dataset: for samplers and DataLoader workers that want indices."""
+"""A run's rows as a map-style dataset, for samplers and DataLoader workers that read by index."""
 from __future__ import annotations
 
 from bisect import bisect_right
@@ -8,13 +8,12 @@ from . import _library as c
 from ._library import check, lib
 from .arrays import choose
 from .errors import ArgumentError, RangeError
-from .loader import _MASKS, parse_fields
-from .reader import Reader, alone
-from .run import Run
+from .fields import TOKEN_FIELDS, field_bits, parse_fields
+from .reader import Reader, exclusive
 
 
 class Columns(dict):
-    """The fields of some rows by name, each an array [rows, seq_len]; columns.inputs is columns["inputs"]."""
+    """The fields of several rows by name, each an array of shape [rows, seq_len]. columns.inputs is columns["inputs"]."""
 
     def __getattr__(self, name: str):
         try:
@@ -24,7 +23,7 @@ class Columns(dict):
 
 
 class _Rows:
-    """What __getitems__ gives: a list of rows, each a dict, for any collate function; whole for tokmap.collate."""
+    """What __getitems__ returns: to any collate function a list of rows, each a dict; to tokmap.collate whole columns."""
     __slots__ = ("columns", "count")
 
     def __init__(self, columns: Columns, count: int):
@@ -40,102 +39,106 @@ class _Rows:
 
 
 def collate(rows) -> Columns:
-    """The collate_fn for a RunDataset: the rows that __getitems__ read at once, as they are; other rows, stacked."""
+    """The collate_fn for a RunDataset. Rows that one call of __getitems__ read are returned without a copy; other rows are
+    stacked."""
     if isinstance(rows, _Rows):
         return rows.columns
-    if not rows:
-        return Columns()
-    made = Columns()
-    for name, first in rows[0].items():
+    columns = Columns()
+    for name, first in rows[0].items() if rows else ():
         values = [row[name] for row in rows]
-        if type(first).__module__.split(".")[0] == "torch":
+        framework = type(first).__module__.split(".")[0]
+        if framework == "torch":
             import torch
-            made[name] = torch.stack(values)
-        elif type(first).__module__.split(".")[0] == "numpy":
+            columns[name] = torch.stack(values)
+        elif framework == "numpy":
             import numpy
-            made[name] = numpy.stack(values)
+            columns[name] = numpy.stack(values)
         else:
-            made[name] = values
-    return made
+            columns[name] = values
+    return columns
 
 
 class RunDataset(Reader):
-    """The run's delivered rows by index, in the order in which a loader delivers them: the rows of a step lie together, and
-    index = base(step) + row, base being the rows of all delivered steps before it. Made by Run.dataset():
+    """The run's delivered rows by index, in the order in which a loader delivers them. The rows of a step are consecutive:
+    index = base(step) + row, where base is the number of rows in all delivered steps before. Run.dataset() makes one:
 
         ds = run.dataset(fields="inputs targets", dtype=torch.int64)
         torch.utils.data.DataLoader(ds, batch_size=64, collate_fn=tokmap.collate, num_workers=4)
 
-    ds[i] is a dict of one row's fields; ds.__getitems__(indices) reads many rows in one call, which DataLoader uses by
-    itself. It pickles in less than 4 KiB, as the run's description, and opens again where it is unpickled or forked. Arrays
-    are torch's if dtype or framework say so, else NumPy's if it is installed. Any thread may use it.
+    ds[i] is a dict with the fields of one row. ds.__getitems__(indices), which DataLoader calls, reads many rows at once.
+
+    fields         any of "inputs targets position_ids document_ids loss_mask"
+    dtype          int32 or int64, as a name or as a dtype of torch or NumPy
+    framework      "torch", "numpy", or "dlpack"; by default that of dtype, otherwise NumPy where it is installed
+    mask_targets   True: a target in another document than its input is tokmap.IGNORE (-100)
+    unchecked      True: ids are not compared with the vocabulary
+
+    Pickling stores the run's description, in less than 4 KiB; a worker process opens the files again. Any thread may use
+    the dataset, and so may a child after fork().
     """
     _ROWS = 64  # read in one call of the library
     _name = "dataset"
 
-    def __init__(self, run: Run, *, fields="inputs targets", dtype=None, framework: str | None = None,
+    def __init__(self, run, *, fields="inputs targets", dtype=None, framework: str | None = None,
                  mask_targets: bool = False, unchecked: bool = False):
         super().__init__(run)
         self.fields = parse_fields(fields)
         for name in ("cu_seqlens", "rows"):
             if name in self.fields:
-                raise ArgumentError(f"a dataset of rows has no {name}: {', '.join(_MASKS)} may be combined")
+                raise ArgumentError(f"fields contains {name}, which a dataset of rows does not have: use any of "
+                                    f"{', '.join(TOKEN_FIELDS)}")
         self._arrays, self._code, _ = choose(framework, dtype, "cpu")
-        self._options = {"fields": self.fields, "dtype": self._code, "framework": self._arrays.name,
-                         "mask_targets": bool(mask_targets), "unchecked": bool(unchecked)}
-        self._starts, self._spans = _spans(run)
+        self._arguments = {"fields": self.fields, "dtype": self._code, "framework": self._arrays.name,
+                           "mask_targets": bool(mask_targets), "unchecked": bool(unchecked)}
+        self._starts, self._spans = _delivered_spans(run)
         self._made = -1, None
-        self._reader()
+        self._open_reader()
 
-    def _reader(self) -> None:
-        """The library's loader that reads rows by name. It has no thread, so it goes on in a child after fork()."""
-        info, handle, error, mask = self.run.info, c_void_p(), c.Error(), 0
-        for name in self.fields:
-            mask |= c.FIELDS[name]
-        options = c.LoaderOptions(size=sizeof(c.LoaderOptions), world=1, rows=min(self._ROWS, info.batch), fields=mask,
-                                  unchecked=self._options["unchecked"], mask_targets=self._options["mask_targets"])
+    def _open_reader(self) -> None:
+        """Opens the library's loader that reads rows by name. It has no thread, so it works in a child after fork()."""
+        info, handle, error = self.run.info, c_void_p(), c.Error()
+        options = c.LoaderOptions(size=sizeof(c.LoaderOptions), world=1, rows=min(self._ROWS, info.batch),
+                                  fields=field_bits(self.fields), unchecked=self._arguments["unchecked"],
+                                  mask_targets=self._arguments["mask_targets"])
         check(lib.tokmap_loader_open(byref(handle), self.run._open(), byref(options), byref(error)), error)
-        self._take(handle.value)
-        self._most = lib.tokmap_loader_rows(self._handle)
-        self._step, self._row = (c_uint64 * self._most)(), (c_uint64 * self._most)()
+        self._replace(handle.value)
+        self._rows_at_once = lib.tokmap_loader_rows(self._handle)
+        self._step, self._row = (c_uint64 * self._rows_at_once)(), (c_uint64 * self._rows_at_once)()
         self._out, self._error = c.Out(sizeof(c.Out), c.I64 if self._code == "int64" else c.I32), error
         self._batch = c.Batch(sizeof(c.Batch))
-        self._at = [byref(one) for one in (self._step, self._row, self._out, self._batch, self._error)]
+        self._pointers = [byref(each) for each in (self._step, self._row, self._out, self._batch, self._error)]
         self._row_bytes = info.seq_len * (8 if self._code == "int64" else 4)
         self.run._loaders.add(self)
 
     def __len__(self) -> int:
         if self.run.info.delivered is None:
-            raise TypeError("the run has no end: give it steps or passes")
+            raise TypeError("the run has no end, so its dataset has no length: set steps or passes in the run")
         return self._starts[-1]
 
     def index(self, step: int, row: int = 0) -> int:
-        """base(step) + row: where a row lies in the dataset."""
+        """The index of a row: base(step) + row."""
         if not self.run.delivers(step) or not 0 <= row < self.run.rows(step):
-            raise RangeError(f"row {row} of step {step} is not delivered by the run")
+            raise RangeError(f"the run does not deliver row {row} of step {step}")
         span = bisect_right(self._spans, (step, 2 ** 64)) - 1
         return self._starts[span] + (step - self._spans[span][0]) * self.run.info.batch + row
 
     def place(self, index: int) -> tuple[int, int]:
-        """The step and the row of an index."""
-        if self.run.info.delivered is None:
-            end = 2 ** 63
-        else:
-            end = self._starts[-1]
-        found = index.__index__()
-        if found < 0:
-            found += end
-        if not 0 <= found < end:
-            raise IndexError(f"index {index} of a dataset of {end} rows")
-        span = 0 if len(self._spans) == 1 else bisect_right(self._starts, found) - 1
-        step, row = divmod(found - self._starts[span], self.run.info.batch)
+        """The step and the row at an index; the inverse of index()."""
+        rows = 2 ** 63 if self.run.info.delivered is None else self._starts[-1]
+        position = index.__index__()
+        if position < 0:
+            position += rows
+        if not 0 <= position < rows:
+            raise IndexError(f"index {index} is outside the dataset, which has {rows} rows")
+        span = 0 if len(self._spans) == 1 else bisect_right(self._starts, position) - 1
+        step, row = divmod(position - self._starts[span], self.run.info.batch)
         return self._spans[span][0] + step, row
 
     def __getitem__(self, index: int) -> dict:
         return self.__getitems__([index])[0]
 
     def __getitems__(self, indices) -> _Rows:
-        """The rows of many indices, read in one call."""
+        """The rows at many indices, read in as few calls of the library as possible."""
         count, place = len(indices), self.place
         if len(self._spans) == 1 and self.run.info.delivered is not None:
             end, batch, first = self._starts[-1], self.run.info.batch, self._spans[0][0]
@@ -152,11 +155,11 @@ class RunDataset(Reader):
         self._read(places, pointers)
         return _Rows(columns, count)
 
-    @alone
+    @exclusive
     def _read(self, places: list, pointers: list) -> None:
-        handle, (steps, rows, out, batch, error) = self._open(), self._at
-        for first in range(0, len(places), self._most):
-            part = places[first:first + self._most]
+        handle, (steps, rows, out, batch, error) = self._open(), self._pointers
+        for first in range(0, len(places), self._rows_at_once):
+            part = places[first:first + self._rows_at_once]
             self._step[:len(part)] = [step for step, _ in part]
             self._row[:len(part)] = [row for _, row in part]
             for name, pointer in pointers:
@@ -164,14 +167,14 @@ class RunDataset(Reader):
             check(lib.tokmap_loader_read(handle, steps, rows, len(part), out, batch, error), self._error)
 
     def _maker(self, count: int):
-        """What makes the arrays of so many rows: one is kept, for the batches of a loader, which are of one size."""
-        made = self._made  # read once: another thread may put its own there
+        """A function that makes an array of `count` rows. The last one is kept, since batches usually have one size."""
+        made = self._made  # read once: another thread may store its own meanwhile
         if made[0] != count:
             made = self._made = count, self._arrays.maker((count, self.run.info.seq_len), self._code)
         return made[1]
 
     def __reduce__(self):
-        return (_again, (self.run, self._options))
+        return (_rebuild, (self.run, self._arguments))
 
     def __repr__(self) -> str:
         rows = "rows without end" if self.run.info.delivered is None else f"{len(self)} rows"
@@ -179,22 +182,24 @@ class RunDataset(Reader):
                 f"{', '.join(self.fields)}>")
 
 
-def _spans(run: Run) -> tuple[list, list]:
-    """Where the delivered steps lie: starts[i] is the index of the first row of spans[i] = (first step, end step), with the
-    number of all rows behind. What was skipped before a step is what its cursor does not count; halving finds each range of
-    skipped steps in as many looks as a step number has bits."""
+def _delivered_spans(run) -> tuple[list, list]:
+    """Where the delivered steps are. spans[i] is a range (first step, end step) without skipped steps, and starts[i] is the
+    index of its first row; the last element of starts is the number of all rows.
+
+    The tokens that the cursor of a step counts reveal how many steps before it are delivered. Bisection therefore finds
+    each end of a skipped range with as many cursors as a step number has bits."""
     info = run.info
     end = info.steps if info.steps is not None else (2 ** 63 - 1) // info.batch
     if info.delivered == info.steps and info.steps is not None:
         return [0, end * info.batch], [(0, end)]
-    spans, unit = [], info.batch * info.seq_len
+    spans, step_tokens = [], info.batch * info.seq_len
 
-    def delivered(step: int) -> int:
+    def delivered_before(step: int) -> int:
         found, error = c.Cursor(), c.Error()
         check(lib.tokmap_run_cursor(run._open(), step, byref(found), byref(error)), error)
-        return found.tokens // unit if found.tokens != c.FOREVER else None
+        return found.tokens // step_tokens if found.tokens != c.FOREVER else None
 
-    def look(first: int, last: int, before: int, after: int) -> None:
+    def bisect(first: int, last: int, before: int, after: int) -> None:
         if before == after:
             return
         if after - before == last - first:
@@ -204,19 +209,19 @@ def _spans(run: Run) -> tuple[list, list]:
                 spans.append((first, last))
             return
         middle = (first + last) // 2
-        between = delivered(middle)
-        look(first, middle, before, between)
-        look(middle, last, between, after)
+        between = delivered_before(middle)
+        bisect(first, middle, before, between)
+        bisect(middle, last, between, after)
 
     if info.steps is None:
-        # Tokens are counted up to 2^64 only; no list of skips reaches as far.
-        end = min(end, (2 ** 64 - 2) // unit)
-    look(0, end, 0, delivered(end))
+        # A cursor counts fewer than 2^64 tokens; no skipped range extends that far.
+        end = min(end, (2 ** 64 - 2) // step_tokens)
+    bisect(0, end, 0, delivered_before(end))
     starts = [0]
     for first, last in spans:
         starts.append(starts[-1] + (last - first) * info.batch)
     return starts, spans or [(0, 0)]
 
 
-def _again(run: Run, options: dict) -> RunDataset:
-    return RunDataset(run, **options)
+def _rebuild(run, arguments: dict) -> RunDataset:
+    return RunDataset(run, **arguments)

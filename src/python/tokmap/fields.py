@@ -1,0 +1,25 @@
+"""The fields of a batch: their names, and the library's bits for them."""
+from __future__ import annotations
+
+from . import _library as c
+from .errors import ArgumentError
+
+#: The fields with one element per token of a row, so of shape [rows, seq_len].
+TOKEN_FIELDS = ("inputs", "targets", "position_ids", "document_ids", "loss_mask")
+
+
+def parse_fields(fields) -> tuple[str, ...]:
+    """The names in a text such as "inputs targets", or in a sequence of names, in the order of the library's bits."""
+    names = fields.replace(",", " ").split() if isinstance(fields, str) else list(fields)
+    for name in names:
+        if name not in c.FIELDS:
+            raise ArgumentError(f"fields contains {name!r}, which is not a field: the fields are {', '.join(c.FIELDS)}")
+    return tuple(name for name in c.FIELDS if name in names)
+
+
+def field_bits(names) -> int:
+    """The value of tokmap_loader_options.fields for these names."""
+    bits = 0
+    for name in names:
+        bits |= c.FIELDS[name]
+    return bits
