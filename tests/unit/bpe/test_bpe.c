@@ -414,11 +414,37 @@ static void bad_sources(void **unused)
     assert_int_equal(bpe_model_build(&model, &v.source, &error), TOKMAP_ERROR_LIMIT);
 }
 
+/* A model inside a larger struct, as SentencePiece has it: clearing it frees what it holds and leaves the struct. */
+static void clear_inside_a_struct(void **unused)
+{
+    static struct vocabulary v;
+    struct tokmap_error error;
+    struct bpe_model *model;
+    struct {
+        uint64_t before;
+        struct bpe_model head;
+        uint64_t after;
+    } holder = {.before = 1, .after = 2};
+    awkward_seed(9);
+    make_vocabulary(&v, 400, true, false);
+    v.source.rules = *split_rules_named("gpt2");
+    assert_int_equal(bpe_model_build(&model, &v.source, &error), TOKMAP_OK);
+    holder.head = *model;
+    free(model);
+    bpe_model_clear(&holder.head);
+    bpe_model_clear(&holder.head); /* nothing is left to free */
+    assert_null(holder.head.pairs);
+    assert_null(holder.head.bytes);
+    assert_int_equal(holder.before + holder.after, 3);
+    bpe_model_free(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_vocabulary), cmocka_unit_test(long_merges), cmocka_unit_test(far_context),
         cmocka_unit_test(long_runs),      cmocka_unit_test(full_caches), cmocka_unit_test(bad_sources),
+        cmocka_unit_test(clear_inside_a_struct),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
