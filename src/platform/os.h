@@ -1,9 +1,15 @@
 /*
  * os.h - the whole contract with the kernel, on one page.
  *
- * Nothing else in the library, nor in the commands, calls open, read, write, mmap, madvise, readahead, fadvise, fsync,
- * rename, pthread or their kin: tests/lint checks it. Functions that can fail return 0 or a positive errno and retry
- * EINTR themselves. Paths are bytes as the kernel takes them. Any thread, unless a line says otherwise.
+ * Only src/platform calls open, read, write, mmap, madvise, readahead, posix_fadvise, fsync, rename, pthread_create,
+ * dlopen, and their like; tests/lint checks this for the library and for the commands. (Signals and child processes are
+ * in process.h.)
+ *
+ * Rules for all functions, unless a comment says otherwise:
+ *   - A function that returns an int returns 0, or a positive errno on failure. EINTR is retried inside.
+ *   - Paths are the bytes that the kernel takes, terminated by a zero byte.
+ *   - A *hint* may do nothing and reports no failure.
+ *   - Any thread may call any function at any time.
  */
 #ifndef TOKMAP_PLATFORM_OS_H
 #define TOKMAP_PLATFORM_OS_H
@@ -14,132 +20,147 @@
 
 /* ---- files ---- */
 
+/* All files are opened with O_CLOEXEC. */
 enum os_open {
-    OS_READ = 0,          /* must exist; O_RDONLY | O_CLOEXEC */
-    OS_READ_DIRECT = 1,   /* likewise with O_DIRECT; EINVAL where the file system has none */
-    OS_WRITE_NEW = 2,     /* created, must not exist (O_EXCL | O_NOFOLLOW); read and write */
-    OS_WRITE_OPEN = 3,    /* created if missing, kept as it is if not; read and write; not through a symbolic link */
-    OS_WRITE_UNNAMED = 4, /* path is a folder: a file without a name in it, gone when closed; read and write */
-    OS_READ_NOW = 5       /* as OS_READ, without waiting for the writer of a pipe: os_fstat() says what it is, and of a
-                             pipe os_wait_readable() when there is something to read */
+    OS_READ = 0,        /* the file must exist */
+    OS_READ_DIRECT = 1, /* as OS_READ, with O_DIRECT; EINVAL where the file system does not support it */
+    OS_WRITE_NEW = 2, /* for reading and writing; creates the file, which must not exist, not even as a symbolic link */
+    OS_WRITE_OPEN = 3,    /* for reading and writing; creates the file, or keeps its content if it exists; ELOOP if the
+                             path    is a symbolic link */
+    OS_WRITE_UNNAMED = 4, /* for reading and writing; the path is a folder, where a file without a name is created,
+                             which disappears when it is closed */
+    OS_READ_NOW = 5 /* as OS_READ, but does not wait for the writer of a pipe. os_fstat() then reports that it is a
+                       pipe, and os_wait_readable() waits for data. */
 };
 
 enum os_kind { OS_KIND_FILE, OS_KIND_FOLDER, OS_KIND_LINK, OS_KIND_PIPE, OS_KIND_OTHER };
 
 struct os_stat {
-    uint64_t bytes;
-    uint64_t device, inode; /* together the file's identity */
+    uint64_t bytes;         /* the size */
+    uint64_t device, inode; /* both together identify the file */
     enum os_kind kind;
-    uint64_t allocated;   /* bytes of storage that it occupies; below `bytes` for a sparse file */
-    uint64_t modified_ns; /* time of the last change, since 1970: only to see whether a file changed */
+    uint64_t allocated;   /* bytes of storage that the file occupies; less than `bytes` if it is sparse */
+    uint64_t modified_ns; /* time of the last change in ns since 1970; only for finding out whether a file changed */
 };
 
 int os_open(const char *path, enum os_open how, int *fd);
-void os_close(int fd); /* errors of close lose nothing that fsync has not said */
+/* Errors are ignored: what close() could report, os_sync() has reported. A negative descriptor is ignored, too. */
+void os_close(int fd);
 int os_fstat(int fd, struct os_stat *out);
-int os_stat(const char *path, struct os_stat *out);  /* follows links */
-int os_lstat(const char *path, struct os_stat *out); /* does not */
+int os_stat(const char *path, struct os_stat *out);  /* follows symbolic links */
+int os_lstat(const char *path, struct os_stat *out); /* describes a symbolic link itself */
 
-/* Reads until `count` bytes are there or the file ends; *got says how many. A short read is no error. */
+/* Reads `count` bytes at `offset`, or fewer if the file ends before; *got is their number. Reaching the end is a
+ * success. */
 int os_pread(int fd, void *into, size_t count, uint64_t offset, size_t *got);
-/* One read from the page cache only: EAGAIN if any of it is not there (*got may be short then, or 0), ENOTSUP where the
- * kernel or the file system cannot tell. */
+/* Reads once, from the page cache only, without waiting for storage. *got is less than `count` if only the first pages
+ * of the range are in the page cache; EAGAIN if the first one is not. ENOTSUP if the kernel or the file system does not
+ * support this. */
 int os_pread_cached(int fd, void *into, size_t count, uint64_t offset, size_t *got);
-/* One read of a stream (pipe, terminal); 0 bytes is its end. EINTR: os_wake() is readable: a signal has come,
- * now or before; a wait ends with it, and so does every later one. */
+/* Reads once from a stream (pipe, terminal); *got is 0 at its end. EINTR if waits are to end (os_wake_set). */
 int os_read(int fd, void *into, size_t count, size_t *got);
-/* Waits at most `ns` until a read of a stream would not block (data, its end or an error is there); ETIMEDOUT if it
- * still would, EINTR as from os_read. UINT64_MAX: without an end. */
+/* Waits until a read of a stream would not block, because there is data, an error, or the end. ETIMEDOUT after `ns`;
+ * UINT64_MAX waits without a limit. EINTR if waits are to end (os_wake_set). fd -1 only waits. */
 int os_wait_readable(int fd, uint64_t ns);
-/* Writes all of it. */
+/* Writes all bytes. */
 int os_write(int fd, const void *from, size_t count);
-/* The same to a stream (pipe, terminal). EINTR: os_wake() is readable: a signal has come, now or before, and the
- * stream takes no more without a wait; part of it may be written. A terminal that was stopped may wait in spite of it. */
+/* Writes all bytes to a stream (pipe, terminal). EINTR if waits are to end (os_wake_set) and the stream would block; a
+ * part of the bytes may have been written. (A terminal that the user has stopped can block nevertheless.) */
 int os_write_stream(int fd, const void *from, size_t count);
 int os_pwrite(int fd, const void *from, size_t count, uint64_t offset);
-/* Copies count bytes between files inside the kernel where it can; ENODATA if the source ends before. */
+/* Copies `count` bytes from one file to another, inside the kernel where it can. ENODATA if the source ends before. */
 int os_copy_range(int from, uint64_t from_offset, int into, uint64_t into_offset, uint64_t count);
 int os_truncate(int fd, uint64_t bytes);
-/* Reserves storage so that a later write cannot lack space; ENOTSUP where the file system cannot. */
+/* Reserves storage so that later writes to the range cannot fail for lack of space; the size of the file stays the
+ * same. ENOTSUP where the file system does not support it. */
 int os_reserve(int fd, uint64_t offset, uint64_t bytes);
-/* Starts writing a range of dirty pages to storage and does not wait. A hint. */
+/* Starts writing the dirty pages of a range to storage and returns without waiting. A hint. */
 void os_write_behind(int fd, uint64_t offset, uint64_t bytes);
 
-int os_sync(int fd);                  /* fsync */
-int os_sync_folder(const char *path); /* of the folder that holds `path` */
+int os_sync(int fd);                  /* the file's data and size are on storage when this returns 0 */
+int os_sync_folder(const char *path); /* the same for the names in the folder that contains `path` */
 int os_rename(const char *from, const char *to);
 int os_unlink(const char *path);
 int os_make_folder(const char *path);
-int os_link_count(int fd, uint64_t *links); /* 0: the file has no name any more */
-/* An exclusive lock on an open file, released when it is closed (by death too); EWOULDBLOCK if another has it. */
+int os_link_count(int fd, uint64_t *links); /* 0 if the open file has no name any more */
+/* Locks an open file exclusively, until it is closed or the process ends. EWOULDBLOCK if it is locked by another
+ * opening. */
 int os_lock(int fd);
 
-/* For the start of a command: gives descriptors 0, 1 and 2 that are closed a file on which reads and writes fail, so
- * that no file opened later takes their number and receives what is printed. */
+/* Opens those of the descriptors 0, 1, and 2 that are closed, on a file for which reads and writes fail. Commands call
+ * it first, so that no file that they open later gets such a number and then receives what is printed. */
 void os_standard_files(void);
 
 /* ---- folders ---- */
 
-/* Calls entry() for each name in a folder but . and .., in no order. A result other than 0 from it ends the walk and is
- * returned. */
+/* Calls entry() for each name in a folder except "." and "..", in no particular order. A result of entry() other than 0
+ * ends the walk and is returned. */
 int os_folder_list(const char *path, int (*entry)(void *user, const char *name), void *user);
 
 /* ---- page cache ---- */
 
-/* Asks for a range to be read into the page cache and does not wait for it. A hint; ignores failures. */
+/* Starts reading a range into the page cache and returns without waiting for it. A hint. */
 void os_read_ahead(int fd, uint64_t offset, uint64_t bytes);
-void os_advise_random(int fd); /* no read-ahead of the kernel's own */
-void os_advise_sequential(int fd);
-void os_advise_drop(int fd, uint64_t offset, uint64_t bytes); /* clean pages of the range leave the cache */
+void os_advise_random(int fd);     /* no read-ahead by the kernel for this opening. A hint. */
+void os_advise_sequential(int fd); /* more read-ahead by the kernel. A hint. */
+void os_advise_drop(int fd, uint64_t offset,
+                    uint64_t bytes); /* removes the range's clean pages from the cache. A hint. */
 
 /* ---- memory ---- */
 
 size_t os_page_bytes(void);
 
-/* Maps a whole file, or its first `bytes`, shared and read-only. bytes > 0. The start is at a multiple of 2 MiB for
- * files of that size and more, so that the kernel can map huge folios. */
+/* Maps the first `bytes` of a file, shared and read-only; bytes > 0. From 2 MiB on, the mapping starts at a multiple of
+ * 2 MiB, so that the kernel can use huge pages. Reading a page of it that the file no longer has is a SIGBUS: see
+ * os_map_populate(). */
 int os_map_file(int fd, uint64_t bytes, const void **address);
-void os_unmap(const void *address, uint64_t bytes);
-/* Makes the pages of a mapped range present. EFAULT if the file has no such pages any more, EIO if its storage fails:
- * what a plain load would have answered with SIGBUS. ENOTSUP on kernels before 5.14. */
+void os_unmap(const void *address, uint64_t bytes); /* accepts NULL */
+/* Makes the pages of a mapped range present, reading them from storage if necessary. Where a load from a page would be
+ * a SIGBUS, this returns EFAULT (the file has been truncated) or EIO (its storage fails). ENOTSUP on kernels
+ * before 5.14. While the kernel answers EAGAIN it is asked again after a pause; EAGAIN is returned if it still does
+ * after OS_POPULATE_TRIES. */
 int os_map_populate(const void *address, uint64_t bytes);
-#define OS_POPULATE_TRIES 100 /* while the kernel reports EAGAIN, which os_map_populate() returns then */
+#define OS_POPULATE_TRIES 100
 #define OS_POPULATE_PAUSE_NS 1000000
-void os_map_random(const void *address, uint64_t bytes); /* faults read one page, not the neighbourhood */
-/* True if all pages of a mapped range are in the page cache, as far as the kernel tells: to a process that may neither
- * own nor write the file it says yes. At most 64 pages. */
+void os_map_random(const void *address, uint64_t bytes); /* a fault reads one page, not its surroundings. A hint. */
+/* Whether all pages of a mapped range are in the page cache; at most 64 pages, false for more. The kernel reports every
+ * page as present to a process that neither owns the file nor may write it. */
 bool os_map_resident(const void *address, uint64_t bytes);
 
-/* Anonymous zeroed memory, untouched pages cost nothing. huge: ask for huge pages. Freed by os_memory_free. */
+/* Makes anonymous, zeroed memory, of which only touched pages occupy RAM. huge: asks for huge pages. os_memory_free()
+ * frees it. */
 int os_memory_new(uint64_t bytes, bool huge, void **address);
-void os_memory_free(void *address, uint64_t bytes);
-/* In a child after fork() such memory of os_memory_new is zero again. A hint. */
+void os_memory_free(void *address, uint64_t bytes); /* accepts NULL */
+/* Makes memory of os_memory_new() zero again in a child after fork(). A hint. */
 void os_memory_zero_on_fork(void *address, uint64_t bytes);
 
-/* The NUMA node nearest to a PCI device, -1 if it is unknown or the machine has one. */
+/* The NUMA node nearest to a PCI device; -1 if it is unknown or if the machine has only one node. */
 int os_pci_node(unsigned domain, unsigned bus, unsigned device);
-/* Pages of the range that are not there yet will be taken from that node as long as it has any. A hint. */
+/* Takes those pages of the range that are not yet present from the given node, as long as it has free memory. A hint.
+ */
 void os_memory_prefer_node(void *address, uint64_t bytes, int node);
 
-/* Physical memory that this process may use: the smaller of the machine's and its control group's. */
+/* Bytes of physical memory that this process may use: the machine's, or the limit of its control group if that is
+ * smaller. */
 uint64_t os_memory_limit(void);
-/* True if the file's data comes from this machine (no network or user-space file system), as far as known. */
+/* False if the file is known to be on a network file system or on one that another process implements. */
 bool os_file_is_local(int fd);
-/* True if its data lives in memory (tmpfs, hugetlbfs): it cannot be dropped from the page cache. */
+/* Whether the file's data is in memory (tmpfs, hugetlbfs), where it cannot be dropped from the page cache. */
 bool os_file_is_memory(int fd);
 
 /* ---- time, processors, identity ---- */
 
-uint64_t os_clock_ns(void); /* monotonic */
-uint64_t os_thread_cpu_ns(void);
-uint64_t os_process_cpu_ns(void);
-uint64_t os_process_start_ns(void); /* on the clock of os_clock_ns, to about 10 ms */
+uint64_t os_clock_ns(void);       /* monotonic; does not count time during which the machine is suspended */
+uint64_t os_thread_cpu_ns(void);  /* CPU time of the calling thread */
+uint64_t os_process_cpu_ns(void); /* CPU time of all threads */
+uint64_t
+os_process_start_ns(void); /* when the process started, on the clock of os_clock_ns(), to about 10 ms; 0 if unknown */
 void os_sleep_ns(uint64_t ns);
-uint32_t os_processors(void);           /* that this process may run on, at least 1 */
-uint64_t os_memory_resident(void);      /* VmRSS in bytes, 0 if unknown */
-uint64_t os_memory_resident_peak(void); /* ru_maxrss in bytes */
-void os_faults(uint64_t *minor, uint64_t *major);
-/* Bytes that this process made the storage read (/proc/self/io read_bytes); UINT64_MAX if unknown. */
+uint32_t os_processors(void);                     /* on which this process may run; at least 1 */
+uint64_t os_memory_resident(void);                /* bytes of RAM that the process uses, 0 if unknown */
+uint64_t os_memory_resident_peak(void);           /* the most that it has used so far, 0 if unknown */
+void os_faults(uint64_t *minor, uint64_t *major); /* page faults so far, without and with reading from storage */
+/* Bytes that this process has caused to be read from storage so far; UINT64_MAX if unknown. */
 uint64_t os_storage_bytes_read(void);
 bool os_is_terminal(int fd);
 uint32_t os_terminal_columns(int fd); /* 80 if unknown */
@@ -147,24 +168,28 @@ bool os_is_root(void);
 
 /* ---- shared libraries ---- */
 
-/* Loads a shared library by name or path and stores its handle; every call for the same library returns the same handle. It stays
- * in memory until the process ends. On failure returns false and stores the dynamic linker's sentence in `reason`. */
+/* Loads a shared library by its name or path and stores its handle, which is the same for every call that loads this
+ * library. The library stays in memory until the process ends. On failure returns false and stores the dynamic linker's
+ * message in reason[], cut to `capacity` bytes. */
 bool os_library_open(const char *name, void **library, char *reason, size_t capacity);
 /* The address of a function or variable, or NULL if the library does not export it. */
 void *os_library_symbol(void *library, const char *name);
-/* Stores the path that the library was loaded from, cut to `capacity` bytes; "" if it is unknown. */
+/* Stores the path of the file that was loaded, cut to `capacity` bytes, or "" if it is unknown. */
 void os_library_path(void *library, char *path, size_t capacity);
 /* Ends the use of the handle. Addresses of symbols stay valid. */
 void os_library_close(void *library);
 
 /* ---- threads ---- */
 
-struct os_thread;
-/* name: at most 15 bytes. The thread has all signals blocked. */
-int os_thread_start(struct os_thread **thread, const char *name, void (*body)(void *user), void *user);
-void os_thread_join(struct os_thread *thread); /* waits and frees; accepts NULL */
+/* Mutexes and conditions are pthread's. os_*_new() returns ENOMEM, or what pthread returns, and os_*_free() accepts
+ * NULL. */
 
-/* The calling thread runs on that NUMA node's processors from now on, if it may run on any of them. A hint. */
+struct os_thread;
+/* Starts a thread with all signals blocked, so that they reach the threads of the program that uses the library. name:
+ * what ps and debuggers show, cut to 15 bytes. */
+int os_thread_start(struct os_thread **thread, const char *name, void (*body)(void *user), void *user);
+void os_thread_join(struct os_thread *thread); /* waits until body() has returned and frees the handle; accepts NULL */
+/* From now on the calling thread runs on the processors of that NUMA node, if it may run on any of them. A hint. */
 void os_thread_prefer_node(int node);
 
 struct os_mutex;
@@ -176,22 +201,26 @@ void os_mutex_unlock(struct os_mutex *mutex);
 struct os_condition;
 int os_condition_new(struct os_condition **condition);
 void os_condition_free(struct os_condition *condition);
+/* The calling thread has locked the mutex. It can return without a signal, so the caller checks its own condition in a
+ * loop. */
 void os_condition_wait(struct os_condition *condition, struct os_mutex *mutex);
-/* False if `ns` passed without a signal. */
+/* The same for at most `ns`; false if that time has passed. */
 bool os_condition_wait_for(struct os_condition *condition, struct os_mutex *mutex, uint64_t ns);
 void os_condition_signal(struct os_condition *condition);
 void os_condition_broadcast(struct os_condition *condition);
 
-/* Sleeps while *word == expected (a futex); returns at once if it is not, and may return without cause. */
+/* Sleeps while *word == expected, until os_word_wake() (a futex of this process). Returns at once if *word has another
+ * value, and can return without a cause, so the caller checks the word in a loop. */
 void os_word_wait(const uint32_t *word, uint32_t expected);
-void os_word_wait_for(const uint32_t *word, uint32_t expected, uint64_t ns); /* the same, for ns at most */
-void os_word_wake(const uint32_t *word);                                     /* all that sleep on it */
+void os_word_wait_for(const uint32_t *word, uint32_t expected, uint64_t ns); /* the same for at most `ns` */
+void os_word_wake(const uint32_t *word); /* wakes all threads that sleep on the word */
 
-void os_relax(void); /* one turn of a spinning loop */
+void os_relax(void); /* for the body of a loop that spins: lets the other hardware thread of the core run */
 
-/* A descriptor that becomes readable, and stays so, when waits are to end (os_read, os_wait_readable, os_write_stream); -1,
- * as at first: none. process.h sets it, for commands; in a program that uses the library alone nothing does. */
+/* Makes os_read(), os_wait_readable(), and os_write_stream() end with EINTR instead of waiting, in all threads, as soon
+ * as the descriptor `fd` is readable. -1, the initial state, means that nothing ends them. process.h uses it for
+ * signals; the library never does. To be called while no other thread waits. */
 void os_wake_set(int fd);
-int os_wake(void);
+int os_wake(void); /* that descriptor, or -1 */
 
 #endif

@@ -1,12 +1,13 @@
 /*
- * os_linux.c - os.h for Linux: files, folders, page cache and memory. With os_linux_system.c and process_linux.c the
- * only caller of open, mmap, madvise, readahead, pread, pthread and their kin.
+ * os_linux.c - os.h for Linux: files, folders, page cache, and memory. os_linux_system.c has time, threads, and shared
+ * libraries, os_linux_numa.c what concerns NUMA nodes, process_linux.c signals and child processes.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
 #include "os.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +26,7 @@
 
 #include "common/bytes.h"
 
-/* The kernel moves at most this much in one call. */
+/* The most bytes that the kernel reads or writes in one call. */
 #define ONE_CALL ((size_t)0x7ffff000)
 #define HUGE_PAGE ((uint64_t)2 << 20)
 
@@ -33,9 +34,9 @@
 #define MADV_POPULATE_READ 22
 #endif
 
-/* ---- waits that something ends ---- */
+/* ---- the end of waits ---- */
 
-static int wake_fd = -1; /* poll() passes over -1 */
+static int wake_fd = -1; /* poll() ignores -1 */
 
 void os_wake_set(int fd)
 {
@@ -58,8 +59,8 @@ static const int open_flags[] = {
     [OS_READ_NOW] = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
 };
 
-/* A name that nobody else has, unlinked at once: for file systems without O_TMPFILE. */
-static int open_unnamed_by_hand(const char *folder, int *fd)
+/* For file systems without O_TMPFILE: a file with a new name, which is removed at once. */
+static int open_unnamed_fallback(const char *folder, int *fd)
 {
     char path[PATH_MAX];
     int length = snprintf(path, sizeof path, "%s/.tokmap-XXXXXX", folder);
@@ -76,7 +77,7 @@ static int open_unnamed_by_hand(const char *folder, int *fd)
     return 0;
 }
 
-/* True for a pipe whose writer an open would wait for, in a process that catches signals. */
+/* Whether an open would wait for the writer of a pipe, in a process in which something may end waits. */
 static bool open_would_wait(const char *path, enum os_open how)
 {
     struct stat found;
@@ -85,7 +86,8 @@ static bool open_would_wait(const char *path, enum os_open how)
 
 int os_open(const char *path, enum os_open how, int *fd)
 {
-    /* No signal reaches a thread that waits in open(): the wait is left to os_read(), where one can end it. */
+    /* Nothing could end a wait in open(), so the pipe is opened without one, and os_read() waits instead. */
+    assert(path && (unsigned)how < sizeof open_flags / sizeof open_flags[0]);
     const bool later = open_would_wait(path, how);
     do
         *fd = open(path, open_flags[how] | (later ? O_NONBLOCK : 0), how == OS_WRITE_UNNAMED ? 0600 : 0666);
@@ -96,7 +98,7 @@ int os_open(const char *path, enum os_open how, int *fd)
         return 0;
     int system = errno;
     if (how == OS_WRITE_UNNAMED && (system == EOPNOTSUPP || system == EISDIR || system == EINVAL))
-        return open_unnamed_by_hand(path, fd);
+        return open_unnamed_fallback(path, fd);
     return system;
 }
 
@@ -154,6 +156,8 @@ int os_lstat(const char *path, struct os_stat *out)
 
 int os_pread(int fd, void *into, size_t count, uint64_t offset, size_t *got)
 {
+    assert(into || !count);
+    assert(offset <= INT64_MAX && count <= INT64_MAX - offset);
     *got = 0;
     while (*got < count) {
         size_t wanted = count - *got < ONE_CALL ? count - *got : ONE_CALL;
@@ -214,7 +218,8 @@ int os_wait_readable(int fd, uint64_t ns)
     }
 }
 
-/* Until a write of PIPE_BUF bytes would not block; that goes before a signal, so that what is read is still told. */
+/* Waits until a write of PIPE_BUF bytes would not block. If the stream takes data and waits are to end as well, data
+ * comes first: a reader that keeps reading gets all of the output. */
 static int wait_writable(int fd)
 {
     for (;;) {
@@ -260,6 +265,8 @@ int os_write(int fd, const void *from, size_t count)
 
 int os_pwrite(int fd, const void *from, size_t count, uint64_t offset)
 {
+    assert(from || !count);
+    assert(offset <= INT64_MAX && count <= INT64_MAX - offset);
     for (size_t done = 0; done < count;) {
         size_t wanted = count - done < ONE_CALL ? count - done : ONE_CALL;
         ssize_t part = pwrite(fd, (const char *)from + done, wanted, (off_t)(offset + done));
@@ -274,8 +281,8 @@ int os_pwrite(int fd, const void *from, size_t count, uint64_t offset)
     return 0;
 }
 
-/* Through a buffer of our own, for pairs of files that the kernel cannot copy between. */
-static int copy_by_hand(int from, uint64_t from_offset, int into, uint64_t into_offset, uint64_t count)
+/* For pairs of files between which the kernel cannot copy. */
+static int copy_fallback(int from, uint64_t from_offset, int into, uint64_t into_offset, uint64_t count)
 {
     enum { PART = 1 << 16 };
     char *buffer = malloc(PART);
@@ -305,7 +312,7 @@ int os_copy_range(int from, uint64_t from_offset, int into, uint64_t into_offset
         if (part < 0 && errno == EINTR)
             continue;
         if (part < 0 && (errno == EXDEV || errno == ENOSYS || errno == EINVAL || errno == EOPNOTSUPP))
-            return copy_by_hand(from, from_offset, into, into_offset, count);
+            return copy_fallback(from, from_offset, into, into_offset, count);
         if (part < 0)
             return errno;
         if (part == 0)
@@ -370,7 +377,7 @@ int os_sync_folder(const char *path)
         return errno;
     int system = os_sync(fd);
     close(fd);
-    return system == EINVAL ? 0 : system; /* file systems that cannot sync a folder keep its names by themselves */
+    return system == EINVAL ? 0 : system; /* file systems that cannot sync a folder store its names by themselves */
 }
 
 int os_rename(const char *from, const char *to)
@@ -408,7 +415,7 @@ int os_lock(int fd)
 
 void os_standard_files(void)
 {
-    /* The wrong direction on purpose: what nobody opened must not seem to work. open() takes the lowest number. */
+    /* The access mode is wrong on purpose, so that reads and writes fail. open() returns the lowest free descriptor. */
     static const int flags[] = {O_WRONLY, O_RDONLY, O_RDONLY};
     for (int fd = 0; fd < 3; fd++)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", flags[fd]) != fd)
@@ -419,6 +426,7 @@ void os_standard_files(void)
 
 int os_folder_list(const char *path, int (*entry)(void *user, const char *name), void *user)
 {
+    assert(path && entry);
     DIR *folder = opendir(path);
     if (!folder)
         return errno;
@@ -473,6 +481,7 @@ size_t os_page_bytes(void)
 int os_map_file(int fd, uint64_t bytes, const void **address)
 {
     *address = NULL;
+    assert(bytes > 0);
     if (bytes > SIZE_MAX - 2 * HUGE_PAGE)
         return EOVERFLOW;
     if (bytes < HUGE_PAGE) {
@@ -482,7 +491,7 @@ int os_map_file(int fd, uint64_t bytes, const void **address)
         *address = plain;
         return 0;
     }
-    /* Reserve a huge page more, put the file at the boundary inside, give the rest back. */
+    /* Reserve address space for one huge page more, map the file at the boundary inside, and release the rest. */
     size_t page = os_page_bytes();
     size_t length = ((size_t)bytes + page - 1) & ~(page - 1);
     size_t reserved = length + HUGE_PAGE;
@@ -512,6 +521,7 @@ void os_unmap(const void *address, uint64_t bytes)
 
 int os_map_populate(const void *address, uint64_t bytes)
 {
+    assert(address && bytes && bytes <= UINTPTR_MAX - (uintptr_t)address);
     uintptr_t page = os_page_bytes();
     uintptr_t first = (uintptr_t)address & ~(page - 1);
     uintptr_t end = ((uintptr_t)address + bytes + page - 1) & ~(page - 1);
@@ -537,6 +547,7 @@ void os_map_random(const void *address, uint64_t bytes)
 
 bool os_map_resident(const void *address, uint64_t bytes)
 {
+    assert(address && bytes <= UINTPTR_MAX - (uintptr_t)address);
     unsigned char pages[64];
     uintptr_t page = os_page_bytes();
     uintptr_t first = (uintptr_t)address & ~(page - 1);
@@ -575,7 +586,7 @@ void os_memory_zero_on_fork(void *address, uint64_t bytes)
     (void)madvise(address, (size_t)bytes, MADV_WIPEONFORK);
 }
 
-/* A number at the start of a small file of the kernel's; UINT64_MAX if there is none ("max"). */
+/* The number at the start of a small file of the kernel; UINT64_MAX if there is no number ("max") or no file. */
 static uint64_t number_in(const char *path)
 {
     char text[64] = "";
@@ -589,7 +600,7 @@ static uint64_t number_in(const char *path)
     return strtoull(text, NULL, 10);
 }
 
-/* The smallest limit on the way from this process's control group (version 2) up to the root. */
+/* The smallest limit of this process's control group (version 2) and of those that contain it. */
 static uint64_t control_group_limit(void)
 {
     uint64_t limit = number_in("/sys/fs/cgroup/memory/memory.limit_in_bytes"); /* version 1, inside a container */
@@ -607,8 +618,8 @@ static uint64_t control_group_limit(void)
     fclose(file);
     while (group) {
         (void)snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.max", strcmp(group, "/") ? group : "");
-        uint64_t here = number_in(path);
-        limit = here < limit ? here : limit;
+        uint64_t own = number_in(path);
+        limit = own < limit ? own : limit;
         char *slash = strrchr(group, '/');
         if (!slash || !*group)
             break;
@@ -627,7 +638,8 @@ uint64_t os_memory_limit(void)
 
 bool os_file_is_local(int fd)
 {
-    /* Magic numbers of statfs(2) for file systems whose data is elsewhere, or passes through another process. */
+    /* Magic numbers of statfs(2) for file systems whose data is on another machine or passes through another process.
+     */
     static const uint64_t distant[] = {
         0x6969,     /* NFS */
         0xff534d42, /* CIFS */

@@ -1,5 +1,5 @@
-/* os_linux_numa.c - os.h for Linux: which processors and memory are near a device. Without libnuma: two small files of
- * the kernel's and two system calls. */
+/* os_linux_numa.c - os.h for Linux: which processors and which memory are near a device. Two small files of the kernel
+ * and two system calls are enough, so libnuma is not needed. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define POLICY_PREFERRED 1 /* MPOL_PREFERRED of mbind(2) */
-#define NODES_MOST 1024    /* as the kernel's own limit */
+#define NODES_MOST 1024    /* the kernel's own limit */
 
 /* The start of a small text file; "" if it cannot be read. */
 static void text_in(const char *path, char *text, size_t capacity)
@@ -49,7 +49,7 @@ void os_memory_prefer_node(void *address, uint64_t bytes, int node)
     (void)syscall(SYS_mbind, address, (unsigned long)bytes, POLICY_PREFERRED, nodes, (unsigned long)NODES_MOST, 0);
 }
 
-/* Reads "0-3,8,10-11" and puts what is in `allowed` too into *found; how many that are. */
+/* Reads a list such as "0-3,8,10-11" and stores those processors that are also in `allowed`. Returns their number. */
 static int processors_in(const char *list, const cpu_set_t *allowed, cpu_set_t *found)
 {
     CPU_ZERO(found);

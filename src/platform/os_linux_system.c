@@ -1,11 +1,12 @@
 /*
- * os_linux_system.c - os.h for Linux: time, processors, identity and threads.
+ * os_linux_system.c - os.h for Linux: time, processors, identity, shared libraries, and threads.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
 #include "os.h"
 
+#include <assert.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -57,7 +58,8 @@ uint64_t os_process_start_ns(void)
         return 0;
     ssize_t got = read(fd, text, sizeof text - 1);
     close(fd);
-    const char *at = got > 0 ? strrchr(text, ')') : NULL; /* the command's name may hold spaces and brackets */
+    const char *at = got > 0 ? strrchr(text, ')')
+                             : NULL; /* the program's name, which may contain spaces and parentheses, ends there */
     for (int field = 2; at && field < 22; field++) {
         at = strchr(at + 1, ' ');
     }
@@ -66,7 +68,7 @@ uint64_t os_process_start_ns(void)
     uint64_t ticks = strtoull(at + 1, NULL, 10);
     long per_second = sysconf(_SC_CLK_TCK);
     uint64_t since_boot = ticks * (1000000000u / (uint64_t)(per_second > 0 ? per_second : 100));
-    uint64_t monotonic = clock_read(CLOCK_MONOTONIC); /* first, so that the difference is never negative */
+    uint64_t monotonic = clock_read(CLOCK_MONOTONIC); /* read first, so that the difference is never negative */
     uint64_t ahead = clock_read(CLOCK_BOOTTIME) - monotonic;
     return since_boot > ahead ? since_boot - ahead : 0;
 }
@@ -82,14 +84,14 @@ uint32_t os_processors(void)
 {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set)) {
-        long online = sysconf(_SC_NPROCESSORS_ONLN); /* more processors than cpu_set_t holds */
+        long online = sysconf(_SC_NPROCESSORS_ONLN); /* the machine has more processors than cpu_set_t can describe */
         return online > 0 ? (uint32_t)online : 1;
     }
     int count = CPU_COUNT(&set);
     return count > 0 ? (uint32_t)count : 1;
 }
 
-/* The number after a name in a file of "name: number" lines; UINT64_MAX if it is not there. */
+/* The number that follows a name in a file of lines "name: number"; UINT64_MAX if the file or the name is missing. */
 static uint64_t field_in(const char *path, const char *name)
 {
     char text[4096] = "";
@@ -157,6 +159,7 @@ bool os_library_open(const char *name, void **library, char *reason, size_t capa
 
 void *os_library_symbol(void *library, const char *name)
 {
+    assert(library && name);
     return dlsym(library, name);
 }
 
@@ -191,6 +194,7 @@ static void *thread_main(void *argument)
 
 int os_thread_start(struct os_thread **thread, const char *name, void (*body)(void *user), void *user)
 {
+    assert(name && body);
     *thread = NULL;
     struct os_thread *started = calloc(1, sizeof *started);
     if (!started)
@@ -198,7 +202,7 @@ int os_thread_start(struct os_thread **thread, const char *name, void (*body)(vo
     started->body = body;
     started->user = user;
     (void)snprintf(started->name, sizeof started->name, "%s", name);
-    /* Signals are the caller's: the thread inherits a mask that blocks them all. */
+    /* A thread inherits the signal mask of the thread that starts it. */
     sigset_t all, before;
     sigfillset(&all);
     int system = pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -1,6 +1,9 @@
 /*
- * process.h - what a command asks of the kernel and a library must not: signals, child processes, the machine's caches.
- * Linked into commands and tests only.
+ * process.h - what a command may ask of the kernel and a library must not: signals, child processes, the machine's
+ * caches.
+ *
+ * It is linked into commands and tests only; tests/lint checks that the library does not contain it. Functions that
+ * return an int and can fail return 0 or a positive errno.
  */
 #ifndef TOKMAP_PLATFORM_PROCESS_H
 #define TOKMAP_PLATFORM_PROCESS_H
@@ -11,38 +14,47 @@
 
 /* ---- signals ---- */
 
-/* From now on the first of SIGINT, SIGTERM and SIGHUP is kept for os_signal_caught() instead of ending the process, and ends
- * waits (os_read, os_wait_readable, os_write_stream, os_child_wait); a second one ends the process, but for the same within
- * half a second. One that is ignored stays so. To be called by the first thread, before others read. Where no thread can be
- * started, signals go on ending the process. */
+/* From now on the first SIGINT, SIGTERM, or SIGHUP does not end the process. os_signal_caught() reports it, and every
+ * wait of os_read(), os_wait_readable(), os_write_stream(), and os_child_wait() ends with EINTR, both a wait in
+ * progress and all later ones. A second signal ends the process, except for the same signal within half a second. A
+ * signal that was ignored stays ignored. If no thread can be started, signals keep ending the process. To be called by
+ * the main thread before it starts threads that wait; further calls do nothing. */
 void os_signals_catch(void);
-/* The signal that came, or 0. */
+/* The number of the first signal, or 0 if none has come. */
 int os_signal_caught(void);
-/* The same; and if none came, the next one ends the process again: for when there is nothing left to clean up. */
+/* The same. If none has come, the next signal ends the process again: for the end of a command, when nothing is left to
+ * clean up.
+ */
 int os_signals_release(void);
-/* Ends the process by that signal, as the shell expects of an interrupted command. Never returns. */
+/* Ends the process by a signal, as a shell expects of a command that was interrupted. Never returns. */
 void os_signal_die(int signal) __attribute__((noreturn));
+/* A write to a pipe without a reader fails with EPIPE from now on, instead of ending the process. */
 void os_ignore_broken_pipe(void);
 
 /* ---- other programs ---- */
 
 struct os_child {
-    int64_t id;
-    int output;          /* where what it writes to its standard output can be read, or -1: it shares ours */
-    uint64_t peak_bytes; /* after its end: ru_maxrss. Not below what its parent held when it started it */
-    uint64_t cpu_ns;     /* after its end: user and system */
-    bool told;           /* of a signal, by os_child_wait */
+    int64_t id; /* the process id */
+    int output; /* for reading what the child writes to its standard output, or -1: it has that of this process */
+    uint64_t
+        peak_bytes;  /* once it has ended: the most memory that it used, at least what this process used at its start */
+    uint64_t cpu_ns; /* once it has ended: its CPU time, user and system */
+    bool signal_reported; /* os_child_wait() has returned EINTR */
 };
-/* Starts a program; arguments: argv, its name first, NULL last. A program that cannot be run is its errno. It finds signals
- * as this program did at its start. */
+
+/* Starts the program at `path`. arguments: its argv, from its name to a NULL. The child gets the signal mask that this
+ * process had when it started. If the program cannot be run, returns the errno. */
 int os_child_start(struct os_child *child, const char *path, const char *const *arguments, bool read_output);
-void os_child_stop(const struct os_child *child); /* SIGTERM */
-/* Waits for its end and closes `output`. exit_status: its own, or 128 + the signal that ended it. EINTR, once: a
- * signal was caught, which may be a reason to stop the child; wait again then. */
+/* Asks the child to end (SIGTERM). os_child_wait() is still necessary. */
+void os_child_stop(const struct os_child *child);
+/* Waits for the child's end, closes `output`, and stores its exit status, or 128 plus the signal that ended it. Returns
+ * EINTR, once, if a signal has been caught: the caller may stop the child, and then waits again. */
 int os_child_wait(struct os_child *child, int *exit_status);
-/* The path of the program that is running. ENAMETOOLONG if it does not fit. */
+
+/* Stores the path of the running program. ENAMETOOLONG if it does not fit. */
 int os_program_path(char *path, size_t capacity);
-/* Writes everything back, then empties the system's caches of files, names and inodes. EACCES if not root. */
+/* Writes all dirty data of the machine to storage, then empties its caches of file data, names, and inodes. EACCES if
+ * this process is not root's. */
 int os_drop_all_caches(void);
 
 #endif

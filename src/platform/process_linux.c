@@ -1,17 +1,21 @@
 /*
  * process_linux.c - process.h for Linux.
  *
- * A handler that sets a flag loses signals: one that comes between a look at the flag and a read that blocks ends nothing,
- * nor does one that the kernel gives to another thread than the one that waits, and sanitizers keep handlers back from
- * threads that wait for a lock. So there is no handler. The signals are blocked in every thread, and one thread does
- * nothing but wait for them: the first becomes the flag and makes an eventfd readable, for ever, which all waits that
- * could be long poll beside their own descriptor. It does not matter then which comes first, the wait or the signal.
+ * The obvious way to catch a signal is a handler that sets a flag, and it loses signals. A signal that arrives after
+ * the program has checked the flag and before its read() blocks ends nothing. Neither does one that the kernel delivers
+ * to another thread than the one that waits. And sanitizers postpone handlers in threads that wait for a lock.
+ *
+ * So there is no handler. The signals are blocked in every thread, and one thread, the watcher, does nothing but wait
+ * for them. The first signal is stored in `state`, and the watcher makes an eventfd readable, which then stays
+ * readable. Every wait that could be long polls this eventfd beside its own descriptor (os_wake_set), so it does not
+ * matter whether the wait or the signal comes first.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
 #include "process.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -29,14 +33,16 @@
 /* ---- signals ---- */
 
 #define RELEASED (-1)
-/* Some send one wish twice, to the process and to its group: timeout(1), and a shell whose terminal goes away. */
+/* timeout(1), and a shell whose terminal closes, send the same signal twice: to the process and to its group. */
 #define SAME_NS 500000000u
 
 static struct os_thread *watcher;
-static sigset_t watched; /* by the watcher, blocked elsewhere */
-static sigset_t before;  /* the mask that this program began with, and that those it starts get */
-static int state; /* 0; or the signal that came; or RELEASED: the next one ends the process */
-static int dying; /* whichever comes then is the one that ends the process: an emulator sends it to all threads */
+static sigset_t watched; /* the signals that the watcher waits for; all threads block them */
+static sigset_t before;  /* the signal mask with which this program started; children get it */
+static int state;        /* 0, the signal that has come, or RELEASED if the next one ends the process */
+/* Set before a signal ends the process. If that signal reaches the watcher first, because an emulator delivers it to
+ * all threads, the watcher must not ignore it. */
+static int dying;
 
 static void watch(void *unused)
 {
@@ -110,7 +116,7 @@ void os_ignore_broken_pipe(void)
 
 /* ---- other programs ---- */
 
-/* output: what becomes its standard output, or -1. */
+/* output: becomes the child's standard output; -1: the child keeps ours. */
 static int spawn(pid_t *id, const char *path, const posix_spawnattr_t *attributes, const char *const *arguments,
                  int output)
 {
@@ -121,7 +127,7 @@ static int spawn(pid_t *id, const char *path, const posix_spawnattr_t *attribute
         return system;
     if (output >= 0)
         system = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-    if (!system) /* exec only reads the arguments */
+    if (!system) /* posix_spawn only reads the arguments, although its type does not say so */
         system = posix_spawn(id, path, &actions, attributes, (char *const *)(uintptr_t)arguments, environ);
     (void)posix_spawn_file_actions_destroy(&actions);
     return system;
@@ -131,6 +137,7 @@ int os_child_start(struct os_child *child, const char *path, const char *const *
 {
     int ends[2] = {-1, -1};
     pid_t id = 0;
+    assert(path && arguments && arguments[0]);
     memset(child, 0, sizeof *child);
     child->output = -1;
     if (read_output && pipe2(ends, O_CLOEXEC))
@@ -162,7 +169,7 @@ void os_child_stop(const struct os_child *child)
     (void)kill((pid_t)child->id, SIGTERM);
 }
 
-/* Waits until the child has ended, and leaves it for wait4(); EINTR if a signal was caught before. */
+/* Waits until the child has ended, without reaping it. EINTR if a signal is caught before. */
 static int child_await(pid_t id)
 {
     const int fd = (int)syscall(SYS_pidfd_open, id, 0u);
@@ -171,12 +178,12 @@ static int child_await(pid_t id)
         close(fd);
         return system;
     }
-    /* Linux before 5.3 and some sandboxes: by looking again and again. */
+    /* Linux before 5.3 and some sandboxes have no pidfd_open(): poll. */
     for (;;) {
         siginfo_t ended;
         memset(&ended, 0, sizeof ended);
         if (waitid(P_PID, (id_t)id, &ended, WEXITED | WNOHANG | WNOWAIT) || ended.si_pid)
-            return 0; /* wait4() says what is wrong */
+            return 0; /* the child has ended, or wait4() reports the error */
         const int system = os_wait_readable(-1, 10000000);
         if (system != ETIMEDOUT)
             return system;
@@ -188,9 +195,10 @@ int os_child_wait(struct os_child *child, int *exit_status)
     int status;
     pid_t found;
     struct rusage usage;
+    assert(child->id > 0);
     memset(&usage, 0, sizeof usage);
-    if (watcher && !child->told && child_await((pid_t)child->id) == EINTR) {
-        child->told = true;
+    if (watcher && !child->signal_reported && child_await((pid_t)child->id) == EINTR) {
+        child->signal_reported = true;
         return EINTR;
     }
     do

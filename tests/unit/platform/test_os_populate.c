@@ -23,7 +23,7 @@ int madvise(void *address, size_t bytes, int advice)
 {
     if (advice != MADV_POPULATE_READ)
         return (int)syscall(SYS_madvise, address, bytes, advice);
-    if (++calls > 100000) { /* a caller that would go on for ever ends here, with another errno */
+    if (++calls > 100000) { /* ends a caller that would try forever, with another errno */
         errno = EFAULT;
         return -1;
     }

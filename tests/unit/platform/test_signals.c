@@ -1,5 +1,5 @@
-/* Signals that are caught: none is lost, whether it comes before a wait or in it; the second ends the process. Each case
- * runs in a process of its own, which the signals come to. */
+/* Caught signals: none is lost, whether it arrives before or during a wait, and the second one ends the process. Each case runs in
+ * a process of its own, to which the signals are sent. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -20,7 +20,7 @@
 #include "platform/os.h"
 #include "platform/process.h"
 
-#define GOOD 7 /* the exit status of a case that went as it should */
+#define GOOD 7 /* the exit status of a case that succeeds */
 
 static char folder[512], fifo[600];
 
@@ -39,7 +39,7 @@ static int folder_remove(void **unused)
     return 0;
 }
 
-/* A process for a case, which writes to `ready` when the signals may come, and reads `data`. */
+/* The process of a case. It writes to `ready` once signals may be sent, and reads from `data`. */
 struct body {
     int data[2];
     pid_t id;
@@ -56,7 +56,7 @@ static void begin(struct body *body, void (*run)(int ready, int data))
     if (!body->id) {
         close(ready[0]);
         close(body->data[1]);
-        /* Whoever runs the tests in the background may have had some ignored. */
+        /* A shell that runs the tests in the background may have made some signals ignored. */
         (void)signal(SIGHUP, SIG_DFL);
         (void)signal(SIGINT, SIG_DFL);
         (void)signal(SIGTERM, SIG_DFL);
@@ -116,7 +116,7 @@ struct full {
     int pipe, ready;
 };
 
-/* Tells that the pipe takes no more. */
+/* Reports that the pipe is full. */
 static void say_when_full(void *user)
 {
     const struct full *full = user;
@@ -140,7 +140,7 @@ static void in_a_read(int ready, int data)
     _exit(os_read(data, text, sizeof text, &got) == EINTR && os_signal_caught() == SIGTERM ? GOOD : 1);
 }
 
-/* Into a pipe that nobody reads, and which is told to the other end once it is full. */
+/* Writes to a pipe that nobody reads, and reports to the parent once it is full. */
 static void in_a_write(int ready, int data)
 {
     static const char text[1 << 16];
@@ -157,7 +157,7 @@ static void in_a_write(int ready, int data)
         system = os_write_stream(ends[1], text, sizeof text);
     if (system != EINTR || os_signal_caught() != SIGTERM)
         _exit(4);
-    /* Where something has been read, it is still written to. */
+    /* A stream whose reader still reads gets all of the output. */
     if (os_write_stream(ends[1], text, 1) != EINTR || ioctl(ends[0], FIONREAD, &unread))
         _exit(5);
     for (char back[PIPE_BUF]; unread > 0; unread -= PIPE_BUF)
@@ -186,7 +186,7 @@ static void read_by_a_thread(void *user)
     *data = os_read(*data, text, sizeof text, &got) == EINTR ? -1 : 0;
 }
 
-/* The thread that reads is another than the one that called os_signals_catch(), which waits for it and for a lock. */
+/* The thread that called os_signals_catch() waits for another thread and for a lock; the other one reads. */
 static void in_another_thread(int ready, int data)
 {
     struct os_thread *reader;
@@ -209,7 +209,7 @@ static void in_a_wait_for_a_child(int ready, int data)
     say(ready);
     if (os_child_wait(&child, &status) != EINTR)
         _exit(3);
-    os_child_stop(&child); /* which it finds unblocked, and dies of */
+    os_child_stop(&child); /* the child starts with it unblocked, so it ends the child */
     _exit(os_child_wait(&child, &status) == 0 && status == 128 + SIGTERM ? GOOD : 1);
 }
 
@@ -223,7 +223,7 @@ static void for_ever(int ready, int data)
         os_sleep_ns(1000000000);
 }
 
-/* One that has come twice, the second time at once, but not both before anyone looked. */
+/* A signal that is sent twice, the second time at once, but after the first one has been noticed. */
 static void twice(int ready, int data)
 {
     sigset_t waiting;
@@ -231,7 +231,7 @@ static void twice(int ready, int data)
     (void)kill(getpid(), SIGTERM);
     await_signal(SIGTERM);
     (void)kill(getpid(), SIGTERM);
-    do { /* until it was looked at */
+    do { /* until it was noticed */
         os_sleep_ns(1000000);
         (void)sigpending(&waiting);
     } while (sigismember(&waiting, SIGTERM));
@@ -299,7 +299,7 @@ static void a_read_gets_what_came_before(void **unused)
     begin(&body, in_a_read);
     assert_int_equal(write(body.data[1], "bytes", 5), 5);
     int unread;
-    do /* until it has them: a signal goes before what can be read */
+    do /* until it has them: a signal has priority over data to be read */
         assert_int_equal(ioctl(body.data[1], FIONREAD, &unread), 0);
     while (unread);
     assert_int_equal(kill(body.id, SIGTERM), 0);
@@ -320,7 +320,7 @@ static void the_second_ends_the_process(void **unused)
     assert_int_equal(end(&body), 128 + SIGINT);
 }
 
-/* As timeout(1) sends it. A machine that takes half a second from the first to the second is given other chances. */
+/* As timeout(1) sends it. A machine that takes half a second between the two gets more attempts. */
 static void the_same_at_once_does_not(void **unused)
 {
     struct body body;
@@ -333,7 +333,7 @@ static void the_same_at_once_does_not(void **unused)
     assert_int_equal(status, GOOD);
 }
 
-/* But later it does: the same is sent until the process has ended. */
+/* Later the same signal does end the process, so it is sent until the process has ended. */
 static void the_same_later_ends_the_process(void **unused)
 {
     struct body body;
