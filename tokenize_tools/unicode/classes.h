@@ -1,8 +1,9 @@
 /*
- * classes.h - the class of every character (Unicode 16.0, as the reference tokenizers' engines have it), by its bytes.
+ * classes.h - the class of each character, looked up directly by the bytes of its UTF-8. The classes are those of
+ * Unicode 16.0, as the regular expression engines of both reference tokenizers have them.
  *
- * classes.c is generated: make_classes.py beside it says from what. Bytes that are no UTF-8 get some class; no read
- * leaves the tables whatever the bytes.
+ * make_classes.py generates classes.c. The lookup is safe on any bytes: invalid UTF-8 gets some class, and no access
+ * leaves the tables.
  */
 #ifndef TOKMAP_UNICODE_CLASSES_H
 #define TOKMAP_UNICODE_CLASSES_H
@@ -11,22 +12,22 @@
 #include <stdint.h>
 
 enum {
-    CLASS_OTHER, /* controls, formats, unassigned */
+    CLASS_OTHER, /* everything else: controls, formats, private use, unassigned */
     CLASS_UPPER,
     CLASS_TITLE,
     CLASS_LOWER,
     CLASS_MODIFIER,
-    CLASS_LETTER, /* Lo: without case */
+    CLASS_LETTER, /* Lo: letters without case */
     CLASS_MARK,
     CLASS_NUMBER,
     CLASS_PUNCTUATION,
     CLASS_SYMBOL,
-    CLASS_SPACE,   /* \s but the next */
-    CLASS_NEWLINE, /* CR and LF */
+    CLASS_SPACE,     /* \s except CR and LF */
+    CLASS_NEWLINE,   /* CR and LF */
     CLASS_KINDS,
-    CLASS_KIND = 15,
-    CLASS_HAN = 16, /* \p{Han} */
-    CLASS_CJK = 32, /* U+4E00-9FA5 and U+3040-30FF: what DeepSeek sets apart */
+    CLASS_KIND = 15, /* mask of the values above */
+    CLASS_HAN = 16,  /* flag: \p{Han} */
+    CLASS_CJK = 32,  /* flag: U+4E00-9FA5 and U+3040-30FF, the runs that DeepSeek's pattern isolates */
     CLASS_VALUES = 64
 };
 
@@ -34,18 +35,21 @@ enum {
 #define CLASS_MIDDLES 34
 #define CLASS_BLOCKS 422
 
+/* The trie: class_first is indexed by the low 6 bits of the first two bytes and leads to a block; for first bytes from
+ * F0 on, it leads to a row of class_middle, which is indexed by the third byte and leads to the block. A block is
+ * indexed by the last byte; characters of two bytes have blocks of equal entries. */
 extern const uint8_t class_ascii[128];
-extern const uint16_t class_first[CLASS_FIRST];          /* by the first two bytes; under F0-FF a row of class_middle */
-extern const uint16_t class_middle[CLASS_MIDDLES][64];   /* by the third of four bytes */
-extern const uint8_t class_blocks[CLASS_BLOCKS][64];     /* by the last byte */
+extern const uint16_t class_first[CLASS_FIRST];
+extern const uint16_t class_middle[CLASS_MIDDLES][64];
+extern const uint8_t class_blocks[CLASS_BLOCKS][64];
 
-/* Bytes of the character that starts with `lead`, 1 for what starts none. */
+/* The number of bytes of the character whose first byte is `lead`; 1 if no character begins with this byte. */
 static inline uint32_t character_bytes(uint8_t lead)
 {
     return lead < 0xC0 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
 }
 
-/* The class of the character at `at`; as many bytes as its lead says must be readable. */
+/* The class of the character at `at`: one of the kinds, with flags. character_bytes(at[0]) bytes must be readable. */
 static inline uint8_t character_class(const uint8_t *at)
 {
     if (at[0] < 0x80)

@@ -1,4 +1,4 @@
-/* code_sets.c - sets of code points as the reference has them.
+/* code_sets.c - sets of code points, as in the reference.
  * Made by make_unicode.py: do not edit. */
 #include "code_sets.h"
 

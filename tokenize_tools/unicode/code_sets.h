@@ -1,4 +1,7 @@
-/* code_sets.h - sets of code points, as the reference has them; code_sets.c is made by make_unicode.py. */
+/*
+ * code_sets.h - sets of code points, for pre-tokenizer steps and for patterns, as Hugging Face tokenizers defines them.
+ * make_unicode.py generates code_sets.c by asking that library.
+ */
 #ifndef TOKMAP_UNICODE_CODE_SETS_H
 #define TOKMAP_UNICODE_CODE_SETS_H
 
@@ -7,11 +10,11 @@
 #include <stdint.h>
 
 enum code_set_name {
-    CODE_NUMERIC,     /* Hugging Face's Digits: N of Unicode 17 */
-    CODE_PUNCTUATION, /* its Punctuation: ASCII's and P of Unicode 8 */
-    CODE_WORD_RUST,   /* \w beside single_word tokens and in Whitespace */
-    CODE_WORD_ONIG,   /* \w in patterns */
-    /* The rest as patterns have it, which is Unicode 16: */
+    CODE_NUMERIC,     /* of the step Digits: \p{N} of Unicode 17 */
+    CODE_PUNCTUATION, /* of the step Punctuation: ASCII punctuation and symbols, and \p{P} of Unicode 8 */
+    CODE_WORD_RUST,   /* \w of the step Whitespace and for the neighbors of single_word tokens */
+    CODE_WORD_ONIG,   /* \w in patterns, inside of brackets */
+    /* Categories and scripts in patterns, of Unicode 16: */
     CODE_LU, CODE_LL, CODE_LT, CODE_LM, CODE_LO, CODE_MN, CODE_MC, CODE_ME, CODE_ND, CODE_NL, CODE_NO, CODE_PC, CODE_PD,
     CODE_PS, CODE_PE, CODE_PI, CODE_PF, CODE_PO, CODE_SM, CODE_SC, CODE_SK, CODE_SO, CODE_ZS, CODE_ZL, CODE_ZP, CODE_CC,
     CODE_CF, CODE_CO, CODE_CN,
@@ -21,15 +24,16 @@ enum code_set_name {
 };
 
 struct code_range {
-    uint32_t first, last;
+    uint32_t first, last; /* both included */
 };
 struct code_set {
-    const struct code_range *ranges; /* ascending, apart */
+    const struct code_range *ranges; /* ascending, disjoint, not adjacent */
     size_t count;
 };
 
 extern const struct code_set code_sets[CODE_SETS];
 
+/* Whether the set contains the code point. */
 static inline bool code_set_has(enum code_set_name name, uint32_t code)
 {
     const struct code_set *set = &code_sets[name];
@@ -44,7 +48,7 @@ static inline bool code_set_has(enum code_set_name name, uint32_t code)
     return low < set->count && set->ranges[low].first <= code;
 }
 
-/* \s everywhere: White_Space. */
+/* \s in all engines: the property White_Space. */
 static inline bool code_is_space(uint32_t code)
 {
     return (code >= 9 && code <= 13) || code == 32 || code == 0x85 || code == 0xA0 || code == 0x1680 ||

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""make_classes.py REFERENCE.json: writes classes.c, the class of every character of Unicode 16.0.
+"""make_classes.py REFERENCE.json: generates classes.c, the class of every character of Unicode 16.0.
 
-REFERENCE.json holds, for each class (L N M P S s Lu Lt Lm Lo Ll Han), the ranges of code points that the reference
-tokenizers' regular expression engines match ("tik" and "hf", which must agree).
+REFERENCE.json contains, for each class (L N M P S s Lu Lt Lm Lo Ll Han), the ranges of code points that the regular
+expression engines of the reference tokenizers match ("tik" for tiktoken and "hf" for Hugging Face; the two must agree).
 
-The table is a trie over the bytes of UTF-8, so that a character is looked up without decoding it: the first two bytes
-choose a block of 64, the third byte the entry in it; a character of two bytes has a block of equal entries. Four bytes
-take one more level.
+The table is a trie over the bytes of UTF-8, so a lookup does not decode the character: the first two bytes select a
+block of 64 entries, and the third byte selects the entry. A character of two bytes has a block of equal entries. A
+character of four bytes takes one more level. The script prints the sizes to put into classes.h.
 """
 import json
 import os
@@ -43,7 +43,7 @@ def classes(reference):
 
 
 def numbers(values):
-    """Lines of at most 120 columns."""
+    """Formats values as lines of at most 120 columns."""
     lines, line = [], "   "
     for value in values:
         word = " %d," % value

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""make_unicode.py: writes nfc_tables.c and code_sets.c, by asking the reference: run it with Python 3 and tokenizers 0.23.
+"""make_unicode.py: generates nfc_tables.c and code_sets.c by asking the reference. Requires Python 3 and tokenizers 0.23.
 
-What Hugging Face tokenizers calls NFC, a digit or punctuation stands in libraries of other Unicode versions than its
-regular expressions. Nothing is assumed of them: every code point, and every pair that might combine, is put through.
+Hugging Face tokenizers takes NFC, digits, and punctuation from several libraries, each with its own version of Unicode.
+The script assumes nothing about them: it passes every code point, and every pair that might compose, through the
+library. It prints the sizes to put into nfc_tables.h and the names to put into code_sets.h.
 """
 import os
 import unicodedata
@@ -36,7 +37,7 @@ def numbers(values, form="%d"):
 
 
 def combining_classes(nfd, plain):
-    """By the order that two marks are put into. Known marks stand for the classes; the code asked need not be known."""
+    """Finds each character's combining class by the order into which NFD puts it and marks of known classes."""
     old = unicodedata.ucd_3_2_0
     known = {214: "\u1DCE"}
     for c in plain:
@@ -57,7 +58,7 @@ def combining_classes(nfd, plain):
 
 
 def composed(codes, parts, classes, pairs):
-    """NFC by the tables found, Hangul aside."""
+    """Computes NFC with the tables found so far, without Hangul."""
     codes = [ord(p) for c in codes for p in parts.get(c, chr(c))]
     for i in range(1, len(codes)):
         while i and 0 < classes.get(codes[i], 0) < classes.get(codes[i - 1], 0):
@@ -92,7 +93,7 @@ def nfc_tables():
             assert len(first) == 1, hex(c)
             pairs[ord(first), ord(text[-1])] = c
     firsts, seconds = sorted({a for a, b in pairs}), sorted({b for a, b in pairs})
-    for a in firsts:  # no pair is missing, none is too many
+    for a in firsts:  # check that the pairs are complete and right
         for b, made in zip(seconds, each(nfc, [chr(a) + chr(b) for b in seconds])):
             assert made == composed([a, b], parts, classes, pairs), (hex(a), hex(b))
     maybe = set(seconds) | set(range(VBASE, VBASE + 21)) | set(range(TBASE, TBASE + 27))
@@ -117,7 +118,7 @@ def nfc_tables():
         flat += [ord(p) for p in parts[c]]
         offsets.append(len(flat))
     with open(os.path.join(HERE, "nfc_tables.c"), "w", encoding="ascii") as out:
-        out.write("/* nfc_tables.c - canonical decomposition and composition as the reference has them: Unicode 9.\n"
+        out.write("/* nfc_tables.c - canonical decomposition and composition (Unicode 9, as in the reference).\n"
                   " * Made by make_unicode.py: do not edit. */\n#include \"nfc_tables.h\"\n\n")
         out.write("const uint64_t nfc_masks[0x10000 / 64] = {\n%s\n};\n\n" % numbers(masks, "0x%X"))
         out.write("const struct nfc_kind nfc_kinds[NFC_KINDS] = {\n%s\n};\n\n" % numbers(kinds, "{%d, %d}"))
@@ -125,17 +126,17 @@ def nfc_tables():
         out.write("const uint8_t nfc_blocks[NFC_BLOCKS][64] = {\n")
         for block in blocks:
             out.write("    {\n%s\n    },\n" % numbers(block))
-        out.write("};\n\nconst uint32_t nfc_parted[NFC_PARTED] = {\n%s\n};\n\n" % numbers(sorted(parts), "0x%X"))
-        out.write("const uint16_t nfc_part_offsets[NFC_PARTED + 1] = {\n%s\n};\n\n" % numbers(offsets))
+        out.write("};\n\nconst uint32_t nfc_decomposing[NFC_DECOMPOSING] = {\n%s\n};\n\n" % numbers(sorted(parts), "0x%X"))
+        out.write("const uint16_t nfc_part_offsets[NFC_DECOMPOSING + 1] = {\n%s\n};\n\n" % numbers(offsets))
         out.write("const uint32_t nfc_parts[NFC_PARTS] = {\n%s\n};\n\n" % numbers(flat, "0x%X"))
         out.write("const struct nfc_pair nfc_pairs[NFC_PAIRS] = {\n%s\n};\n" %
                   numbers([(a, b, pairs[a, b]) for a, b in sorted(pairs)], "{0x%X, 0x%X, 0x%X}"))
-    print("NFC_KINDS %d NFC_BLOCKS %d NFC_PARTED %d NFC_PARTS %d NFC_PAIRS %d" %
+    print("NFC_KINDS %d NFC_BLOCKS %d NFC_DECOMPOSING %d NFC_PARTS %d NFC_PAIRS %d" %
           (len(kinds), len(blocks), len(parts), len(flat), len(pairs)))
 
 
 def members(pretokenizer):
-    """The code points that a pre-tokenizer sets apart when each stands between two letters a."""
+    """Returns the code points that a pre-tokenizer isolates from letters a on both sides."""
     found = []
     for start in range(0, len(CODES), 4096):
         part = CODES[start:start + 4096]
@@ -163,11 +164,11 @@ def code_sets():
     sets = {"NUMERIC": members(pre_tokenizers.Digits(individual_digits=True)),
             "PUNCTUATION": members(pre_tokenizers.Punctuation("isolated")),
             "WORD_RUST": None, "WORD_ONIG": regex(r"[\w&&[^a]]") + [ord("a")]}
-    spaced = pre_tokenizers.Whitespace()  # \w+|[^\w\s]+ of another engine: a word character stays with its neighbours
+    spaced = pre_tokenizers.Whitespace()  # \w+|[^\w\s]+ of another engine: a word character stays with its neighbors
     word = []
     for start in range(0, len(CODES), 4096):
         part = CODES[start:start + 4096]
-        # "a" c "a" in a line of its own: one piece if c is a word character
+        # "a" c "a" between spaces is one piece if c is a word character
         whole = {first for piece, (first, end) in spaced.pre_tokenize_str("".join("a" + chr(c) + "a " for c in part))
                  if end - first == 3}
         word += [c for i, c in enumerate(part) if 4 * i in whole]
@@ -177,7 +178,7 @@ def code_sets():
     for name in SCRIPTS:
         sets[name.upper()] = regex(r"[\p{%s}&&[^a]]" % name) + ([ord("a")] if name == "Latin" else [])
     with open(os.path.join(HERE, "code_sets.c"), "w", encoding="ascii") as out:
-        out.write("/* code_sets.c - sets of code points as the reference has them.\n"
+        out.write("/* code_sets.c - sets of code points, as in the reference.\n"
                   " * Made by make_unicode.py: do not edit. */\n"
                   "#include \"code_sets.h\"\n\n")
         for name, codes in sets.items():

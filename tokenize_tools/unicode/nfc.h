@@ -1,6 +1,6 @@
 /*
- * nfc.h - canonical composition (NFC) as Hugging Face tokenizers has it: by the tables of Unicode 9, which newer text may
- * differ from. Text is valid UTF-8.
+ * nfc.h - Unicode Normalization Form C (NFC) as Hugging Face tokenizers computes it, which is with the tables of
+ * Unicode 9. Characters of later versions are therefore not composed or reordered. nfc.c explains the method.
  */
 #ifndef TOKMAP_UNICODE_NFC_H
 #define TOKMAP_UNICODE_NFC_H
@@ -11,20 +11,23 @@
 
 #include "common/bytes_buffer.h"
 
-/* What one thread keeps between calls. Zeroed at first. */
+/* The working memory of one thread, kept between calls. Initialize with zeros. */
 struct nfc_scratch {
     struct bytes_buffer codes, sorted; /* uint64_t each: combining class << 32 | code point */
-    struct bytes_buffer made;          /* UTF-8 */
-    bool lacks_memory;
+    struct bytes_buffer made;          /* the result of nfc_find, UTF-8 */
+    bool lacks_memory;                 /* set by nfc_find; the caller resets it */
 };
+/* To be called between documents: frees memory that an unusually long run of marks needed. */
 void nfc_scratch_trim(struct nfc_scratch *scratch);
 void nfc_scratch_free(struct nfc_scratch *scratch);
 
-/* The first part of text, from `at` on, that is not NFC: where it begins; it ends at *end, and its NFC is scratch->made.
- * `count` if there is none, or if memory is lacking. What is before and behind cannot change it. */
+/* Finds the first part of text[at..count) that is not in NFC. Returns the offset where it begins, sets *end to the
+ * offset where it ends, and writes its NFC to scratch->made, valid until the next call. Returns `count` if there is no
+ * such part, and also if memory is lacking (scratch->lacks_memory). The text is valid UTF-8, and `at` is 0 or an *end
+ * of an earlier call: text before and after the part does not influence its NFC. */
 size_t nfc_find(struct nfc_scratch *scratch, const uint8_t *text, size_t at, size_t count, size_t *end);
 
-/* Appends the NFC of text. False: no memory. */
+/* Appends the NFC of `count` bytes of valid UTF-8. Returns false if memory is lacking. */
 bool nfc_append(struct nfc_scratch *scratch, struct bytes_buffer *into, const uint8_t *text, size_t count);
 
 #endif

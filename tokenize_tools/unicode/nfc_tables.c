@@ -1,4 +1,4 @@
-/* nfc_tables.c - canonical decomposition and composition as the reference has them: Unicode 9.
+/* nfc_tables.c - canonical decomposition and composition (Unicode 9, as in the reference).
  * Made by make_unicode.py: do not edit. */
 #include "nfc_tables.h"
 
@@ -1018,7 +1018,7 @@ const uint8_t nfc_blocks[NFC_BLOCKS][64] = {
     },
 };
 
-const uint32_t nfc_parted[NFC_PARTED] = {
+const uint32_t nfc_decomposing[NFC_DECOMPOSING] = {
     0xC0, 0xC1, 0xC2, 0xC3, 0xC4, 0xC5, 0xC7, 0xC8, 0xC9, 0xCA, 0xCB, 0xCC, 0xCD, 0xCE, 0xCF, 0xD1, 0xD2, 0xD3, 0xD4,
     0xD5, 0xD6, 0xD9, 0xDA, 0xDB, 0xDC, 0xDD, 0xE0, 0xE1, 0xE2, 0xE3, 0xE4, 0xE5, 0xE7, 0xE8, 0xE9, 0xEA, 0xEB, 0xEC,
     0xED, 0xEE, 0xEF, 0xF1, 0xF2, 0xF3, 0xF4, 0xF5, 0xF6, 0xF9, 0xFA, 0xFB, 0xFC, 0xFD, 0xFF, 0x100, 0x101, 0x102,
@@ -1171,7 +1171,7 @@ const uint32_t nfc_parted[NFC_PARTED] = {
     0x2FA14, 0x2FA15, 0x2FA16, 0x2FA17, 0x2FA18, 0x2FA19, 0x2FA1A, 0x2FA1B, 0x2FA1C, 0x2FA1D,
 };
 
-const uint16_t nfc_part_offsets[NFC_PARTED + 1] = {
+const uint16_t nfc_part_offsets[NFC_DECOMPOSING + 1] = {
     0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40, 42, 44, 46, 48, 50, 52, 54, 56, 58,
     60, 62, 64, 66, 68, 70, 72, 74, 76, 78, 80, 82, 84, 86, 88, 90, 92, 94, 96, 98, 100, 102, 104, 106, 108, 110, 112,
     114, 116, 118, 120, 122, 124, 126, 128, 130, 132, 134, 136, 138, 140, 142, 144, 146, 148, 150, 152, 154, 156, 158,

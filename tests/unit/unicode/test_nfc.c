@@ -1,0 +1,95 @@
+/* test_nfc.c - NFC: what nfc_find skips, what it returns, and runs of marks of any length. The golden tests of tokenizers with
+ * NFC (test_hf_golden.c) compare with the reference. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "unicode/nfc.h"
+
+#define ACUTE "\xCC\x81"     /* U+0301, class 230 */
+#define DOT_ABOVE "\xCC\x87" /* U+0307, class 230 */
+#define DOT_BELOW "\xCC\xA3" /* U+0323, class 220 */
+
+static struct nfc_scratch scratch;
+
+static void check(const char *text, const char *expected)
+{
+    struct bytes_buffer made = {NULL, 0, 0};
+    assert_true(nfc_append(&scratch, &made, (const uint8_t *)text, strlen(text)));
+    assert_int_equal(made.count, strlen(expected));
+    assert_memory_equal(made.bytes, expected, made.count);
+    bytes_free(&made);
+    /* NFC of NFC is the same, and nothing is found in it. */
+    size_t end;
+    assert_int_equal(nfc_find(&scratch, (const uint8_t *)expected, 0, strlen(expected), &end), strlen(expected));
+}
+
+static void texts(void **state)
+{
+    check("a", "a");
+    check("cafe" ACUTE, "caf\xC3\xA9");
+    check("caf\xC3\xA9", "caf\xC3\xA9");
+    check("q" DOT_ABOVE DOT_BELOW, "q" DOT_BELOW DOT_ABOVE);
+    check("q" DOT_BELOW DOT_ABOVE, "q" DOT_BELOW DOT_ABOVE);
+    check(ACUTE "a", ACUTE "a");
+    check("e" ACUTE ACUTE, "\xC3\xA9" ACUTE);
+    check("\xE1\x84\x80\xE1\x85\xA1\xE1\x86\xA8", "\xEA\xB0\x81");   /* Hangul: U+1100 U+1161 U+11A8 */
+    check("\xEA\xB0\x80\xE1\x86\xA8", "\xEA\xB0\x81");               /* U+AC00 U+11A8 */
+    check("\xE2\x84\xAB", "\xC3\x85");                               /* U+212B is replaced by U+00C5 */
+    check("\xF0\x9D\x85\xA0", "\xF0\x9D\x85\x98\xF0\x9D\x85\xA5\xF0\x9D\x85\xAE"); /* U+1D160 stays decomposed */
+}
+
+/* The example at the head of nfc.c. */
+static void parts(void **state)
+{
+    static const char text[] = "cafe" ACUTE " xq" DOT_ABOVE DOT_BELOW;
+    const size_t count = sizeof text - 1;
+    size_t end;
+    assert_int_equal(nfc_find(&scratch, (const uint8_t *)text, 0, count, &end), 3);
+    assert_int_equal(end, 6);
+    assert_int_equal(scratch.made.count, 2);
+    assert_memory_equal(scratch.made.bytes, "\xC3\xA9", 2);
+    assert_int_equal(nfc_find(&scratch, (const uint8_t *)text, end, count, &end), 8);
+    assert_int_equal(end, count);
+    assert_int_equal(nfc_find(&scratch, (const uint8_t *)text, end, count, &end), count);
+}
+
+/* Runs of marks in the wrong order, short ones that are sorted by insertion and a long one that must not take quadratic time. */
+static void long_runs(void **state)
+{
+    static const size_t lengths[] = {1, 15, 16, 17, 40, 500000};
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        const size_t pairs = lengths[i], count = 1 + 4 * pairs;
+        char *text = malloc(count + 1), *expected = malloc(count + 1);
+        assert_true(text && expected);
+        text[0] = expected[0] = 'q';
+        for (size_t k = 0; k < pairs; k++) {
+            memcpy(text + 1 + 4 * k, DOT_ABOVE DOT_BELOW, 4);
+            memcpy(expected + 1 + 2 * k, DOT_BELOW, 2);
+            memcpy(expected + 1 + 2 * pairs + 2 * k, DOT_ABOVE, 2);
+        }
+        text[count] = expected[count] = 0;
+        check(text, expected);
+        free(text);
+        free(expected);
+    }
+    nfc_scratch_trim(&scratch);
+    assert_true(scratch.codes.capacity <= BYTES_BUFFER_KEPT && scratch.sorted.capacity <= BYTES_BUFFER_KEPT);
+}
+
+static int teardown(void **state)
+{
+    nfc_scratch_free(&scratch);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(texts), cmocka_unit_test(parts), cmocka_unit_test(long_runs)};
+    return cmocka_run_group_tests(tests, NULL, teardown);
+}
