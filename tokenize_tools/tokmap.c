@@ -1,9 +1,10 @@
-/* tokmap.c - main of the command: finds the subcommand and calls it. */
+/* tokmap.c - the main function of the command tokmap: finds the subcommand and calls it. */
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "commands/commands.h"
+#include "common/cpu.h"
 #include "common/hash.h"
 #include "platform/os.h"
 
@@ -23,13 +24,14 @@ static void help_print(FILE *file)
     (void)fputs("Usage: tokmap COMMAND [ARGUMENT]...\n"
                 "       tokmap help COMMAND\n\n"
                 "Turns text into datasets of token ids that training programs read in place,\n"
-                "in an order that can be computed, audited and resumed exactly.\n\nCommands:\n",
+                "in an order that can be computed, audited, and resumed exactly.\n\nCommands:\n",
                 file);
     for (size_t i = 0; i < SUBCOMMANDS; i++)
         (void)fprintf(file, "  %-9s %s\n", subcommands[i].name, subcommands[i].text);
     (void)fputs("\nOptions:\n"
-                "  -h, --help     print this help; 'tokmap COMMAND --help' prints a command's\n"
-                "  -V, --version  print the version and what this build can do; --json for machines\n\n"
+                "  -h, --help     print this help; 'tokmap COMMAND --help' prints that of a command\n"
+                "  -V, --version  print the version, the CPU variant in use, and what this build\n"
+                "                 can read; with --json as a JSON object\n\n"
                 "Results go to standard output, messages to standard error.\n"
                 "Exit status: 0 done, 1 failed, 2 misused. Manual: tokmap(1), tokmap-COMMAND(1).\n",
                 file);
@@ -43,9 +45,13 @@ static void help_print(FILE *file)
 #define GZIP_READ false
 #endif
 
-static int version_print(bool json)
+static int version_print(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
 {
-    if (json) {
+    const bool *json = user;
+    const char *cpu = cpu_variant_name(cpu_variant_best());
+    if (operand_count)
+        return cli_misused(command, "no operand is expected; got '%s'", operands[0]);
+    if (*json) {
         struct cli_json out;
         cli_json_begin(&out, stdout);
         cli_json_object(&out, NULL);
@@ -53,13 +59,29 @@ static int version_print(bool json)
         cli_json_bool(&out, "reads_zst", true);
         cli_json_bool(&out, "reads_gz", GZIP_READ);
         cli_json_bool(&out, "reads_jsonl", true);
+        cli_json_text(&out, "cpu", cpu);
         cli_json_text(&out, "hash", hash_variant());
         cli_json_end(&out);
     } else {
-        printf(PROGRAM " %s\nreads .zst: yes\nreads .gz: " GZIP_TEXT "\nreads JSONL: yes\nhash instructions: %s\n",
-               tokmap_version(), hash_variant());
+        printf(PROGRAM " %s\nreads .zst: yes\nreads .gz: " GZIP_TEXT "\nreads JSONL: yes\n", tokmap_version());
+        printf("CPU variant: %s\n", cpu);
     }
     return cli_finish(PROGRAM, CLI_DONE);
+}
+
+/* argv[0] is "--version". */
+static int version(int argc, char **argv)
+{
+    bool json = false;
+    const struct cli_option options[] = {{0, "json", CLI_FLAG, &json, NULL, NULL, "print a JSON object", NULL}};
+    const struct cli_command command = {
+        .program = PROGRAM,
+        .usage = "--version [--json]",
+        .summary = "Prints the version, the CPU variant in use, and what this build can read.",
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
+    };
+    return cli_run(&command, argc, argv, version_print, &json);
 }
 
 static const struct subcommand *subcommand_find(const char *name)
@@ -111,7 +133,7 @@ int main(int argc, char **argv)
         return cli_finish(PROGRAM, CLI_DONE);
     }
     if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
-        return version_print(argc > 2 && strcmp(argv[2], "--json") == 0);
+        return version(argc - 1, argv + 1);
     if (strcmp(name, "help") == 0)
         return help(argc - 1, argv + 1);
     const struct subcommand *command = subcommand_find(name);

@@ -31,4 +31,4 @@ tokmap audit skips.run --ranks 2 --steps 2000000000 --draws 1k --json >out
 holds out '"steps": 2000000000, "delivered": 1000000096, '
 holds out '"skipped": [[0, 3], [100, 1000000000], [1000000001, 1000000002]]'
 holds out '{"epoch": 3, "first_step": 86, "end_step": 115, "windows": 230, "windows_skipped": 120}'
-holds out '8 batches with 32 rows taken'
+holds out '8 batches with 32 rows from'

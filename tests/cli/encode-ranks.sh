@@ -33,12 +33,12 @@ fails 1 '--pattern NAME' encode -t v.tiktoken
 fails 1 "no split pattern 'gpt7'" encode -t v.tiktoken --pattern gpt7
 fails 1 gpt2 encode -t v.tiktoken --pattern gpt7
 fails 2 'exclude each other' encode -t v.tiktoken --pattern gpt2 --pattern-regex '.'
-fails 2 'is for rank files' encode --pattern gpt2
-fails 2 'is for rank files' decode --pattern-regex '.'
+fails 2 'describes a rank file' encode --pattern gpt2
+fails 2 'describes a rank file' decode --pattern-regex '.'
 fails 2 'exclude each other' encode -t v.tiktoken --pattern gpt2 --eod=7 --no-eod
-fails 2 'names no such token' encode -t v.tiktoken --pattern gpt2 --eod
-fails 2 'no special token of that name' encode -t v.tiktoken --pattern gpt2 --special-tokens specials.json --bos=nothing
-fails 2 'has the ids 0 to 260' encode -t v.tiktoken --pattern gpt2 --eod=261
+fails 2 'does not name a token that ends a document' encode -t v.tiktoken --pattern gpt2 --eod
+fails 2 'no special token with that name' encode -t v.tiktoken --pattern gpt2 --special-tokens specials.json --bos=nothing
+fails 2 'end at 260' encode -t v.tiktoken --pattern gpt2 --eod=261
 fails 1 nowhere encode -t nowhere
 fails 1 nowhere encode -t v.tiktoken --pattern gpt2 --special-tokens nowhere
 mkdir folder empty

@@ -28,10 +28,10 @@ for line in open("infos"):
     tried += 1
 assert tried == 24
 PYTHON
-# Longer than the dataset: no windows, all tail.
+# A sequence longer than the dataset: there is no window, and every token is in the tail.
 tokmap info small --seq-len 20000 --json >info
 holds info '"windows": 0, "tail": 14761, '
 tokmap info small --seq-len 20000 >text
-holds text "none: the sequence is longer than the dataset"
+holds text "none; a sequence is longer than the dataset"
 tokmap info small --seq-len 1Ki --json >info
 holds info '"seq_len": 1024'

@@ -21,10 +21,10 @@ holds made "sequential"
 exits 2 tokmap info small --seq-len 64 --batch 8 2>err
 exits 2 tokmap info small --seq-len 64 --batch 8 --seed 1 --steps 2 --passes 2 2>err
 exits 2 tokmap info train.run --steps 2 2>err
-holds err "which says its end"
+holds err "already sets its end"
 printf 'seq_len 64\nbatch 8\nseed 3\nsource web small\n' >endless.run
 tokmap info endless.run >text
-holds text "without end"
+holds text "endless"
 tokmap info endless.run --json >json
 json json
 holds json '"steps": null, "delivered": null, "remainder": null'

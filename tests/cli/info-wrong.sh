@@ -8,7 +8,7 @@ exits 2 tokmap info small --seq-len 0 2>err
 exits 2 tokmap info small --seq-len 5x 2>err
 printf 'seq_len 64\nbatch 8\nsource web small\n' >train.run
 exits 2 tokmap info train.run --seq-len 64 2>err
-holds err "--seq-len goes with a dataset"
+holds err "--seq-len is only for datasets"
 exits 1 tokmap info nothing 2>err
 holds err "nothing"
 mkdir empty

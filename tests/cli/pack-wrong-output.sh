@@ -12,7 +12,7 @@ holds err 'd.tmx: the output exists'
 tokmap pack -q --force -o d in
 same d.bin old.bin
 exits 1 tokmap pack -o nowhere/d in 2>err
-holds err "nowhere: the folder for the output does not exist; make it with 'mkdir -p'"
+holds err "nowhere: the output folder does not exist; create it with 'mkdir -p'"
 exits 1 tokmap pack -o in/a/d in 2>err
 exits 1 tokmap pack -o in/d in 2>err
 holds err 'this input is an output of the same command'

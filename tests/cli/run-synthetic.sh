@@ -16,12 +16,12 @@ json info
 holds info '"windows": 781'
 holds info '"delivered": 130'
 tokmap info x.run >text
-holds text 'none: synthetic, made by arithmetic'
+holds text 'none; tokens are computed'
 
 tokmap audit x.run --ranks 5 --rows 2 >audit
-holds audit 'each of the 781 windows once in 1 full epoch'
+holds audit 'in 1 full epoch each of the 781 windows appears once'
 tokmap audit $data --seq-len 2048 --batch 512 --seed 1 --steps 300 --ranks 8 >audit
-holds audit 'all 153,600 draws counted'
+holds audit 'counted all 153,600 draws'
 
 # The text of RUN.md, computed once more.
 tokmap show -q "$data,tokens=100000,document=50" --tokens 65500..65600 --ids >ids
@@ -51,7 +51,7 @@ fi
 exits 1 tokmap show $data --document 1 2>error
 holds error 'print them with --ids'
 tokmap verify $data >verify
-holds verify 'nothing is stored, so there is nothing to verify'
+holds verify 'synthetic; it has no files to verify'
 tokmap verify x.run --json >verify
 json verify
 

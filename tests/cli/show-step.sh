@@ -46,6 +46,6 @@ holds err "past the end of the run"
 exits 1 tokmap show train.run --step 0 --row 8 2>err
 holds err "the step has 8 rows"
 exits 1 tokmap show train.run --step 0 --rank 1 --ranks 3 --row 3 2>err
-holds err "the rank's slice has 3 rows"
+holds err "the slice of the rank has 3 rows"
 exits 1 tokmap show train.run --step 0 --rank 1 --ranks 9 2>err
 holds err "9 ranks cannot share a global batch of 8 rows"

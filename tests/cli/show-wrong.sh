@@ -31,15 +31,15 @@ misused small --tokens 5..3
 misused small --tokens 5
 exits 1 tokmap show nothing -d 1 2>err
 [ ! -w /dev/full ] || exits 1 tokmap show small -d 1 >/dev/full 2>err
-# What lies past the end is told with the dataset it is not in.
+# A message about a place past the end names the dataset.
 exits 1 tokmap show small -d 99 >out 2>err
 holds err 'small: document 99 of a dataset with 18'
 printf 'ab' >two
 tokmap pack -q -o two two
 exits 1 tokmap show two --seq-len 2 -w 1 2>err
-holds err 'window 1 does not exist: 3 tokens hold 1 window of 2 tokens'
+holds err 'window 1 does not exist; the 3 tokens make 1 window of 2 tokens'
 tokmap audit two --seq-len 2 --batch 1 --seed 1 --steps 1 --ranks 1 >out
-holds out 'an epoch: 1 window of 2 tokens, tail of 1 token in no row'
-holds out '1 rank, 1 row each, disjoint, together the 1 row of a step'
+holds out 'epoch: 1 window of 2 tokens; tail: 1 token that no row shows'
+holds out '1 rank with 1 row each, disjoint, together the 1 row of a step'
 tokmap info two --seq-len 2 >out
-holds out '1 token an epoch in no row'
+holds out '1 token per epoch that no row shows'

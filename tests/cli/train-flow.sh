@@ -45,7 +45,7 @@ tokmap decode -t deepseek.json <ids >back
 same back in/a.txt
 # Fewer pairs than were asked for: said. Rare pairs: left.
 printf 'ab' | tokmap train -o small --vocab-size 1000 - >out
-holds out 'fewer than asked for'
+holds out 'fewer than requested'
 equal "$(wc -l <small.tiktoken | tr -d ' ')" 257
 printf 'ab ab ab cd' | tokmap train -q -o rare --pattern gpt2 --min-frequency 2 --vocab-size 1000 -
 equal "$(wc -l <rare.tiktoken | tr -d ' ')" 258

@@ -1,4 +1,4 @@
-# What is misused or cannot be done, and that nothing is left behind then.
+# Misuse and failures leave no files behind.
 . "$TOKMAP_CLI/helpers.sh"
 corpus
 misused()
@@ -17,13 +17,13 @@ failed()
 }
 misused 'no output' --vocab-size 300 in
 misused 'no size' -o x in
-misused 'takes 256' -o x --vocab-size 255 in
-misused 'takes 257' -o x --vocab-size 256 --special-tokens '<x>' in
-misused 'to 1048576' -o x --vocab-size 2m in
+misused 'must be between 256 (one id per byte) and' -o x --vocab-size 255 in
+misused 'must be between 257 (one id per byte and per special token) and' -o x --vocab-size 256 --special-tokens '<x>' in
+misused 'and 1048576' -o x --vocab-size 2m in
 misused "did you mean 'cl100k_base'" -o x --vocab-size 300 --pattern cl100_base in
 misused 'an empty name' -o x --vocab-size 300 --special-tokens 'a1,,b1' in
-misused 'named twice' -o x --vocab-size 300 --special-tokens 'a1,a1' in
-misused 'how a vocabulary' -o x --vocab-size 300 --special-tokens 'A' in
+misused "names 'a1' twice" -o x --vocab-size 300 --special-tokens 'a1,a1' in
+misused 'writes a single byte' -o x --vocab-size 300 --special-tokens 'A' in
 misused 'UTF-8' -o x --vocab-size 300 --special-tokens "$(printf 'a\377')" in
 misused '--threads' -o x --vocab-size 300 --threads 0 in
 misused 'only once' -o x --vocab-size 300 - -
@@ -40,7 +40,7 @@ holds err 'bad'
 tokmap train -q -o z --vocab-size 300 --invalid-utf8 replace bad in
 equal "$(ls x* 2>/dev/null | wc -l | tr -d ' ')" 0 'files left'
 equal "$(ls ./*.partial 2>/dev/null | wc -l | tr -d ' ')" 0 'files left'
-# Outputs that exist are left, or replaced whole; a list of special tokens does not outlive them.
+# Existing outputs stay as they are, or --force replaces all of them; an old list of special tokens is removed.
 tokmap train -q -o o --vocab-size 300 --special-tokens '<x>' in
 cp o.json was
 failed '--force' -o o --vocab-size 310 in
@@ -49,13 +49,13 @@ failed 'output of the same command' -o in/a --vocab-size 300 in
 tokmap train -q -o o --force --vocab-size 310 in
 [ ! -e o.specials.json ]
 equal "$(wc -l <o.tiktoken | tr -d ' ')" 310
-# What a killed command left is taken over.
+# The files that a killed command left are replaced.
 echo old >k.json.partial
 echo old >k.tiktoken.partial
 tokmap train -q -o k --vocab-size 310 in
 same k.json o.json
 [ ! -e k.json.partial ]
-# An interrupted one leaves nothing. It waits for the pipe.
+# An interrupted command leaves no files. This one waits for the pipe.
 mkfifo pipe
 tokmap train -q -o i --vocab-size 300 --threads 2 pipe 2>err &
 exec 3>pipe

@@ -1,12 +1,11 @@
 /*
- * command_audit.c - tokmap audit: proves, before a run is started, that what it will deliver is what was meant.
+ * command_audit.c - tokmap audit: proves, before a run is started, that it will deliver every window to exactly one rank.
  *
- * Coverage. Windows are counted as coverage.h says, as long as the bitmaps fit COUNT_BYTES and for the first --draws
- * draws; the rest of the run is sampled.
+ * Coverage: the windows of the first --draws draws are counted as coverage.h describes, if the bitmaps fit into COUNT_BYTES. The
+ * rest of the run is sampled.
  *
- * Ranks. The slices of the rows are compared with each other and with the global batch; then real loaders are opened
- * for some ranks at some steps, and what they deliver, place by place and byte by byte, is compared with the
- * arithmetic.
+ * Ranks: the slices of the ranks are compared with each other and with the global batch. Then real loaders are opened for some
+ * ranks at some steps, and every place and every byte that they deliver is compared with what the run's arithmetic predicts.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -15,24 +14,24 @@
 
 #include "cli/cli.h"
 #include "commands.h"
-#include "common/bytes.h"
-#include "common/error.h"
 #include "commands/shared/coverage.h"
 #include "commands/shared/field_options.h"
+#include "commands/shared/target.h"
+#include "common/bytes.h"
+#include "common/error.h"
 #include "platform/os.h"
 #include "platform/process.h"
-#include "commands/shared/target.h"
 
 static const char program[] = "tokmap audit";
 
-#define COUNT_BYTES ((uint64_t)1 << 30)  /* of bitmaps */
+#define COUNT_BYTES ((uint64_t)1 << 30)  /* the most memory for bitmaps */
 #define COUNT_DRAWS ((uint64_t)1 << 28)  /* default of --draws */
-#define SAMPLES 100000u                  /* draws that are checked where not all are counted */
-#define LOADER_BYTES ((uint64_t)1 << 28) /* a call that holds more is not tried */
-#define EPOCHS_KEPT 1000u
-#define SKIPS_LOOKED 100000u /* ranges of skipped steps that are looked for */
+#define SAMPLES 100000u                  /* rows that are sampled if not all are counted */
+#define LOADER_BYTES ((uint64_t)1 << 28) /* no loader is opened if a call would hold more */
+#define EPOCHS_KEPT 1000u                /* epochs whose skipped windows are counted */
 #define EPOCHS_PRINTED 8u
-#define SKIPS_KEPT 16u
+#define SKIPS_SOUGHT 100000u /* ranges of skipped steps that are counted at most */
+#define SKIPS_KEPT 16u       /* of them, ranges that are printed */
 #define CHECKS 5
 
 struct audit_arguments {
@@ -54,19 +53,20 @@ struct audit {
     struct tokmap_run_info info;
     struct tokmap_source_info source;
     struct tokmap_dataset_info dataset;
-    uint64_t steps, draws; /* that are audited */
-    uint64_t delivered;    /* steps */
-    uint64_t counted_steps;
-    uint64_t calls, rows_least, rows_most; /* calls a step; rows of a rank */
+    uint64_t steps, draws;        /* steps that are audited, and their rows */
+    uint64_t delivered;           /* of the steps, those that are not skipped */
+    uint64_t counted_steps;       /* of the steps, those whose rows are counted */
+    uint64_t calls;               /* per step, on every rank */
+    uint64_t rows_least, rows_most; /* of a rank */
     struct check checks[CHECKS];
     size_t check_count;
-    uint64_t epoch_count;    /* epochs that are drawn from */
-    uint64_t *epoch_skipped; /* windows of the first epochs that lie in skipped steps */
+    uint64_t epoch_count;    /* epochs that the draws reach */
+    uint64_t *epoch_skipped; /* for each of the first EPOCHS_KEPT epochs, its windows in skipped steps */
     struct cli_range skips[SKIPS_KEPT];
     uint64_t skip_count; /* ranges of skipped steps */
 };
 
-/* The first fault is the one that is told. */
+/* Keeps the first fault, which is the one that is printed. */
 static void fault_set(char fault[200], const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void fault_set(char fault[200], const char *format, ...)
 {
@@ -93,13 +93,13 @@ static void check_add(struct audit *audit, const char *name, bool good, const ch
 
 /* ---- skipped steps and epochs ---- */
 
-/* Notes that steps [first, end) are skipped. */
-static void skip_note(struct audit *audit, uint64_t first, uint64_t end)
+/* Records that the steps [first, end) are skipped. */
+static void skip_add(struct audit *audit, uint64_t first, uint64_t end)
 {
     if (audit->skip_count < SKIPS_KEPT)
         audit->skips[audit->skip_count] = (struct cli_range){first, end, true};
     audit->skip_count++;
-    /* Their draws, cut at the ends of epochs. */
+    /* Their draws, split at the ends of epochs. */
     const uint64_t windows = audit->source.windows, draws_end = end * audit->info.batch;
     for (uint64_t draw = first * audit->info.batch; draw < draws_end && draw / windows < EPOCHS_KEPT;) {
         const uint64_t part = min64(draws_end, (draw / windows + 1) * windows) - draw;
@@ -108,7 +108,7 @@ static void skip_note(struct audit *audit, uint64_t first, uint64_t end)
     }
 }
 
-/* Delivered steps below `step`. */
+/* Returns the number of delivered steps below `step`. */
 static uint64_t delivered_before(const struct audit *audit, uint64_t step)
 {
     struct tokmap_cursor cursor;
@@ -117,16 +117,16 @@ static uint64_t delivered_before(const struct audit *audit, uint64_t step)
     return cursor.tokens / (audit->info.batch * audit->info.seq_len);
 }
 
-/* The first step from `from` on that is delivered (or that is not), or the end. Both counts below a step rise with it,
- * so it can be searched for. */
+/* Returns the first step from `from` on that is delivered (delivered) or skipped (!delivered), or the number of steps. The number
+ * of delivered steps before a step never decreases, and neither does that of skipped steps, so a binary search finds it. */
 static uint64_t step_find(const struct audit *audit, uint64_t from, bool delivered)
 {
     const uint64_t before = delivered_before(audit, from);
-    uint64_t low = from, high = audit->steps; /* it is one of low .. high */
+    uint64_t low = from, high = audit->steps; /* the result is in [low, high] */
     while (low < high) {
         const uint64_t middle = low + (high - low) / 2;
-        const uint64_t delivered_here = delivered_before(audit, middle + 1) - before;
-        const bool reached = delivered ? delivered_here > 0 : delivered_here < middle + 1 - from;
+        const uint64_t since = delivered_before(audit, middle + 1) - before;
+        const bool reached = delivered ? since > 0 : since < middle + 1 - from;
         if (reached)
             high = middle;
         else
@@ -138,23 +138,23 @@ static uint64_t step_find(const struct audit *audit, uint64_t from, bool deliver
 static void skips_find(struct audit *audit)
 {
     uint64_t step_tokens, tokens;
-    /* A cursor counts tokens: past 2^64 of them it cannot tell steps. */
+    /* delivered_before() divides the token count of a cursor, which must not overflow. */
     if (mul_overflows(audit->info.batch, audit->info.seq_len, &step_tokens) ||
         mul_overflows(step_tokens, audit->steps, &tokens))
         return;
     uint64_t left = audit->steps - audit->delivered;
-    for (uint64_t step = 0; left && step < audit->steps && audit->skip_count < SKIPS_LOOKED;) {
+    for (uint64_t step = 0; left && step < audit->steps && audit->skip_count < SKIPS_SOUGHT;) {
         const uint64_t first = step_find(audit, step, false);
         step = step_find(audit, first, true);
-        skip_note(audit, first, step);
+        skip_add(audit, first, step);
         left -= min64(left, step - first);
     }
 }
 
 struct epoch {
     uint64_t number, first_step, end_step;
-    uint64_t windows; /* drawn */
-    uint64_t skipped; /* of them, in skipped steps */
+    uint64_t windows; /* that are drawn */
+    uint64_t skipped; /* of them, those in skipped steps */
 };
 
 static struct epoch epoch_of(const struct audit *audit, uint64_t number)
@@ -186,18 +186,18 @@ static enum tokmap_status coverage_check(struct audit *audit, struct tokmap_erro
     if (fault[0])
         check_add(audit, "coverage", false, "%s", fault);
     else if (counted == audit->draws && full)
-        check_add(audit, "coverage", true, "all %s counted: each of the %s once in %s%s",
-                  cli_counted(audit->draws, "draw", a), cli_counted(windows, "window", b),
-                  cli_counted(full, "full epoch", c),
-                  counted % windows ? ", none twice in the last, which is not finished" : "");
+        check_add(audit, "coverage", true, "counted all %s: in %s each of the %s appears once per epoch%s",
+                  cli_counted(audit->draws, "draw", a), cli_counted(full, "full epoch", b),
+                  cli_counted(windows, "window", c),
+                  counted % windows ? "; in the unfinished epoch after them, none appears twice" : "");
     else if (counted == audit->draws)
         check_add(audit, "coverage", true,
-                  "all %s counted: none of the %s twice in the epoch, which is not finished",
+                  "counted all %s: none of the %s appears twice in the unfinished epoch",
                   cli_counted(audit->draws, "draw", a), cli_counted(windows, "window", b));
     else
         check_add(audit, "coverage", true,
-                  "the first %s of %s counted, none twice in an epoch; of the rest %s were drawn at random, and each has "
-                  "its way back",
+                  "counted the first %s of %s: no window appears twice in an epoch; sampled %s of the rest: each leads back "
+                  "to its row",
                   cli_count(counted, a), cli_counted(audit->draws, "draw", b), cli_count(samples, c));
     return TOKMAP_OK;
 }
@@ -216,7 +216,7 @@ static void ranks_check(struct audit *audit)
     uint64_t reached = 0;
     if (ranks > batch) {
         check_add(audit, "ranks", false,
-                  "%s cannot share a global batch of %s: fewer ranks, or a larger batch",
+                  "%s cannot share a global batch of %s; use fewer ranks or a larger batch",
                   cli_counted(ranks, "rank", a), cli_counted(batch, "row", b));
         return;
     }
@@ -226,25 +226,25 @@ static void ranks_check(struct audit *audit)
     for (uint64_t rank = 0; rank < ranks && !fault[0]; rank++) {
         const uint64_t first = slice_first(audit, rank), end = slice_first(audit, rank + 1);
         if (first != reached || end <= first)
-            fault_set(fault, "rank %" PRIu64 " owns the rows %" PRIu64 "..%" PRIu64 ", the one before ends at %" PRIu64,
+            fault_set(fault, "rank %" PRIu64 " owns rows %" PRIu64 "..%" PRIu64 ", but the rank before it ends at %" PRIu64,
                       rank, first, end, reached);
         reached = end;
         audit->rows_least = min64(audit->rows_least, end - first);
         audit->rows_most = max64(audit->rows_most, end - first);
     }
     if (!fault[0] && reached != batch)
-        fault_set(fault, "the ranks' rows end at %" PRIu64 " of %" PRIu64, reached, batch);
+        fault_set(fault, "the rows of the ranks end at %" PRIu64 " of %" PRIu64, reached, batch);
     if (fault[0])
         check_add(audit, "ranks", false, "%s", fault);
     else
-        check_add(audit, "ranks", true, "%s, %s%s%s each, disjoint, together the %s of a step",
+        check_add(audit, "ranks", true, "%s with %s%s%s each, disjoint, together the %s of a step",
                   cli_counted(ranks, "rank", a),
                   audit->rows_least == audit->rows_most ? "" : cli_count(audit->rows_least, b),
                   audit->rows_least == audit->rows_most ? "" : " or ", cli_counted(audit->rows_most, "row", c),
                   cli_counted(batch, "row", fault));
 }
 
-/* Every call of every size of slice holds at most --rows rows, and together they are the slice. */
+/* For every size of a slice: each call delivers at most --rows rows, and all calls together deliver the slice. */
 static void calls_check(struct audit *audit)
 {
     const uint64_t calls = audit->calls;
@@ -263,7 +263,7 @@ static void calls_check(struct audit *audit)
     }
     good = good && (!audit->given->rows || most <= audit->given->rows);
     char a[64], b[32], c[64];
-    check_add(audit, "calls", good, "%s a step on every rank, %s%s%s a call", cli_counted(calls, "call", a),
+    check_add(audit, "calls", good, "%s per step on every rank, %s%s%s per call", cli_counted(calls, "call", a),
               least == most ? "" : cli_count(least, b), least == most ? "" : " to ", cli_counted(most, "row", c));
 }
 
@@ -271,7 +271,7 @@ static void calls_check(struct audit *audit)
 
 struct trial {
     struct audit *audit;
-    uint8_t *copy; /* of one row */
+    uint8_t *copy; /* one row, as the dataset has it */
     uint64_t batches, rows;
     char fault[200];
 };
@@ -282,7 +282,7 @@ static enum tokmap_status batch_compare(struct trial *trial, const struct tokmap
     struct audit *audit = trial->audit;
     if (batch->step != step || batch->count != count || (count && batch->first_row != first))
         fault_set(trial->fault,
-                  "rank %" PRIu64 " was delivered rows %" PRIu64 "..%" PRIu64 " of step %" PRIu64 ", not %" PRIu64
+                  "rank %" PRIu64 " received rows %" PRIu64 "..%" PRIu64 " of step %" PRIu64 " instead of rows %" PRIu64
                   "..%" PRIu64 " of step %" PRIu64,
                   rank, batch->first_row, batch->first_row + batch->count, batch->step, first, first + count, step);
     for (uint64_t i = 0; i < count && !trial->fault[0]; i++) {
@@ -299,7 +299,7 @@ static enum tokmap_status batch_compare(struct trial *trial, const struct tokmap
             return status;
         if (batch->places[i].draw != place.draw || batch->places[i].window != place.window ||
             memcmp(batch->rows[i], trial->copy, (size_t)(place.tokens * width)) != 0)
-            fault_set(trial->fault, "rank %" PRIu64 " was delivered other tokens in step %" PRIu64 " row %" PRIu64,
+            fault_set(trial->fault, "rank %" PRIu64 " received wrong tokens in step %" PRIu64 " row %" PRIu64,
                       rank, step, first + i);
         trial->rows++;
     }
@@ -307,8 +307,8 @@ static enum tokmap_status batch_compare(struct trial *trial, const struct tokmap
     return TOKMAP_OK;
 }
 
-/* What rank `rank` is delivered of one step. */
-static enum tokmap_status rank_try(struct trial *trial, uint64_t rank, uint64_t step, struct tokmap_error *error)
+/* Opens a loader for one rank and one step and compares what it delivers. */
+static enum tokmap_status rank_compare(struct trial *trial, uint64_t rank, uint64_t step, struct tokmap_error *error)
 {
     struct audit *audit = trial->audit;
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
@@ -341,7 +341,7 @@ static enum tokmap_status rank_try(struct trial *trial, uint64_t rank, uint64_t 
     return status;
 }
 
-/* Moves on to the first delivered step; false if there is none. */
+/* Moves *step on to the next delivered step. Returns false if no step from *step on is delivered. */
 static bool step_delivered(const struct audit *audit, uint64_t *step)
 {
     if (*step < audit->steps && !tokmap_run_delivers(audit->run, *step))
@@ -360,22 +360,22 @@ static enum tokmap_status loader_check(struct audit *audit, struct tokmap_error 
     if (!audit->delivered)
         return TOKMAP_OK;
     if (row_bytes > LOADER_BYTES || call_rows > LOADER_BYTES / row_bytes) {
-        check_add(audit, "loader", true, "not tried: a call would hold over %s", cli_bytes(LOADER_BYTES, a));
+        check_add(audit, "loader", true, "not tried, because a call would deliver more than %s", cli_bytes(LOADER_BYTES, a));
         return TOKMAP_OK;
     }
     trial.copy = malloc(row_bytes);
     if (!trial.copy)
         return error_set_memory(error, "a row", row_bytes);
-    /* The first step, the one in which the first epoch ends, and the last ones. */
+    /* The first step, the step in which the first epoch ends, one in the middle, and the last one. */
     const uint64_t steps[] = {0, (audit->source.windows - 1) / audit->info.batch, audit->steps / 2, audit->steps - 1};
     for (size_t i = 0; i < sizeof steps / sizeof steps[0] && !status; i++) {
         uint64_t step = steps[i];
         if (!step_delivered(audit, &step))
             continue;
-        /* All ranks, or 16 of them with the first and the last. */
+        /* All ranks, or 16 of them, among them the first and the last. */
         const uint64_t tried = min64(ranks, 16);
         for (uint64_t k = 0; k < tried && !status && !trial.fault[0]; k++)
-            status = rank_try(&trial, tried == 1 ? 0 : mul_div(k, ranks - 1, tried - 1), step, error);
+            status = rank_compare(&trial, tried == 1 ? 0 : mul_div(k, ranks - 1, tried - 1), step, error);
     }
     free(trial.copy);
     if (status)
@@ -384,7 +384,7 @@ static enum tokmap_status loader_check(struct audit *audit, struct tokmap_error 
         check_add(audit, "loader", false, "%s", trial.fault);
     else
         check_add(audit, "loader", true,
-                  "%s with %s taken from real loaders: places and tokens as computed",
+                  "%s with %s from real loaders: places and tokens are as computed",
                   cli_counted(trial.batches, "batch", a), cli_counted(trial.rows, "row", b));
     return TOKMAP_OK;
 }
@@ -409,10 +409,10 @@ static void epoch_print(const struct audit *audit, uint64_t number, struct cli_t
     cli_table_row(table, cells);
 }
 
-/* The first epochs and the last two: one of those may be shown in part. */
+/* Prints the first epochs and the last two, of which the last may be unfinished. */
 static void epochs_print(const struct audit *audit)
 {
-    static const char *const rest[] = {"..", NULL, NULL, NULL};
+    static const char *const rest[] = {"...", NULL, NULL, NULL};
     static const char *const head[] = {"epoch", "steps", "windows", "in skipped steps"};
     static const bool right[] = {true, true, true, true};
     struct cli_table *table = cli_table_new(4);
@@ -437,18 +437,18 @@ static void facts_print(const struct audit *audit)
     uint64_t step_tokens = 0, tokens = 0;
     const bool huge = mul_overflows(audit->info.batch, audit->info.seq_len, &step_tokens) ||
                       mul_overflows(step_tokens, audit->delivered, &tokens);
-    printf("%s: %s, the last is %s; %s skipped; %s delivered\n", audit->target->name,
+    printf("%s: %s (last: %s), %s skipped; %s delivered\n", audit->target->name,
            cli_counted(audit->steps, "step", a), audit->steps ? cli_count(audit->steps - 1, b) : "none",
-           cli_count(audit->steps - audit->delivered, c), huge ? "over 2^64 tokens" : cli_counted(tokens, "token", d));
+           cli_count(audit->steps - audit->delivered, c), huge ? "more than 2^64 tokens" : cli_counted(tokens, "token", d));
     for (uint64_t i = 0; i < audit->skip_count && i < SKIPS_KEPT; i++)
         printf("%s%" PRIu64 "..%" PRIu64 "%s", i ? ", " : "skipped: ", audit->skips[i].first, audit->skips[i].end,
                i + 1 == audit->skip_count ? "\n"
-               : i + 1 == SKIPS_KEPT      ? ", ..\n"
+               : i + 1 == SKIPS_KEPT      ? ", ...\n"
                                           : "");
-    printf("an epoch: %s of %s, tail of %s in no row\n", cli_counted(audit->source.windows, "window", a),
+    printf("epoch: %s of %s; tail: %s that no row shows\n", cli_counted(audit->source.windows, "window", a),
            cli_counted(audit->info.seq_len, "token", b), cli_counted(audit->source.tail, "token", c));
     if (audit->info.remainder)
-        printf("remainder: %s of the last pass in no step\n", cli_counted(audit->info.remainder, "window", a));
+        printf("remainder: %s of the last pass that no step shows\n", cli_counted(audit->info.remainder, "window", a));
 }
 
 static void report_print(const struct audit *audit)
@@ -513,31 +513,31 @@ static void report_json(const struct audit *audit)
     cli_json_end(&json);
 }
 
-/* ---- the whole ---- */
+/* ---- the audit ---- */
 
-/* Steps that are audited: the run's, or as many as the arguments say. -1, or the exit status after a message. */
+/* Finds the number of steps to audit: those of the run, or fewer if the arguments say so. Returns -1 to go on, or prints a message
+ * and returns the exit status. */
 static int end_find(struct audit *audit, const struct cli_command *command)
 {
-    const struct run_arguments *said = &audit->given->run;
+    const struct run_arguments *given = &audit->given->run;
     uint64_t steps = audit->info.steps;
-    if (audit->target->is_run_file && said->steps_given)
-        steps = min64(steps, said->steps);
-    if (audit->target->is_run_file && said->passes_given) {
+    if (audit->target->is_run_file && given->steps_given)
+        steps = min64(steps, given->steps);
+    if (audit->target->is_run_file && given->passes_given) {
         uint64_t draws;
-        if (mul_overflows(said->passes, audit->source.windows, &draws))
-            return cli_misused(command, "--passes %" PRIu64 " is more than can be counted", said->passes);
+        if (mul_overflows(given->passes, audit->source.windows, &draws))
+            return cli_misused(command, "--passes %" PRIu64 " is too large: its draws do not fit in 64 bits", given->passes);
         steps = min64(steps, draws / audit->info.batch);
     }
     if (steps == TOKMAP_FOREVER)
-        return cli_misused(command, "'%s' has no end: say how far to look with --steps or --passes",
+        return cli_misused(command, "'%s' has no end; choose one for the audit with --steps or --passes",
                            audit->target->name);
     if (mul_overflows(steps, audit->info.batch, &audit->draws) || audit->draws >> 63)
-        return cli_misused(command, "%" PRIu64 " steps are over 2^63 draws", steps);
+        return cli_misused(command, "%" PRIu64 " steps are more than 2^63 draws; choose fewer with --steps", steps);
     audit->steps = steps;
     return -1;
 }
 
-/* Delivered steps below the end that was found. */
 static void delivered_count(struct audit *audit)
 {
     audit->delivered =
@@ -565,11 +565,11 @@ static int audit_target(struct audit *audit, const struct cli_command *command)
     audit->dataset.size = sizeof audit->dataset;
     if (tokmap_run_info(audit->run, &audit->info) || tokmap_run_source(audit->run, 0, &audit->source) ||
         tokmap_dataset_info(audit->source.dataset, &audit->dataset)) {
-        cli_say(program, "the run does not say what it is");
+        cli_say(program, "the run cannot be described");
         return CLI_FAILED;
     }
     if (audit->info.sources != 1) {
-        cli_say(program, "runs of several sources cannot be audited by this version");
+        cli_say(program, "this version cannot audit runs with several sources");
         return CLI_FAILED;
     }
     int exit_status = end_find(audit, command);
@@ -580,7 +580,7 @@ static int audit_target(struct audit *audit, const struct cli_command *command)
     audit->epoch_skipped = calloc(EPOCHS_KEPT, 8);
     enum tokmap_status status =
         audit->epoch_skipped ? audit_checks(audit, &error) : error_set_memory(&error, "epochs", EPOCHS_KEPT * 8);
-    const bool interrupted = os_signals_release() != 0; /* audit_run() ends by it */
+    const bool interrupted = os_signals_release() != 0; /* name_audit() then ends by the signal */
     if (status)
         exit_status = command_failed(command, &error);
     else if (!interrupted && audit->given->json)
@@ -593,72 +593,62 @@ static int audit_target(struct audit *audit, const struct cli_command *command)
     return exit_status;
 }
 
-static int audit_run(const struct cli_command *command, const struct audit_arguments *given, const char *name)
+static int name_audit(const struct cli_command *command, const struct audit_arguments *given, const char *name)
 {
     struct target target = {0};
-    struct audit audit = {.given = given, .target = &target};
+    struct audit state = {.given = given, .target = &target};
     cli_signals_catch();
     int exit_status = target_open(&target, command, name, &given->run, true);
     if (exit_status < 0)
-        exit_status = audit_target(&audit, command);
+        exit_status = audit_target(&state, command);
     target_close(&target);
     if (os_signal_caught())
         os_signal_die(os_signal_caught());
     return cli_finish(program, exit_status);
 }
 
+static int audit(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
+{
+    const struct audit_arguments *given = user;
+    if (operand_count != 1)
+        return cli_misused(command, "expected one run file or dataset");
+    if (!given->ranks_given || !given->ranks)
+        return cli_misused(command, "--ranks is required and must be at least 1");
+    if (given->run.steps_given && given->run.passes_given)
+        return cli_misused(command, "--steps and --passes exclude each other");
+    return name_audit(command, given, operands[0]);
+}
+
 int command_audit(int argc, char **argv)
 {
     struct audit_arguments given = {.run = RUN_ARGUMENTS_INIT, .draws = COUNT_DRAWS};
     const struct cli_option options[] = {
-        {'r', "ranks", CLI_NUMBER, &given.ranks, &given.ranks_given, "R", "ranks that share the run", NULL},
+        {'r', "ranks", CLI_NUMBER, &given.ranks, &given.ranks_given, "R", "number of ranks that share the run", NULL},
         {0, "rows", CLI_NUMBER, &given.rows, NULL, "N",
-         "rows a rank takes a call at most; by default its whole slice of the global batch", NULL},
+         "the most rows of a call (default: the rank's whole slice of the global batch)", NULL},
         {0, "steps", CLI_NUMBER, &given.run.steps, &given.run.steps_given, "N",
-         "audit the steps below N; needed if the run has no end", NULL},
+         "audit the steps below N; required if the run has no end", NULL},
         {0, "passes", CLI_NUMBER, &given.run.passes, &given.run.passes_given, "P", "audit P passes over the dataset",
          NULL},
         {0, "draws", CLI_SIZE, &given.draws, NULL, "N",
-         "draws that are counted one by one, 268435456 by default; beyond, random ones are checked", NULL},
-        RUN_OPTION_SEQ_LEN(given.run),
-        RUN_OPTION_LOOKAHEAD(given.run),
-        RUN_OPTION_BATCH(given.run),
-        RUN_OPTION_SEED(given.run),
-        RUN_OPTION_ORDER(given.run),
+         "the most draws that are counted one by one (default: 268435456); random ones are checked beyond that", NULL},
+        RUN_OPTIONS(given.run),
         {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print a JSON object", NULL},
-        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "no progress", NULL},
+        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print no progress", NULL},
     };
     const struct cli_command command = {
-        program,
-        "RUN --ranks R [OPTION]...\n"
-        "       tokmap audit DATASET --seq-len S --batch G --seed N --steps N|--passes P\n"
-        "                    --ranks R [OPTION]...",
-        "Proves that a run shows every window of an epoch once, that its ranks own disjoint rows which together are "
-        "the global batch, and that loaders deliver just that.",
-        "Exit status 1 if a line says FAULT.\n\n"
-        "Examples:\n"
-        "  tokmap audit train.run --ranks 1024 --rows 4\n"
-        "  tokmap audit data/web --seq-len 2048 --batch 512 --seed 1 --passes 2 --ranks 8",
-        options,
-        sizeof options / sizeof options[0],
+        .program = program,
+        .usage = "RUN --ranks R [OPTION]...\n"
+                 "       tokmap audit DATASET --seq-len S --batch G --seed N --steps N|--passes P\n"
+                 "                    --ranks R [OPTION]...",
+        .summary = "Proves that a run shows every window of an epoch exactly once, that its ranks own disjoint rows which "
+                   "together are the global batch, and that loaders deliver exactly these rows.",
+        .details = "The exit status is 1 if a line begins with FAULT.\n\n"
+                   "Examples:\n"
+                   "  tokmap audit train.run --ranks 1024 --rows 4\n"
+                   "  tokmap audit data/web --seq-len 2048 --batch 512 --seed 1 --passes 2 --ranks 8\n",
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
     };
-    const char **operands = malloc((size_t)argc * sizeof *operands);
-    size_t operand_count;
-    int status = CLI_FAILED;
-    if (!operands)
-        cli_say(program, "out of memory");
-    else
-        status = cli_parse(&command, argc, argv, operands, &operand_count);
-    if (operands && status < 0) {
-        if (operand_count != 1)
-            status = cli_misused(&command, "expected the name of one run or dataset");
-        else if (!given.ranks_given || !given.ranks)
-            status = cli_misused(&command, "--ranks is needed, 1 or more");
-        else if (given.run.steps_given && given.run.passes_given)
-            status = cli_misused(&command, "--steps and --passes exclude each other");
-        else
-            status = audit_run(&command, &given, operands[0]);
-    }
-    free(operands);
-    return status;
+    return cli_run(&command, argc, argv, audit, &given);
 }

@@ -1,30 +1,34 @@
-/* command_decode.c - tokmap decode: ids to text. Ids are read by a machine of five states, a character at a time, so that lines
- * of any length pass. */
+/*
+ * command_decode.c - tokmap decode: prints the text of each line of ids.
+ *
+ * A state machine with five states reads the ids byte by byte, so a line may be longer than memory, and text is printed before
+ * its line has ended.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "corpus/stream.h"
 #include "cli/cli.h"
 #include "commands.h"
-#include "common/bytes.h"
-#include "common/error.h"
 #include "commands/shared/field_options.h"
 #include "commands/shared/tokenizer_arguments.h"
+#include "common/bytes.h"
+#include "common/error.h"
+#include "corpus/stream.h"
 
 static const char program[] = "tokmap decode";
 
 #define READ_BYTES ((size_t)64 << 10)
-#define IDS_MOST 4096 /* that are decoded at once */
+#define IDS_MOST 4096 /* decoded at a time */
 
 enum { FORMAT_AUTO, FORMAT_TEXT, FORMAT_JSONL };
 
 enum state {
-    STATE_OUTSIDE, /* JSONL: before '[' or behind ']' */
-    STATE_FIRST,   /* JSONL: behind '[' */
-    STATE_BETWEEN, /* text: an id may come; JSONL: behind ',' an id must */
-    STATE_ID,      /* in an id */
-    STATE_BEHIND   /* JSONL: behind an id and a space */
+    STATE_OUTSIDE, /* JSONL: before '[' or after ']' */
+    STATE_FIRST,   /* JSONL: after '[' */
+    STATE_BETWEEN, /* text: an id may follow; JSONL: after ',' an id must follow */
+    STATE_ID,      /* inside an id */
+    STATE_AFTER    /* JSONL: after an id and a space */
 };
 
 struct decoding {
@@ -39,8 +43,8 @@ struct decoding {
     uint64_t line, offset;
     enum state state;
     bool closed; /* JSONL: the line's array is complete */
-    bool any;    /* text: the line holds something */
-    bool begun;  /* the document has given some text */
+    bool any;    /* the line contains at least one byte */
+    bool begun;  /* some text of the document has been decoded */
     uint64_t id;
     uint8_t *ids;
     uint64_t id_count;
@@ -49,15 +53,15 @@ struct decoding {
 
 static enum tokmap_status wrong(const struct decoding *decoding, const char *reason, struct tokmap_error *error)
 {
-    (void)error_set(error, TOKMAP_ERROR_INPUT, decoding->path, decoding->offset, "%s; a line holds %s", reason,
-                    decoding->input == FORMAT_JSONL ? "one JSON array of ids, as [72, 105]"
-                                                    : "ids with spaces between, as 72 105");
+    (void)error_set(error, TOKMAP_ERROR_INPUT, decoding->path, decoding->offset, "%s; write each line as %s", reason,
+                    decoding->input == FORMAT_JSONL ? "one JSON array of ids, such as [72, 105]"
+                                                    : "ids separated by spaces, such as 72 105");
     if (error)
         error->line = (uint32_t)min64(decoding->line, UINT32_MAX);
     return TOKMAP_ERROR_INPUT;
 }
 
-/* Decodes the ids that wait; their text goes out at once where that is all that is done with it. */
+/* Decodes the collected ids. As text, prints the result at once; for JSONL, keeps it until the document ends. */
 static enum tokmap_status ids_decode(struct decoding *decoding, struct tokmap_error *error)
 {
     const enum tokmap_status status = tokenizer_decode(decoding->tokenizer, decoding->ids, decoding->id_count,
@@ -81,8 +85,8 @@ static enum tokmap_status id_take(struct decoding *decoding, struct tokmap_error
 {
     if (decoding->id >= decoding->info.vocabulary) {
         (void)error_set(error, TOKMAP_ERROR_TOKEN, decoding->path, decoding->offset,
-                        "id %" PRIu64 " is not in the vocabulary of the tokenizer '%s' (0 to %" PRIu64
-                        "); these ids come from another tokenizer",
+                        "id %" PRIu64 " is not in the vocabulary of the tokenizer '%s', whose ids end at %" PRIu64
+                        "; choose the tokenizer that made these ids with --tokenizer",
                         decoding->id, decoding->info.name, decoding->info.vocabulary - 1);
         error->line = (uint32_t)min64(decoding->line, UINT32_MAX);
         return TOKMAP_ERROR_TOKEN;
@@ -115,10 +119,10 @@ static enum tokmap_status line_end(struct decoding *decoding, struct tokmap_erro
     const bool list = decoding->input == FORMAT_JSONL;
     enum tokmap_status status = TOKMAP_OK;
     if (list && decoding->state != STATE_OUTSIDE)
-        return wrong(decoding, "the array has no end", error);
+        return wrong(decoding, "the array is not closed", error);
     if (!list && decoding->state == STATE_ID)
         status = id_take(decoding, error);
-    /* An empty line is an empty document of a text; in JSONL it is nothing. */
+    /* In text an empty line is an empty document; in JSONL it is skipped. */
     if (!status && (!list || decoding->closed))
         status = document_end(decoding, error);
     decoding->state = list ? STATE_OUTSIDE : STATE_BETWEEN;
@@ -129,15 +133,15 @@ static enum tokmap_status line_end(struct decoding *decoding, struct tokmap_erro
 
 static enum tokmap_status digit_take(struct decoding *decoding, char digit, struct tokmap_error *error)
 {
-    if (decoding->state == STATE_OUTSIDE || decoding->state == STATE_BEHIND)
-        return wrong(decoding, "a number stands where none may", error);
+    if (decoding->state == STATE_OUTSIDE || decoding->state == STATE_AFTER)
+        return wrong(decoding, "a number is out of place", error);
     const uint64_t before = decoding->state == STATE_ID ? decoding->id : 0;
     decoding->state = STATE_ID;
     decoding->id = before > UINT64_MAX / 10 - 1 ? UINT64_MAX / 10 : before * 10 + (uint64_t)(digit - '0');
     return TOKMAP_OK;
 }
 
-/* A character of a JSON array that is no digit. */
+/* Takes a byte of a JSON array other than a digit. */
 static enum tokmap_status mark_take(struct decoding *decoding, char mark, struct tokmap_error *error)
 {
     const enum state before = decoding->state;
@@ -145,15 +149,15 @@ static enum tokmap_status mark_take(struct decoding *decoding, char mark, struct
     if (before == STATE_ID && (mark == ' ' || mark == '\t' || mark == '\r' || mark == ',' || mark == ']'))
         status = id_take(decoding, error);
     if (mark == ' ' || mark == '\t' || mark == '\r')
-        decoding->state = before == STATE_ID ? STATE_BEHIND : before;
+        decoding->state = before == STATE_ID ? STATE_AFTER : before;
     else if (mark == '[' && before == STATE_OUTSIDE && !decoding->closed)
         decoding->state = STATE_FIRST;
-    else if (mark == ',' && (before == STATE_ID || before == STATE_BEHIND))
+    else if (mark == ',' && (before == STATE_ID || before == STATE_AFTER))
         decoding->state = STATE_BETWEEN;
-    else if (mark == ']' && (before == STATE_ID || before == STATE_BEHIND || before == STATE_FIRST))
+    else if (mark == ']' && (before == STATE_ID || before == STATE_AFTER || before == STATE_FIRST))
         decoding->state = STATE_OUTSIDE, decoding->closed = true;
     else
-        return wrong(decoding, "this is no array of ids", error);
+        return wrong(decoding, "this is not an array of ids", error);
     return status;
 }
 
@@ -173,7 +177,7 @@ static enum tokmap_status bytes_take(struct decoding *decoding, const char *byte
         else if (decoding->input == FORMAT_JSONL)
             status = mark_take(decoding, byte, error);
         else if (byte != ' ' && byte != '\t' && byte != '\r')
-            status = wrong(decoding, "this is no id", error);
+            status = wrong(decoding, "this is not an id", error);
         else if (decoding->state == STATE_ID) {
             status = id_take(decoding, error);
             decoding->state = STATE_BETWEEN;
@@ -182,8 +186,8 @@ static enum tokmap_status bytes_take(struct decoding *decoding, const char *byte
     return status;
 }
 
-/* auto: what begins with '[' is JSONL. */
-static void formats_tell(struct decoding *decoding, const char *bytes, size_t count)
+/* Resolves the format "auto": input whose first byte after white space is '[' is JSONL. */
+static void formats_resolve(struct decoding *decoding, const char *bytes, size_t count)
 {
     if (decoding->input == FORMAT_AUTO) {
         size_t at = 0;
@@ -209,12 +213,12 @@ static enum tokmap_status file_decode(struct decoding *decoding, struct stream *
         if (status)
             break;
         if (!begun)
-            formats_tell(decoding, buffer, got);
+            formats_resolve(decoding, buffer, got);
         begun = true;
         status = bytes_take(decoding, buffer, got, error);
         if (!status && end && decoding->any)
             status = line_end(decoding, error);
-        /* Whoever writes the pipe may wait for the answer to what it has written. */
+        /* The writer of the pipe may wait for this text before it writes more. */
         if (!cli_flush())
             break;
     }
@@ -222,7 +226,7 @@ static enum tokmap_status file_decode(struct decoding *decoding, struct stream *
     return status;
 }
 
-static int decode(struct decoding *decoding, const char **operands, size_t operand_count)
+static int files_decode(struct decoding *decoding, const char **operands, size_t operand_count)
 {
     struct tokmap_error error;
     struct stream *stream = NULL;
@@ -239,52 +243,48 @@ static int decode(struct decoding *decoding, const char **operands, size_t opera
     return cli_finish(program, status ? command_failed(decoding->command, &error) : CLI_DONE);
 }
 
+static int decode(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
+{
+    struct decoding *decoding = user;
+    decoding->command = command;
+    if (!operand_count)
+        operands[operand_count++] = "-";
+    int status = tokenizer_arguments_check(command, &decoding->asked);
+    if (!status)
+        status = tokenizer_arguments_open(command, &decoding->asked, true, &decoding->tokenizer);
+    if (!status) {
+        tokenizer_info(decoding->tokenizer, &decoding->info);
+        status = files_decode(decoding, operands, operand_count);
+    }
+    tokenizer_close(decoding->tokenizer);
+    return status;
+}
+
 int command_decode(int argc, char **argv)
 {
     struct decoding decoding = {.asked = TOKENIZER_ARGUMENTS_INIT};
-    const struct cli_option table[] = {
+    const struct cli_option options[] = {
         TOKENIZER_OPTIONS(decoding.asked),
         {0, "input-format", CLI_CHOICE, &decoding.input, NULL, "FORMAT",
-         "text (ids with spaces between), jsonl (a JSON array a line), or auto (default): by the first character",
+         "text (ids separated by spaces), jsonl (a JSON array per line), or auto (default): by the first character",
          "auto|text|jsonl"},
         {0, "output-format", CLI_CHOICE, &decoding.output, NULL, "FORMAT",
-         "text (nothing between the texts), jsonl ({\"text\": ...} a line), or auto (default): as the input",
+         "text (the texts with nothing between them), jsonl ({\"text\": ...} per line), or auto (default): as the "
+         "input",
          "auto|text|jsonl"},
         {0, "specials", CLI_FLAG, &decoding.specials, NULL, NULL,
-         "print the names of special tokens, which are left out otherwise", NULL},
+         "print the names of special tokens, which are left out by default", NULL},
     };
     const struct cli_command command = {
         .program = program,
         .usage = "[OPTION]... [FILE]...",
-        .summary = "Turns token ids into text: each line of ids is a document.",
-        .details = "Without a FILE, or where it is '-', reads standard input.\n\n"
+        .summary = "Turns token ids into text. Each line of ids is a document.",
+        .details = "Reads standard input if no FILE is given or FILE is '-'.\n\n"
                    "Examples:\n"
                    "  echo 72 105 | tokmap decode\n"
                    "  tokmap encode -t gpt2/ < text | tokmap decode -t gpt2/ | cmp - text\n",
-        .options = table,
-        .option_count = sizeof table / sizeof table[0],
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
     };
-    const char **operands = calloc((size_t)argc + 1, sizeof *operands);
-    size_t operand_count = 0;
-    struct tokmap_error error;
-    if (!operands) {
-        (void)error_set_memory(&error, "the arguments", (uint64_t)argc * sizeof *operands);
-        return cli_failed(program, &error);
-    }
-    decoding.command = &command;
-    int status = cli_parse(&command, argc, argv, operands, &operand_count);
-    if (status < 0) {
-        if (!operand_count)
-            operands[operand_count++] = "-";
-        status = tokenizer_arguments_check(&command, &decoding.asked);
-        if (!status)
-            status = tokenizer_arguments_open(&command, &decoding.asked, &decoding.tokenizer);
-        if (!status) {
-            tokenizer_info(decoding.tokenizer, &decoding.info);
-            status = decode(&decoding, operands, operand_count);
-        }
-    }
-    tokenizer_close(decoding.tokenizer);
-    free(operands);
-    return status;
+    return cli_run(&command, argc, argv, decode, &decoding);
 }

@@ -1,40 +1,46 @@
-/* command_encode.c - tokmap encode: text to ids on standard output, a line for each document, as soon as it has come. */
+/*
+ * command_encode.c - tokmap encode: prints the ids of each document as one line.
+ *
+ * A program may hold a conversation with this command through two pipes. So a line is written as soon as its document has
+ * arrived, and standard output is flushed before each wait for more input.
+ */
 #include <stdlib.h>
 #include <string.h>
 
-#include "corpus/corpus.h"
-#include "text/decimal.h"
-#include "text/utf8.h"
 #include "cli/cli.h"
 #include "commands.h"
-#include "common/bytes.h"
-#include "common/error.h"
+#include "commands/shared/corpus_arguments.h"
 #include "commands/shared/field_options.h"
 #include "commands/shared/tokenizer_arguments.h"
+#include "common/bytes.h"
+#include "common/error.h"
+#include "corpus/corpus.h"
+#include "text/decimal.h"
 
 static const char program[] = "tokmap encode";
 
 #define BATCH_BYTES ((uint64_t)256 << 10)
-#define LINE_IDS 4096                    /* printed at once */
-#define PIECE_BYTES ((uint64_t)64 << 10) /* of a document that is encoded at once, where it can be cut */
+#define LINE_IDS 4096                   /* ids that are formatted before they are written */
+#define PART_BYTES ((uint64_t)64 << 10) /* of a long document that are encoded at a time, if it can be cut */
 
 enum { OUTPUT_AUTO, OUTPUT_TEXT, OUTPUT_JSONL };
 
 struct encoding {
     const struct cli_command *command;
     struct tokenizer_arguments asked;
-    int input, output, invalid;
+    struct corpus_arguments inputs;
+    int output;
     struct corpus_options corpus;
     struct tokenizer *tokenizer;
     struct tokenizer_info info;
     struct tokenizer_state *state;
     struct tokenizer_out out;
-    uint64_t end;             /* out.ends */
-    char line[LINE_IDS * 12]; /* text of ids: ten digits, a comma, a space each */
-    bool open;                /* a document's line has begun */
+    uint64_t end;             /* out.ends points here */
+    char line[LINE_IDS * 12]; /* ids as text: at most ten digits, a comma, and a space each */
+    bool open;                /* the line of the current document contains an id */
 };
 
-/* Ids of a part of a document, behind what its line holds already. */
+/* Prints the ids of a part of a document. first: its line does not contain an id yet. */
 static void ids_print(struct encoding *encoding, bool first)
 {
     const struct tokenizer_out *out = &encoding->out;
@@ -78,8 +84,8 @@ static enum tokmap_status document_encode(struct encoding *encoding, const struc
     uint64_t at = 0;
     do {
         uint64_t bytes = document->bytes - at;
-        if (encoding->info.cuts && bytes > PIECE_BYTES) {
-            const uint64_t cut = tokenizer_cut(encoding->tokenizer, document->text + at, PIECE_BYTES);
+        if (encoding->info.cuts && bytes > PART_BYTES) {
+            const uint64_t cut = tokenizer_cut(encoding->tokenizer, document->text + at, PART_BYTES);
             bytes = cut ? cut : bytes;
         }
         const struct tokenizer_text text = {document->text + at, bytes};
@@ -108,7 +114,7 @@ static enum tokmap_status batch_encode(struct encoding *encoding, const struct c
                                        struct tokmap_error *error)
 {
     if (encoding->output == OUTPUT_AUTO && batch->part_count)
-        encoding->output = batch->parts[0].jsonl ? OUTPUT_JSONL : OUTPUT_TEXT;
+        encoding->output = batch->parts[0].jsonl ? OUTPUT_JSONL : OUTPUT_TEXT; /* as the first input */
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t i = 0; i < batch->document_count && !status; i++)
         status = document_encode(encoding, batch, i, error);
@@ -130,7 +136,7 @@ static uint64_t corpus_cut(void *user, const char *bytes, uint64_t count)
     return tokenizer_cut(user, bytes, count);
 }
 
-static int encode(struct encoding *encoding, const char **operands, size_t operand_count)
+static int inputs_encode(struct encoding *encoding, const char **operands, size_t operand_count)
 {
     struct tokmap_error error;
     struct corpus *corpus = NULL;
@@ -145,7 +151,7 @@ static int encode(struct encoding *encoding, const char **operands, size_t opera
             status = corpus_prepare(&encoding->corpus, &batch, &error);
         if (!status)
             status = batch_encode(encoding, &batch, &error);
-        /* Whoever writes the pipe may wait for the answer to what it has written. */
+        /* The writer of the pipe may wait for these lines before it writes more. */
         if (!cli_flush())
             break;
     }
@@ -156,11 +162,11 @@ static int encode(struct encoding *encoding, const char **operands, size_t opera
     return cli_finish(program, status && status != TOKMAP_END ? command_failed(encoding->command, &error) : CLI_DONE);
 }
 
-static int around_choose(const struct cli_command *command, struct encoding *encoding)
+static int eod_bos_choose(const struct cli_command *command, struct encoding *encoding)
 {
     struct tokenizer_out *out = &encoding->out;
     uint64_t eod, bos;
-    const int status = tokenizer_arguments_around(command, &encoding->asked, encoding->tokenizer, false, &eod, &bos);
+    const int status = tokenizer_arguments_eod_bos(command, &encoding->asked, encoding->tokenizer, false, &eod, &bos);
     out->has_suffix = eod != TOKMAP_NO_ID;
     out->suffix = (uint32_t)eod;
     out->has_prefix = bos != TOKMAP_NO_ID;
@@ -168,71 +174,56 @@ static int around_choose(const struct cli_command *command, struct encoding *enc
     return status;
 }
 
+static int encode(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
+{
+    struct encoding *encoding = user;
+    struct corpus_options *corpus = &encoding->corpus;
+    encoding->command = command;
+    corpus_arguments_apply(&encoding->inputs, corpus);
+    if (!operand_count)
+        operands[operand_count++] = "-";
+    int status = tokenizer_arguments_check(command, &encoding->asked);
+    if (!status)
+        status = tokenizer_arguments_open(command, &encoding->asked, true, &encoding->tokenizer);
+    if (!status) {
+        tokenizer_info(encoding->tokenizer, &encoding->info);
+        corpus->batch_bytes = BATCH_BYTES;
+        corpus->cut_anywhere = encoding->info.cuts;
+        corpus->cut = encoding->info.cut_anywhere ? NULL : corpus_cut;
+        corpus->cut_user = encoding->tokenizer;
+        status = eod_bos_choose(command, encoding);
+    }
+    if (!status)
+        status = inputs_encode(encoding, operands, operand_count);
+    tokenizer_close(encoding->tokenizer);
+    return status;
+}
+
 int command_encode(int argc, char **argv)
 {
-    struct encoding encoding = {.asked = TOKENIZER_ARGUMENTS_INIT};
-    struct corpus_options *corpus = &encoding.corpus;
-    corpus->field = "text";
-    corpus->batch_bytes = BATCH_BYTES;
-    corpus->record_limit = corpus->document_limit = (uint64_t)64 << 20;
-    const struct cli_option table[] = {
+    struct encoding encoding = {.asked = TOKENIZER_ARGUMENTS_INIT, .inputs = CORPUS_ARGUMENTS_INIT};
+    const struct cli_option options[] = {
         TOKENIZER_OPTIONS(encoding.asked),
         TOKENIZER_OPTION_SPECIAL(encoding.asked),
-        TOKENIZER_OPTIONS_AROUND(encoding.asked, "end each document with this token",
-                                 "end documents with no token (default)"),
-        {0, "input-format", CLI_CHOICE, &encoding.input, NULL, "FORMAT",
-         "text, jsonl, or auto (default): by name and content", "auto|text|jsonl"},
+        TOKENIZER_OPTIONS_EOD_BOS(encoding.asked, "end each document with this token",
+                                  "end no document with a token (default)"),
+        CORPUS_OPTIONS_INPUT(encoding.inputs),
         {0, "output-format", CLI_CHOICE, &encoding.output, NULL, "FORMAT",
-         "text (ids with spaces between), jsonl (a JSON array), or auto (default): as the input", "auto|text|jsonl"},
-        {0, "field", CLI_TEXT, &corpus->field, NULL, "NAME", "the field of a JSONL record that holds the text (text)",
-         NULL},
-        {0, "invalid-utf8", CLI_CHOICE, &encoding.invalid, NULL, "WHAT",
-         "at text that is not UTF-8: error (default), replace (U+FFFD for each wrong sequence), or skip (leave the "
-         "document out)",
-         "error|replace|skip"},
-        {0, "max-record", CLI_SIZE, &corpus->record_limit, NULL, "SIZE", "longest line of JSONL (64Mi)", NULL},
-        {0, "max-document", CLI_SIZE, &corpus->document_limit, NULL, "SIZE",
-         "largest text that has to be held whole (64Mi)", NULL},
+         "text (ids separated by spaces), jsonl (a JSON array per line), or auto (default): as the first input",
+         "auto|text|jsonl"},
+        CORPUS_OPTIONS_TEXTS(encoding.inputs),
     };
     const struct cli_command command = {
         .program = program,
         .usage = "[OPTION]... [INPUT]...",
-        .summary = "Turns text into token ids: a line for each document.",
-        .details = "Without an INPUT, or where it is '-', reads standard input. No token is added unless asked for.\n\n"
+        .summary = "Turns text into token ids, one line per document.",
+        .details = "Reads standard input if no INPUT is given or INPUT is '-'. Adds no token to those of the text "
+                   "unless --eod or --bos asks for it.\n\n"
                    "Examples:\n"
                    "  printf 'some text' | tokmap encode -t tokenizer.json\n"
                    "  tokmap encode --input-format jsonl < records.jsonl\n",
-        .options = table,
-        .option_count = sizeof table / sizeof table[0],
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
     };
-    const char **operands = calloc((size_t)argc + 1, sizeof *operands);
-    size_t operand_count = 0;
-    struct tokmap_error error;
-    if (!operands) {
-        (void)error_set_memory(&error, "the arguments", (uint64_t)argc * sizeof *operands);
-        return cli_failed(program, &error);
-    }
-    encoding.command = &command;
-    int status = cli_parse(&command, argc, argv, operands, &operand_count);
-    if (status < 0) {
-        corpus->format = (enum corpus_format)encoding.input;
-        corpus->invalid = (enum corpus_invalid)encoding.invalid;
-        if (!operand_count)
-            operands[operand_count++] = "-";
-        status = tokenizer_arguments_check(&command, &encoding.asked);
-        if (!status)
-            status = tokenizer_arguments_open(&command, &encoding.asked, &encoding.tokenizer);
-        if (!status) {
-            tokenizer_info(encoding.tokenizer, &encoding.info);
-            corpus->cut_anywhere = encoding.info.cuts;
-            corpus->cut = encoding.info.cut_anywhere ? NULL : corpus_cut;
-            corpus->cut_user = encoding.tokenizer;
-            status = around_choose(&command, &encoding);
-        }
-        if (!status)
-            status = encode(&encoding, operands, operand_count);
-    }
-    tokenizer_close(encoding.tokenizer);
-    free(operands);
-    return status;
+    return cli_run(&command, argc, argv, encode, &encoding);
 }

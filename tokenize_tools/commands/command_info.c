@@ -1,8 +1,8 @@
 /*
- * command_info.c - tokmap info: what a dataset or a run holds, as far as it can be said without reading tokens.
+ * command_info.c - tokmap info: describes a dataset or a run without reading its tokens.
  *
- * Documents a row are counted from the ends of documents in one pass, in memory that does not grow with the dataset:
- * every document is met once, and windows that lie inside one document are counted together.
+ * The number of documents per row comes from the document index, in one pass and in memory that does not grow with the dataset.
+ * Each document is visited once, and the windows that are entirely inside one document are counted together.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,30 +10,31 @@
 
 #include "cli/cli.h"
 #include "commands.h"
-#include "common/bytes.h"
 #include "commands/shared/field_options.h"
 #include "commands/shared/target.h"
+#include "common/bytes.h"
+#include "common/error.h"
 #include "text/json_scan.h"
 
 static const char program[] = "tokmap info";
 
-/* ---- documents a row ---- */
+/* ---- documents per row ---- */
 
-/* Counts up to EXACT have a cell each; above, a cell holds 2^-9 of a power of two, so that a percentile is right to
- * 0.2%. The largest is exact. */
+/* The histogram has one cell for each number of documents below EXACT. Above, a cell covers 2^-9 of a power of two, so a
+ * percentile is exact to 0.2%. The largest number is exact. */
 #define EXACT 65536u
 #define EXACT_BITS 16
 #define CELL_BITS 9
 #define CELLS (EXACT + ((64 - EXACT_BITS) << CELL_BITS))
 
-/* Windows of a synthetic dataset that are looked at: it has documents without end, and all of one kind. */
+/* The windows of a synthetic dataset that are counted. It has very many documents, all of the same distribution. */
 #define SYNTHETIC_WINDOWS ((uint64_t)1 << 20)
 
 struct row_counts {
     uint64_t windows, tail;
-    uint64_t counted; /* windows whose documents are counted, the first */
+    uint64_t counted; /* the first `counted` windows are in the histogram */
     uint64_t p50, p999, largest;
-    uint64_t *cells; /* windows with so many documents */
+    uint64_t *cells; /* the histogram: for each number of documents, the number of windows */
 };
 
 static size_t cell_of(uint64_t count)
@@ -45,7 +46,7 @@ static size_t cell_of(uint64_t count)
     return EXACT + ((size_t)(power - EXACT_BITS) << CELL_BITS) + (size_t)part;
 }
 
-/* The largest count of a cell. */
+/* Returns the largest number of documents that a cell covers. */
 static uint64_t cell_top(size_t cell)
 {
     if (cell < EXACT)
@@ -77,7 +78,7 @@ static enum tokmap_status count_documents(const struct tokmap_dataset *dataset, 
                                           struct row_counts *rows, bool quiet, struct tokmap_error *error)
 {
     const uint64_t end = rows->counted * seq_len;
-    uint64_t window = 0, here = 0; /* the window reached, and its documents so far */
+    uint64_t window = 0, in_window = 0; /* the current window, and its documents so far */
     enum tokmap_status status = TOKMAP_OK;
     struct cli_progress progress;
     cli_progress_start(&progress, "counting documents", documents, quiet);
@@ -92,27 +93,27 @@ static enum tokmap_status count_documents(const struct tokmap_dataset *dataset, 
         const uint64_t first = document.first_token / seq_len;
         const uint64_t last = (min64(document.first_token + document.tokens, end) - 1) / seq_len;
         if (first > window) {
-            count_windows(rows, here, 1);
+            count_windows(rows, in_window, 1);
             window = first;
-            here = 0;
+            in_window = 0;
         }
-        here++;
+        in_window++;
         if (last > first) {
-            count_windows(rows, here, 1);
-            count_windows(rows, 1, last - first - 1);
+            count_windows(rows, in_window, 1);
+            count_windows(rows, 1, last - first - 1); /* the windows that are entirely inside this document */
             window = last;
-            here = 1;
+            in_window = 1;
         }
         if (number % 65536 == 0)
             cli_progress_update(&progress, number);
     }
     cli_progress_end(&progress);
-    if (!status && here)
-        count_windows(rows, here, 1);
+    if (!status && in_window)
+        count_windows(rows, in_window, 1);
     return status;
 }
 
-/* Windows, tail, and documents a row of a dataset in epoch 0. */
+/* Counts the windows, the tail, and the documents per row of a dataset in epoch 0. */
 static enum tokmap_status rows_count(const struct tokmap_dataset *dataset, uint64_t seq_len, uint64_t lookahead,
                                      struct row_counts *rows, bool quiet, struct tokmap_error *error)
 {
@@ -126,7 +127,7 @@ static enum tokmap_status rows_count(const struct tokmap_dataset *dataset, uint6
     rows->counted = info.shards ? rows->windows : min64(rows->windows, SYNTHETIC_WINDOWS);
     rows->cells = calloc(CELLS, sizeof *rows->cells);
     if (!rows->cells)
-        return TOKMAP_ERROR_MEMORY;
+        return error_set_memory(error, "counting documents per row", CELLS * sizeof *rows->cells);
     if (rows->windows)
         status = count_documents(dataset, info.documents, seq_len, rows, quiet, error);
     if (!status && rows->windows) {
@@ -143,8 +144,8 @@ static enum tokmap_status rows_count(const struct tokmap_dataset *dataset, uint6
 struct dataset_facts {
     struct tokmap_dataset_info info;
     uint64_t index_bytes;
-    struct tokmap_shard_info first; /* shard 0, if there is one */
-    char tokenizer[TOKENIZER_NAME]; /* "": not known */
+    struct tokmap_shard_info first; /* shard 0, if the dataset has shards */
+    char tokenizer[TOKENIZER_NAME]; /* "": unknown */
 };
 
 static enum tokmap_status facts_gather(const struct tokmap_dataset *dataset, struct dataset_facts *facts,
@@ -158,7 +159,7 @@ static enum tokmap_status facts_gather(const struct tokmap_dataset *dataset, str
         status = tokmap_dataset_shard(dataset, shard, &facts->first, error);
         facts->index_bytes += facts->first.index_bytes;
     }
-    if (!status && !dataset_tokenizer(dataset, facts->tokenizer))
+    if (!status && !dataset_tokenizer_name(dataset, facts->tokenizer))
         facts->tokenizer[0] = '\0';
     return status;
 }
@@ -169,71 +170,71 @@ static const char *reading_name(enum tokmap_reading reading)
     return (unsigned)reading < sizeof names / sizeof names[0] ? names[reading] : "unknown";
 }
 
-static void put(struct cli_table *table, const char *name, const char *value)
+static void row_add(struct cli_table *table, const char *name, const char *value)
 {
     const char *const cells[] = {name, value};
     cli_table_row(table, cells);
 }
 
-static void put_number(struct cli_table *table, const char *name, uint64_t number, const char *unit)
+static void row_number(struct cli_table *table, const char *name, uint64_t number, const char *unit)
 {
     char count[32], text[64];
     snprintf(text, sizeof text, "%s%s%s", cli_count(number, count), *unit ? " " : "", unit);
-    put(table, name, text);
+    row_add(table, name, text);
 }
 
-/* "2 rows of it": the noun is given in the singular. */
-static void put_counted(struct cli_table *table, const char *name, uint64_t number, const char *noun, const char *of_it)
+/* Adds "2 tokens per epoch": the count, the noun (given in the singular), and the rest. */
+static void row_counted(struct cli_table *table, const char *name, uint64_t number, const char *noun, const char *of_it)
 {
     char counted[64], text[128];
     snprintf(text, sizeof text, "%s%s", cli_counted(number, noun, counted), of_it);
-    put(table, name, text);
+    row_add(table, name, text);
 }
 
-static void put_id(struct cli_table *table, const char *name, uint64_t id)
+static void row_id(struct cli_table *table, const char *name, uint64_t id)
 {
     if (id == TOKMAP_NO_ID)
-        put(table, name, "none");
+        row_add(table, name, "none");
     else
-        put_number(table, name, id, "");
+        row_number(table, name, id, "");
 }
 
 static void facts_table(const struct dataset_facts *facts, struct cli_table *table)
 {
     const struct tokmap_dataset_info *info = &facts->info;
     char text[192], bytes[32], hex[33];
-    put_number(table, "tokens", info->tokens, "");
-    put_number(table, "documents", info->documents, "");
-    put_number(table, "shards", info->shards, "");
-    snprintf(text, sizeof text, "%u bytes a token, '<u%u' for numpy", info->width, info->width);
-    put(table, "width", text);
-    put_counted(table, "vocabulary", info->vocabulary, "id", "");
-    put_number(table, "largest id", info->largest_id, "");
-    put_id(table, "eod id", info->eod_id);
-    put_id(table, "bos id", info->bos_id);
+    row_number(table, "tokens", info->tokens, "");
+    row_number(table, "documents", info->documents, "");
+    row_number(table, "shards", info->shards, "");
+    snprintf(text, sizeof text, "%u bytes per token, '<u%u' in NumPy", info->width, info->width);
+    row_add(table, "width", text);
+    row_counted(table, "vocabulary", info->vocabulary, "id", "");
+    row_number(table, "largest id", info->largest_id, "");
+    row_id(table, "eod id", info->eod_id);
+    row_id(table, "bos id", info->bos_id);
     if (info->shards) {
-        put(table, "token files", cli_bytes(info->tokens * info->width, bytes));
-        put(table, "indexes", cli_bytes(facts->index_bytes, bytes));
-        put(table, "read by", reading_name(info->reading));
+        row_add(table, "token files", cli_bytes(info->tokens * info->width, bytes));
+        row_add(table, "indexes", cli_bytes(facts->index_bytes, bytes));
+        row_add(table, "read by", reading_name(info->reading));
     } else {
-        put(table, "token files", "none: synthetic, made by arithmetic");
+        row_add(table, "token files", "none; tokens are computed");
     }
-    put(table, "content", id_hex(info->content, hex));
+    row_add(table, "content", id_hex(info->content, hex));
     snprintf(text, sizeof text, "%s%s%s", facts->tokenizer, facts->tokenizer[0] ? ", fingerprint " : "",
              id_hex(info->tokenizer, hex));
-    put(table, "tokenizer", text);
+    row_add(table, "tokenizer", text);
 }
 
 static void rows_table(const struct row_counts *rows, struct cli_table *table)
 {
     char a[32], b[32], c[32], d[32], text[192];
-    put_number(table, "windows", rows->windows, "an epoch");
-    put_counted(table, "tail", rows->tail, "token", " an epoch in no row");
+    row_number(table, "windows", rows->windows, "per epoch");
+    row_counted(table, "tail", rows->tail, "token", " per epoch that no row shows");
     const bool part = rows->counted < rows->windows;
     snprintf(text, sizeof text, "p50 %s, p99.9 %s, max %s%s%s%s", cli_count(rows->p50, a), cli_count(rows->p999, b),
              cli_count(rows->largest, c), part ? ", of the first " : "", part ? cli_count(rows->counted, d) : "",
              part ? " windows" : "");
-    put(table, "documents a row", rows->windows ? text : "none: the sequence is longer than the dataset");
+    row_add(table, "documents per row", rows->windows ? text : "none; a sequence is longer than the dataset");
 }
 
 static void id_json(struct cli_json *json, const char *key, uint64_t id)
@@ -253,7 +254,7 @@ static void hex_json(struct cli_json *json, const char *key, const uint8_t id[16
         cli_json_text(json, key, hex);
 }
 
-/* Fields of a dataset, in an object that is open. */
+/* Writes the members that describe a dataset into an open object. */
 static enum tokmap_status facts_json(const struct tokmap_dataset *dataset, const struct dataset_facts *facts,
                                      struct cli_json *json, struct tokmap_error *error)
 {
@@ -334,7 +335,7 @@ static void about_rows(struct cli_table *table, const char *path, struct json_sc
         } else if (json_value(scan, &bytes, &count)) {
             const size_t quote = kind == JSON_STRING;
             snprintf(value, sizeof value, "%.*s", (int)min64(count - 2 * quote, sizeof value - 1), bytes + quote);
-            put(table, key, value);
+            row_add(table, key, value);
         }
     }
 }
@@ -354,7 +355,7 @@ static void about_print(const struct tokmap_shard_info *shard)
     cli_table_free(table);
 }
 
-/* One line a shard, where there are several; what the first index says about itself. */
+/* Prints one line per shard if there are several, then what the index of the first one says about itself. */
 static enum tokmap_status shards_print(const struct tokmap_dataset *dataset, const struct dataset_facts *facts,
                                        struct tokmap_error *error)
 {
@@ -412,7 +413,7 @@ static enum tokmap_status dataset_print(const struct target *target, const struc
         return status;
     }
     struct cli_table *table = cli_table_new(2);
-    put(table, "dataset", target->name);
+    row_add(table, "dataset", target->name);
     facts_table(&facts, table);
     if (with_rows)
         rows_table(&rows, table);
@@ -425,19 +426,19 @@ static enum tokmap_status dataset_print(const struct target *target, const struc
 
 static void run_table(const struct tokmap_run_info *info, struct cli_table *table)
 {
-    put_counted(table, "seq_len", info->seq_len, "token", "");
-    put_counted(table, "lookahead", info->lookahead, "token", "");
-    put_counted(table, "batch", info->batch, "row", "");
-    put_number(table, "tokens a step", info->batch * info->seq_len, "");
-    put_number(table, "seed", info->seed, "");
-    put(table, "order", info->ordering == TOKMAP_SHUFFLE ? "shuffle" : "sequential");
+    row_counted(table, "seq_len", info->seq_len, "token", "");
+    row_counted(table, "lookahead", info->lookahead, "token", "");
+    row_counted(table, "batch", info->batch, "row", "");
+    row_number(table, "tokens per step", info->batch * info->seq_len, "");
+    row_number(table, "seed", info->seed, "");
+    row_add(table, "order", info->ordering == TOKMAP_SHUFFLE ? "shuffle" : "sequential");
     if (info->steps == TOKMAP_FOREVER) {
-        put(table, "steps", "without end");
+        row_add(table, "steps", "endless");
         return;
     }
-    put_number(table, "steps", info->steps, "");
-    put_number(table, "steps skipped", info->steps - info->delivered, "");
-    put_counted(table, "remainder", info->remainder, "window", " in no step");
+    row_number(table, "steps", info->steps, "");
+    row_number(table, "steps skipped", info->steps - info->delivered, "");
+    row_counted(table, "remainder", info->remainder, "window", " that no step shows");
 }
 
 static void run_json(const struct tokmap_run_info *info, struct cli_json *json)
@@ -480,7 +481,7 @@ static enum tokmap_status source_print(const struct target *target, uint64_t num
         return status;
     }
     struct cli_table *table = cli_table_new(2);
-    put(table, "source", source.name);
+    row_add(table, "source", source.name);
     facts_table(&facts, table);
     rows_table(&rows, table);
     putchar('\n');
@@ -505,7 +506,7 @@ static enum tokmap_status run_print(const struct target *target, const struct in
         cli_json_array(&json, "sources");
     } else {
         struct cli_table *table = cli_table_new(2);
-        put(table, target->is_run_file ? "run" : "dataset", target->name);
+        row_add(table, target->is_run_file ? "run" : "dataset", target->name);
         run_table(&info, table);
         cli_table_print(table, NULL, stdout);
         cli_table_free(table);
@@ -519,7 +520,7 @@ static enum tokmap_status run_print(const struct target *target, const struct in
     return status;
 }
 
-static int info_run(const struct cli_command *command, const struct info_arguments *given, const char *name)
+static int name_info(const struct cli_command *command, const struct info_arguments *given, const char *name)
 {
     const struct run_arguments *run = &given->run;
     struct target target = {0};
@@ -527,64 +528,56 @@ static int info_run(const struct cli_command *command, const struct info_argumen
     const bool make_run =
         run->batch_given || run->seed_given || run->ordering_given || run->steps_given || run->passes_given;
     if (run->lookahead_given && !run->seq_len_given)
-        return cli_misused(command, "--lookahead goes with --seq-len");
+        return cli_misused(command, "--lookahead needs --seq-len");
     if (run->seq_len_given && run->seq_len == 0)
         return cli_misused(command, "--seq-len must be at least 1");
     if (run->steps_given && run->passes_given)
         return cli_misused(command, "--steps and --passes exclude each other");
     if (target_names_run(name) && (run->steps_given || run->passes_given))
-        return cli_misused(command, "'%s' is a run, which says its end: --%s goes with a dataset", name,
-                           run->steps_given ? "steps" : "passes");
+        return cli_misused(command, "--%s is only for datasets; the run file '%s' already sets its end",
+                           run->steps_given ? "steps" : "passes", name);
     int status = target_open(&target, command, name, run, make_run);
     if (status < 0) {
         const enum tokmap_status failed =
             target.run ? run_print(&target, given, &error) : dataset_print(&target, given, &error);
-        if (failed && !error.status)
-            error.status = failed;
+        if (failed && !error.status) /* from a function that takes no error */
+            (void)error_set(&error, failed, name, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(failed));
         status = failed ? command_failed(command, &error) : CLI_DONE;
     }
     target_close(&target);
     return cli_finish(program, status);
 }
 
+static int info(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
+{
+    if (operand_count != 1)
+        return cli_misused(command, "expected one dataset or run file");
+    return name_info(command, user, operands[0]);
+}
+
 int command_info(int argc, char **argv)
 {
     struct info_arguments given = {.run = RUN_ARGUMENTS_INIT};
     const struct cli_option options[] = {
-        RUN_OPTION_SEQ_LEN(given.run),
-        RUN_OPTION_LOOKAHEAD(given.run),
-        RUN_OPTION_BATCH(given.run),
-        RUN_OPTION_SEED(given.run),
-        RUN_OPTION_ORDER(given.run),
+        RUN_OPTIONS(given.run),
         {0, "steps", CLI_NUMBER, &given.run.steps, &given.run.steps_given, "N", "the run ends after N steps", NULL},
         {0, "passes", CLI_NUMBER, &given.run.passes, &given.run.passes_given, "P", "the run ends after P passes", NULL},
         {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print a JSON object", NULL},
-        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "no progress", NULL},
+        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print no progress", NULL},
     };
     const struct cli_command command = {
-        program,
-        "DATASET [--seq-len S [--lookahead L]] [OPTION]...\n"
-        "       tokmap info RUN [OPTION]...\n"
-        "       tokmap info DATASET --seq-len S --batch G --seed N [OPTION]...",
-        "Says what a dataset or a run holds, without reading its tokens. With --seq-len, and of a run, also windows, "
-        "tail, and documents a row, counted from the index.",
-        "With --batch and --seed a dataset is taken as the run that they make of it.\n\n"
-        "Examples:\n"
-        "  tokmap info data/web --seq-len 8192\n"
-        "  tokmap info train.run --json",
-        options,
-        sizeof options / sizeof options[0],
+        .program = program,
+        .usage = "DATASET [--seq-len S [--lookahead L]] [OPTION]...\n"
+                 "       tokmap info RUN [OPTION]...\n"
+                 "       tokmap info DATASET --seq-len S --batch G --seed N [OPTION]...",
+        .summary = "Describes a dataset or a run without reading its tokens. For a run, and with --seq-len for a dataset, it "
+                   "also prints the windows per epoch, the tail, and the documents per row, counted from the index.",
+        .details = "With --batch and --seed it describes the run that these arguments make of the dataset.\n\n"
+                   "Examples:\n"
+                   "  tokmap info data/web --seq-len 8192\n"
+                   "  tokmap info train.run --json\n",
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
     };
-    const char **operands = malloc((size_t)argc * sizeof *operands);
-    size_t operand_count;
-    int status = CLI_FAILED;
-    if (!operands)
-        cli_say(program, "out of memory");
-    else
-        status = cli_parse(&command, argc, argv, operands, &operand_count);
-    if (operands && status < 0)
-        status = operand_count == 1 ? info_run(&command, &given, operands[0])
-                                    : cli_misused(&command, "expected the name of one dataset or run");
-    free(operands);
-    return status;
+    return cli_run(&command, argc, argv, info, &given);
 }

@@ -1,7 +1,7 @@
 /*
- * command_order.c - tokmap order: the numbers of windows in the order in which they are drawn.
+ * command_order.c - tokmap order: prints the numbers of the windows in the order in which they are drawn.
  *
- * Numbers are formatted into one large buffer; the computation of a draw is then what limits it.
+ * Numbers are formatted into one large buffer, so the speed is limited by computing the draws, not by printing them.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,13 +9,15 @@
 
 #include "cli/cli.h"
 #include "commands.h"
+#include "commands/shared/field_options.h"
 #include "common/bytes.h"
+#include "common/error.h"
 #include "platform/os.h"
 #include "text/decimal.h"
 
 #define OUT_BYTES ((size_t)256 << 10)
 #define IN_BYTES ((size_t)64 << 10)
-#define NUMBER_BYTES 24 /* digits of a number and what stands before or after */
+#define NUMBER_BYTES 24 /* at least the digits of a number and its separator, or any text of out_text() */
 #define WINDOWS_MAX ((uint64_t)1 << 63)
 
 static const char program[] = "tokmap order";
@@ -27,15 +29,15 @@ struct order_arguments {
     bool inverse, requests, json;
 };
 
-/* What is printed: numbers, one a line, or in one line, or as a JSON array. */
+/* The output: numbers, one per line, or several in one line, or as a JSON array. */
 struct order_out {
     char *bytes;
     size_t used;
-    const char *between; /* numbers */
-    bool any;            /* a number stands in this line */
+    const char *between; /* separates two numbers */
+    bool any;            /* a number has been printed, so the next one needs a separator */
 };
 
-/* False if standard output takes no more. */
+/* Returns false if standard output cannot be written. */
 static bool out_flush(struct order_out *out)
 {
     const bool good = fwrite(out->bytes, 1, out->used, stdout) == out->used;
@@ -72,7 +74,7 @@ static bool out_number(struct order_out *out, uint64_t number)
     return true;
 }
 
-/* Windows of the draws [start, start + count). */
+/* Prints the windows of the draws [start, start + count). */
 static bool out_windows(struct order_out *out, const struct tokmap_order *order, uint64_t start, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
@@ -84,17 +86,17 @@ static bool out_windows(struct order_out *out, const struct tokmap_order *order,
 /* ---- lines of standard input ---- */
 
 struct line_reader {
-    char *bytes; /* IN_BYTES and one for a zero */
+    char *bytes; /* IN_BYTES, and one more for a terminating zero */
     size_t at, end;
     uint64_t line; /* number of the line returned last, from 1 */
-    bool over;
+    bool over;     /* standard input has ended */
 };
 
 enum line_result { LINE_READ, LINE_WAITS, LINE_END, LINE_FAILED };
 
-static char zero_byte[] = "a zero byte"; /* stands for a line that holds one; no request reads so */
+static char zero_byte[] = "a zero byte"; /* returned in place of a line that contains one; it is never a valid request */
 
-/* The next line, zero-terminated, if the buffer holds one; LINE_WAITS if more must be read for it. */
+/* Returns the next line, zero-terminated, if the buffer contains one; LINE_WAITS if more bytes must be read first. */
 static enum line_result line_next(struct line_reader *reader, char **line)
 {
     char *newline = memchr(reader->bytes + reader->at, '\n', reader->end - reader->at);
@@ -106,7 +108,7 @@ static enum line_result line_next(struct line_reader *reader, char **line)
     *line = reader->bytes + reader->at;
     reader->at = (size_t)(end - reader->bytes) + (newline != NULL);
     reader->line++;
-    /* It would end the text early and hide what follows. */
+    /* A zero byte would end the text early and hide what follows it. */
     if (memchr(*line, '\0', (size_t)(end - *line)))
         *line = zero_byte;
     if (*line == zero_byte)
@@ -117,14 +119,14 @@ static enum line_result line_next(struct line_reader *reader, char **line)
     return LINE_READ;
 }
 
-/* Reads what there is, at least a byte unless it is the end. False after a message. */
+/* Waits for input and reads the bytes that have arrived. Returns false after a message. */
 static bool line_fill(struct line_reader *reader)
 {
     memmove(reader->bytes, reader->bytes + reader->at, reader->end - reader->at);
     reader->end -= reader->at;
     reader->at = 0;
     if (reader->end == IN_BYTES) {
-        cli_say(program, "standard input:%" PRIu64 ": a line of more than %zu bytes is no request", reader->line + 1,
+        cli_say(program, "standard input:%" PRIu64 ": the line is longer than %zu bytes", reader->line + 1,
                 IN_BYTES);
         return false;
     }
@@ -139,7 +141,7 @@ static bool line_fill(struct line_reader *reader)
     return true;
 }
 
-/* Up to five decimal numbers with blanks between; -1 if anything else is there. */
+/* Reads up to five decimal numbers separated by blanks. Returns their count, or -1 if the line contains anything else. */
 static int numbers_parse(char *line, uint64_t numbers[5])
 {
     int count = 0;
@@ -158,16 +160,17 @@ static int numbers_parse(char *line, uint64_t numbers[5])
     return count;
 }
 
+/* Returns what is wrong with the five numbers of a request, or NULL. */
 static const char *request_check(const uint64_t numbers[5])
 {
     if (numbers[0] == 0 || numbers[0] > WINDOWS_MAX)
-        return "the number of windows must be 1 .. 2^63";
+        return "the number of windows must be between 1 and 2^63";
     if (numbers[3] > numbers[0] || numbers[4] > numbers[0] - numbers[3])
-        return "the draws wanted lie past the last window";
+        return "the draws reach past the last one of the epoch";
     return NULL;
 }
 
-/* One line of --stdin: answers it. False after a message, or if standard output fails. */
+/* Answers one line of --stdin. Returns false after a message, or if standard output cannot be written. */
 static bool request_answer(const struct order_arguments *given, struct order_out *out, char *line, uint64_t number)
 {
     uint64_t numbers[5];
@@ -175,7 +178,7 @@ static bool request_answer(const struct order_arguments *given, struct order_out
                                                           : "expected five numbers: windows seed epoch start count";
     struct tokmap_order order;
     if (!wrong && tokmap_order_init(&order, numbers[0], numbers[1], given->source, numbers[2]))
-        wrong = "no order for such numbers";
+        wrong = "these numbers do not define an order";
     if (wrong) {
         (void)out_flush(out);
         cli_say(program, "standard input:%" PRIu64 ": %s; got '%.80s'", number, wrong, line);
@@ -186,30 +189,32 @@ static bool request_answer(const struct order_arguments *given, struct order_out
            out_text(out, given->json ? "]\n" : "\n") && out_flush(out) && cli_flush();
 }
 
-/* One line of --inverse. */
+/* Answers one line of --inverse, in the same way. */
 static bool inverse_answer(const struct order_arguments *given, struct order_out *out, const struct tokmap_order *order,
                            char *line, uint64_t number)
 {
     uint64_t numbers[5];
     if (numbers_parse(line, numbers) != 1 || numbers[0] >= given->windows) {
         (void)out_flush(out);
-        cli_say(program, "standard input:%" PRIu64 ": expected the number of a window, 0 .. %" PRIu64 "; got '%.80s'",
+        cli_say(program, "standard input:%" PRIu64 ": expected the number of a window, 0 to %" PRIu64 "; got '%.80s'",
                 number, given->windows - 1, line);
         return false;
     }
     return out_number(out, tokmap_order_draw(order, numbers[0])) && (given->json || out_text(out, "\n"));
 }
 
-/* Answers lines until they end. order NULL: requests of --stdin. */
+/* Answers lines until standard input ends. order: for --inverse; NULL: the lines are requests of --stdin. */
 static bool answer_lines(const struct order_arguments *given, struct order_out *out, const struct tokmap_order *order)
 {
     struct line_reader reader = {malloc(IN_BYTES + 1), 0, 0, 0, false};
     enum line_result result = reader.bytes ? LINE_READ : LINE_FAILED;
+    if (!reader.bytes)
+        cli_say(program, "out of memory for lines of standard input");
     while (result == LINE_READ) {
         char *line = NULL;
         result = line_next(&reader, &line);
         if (result == LINE_WAITS) {
-            /* Whoever asked waits for the answer now. */
+            /* The asking program may wait for its answers before it writes the next line. */
             const bool flushed = out_flush(out) && cli_flush();
             result = flushed && line_fill(&reader) ? LINE_READ : LINE_FAILED;
         } else if (result == LINE_READ) {
@@ -222,25 +227,27 @@ static bool answer_lines(const struct order_arguments *given, struct order_out *
     return result == LINE_END;
 }
 
-static int arguments_check(const struct cli_command *command, struct order_arguments *given, size_t operands)
+static int arguments_check(const struct cli_command *command, struct order_arguments *given, const char **operands,
+                           size_t operand_count)
 {
-    if (operands)
-        return cli_misused(command, "takes no operands");
+    if (operand_count)
+        return cli_misused(command, "no operand is expected; got '%s'", operands[0]);
     if (given->requests) {
         if (given->windows_given || given->seed_given || given->epoch_given || given->start_given ||
             given->count_given || given->inverse)
-            return cli_misused(command, "with --stdin the numbers come from standard input; only --source and --json "
-                                        "go with it");
+            return cli_misused(command, "with --stdin the numbers come from standard input, and only --source and "
+                                        "--json can be added");
         return -1;
     }
     if (!given->windows_given || !given->seed_given)
-        return cli_misused(command, "--windows and --seed are needed");
+        return cli_misused(command, "--windows and --seed are required");
     if (given->windows == 0 || given->windows > WINDOWS_MAX)
-        return cli_misused(command, "--windows must be 1 .. 2^63");
+        return cli_misused(command, "--windows must be between 1 and 2^63");
     if (given->inverse && (given->start_given || given->count_given))
-        return cli_misused(command, "with --inverse the windows come from standard input: no --start, no --count");
+        return cli_misused(command, "with --inverse the windows come from standard input; --start and --count cannot be "
+                                    "added");
     if (given->start > given->windows)
-        return cli_misused(command, "--start %" PRIu64 " lies past the last draw, %" PRIu64, given->start,
+        return cli_misused(command, "--start %" PRIu64 " is past the last draw, %" PRIu64, given->start,
                            given->windows - 1);
     if (!given->count_given)
         given->count = given->windows - given->start;
@@ -256,7 +263,7 @@ static bool order_print(const struct order_arguments *given, struct order_out *o
         return answer_lines(given, out, NULL);
     struct tokmap_order order;
     if (tokmap_order_init(&order, given->windows, given->seed, given->source, given->epoch)) {
-        cli_say(program, "no order for such numbers");
+        cli_say(program, "these numbers do not define an order");
         return false;
     }
     if (given->json && !out_text(out, "["))
@@ -270,52 +277,55 @@ static bool order_print(const struct order_arguments *given, struct order_out *o
     return out_flush(out) && good;
 }
 
+static int order(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
+{
+    struct order_arguments *given = user;
+    struct order_out out = {.between = "\n"};
+    struct tokmap_error error;
+    const int status = arguments_check(command, given, operands, operand_count);
+    if (status >= 0)
+        return status;
+    out.bytes = malloc(OUT_BYTES);
+    if (!out.bytes) {
+        (void)error_set_memory(&error, "the output", OUT_BYTES);
+        return command_failed(command, &error);
+    }
+    out.between = given->json ? ", " : given->requests ? " " : given->inverse ? "" : "\n";
+    const bool good = order_print(given, &out);
+    free(out.bytes);
+    return cli_finish(program, good ? CLI_DONE : CLI_FAILED);
+}
+
 int command_order(int argc, char **argv)
 {
     struct order_arguments given = {.source = "data"};
     const struct cli_option options[] = {
-        {'n', "windows", CLI_NUMBER, &given.windows, &given.windows_given, "N", "windows of an epoch, 1 .. 2^63", NULL},
+        {'n', "windows", CLI_NUMBER, &given.windows, &given.windows_given, "N", "windows of an epoch, 1 to 2^63", NULL},
         {'s', "seed", CLI_NUMBER, &given.seed, &given.seed_given, "S", "seed of the run, any 64-bit number", NULL},
-        {'e', "epoch", CLI_NUMBER, &given.epoch, &given.epoch_given, "E", "epoch, 0 by default", NULL},
-        {0, "start", CLI_NUMBER, &given.start, &given.start_given, "A", "first draw, 0 by default", NULL},
-        {0, "count", CLI_NUMBER, &given.count, &given.count_given, "C", "draws; by default all from --start on", NULL},
+        {'e', "epoch", CLI_NUMBER, &given.epoch, &given.epoch_given, "E", "the epoch (default: 0)", NULL},
+        {0, "start", CLI_NUMBER, &given.start, &given.start_given, "A", "the first draw (default: 0)", NULL},
+        {0, "count", CLI_NUMBER, &given.count, &given.count_given, "C",
+         "number of draws (default: all from --start on)", NULL},
         {0, "inverse", CLI_FLAG, &given.inverse, NULL, NULL,
-         "read numbers of windows, one a line, on standard input and print their draws", NULL},
-        {0, "source", CLI_TEXT, &given.source, NULL, "NAME", "name of the source, 'data' by default", NULL},
+         "read numbers of windows from standard input, one per line, and print the draw of each", NULL},
+        {0, "source", CLI_TEXT, &given.source, NULL, "NAME", "name of the source (default: data)", NULL},
         {0, "stdin", CLI_FLAG, &given.requests, NULL, NULL,
-         "read lines 'N S E A C' (windows seed epoch start count) on standard input; answer each with one line of C "
-         "numbers, at once",
+         "read lines 'N S E A C' (windows, seed, epoch, start, count) from standard input, and answer each at once "
+         "with one line of C numbers",
          NULL},
         {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print JSON arrays", NULL},
     };
     const struct cli_command command = {
-        program,
-        "--windows N --seed S [OPTION]...\n       tokmap order --stdin [--source NAME] [--json]",
-        "Prints the windows of one epoch in the order in which they are drawn, one number a line. The order is fixed "
-        "by these numbers and the source's name alone.",
-        "Examples:\n"
-        "  tokmap order --windows 1000000 --seed 1234 --count 10\n"
-        "  echo 17 | tokmap order --windows 1000000 --seed 1234 --inverse\n"
-        "  echo '1000 7 0 990 10' | tokmap order --stdin",
-        options,
-        sizeof options / sizeof options[0],
+        .program = program,
+        .usage = "--windows N --seed S [OPTION]...\n       tokmap order --stdin [--source NAME] [--json]",
+        .summary = "Prints the windows of one epoch in the order in which they are drawn, one number per line. The order "
+                   "depends only on the number of windows, the seed, the epoch, and the name of the source.",
+        .details = "Examples:\n"
+                   "  tokmap order --windows 1000000 --seed 1234 --count 10\n"
+                   "  echo 17 | tokmap order --windows 1000000 --seed 1234 --inverse\n"
+                   "  echo '1000 7 0 990 10' | tokmap order --stdin\n",
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
     };
-    size_t operand_count;
-    const char **operands = malloc((size_t)argc * sizeof *operands);
-    struct order_out out = {malloc(OUT_BYTES), 0, "\n", false};
-    int status = CLI_FAILED;
-    if (!operands || !out.bytes) {
-        cli_say(program, "out of memory");
-    } else {
-        status = cli_parse(&command, argc, argv, operands, &operand_count);
-        if (status < 0)
-            status = arguments_check(&command, &given, operand_count);
-        if (status < 0) {
-            out.between = given.json ? ", " : given.requests ? " " : given.inverse ? "" : "\n";
-            status = cli_finish(program, order_print(&given, &out) ? CLI_DONE : CLI_FAILED);
-        }
-    }
-    free(out.bytes);
-    free(operands);
-    return status;
+    return cli_run(&command, argc, argv, order, &given);
 }

@@ -1,23 +1,23 @@
-/* command_pack.c - tokmap pack: the command line of pack/pack.h, its talk and its closing report. */
+/* command_pack.c - tokmap pack: the command line of pack/pack.h, its progress, and its closing report. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "commands.h"
-#include "common/error.h"
-#include "common/hash.h"
-#include "platform/os.h"
-#include "platform/process.h"
-#include "text/path.h"
-#include "pack/pack.h"
 #include "commands/shared/corpus_arguments.h"
 #include "commands/shared/field_options.h"
 #include "commands/shared/tokenizer_arguments.h"
+#include "common/error.h"
+#include "common/hash.h"
+#include "pack/pack.h"
+#include "platform/os.h"
+#include "platform/process.h"
+#include "text/path.h"
 
 static const char program[] = "tokmap pack";
 
-#define LISTED_MOST 1000 /* left-out files and records that --json repeats */
+#define LISTED_MOST 1000 /* skipped files and records that --json lists */
 
 struct listed {
     struct tokmap_error why;
@@ -38,9 +38,9 @@ struct packing {
     double seconds;
 };
 
-/* ---- talk ---- */
+/* ---- progress and report ---- */
 
-static void say_skipped(void *user, const struct tokmap_error *why, uint64_t bytes)
+static void skipped_report(void *user, const struct tokmap_error *why, uint64_t bytes)
 {
     struct packing *packing = user;
     if (packing->progress.shown)
@@ -58,7 +58,7 @@ static void say_skipped(void *user, const struct tokmap_error *why, uint64_t byt
     }
 }
 
-static void say_progress(void *user, uint64_t stored_bytes)
+static void progress_report(void *user, uint64_t stored_bytes)
 {
     struct packing *packing = user;
     cli_progress_update(&packing->progress, stored_bytes);
@@ -94,22 +94,22 @@ static void report_print(const struct packing *packing, const struct pack_result
     printf(" (%s/s)\n",
            cli_bytes(packing->seconds > 0 ? (uint64_t)((double)counts->text_bytes / packing->seconds) : 0, c));
     row("files", counts->files, "");
-    row_if("files skipped", counts->files_skipped, "whole or in part");
+    row_if("files skipped", counts->files_skipped, "entirely or in part");
     row("bytes as stored", counts->stored_bytes, "");
-    row("input bytes", counts->stream_bytes, "after decompression; of them:");
+    row("input bytes", counts->stream_bytes, "after decompression, of which:");
     row("  document bytes", counts->document_bytes, "");
-    row_if("  structure bytes", counts->structure_bytes, "JSON around the texts, line ends, blank lines");
+    row_if("  structure bytes", counts->structure_bytes, "JSON around the texts, line ends, and blank lines");
     row_if("  skipped bytes", counts->skipped_bytes, "");
     row("documents", counts->documents, "");
     row_if("  empty", counts->empty_documents, "");
     row_if("records skipped", counts->records_skipped, "");
     row_if("blank lines", counts->blank_lines, "");
-    row_if("sequences replaced", counts->replaced, "invalid UTF-8, now U+FFFD");
+    row_if("sequences replaced", counts->replaced, "invalid UTF-8, replaced by U+FFFD");
     row("text bytes", counts->text_bytes,
-        counts->text_bytes == counts->document_bytes ? "" : "document bytes after escapes and replacement");
+        counts->text_bytes == counts->document_bytes ? "" : "document bytes after decoding escapes and replacing");
     row("tokens", result->tokens, "");
     row_if("  that end a document", result->eod_tokens, "");
-    row_if("  that begin one", result->bos_tokens, "");
+    row_if("  that begin a document", result->bos_tokens, "");
     if (!packing->dry_run)
         printf("  content id               %s\n", hex);
 }
@@ -171,20 +171,20 @@ static void report_json(const struct packing *packing, const struct pack_result 
 
 /* ---- arguments ---- */
 
-/* What the command line cannot mean; 0 or the exit status. */
+/* Refuses arguments that are missing or wrong. Returns 0, or prints a message and returns the exit status. */
 static int arguments_check(const struct cli_command *command, struct packing *packing, const char **operands,
                            size_t *operand_count)
 {
     if (!packing->prefix && !packing->dry_run)
-        return cli_misused(command, "no output given: name it with -o PREFIX, or try the inputs with --dry-run");
+        return cli_misused(command, "no output given; name it with -o PREFIX, or only check the inputs with --dry-run");
     if (tokenizer_arguments_check(command, &packing->asked))
         return CLI_MISUSED;
     if (!packing->threads || packing->threads > PACK_THREADS_MOST)
-        return cli_misused(command, "--threads takes 1 to %d", PACK_THREADS_MOST);
+        return cli_misused(command, "--threads must be between 1 and %d", PACK_THREADS_MOST);
     return corpus_arguments_check(command, &packing->corpus, operands, operand_count);
 }
 
-/* The folder that the output lies in must be there: what is missing is said, not what could not be opened. */
+/* Checks the output folder first, so that the message is about the folder and not about a file that cannot be created in it. */
 static enum tokmap_status folder_check(const char *prefix, struct tokmap_error *error)
 {
     struct os_stat stat;
@@ -195,15 +195,15 @@ static enum tokmap_status folder_check(const char *prefix, struct tokmap_error *
     enum tokmap_status status = TOKMAP_OK;
     if (system || stat.kind != OS_KIND_FOLDER)
         status = error_set(error, TOKMAP_ERROR_NOT_FOUND, folder, TOKMAP_NO_OFFSET,
-                           "the folder for the output %s; make it with 'mkdir -p'",
-                           system ? "does not exist" : "is no folder");
+                           "the output folder %s; create it with 'mkdir -p'",
+                           system ? "does not exist" : "is not a folder");
     free(folder);
     return status;
 }
 
-/* ---- the run ---- */
+/* ---- packing ---- */
 
-static int pack(struct packing *packing, const struct pack_options *options, const char **operands,
+static int inputs_pack(struct packing *packing, const struct pack_options *options, const char **operands,
                 size_t operand_count)
 {
     struct pack_result result;
@@ -235,13 +235,13 @@ static int pack(struct packing *packing, const struct pack_options *options, con
     return cli_finish(program, CLI_DONE);
 }
 
-/* From arguments that parse to the exit status. */
-static int arguments_use(const struct cli_command *command, struct packing *packing, const char **operands,
-                         size_t operand_count)
+static int pack(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
 {
+    struct packing *packing = user;
+    packing->command = command;
     int status = arguments_check(command, packing, operands, &operand_count);
     if (!status)
-        status = tokenizer_arguments_open(command, &packing->asked, &packing->tokenizer);
+        status = tokenizer_arguments_open(command, &packing->asked, true, &packing->tokenizer);
     if (status)
         return status;
     struct pack_options options = {.prefix = packing->prefix,
@@ -251,66 +251,56 @@ static int arguments_use(const struct cli_command *command, struct packing *pack
                                    .threads = (uint32_t)packing->threads,
                                    .tokenizer = packing->tokenizer,
                                    .tokenizer_options = &packing->asked.options,
-                                   .skipped = say_skipped,
-                                   .progress = say_progress,
+                                   .skipped = skipped_report,
+                                   .progress = progress_report,
                                    .stop = is_stopped,
                                    .user = packing};
-    corpus_arguments_put(&packing->corpus, &options.corpus);
-    status = tokenizer_arguments_around(command, &packing->asked, packing->tokenizer, true, &options.eod_id,
-                                        &options.bos_id);
-    if (status)
-        return status;
-    cli_signals_catch();
-    return pack(packing, &options, operands, operand_count);
+    corpus_arguments_apply(&packing->corpus, &options.corpus);
+    status = tokenizer_arguments_eod_bos(command, &packing->asked, packing->tokenizer, true, &options.eod_id,
+                                         &options.bos_id);
+    if (!status) {
+        cli_signals_catch();
+        status = inputs_pack(packing, &options, operands, operand_count);
+    }
+    tokenizer_close(packing->tokenizer);
+    free(packing->listed);
+    return status;
 }
 
 int command_pack(int argc, char **argv)
 {
     struct packing packing = {.asked = TOKENIZER_ARGUMENTS_INIT, .corpus = CORPUS_ARGUMENTS_INIT};
     packing.threads = os_processors() < PACK_THREADS_MOST ? os_processors() : PACK_THREADS_MOST;
-    const struct cli_option table[] = {
+    const struct cli_option options[] = {
         {'o', "output", CLI_TEXT, &packing.prefix, NULL, "PREFIX", "write PREFIX.bin and PREFIX.tmx", NULL},
         TOKENIZER_OPTIONS(packing.asked),
         TOKENIZER_OPTION_SPECIAL(packing.asked),
-        TOKENIZER_OPTIONS_AROUND(packing.asked,
-                                 "end each document with this token (default where the tokenizer names one)",
-                                 "end documents with no token"),
+        TOKENIZER_OPTIONS_EOD_BOS(packing.asked,
+                                  "end each document with this token (default if the tokenizer names one)",
+                                  "end no document with a token"),
         CORPUS_OPTIONS_INPUT(packing.corpus),
         {0, "force", CLI_FLAG, &packing.force, NULL, NULL, "replace the output if it exists", NULL},
         {0, "threads", CLI_NUMBER, &packing.threads, NULL, "N",
-         "threads (one a processor); the output is the same for every N", NULL},
+         "number of threads (default: one per processor); the output is the same for every N", NULL},
         CORPUS_OPTION_ON_ERROR(packing.corpus),
         CORPUS_OPTIONS_TEXTS(packing.corpus),
-        {0, "dry-run", CLI_FLAG, &packing.dry_run, NULL, NULL, "read, check and count all, write nothing", NULL},
+        {0, "dry-run", CLI_FLAG, &packing.dry_run, NULL, NULL, "read, check, and count everything, but write nothing",
+         NULL},
         {0, "json", CLI_FLAG, &packing.json, NULL, NULL, "print the closing report as JSON", NULL},
-        {'q', "quiet", CLI_FLAG, &packing.quiet, NULL, NULL, "no progress, no closing report", NULL},
+        {'q', "quiet", CLI_FLAG, &packing.quiet, NULL, NULL, "print no progress and no closing report", NULL},
     };
     const struct cli_command command = {
         .program = program,
         .usage = "-o PREFIX [OPTION]... [INPUT]...",
         .summary = "Turns text into a shard of token ids: PREFIX.bin and its index PREFIX.tmx.",
-        .details = "An INPUT is a file, a folder (all regular files below it), a pattern, or '-' for standard input: "
-                   "text, one document a file, or JSONL, one document a line; plain, gzip or zstd.\n\n"
+        .details = "An INPUT is a file, a folder (all regular files below it), a pattern, or '-' for standard input. It "
+                   "contains text, one document per file, or JSONL, one document per line; plain, gzip, or zstd.\n\n"
                    "Examples:\n"
                    "  tokmap pack -o data/books books/\n"
                    "  tokmap pack -o data/web -t gpt2/tokenizer.json 'crawl/*.jsonl.zst'\n"
                    "  zcat mail.gz | tokmap pack -o data/mail --invalid-utf8 replace -\n",
-        .options = table,
-        .option_count = sizeof table / sizeof table[0],
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
     };
-    const char **operands = calloc((size_t)argc + 1, sizeof *operands);
-    size_t operand_count = 0;
-    struct tokmap_error error;
-    if (!operands) {
-        (void)error_set_memory(&error, "the arguments", (uint64_t)argc * sizeof *operands);
-        return cli_failed(program, &error);
-    }
-    packing.command = &command;
-    int status = cli_parse(&command, argc, argv, operands, &operand_count);
-    if (status < 0)
-        status = arguments_use(&command, &packing, operands, operand_count);
-    tokenizer_close(packing.tokenizer);
-    free(packing.listed);
-    free(operands);
-    return status;
+    return cli_run(&command, argc, argv, pack, &packing);
 }

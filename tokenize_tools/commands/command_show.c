@@ -1,17 +1,17 @@
 /*
- * command_show.c - tokmap show: documents, windows, tokens, rows of a step, as text or ids, with their provenance; and the way
- * back, from a document to the steps and rows that show it.
+ * command_show.c - tokmap show: prints documents, windows, tokens, or the rows of a step, with the documents that they came from;
+ * with --where, lists the steps and rows that show a document.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "cli/cli.h"
 #include "commands.h"
-#include "common/bytes.h"
-#include "common/error.h"
 #include "commands/shared/field_options.h"
 #include "commands/shared/printer.h"
 #include "commands/shared/target.h"
+#include "common/bytes.h"
+#include "common/error.h"
 
 static const char program[] = "tokmap show";
 
@@ -26,15 +26,15 @@ struct show_arguments {
 
 static const char kind_document[] = "document", kind_window[] = "window", kind_tokens[] = "tokens", kind_row[] = "row";
 
-/* One thing that is shown. */
+/* One range of tokens to print. */
 struct item {
-    const char *kind;                 /* one of those above */
-    uint64_t first, count;            /* tokens, modulo the dataset's */
-    const struct tokmap_place *place; /* of a row */
-    uint64_t document, window;
+    const char *kind;                 /* one of the names above */
+    uint64_t first, count;            /* tokens; past the last one it continues at token 0 */
+    const struct tokmap_place *place; /* for kind_row, else NULL */
+    uint64_t document, window;        /* for kind_document and kind_window */
 };
 
-struct show {
+struct showing {
     const struct cli_command *command;
     const struct show_arguments *given;
     struct target *target;
@@ -91,8 +91,8 @@ static void item_head_json(const struct item *item, struct cli_json *json)
     cli_json_number(json, "tokens", item->count);
 }
 
-/* The documents of an item; an empty document is one without tokens. */
-static enum tokmap_status item_parts(struct show *show, const struct item *item,
+/* Calls each() for the documents of an item. A document that is shown by number has a part even if it is empty. */
+static enum tokmap_status item_parts(struct showing *show, const struct item *item,
                                      void (*each)(void *user, const struct part *part), void *user,
                                      struct tokmap_error *error)
 {
@@ -105,7 +105,7 @@ static enum tokmap_status item_parts(struct show *show, const struct item *item,
     return status;
 }
 
-static enum tokmap_status item_show(struct show *show, const struct item *item, bool one_of_many,
+static enum tokmap_status item_show(struct showing *show, const struct item *item, bool one_of_many,
                                     struct tokmap_error *error)
 {
     enum tokmap_status status;
@@ -136,7 +136,7 @@ static enum tokmap_status item_show(struct show *show, const struct item *item, 
     }
     show->printer.last = '\n';
     status = printer_text(&show->printer, item->first, item->count, item->kind == kind_document, error);
-    /* Text alone on its way to a pipe is that text and nothing else. */
+    /* Into a pipe or a file, a single item is its text and nothing else, so that a document comes out byte for byte. */
     if (one_of_many || (show->printer.to_terminal && show->printer.last != '\n'))
         putchar('\n');
     return status;
@@ -144,7 +144,7 @@ static enum tokmap_status item_show(struct show *show, const struct item *item, 
 
 /* ---- what to show ---- */
 
-static enum tokmap_status show_document(struct show *show, struct tokmap_error *error)
+static enum tokmap_status show_document(struct showing *show, struct tokmap_error *error)
 {
     struct tokmap_document document;
     const enum tokmap_status status =
@@ -156,18 +156,19 @@ static enum tokmap_status show_document(struct show *show, struct tokmap_error *
     return item_show(show, &item, false, error);
 }
 
-static enum tokmap_status show_tokens(struct show *show, struct tokmap_error *error)
+static enum tokmap_status show_tokens(struct showing *show, struct tokmap_error *error)
 {
     const struct cli_range range = show->given->tokens;
+    char text[64];
     if (range.end > show->printer.info.tokens)
         return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
-                         "tokens %" PRIu64 "..%" PRIu64 " lie past the end: the dataset has %" PRIu64, range.first,
-                         range.end, show->printer.info.tokens);
+                         "tokens %" PRIu64 "..%" PRIu64 " reach past the end; the dataset has %s", range.first, range.end,
+                         cli_counted(show->printer.info.tokens, "token", text));
     const struct item item = {.kind = kind_tokens, .first = range.first, .count = range.end - range.first};
     return item_show(show, &item, false, error);
 }
 
-static enum tokmap_status show_window(struct show *show, struct tokmap_error *error)
+static enum tokmap_status show_window(struct showing *show, struct tokmap_error *error)
 {
     uint64_t seq_len = show->given->run.seq_len, lookahead = show->given->run.lookahead;
     if (show->target->run) {
@@ -183,7 +184,7 @@ static enum tokmap_status show_window(struct show *show, struct tokmap_error *er
     char text[64], more[64];
     if (show->given->window >= windows)
         return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
-                         "window %" PRIu64 " does not exist: %" PRIu64 " tokens hold %s of %s and %" PRIu64
+                         "window %" PRIu64 " does not exist; the %" PRIu64 " tokens make %s of %s and %" PRIu64
                          " of lookahead, numbered from 0",
                          show->given->window, tokens, cli_counted(windows, "window", text),
                          cli_counted(seq_len, "token", more), lookahead);
@@ -194,7 +195,7 @@ static enum tokmap_status show_window(struct show *show, struct tokmap_error *er
     return item_show(show, &item, false, error);
 }
 
-static enum tokmap_status show_step(struct show *show, struct tokmap_error *error)
+static enum tokmap_status show_step(struct showing *show, struct tokmap_error *error)
 {
     const struct show_arguments *given = show->given;
     char text[64];
@@ -202,7 +203,7 @@ static enum tokmap_status show_step(struct show *show, struct tokmap_error *erro
     uint64_t first = 0, end = rows;
     if (!rows)
         return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
-                         "step %" PRIu64 " lies past the end of the run", given->step);
+                         "step %" PRIu64 " is past the end of the run", given->step);
     if (given->rank_given && given->ranks > rows)
         return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
                          "%" PRIu64 " ranks cannot share a global batch of %s", given->ranks,
@@ -214,14 +215,14 @@ static enum tokmap_status show_step(struct show *show, struct tokmap_error *erro
     if (given->row_given) {
         if (given->row >= end - first)
             return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
-                             "row %" PRIu64 " does not exist: %s %s, numbered from 0", given->row,
-                             given->rank_given ? "the rank's slice has" : "the step has",
+                             "row %" PRIu64 " does not exist; %s %s, numbered from 0", given->row,
+                             given->rank_given ? "the slice of the rank has" : "the step has",
                              cli_counted(end - first, "row", text));
         first += given->row;
         end = first + 1;
     }
     if (!tokmap_run_delivers(show->target->run, given->step))
-        cli_say(program, "step %" PRIu64 " is skipped: this is what it would have shown", given->step);
+        cli_say(program, "step %" PRIu64 " is skipped; these are the rows that it would have shown", given->step);
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t row = first; row < end && !status && !ferror(stdout); row++) {
         struct tokmap_place place;
@@ -234,19 +235,20 @@ static enum tokmap_status show_step(struct show *show, struct tokmap_error *erro
     return status;
 }
 
-/* ---- the way back ---- */
+/* ---- from documents to rows ---- */
 
 struct where {
-    struct show *show;
-    uint64_t first, count; /* tokens asked for */
-    uint64_t found;
+    struct showing *show;
+    uint64_t first, count; /* the tokens to look for */
+    uint64_t found;        /* rows */
 };
 
-/* Tokens of [first, first + count) in a window that starts at `start`, both modulo `all`. */
+/* Returns how many tokens of [first, first + count) are in the window of `tokens` tokens from `start` on. A window that reaches
+ * past the dataset's last token continues at its first one; all: the dataset's tokens. */
 static uint64_t tokens_shared(uint64_t first, uint64_t count, uint64_t start, uint64_t tokens, uint64_t all)
 {
     uint64_t shared = 0;
-    /* The window as at most two spans of the dataset; lookahead beyond a whole dataset is not counted twice. */
+    /* The window is at most two spans of the dataset. One that is longer than the dataset counts each token once. */
     const uint64_t reach = min64(tokens, all);
     const uint64_t head = min64(reach, all - start);
     const uint64_t spans[2][2] = {{start, start + head}, {0, reach - head}};
@@ -285,7 +287,7 @@ static int place_found(void *user, const struct tokmap_place *place)
     return ferror(stdout) != 0;
 }
 
-static enum tokmap_status show_where(struct show *show, struct tokmap_error *error)
+static enum tokmap_status show_where(struct showing *show, struct tokmap_error *error)
 {
     const struct show_arguments *given = show->given;
     struct where where = {.show = show, .first = given->tokens.first, .count = given->tokens.end - given->tokens.first};
@@ -303,14 +305,14 @@ static enum tokmap_status show_where(struct show *show, struct tokmap_error *err
     }
     if (!status && !given->steps.given && info.steps == TOKMAP_FOREVER)
         return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
-                         "the run has no end: say which steps are meant with --steps A..B");
+                         "the run has no end; choose the steps to search with --steps A..B");
     if (status || !where.count)
         return status;
     status = tokmap_run_find(
         show->target->run, 0, where.first, where.count, given->steps.given ? given->steps.first : 0,
         given->steps.given ? min64(given->steps.end, info.steps) : TOKMAP_FOREVER, place_found, &where, error);
     if (status == TOKMAP_ERROR_INTERRUPTED && ferror(stdout))
-        status = TOKMAP_OK; /* cli_finish says it */
+        status = TOKMAP_OK; /* cli_finish() reports that standard output cannot be written */
     if (!status && !given->quiet)
         cli_say(program, "shown in %" PRIu64 " row%s", where.found, where.found == 1 ? "" : "s");
     return status;
@@ -322,32 +324,33 @@ static int arguments_check(const struct cli_command *command, const struct show_
 {
     const int asked = given->document_given + given->window_given + given->step_given + given->tokens.given;
     if (operands != 1)
-        return cli_misused(command, "expected the name of one dataset or run");
+        return cli_misused(command, "expected one dataset or run file");
     if (asked != 1)
-        return cli_misused(command, "expected one of --document, --window, --tokens and --step");
+        return cli_misused(command, "expected one of --document, --window, --tokens, and --step");
     if (given->where && !given->document_given && !given->tokens.given)
-        return cli_misused(command, "--where goes with --document or --tokens");
+        return cli_misused(command, "--where needs --document or --tokens");
     if (given->steps.given && !given->where)
-        return cli_misused(command, "--steps goes with --where; a step is shown with --step");
+        return cli_misused(command, "--steps needs --where; to show a step, use --step");
     if ((given->row_given || given->rank_given || given->ranks_given) && !given->step_given)
-        return cli_misused(command, "--row, --rank and --ranks go with --step");
+        return cli_misused(command, "--row, --rank, and --ranks need --step");
     if (given->rank_given != given->ranks_given)
-        return cli_misused(command, "--rank and --ranks go together");
+        return cli_misused(command, "--rank and --ranks need each other");
     if (given->rank_given && given->rank >= given->ranks)
-        return cli_misused(command, "--rank %" PRIu64 " does not exist: ranks are 0 .. --ranks less 1", given->rank);
+        return cli_misused(command, "rank %" PRIu64 " does not exist; with --ranks %" PRIu64 " ranks are below %" PRIu64,
+                           given->rank, given->ranks, given->ranks);
     if (given->where && (given->ids || given->specials))
-        return cli_misused(command, "--where prints no tokens: no --ids, no --specials");
+        return cli_misused(command, "--where prints no tokens, so --ids and --specials cannot be added");
     if (given->ids && given->specials)
-        return cli_misused(command, "--specials goes with text, not with --ids");
+        return cli_misused(command, "--specials is for text and cannot be used with --ids");
     if (given->run.seq_len_given && !given->run.seq_len)
         return cli_misused(command, "--seq-len must be at least 1");
     return -1;
 }
 
-static int show_run(const struct cli_command *command, const struct show_arguments *given, const char *name)
+static int name_show(const struct cli_command *command, const struct show_arguments *given, const char *name)
 {
     struct target target = {0};
-    struct show show = {.command = command, .given = given, .target = &target};
+    struct showing showing = {.command = command, .given = given, .target = &target};
     struct tokmap_error error = {0};
     const bool make_run = given->step_given || given->where;
     int exit_status = -1;
@@ -357,21 +360,30 @@ static int show_run(const struct cli_command *command, const struct show_argumen
         exit_status = target_open(&target, command, name, &given->run, make_run);
     if (exit_status < 0) {
         enum tokmap_status status =
-            printer_open(&show.printer, target_dataset(&target, 0),
+            printer_open(&showing.printer, target_dataset(&target, 0),
                          given->ids || given->where ? NULL : &given->tokenizer, given->specials, &error);
         if (!status)
-            status = given->where            ? show_where(&show, &error)
-                     : given->document_given ? show_document(&show, &error)
-                     : given->window_given   ? show_window(&show, &error)
-                     : given->step_given     ? show_step(&show, &error)
-                                             : show_tokens(&show, &error);
-        if (status && !error.status)
+            status = given->where            ? show_where(&showing, &error)
+                     : given->document_given ? show_document(&showing, &error)
+                     : given->window_given   ? show_window(&showing, &error)
+                     : given->step_given     ? show_step(&showing, &error)
+                                             : show_tokens(&showing, &error);
+        if (status && !error.status) /* from a function that takes no error */
             (void)error_set(&error, status, name, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(status));
         exit_status = status ? command_failed(command, &error) : CLI_DONE;
     }
-    printer_close(&show.printer);
+    printer_close(&showing.printer);
     target_close(&target);
     return cli_finish(program, exit_status);
+}
+
+static int show(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
+{
+    const struct show_arguments *given = user;
+    int status = arguments_check(command, given, operand_count);
+    if (status < 0 && tokenizer_arguments_check(command, &given->tokenizer))
+        status = CLI_MISUSED;
+    return status < 0 ? name_show(command, given, operands[0]) : status;
 }
 
 int command_show(int argc, char **argv)
@@ -380,58 +392,40 @@ int command_show(int argc, char **argv)
     const struct cli_option options[] = {
         {'d', "document", CLI_NUMBER, &given.document, &given.document_given, "N", "show document N", NULL},
         {'w', "window", CLI_NUMBER, &given.window, &given.window_given, "I",
-         "show window I of epoch 0; of a dataset with --seq-len", NULL},
+         "show window I of epoch 0; a dataset needs --seq-len", NULL},
         {0, "tokens", CLI_RANGE, &given.tokens, NULL, "A..B", "show tokens A up to, not including, B", NULL},
         {0, "step", CLI_NUMBER, &given.step, &given.step_given, "N",
-         "show the rows of step N of a run; of a dataset with --seq-len, --batch and --seed", NULL},
+         "show the rows of step N of a run; a dataset needs --seq-len, --batch, and --seed", NULL},
         {0, "row", CLI_NUMBER, &given.row, &given.row_given, "J",
-         "one row of the step; with --rank, of the rank's slice", NULL},
-        {0, "rank", CLI_NUMBER, &given.rank, &given.rank_given, "R", "the rows of rank R of --ranks", NULL},
-        {0, "ranks", CLI_NUMBER, &given.ranks, &given.ranks_given, "W", "ranks that share a step", NULL},
+         "show only row J of the step or, with --rank, of the rank's slice", NULL},
+        {0, "rank", CLI_NUMBER, &given.rank, &given.rank_given, "R", "show only the rows of rank R of --ranks", NULL},
+        {0, "ranks", CLI_NUMBER, &given.ranks, &given.ranks_given, "W", "number of ranks that share a step", NULL},
         {0, "where", CLI_FLAG, &given.where, NULL, NULL,
-         "the way back: list every step and row that shows tokens of --document or --tokens", NULL},
+         "list every step and row that shows tokens of --document or --tokens", NULL},
         {0, "steps", CLI_RANGE, &given.steps, NULL, "A..B",
-         "with --where, look in steps A up to, not including, B; needed if the run has no end", NULL},
+         "with --where, search steps A up to, not including, B; required if the run has no end", NULL},
         TOKENIZER_OPTIONS(given.tokenizer),
-        {'i', "ids", CLI_FLAG, &given.ids, NULL, NULL, "print token ids, not text", NULL},
-        {0, "specials", CLI_FLAG, &given.specials, NULL, NULL, "print special tokens as their names", NULL},
-        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print one JSON object a line, provenance within", NULL},
-        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "no provenance on standard error", NULL},
-        RUN_OPTION_SEQ_LEN(given.run),
-        RUN_OPTION_LOOKAHEAD(given.run),
-        RUN_OPTION_BATCH(given.run),
-        RUN_OPTION_SEED(given.run),
-        RUN_OPTION_ORDER(given.run),
+        {'i', "ids", CLI_FLAG, &given.ids, NULL, NULL, "print token ids instead of text", NULL},
+        {0, "specials", CLI_FLAG, &given.specials, NULL, NULL, "print the names of special tokens", NULL},
+        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print one JSON object per line, provenance included", NULL},
+        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print no provenance on standard error", NULL},
+        RUN_OPTIONS(given.run),
     };
     const struct cli_command command = {
-        program,
-        "DATASET|RUN --document N|--window I|--tokens A..B [OPTION]...\n"
-        "       tokmap show RUN --step N [--row J] [OPTION]...\n"
-        "       tokmap show RUN --document N --where [--steps A..B] [OPTION]...",
-        "Prints what lies in a dataset or what a step of a run trains on, as text or ids. Where it came from is told "
-        "on standard error.",
-        "In place of a run, a dataset with --seq-len, --batch and --seed will do.\n\n"
-        "Examples:\n"
-        "  tokmap show data/web --document 17\n"
-        "  tokmap show data/web --document 17 -t gpt2/tokenizer.json\n"
-        "  tokmap show train.run --step 12345 --row 17\n"
-        "  tokmap show train.run --document 17 --where --json",
-        options,
-        sizeof options / sizeof options[0],
+        .program = program,
+        .usage = "DATASET|RUN --document N|--window I|--tokens A..B [OPTION]...\n"
+                 "       tokmap show RUN --step N [--row J] [OPTION]...\n"
+                 "       tokmap show RUN --document N --where [--steps A..B] [OPTION]...",
+        .summary = "Prints tokens of a dataset, or the rows of a step of a run, as text or ids. Reports on standard error "
+                   "which documents they came from.",
+        .details = "Instead of a run file, a dataset with --seq-len, --batch, and --seed can be used.\n\n"
+                   "Examples:\n"
+                   "  tokmap show data/web --document 17\n"
+                   "  tokmap show data/web --document 17 -t gpt2/tokenizer.json\n"
+                   "  tokmap show train.run --step 12345 --row 17\n"
+                   "  tokmap show train.run --document 17 --where --json\n",
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
     };
-    const char **operands = malloc((size_t)argc * sizeof *operands);
-    size_t operand_count;
-    int status = CLI_FAILED;
-    if (!operands)
-        cli_say(program, "out of memory");
-    else
-        status = cli_parse(&command, argc, argv, operands, &operand_count);
-    if (operands && status < 0)
-        status = arguments_check(&command, &given, operand_count);
-    if (operands && status < 0 && tokenizer_arguments_check(&command, &given.tokenizer))
-        status = CLI_MISUSED;
-    if (operands && status < 0)
-        status = show_run(&command, &given, operands[0]);
-    free(operands);
-    return status;
+    return cli_run(&command, argc, argv, show, &given);
 }

@@ -1,28 +1,27 @@
-/* command_tokenizer.c - tokmap tokenizer: what a vocabulary file is. */
+/* command_tokenizer.c - tokmap tokenizer: describes a vocabulary file. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "vocabulary/vocabulary.h"
 #include "cli/cli.h"
 #include "commands.h"
 #include "commands/shared/field_options.h"
+#include "commands/shared/tokenizer_arguments.h"
 #include "common/hash.h"
 #include "platform/os.h"
 
 static const char program[] = "tokmap tokenizer";
 
-#define LISTED 24 /* special tokens, without --all */
+#define LISTED 24 /* added tokens that are listed without --all */
 
 struct describing {
-    struct tokenizer_options options;
-    int special;
+    struct tokenizer_arguments asked;
     bool json, all;
 };
 
 static void id_row(struct cli_table *table, const char *what, const struct tokenizer *tokenizer, uint64_t id)
 {
-    char text[160] = "none named";
+    char text[160] = "not named";
     struct tokenizer_info info;
     tokenizer_info(tokenizer, &info);
     if (id != TOKMAP_NO_ID)
@@ -44,7 +43,7 @@ static void row(struct cli_table *table, const char *what, const char *value)
     cli_table_row(table, cells);
 }
 
-/* Line ends in a token would break its line. */
+/* Escapes control characters, so that a token with a newline stays on its line. */
 static void token_print(const struct tokenizer_added *added)
 {
     (void)printf("  %10" PRIu64 "  %s  ", added->id, added->special ? "special" : "added  ");
@@ -70,7 +69,7 @@ static void text_print(const struct tokenizer *tokenizer, const struct tokenizer
     (void)snprintf(text, sizeof text, "%" PRIu64, info->vocabulary - 1);
     row(table, "largest id", text);
     (void)snprintf(text, sizeof text, "%" PRIu32 " bytes", info->width);
-    row(table, "a token takes", text);
+    row(table, "width of a token", text);
     id_row(table, "ends a document", tokenizer, info->eod_id);
     id_row(table, "begins a document", tokenizer, info->bos_id);
     char specials[32];
@@ -89,7 +88,7 @@ static void text_print(const struct tokenizer *tokenizer, const struct tokenizer
         token_print(&added);
     }
     if (listed < info->added)
-        (void)printf("  ... and %" PRIu64 " more: --all lists them\n", info->added - listed);
+        (void)printf("  ... and %" PRIu64 " more; list them with --all\n", info->added - listed);
 }
 
 static void id_json(struct cli_json *out, const char *key, uint64_t id)
@@ -135,16 +134,20 @@ static void json_print(const struct tokenizer *tokenizer, const struct tokenizer
     cli_json_end(&out);
 }
 
-static int describe(const struct cli_command *command, const struct describing *describing, const char *spec)
+static int describe(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
 {
-    struct tokmap_error error;
+    struct describing *describing = user;
     struct tokenizer *tokenizer = NULL;
     struct tokenizer_state *state = NULL;
     struct tokenizer_info info;
+    struct tokmap_error error;
+    if (operand_count != 1)
+        return cli_misused(command, "expected one tokenizer: a file, a folder, or 'bytes'");
+    describing->asked.spec = operands[0];
     const uint64_t started = os_clock_ns();
-    enum tokmap_status status = vocabulary_open(&tokenizer, spec, &describing->options, &error);
-    if (!status)
-        status = tokenizer_state_new(&state, tokenizer, &error);
+    int status = tokenizer_arguments_open(command, &describing->asked, false, &tokenizer);
+    if (!status && tokenizer_state_new(&state, tokenizer, &error))
+        status = command_failed(command, &error);
     const uint64_t open_ns = os_clock_ns() - started;
     if (!status) {
         tokenizer_info(tokenizer, &info);
@@ -155,51 +158,30 @@ static int describe(const struct cli_command *command, const struct describing *
     }
     tokenizer_state_free(state);
     tokenizer_close(tokenizer);
-    return cli_finish(program, status ? command_failed(command, &error) : CLI_DONE);
+    return cli_finish(program, status);
 }
 
 int command_tokenizer(int argc, char **argv)
 {
-    struct describing describing = {.special = TOKENIZER_SPECIAL_TEXT};
+    struct describing describing = {.asked = TOKENIZER_ARGUMENTS_INIT};
     const struct cli_option options[] = {
-        {0, "special", CLI_CHOICE, &describing.special, NULL, "WHAT",
-         "what becomes of text that reads like a special token, which the fingerprint tells: text (default), recognise, "
-         "error",
-         "text|recognise|error"},
-        {0, "pattern", CLI_TEXT, &describing.options.pattern, NULL, "NAME", "the split pattern of a rank file", NULL},
-        {0, "pattern-regex", CLI_TEXT, &describing.options.pattern_regex, NULL, "REGEX",
-         "the split pattern of a rank file, as tiktoken writes it", NULL},
-        {0, "special-tokens", CLI_TEXT, &describing.options.special_tokens, NULL, "FILE",
-         "the special tokens of a rank file: a JSON object, text to id", NULL},
-        {'a', "all", CLI_FLAG, &describing.all, NULL, NULL, "list all added tokens, not only the first", NULL},
-        {0, "json", CLI_FLAG, &describing.json, NULL, NULL, "print JSON", NULL},
+        TOKENIZER_OPTION_SPECIAL(describing.asked),
+        TOKENIZER_OPTIONS_RANK_FILE(describing.asked),
+        {'a', "all", CLI_FLAG, &describing.all, NULL, NULL, "list all added tokens, not only the first 24", NULL},
+        {0, "json", CLI_FLAG, &describing.json, NULL, NULL, "print a JSON object", NULL},
     };
     const struct cli_command command = {
-        program,
-        "[OPTION]... FILE",
-        "Says what a tokenizer is: its form, what cuts text for it, its fingerprint, its\nlargest id, the width of a "
-        "token, its special tokens.",
-        "FILE is a tokenizer.json, a tekken.json, vocab.bpe beside encoder.json, a rank\nfile (.tiktoken), a folder that "
-        "holds one, or 'bytes'.\n\n"
-        "Examples:\n"
-        "  tokmap tokenizer tokenizer.json\n"
-        "  tokmap tokenizer --json models/llama3/",
-        options,
-        sizeof options / sizeof options[0],
+        .program = program,
+        .usage = "[OPTION]... FILE",
+        .summary = "Describes a tokenizer: its form, the scanner that cuts text into pieces, its fingerprint, its largest "
+                   "id, the width of a token, and its special tokens.",
+        .details = "FILE is a tokenizer.json, a tekken.json, a vocab.bpe beside its encoder.json, a rank file (.tiktoken), "
+                   "a SentencePiece tokenizer.model, a folder that holds one of these, or 'bytes'.\n\n"
+                   "Examples:\n"
+                   "  tokmap tokenizer tokenizer.json\n"
+                   "  tokmap tokenizer --json models/llama3/\n",
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
     };
-    size_t operand_count;
-    const char **operands = malloc((size_t)argc * sizeof *operands);
-    if (!operands) {
-        cli_say(program, "out of memory");
-        return CLI_FAILED;
-    }
-    int status = cli_parse(&command, argc, argv, operands, &operand_count);
-    if (status < 0 && operand_count != 1)
-        status = cli_misused(&command, "takes one tokenizer");
-    if (status < 0) {
-        describing.options.special = (enum tokenizer_special)describing.special;
-        status = describe(&command, &describing, operands[0]);
-    }
-    free(operands);
-    return status;
+    return cli_run(&command, argc, argv, describe, &describing);
 }

@@ -1,17 +1,17 @@
-/* command_train.c - tokmap train: the command line of pack/train_corpus.h, its talk and its closing report. */
+/* command_train.c - tokmap train: the command line of train/train_corpus.h, its progress, and its closing report. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "commands.h"
+#include "commands/shared/corpus_arguments.h"
+#include "commands/shared/field_options.h"
 #include "common/error.h"
 #include "platform/os.h"
 #include "platform/process.h"
 #include "text/utf8.h"
 #include "train/train_corpus.h"
-#include "commands/shared/corpus_arguments.h"
-#include "commands/shared/field_options.h"
 
 static const char program[] = "tokmap train";
 
@@ -31,9 +31,9 @@ struct training_command {
     double seconds;
 };
 
-/* ---- talk ---- */
+/* ---- progress and report ---- */
 
-static void say_skipped(void *user, const struct tokmap_error *why, uint64_t bytes)
+static void skipped_report(void *user, const struct tokmap_error *why, uint64_t bytes)
 {
     struct training_command *training = user;
     if (training->progress.shown)
@@ -42,7 +42,7 @@ static void say_skipped(void *user, const struct tokmap_error *why, uint64_t byt
     training->skipped_count++;
 }
 
-static void say_progress(void *user, enum train_stage stage, uint64_t done)
+static void progress_report(void *user, enum train_stage stage, uint64_t done)
 {
     struct training_command *training = user;
     if (stage != training->stage) {
@@ -74,19 +74,19 @@ static void report_print(const struct training_command *training, const struct t
 {
     char a[32], b[32], remark[64];
     const uint64_t total = result->tokens + (uint64_t)training->special_count;
-    printf("trained on %s of text in %s: %s.json, .tiktoken%s\n", cli_bytes(result->counts.text_bytes, a),
+    printf("trained on %s of text in %s: wrote %s.json, .tiktoken%s\n", cli_bytes(result->counts.text_bytes, a),
            cli_seconds(training->seconds, b), training->prefix, training->special_count ? ", .specials.json" : "");
     row("files", result->counts.files, "");
     if (result->counts.files_skipped)
-        row("files skipped", result->counts.files_skipped, "whole or in part");
+        row("files skipped", result->counts.files_skipped, "entirely or in part");
     if (result->counts.records_skipped)
         row("records skipped", result->counts.records_skipped, "");
     row("documents", result->counts.documents, "");
     row("text bytes", result->counts.text_bytes, "");
     row("pieces", result->totals.pieces, "");
-    row("  different", result->totals.different, "of two bytes and more");
+    row("  distinct", result->totals.different, "with two bytes or more");
     row("vocabulary", total,
-        total < training->vocabulary ? "fewer than asked for: no pair of tokens is left to merge" : "");
+        total < training->vocabulary ? "fewer than requested: no pair of tokens is left to merge" : "");
     row("  merges", result->tokens - (uint64_t)256, "");
     if (training->special_count)
         row("  special tokens", training->special_count, "");
@@ -127,7 +127,7 @@ static void report_json(const struct training_command *training, const struct tr
 
 /* ---- arguments ---- */
 
-/* A,B,C to texts in the order given; 0 or the exit status. */
+/* Splits "A,B,C" into texts in that order. Returns 0, or prints a message and returns the exit status. */
 static int specials_split(const struct cli_command *command, struct training_command *training)
 {
     const char *at = training->special_names;
@@ -142,22 +142,22 @@ static int specials_split(const struct cli_command *command, struct training_com
     for (;; at++) {
         const size_t bytes = strcspn(at, ",");
         if (!bytes)
-            return cli_misused(command, "--special-tokens: an empty name; write NAME,NAME,...");
+            return cli_misused(command, "--special-tokens contains an empty name; write NAME,NAME,...");
         if (training->special_count == SPECIALS_MOST)
-            return cli_misused(command, "--special-tokens takes at most %d", SPECIALS_MOST);
+            return cli_misused(command, "--special-tokens accepts at most %d names", SPECIALS_MOST);
         if (utf8_valid_prefix(at, bytes) != bytes)
-            return cli_misused(command, "--special-tokens: a name is not valid UTF-8");
+            return cli_misused(command, "--special-tokens contains a name that is not valid UTF-8");
         const struct train_text text = {(const uint8_t *)at, bytes};
         for (uint32_t i = 0; i < training->special_count; i++)
             if (training->specials[i].count == bytes && !memcmp(training->specials[i].bytes, at, bytes))
-                return cli_misused(command, "--special-tokens: '%.*s' is named twice", (int)bytes, at);
+                return cli_misused(command, "--special-tokens names '%.*s' twice", (int)bytes, at);
         uint8_t *spelt = malloc(bytes);
         uint64_t count = 0;
         const bool single = spelt && train_spelt_bytes(&text, spelt, &count) && count == 1;
         free(spelt);
         if (single)
-            return cli_misused(command, "--special-tokens: '%.*s' is how a vocabulary's file writes a byte; choose a longer "
-                                        "name", (int)bytes, at);
+            return cli_misused(command, "--special-tokens: '%.*s' is how a tokenizer.json writes a single byte; choose a "
+                                        "longer name", (int)bytes, at);
         training->specials[training->special_count++] = text;
         at += bytes;
         if (!*at)
@@ -165,14 +165,14 @@ static int specials_split(const struct cli_command *command, struct training_com
     }
 }
 
-/* What the command line cannot mean; 0 or the exit status. */
+/* Refuses arguments that are missing or wrong. Returns 0, or prints a message and returns the exit status. */
 static int arguments_check(const struct cli_command *command, struct training_command *training, const char **operands,
                            size_t *operand_count)
 {
     if (!training->prefix)
-        return cli_misused(command, "no output given: name it with -o PREFIX");
+        return cli_misused(command, "no output given; name it with -o PREFIX");
     if (!training->vocabulary)
-        return cli_misused(command, "no size given: say how many tokens the vocabulary is to have with --vocab-size N");
+        return cli_misused(command, "no size given; set the number of tokens of the vocabulary with --vocab-size N");
     if (!split_rules_named(training->pattern)) {
         const char *const *names = split_rules_names();
         size_t count = 0;
@@ -180,27 +180,27 @@ static int arguments_check(const struct cli_command *command, struct training_co
             count++;
         const char *nearest = cli_nearest(training->pattern, names, count);
         if (nearest)
-            return cli_misused(command, "--pattern: no split pattern is called '%s'; did you mean '%s'?", training->pattern,
+            return cli_misused(command, "--pattern: there is no split pattern '%s'; did you mean '%s'?", training->pattern,
                                nearest);
-        return cli_misused(command, "--pattern: no split pattern is called '%s'; --help lists them", training->pattern);
+        return cli_misused(command, "--pattern: there is no split pattern '%s'; --help lists them", training->pattern);
     }
     const int status = specials_split(command, training);
     if (status)
         return status;
     const uint64_t least = 256 + (uint64_t)training->special_count;
     if (training->vocabulary < least || training->vocabulary > TRAIN_TOKENS_MOST)
-        return cli_misused(command, "--vocab-size takes %" PRIu64 " (each byte is a token%s) to %u", least,
-                           training->special_count ? ", and each special token" : "", TRAIN_TOKENS_MOST);
+        return cli_misused(command, "--vocab-size must be between %" PRIu64 " (one id per byte%s) and %u", least,
+                           training->special_count ? " and per special token" : "", TRAIN_TOKENS_MOST);
     if (!training->threads || training->threads > TRAIN_THREADS_MOST)
-        return cli_misused(command, "--threads takes 1 to %d", TRAIN_THREADS_MOST);
+        return cli_misused(command, "--threads must be between 1 and %d", TRAIN_THREADS_MOST);
     if (!training->memory)
-        return cli_misused(command, "--max-memory takes at least 1");
+        return cli_misused(command, "--max-memory must be at least 1");
     return corpus_arguments_check(command, &training->corpus, operands, operand_count);
 }
 
-/* ---- the run ---- */
+/* ---- training ---- */
 
-static int train(struct training_command *training, const char **operands, size_t operand_count)
+static int inputs_train(struct training_command *training, const char **operands, size_t operand_count)
 {
     struct train_corpus_result result;
     struct tokmap_error error;
@@ -212,12 +212,12 @@ static int train(struct training_command *training, const char **operands, size_
         .min_frequency = training->min_frequency,
         .memory = training->memory,
         .form = {training->pattern, training->specials, training->special_count},
-        .skipped = say_skipped,
-        .progress = say_progress,
+        .skipped = skipped_report,
+        .progress = progress_report,
         .stop = is_stopped,
         .user = training,
     };
-    corpus_arguments_put(&training->corpus, &options.corpus);
+    corpus_arguments_apply(&training->corpus, &options.corpus);
     const uint64_t started = os_clock_ns();
     const bool shown = !training->quiet && os_is_terminal(2);
     cli_progress_start(&training->progress, "counting", shown ? corpus_size(operands, operand_count) : 0, training->quiet);
@@ -241,63 +241,58 @@ static int train(struct training_command *training, const char **operands, size_
     return cli_finish(program, CLI_DONE);
 }
 
+static int train(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
+{
+    struct training_command *training = user;
+    training->command = command;
+    int status = arguments_check(command, training, operands, &operand_count);
+    if (!status) {
+        cli_signals_catch();
+        status = inputs_train(training, operands, operand_count);
+    }
+    free(training->specials);
+    return status;
+}
+
 int command_train(int argc, char **argv)
 {
     struct training_command training = {
         .pattern = "cl100k_base", .corpus = CORPUS_ARGUMENTS_INIT, .min_frequency = 1};
     training.threads = os_processors() < TRAIN_THREADS_MOST ? os_processors() : TRAIN_THREADS_MOST;
     training.memory = os_memory_limit() / 4 * 3;
-    const struct cli_option table[] = {
+    const struct cli_option options[] = {
         {'o', "output", CLI_TEXT, &training.prefix, NULL, "PREFIX", "write PREFIX.tiktoken and PREFIX.json", NULL},
         {0, "vocab-size", CLI_SIZE, &training.vocabulary, NULL, "N",
-         "ids of the vocabulary: 256 bytes, merges and special tokens", NULL},
+         "number of ids: 256 bytes, merges, and special tokens", NULL},
         {0, "pattern", CLI_TEXT, &training.pattern, NULL, "NAME",
          "how text is cut into pieces: gpt2, r50k_base, p50k_base, p50k_edit, cl100k_base (default), llama3, qwen2, "
          "qwen3_5, o200k_base, o200k_harmony, llama4, tekken, nanochat, deepseek_v3", NULL},
         {0, "special-tokens", CLI_TEXT, &training.special_names, NULL, "NAME,...",
-         "special tokens; their ids are the last ones, in this order", NULL},
+         "special tokens; they get the last ids, in this order", NULL},
         {0, "min-frequency", CLI_NUMBER, &training.min_frequency, NULL, "N",
-         "merge no pair that the text has less often (1)", NULL},
+         "merge only pairs that appear at least N times in the text (default: 1)", NULL},
         {0, "force", CLI_FLAG, &training.force, NULL, NULL, "replace the output if it exists", NULL},
         {0, "threads", CLI_NUMBER, &training.threads, NULL, "N",
-         "threads (one a processor); the output is the same for every N", NULL},
+         "number of threads (default: one per processor); the output is the same for every N", NULL},
         {0, "max-memory", CLI_SIZE, &training.memory, NULL, "SIZE",
-         "memory for the different pieces of the text (three quarters of the machine's)", NULL},
+         "memory for the distinct pieces of the text (default: three quarters of the machine's)", NULL},
         CORPUS_OPTIONS_INPUT(training.corpus),
         CORPUS_OPTION_ON_ERROR(training.corpus),
         CORPUS_OPTIONS_TEXTS(training.corpus),
         {0, "json", CLI_FLAG, &training.json, NULL, NULL, "print the closing report as JSON", NULL},
-        {'q', "quiet", CLI_FLAG, &training.quiet, NULL, NULL, "no progress, no closing report", NULL},
+        {'q', "quiet", CLI_FLAG, &training.quiet, NULL, NULL, "print no progress and no closing report", NULL},
     };
     const struct cli_command command = {
         .program = program,
         .usage = "-o PREFIX --vocab-size N [OPTION]... [INPUT]...",
-        .summary = "Makes a byte-level BPE vocabulary of a text: PREFIX.tiktoken and PREFIX.json (a tokenizer.json).",
-        .details = "An INPUT is a file, a folder (all regular files below it), a pattern, or '-' for standard input: "
-                   "text, one document a file, or JSONL, one document a line; plain, gzip or zstd.\n\n"
+        .summary = "Makes a byte-level BPE vocabulary from text: PREFIX.tiktoken and PREFIX.json (a tokenizer.json).",
+        .details = "An INPUT is a file, a folder (all regular files below it), a pattern, or '-' for standard input. It "
+                   "contains text, one document per file, or JSONL, one document per line; plain, gzip, or zstd.\n\n"
                    "Examples:\n"
                    "  tokmap train -o vocab/tokenizer --vocab-size 32768 --special-tokens '<|endoftext|>' books/\n"
                    "  tokmap train -o web --vocab-size 50k --pattern o200k_base 'crawl/*.jsonl.zst'\n",
-        .options = table,
-        .option_count = sizeof table / sizeof table[0],
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
     };
-    const char **operands = calloc((size_t)argc + 1, sizeof *operands);
-    size_t operand_count = 0;
-    struct tokmap_error error;
-    if (!operands) {
-        (void)error_set_memory(&error, "the arguments", (uint64_t)argc * sizeof *operands);
-        return cli_failed(program, &error);
-    }
-    training.command = &command;
-    int status = cli_parse(&command, argc, argv, operands, &operand_count);
-    if (status < 0) {
-        status = arguments_check(&command, &training, operands, &operand_count);
-        if (!status) {
-            cli_signals_catch();
-            status = train(&training, operands, operand_count);
-        }
-    }
-    free(training.specials);
-    free(operands);
-    return status;
+    return cli_run(&command, argc, argv, train, &training);
 }

@@ -1,16 +1,16 @@
-/* command_verify.c - tokmap verify: reads every byte of a dataset; each fault is one line that says where it is. */
+/* command_verify.c - tokmap verify: reads every byte of a dataset and prints each fault as one line that says where it is. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "commands.h"
+#include "commands/shared/field_options.h"
+#include "commands/shared/target.h"
 #include "common/bytes.h"
 #include "format/layout.h"
 #include "platform/os.h"
 #include "platform/process.h"
-#include "commands/shared/field_options.h"
-#include "commands/shared/target.h"
 
 static const char program[] = "tokmap verify";
 
@@ -27,7 +27,7 @@ struct verify_report {
     uint64_t faults;
 };
 
-/* The bytes of the faulty block if the fault lies in tokens: false for an index. */
+/* Finds the block of a fault in a token file, and the byte at which it ends. Returns false if the fault is in an index. */
 static bool fault_block(const struct verify_report *report, const struct tokmap_error *fault, uint64_t *block,
                         uint64_t *end)
 {
@@ -45,7 +45,7 @@ static bool fault_block(const struct verify_report *report, const struct tokmap_
     return false;
 }
 
-/* The library's sentence names section or block and bytes itself. */
+/* The library's message already names the section, or the block and its bytes. */
 static void fault_text(const struct tokmap_error *fault)
 {
     char text[sizeof fault->path + sizeof fault->message + 256];
@@ -92,14 +92,14 @@ static int progressed(void *user, uint64_t done, uint64_t total)
     return os_signal_caught() != 0;
 }
 
-/* Statuses that say that a file is not sound, rather than that it could not be read. */
+/* Whether a status means that a file is damaged, rather than that it could not be read. */
 static bool is_fault(enum tokmap_status status)
 {
     return status == TOKMAP_ERROR_FORMAT || status == TOKMAP_ERROR_CORRUPT || status == TOKMAP_ERROR_TRUNCATED ||
            status == TOKMAP_ERROR_MISMATCH;
 }
 
-/* Opens and reads; faults go to the report as they are found. */
+/* Opens the dataset and reads it. Prints faults as they are found. */
 static enum tokmap_status verify(const char *name, const struct verify_arguments *given, struct verify_report *report,
                                  struct tokmap_dataset_info *info, struct tokmap_verify_result *result,
                                  struct tokmap_error *error)
@@ -119,10 +119,10 @@ static enum tokmap_status verify(const char *name, const struct verify_arguments
         dataset = opened;
     }
     if (status) {
-        /* What an open can find is a fault like others, but it hides the rest. */
+        /* What opening finds is a fault like any other, but it keeps the rest from being checked. */
         if (is_fault(status)) {
             (void)fault_found(report, error);
-            cli_say(program, "'%s' cannot be opened: nothing more of it was checked", name);
+            cli_say(program, "'%s' cannot be opened, so the rest of it was not checked", name);
         }
         tokmap_run_close(run);
         return status;
@@ -138,7 +138,7 @@ static enum tokmap_status verify(const char *name, const struct verify_arguments
     if (!status)
         status = tokmap_dataset_verify(dataset, &options, result, error);
     cli_progress_end(&report->progress);
-    /* Not every failure to read is reported as a fault of its own. */
+    /* The status of the whole is printed if the library reported no fault by itself. */
     if (is_fault(status) && report->faults == 0)
         (void)fault_found(report, error);
     report->dataset = NULL;
@@ -159,17 +159,17 @@ static void summary_print(const char *name, const struct tokmap_dataset_info *in
     if (faults)
         printf("%s: %s fault%s\n", name, cli_count(faults, a), plural(faults));
     else if (!info->shards)
-        printf("%s: synthetic: nothing is stored, so there is nothing to verify\n", name);
+        printf("%s: synthetic; it has no files to verify\n", name);
     else
         printf("%s: sound: %s token%s, %s document%s in %s shard%s\n", name, cli_count(info->tokens, a),
                plural(info->tokens), cli_count(info->documents, b), plural(info->documents), cli_count(info->shards, c),
                plural(info->shards));
     if (result->bytes && seconds > 0)
-        cli_say(program, "%s in %s, %s/s", cli_bytes(result->bytes, d), cli_seconds(seconds, c),
+        cli_say(program, "read %s in %s, %s/s", cli_bytes(result->bytes, d), cli_seconds(seconds, c),
                 cli_bytes((uint64_t)((double)result->bytes / seconds), e));
 }
 
-static int verify_run(const struct cli_command *command, const struct verify_arguments *given, const char *name)
+static int verify_target(const struct cli_command *command, const struct verify_arguments *given, const char *name)
 {
     struct tokmap_error error = {0};
     struct tokmap_dataset_info info = {.size = sizeof info};
@@ -209,42 +209,36 @@ static int verify_run(const struct cli_command *command, const struct verify_arg
     return cli_finish(program, status ? CLI_FAILED : CLI_DONE);
 }
 
+static int verify_operands(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
+{
+    const struct verify_arguments *given = user;
+    if (operand_count != 1)
+        return cli_misused(command, "expected one dataset or run file");
+    if (given->threads > 1024)
+        return cli_misused(command, "--threads must be at most 1024");
+    return verify_target(command, given, operands[0]);
+}
+
 int command_verify(int argc, char **argv)
 {
     struct verify_arguments given = {0};
     const struct cli_option options[] = {
-        {'t', "threads", CLI_NUMBER, &given.threads, NULL, "N", "threads that read; by default one a processor", NULL},
+        {'t', "threads", CLI_NUMBER, &given.threads, NULL, "N", "threads that read (default: one per processor)", NULL},
         {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print a JSON object", NULL},
         {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print faults only", NULL},
     };
     const struct cli_command command = {
-        program,
-        "DATASET|RUN [OPTION]...",
-        "Reads every byte of a dataset, or of a run's dataset, and compares it with the checksums. Each fault is one "
-        "line that names the "
-        "file, and of tokens the block and its range of bytes.",
-        "Exit status 1 if there are faults.\n\n"
-        "Examples:\n"
-        "  tokmap verify data/web\n"
-        "  tokmap verify data --json",
-        options,
-        sizeof options / sizeof options[0],
+        .program = program,
+        .usage = "DATASET|RUN [OPTION]...",
+        .summary = "Reads every byte of a dataset, or of a run's dataset, and compares it with the checksums in the index. "
+                   "Prints one line for each fault: the file, and the section of an index or the block and byte range of "
+                   "a token file.",
+        .details = "The exit status is 1 if there are faults.\n\n"
+                   "Examples:\n"
+                   "  tokmap verify data/web\n"
+                   "  tokmap verify data --json\n",
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
     };
-    const char **operands = malloc((size_t)argc * sizeof *operands);
-    size_t operand_count;
-    int status = CLI_FAILED;
-    if (!operands)
-        cli_say(program, "out of memory");
-    else
-        status = cli_parse(&command, argc, argv, operands, &operand_count);
-    if (operands && status < 0) {
-        if (operand_count != 1)
-            status = cli_misused(&command, "expected the name of one dataset or run");
-        else if (given.threads > 1024)
-            status = cli_misused(&command, "--threads must be at most 1024");
-        else
-            status = verify_run(&command, &given, operands[0]);
-    }
-    free(operands);
-    return status;
+    return cli_run(&command, argc, argv, verify_operands, &given);
 }

@@ -1,4 +1,4 @@
-/* corpus_arguments.h - the options that say how inputs are read, for all who take them. */
+/* corpus_arguments.h - the options that say how inputs are read, for every command that reads text. */
 #ifndef TOKMAP_COMMANDS_SHARED_CORPUS_ARGUMENTS_H
 #define TOKMAP_COMMANDS_SHARED_CORPUS_ARGUMENTS_H
 
@@ -6,9 +6,11 @@
 #include "cli/cli.h"
 
 struct corpus_arguments {
-    int format, on_error, invalid; /* enum corpus_format; 0 or 1: skip; enum corpus_invalid */
+    int format;   /* enum corpus_format */
+    int on_error; /* 0: stop, 1: skip */
+    int invalid;  /* enum corpus_invalid */
     const char *field;
-    uint64_t max_record, max_document;
+    uint64_t max_record, max_document; /* bytes */
 };
 #define CORPUS_ARGUMENTS_INIT                                                                                          \
     {                                                                                                                  \
@@ -16,31 +18,33 @@ struct corpus_arguments {
     }
 
 /* clang-format off */
-/* Rows for a table of options: what the inputs are, .. */
+/* Rows for a table of options. These two say what the inputs are. */
 #define CORPUS_OPTIONS_INPUT(corpus)                                                                                   \
     {0, "input-format", CLI_CHOICE, &(corpus).format, NULL, "FORMAT",                                                  \
      "text, jsonl, or auto (default): by name and content", "auto|text|jsonl"},                                        \
     {0, "field", CLI_TEXT, &(corpus).field, NULL, "NAME",                                                              \
-     "the field of a JSONL record that holds the text (text)", NULL}
-/* .. what becomes of wrong ones, .. */
+     "the field of a JSONL record that holds the text (default: text)", NULL}
+/* This one says what happens at a bad file or record. */
 #define CORPUS_OPTION_ON_ERROR(corpus)                                                                                 \
-    {0, "on-error", CLI_CHOICE, &(corpus).on_error, NULL, "WHAT",                                                      \
-     "at a wrong file or record: stop (default), or skip: leave it out, list and count it", "stop|skip"}
-/* .. and of texts that are not UTF-8, or too long. */
+    {0, "on-error", CLI_CHOICE, &(corpus).on_error, NULL, "ACTION",                                                    \
+     "at a bad file or record: stop (default), or skip: leave it out, report it, and count it", "stop|skip"}
+/* These three say what happens to texts that are not valid UTF-8 or too long. */
 #define CORPUS_OPTIONS_TEXTS(corpus)                                                                                   \
-    {0, "invalid-utf8", CLI_CHOICE, &(corpus).invalid, NULL, "WHAT",                                                   \
-     "at text that is not UTF-8: error (default), replace (U+FFFD for each wrong sequence), or skip (leave the "       \
-     "document out)", "error|replace|skip"},                                                                           \
-    {0, "max-record", CLI_SIZE, &(corpus).max_record, NULL, "SIZE", "longest line of JSONL (64Mi)", NULL},             \
+    {0, "invalid-utf8", CLI_CHOICE, &(corpus).invalid, NULL, "ACTION",                                                 \
+     "at text that is not valid UTF-8: error (default), replace (U+FFFD for each invalid sequence), or skip (leave "   \
+     "the document out)", "error|replace|skip"},                                                                       \
+    {0, "max-record", CLI_SIZE, &(corpus).max_record, NULL, "SIZE",                                                    \
+     "the longest accepted line of JSONL (default: 64Mi)", NULL},                                                      \
     {0, "max-document", CLI_SIZE, &(corpus).max_document, NULL, "SIZE",                                                \
-     "largest text that has to be held whole (64Mi)", NULL}
+     "the largest accepted text that must be held in memory whole (default: 64Mi)", NULL}
 /* clang-format on */
 
-/* What the command line cannot mean. Without operands standard input is meant, and put there, unless that is no place where
- * text comes from. 0, or the exit status after a message. */
+/* Refuses arguments that contradict each other. If there are no operands, adds "-" (standard input), unless standard input is a
+ * terminal or /dev/null; operands needs room for one more. Returns 0, or prints a message and returns the exit status. */
 int corpus_arguments_check(const struct cli_command *command, const struct corpus_arguments *arguments,
                            const char **operands, size_t *operand_count);
-/* As the corpus takes them; what is not among them is left. */
-void corpus_arguments_put(const struct corpus_arguments *arguments, struct corpus_options *options);
+
+/* Copies the arguments into the fields of *options that they set; the other fields keep their values. */
+void corpus_arguments_apply(const struct corpus_arguments *arguments, struct corpus_options *options);
 
 #endif

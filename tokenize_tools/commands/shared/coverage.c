@@ -1,5 +1,7 @@
+/* coverage.c - see coverage.h. */
 #include "coverage.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -12,10 +14,11 @@
 #include "platform/process.h"
 
 #define THREADS_MOST 64u
-#define CHUNK 8192u                     /* draws that a thread takes at once */
-#define ALONE_DRAWS ((uint64_t)1 << 18) /* fewer are not worth a thread */
-#define WAVE_DRAWS ((uint64_t)1 << 26)
+#define CHUNK 8192u                       /* rows that a thread takes at a time */
+#define THREAD_ROWS ((uint64_t)1 << 18) /* fewer rows do not pay for another thread */
+#define WAVE_ROWS ((uint64_t)1 << 26)   /* a wave is about this long if the epoch is longer */
 
+/* Keeps the first fault. */
 static void fault_set(char fault[COVERAGE_FAULT], const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void fault_set(char fault[COVERAGE_FAULT], const char *format, ...)
 {
@@ -29,43 +32,45 @@ static void fault_set(char fault[COVERAGE_FAULT], const char *format, ...)
 
 static enum tokmap_status interrupted(struct tokmap_error *error)
 {
-    return error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "ended by a signal");
+    return error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted by a signal");
 }
 
 /* ---- by counting ---- */
 
 /*
- * Rows are numbered over the run: row j of step t is number t * batch + j. Its draw is another number, but of the same
- * step. Threads take chunks of a wave of rows; between waves, in one thread, epochs that are over are compared with
- * what they should hold and their bitmaps are cleared.
+ * Rows are numbered over the whole run: row j of step t has the number t * batch + j. The draw of that row has another number,
+ * but one of the same step. The rows are processed in waves. Within a wave, threads take chunks of rows. Between waves, a single
+ * thread compares the epochs whose draws are over with what they should contain, and clears their bitmaps for reuse.
  */
 struct counting {
     const struct coverage *coverage;
-    uint64_t *bits;   /* maps of `words` words, epoch e in map e % maps */
-    uint64_t *marked; /* windows marked in each map */
+    uint64_t *bits;   /* `maps` bitmaps of `words` words; epoch e uses map e % maps */
+    uint64_t *marked; /* for each map, the number of its marked windows */
     uint64_t maps, words;
-    uint64_t oldest;    /* epoch that is alive; it and maps - 1 more */
-    uint64_t next, end; /* rows of the wave; next is shared by the threads */
-    uint32_t stop;      /* shared: a fault or failure was found */
+    uint64_t oldest;    /* the epochs [oldest, oldest + maps) have a bitmap */
+    uint64_t next, end; /* rows of the wave that are left; the threads advance `next` atomically */
+    uint32_t stop;      /* atomic: a thread found a fault or a failure */
     struct os_mutex *mutex;
-    /* under the mutex */
+    /* guarded by the mutex: */
     char fault[COVERAGE_FAULT];
     enum tokmap_status status;
     struct tokmap_error error;
 };
 
-static uint64_t maps_alive(const struct coverage *coverage)
+static uint64_t maps_needed(const struct coverage *coverage)
 {
-    /* A step of `batch` draws touches so many epochs, and a wave ends with the step in which its first epoch ends. */
+    /* A wave ends at the latest with the step in which its first epoch ends, and that step of `batch` draws can reach this
+     * many epochs. */
     return (coverage->batch - 1) / coverage->windows + 2;
 }
 
 uint64_t coverage_bytes(const struct coverage *coverage)
 {
-    return maps_alive(coverage) * (div_ceil(coverage->windows, 64) + 1) * 8;
+    return maps_needed(coverage) * (div_ceil(coverage->windows, 64) + 1) * 8;
 }
 
-/* Marks the window of a row. False if that cannot be right; *fresh says whether it was not marked before. */
+/* Marks the window of a row and sets *fresh to whether it was unmarked before. Returns false if the place contradicts itself or
+ * names an epoch that has no bitmap. */
 static bool window_mark(struct counting *counting, const struct tokmap_place *place, bool *fresh)
 {
     const uint64_t windows = counting->coverage->windows;
@@ -79,34 +84,35 @@ static bool window_mark(struct counting *counting, const struct tokmap_place *pl
     return true;
 }
 
-static void wave_stop(struct counting *counting, const struct tokmap_place *place, bool twice,
+/* Records what was wrong with a row and stops all threads. marked: the place was valid, so the window was marked twice. */
+static void wave_stop(struct counting *counting, const struct tokmap_place *place, bool marked,
                       enum tokmap_status status, const struct tokmap_error *error)
 {
     os_mutex_lock(counting->mutex);
     if (status && !counting->status) {
         counting->status = status;
         counting->error = *error;
-    } else if (!status && twice) {
+    } else if (!status && marked) {
         fault_set(counting->fault,
-                  "window %" PRIu64 " is shown twice in epoch %" PRIu64 ", once of them in step %" PRIu64
+                  "window %" PRIu64 " is shown twice in epoch %" PRIu64 "; one of the two is step %" PRIu64
                   " row %" PRIu64,
                   place->window, place->epoch, place->step, place->row);
     } else if (!status) {
         fault_set(counting->fault,
                   "row %" PRIu64 " of step %" PRIu64 " takes draw %" PRIu64 ", window %" PRIu64 " of epoch %" PRIu64
-                  ", which is not drawn there",
+                  ", which does not belong to that step",
                   place->row, place->step, place->draw, place->window, place->epoch);
     }
     os_mutex_unlock(counting->mutex);
     __atomic_store_n(&counting->stop, 1, __ATOMIC_RELAXED);
 }
 
-/* Counts the rows [first, end) of a chunk. */
 static void chunk_count(struct counting *counting, uint64_t first, uint64_t end)
 {
     const uint64_t batch = counting->coverage->batch;
     struct tokmap_error error;
-    uint64_t epoch = 0, fresh_count = 0; /* of one epoch, added to its map when the next one comes */
+    /* The windows marked in one epoch are added to the shared count when the epoch changes, not one by one. */
+    uint64_t epoch = 0, fresh_count = 0;
     for (uint64_t i = first; i < end; i++) {
         struct tokmap_place place;
         bool fresh = false;
@@ -139,15 +145,15 @@ static void wave_work(void *user)
     }
 }
 
-/* Counts the wave [next, end) with all processors; this thread works too and shows progress. */
+/* Counts the wave [next, end) on all processors. The calling thread takes chunks too, shows progress, and notices signals. */
 static void wave_count(struct counting *counting, struct cli_progress *progress)
 {
     struct os_thread *threads[THREADS_MOST] = {0};
     const uint64_t draws = counting->end - counting->next;
-    const uint64_t wanted = min64(min64(os_processors(), THREADS_MOST), draws / ALONE_DRAWS + 1);
+    const uint64_t wanted = min64(min64(os_processors(), THREADS_MOST), draws / THREAD_ROWS + 1);
     for (uint64_t i = 1; i < wanted; i++)
         if (os_thread_start(&threads[i], "tokmap-audit", wave_work, counting))
-            threads[i] = NULL; /* the others do its part */
+            threads[i] = NULL; /* the other threads take its chunks */
     while (!__atomic_load_n(&counting->stop, __ATOMIC_RELAXED)) {
         const uint64_t first = __atomic_fetch_add(&counting->next, CHUNK, __ATOMIC_RELAXED);
         if (first >= counting->end)
@@ -161,7 +167,7 @@ static void wave_count(struct counting *counting, struct cli_progress *progress)
         os_thread_join(threads[i]);
 }
 
-/* Ends the epochs before `epoch`: their draws are over. */
+/* Checks the epochs before `epoch`, whose draws are over, and clears their bitmaps. */
 static void epochs_retire(struct counting *counting, uint64_t epoch)
 {
     const uint64_t windows = counting->coverage->windows;
@@ -184,9 +190,9 @@ static enum tokmap_status waves_count(struct counting *counting, uint64_t steps,
     progress.unit = "draws";
     for (uint64_t first = 0; first < all && !counting->stop && !counting->fault[0]; first = counting->end) {
         epochs_retire(counting, first / windows);
-        /* To the end of the step in which the oldest epoch ends, or to that of a step not too far off. */
+        /* The wave ends with the step in which the oldest epoch ends, or after WAVE_ROWS rows and the rest of their step. */
         const uint64_t epoch_end = div_ceil((first / windows + 1) * windows, batch) * batch;
-        const uint64_t most = first + div_ceil(WAVE_DRAWS, batch) * batch;
+        const uint64_t most = first + div_ceil(WAVE_ROWS, batch) * batch;
         counting->next = first;
         counting->end = min64(min64(epoch_end, most), all);
         wave_count(counting, &progress);
@@ -199,10 +205,10 @@ static enum tokmap_status waves_count(struct counting *counting, uint64_t steps,
             *error = counting->error;
         return counting->status;
     }
-    /* Those that end with the last draw, and the one that is not over. */
+    /* The epochs that end with the last draw, then the one that the run does not finish. */
     epochs_retire(counting, all / windows);
     if (counting->marked[counting->oldest % counting->maps] != all % windows)
-        fault_set(counting->fault, "epoch %" PRIu64 " shows another number of windows than it has draws",
+        fault_set(counting->fault, "the number of windows that epoch %" PRIu64 " shows differs from the number of its draws",
                   counting->oldest);
     return TOKMAP_OK;
 }
@@ -211,7 +217,9 @@ enum tokmap_status coverage_count(const struct coverage *coverage, uint64_t step
                                   struct tokmap_error *error)
 {
     struct counting counting = {.coverage = coverage};
-    counting.maps = maps_alive(coverage);
+    assert(coverage->batch && coverage->windows);
+    assert(!steps || coverage->batch <= (uint64_t)INT64_MAX / steps);
+    counting.maps = maps_needed(coverage);
     counting.words = div_ceil(coverage->windows, 64);
     counting.bits = calloc(counting.maps * counting.words, 8);
     counting.marked = calloc(counting.maps, 8);
@@ -230,6 +238,7 @@ enum tokmap_status coverage_count(const struct coverage *coverage, uint64_t step
 
 /* ---- by sampling ---- */
 
+/* SplitMix64: the same seed gives the same samples on every machine. */
 static uint64_t random_next(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
@@ -238,26 +247,28 @@ static uint64_t random_next(uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* Below `limit`. */
+/* Returns a number in [0, limit). */
 static uint64_t random_below(uint64_t *state, uint64_t limit)
 {
     return (uint64_t)((unsigned __int128)random_next(state) * limit >> 64);
 }
 
-struct way_back {
-    const struct tokmap_place *wanted;
-    unsigned found, others; /* rows of the same step with the same window of the same epoch */
+/* What tokmap_run_find() reports for the window of a sampled row. */
+struct inverse {
+    const struct tokmap_place *sampled;
+    unsigned same, others; /* times it leads to the sampled row, and to other rows of the step */
 };
 
-static int way_back_found(void *user, const struct tokmap_place *place)
+static int inverse_found(void *user, const struct tokmap_place *place)
 {
-    struct way_back *back = user;
-    if (place->epoch != back->wanted->epoch || place->window != back->wanted->window)
+    struct inverse *inverse = user;
+    const struct tokmap_place *sampled = inverse->sampled;
+    /* A token also appears in the lookahead of the window before, which is another window. */
+    if (place->epoch != sampled->epoch || place->window != sampled->window)
         return 0;
-    const bool same =
-        place->step == back->wanted->step && place->row == back->wanted->row && place->draw == back->wanted->draw;
-    back->found += same;
-    back->others += !same;
+    const bool same = place->step == sampled->step && place->row == sampled->row && place->draw == sampled->draw;
+    inverse->same += same;
+    inverse->others += !same;
     return 0;
 }
 
@@ -265,16 +276,17 @@ static enum tokmap_status row_sample(const struct coverage *coverage, uint64_t s
                                      char fault[COVERAGE_FAULT], struct tokmap_error *error)
 {
     struct tokmap_place place;
-    struct way_back back = {&place, 0, 0};
+    struct inverse inverse = {&place, 0, 0};
     enum tokmap_status status = tokmap_run_locate(coverage->run, step, row, &place, error);
     if (!status)
-        status = tokmap_run_find(coverage->run, 0, place.first_token, 1, step, step + 1, way_back_found, &back, error);
+        status = tokmap_run_find(coverage->run, 0, place.first_token, 1, step, step + 1, inverse_found, &inverse,
+                                 error);
     if (!status && (place.draw / coverage->batch != step || place.draw / coverage->windows != place.epoch ||
-                    place.window >= coverage->windows || back.found != 1 || back.others))
+                    place.window >= coverage->windows || inverse.same != 1 || inverse.others))
         fault_set(fault,
                   "step %" PRIu64 " row %" PRIu64 " takes window %" PRIu64 " of epoch %" PRIu64
-                  ", and the way back leads there %u times, elsewhere %u times",
-                  step, row, place.window, place.epoch, back.found, back.others);
+                  ", but the search for that window finds the row %u times and other rows %u times",
+                  step, row, place.window, place.epoch, inverse.same, inverse.others);
     return status;
 }
 
@@ -282,6 +294,8 @@ enum tokmap_status coverage_sample(const struct coverage *coverage, uint64_t fir
                                    uint64_t *samples, char fault[COVERAGE_FAULT], struct tokmap_error *error)
 {
     uint64_t state = coverage->seed ^ end;
+    assert(first < end && coverage->batch && coverage->windows);
+    assert(fault[0] == '\0');
     enum tokmap_status status = TOKMAP_OK;
     struct cli_progress progress;
     cli_progress_start(&progress, "sampling", tries, coverage->quiet);

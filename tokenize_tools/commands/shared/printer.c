@@ -1,5 +1,7 @@
+/* printer.c - see printer.h. */
 #include "printer.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +23,8 @@ static void held_escape(struct visible *visible)
     visible->wanted = 0;
 }
 
-static void plain_write(struct visible *visible, unsigned char byte)
+/* Writes a byte below 0x80; a control character as ^ and the letter 64 above it. */
+static void ascii_write(struct visible *visible, unsigned char byte)
 {
     if (byte == '\n' || byte == '\t' || (byte >= 0x20 && byte < 0x7f))
         (void)fputc(byte, visible->file);
@@ -36,15 +39,16 @@ void visible_write(struct visible *visible, const char *text, size_t bytes)
         if (visible->wanted && (byte & 0xc0) != 0x80)
             held_escape(visible);
         if (byte < 0x80) {
-            plain_write(visible, byte);
+            ascii_write(visible, byte);
             continue;
         }
         if (!visible->wanted)
             visible->wanted = byte >= 0xc2 && byte < 0xe0 ? 2 : byte >= 0xe0 && byte < 0xf0 ? 3 : byte < 0xf5 ? 4 : 0;
-        /* A continuation byte where a character must begin. */
+        /* Not a first byte: a continuation byte, or the 0xc0 and 0xc1 of overlong forms. */
         if (!visible->held_count && byte < 0xc2)
             visible->wanted = 0;
         visible->held[visible->held_count++] = byte;
+        /* Invalid, or one of the C1 controls U+0080 to U+009F. */
         if (!visible->wanted ||
             (visible->wanted == 2 && visible->held_count == 2 && visible->held[0] == 0xc2 && byte < 0xa0)) {
             held_escape(visible);
@@ -63,9 +67,9 @@ void visible_end(struct visible *visible)
 
 /* ---- tokens ---- */
 
-/* Opens the dataset's tokenizer. Whether text of special tokens was recognised is part of what it is, and nothing that
- * a reader should have to say: both are tried. */
-static enum tokmap_status tokenizer_find(struct printer *printer, const struct tokenizer_arguments *asked,
+/* Opens the tokenizer and compares its fingerprint with the dataset's. The fingerprint depends on whether special tokens in text
+ * were recognized when the dataset was packed. A reader should not have to know that, so both ways are tried. */
+static enum tokmap_status tokenizer_open_matching(struct printer *printer, const struct tokenizer_arguments *asked,
                                          struct tokmap_error *error)
 {
     struct tokenizer_options options = asked->options;
@@ -73,7 +77,7 @@ static enum tokmap_status tokenizer_find(struct printer *printer, const struct t
     char name[TOKENIZER_NAME], hex[33], wanted[33];
     if (!printer->info.shards)
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
-                         "a synthetic dataset is numbers without text: print them with --ids");
+                         "a synthetic dataset has ids but no text; print them with --ids");
     for (int special = 0; special < 2; special++) {
         tokenizer_close(printer->tokenizer);
         options.special = special ? TOKENIZER_SPECIAL_RECOGNIZE : TOKENIZER_SPECIAL_TEXT;
@@ -85,18 +89,18 @@ static enum tokmap_status tokenizer_find(struct printer *printer, const struct t
             return TOKMAP_OK;
     }
     (void)id_hex(printer->info.tokenizer, wanted);
-    const bool named = dataset_tokenizer(printer->dataset, name);
+    const bool named = dataset_tokenizer_name(printer->dataset, name);
     if (!asked->spec_given)
         return error_set(
             error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
-            "the dataset was made with %s%s%s (fingerprint %s): give that tokenizer's file with --tokenizer, "
-            "or print numbers with --ids",
-            named ? "the tokenizer '" : "a tokenizer of its own", named ? name : "", named ? "'" : "", wanted);
+            "the dataset was made with %s%s%s (fingerprint %s); name that tokenizer's file with --tokenizer, or print "
+            "ids with --ids",
+            named ? "the tokenizer '" : "another tokenizer", named ? name : "", named ? "'" : "", wanted);
     (void)id_hex(info.fingerprint, hex);
     return error_set(
         error, TOKMAP_ERROR_MISMATCH, asked->spec, TOKMAP_NO_OFFSET,
-        "the dataset was not made with this tokenizer: its fingerprint is %s, that of the dataset's%s%s%s is "
-        "%s; print numbers with --ids",
+        "the dataset was not made with this tokenizer, whose fingerprint is %s; the fingerprint of the dataset's "
+        "tokenizer%s%s%s is %s. Name the file of that tokenizer, or print ids with --ids",
         hex, named ? " '" : "", named ? name : "", named ? "'" : "", wanted);
 }
 
@@ -114,7 +118,7 @@ enum tokmap_status printer_open(struct printer *printer, const struct tokmap_dat
     printer->chunk = malloc(PRINTER_CHUNK * printer->info.width);
     if (!printer->chunk)
         return error_set_memory(error, "tokens", PRINTER_CHUNK * printer->info.width);
-    return asked ? tokenizer_find(printer, asked, error) : TOKMAP_OK;
+    return asked ? tokenizer_open_matching(printer, asked, error) : TOKMAP_OK;
 }
 
 void printer_close(struct printer *printer)
@@ -126,17 +130,18 @@ void printer_close(struct printer *printer)
     memset(printer, 0, sizeof *printer);
 }
 
-/* The longest piece from *first on that lies in the dataset and fits the chunk; moves on. */
-static uint64_t piece_next(const struct printer *printer, uint64_t *first, uint64_t *count, uint64_t *start)
+/* Takes the longest run of tokens from *first on that does not pass the end of the dataset and fits the chunk. Sets *start to its
+ * first token, moves *first and *count past it, and returns its length. */
+static uint64_t span_next(const struct printer *printer, uint64_t *first, uint64_t *count, uint64_t *start)
 {
     *start = *first % printer->info.tokens;
-    const uint64_t piece = min64(min64(*count, printer->info.tokens - *start), PRINTER_CHUNK);
-    *first = *start + piece;
-    *count -= piece;
-    return piece;
+    const uint64_t span = min64(min64(*count, printer->info.tokens - *start), PRINTER_CHUNK);
+    *first = *start + span;
+    *count -= span;
+    return span;
 }
 
-static void text_put(struct printer *printer, struct visible *visible)
+static void text_write(struct printer *printer, struct visible *visible)
 {
     if (!printer->text.count)
         return;
@@ -152,17 +157,18 @@ enum tokmap_status printer_text(struct printer *printer, uint64_t first, uint64_
 {
     struct visible visible = {.file = stdout};
     enum tokmap_status status = TOKMAP_OK;
+    assert(printer->tokenizer && (!count || first < printer->info.tokens));
     while (count && !status && !ferror(stdout)) {
         uint64_t from;
-        const uint64_t piece = piece_next(printer, &first, &count, &from);
+        const uint64_t span = span_next(printer, &first, &count, &from);
         printer->text.count = 0;
-        status = tokmap_dataset_copy(printer->dataset, from, piece, printer->chunk, error);
+        status = tokmap_dataset_copy(printer->dataset, from, span, printer->chunk, error);
         if (!status)
-            status = tokenizer_decode(printer->tokenizer, printer->chunk, piece, printer->specials, !start,
+            status = tokenizer_decode(printer->tokenizer, printer->chunk, span, printer->specials, !start,
                                       &printer->text, error);
         start = start && !printer->text.count;
         if (!status)
-            text_put(printer, &visible);
+            text_write(printer, &visible);
     }
     visible_end(&visible);
     return status;
@@ -178,11 +184,12 @@ enum tokmap_status printer_ids(struct printer *printer, uint64_t first, uint64_t
 {
     enum tokmap_status status = TOKMAP_OK;
     bool any = false;
+    assert(!count || first < printer->info.tokens);
     while (count && !status && !ferror(stdout)) {
         uint64_t from;
-        const uint64_t piece = piece_next(printer, &first, &count, &from);
-        status = tokmap_dataset_copy(printer->dataset, from, piece, printer->chunk, error);
-        for (uint64_t i = 0; i < piece && !status; i++) {
+        const uint64_t span = span_next(printer, &first, &count, &from);
+        status = tokmap_dataset_copy(printer->dataset, from, span, printer->chunk, error);
+        for (uint64_t i = 0; i < span && !status; i++) {
             char text[21] = " ";
             const size_t digits = decimal_write(token_at(printer, i), text + 1);
             (void)fwrite(text + !any, 1, digits + any, stdout);
@@ -196,17 +203,18 @@ enum tokmap_status printer_json(struct printer *printer, uint64_t first, uint64_
                                 struct cli_json *json, struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
+    assert(!count || first < printer->info.tokens);
     printer->text.count = 0;
     if (!printer->tokenizer)
         cli_json_array(json, "ids");
     while (count && !status) {
         uint64_t from;
-        const uint64_t piece = piece_next(printer, &first, &count, &from);
-        status = tokmap_dataset_copy(printer->dataset, from, piece, printer->chunk, error);
+        const uint64_t span = span_next(printer, &first, &count, &from);
+        status = tokmap_dataset_copy(printer->dataset, from, span, printer->chunk, error);
         if (!status && printer->tokenizer)
-            status = tokenizer_decode(printer->tokenizer, printer->chunk, piece, printer->specials,
+            status = tokenizer_decode(printer->tokenizer, printer->chunk, span, printer->specials,
                                       !start || printer->text.count, &printer->text, error);
-        for (uint64_t i = 0; i < piece && !status && !printer->tokenizer; i++)
+        for (uint64_t i = 0; i < span && !status && !printer->tokenizer; i++)
             cli_json_number(json, NULL, token_at(printer, i));
     }
     if (!printer->tokenizer)
@@ -225,7 +233,7 @@ static enum tokmap_status part_origin(const struct tokmap_dataset *dataset, stru
     struct tokmap_shard_info shard = {.size = sizeof shard};
     struct tokmap_dataset_info info = {.size = sizeof info};
     enum tokmap_status status = tokmap_dataset_info(dataset, &info);
-    if (!status && !info.shards) { /* synthetic: there is neither a file nor an origin */
+    if (!status && !info.shards) { /* synthetic: no shard and no origin */
         part->tokens_path = NULL;
         part->path = NULL;
         return TOKMAP_OK;
@@ -259,12 +267,12 @@ enum tokmap_status parts_walk(const struct tokmap_dataset *dataset, uint64_t fir
         status = tokmap_dataset_document_at(dataset, token, &part.document, error);
         if (status)
             break;
-        /* Without this an index that contradicts itself could keep the walk in place. */
+        /* Without this check an index that contradicts itself could make the loop endless. */
         if (token < part.document.first_token || token - part.document.first_token >= part.document.tokens)
             return error_set(error, TOKMAP_ERROR_CORRUPT, NULL, TOKMAP_NO_OFFSET,
-                             "document %" PRIu64 " does not hold token %" PRIu64 " that the index puts there; "
-                             "tokmap verify says more",
-                             part.document.number, token);
+                             "the index assigns token %" PRIu64 " to document %" PRIu64 ", which does not contain it; "
+                             "run 'tokmap verify'",
+                             token, part.document.number);
         part.from = token - part.document.first_token;
         part.count = min64(part.document.tokens - part.from, count - offset);
         status = part_origin(dataset, &part, error);
@@ -290,11 +298,11 @@ void part_print(const struct part *part, FILE *file)
     struct visible visible = {.file = file};
     (void)fprintf(file, "document %" PRIu64, part->document.number);
     if (whole)
-        (void)fprintf(file, ", its %" PRIu64 " token%s", part->count, part->count == 1 ? "" : "s");
+        (void)fprintf(file, ", whole (%" PRIu64 " token%s)", part->count, part->count == 1 ? "" : "s");
     else
-        (void)fprintf(file, ", tokens %" PRIu64 "..%" PRIu64 " of its %" PRIu64, part->from, part->from + part->count,
+        (void)fprintf(file, ", tokens %" PRIu64 "..%" PRIu64 " of %" PRIu64, part->from, part->from + part->count,
                       part->document.tokens);
-    (void)fprintf(file, ", from %" PRIu64 " in the dataset, ", part->document.first_token + part->from);
+    (void)fprintf(file, ", at token %" PRIu64 " of the dataset, ", part->document.first_token + part->from);
     if (!part->tokens_path) {
         (void)fputs("synthetic\n", file);
         return;

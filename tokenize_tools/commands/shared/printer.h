@@ -1,7 +1,7 @@
 /*
- * printer.h - prints tokens of a dataset as text or as ids, with where they came from.
+ * printer.h - prints tokens of a dataset as text or ids, with the documents that they came from.
  *
- * Memory is bounded by PRINTER_CHUNK whatever is printed, except in JSON, whose text is one string.
+ * Memory is bounded by PRINTER_CHUNK whatever is printed, except in JSON, where the text of an item is one string.
  */
 #ifndef TOKMAP_COMMANDS_SHARED_PRINTER_H
 #define TOKMAP_COMMANDS_SHARED_PRINTER_H
@@ -12,66 +12,74 @@
 #include "tokenizer_arguments.h"
 #include "tokmap/tokmap.h"
 
-#define PRINTER_CHUNK ((uint64_t)1 << 18) /* tokens copied at once */
+#define PRINTER_CHUNK ((uint64_t)1 << 18) /* tokens copied at a time */
 
-/* Makes control characters visible, so that what is printed cannot act on a terminal: ^[ for escape, \x9b for a byte
- * that is no UTF-8 or a C1 control. Newline and tab stay. A character may come in parts. */
+/* Writes text to a terminal with its control characters made visible, so that the text cannot act on the terminal: ^[ for escape,
+ * \x9b for a byte that is not valid UTF-8 or that belongs to a C1 control. Newlines and tabs stay. A character may be split
+ * between two calls. Initialize with {.file = ...}. */
 struct visible {
-    unsigned char held[4];
-    unsigned held_count, wanted; /* bytes of a character that has begun, and its length */
+    unsigned char held[4];       /* the bytes of a character that has begun */
+    unsigned held_count, wanted; /* their number, and the length of that character */
     FILE *file;
 };
 void visible_write(struct visible *visible, const char *text, size_t bytes);
-void visible_end(struct visible *visible); /* what is left of a character that did not end */
+/* Writes the bytes of a last character that is incomplete. */
+void visible_end(struct visible *visible);
 
 struct printer {
     const struct tokmap_dataset *dataset;
     struct tokmap_dataset_info info;
-    struct tokenizer *tokenizer; /* NULL where ids are printed */
-    bool specials;               /* special tokens as their names */
+    struct tokenizer *tokenizer; /* NULL: ids are printed */
+    bool specials;               /* print the names of special tokens; otherwise they print nothing */
     bool to_terminal;
-    char last; /* byte printed, 0 before the first */
+    char last; /* the last byte printed, 0 before the first */
     struct text_buffer text;
-    void *chunk; /* of PRINTER_CHUNK tokens */
+    void *chunk; /* room for PRINTER_CHUNK tokens */
 };
 
-/* asked: the tokenizer that made the dataset; NULL: no text is wanted, ids are printed.
- * Statuses: OK, ERROR_MISMATCH (it is another one), ERROR_UNSUPPORTED (none was asked for, and it is not the built-in
- * one), ERROR_MEMORY, those of vocabulary_open. */
+/* Prepares to print tokens of `dataset`, which must stay open. asked: the tokenizer that made the dataset, or NULL to print ids.
+ * printer_close() must follow in any case.
+ * Statuses: OK, ERROR_MISMATCH (the dataset was made with another tokenizer), ERROR_UNSUPPORTED (the dataset is synthetic, or no
+ * tokenizer was given and the dataset was not made with the built-in one), ERROR_MEMORY, those of vocabulary_open(). */
 enum tokmap_status printer_open(struct printer *printer, const struct tokmap_dataset *dataset,
                                 const struct tokenizer_arguments *asked, bool specials, struct tokmap_error *error);
+/* Accepts a printer that is all zero. */
 void printer_close(struct printer *printer);
 
-/* Tokens [first, first + count), taken modulo the dataset's; first < tokens, count <= tokens + ... of any size. start:
- * a document begins there, so what encoding put before its text is left out. Text: as it is, or visible on a terminal.
- * Ids: decimal, a space between, no newline after. Statuses: OK, those of tokmap_dataset_copy and tokenizer_decode. */
+/* Prints `count` tokens from `first` on to standard output, continuing at the dataset's first token after its last one; `first`
+ * is below the number of tokens, `count` may be any number. start: a document begins at `first`, so what the tokenizer put before
+ * its text (a prefix space) is left out.
+ * printer_text: the text, unchanged, or with visible control characters on a terminal. printer_ids: decimal ids separated by
+ * spaces, without a newline. Statuses: OK, those of tokmap_dataset_copy() and tokenizer_decode(). */
 enum tokmap_status printer_text(struct printer *printer, uint64_t first, uint64_t count, bool start,
                                 struct tokmap_error *error);
 enum tokmap_status printer_ids(struct printer *printer, uint64_t first, uint64_t count, struct tokmap_error *error);
-/* The field "text" or "ids" of an open object. */
+/* The same as the member "text" or "ids" of an open object. */
 enum tokmap_status printer_json(struct printer *printer, uint64_t first, uint64_t count, bool start,
                                 struct cli_json *json, struct tokmap_error *error);
 
-/* A document, or the part of it, in a range of tokens. */
+/* The part of a document that is in a range of tokens. Its paths live as long as the dataset. */
 struct part {
     struct tokmap_document document;
-    uint64_t from;    /* first token shown, counted from the document's start */
+    uint64_t from;    /* the first token shown, counted from the document's first token */
     uint64_t count;   /* tokens shown */
-    uint64_t offset;  /* of the first, in the range */
-    const char *path; /* NULL: the index does not say */
+    uint64_t offset;  /* the first token shown, counted from the start of the range */
+    const char *path; /* the input file, not zero-terminated; NULL: not recorded in the index */
     uint64_t path_bytes, record;
-    const char *tokens_path; /* of the shard; NULL: synthetic */
+    const char *tokens_path; /* the shard's .bin; NULL: the dataset is synthetic */
 };
 
-/* Calls each() for the documents of a range, in order; empty documents have no part.
- * Statuses: OK, those of tokmap_dataset_document_at and tokmap_dataset_origin. */
+/* Calls each() in order for every document that has tokens in a range, which may continue at the dataset's first token after its
+ * last one. Empty documents have no part.
+ * Statuses: OK, ERROR_CORRUPT, those of tokmap_dataset_document_at() and tokmap_dataset_origin(). */
 enum tokmap_status parts_walk(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count,
                               void (*each)(void *user, const struct part *part), void *user,
                               struct tokmap_error *error);
-/* The part that is the whole of document `number`, which may be empty. */
+/* Fills the part that is the whole document `number`, which may be empty. Statuses: as parts_walk(). */
 enum tokmap_status part_whole(const struct tokmap_dataset *dataset, uint64_t number, struct part *part,
                               struct tokmap_error *error);
 
+/* Writes one line for people; writes members of an open object. */
 void part_print(const struct part *part, FILE *file);
 void part_json(const struct part *part, struct cli_json *json);
 

@@ -1,13 +1,14 @@
+/* target.c - see target.h. */
 #include "target.h"
-#include "field_options.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "text/json_scan.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "field_options.h"
 #include "platform/os.h"
+#include "text/json_scan.h"
 
 static bool ends_with(const char *name, const char *ending)
 {
@@ -28,8 +29,9 @@ static bool exists_with(const char *name, const char *ending)
     return exists;
 }
 
-/* Lines of text that a zero byte follows, which the run's reader then finds: a slip, and no other kind of file. */
-static bool is_spoilt_text(const char *head, size_t count)
+/* Whether the bytes before a zero byte are lines of text. The file is then a damaged run file, whose reader reports the zero byte,
+ * rather than a file of tokens. */
+static bool is_damaged_text(const char *head, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if ((unsigned char)head[i] < ' ' && !strchr("\t\n\r", head[i]))
@@ -37,7 +39,7 @@ static bool is_spoilt_text(const char *head, size_t count)
     return memchr(head, '\n', count) != NULL;
 }
 
-/* The beginning decides: a manifest has a first line of its own, and tokens are no lines of text. */
+/* The beginning of the file decides: a manifest has its own first line, and token files contain zero bytes. */
 static bool is_plain_text(const char *name)
 {
     static const char manifest[] = "tokmap-shards ";
@@ -49,7 +51,7 @@ static bool is_plain_text(const char *name)
     const int failed = os_pread(fd, head, sizeof head, 0, &got);
     os_close(fd);
     const char *zero = failed ? NULL : memchr(head, '\0', got);
-    if (failed || (zero && !is_spoilt_text(head, (size_t)(zero - head))))
+    if (failed || (zero && !is_damaged_text(head, (size_t)(zero - head))))
         return false;
     return got < sizeof manifest - 1 || memcmp(head, manifest, sizeof manifest - 1) != 0;
 }
@@ -78,8 +80,8 @@ static enum tokmap_status run_make(struct target *target, const struct run_argum
     return tokmap_run_make(&target->run, &options, error);
 }
 
-/* A run file says all of a run: arguments beside it would be two truths. */
-static const char *argument_of_run(const struct run_arguments *arguments)
+/* Returns the first option that would contradict a run file, which describes the whole run, or NULL. */
+static const char *run_option_given(const struct run_arguments *arguments)
 {
     return arguments->seq_len_given     ? "seq-len"
            : arguments->lookahead_given ? "lookahead"
@@ -96,14 +98,14 @@ int target_open(struct target *target, const struct cli_command *command, const 
     enum tokmap_status status;
     *target = (struct target){.name = name, .is_run_file = target_names_run(name)};
     if (target->is_run_file) {
-        const char *said = argument_of_run(arguments);
-        if (said)
-            return cli_misused(command, "'%s' is a run, which says it all: --%s goes with a dataset", name, said);
+        const char *given = run_option_given(arguments);
+        if (given)
+            return cli_misused(command, "--%s is only for datasets; the run file '%s' already sets it", given, name);
         status = tokmap_run_open(&target->run, name, &error);
     } else if (make_run) {
         const bool seed_missing = !arguments->seed_given && arguments->ordering == TOKMAP_SHUFFLE;
         if (!arguments->seq_len_given || !arguments->batch_given || seed_missing)
-            return cli_misused(command, "'%s' is a dataset: a run of it needs --seq-len, --batch and --seed", name);
+            return cli_misused(command, "'%s' is a dataset; a run of it needs --seq-len, --batch, and --seed", name);
         status = run_make(target, arguments, &error);
     } else {
         status = tokmap_dataset_open(&target->dataset, name, NULL, &error);
@@ -142,7 +144,7 @@ const char *id_hex(const uint8_t id[16], char text[33])
     return text;
 }
 
-/* The member "name" of an object. */
+/* Reads the member "name" of the object that comes next. */
 static bool name_read(struct json_scan *scan, char name[TOKENIZER_NAME])
 {
     struct json_string member, text;
@@ -163,13 +165,13 @@ static bool name_read(struct json_scan *scan, char name[TOKENIZER_NAME])
             name[json_unescape(name, text.count, &lone, &first)] = '\0';
             found = true;
             for (const char *at = name; *at; at++)
-                found = found && (unsigned char)*at >= 0x20 && *at != 0x7f; /* a terminal shows it */
+                found = found && (unsigned char)*at >= 0x20 && *at != 0x7f; /* it may be printed on a terminal */
         }
     }
     return found;
 }
 
-bool dataset_tokenizer(const struct tokmap_dataset *dataset, char name[TOKENIZER_NAME])
+bool dataset_tokenizer_name(const struct tokmap_dataset *dataset, char name[TOKENIZER_NAME])
 {
     struct tokmap_shard_info shard = {.size = sizeof shard};
     struct tokmap_error unused;

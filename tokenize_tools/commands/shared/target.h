@@ -1,9 +1,8 @@
 /*
- * target.h - what info, show and audit work on: a dataset, a run, or a dataset with the arguments that make a run of
- * it.
+ * target.h - what info, show, and audit work on: a dataset, a run file, or a run that is made from a dataset and arguments.
  *
- * A run is a regular text file that is no manifest and has no index beside it; every other name is a dataset's, one that
- * begins with "synthetic:" always.
+ * A name means a run file if it is a regular text file that is not a manifest and has no index beside it. Every other name means
+ * a dataset; a name that begins with "synthetic:" always does.
  */
 #ifndef TOKMAP_COMMANDS_SHARED_TARGET_H
 #define TOKMAP_COMMANDS_SHARED_TARGET_H
@@ -13,7 +12,7 @@
 #include "cli/cli.h"
 #include "tokmap/tokmap.h"
 
-/* The arguments of a run that is made from a dataset; the names are those of the run file's directives. */
+/* The arguments of a run that is made from a dataset. Their names are those of the run file's directives. */
 struct run_arguments {
     uint64_t seq_len, lookahead, batch, seed, steps, passes;
     int ordering; /* enum tokmap_ordering */
@@ -24,57 +23,47 @@ struct run_arguments {
         .lookahead = 1, .steps = TOKMAP_FOREVER, .passes = TOKMAP_FOREVER                                              \
     }
 
+/* clang-format off */
 /* Rows for a table of options. */
-#define RUN_OPTION_SEQ_LEN(run)                                                                                        \
-    {                                                                                                                  \
-        0, "seq-len", CLI_SIZE, &(run).seq_len, &(run).seq_len_given, "S", "tokens of a row", NULL                     \
-    }
-#define RUN_OPTION_LOOKAHEAD(run)                                                                                      \
-    {                                                                                                                  \
-        0, "lookahead", CLI_NUMBER, &(run).lookahead, &(run).lookahead_given, "L",                                     \
-            "tokens of a window beyond the row's, for targets; 1 by default", NULL                                     \
-    }
-#define RUN_OPTION_BATCH(run)                                                                                          \
-    {                                                                                                                  \
-        0, "batch", CLI_NUMBER, &(run).batch, &(run).batch_given, "G", "rows of a global batch", NULL                  \
-    }
-#define RUN_OPTION_SEED(run)                                                                                           \
-    {                                                                                                                  \
-        0, "seed", CLI_NUMBER, &(run).seed, &(run).seed_given, "N", "seed of the order", NULL                          \
-    }
-#define RUN_OPTION_ORDER(run)                                                                                          \
-    {                                                                                                                  \
-        0, "order", CLI_CHOICE, &(run).ordering, &(run).ordering_given, "ORDER",                                       \
-            "'shuffle', the default, or 'sequential', which needs no seed", "shuffle|sequential"                       \
-    }
+#define RUN_OPTIONS(run)                                                                                               \
+    {0, "seq-len", CLI_SIZE, &(run).seq_len, &(run).seq_len_given, "S", "tokens of a row", NULL},                      \
+    {0, "lookahead", CLI_NUMBER, &(run).lookahead, &(run).lookahead_given, "L",                                        \
+     "tokens of a window after those of the row, for targets (default: 1)", NULL},                                     \
+    {0, "batch", CLI_NUMBER, &(run).batch, &(run).batch_given, "G", "rows of a global batch", NULL},                   \
+    {0, "seed", CLI_NUMBER, &(run).seed, &(run).seed_given, "N", "seed of the order", NULL},                           \
+    {0, "order", CLI_CHOICE, &(run).ordering, &(run).ordering_given, "ORDER",                                          \
+     "shuffle (default), or sequential, which needs no seed", "shuffle|sequential"}
+/* clang-format on */
 
 struct target {
-    const char *name;
-    struct tokmap_dataset *dataset; /* opened for a dataset */
-    struct tokmap_run *run;         /* opened for a run, or made from a dataset */
+    const char *name;               /* as the user typed it */
+    struct tokmap_dataset *dataset; /* open if the target is a dataset */
+    struct tokmap_run *run;         /* open if the target is a run, from a file or made from arguments */
     bool is_run_file;
 };
 
-/* Whether `name` is a run file rather than a dataset. A name that does not exist is a dataset's. */
+/* Whether `name` means a run file. A name that does not exist means a dataset. */
 bool target_names_run(const char *name);
 
-/* Opens a run file, or a dataset; with `make_run` a run of the dataset from arguments. After a message the exit status,
- * else -1. */
+/* Opens a run file or a dataset; with make_run, a run of the dataset that the arguments describe. target_close() must follow in
+ * any case. Returns -1 to go on, or prints a message and returns the exit status. */
 int target_open(struct target *target, const struct cli_command *command, const char *name,
                 const struct run_arguments *arguments, bool make_run);
+/* Closes what is open; a target that is all zero is accepted. */
 void target_close(struct target *target);
 
-/* The dataset of a target; of a run, its source's. Lives as long as the target. */
+/* Returns the dataset of a target; of a run, that of source number `source`. It lives as long as the target. */
 const struct tokmap_dataset *target_dataset(const struct target *target, uint64_t source);
 
-/* Writes the field "dataset" or "run": the name as it was given. */
+/* Writes the member "dataset" or "run": the name as the user typed it. */
 void target_json(const struct target *target, struct cli_json *json);
 
-/* 32 hexadecimal digits of an id, or "unknown" if all bytes are zero. */
+/* Writes the 32 hexadecimal digits of an id, or "unknown" if all its bytes are zero, and returns `text`. */
 const char *id_hex(const uint8_t id[16], char text[33]);
 
-/* The name of the tokenizer that made the dataset, as the index of its first shard has it. False: it does not say. */
+/* Copies the name of the tokenizer that made the dataset from the index of its first shard. Returns false if that index does not
+ * have the name, or has one that is too long or contains control characters. */
 #define TOKENIZER_NAME 96
-bool dataset_tokenizer(const struct tokmap_dataset *dataset, char name[TOKENIZER_NAME]);
+bool dataset_tokenizer_name(const struct tokmap_dataset *dataset, char name[TOKENIZER_NAME]);
 
 #endif

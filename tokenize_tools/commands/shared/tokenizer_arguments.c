@@ -1,9 +1,12 @@
+/* tokenizer_arguments.c - see tokenizer_arguments.h. */
 #include "tokenizer_arguments.h"
-#include "field_options.h"
-#include "vocabulary/vocabulary.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
+
+#include "field_options.h"
+#include "vocabulary/vocabulary.h"
 
 int tokenizer_arguments_check(const struct cli_command *command, const struct tokenizer_arguments *arguments)
 {
@@ -17,64 +20,71 @@ int tokenizer_arguments_check(const struct cli_command *command, const struct to
     if (options->pattern && options->pattern_regex)
         return cli_misused(command, "--pattern and --pattern-regex exclude each other");
     if (given && !strcmp(arguments->spec, "bytes"))
-        return cli_misused(command, "--%s is for rank files: name one with --tokenizer", given);
+        return cli_misused(command, "--%s describes a rank file: name that file with --tokenizer", given);
     return 0;
 }
 
-int tokenizer_arguments_open(const struct cli_command *command, struct tokenizer_arguments *arguments,
+int tokenizer_arguments_open(const struct cli_command *command, struct tokenizer_arguments *arguments, bool print_note,
                              struct tokenizer **tokenizer)
 {
     struct tokmap_error error;
     struct tokenizer_info info;
-    arguments->options.special = (enum tokenizer_special)arguments->special;
+    const int special =
+        arguments->special == TOKENIZER_SPECIAL_OLD ? TOKENIZER_SPECIAL_RECOGNIZE : arguments->special;
+    assert(special >= 0 && special < TOKENIZER_SPECIAL_OLD);
+    arguments->options.special = (enum tokenizer_special)special;
     if (vocabulary_open(tokenizer, arguments->spec, &arguments->options, &error))
         return command_failed(command, &error);
     tokenizer_info(*tokenizer, &info);
-    if (info.note)
+    if (info.note && print_note)
         cli_say(command->program, "%s: %s", arguments->spec, info.note);
     return 0;
 }
 
-/* value: "" for the token that the tokenizer names, else the name of a special token, or an id. */
-static int id_choose(const struct cli_command *command, const struct tokenizer *tokenizer, const char *option,
-                     const char *value, uint64_t *id)
+/* Finds the id that --eod or --bos (`option`) means. value: "" for the token that the tokenizer names, else the name of a
+ * special token, or an id. */
+static int id_find(const struct cli_command *command, const struct tokenizer *tokenizer, const char *option,
+                   const char *value, uint64_t *id)
 {
     struct tokenizer_info info;
     tokenizer_info(tokenizer, &info);
     if (!*value) {
-        *id = strcmp(option, "eod") ? info.bos_id : info.eod_id;
+        const bool is_eod = !strcmp(option, "eod");
+        *id = is_eod ? info.eod_id : info.bos_id;
         if (*id == TOKMAP_NO_ID)
-            return cli_misused(command, "the tokenizer '%s' names no such token: choose --%s=NAME or --%s=ID",
-                               info.name, option, option);
+            return cli_misused(command,
+                               "the tokenizer '%s' does not name a token that %s a document; choose one with --%s=NAME "
+                               "or --%s=ID",
+                               info.name, is_eod ? "ends" : "begins", option, option);
         return 0;
     }
     *id = tokenizer_special(tokenizer, value);
     if (*id != TOKMAP_NO_ID)
         return 0;
     if (!cli_parse_number(value, id))
-        return cli_misused(command, "--%s=%s: the tokenizer '%s' has no special token of that name%s", option, value,
+        return cli_misused(command, "--%s=%s: the tokenizer '%s' has no special token with that name%s", option, value,
                            info.name, info.added ? "; 'tokmap tokenizer' lists them" : "");
     if (*id >= info.vocabulary)
-        return cli_misused(command, "--%s=%s: the tokenizer '%s' has the ids 0 to %" PRIu64, option, value, info.name,
+        return cli_misused(command, "--%s=%s: the ids of the tokenizer '%s' end at %" PRIu64, option, value, info.name,
                            info.vocabulary - 1);
     return 0;
 }
 
-int tokenizer_arguments_around(const struct cli_command *command, const struct tokenizer_arguments *arguments,
-                               const struct tokenizer *tokenizer, bool needed, uint64_t *eod, uint64_t *bos)
+int tokenizer_arguments_eod_bos(const struct cli_command *command, const struct tokenizer_arguments *arguments,
+                                const struct tokenizer *tokenizer, bool eod_needed, uint64_t *eod, uint64_t *bos)
 {
     struct tokenizer_info info;
     tokenizer_info(tokenizer, &info);
     *eod = *bos = TOKMAP_NO_ID;
-    if (needed && !arguments->no_eod && !arguments->eod_given && info.eod_id == TOKMAP_NO_ID)
+    if (eod_needed && !arguments->no_eod && !arguments->eod_given && info.eod_id == TOKMAP_NO_ID)
         return cli_misused(command,
-                           "the tokenizer '%s' names no token that ends a document: choose one with --eod=NAME or "
+                           "the tokenizer '%s' does not name a token that ends a document; choose one with --eod=NAME or "
                            "--eod=ID, or none with --no-eod",
                            info.name);
-    if (arguments->eod_given || (needed && !arguments->no_eod)) {
-        const int status = id_choose(command, tokenizer, "eod", arguments->eod, eod);
+    if (arguments->eod_given || (eod_needed && !arguments->no_eod)) {
+        const int status = id_find(command, tokenizer, "eod", arguments->eod, eod);
         if (status)
             return status;
     }
-    return arguments->bos_given ? id_choose(command, tokenizer, "bos", arguments->bos, bos) : 0;
+    return arguments->bos_given ? id_find(command, tokenizer, "bos", arguments->bos, bos) : 0;
 }

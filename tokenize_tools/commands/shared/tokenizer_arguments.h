@@ -1,5 +1,5 @@
-/* tokenizer_arguments.h - the options that choose a tokenizer and the tokens around documents, for all who take them.
- */
+/* tokenizer_arguments.h - the options that choose a tokenizer and the tokens around documents, for every command that opens a
+ * tokenizer. */
 #ifndef TOKMAP_COMMANDS_SHARED_TOKENIZER_ARGUMENTS_H
 #define TOKMAP_COMMANDS_SHARED_TOKENIZER_ARGUMENTS_H
 
@@ -7,10 +7,10 @@
 #include "cli/cli.h"
 
 struct tokenizer_arguments {
-    const char *spec;
+    const char *spec; /* a file, a folder, or "bytes" */
     struct tokenizer_options options;
-    int special; /* enum tokenizer_special */
-    const char *eod, *bos;
+    int special;           /* index in TOKENIZER_SPECIAL_CHOICES */
+    const char *eod, *bos; /* name or id; "": the token that the tokenizer names */
     bool spec_given, special_given, eod_given, no_eod, bos_given;
 };
 #define TOKENIZER_ARGUMENTS_INIT                                                                                       \
@@ -18,62 +18,51 @@ struct tokenizer_arguments {
         .spec = "bytes", .eod = "", .bos = ""                                                                          \
     }
 
-/* Rows for a table of options: which tokenizer, .. */
-#define TOKENIZER_OPTIONS(tokenizer)                                                                                   \
-    {'t',                                                                                                              \
-     "tokenizer",                                                                                                      \
-     CLI_TEXT,                                                                                                         \
-     &(tokenizer).spec,                                                                                                \
-     &(tokenizer).spec_given,                                                                                          \
-     "FILE",                                                                                                           \
-     "the tokenizer's file (tokenizer.json, a .tiktoken rank file, tekken.json, vocab.bpe, tokenizer.model), the "     \
-     "folder that holds it, or 'bytes' (default): a token for each byte",                                              \
-     NULL},                                                                                                            \
-        {0,                                                                                                            \
-         "pattern",                                                                                                    \
-         CLI_TEXT,                                                                                                     \
-         &(tokenizer).options.pattern,                                                                                 \
-         NULL,                                                                                                         \
-         "NAME",                                                                                                       \
-         "how a rank file that is not known splits text: cl100k_base, o200k_base, gpt2, ..",                           \
-         NULL},                                                                                                        \
-        {0,                                                                                                            \
-         "pattern-regex",                                                                                              \
-         CLI_TEXT,                                                                                                     \
-         &(tokenizer).options.pattern_regex,                                                                           \
-         NULL,                                                                                                         \
-         "REGEX",                                                                                                      \
-         "the same, as a regular expression",                                                                          \
-         NULL},                                                                                                        \
-    {                                                                                                                  \
-        0, "special-tokens", CLI_TEXT, &(tokenizer).options.special_tokens, NULL, "FILE",                              \
-            "special tokens of a rank file: a JSON object, text to id", NULL                                           \
-    }
-/* .. what becomes of text that reads like a special token, .. */
-#define TOKENIZER_OPTION_SPECIAL(tokenizer)                                                                            \
-    {                                                                                                                  \
-        0, "special", CLI_CHOICE, &(tokenizer).special, &(tokenizer).special_given, "WHAT",                            \
-            "text that reads like a special token is text (default), is recognised as that token, or is an error",     \
-            "text|recognise|error"                                                                                     \
-    }
-/* .. and the tokens around documents. */
-#define TOKENIZER_OPTIONS_AROUND(tokenizer, eod_help, no_eod_help)                                                     \
-    {0, "eod", CLI_MAYBE, &(tokenizer).eod, &(tokenizer).eod_given, "NAME|ID", eod_help, NULL},                        \
-        {0, "no-eod", CLI_FLAG, &(tokenizer).no_eod, NULL, NULL, no_eod_help, NULL},                                   \
-    {                                                                                                                  \
-        0, "bos", CLI_MAYBE, &(tokenizer).bos, &(tokenizer).bos_given, "NAME|ID",                                      \
-            "begin each document with this token", NULL                                                                \
-    }
+/* The values of enum tokenizer_special in order, and an old spelling of the second. */
+#define TOKENIZER_SPECIAL_CHOICES "text|recognize|error|recognise" /* kept spelling */
+#define TOKENIZER_SPECIAL_OLD 3
 
-/* What the command line cannot mean, known without the file. 0, or the exit status after a message. */
+/* clang-format off */
+/* Rows for a table of options: the three that describe a rank file, ... */
+#define TOKENIZER_OPTIONS_RANK_FILE(tokenizer)                                                                         \
+    {0, "pattern", CLI_TEXT, &(tokenizer).options.pattern, NULL, "NAME",                                               \
+     "how an unrecognized rank file splits text: cl100k_base, o200k_base, gpt2, ...", NULL},                           \
+    {0, "pattern-regex", CLI_TEXT, &(tokenizer).options.pattern_regex, NULL, "REGEX",                                  \
+     "the same, as a regular expression in tiktoken's syntax", NULL},                                                  \
+    {0, "special-tokens", CLI_TEXT, &(tokenizer).options.special_tokens, NULL, "FILE",                                 \
+     "the special tokens of a rank file: a JSON object that maps each text to its id", NULL}
+/* ... the tokenizer with these three, ... */
+#define TOKENIZER_OPTIONS(tokenizer)                                                                                   \
+    {'t', "tokenizer", CLI_TEXT, &(tokenizer).spec, &(tokenizer).spec_given, "FILE",                                   \
+     "the tokenizer file (tokenizer.json, a .tiktoken rank file, tekken.json, vocab.bpe, tokenizer.model), a folder "  \
+     "that holds one, or 'bytes' (default): one token per byte", NULL},                                                \
+    TOKENIZER_OPTIONS_RANK_FILE(tokenizer)
+/* ... what happens to text that reads like a special token, ... */
+#define TOKENIZER_OPTION_SPECIAL(tokenizer)                                                                            \
+    {0, "special", CLI_CHOICE, &(tokenizer).special, &(tokenizer).special_given, "ACTION",                             \
+     "text that reads like a special token is ordinary text (text, the default), becomes that token (recognize), or "  \
+     "is an error (error)", TOKENIZER_SPECIAL_CHOICES}
+/* ... and the tokens around documents. */
+#define TOKENIZER_OPTIONS_EOD_BOS(tokenizer, eod_help, no_eod_help)                                                    \
+    {0, "eod", CLI_MAYBE, &(tokenizer).eod, &(tokenizer).eod_given, "NAME|ID", eod_help, NULL},                        \
+    {0, "no-eod", CLI_FLAG, &(tokenizer).no_eod, NULL, NULL, no_eod_help, NULL},                                       \
+    {0, "bos", CLI_MAYBE, &(tokenizer).bos, &(tokenizer).bos_given, "NAME|ID",                                         \
+     "begin each document with this token", NULL}
+/* clang-format on */
+
+/* Refuses arguments that contradict each other, as far as the command line alone shows it. Returns 0, or prints a message and
+ * returns the exit status. */
 int tokenizer_arguments_check(const struct cli_command *command, const struct tokenizer_arguments *arguments);
-/* Opens it, and prints the note of its file, if any, on stderr. 0, or the exit status after a message. */
-int tokenizer_arguments_open(const struct cli_command *command, struct tokenizer_arguments *arguments,
+
+/* Opens the tokenizer; tokenizer_close() frees it. print_note: if its file has parts that are ignored, a note on stderr says so.
+ * Returns 0, or prints a message and returns the exit status. */
+int tokenizer_arguments_open(const struct cli_command *command, struct tokenizer_arguments *arguments, bool print_note,
                              struct tokenizer **tokenizer);
-/* The ids that end and begin a document, TOKMAP_NO_ID for none. needed: where the tokenizer names a token that ends a
- * document that is added, else it must be said whether one is; otherwise none is added unless asked for. 0, or the exit
- * status after a message. */
-int tokenizer_arguments_around(const struct cli_command *command, const struct tokenizer_arguments *arguments,
-                               const struct tokenizer *tokenizer, bool needed, uint64_t *eod, uint64_t *bos);
+
+/* Finds the ids that end and begin each document, TOKMAP_NO_ID for no token. With eod_needed, a token ends each document unless
+ * --no-eod is given, and the user must choose one where the tokenizer does not name it; without, only --eod adds one. Returns
+ * 0, or prints a message and returns the exit status. */
+int tokenizer_arguments_eod_bos(const struct cli_command *command, const struct tokenizer_arguments *arguments,
+                                const struct tokenizer *tokenizer, bool eod_needed, uint64_t *eod, uint64_t *bos);
 
 #endif
