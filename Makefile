@@ -115,7 +115,7 @@ tool_objects := $(call objects,$(tool_sources))
 bench_objects := $(call objects,$(sort $(wildcard bench/*.c bench/*/*.c)))
 support_objects := $(call objects,$(sort $(wildcard tests/support/*.c)))
 cuda_software_objects := $(call objects,$(sort $(wildcard tests/support/cuda_software/*.c)) \
-  tests/support/expand_cu_host.c tests/support/gpu_kernels_host.c src/cuda/expand_ptx.c bench/harness/gpu_ptx.c)
+  tests/support/expand_cu_host.c tests/support/gpu_kernels_host.c src/cuda/expand_ptx.c bench/harness/gpu_kernels_ptx.c)
 cuda_software := $(BUILD)/tests/cuda_software/libcuda.so.1
 unit_sources := $(if $(HAVE_CMOCKA),$(sort $(wildcard tests/unit/*/test_*.c)))
 unit_programs := $(patsubst %.c,$(BUILD)/tests/%,$(notdir $(unit_sources)))
@@ -167,8 +167,8 @@ $(OBJ)/%.c.o: %.c
 
 # The assembler embeds the text of the kernels; link-time optimization would lose it.
 $(OBJ)/src/cuda/expand_ptx.c.o: src/cuda/expand.ptx
-$(OBJ)/bench/harness/gpu_ptx.c.o: bench/harness/gpu_kernels.ptx
-$(OBJ)/src/cuda/expand_ptx.c.o $(OBJ)/bench/harness/gpu_ptx.c.o: private_flags := -fno-lto
+$(OBJ)/bench/harness/gpu_kernels_ptx.c.o: bench/harness/gpu_kernels.ptx
+$(OBJ)/src/cuda/expand_ptx.c.o $(OBJ)/bench/harness/gpu_kernels_ptx.c.o: private_flags := -fno-lto
 
 $(BUILD)/lib/libtokmap.a: $(library_objects) $(text_objects) $(linked_from)
 	$(Q)mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $(library_objects) $(text_objects)

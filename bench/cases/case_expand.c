@@ -1,11 +1,16 @@
 /*
- * case_expand.c - the library's kernel alone: how long a launch takes on the GPU by size of the batch and by fields,
- * beside a copy on the device that moves as many bytes; what a launch costs the host; and the two ways from pinned
- * memory to outputs, copy then expand (what the loader does) and expand straight from the pinned slot.
+ * case_expand.c - the library's kernel, which expands a slot into the outputs.
  *
- * The slot is laid out as the loader's are (staging/expand_arguments.h), with a document every 1,000 tokens or so.
- * Times on the GPU are those between two events around many launches, so what a launch alone waits for is not in them.
+ * Three measurements: how long the kernel takes on the GPU, by size of the batch and by fields, beside a copy on the
+ * device that moves as many bytes; what a launch costs the host; and the two ways from pinned memory to the outputs,
+ * which are to copy and then expand (as the loader does) and to expand directly from the pinned slot.
+ *
+ * The slot has the layout of the loader's slots (staging/expand_arguments.h) and a document about every 1,000 tokens.
+ * The time of a launch is measured with two events around many launches, so it does not include the latency of a single
+ * one.
  */
+#include "cases.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,11 +32,14 @@ static const struct field_set {
 static const uint64_t sizes[] = {4096, 32768, 262144, (uint64_t)1 << 20, (uint64_t)1 << 24};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
-#define SMALL 32768 /* tokens: up to here a launch's own time counts, above it the memory's rate */
+#define SMALL                                                                                                          \
+    32768 /* tokens. The cost of a launch dominates in batches up to this size, memory bandwidth in larger ones */
 #define OUTPUTS 5
+#define SPIN_ROUNDS 100000 /* keeps the GPU busy until the launches that are timed have been enqueued */
 
 struct found {
-    struct series us, gb_s, copy_gb_s;
+    struct series us, gb_s; /* of the kernel */
+    struct series copy_gb_s;
 };
 
 struct expand_case {
@@ -44,7 +52,7 @@ struct expand_case {
     uint64_t output_bytes;
     struct samples launches;
     struct found found[SIZES][SETS];
-    struct series staged[SIZES], direct[SIZES];
+    struct series staged[SIZES], direct[SIZES]; /* us from pinned memory to the outputs, by either way */
     struct spread launch;
 };
 
@@ -55,6 +63,7 @@ static uint64_t row_stride(uint64_t seq_len)
     return round_up((seq_len + 1) * 2, 64);
 }
 
+/* Fills a row of the slot with random tokens, and its marks (batch/mark.h) with document starts at random places. */
 static void fill_row(uint8_t *row, struct mark *marks, uint64_t seq_len, uint64_t *state)
 {
     uint64_t until = 0;
@@ -75,7 +84,7 @@ static void fill_row(uint8_t *row, struct mark *marks, uint64_t seq_len, uint64_
     }
 }
 
-/* The batch of so many tokens in the first rows of the slot at `slot`. */
+/* Returns the kernel's arguments for a batch of `tokens` tokens in the first rows of the slot at address `slot`. */
 static struct expand_arguments work_of(const struct expand_case *it, uint64_t slot, uint64_t tokens,
                                        const struct field_set *set)
 {
@@ -98,7 +107,7 @@ static struct expand_arguments work_of(const struct expand_case *it, uint64_t sl
     };
 }
 
-/* Bytes that expanding must read and write. */
+/* Returns the number of bytes that the kernel must read and write. */
 static uint64_t traffic(const struct expand_arguments *work)
 {
     const uint64_t outputs = 2 + (work->position_ids != 0) + (work->document_ids != 0) + (work->loss_mask != 0);
@@ -155,16 +164,15 @@ static void expand_close(struct expand_case *it)
     gpu_close(&it->gpu);
 }
 
-/* ---- turns ---- */
+/* ---- repeats ---- */
 
-/* Many launches, or copies of half the traffic each, between two events. */
-static int rate_turn(struct expand_case *it, const struct expand_arguments *work, bool copy, double *us)
+/* Times many launches between two events, or many copies on the device that each move as many bytes as a launch. */
+static int rate_repeat(struct expand_case *it, const struct expand_arguments *work, bool copy, double *us)
 {
     struct gpu *gpu = &it->gpu;
     const uint64_t bytes = traffic(work), count = max64(4, min64(200, ((uint64_t)256 << 20) / bytes));
     double ms = 0;
-    int result =
-        gpu_launch_spin(gpu, &(struct gpu_spin){it->outputs[0], 100000}); /* so that launches wait for the GPU */
+    int result = gpu_launch_spin(gpu, &(struct gpu_spin){it->outputs[0], SPIN_ROUNDS});
     if (!result)
         result = gpu_timer_start(gpu, &it->timer);
     for (uint64_t i = 0; i < count && !result; i++) {
@@ -186,14 +194,15 @@ static int rate_turn(struct expand_case *it, const struct expand_arguments *work
     return result;
 }
 
-/* Once from pinned memory to outputs: by a copy and a launch, or by a launch that reads the pinned memory itself. */
-static int way_turn(struct expand_case *it, uint64_t tokens, bool direct, struct series *series)
+/* Times one way from pinned memory to the outputs: a copy and a launch or, if `direct`, a launch that reads pinned
+ * memory. */
+static int way_repeat(struct expand_case *it, uint64_t tokens, bool direct, struct series *series)
 {
     struct gpu *gpu = &it->gpu;
     const uint64_t slot = direct ? (uint64_t)(uintptr_t)it->pinned : it->slot;
     const struct expand_arguments work = work_of(it, slot, tokens, &sets[I32]);
     double ms = 0;
-    int result = gpu_launch_spin(gpu, &(struct gpu_spin){it->outputs[2], 100000});
+    int result = gpu_launch_spin(gpu, &(struct gpu_spin){it->outputs[2], SPIN_ROUNDS});
     if (!result)
         result = gpu_timer_start(gpu, &it->timer);
     if (!result && !direct)
@@ -210,7 +219,7 @@ static int way_turn(struct expand_case *it, uint64_t tokens, bool direct, struct
     return result;
 }
 
-static int turn_all(struct expand_case *it, bool counts)
+static int all_repeat(struct expand_case *it, bool counts)
 {
     int result = CLI_DONE;
     samples_clear(&it->launches);
@@ -219,9 +228,9 @@ static int turn_all(struct expand_case *it, bool counts)
             const struct expand_arguments work = work_of(it, it->slot, sizes[size], &sets[set]);
             struct found *found = &it->found[size][set];
             double us = 0, copy_us = 0;
-            result = rate_turn(it, &work, false, &us);
+            result = rate_repeat(it, &work, false, &us);
             if (!result)
-                result = rate_turn(it, &work, true, &copy_us);
+                result = rate_repeat(it, &work, true, &copy_us);
             if (result || !counts || us <= 0 || copy_us <= 0)
                 continue;
             series_add(&found->us, us);
@@ -229,9 +238,9 @@ static int turn_all(struct expand_case *it, bool counts)
             series_add(&found->copy_gb_s, 2 * (double)min64(traffic(&work) / 2, it->output_bytes) / copy_us / 1000);
         }
         if (!result)
-            result = way_turn(it, sizes[size], false, counts ? &it->staged[size] : NULL);
+            result = way_repeat(it, sizes[size], false, counts ? &it->staged[size] : NULL);
         if (!result)
-            result = way_turn(it, sizes[size], true, counts ? &it->direct[size] : NULL);
+            result = way_repeat(it, sizes[size], true, counts ? &it->direct[size] : NULL);
     }
     if (counts && !result)
         spread_add(&it->launch, &it->launches, 1000);
@@ -271,9 +280,9 @@ static int run(struct bench *bench)
 {
     static struct expand_case it;
     int result = expand_open(bench, &it);
-    /* The first turn only warms. */
-    for (uint64_t turn = 0; !result && turn <= bench_repeats(bench, 9) && !bench_stopped(); turn++)
-        result = turn_all(&it, turn > 0);
+    struct repeats repeats = repeats_begin(bench_repeats(bench, 9), REPEATS_WARM_FIRST);
+    while (repeats_next(&repeats, result))
+        result = all_repeat(&it, repeats.counts);
     expand_close(&it);
     if (result || bench_stopped())
         return CLI_FAILED;
@@ -282,4 +291,4 @@ static int run(struct bench *bench)
 }
 
 const struct bench_case case_expand = {
-    "expand", "the kernel alone: time by size and fields, share of the device's copy rate, launches", run};
+    "expand", "the expansion kernel: time by batch size and fields, beside a device copy; launches", run};

@@ -1,11 +1,13 @@
 /*
- * case_h2d.c - what the copy engine carries from the host to the GPU, by size of the copy and kind of memory.
+ * case_h2d.c - the rate at which the GPU's copy engine copies from the host, by size of the copy and kind of memory.
  *
- * Pinned memory comes from the driver (cuMemHostAlloc) or is a mapping of ours that was registered, as the loader's
- * ring is: the best rate of the first, over all sizes, is the peak that stands beside all others. Pageable memory is
- * what a program without pinned buffers gets. A turn enqueues as many copies as make up some megabytes, between two
- * events.
+ * Pinned memory is allocated by the driver (cuMemHostAlloc). Registered memory is a mapping of this process that was
+ * registered with the driver, as the loader's ring is. Pageable memory is what a program without pinned buffers copies
+ * from. The best rate of pinned memory over all sizes is the peak, which is the limit of all other results. One repeat
+ * enqueues copies of 64 MiB in total, but at most 256 copies, between two events.
  */
+#include "cases.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -14,10 +16,12 @@
 #include "harness/gpu.h"
 #include "platform/os.h"
 
-#define SMALLEST ((uint64_t)4 << 10)
+#define SMALLEST ((uint64_t)4 << 10) /* bytes of the smallest copy; each size is four times the one before */
 #define SIZES_MOST 24
-#define TURN_BYTES ((uint64_t)64 << 20)
+#define REPEAT_BYTES                                                                                                   \
+    ((uint64_t)64 << 20) /* bytes that one repeat copies, unless that takes more than COPIES_MOST copies */
 #define COPIES_MOST 256
+#define RING_LEAST ((uint64_t)16 << 20) /* ring_memory_gb_s is the worst rate of copies of this size or larger */
 
 enum { PINNED, REGISTERED, PAGEABLE, KINDS };
 static const char *const kind_names[KINDS] = {"pinned", "registered", "pageable"};
@@ -26,8 +30,9 @@ struct h2d {
     struct gpu gpu;
     struct gpu_timer timer;
     void *memory[KINDS];
-    bool registered;
-    uint64_t into, bytes;
+    bool registered; /* the driver accepted the registration */
+    uint64_t into;   /* device address */
+    uint64_t bytes;  /* of each buffer: the largest copy */
     uint64_t sizes[SIZES_MOST];
     size_t size_count;
     struct series rates[KINDS][SIZES_MOST]; /* GB/s */
@@ -46,14 +51,16 @@ static int h2d_open(struct bench *bench, struct h2d *h2d)
     for (int kind = REGISTERED; kind < KINDS && !result; kind++) {
         int system = os_memory_new(h2d->bytes, true, &h2d->memory[kind]);
         if (system)
-            return bench_failed_system(bench, system, NULL, "Memory for the copies cannot be had; lower --copy-bytes.");
+            return bench_failed_system(bench, system, NULL,
+                                       "There is not enough memory for the copies; lower --copy-bytes.");
     }
     if (result)
         return result;
     os_memory_prefer_node(h2d->memory[REGISTERED], h2d->bytes, cuda_device_node(&h2d->gpu.device));
     for (int kind = 0; kind < KINDS; kind++)
         memset(h2d->memory[kind], kind + 1, h2d->bytes);
-    /* Some virtual machines cannot register memory; the loader then takes the driver's own, as here. */
+    /* Registration fails in some virtual machines. The loader then uses memory of the driver, and there is nothing to
+     * measure. */
     h2d->registered = !h2d->gpu.driver->host_register(h2d->memory[REGISTERED], h2d->bytes, CUDA_HOST_PORTABLE);
     return gpu_synchronize(&h2d->gpu);
 }
@@ -74,10 +81,10 @@ static void h2d_close(struct h2d *h2d)
     gpu_close(&h2d->gpu);
 }
 
-static int h2d_turn(struct h2d *h2d, int kind, size_t which, bool counts)
+static int h2d_repeat(struct h2d *h2d, int kind, size_t which, bool counts)
 {
     struct gpu *gpu = &h2d->gpu;
-    const uint64_t size = h2d->sizes[which], copies = max64(1, min64(TURN_BYTES / size, COPIES_MOST));
+    const uint64_t size = h2d->sizes[which], copies = max64(1, min64(REPEAT_BYTES / size, COPIES_MOST));
     const uint64_t places = h2d->bytes / size;
     double ms = 0;
     int result = gpu_timer_start(gpu, &h2d->timer);
@@ -111,10 +118,10 @@ static void report(struct bench *bench, const struct h2d *h2d)
             (void)snprintf(metric, sizeof metric, "%s_gb_s_%llu%s", kind_names[kind],
                            (unsigned long long)(kib >= 1024 ? kib >> 10 : kib), kib >= 1024 ? "mib" : "kib");
             bench_result(bench, metric, "GB/s", rates, peak);
-            if (kind == REGISTERED && h2d->sizes[i] >= (uint64_t)16 << 20 && rates->count)
+            if (kind == REGISTERED && h2d->sizes[i] >= RING_LEAST && rates->count)
                 worst = series_median(rates) < worst ? series_median(rates) : worst;
         }
-    if (worst < 1e300) /* what the ring's memory reaches from 16 MiB on, at the least */
+    if (worst < 1e300)
         bench_value(bench, "ring_memory_gb_s", "GB/s", worst, series_median(peak));
 }
 
@@ -126,12 +133,12 @@ static int run(struct bench *bench)
         h2d.bytes = size;
     }
     int result = h2d_open(bench, &h2d);
-    /* The first turn only warms. */
-    for (uint64_t turn = 0; !result && turn <= bench_repeats(bench, 9) && !bench_stopped(); turn++)
+    struct repeats repeats = repeats_begin(bench_repeats(bench, 9), REPEATS_WARM_FIRST);
+    while (repeats_next(&repeats, result))
         for (size_t which = 0; which < h2d.size_count && !result; which++)
             for (int kind = 0; kind < KINDS && !result; kind++)
                 if (kind != REGISTERED || h2d.registered)
-                    result = h2d_turn(&h2d, kind, which, turn > 0);
+                    result = h2d_repeat(&h2d, kind, which, repeats.counts);
     h2d_close(&h2d);
     if (result || bench_stopped())
         return CLI_FAILED;
@@ -139,4 +146,5 @@ static int run(struct bench *bench)
     return CLI_DONE;
 }
 
-const struct bench_case case_h2d = {"h2d", "copies from the host to the GPU by size, beside the best of the run", run};
+const struct bench_case case_h2d = {"h2d",
+                                    "copies from host to GPU by size and kind of memory, beside the best of them", run};

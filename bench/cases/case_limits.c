@@ -1,4 +1,9 @@
-/* case_limits.c - what this machine can do at best: the figures that the other cases are held against. */
+/*
+ * case_limits.c - what this machine can do at best: memory copies, reads from the page cache and from storage, the
+ * clock, and the plain loop that gathers windows and widens their tokens. Other cases are compared with these figures.
+ */
+#include "cases.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,16 +13,17 @@
 #include "common/bytes.h"
 #include "harness/dataset_make.h"
 #include "harness/direct_reads.h"
+#include "harness/page_cache.h"
 #include "harness/plain_loop.h"
 #include "platform/os.h"
 
-#define GIB_FILE ((uint64_t)1 << 30)
+#define CACHE_BYTES_MOST ((uint64_t)1 << 30) /* bytes of a file that one repeat reads from the page cache */
 
 /* ---- memory ---- */
 
 static const struct memory_size {
     const char *metric;
-    uint64_t bytes; /* each of source and target */
+    uint64_t bytes; /* of the source, and of the destination */
 } memory_sizes[] = {
     {"memcpy_l1_gb_s", 12 << 10},
     {"memcpy_l2_gb_s", 256 << 10},
@@ -25,7 +31,7 @@ static const struct memory_size {
     {"memcpy_ram_gb_s", 256 << 20},
 };
 
-static double copy_turn(void *into, const void *from, uint64_t bytes, double seconds)
+static double copy_repeat(void *into, const void *from, uint64_t bytes, double seconds)
 {
     uint64_t length = (uint64_t)(seconds * 1e9), copied = 0;
     uint64_t burst = max64(1, (4 << 20) / bytes), started = os_clock_ns(), now = started;
@@ -53,9 +59,10 @@ static int measure_memory(struct bench *bench)
         memset(from, 1, (size_t)most);
         memset(into, 2, (size_t)most);
     }
-    for (uint64_t turn = 0; !system && turn < bench_repeats(bench, 7) && !bench_stopped(); turn++)
+    struct repeats repeats = repeats_begin(bench_repeats(bench, 7), REPEATS_ALL_COUNT);
+    while (repeats_next(&repeats, system))
         for (size_t i = 0; i < sizes; i++)
-            series_add(&found[i], copy_turn(into, from, memory_sizes[i].bytes, bench_seconds(bench, 0.1)));
+            series_add(&found[i], copy_repeat(into, from, memory_sizes[i].bytes, bench_seconds(bench, 0.1)));
     os_memory_free(from, most);
     os_memory_free(into, most);
     if (system)
@@ -70,8 +77,9 @@ static int measure_memory(struct bench *bench)
 static void measure_clock(struct bench *bench)
 {
     struct series found = {.count = 0};
-    for (uint64_t turn = 0; turn < bench_repeats(bench, 7); turn++) {
-        uint64_t started = os_clock_ns();
+    struct repeats repeats = repeats_begin(bench_repeats(bench, 7), REPEATS_ALL_COUNT);
+    while (repeats_next(&repeats, CLI_DONE)) {
+        const uint64_t started = os_clock_ns();
         for (int i = 0; i < 100000; i++)
             keep_value(os_clock_ns());
         series_add(&found, (double)(os_clock_ns() - started) / 100000);
@@ -81,7 +89,7 @@ static void measure_clock(struct bench *bench)
 
 /* ---- reading from the page cache ---- */
 
-static int cache_turn(const char *path, uint64_t bytes, double *rate)
+static int cache_repeat(const char *path, uint64_t bytes, double *rate)
 {
     static char buffer[1 << 20];
     int fd;
@@ -104,11 +112,12 @@ static int measure_cache(struct bench *bench, const char *path, uint64_t bytes)
 {
     struct series found = {.count = 0};
     double rate = 0;
-    for (uint64_t turn = 0; turn <= bench_repeats(bench, 7) && !bench_stopped(); turn++) {
-        int system = cache_turn(path, min64(bytes, GIB_FILE), &rate);
+    struct repeats repeats = repeats_begin(bench_repeats(bench, 7), REPEATS_WARM_FIRST); /* the first fills the cache */
+    while (repeats_next(&repeats, CLI_DONE)) {
+        const int system = cache_repeat(path, min64(bytes, CACHE_BYTES_MOST), &rate);
         if (system)
             return bench_failed_system(bench, system, path, "The tokens cannot be read.");
-        if (turn) /* the first brings the file in */
+        if (repeats.counts)
             series_add(&found, rate);
     }
     bench_result(bench, "page_cache_read_gb_s", "GB/s", &found, NULL);
@@ -117,18 +126,18 @@ static int measure_cache(struct bench *bench, const char *path, uint64_t bytes)
 
 /* ---- reading from storage ---- */
 
-/* Reads of two pages: what a window of 2,048 two-byte tokens and its target needs. */
-static int direct_turn(struct direct_pool *pool, uint64_t bytes, uint64_t reads, uint64_t *state, double *rate)
+/* Reads two pages at each of `reads` random places: what a window of 2,048 two-byte tokens and its last target needs.
+ */
+static int direct_repeat(struct direct_pool *pool, uint64_t bytes, uint64_t reads, uint64_t *state, double *rate)
 {
-    uint64_t page = os_page_bytes();
-    uint64_t places = bytes / page - 1;
+    const uint64_t page = os_page_bytes(), places = bytes / page - 1;
     struct byte_range *ranges = calloc((size_t)reads, sizeof *ranges);
     double seconds = 0;
     if (!ranges)
         return ENOMEM;
     for (uint64_t i = 0; i < reads; i++)
         ranges[i] = (struct byte_range){random_below(state, places) * page, 2 * page};
-    int system = direct_pool_read(pool, ranges, reads, &seconds);
+    const int system = direct_pool_read(pool, ranges, reads, &seconds);
     *rate = (double)reads / seconds;
     free(ranges);
     return system;
@@ -139,7 +148,7 @@ static int measure_storage(struct bench *bench, const char *path, uint64_t bytes
     static const struct {
         const char *metric;
         uint32_t depth;
-        double share; /* of a turn's reads: one at a time is slower */
+        double share; /* of the reads of a repeat: a single thread is slower */
     } depths[] = {{"cold_read_8k_qd1_per_s", 1, 0.1}, {"cold_read_8k_qd64_per_s", 64, 1}};
     static struct series found[2];
     struct direct_pool *pools[2] = {NULL, NULL};
@@ -147,16 +156,18 @@ static int measure_storage(struct bench *bench, const char *path, uint64_t bytes
     int system = bytes < 4 * os_page_bytes() ? EINVAL : 0;
     for (size_t i = 0; !system && i < 2; i++)
         system = direct_pool_new(&pools[i], path, depths[i].depth);
-    for (uint64_t turn = 0; !system && turn < bench_repeats(bench, 7) && !bench_stopped(); turn++)
+    struct repeats repeats = repeats_begin(bench_repeats(bench, 7), REPEATS_ALL_COUNT);
+    while (repeats_next(&repeats, system))
         for (size_t i = 0; !system && i < 2; i++) {
             double rate = 0;
-            system = direct_turn(pools[i], bytes, (uint64_t)((double)reads * depths[i].share) + 1, &state, &rate);
+            system = direct_repeat(pools[i], bytes, (uint64_t)((double)reads * depths[i].share) + 1, &state, &rate);
             series_add(&found[i], rate);
         }
     direct_pool_free(pools[0]);
     direct_pool_free(pools[1]);
     if (system == EINVAL) {
-        bench_talk(bench, "cold reads are left out: the file system has no O_DIRECT, or the file is too small");
+        bench_say(bench,
+                  "cold reads are not measured: the file system does not support O_DIRECT, or the file is too small");
         return CLI_DONE;
     }
     if (system)
@@ -166,7 +177,7 @@ static int measure_storage(struct bench *bench, const char *path, uint64_t bytes
     return CLI_DONE;
 }
 
-/* ---- the gather-and-widen loop ---- */
+/* ---- the plain loop ---- */
 
 static int measure_loop(struct bench *bench, const struct tokmap_dataset *dataset)
 {
@@ -194,12 +205,17 @@ static int measure_loop(struct bench *bench, const struct tokmap_dataset *datase
         windows_free(&windows);
         return bench_no_memory(bench);
     }
-    for (uint64_t turn = 0; turn <= bench_repeats(bench, 7) && !bench_stopped(); turn++)
+    struct repeats repeats = repeats_begin(bench_repeats(bench, 7), REPEATS_WARM_FIRST);
+    while (repeats_next(&repeats, CLI_DONE))
         for (size_t i = 0; i < FORMS; i++) {
-            double rate = plain_loop_turn(forms[i].widest ? plain_widen_widest() : plain_widen_base, &windows, &next,
-                                          bench->options.rows, forms[i].type, forms[i].with_targets, &outputs,
-                                          bench_seconds(bench, 0.3), NULL);
-            if (turn) /* the first warms */
+            const struct plain_loop loop = {.widen = forms[i].widest ? plain_widen_widest() : plain_widen_base,
+                                            .windows = &windows,
+                                            .outputs = &outputs,
+                                            .rows = bench->options.rows,
+                                            .type = forms[i].type,
+                                            .with_targets = forms[i].with_targets};
+            const double rate = plain_loop_repeat(&loop, &next, bench_seconds(bench, 0.3), NULL);
+            if (repeats.counts)
                 series_add(&found[i], rate);
         }
     outputs_free(&outputs);
@@ -214,17 +230,14 @@ static int run(struct bench *bench)
     struct tokmap_dataset *dataset = NULL;
     struct tokmap_shard_info shard = {.size = sizeof shard};
     struct tokmap_dataset_info info = {.size = sizeof info};
-    struct tokmap_error error = {0};
     int result = dataset_open(bench, TOKMAP_READ_MAPPED, &dataset);
-    if (result)
-        return result;
-    if (tokmap_dataset_shard(dataset, 0, &shard, &error) || tokmap_dataset_info(dataset, &info)) {
-        tokmap_dataset_close(dataset);
-        return bench_failed(bench, &error);
+    if (!result)
+        result = dataset_get_info(bench, dataset, &info, &shard);
+    const uint64_t bytes = shard.tokens * info.width;
+    if (!result) {
+        measure_clock(bench);
+        result = page_cache_warm(bench, dataset);
     }
-    uint64_t bytes = shard.tokens * info.width;
-    measure_clock(bench);
-    result = dataset_warm(bench, dataset);
     if (!result)
         result = measure_memory(bench);
     if (!result)
@@ -237,5 +250,5 @@ static int run(struct bench *bench)
     return bench_stopped() ? CLI_FAILED : result;
 }
 
-const struct bench_case case_limits = {"limits", "copies, page-cache reads, cold reads, the gather-and-widen loop",
-                                       run};
+const struct bench_case case_limits = {"limits",
+                                       "memory copies, cached and cold reads, the plain gather-and-widen loop", run};

@@ -1,36 +1,39 @@
 /*
- * case_loader_device.c - the loader that delivers to a GPU: what a batch costs the host, how long it takes to be there,
- * how often it is not ready, and what opening costs.
+ * case_loader_device.c - batches delivered to a GPU: what a batch costs the host, how long it takes to arrive, how
+ * often it is not ready, and how long opening takes.
  *
- * next() enqueues a wait, a launch and a record. What a launch alone costs this host is measured beside it, with a
- * kernel that does nothing. The whole cost of a batch, the producer's calls included, is measured by making the same
- * calls in the same order on streams and events of our own: from outside, the producer's cannot be told from its
- * gathering.
+ * tokmap_cuda_next() enqueues a wait, a kernel launch and an event record. The cost of a launch alone is measured
+ * beside it with a kernel that does nothing. The whole cost of a batch includes the calls of the producer thread, which
+ * cannot be timed from outside because the thread also gathers. It is therefore measured by making the same calls in
+ * the same order on streams and events that belong to this case.
  */
+#include "case_loader_device.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "case_loader.h"
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "harness/dataset_make.h"
 #include "harness/gpu.h"
-#include "platform/os.h"
+#include "harness/page_cache.h"
 #include "harness/reader.h"
+#include "platform/os.h"
 #include "tokmap/cuda.h"
 
 #define BOTH (TOKMAP_INPUTS | TOKMAP_TARGETS)
-#define OPEN_BYTES ((uint64_t)64 << 20)
-#define ENQUEUED 32 /* batches enqueued by hand before they are waited for */
+#define OPEN_BYTES ((uint64_t)64 << 20) /* ring of the loader whose opening is timed */
+#define ENQUEUED 32                     /* batches enqueued by hand before the case waits for them */
+#define PACED_NS_LEAST 50000            /* a paced consumer takes at most 20,000 batches per second */
 
 struct device_loader {
     struct gpu gpu;
     struct tokmap_run *run;
     struct reader reader;
-    uint64_t inputs, targets, word;
-    uint64_t batch_ns; /* flat out */
+    uint64_t inputs, targets, word; /* device addresses */
+    uint64_t batch_ns;              /* time of a batch without pauses */
 
-    /* the same calls by hand */
+    /* For making the same calls by hand. */
     struct CUstream_st *copies;
     struct CUevent_st *copied, *expanded, *ready;
     void *pinned;
@@ -45,7 +48,7 @@ struct device_loader {
 static int reader_open_device(struct bench *bench, struct device_loader *it, uint64_t ring_bytes, struct reader *reader)
 {
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
-    memset(reader, 0, sizeof *reader);
+    reader_clear(reader);
     options.fields = BOTH;
     options.device = it->gpu.name;
     options.ring_bytes = ring_bytes;
@@ -73,7 +76,7 @@ static int by_hand_open(struct device_loader *it)
     if (!result)
         result = driver->host_alloc(&it->pinned, it->slot_bytes, CUDA_HOST_PORTABLE);
     if (result)
-        return gpu_check(gpu, result, "making streams and events");
+        return gpu_check(gpu, result, "creating streams and events");
     memset(it->pinned, 1, it->slot_bytes);
     return gpu_memory_new(gpu, it->slot_bytes, &it->twin);
 }
@@ -84,15 +87,15 @@ static int open_all(struct bench *bench, struct device_loader *it)
     const uint64_t rows = bench->options.rows, seq_len = bench->options.seq_len;
     int result = gpu_open(bench, &it->gpu);
     if (!result)
-        result = dataset_get(bench, &name);
+        result = dataset_name(bench, &name);
     if (!result)
         result = run_make(bench, name, TOKMAP_READ_AUTO, 1, TOKMAP_FOREVER, &it->run);
     struct tokmap_source_info source = {.size = sizeof source};
     struct tokmap_dataset_info info = {.size = sizeof info};
-    if (!result && (tokmap_run_source(it->run, 0, &source) || tokmap_dataset_info(source.dataset, &info)))
-        return CLI_FAILED;
     if (!result)
-        result = dataset_warm(bench, source.dataset);
+        result = run_get_info(bench, it->run, &source, &info);
+    if (!result)
+        result = page_cache_warm(bench, source.dataset);
     it->slot_bytes = rows * round_up((seq_len + 1) * info.width, 64);
     if (!result && (!samples_new(&it->calls, 1 << 20) || !samples_new(&it->launches, 1 << 20) ||
                     !samples_new(&it->others, 1 << 20)))
@@ -107,7 +110,6 @@ static int open_all(struct bench *bench, struct device_loader *it)
         result = by_hand_open(it);
     if (!result)
         result = reader_open_device(bench, it, 0, &it->reader);
-    it->reader.out = (struct tokmap_out)TOKMAP_OUT_INIT;
     it->reader.out.inputs = (void *)(uintptr_t)it->inputs;
     it->reader.out.targets = (void *)(uintptr_t)it->targets;
     return result ? result : gpu_synchronize(&it->gpu);
@@ -140,9 +142,9 @@ static void close_all(struct device_loader *it)
     samples_free(&it->others);
 }
 
-/* ---- turns ---- */
+/* ---- repeats ---- */
 
-static int flat_out_turn(struct bench *bench, struct device_loader *it, bool counts)
+static int flat_out_repeat(struct bench *bench, struct device_loader *it, bool counts)
 {
     const uint64_t length = (uint64_t)(bench_seconds(bench, 0.4) * 1e9), started = os_clock_ns();
     uint64_t batches = 0;
@@ -158,8 +160,8 @@ static int flat_out_turn(struct bench *bench, struct device_loader *it, bool cou
     return result;
 }
 
-/* So that the ring is full and the stream empty. */
-static int settle(struct bench *bench, struct device_loader *it)
+/* Waits until the stream is empty and the ring is full, but for at most a second. */
+static int wait_until_idle(struct bench *bench, struct device_loader *it)
 {
     struct tokmap_stats stats;
     const uint64_t started = os_clock_ns();
@@ -171,12 +173,12 @@ static int settle(struct bench *bench, struct device_loader *it)
     return result;
 }
 
-/* A consumer at half the rate that the loader makes, and at 20,000 batches a second at most. */
-static int paced_turn(struct bench *bench, struct device_loader *it)
+/* A consumer at half the rate that the loader reaches. */
+static int paced_repeat(struct bench *bench, struct device_loader *it)
 {
-    const uint64_t length = (uint64_t)(bench_seconds(bench, 1) * 1e9), period = max64(2 * it->batch_ns, 50000);
+    const uint64_t length = (uint64_t)(bench_seconds(bench, 1) * 1e9), period = max64(2 * it->batch_ns, PACED_NS_LEAST);
     struct tokmap_stats before, after;
-    int result = settle(bench, it);
+    int result = wait_until_idle(bench, it);
     samples_clear(&it->calls);
     samples_clear(&it->launches);
     reader_stats(&it->reader, &before);
@@ -186,7 +188,7 @@ static int paced_turn(struct bench *bench, struct device_loader *it)
         if (next(it))
             return bench_failed(bench, &it->reader.error);
         const uint64_t between = os_clock_ns();
-        result = gpu_check(&it->gpu, gpu_launch_spin(&it->gpu, &(struct gpu_spin){it->word, 0}), "launching");
+        result = gpu_check(&it->gpu, gpu_launch_spin(&it->gpu, &(struct gpu_spin){it->word, 0}), "launching a kernel");
         const uint64_t to = os_clock_ns();
         samples_add(&it->calls, between - from);
         samples_add(&it->launches, to - between);
@@ -207,11 +209,11 @@ static int paced_turn(struct bench *bench, struct device_loader *it)
     return result;
 }
 
-/* From the call of next() until the outputs are there, one batch at a time. */
-static int ready_turn(struct bench *bench, struct device_loader *it)
+/* Times one batch at a time from the call until the outputs are written. */
+static int ready_repeat(struct bench *bench, struct device_loader *it)
 {
     const struct cuda_driver *driver = it->gpu.driver;
-    int result = settle(bench, it);
+    int result = wait_until_idle(bench, it);
     samples_clear(&it->others);
     for (int i = 0; i < 200 && !result && !bench_stopped(); i++) {
         const uint64_t from = os_clock_ns();
@@ -227,7 +229,7 @@ static int ready_turn(struct bench *bench, struct device_loader *it)
     return result;
 }
 
-/* The producer's and the consumer's calls for a batch. */
+/* Makes the producer's and the consumer's calls for a batch. Returns the driver's result. */
 static int enqueue_by_hand(struct device_loader *it)
 {
     const struct cuda_driver *driver = it->gpu.driver;
@@ -245,14 +247,14 @@ static int enqueue_by_hand(struct device_loader *it)
     return result;
 }
 
-static int enqueue_turn(struct bench *bench, struct device_loader *it)
+static int enqueue_repeat(struct bench *bench, struct device_loader *it)
 {
     int result = CLI_DONE;
     samples_clear(&it->others);
     for (int i = 0; i < 40 && !result && !bench_stopped(); i++) {
         for (int j = 0; j < ENQUEUED && !result; j++) {
             const uint64_t from = os_clock_ns();
-            result = gpu_check(&it->gpu, enqueue_by_hand(it), "enqueueing by hand");
+            result = gpu_check(&it->gpu, enqueue_by_hand(it), "enqueueing a batch by hand");
             samples_add(&it->others, os_clock_ns() - from);
         }
         if (!result)
@@ -262,8 +264,8 @@ static int enqueue_turn(struct bench *bench, struct device_loader *it)
     return result;
 }
 
-/* The context exists: what is left is to pin 64 MiB, and their twins. */
-static int open_turn(struct bench *bench, struct device_loader *it)
+/* The context exists already, so opening consists of pinning the ring and allocating its device twin. */
+static int open_repeat(struct bench *bench, struct device_loader *it)
 {
     struct reader other;
     const uint64_t started = os_clock_ns();
@@ -299,18 +301,18 @@ int loader_device(struct bench *bench)
     if (!result && tokmap_loader_device(it.reader.loader, &device))
         result = CLI_FAILED;
     if (!result && !device.kernel)
-        bench_talk(bench, "the host expands: %s", device.reason);
-    /* The first turn only warms. */
-    for (uint64_t turn = 0; !result && turn <= bench_repeats(bench, 7) && !bench_stopped(); turn++) {
-        result = flat_out_turn(bench, &it, turn > 0);
-        if (!result && turn)
-            result = paced_turn(bench, &it);
-        if (!result && turn)
-            result = ready_turn(bench, &it);
-        if (!result && turn)
-            result = enqueue_turn(bench, &it);
-        if (!result && turn)
-            result = open_turn(bench, &it);
+        bench_say(bench, "the host expands the batches: %s", device.reason);
+    struct repeats repeats = repeats_begin(bench_repeats(bench, 7), REPEATS_WARM_FIRST);
+    while (repeats_next(&repeats, result)) {
+        result = flat_out_repeat(bench, &it, repeats.counts);
+        if (!result && repeats.counts)
+            result = paced_repeat(bench, &it);
+        if (!result && repeats.counts)
+            result = ready_repeat(bench, &it);
+        if (!result && repeats.counts)
+            result = enqueue_repeat(bench, &it);
+        if (!result && repeats.counts)
+            result = open_repeat(bench, &it);
     }
     close_all(&it);
     if (result || bench_stopped())

@@ -1,12 +1,19 @@
-/* case_order.c - what a draw costs: draw to window, its inverse, and the set-up of an epoch's order. */
+/*
+ * case_order.c - the cost of the order: draw to window, its inverse, and the set-up of an epoch.
+ *
+ * Two kinds of draws are timed. A loader draws windows one after the other, so the processor overlaps several draws;
+ * that is draw_ns. If each draw waits for the result of the one before, the time is that of a single draw:
+ * draw_alone_ns.
+ */
+#include "cases.h"
 
 #include <stdio.h>
 
 #include "cli/cli.h"
-#include "harness/harness.h"
 #include "platform/os.h"
 
-/* Small, large, and just above and below powers of two, where a Feistel network walks longest and shortest. */
+/* Small numbers of windows, large ones, and numbers next to powers of two, where the Feistel network of the permutation
+ * needs the most and the fewest steps. */
 static const struct order_size {
     const char *label;
     uint64_t windows;
@@ -25,102 +32,96 @@ static const struct order_size {
     {"2p63", (uint64_t)1 << 63},
 };
 #define SIZES (sizeof sizes / sizeof sizes[0])
-#define BURST 4096
+#define BURST 4096 /* operations for each look at the clock */
 
-/* Draws in a row, as a loader makes them. */
-static double draw_turn(const struct tokmap_order *order, uint64_t windows, double seconds)
+/* BURST operations, beginning at *at, which they leave where the next burst begins. The result must only be used. */
+typedef uint64_t burst(const struct tokmap_order *order, uint64_t windows, uint64_t *at);
+
+static uint64_t draw_burst(const struct tokmap_order *order, uint64_t windows, uint64_t *at)
 {
-    uint64_t length = (uint64_t)(seconds * 1e9), draws = 0, sum = 0, draw = windows / 3;
-    uint64_t started = os_clock_ns(), now = started;
-    while (now - started < length) {
-        for (int i = 0; i < BURST; i++) {
-            sum += tokmap_order_window(order, draw);
-            draw = draw + 1 < windows ? draw + 1 : 0;
-        }
-        draws += BURST;
-        now = os_clock_ns();
+    uint64_t sum = 0, draw = *at;
+    for (int i = 0; i < BURST; i++) {
+        sum += tokmap_order_window(order, draw);
+        draw = draw + 1 < windows ? draw + 1 : 0;
     }
-    keep_value(sum);
-    return (double)(now - started) / (double)draws;
+    *at = draw;
+    return sum;
 }
 
-/* Each draw waits for the one before: the time of one alone. */
-static double chain_turn(const struct tokmap_order *order, uint64_t windows, double seconds)
+static uint64_t chain_burst(const struct tokmap_order *order, uint64_t windows, uint64_t *at)
 {
-    uint64_t length = (uint64_t)(seconds * 1e9), draws = 0, at = windows / 3;
-    uint64_t started = os_clock_ns(), now = started;
-    while (now - started < length) {
-        for (int i = 0; i < BURST; i++)
-            at = tokmap_order_window(order, at);
-        draws += BURST;
-        now = os_clock_ns();
-    }
-    keep_value(at);
-    return (double)(now - started) / (double)draws;
+    (void)windows;
+    for (int i = 0; i < BURST; i++)
+        *at = tokmap_order_window(order, *at);
+    return *at;
 }
 
-static double inverse_turn(const struct tokmap_order *order, uint64_t windows, double seconds)
+static uint64_t inverse_burst(const struct tokmap_order *order, uint64_t windows, uint64_t *at)
 {
-    uint64_t length = (uint64_t)(seconds * 1e9), draws = 0, sum = 0, window = windows / 3;
-    uint64_t started = os_clock_ns(), now = started;
-    while (now - started < length) {
-        for (int i = 0; i < BURST; i++) {
-            sum += tokmap_order_draw(order, window);
-            window = window + 1 < windows ? window + 1 : 0;
-        }
-        draws += BURST;
-        now = os_clock_ns();
+    uint64_t sum = 0, window = *at;
+    for (int i = 0; i < BURST; i++) {
+        sum += tokmap_order_draw(order, window);
+        window = window + 1 < windows ? window + 1 : 0;
     }
-    keep_value(sum);
-    return (double)(now - started) / (double)draws;
+    *at = window;
+    return sum;
 }
 
-static double init_turn(uint64_t windows)
+static uint64_t init_burst(const struct tokmap_order *order, uint64_t windows, uint64_t *at)
 {
-    struct tokmap_order order;
-    uint64_t started = os_clock_ns();
-    for (uint64_t epoch = 0; epoch < BURST; epoch++) {
-        if (tokmap_order_init(&order, windows, 1234, "data", epoch))
+    struct tokmap_order other;
+    uint64_t sum = 0;
+    (void)order;
+    for (int i = 0; i < BURST; i++) {
+        if (tokmap_order_init(&other, windows, 1234, "data", (*at)++))
             break;
-        keep_value(order.state[0]);
+        sum += other.state[0];
     }
-    return (double)(os_clock_ns() - started) / BURST;
+    return sum;
+}
+
+/* Returns nanoseconds per operation. */
+static double burst_repeat(burst *body, const struct tokmap_order *order, uint64_t windows, double seconds)
+{
+    const uint64_t length = (uint64_t)(seconds * 1e9), started = os_clock_ns();
+    uint64_t at = windows / 3, operations = 0, now = started;
+    do {
+        keep_value(body(order, windows, &at));
+        operations += BURST;
+        now = os_clock_ns();
+    } while (now - started < length);
+    return (double)(now - started) / (double)operations;
 }
 
 enum { DRAW, CHAIN, INVERSE, INIT, KINDS };
-
-/* The series whose median is worst. */
-static const struct series *worst(const struct series *found)
-{
-    const struct series *result = &found[0];
-    for (size_t i = 1; i < SIZES; i++)
-        if (series_median(&found[i]) > series_median(result))
-            result = &found[i];
-    return result;
-}
+static const struct order_kind {
+    const char *metric;
+    burst *body;
+} kinds[KINDS] = {
+    {"draw_ns", draw_burst}, {"draw_alone_ns", chain_burst}, {"inverse_ns", inverse_burst}, {"epoch_ns", init_burst}};
 
 static int run(struct bench *bench)
 {
-    static const char *const metrics[KINDS] = {"draw_ns", "draw_alone_ns", "inverse_ns", "epoch_ns"};
     static struct series found[KINDS][SIZES];
-    double seconds = bench_seconds(bench, 0.02);
-    for (uint64_t turn = 0; turn <= bench_repeats(bench, 11) && !bench_stopped(); turn++)
+    const double seconds = bench_seconds(bench, 0.02);
+    struct repeats repeats = repeats_begin(bench_repeats(bench, 11), REPEATS_WARM_FIRST);
+    while (repeats_next(&repeats, CLI_DONE))
         for (size_t i = 0; i < SIZES; i++) {
             struct tokmap_order order;
-            uint64_t windows = sizes[i].windows;
-            if (tokmap_order_init(&order, windows, 1234, "data", turn)) {
-                cli_say(bench->program, "an order of %s windows was refused", sizes[i].label);
+            if (tokmap_order_init(&order, sizes[i].windows, 1234, "data", repeats.number)) {
+                cli_say(bench->program, "the library refused an order of %s windows", sizes[i].label);
                 return CLI_FAILED;
             }
-            double values[KINDS] = {draw_turn(&order, windows, seconds), chain_turn(&order, windows, seconds),
-                                    inverse_turn(&order, windows, seconds), init_turn(windows)};
-            for (size_t kind = 0; turn && kind < KINDS; kind++) /* the first turn warms */
-                series_add(&found[kind][i], values[kind]);
+            for (size_t kind = 0; kind < KINDS; kind++) {
+                const double ns = burst_repeat(kinds[kind].body, &order, sizes[i].windows, kind == INIT ? 0 : seconds);
+                if (repeats.counts)
+                    series_add(&found[kind][i], ns);
+            }
         }
     if (bench_stopped())
         return CLI_FAILED;
     for (size_t kind = 0; kind < KINDS; kind++)
-        bench_result(bench, metrics[kind], "ns", worst(found[kind]), NULL);
+        bench_result(bench, kinds[kind].metric, "ns", series_worst(found[kind], SIZES), NULL);
     for (size_t i = 0; i < SIZES; i++) {
         char metric[64];
         (void)snprintf(metric, sizeof metric, "draw_ns_n%s", sizes[i].label);
@@ -129,5 +130,5 @@ static int run(struct bench *bench)
     return CLI_DONE;
 }
 
-const struct bench_case case_order = {"order",
-                                      "draw to window, its inverse, and an epoch's set-up, for n from 2 to 2^63", run};
+const struct bench_case case_order = {
+    "order", "draw to window, its inverse, and the set-up of an epoch, for 2 to 2^63 windows", run};

@@ -1,34 +1,36 @@
 /*
- * case_pack.c - the command `tokmap pack` on text, as a process, beside a loop that moves the same bytes: reads the
- * text, writes twice as many, hashes them, syncs. Both begin with the text in the page cache and end when storage has
+ * case_pack.c - the command `tokmap pack` on generated text, with the byte tokenizer, as a process.
+ *
+ * The limit is a loop that moves the same bytes: it reads the text and writes, hashes and syncs twice as many bytes,
+ * since a token of the byte tokenizer takes two. Both begin with the text in the page cache and end when storage has
  * the output.
  */
-#include <errno.h>
+#include "cases.h"
+
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/child.h"
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "common/hash.h"
-#include "harness/dataset_make.h"
+#include "harness/child.h"
+#include "harness/made_files.h"
 #include "platform/os.h"
-#include "platform/process.h"
 
 #define TEXTS 16 /* files */
 #define BLOCK ((size_t)1 << 20)
-#define BEHIND ((uint64_t)8 << 20) /* written between two requests to store */
-#define WORDS ((uint32_t)1 << 16)
+#define WRITE_BEHIND ((uint64_t)8 << 20) /* bytes that the limit writes before it asks the kernel to store them */
+#define WORDS ((uint32_t)1 << 16)        /* size of the vocabulary of the text */
 
 struct packing {
     char texts[TEXTS][BENCH_PATH];
-    char tokmap[BENCH_PATH];
-    char output[BENCH_PATH], tokens[BENCH_PATH + 8], index[BENCH_PATH + 8]; /* pack's */
-    char copy[BENCH_PATH];                                                  /* the limit's */
+    char output[BENCH_PATH]; /* prefix of the shard that `tokmap pack` writes */
+    char copy[BENCH_PATH];   /* the file that the limit writes */
     uint8_t *block;
-    uint64_t bytes;
-    struct series rate, limit, peak;
+    uint64_t bytes;                  /* of all texts */
+    struct series rate, limit, peak; /* MB/s of text, the same of the limit, MiB */
 };
 
 /* ---- text ---- */
@@ -38,7 +40,7 @@ struct words {
     uint8_t *length;
 };
 
-/* Made-up words: syllables, so that letters are as unequal as a language's. */
+/* Makes words of syllables, so that the letters are about as unequally frequent as in a natural language. */
 static void words_make(struct words *words, uint64_t *state)
 {
     static const char consonants[] = "ttttnnnnsssshhhrrrrddllccmmffwyggpbbvk", vowels[] = "eeeeeeaaaaooooiiiiuu";
@@ -55,7 +57,7 @@ static void words_make(struct words *words, uint64_t *state)
     }
 }
 
-/* Fills a block with words by Zipf's law (the rank's logarithm is uniform), sentences and lines. */
+/* Fills a block with sentences and lines of words that follow Zipf's law: the logarithm of a word's rank is uniform. */
 static void text_fill(uint8_t *block, const struct words *words, uint64_t *state)
 {
     size_t at = 0, line = 0;
@@ -82,14 +84,15 @@ static int text_write(struct bench *bench, struct packing *packing, const struct
         int fd;
         uint64_t left = mul_div(packing->bytes, i + 1, TEXTS) - mul_div(packing->bytes, i, TEXTS);
         (void)snprintf(name, sizeof name, "text%02u.txt", i);
-        if (!made_path(bench, name, packing->texts[i]) || !made_add(bench, packing->texts[i]))
-            return bench_failed_system(bench, ENAMETOOLONG, bench->options.folder, "Give a shorter --dir.");
+        const int result = made_file(bench, name, packing->texts[i]);
+        if (result)
+            return result;
         int system = os_open(packing->texts[i], OS_WRITE_NEW, &fd);
         if (system)
             return bench_failed_system(bench, system, packing->texts[i],
-                                       "The text cannot be made; give another --dir.");
+                                       "The text cannot be created; give another --dir.");
         while (!system && left) {
-            size_t bytes = (size_t)min64(left, BLOCK);
+            const size_t bytes = (size_t)min64(left, BLOCK);
             text_fill(packing->block, words, state);
             system = os_write(fd, packing->block, bytes);
             left -= bytes;
@@ -99,8 +102,7 @@ static int text_write(struct bench *bench, struct packing *packing, const struct
         os_close(fd);
         if (system)
             return bench_failed_system(bench, system, packing->texts[i],
-                                       "The text cannot be written; give another "
-                                       "--dir or fewer --text-bytes.");
+                                       "The text cannot be written; give another --dir or fewer --text-bytes.");
     }
     return CLI_DONE;
 }
@@ -110,8 +112,8 @@ static int text_make(struct bench *bench, struct packing *packing)
     uint64_t state = 11;
     char size[32];
     struct words words = {calloc(WORDS, sizeof *words.text), calloc(WORDS, 1)};
-    int result = CLI_FAILED;
-    bench_talk(bench, "making %s of text in %s", cli_bytes(packing->bytes, size), bench->options.folder);
+    int result = CLI_DONE;
+    bench_say(bench, "creating %s of text in %s", cli_bytes(packing->bytes, size), bench->options.folder);
     if (words.text && words.length) {
         words_make(&words, &state);
         result = text_write(bench, packing, &words, &state);
@@ -125,48 +127,39 @@ static int text_make(struct bench *bench, struct packing *packing)
 
 /* ---- pack ---- */
 
-static int pack_turn(struct bench *bench, struct packing *packing, bool counts)
+static int pack_repeat(struct bench *bench, struct packing *packing, bool counts)
 {
+    static const char *const endings[] = {".bin", ".tmx"};
     char threads[32];
-    const char *arguments[TEXTS + 16] = {packing->tokmap, "pack",  "--quiet", "--input-format", "text", "--eod",
-                                         "--threads",     threads, "-o",      packing->output};
-    size_t count = 10;
-    (void)snprintf(threads, sizeof threads, "%llu", (unsigned long long)bench->options.threads);
+    const char *arguments[CHILD_ARGUMENTS_MAX + 1] = {
+        "pack", "--quiet", "--input-format", "text", "--eod", "--threads", threads, "-o", packing->output};
+    struct child_usage usage = {.seconds = 0};
+    (void)snprintf(threads, sizeof threads, "%" PRIu64, bench->options.threads);
     for (uint32_t i = 0; i < TEXTS; i++)
-        arguments[count++] = packing->texts[i];
-    struct os_child child;
-    int status = 0;
-    uint64_t started = os_clock_ns();
-    int system = os_child_start(&child, packing->tokmap, arguments, false);
-    if (!system)
-        system = child_wait(&child, &status);
-    double seconds = (double)(os_clock_ns() - started) / 1e9;
-    (void)os_unlink(packing->index);
-    (void)os_unlink(packing->tokens);
-    if (system)
-        return bench_failed_system(bench, system, packing->tokmap,
-                                   "tokmap could not be run; it belongs beside "
-                                   "tokmap-bench.");
-    if (status) {
-        if (!bench_stopped())
-            cli_say(bench->program, "%s pack failed with status %d", packing->tokmap, status);
-        return CLI_FAILED;
+        arguments[9 + i] = packing->texts[i];
+    const int result = child_run_tokmap(bench, arguments, &usage);
+    for (size_t i = 0; i < 2; i++) {
+        char path[BENCH_PATH + 8];
+        (void)snprintf(path, sizeof path, "%s%s", packing->output, endings[i]);
+        (void)os_unlink(path);
     }
-    if (counts) {
-        series_add(&packing->rate, (double)packing->bytes / 1e6 / seconds);
-        series_add(&packing->peak, (double)child.peak_bytes / 1048576);
+    if (!result && counts) {
+        series_add(&packing->rate, (double)packing->bytes / 1e6 / usage.seconds);
+        series_add(&packing->peak, usage.peak_mib);
     }
-    return CLI_DONE;
+    return result;
 }
 
 /* ---- the limit ---- */
 
 struct copy {
     int fd;
-    uint64_t written, behind; /* bytes; those that storing has begun for */
+    uint64_t written;    /* bytes */
+    uint64_t on_the_way; /* of these, the bytes that the kernel has been asked to store */
 };
 
-/* Storing is begun behind the writes, so that the sync at the end finds little left: a limit does what it can. */
+/* Writes each block of a text twice. The kernel is asked early to store what has been written, so that the sync at the
+ * end has little left to do. */
 static int copy_text(struct packing *packing, const char *path, struct copy *output)
 {
     int from;
@@ -180,9 +173,9 @@ static int copy_text(struct packing *packing, const char *path, struct copy *out
             keep_value(hash64(packing->block, got));
             system = os_write(output->fd, packing->block, got);
             output->written += got;
-            if (output->written - output->behind >= BEHIND) {
-                os_write_behind(output->fd, output->behind, output->written - output->behind);
-                output->behind = output->written;
+            if (output->written - output->on_the_way >= WRITE_BEHIND) {
+                os_write_behind(output->fd, output->on_the_way, output->written - output->on_the_way);
+                output->on_the_way = output->written;
             }
         }
     }
@@ -190,21 +183,21 @@ static int copy_text(struct packing *packing, const char *path, struct copy *out
     return system;
 }
 
-static int limit_turn(struct bench *bench, struct packing *packing, bool counts)
+static int limit_repeat(struct bench *bench, struct packing *packing, bool counts)
 {
     struct copy copy = {-1, 0, 0};
-    uint64_t started = os_clock_ns();
+    const uint64_t started = os_clock_ns();
     int system = os_open(packing->copy, OS_WRITE_NEW, &copy.fd);
     for (uint32_t i = 0; !system && i < TEXTS; i++)
         system = copy_text(packing, packing->texts[i], &copy);
     if (!system)
         system = os_sync(copy.fd);
-    double seconds = (double)(os_clock_ns() - started) / 1e9;
+    const double seconds = (double)(os_clock_ns() - started) / 1e9;
     if (copy.fd >= 0)
         os_close(copy.fd);
     (void)os_unlink(packing->copy);
     if (system)
-        return bench_failed_system(bench, system, packing->copy, "The limit's file cannot be written.");
+        return bench_failed_system(bench, system, packing->copy, "The file of the limit cannot be written.");
     if (counts)
         series_add(&packing->limit, (double)packing->bytes / 1e6 / seconds);
     return CLI_DONE;
@@ -214,32 +207,25 @@ static int limit_turn(struct bench *bench, struct packing *packing, bool counts)
 
 static int packing_open(struct bench *bench, struct packing *packing)
 {
-    char *slash;
     packing->bytes = bench->options.text_bytes;
-    memcpy(packing->tokmap, bench->self, sizeof packing->tokmap);
-    slash = strrchr(packing->tokmap, '/');
-    if (slash)
-        (void)snprintf(slash + 1, sizeof packing->tokmap - (size_t)(slash + 1 - packing->tokmap), "tokmap");
     packing->block = malloc(BLOCK);
     if (!packing->block)
         return bench_no_memory(bench);
-    if (!made_path(bench, "packed", packing->output) || !made_path(bench, "copy", packing->copy))
-        return bench_failed_system(bench, ENAMETOOLONG, bench->options.folder, "Give a shorter --dir.");
-    (void)snprintf(packing->tokens, sizeof packing->tokens, "%s.bin", packing->output);
-    (void)snprintf(packing->index, sizeof packing->index, "%s.tmx", packing->output);
-    if (!made_add(bench, packing->tokens) || !made_add(bench, packing->index) || !made_add(bench, packing->copy))
-        return bench_no_memory(bench);
-    return text_make(bench, packing);
+    int result = made_shard(bench, "packed", packing->output);
+    if (!result)
+        result = made_file(bench, "copy", packing->copy);
+    return result ? result : text_make(bench, packing);
 }
 
 static int run(struct bench *bench)
 {
     static struct packing packing;
     int result = packing_open(bench, &packing);
-    for (uint64_t turn = 0; !result && turn <= bench_repeats(bench, 7) && !bench_stopped(); turn++) {
-        result = pack_turn(bench, &packing, turn > 0); /* the first warms */
+    struct repeats repeats = repeats_begin(bench_repeats(bench, 7), REPEATS_WARM_FIRST);
+    while (repeats_next(&repeats, result)) {
+        result = pack_repeat(bench, &packing, repeats.counts);
         if (!result)
-            result = limit_turn(bench, &packing, turn > 0);
+            result = limit_repeat(bench, &packing, repeats.counts);
     }
     free(packing.block);
     if (result || bench_stopped())

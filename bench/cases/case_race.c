@@ -1,16 +1,21 @@
 /*
- * case_race.c - every output of many batches on a GPU, compared with the host's, while both sides are late at random.
+ * case_race.c - a search for races: every output of many batches on a GPU is compared with the host's, while producer
+ * and consumer are delayed at random.
  *
- * The batches come in rounds, each with a run and two loaders of its own: fields, row length, rows, width of elements
- * and size of the ring are drawn. One loader delivers to the GPU through its ring, the other makes the same batches on
- * the host and inline. What arrives on the GPU is summed up there by a kernel on the consumer's stream, without the
- * host looking, so nothing waits that would not wait in a training loop; the sums are fetched block by block. A word
- * that is wrong, late or in another place gives another sum.
+ * The batches come in rounds. Each round has its own run and two loaders over it, with fields, row length, number of
+ * rows, element type and ring size drawn at random. One loader delivers to the GPU through its ring; the other makes
+ * the same batches on the host, without a producer thread. A kernel on the consumer's stream computes checksums of the
+ * outputs on the GPU. The host does not look at the outputs, so nothing waits that would not wait in a training loop;
+ * it fetches the checksums of a block of batches at once. A word that is wrong, too late, or in the wrong place changes
+ * the checksum.
  *
- * The consumer is late in turns: it sleeps, its stream is held up before and after a batch, it takes bursts of batches,
- * so that the ring is now full and now empty. The producer's side is held up by other traffic on the copy engine, and
- * by the consumer's reference, which needs the same processors.
+ * The consumer is delayed in several ways: it sleeps, kernels delay its stream before and after a batch, and it takes
+ * batches in bursts, so that the ring is full at times and empty at others. The producer is delayed by other traffic on
+ * the copy engine, and by the consumer's work on the reference, which needs the same processors.
  */
+#include "cases.h"
+
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -19,14 +24,15 @@
 
 #include "cli/cli.h"
 #include "common/bytes.h"
+#include "harness/dataset_make.h"
 #include "harness/gpu.h"
 #include "platform/os.h"
 
 #define DATA "synthetic:vocab=50257,tokens=100000007,document=60"
-#define BLOCK 256  /* batches between two looks at the sums */
-#define ROUND 1000 /* batches of a round, about */
-#define SETS 2     /* of outputs, used in turn */
-#define TRAFFIC ((uint64_t)4 << 20)
+#define BLOCK 256                   /* most batches whose checksums are fetched together */
+#define ROUND 1000                  /* batches of a round, on average */
+#define SETS 2                      /* sets of outputs, one of which is drawn for each batch */
+#define TRAFFIC ((uint64_t)4 << 20) /* bytes of the largest disturbing copy */
 #define SEQ_LEN_MOST 700
 #define ROWS_MOST 9
 
@@ -36,11 +42,11 @@ static const char *const field_names[FIELDS] = {"inputs",       "targets",   "po
 _Static_assert(TOKMAP_INPUTS == 1 << INPUTS && TOKMAP_TARGETS == 1 << TARGETS && TOKMAP_ROWS == 1 << ROWS &&
                    TOKMAP_POSITION_IDS == 1 << POSITION_IDS && TOKMAP_DOCUMENT_IDS == 1 << DOCUMENT_IDS &&
                    TOKMAP_LOSS_MASK == 1 << LOSS_MASK && TOKMAP_CU_SEQLENS == 1 << CU_SEQLENS,
-               "field f is bit f");
+               "field f has bit f");
 
 struct round {
     struct tokmap_run *run;
-    struct tokmap_loader *there, *here;
+    struct tokmap_loader *device, *host; /* deliver the same batches */
     uint64_t seq_len, rows, cu_elements, ring_bytes, seed;
     uint32_t fields, width, mask_targets;
 };
@@ -49,14 +55,14 @@ struct race {
     struct gpu gpu;
     struct CUstream_st *traffic;
     void *traffic_from;
-    uint64_t traffic_to, spin_out;
+    uint64_t traffic_to, spin_out; /* on the device */
     const char *data;
-    uint64_t sums; /* on the device, BLOCK * FIELDS */
-    uint64_t wanted[BLOCK][FIELDS];
+    uint64_t sums;                  /* on the device: BLOCK * FIELDS checksums */
+    uint64_t wanted[BLOCK][FIELDS]; /* the host's checksums */
     uint64_t outputs[SETS][FIELDS]; /* on the device */
     void *host_outputs[FIELDS];
     uint64_t output_bytes;
-    struct tokmap_batch batches[BLOCK]; /* as the GPU's loader told of them; their pointers have ended */
+    struct tokmap_batch batches[BLOCK]; /* descriptions from the device's loader; their pointers are no longer valid */
     struct tokmap_error error;
     uint64_t state; /* of the random numbers */
     uint64_t done, rounds, compared, mismatches, waits, late_copies, host_expanded;
@@ -64,15 +70,15 @@ struct race {
 
 /* ---- rounds ---- */
 
-static int loader_open(struct bench *bench, struct race *race, const struct round *round, bool there,
+static int loader_open(struct bench *bench, struct race *race, const struct round *round, bool on_device,
                        struct tokmap_loader **loader)
 {
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
     options.fields = round->fields;
     options.mask_targets = round->mask_targets;
-    options.threads = there;
-    options.ring_bytes = there ? round->ring_bytes : 0;
-    options.device = there ? race->gpu.name : NULL;
+    options.threads = on_device;
+    options.ring_bytes = on_device ? round->ring_bytes : 0;
+    options.device = on_device ? race->gpu.name : NULL;
     return tokmap_loader_open(loader, round->run, &options, &race->error) ? bench_failed(bench, &race->error)
                                                                           : CLI_DONE;
 }
@@ -93,16 +99,19 @@ static int round_open(struct bench *bench, struct race *race, struct round *roun
     options.seq_len = round->seq_len;
     options.batch = round->rows;
     options.seed = round->seed;
-    if (tokmap_run_make(&round->run, &options, &race->error) || tokmap_run_source(round->run, 0, &source) ||
-        tokmap_dataset_info(source.dataset, &info))
+    if (tokmap_run_make(&round->run, &options, &race->error))
         return bench_failed(bench, &race->error);
+    int result = run_get_info(bench, round->run, &source, &info);
+    if (result)
+        return result;
     round->width = info.width;
-    int result = loader_open(bench, race, round, true, &round->there);
+    result = loader_open(bench, race, round, true, &round->device);
     if (!result)
-        result = loader_open(bench, race, round, false, &round->here);
-    round->cu_elements = tokmap_loader_cu_seqlens(round->there);
+        result = loader_open(bench, race, round, false, &round->host);
+    round->cu_elements = tokmap_loader_cu_seqlens(round->device);
     if (!result && round->cu_elements * 4 > race->output_bytes) {
-        cli_say(bench->program, "the dataset's documents are too short for this case: %" PRIu64 " in a batch",
+        cli_say(bench->program,
+                "the documents of this dataset are too short for this case: a batch can contain %" PRIu64 " of them",
                 round->cu_elements);
         result = CLI_FAILED;
     }
@@ -112,13 +121,13 @@ static int round_open(struct bench *bench, struct race *race, struct round *roun
 static void round_close(struct race *race, struct round *round)
 {
     struct tokmap_stats stats = {.size = sizeof stats};
-    if (round->there && !tokmap_loader_stats(round->there, &stats)) {
+    if (round->device && !tokmap_loader_stats(round->device, &stats)) {
         race->waits += stats.waits;
         race->late_copies += stats.late_copies;
         race->host_expanded += stats.host_expanded;
     }
-    tokmap_loader_close(round->there);
-    tokmap_loader_close(round->here);
+    tokmap_loader_close(round->device);
+    tokmap_loader_close(round->host);
     tokmap_run_close(round->run);
     memset(round, 0, sizeof *round);
 }
@@ -138,7 +147,7 @@ static struct tokmap_out out_of(void *const fields[FIELDS], enum tokmap_type typ
                                .cu_seqlens = fields[CU_SEQLENS]};
 }
 
-/* The words of one output of a batch. */
+/* Returns number and size of the words in one output of a batch. */
 static struct gpu_checksum words_of(const struct round *round, const struct tokmap_batch *batch, int field,
                                     enum tokmap_type type)
 {
@@ -150,8 +159,9 @@ static struct gpu_checksum words_of(const struct round *round, const struct tokm
                                  .word_bytes = 4};
 }
 
-/* Holds up the consumer's stream, the consumer or the copy engine; mostly none of them. */
-static int be_late(struct race *race)
+/* Delays the consumer's stream, the consumer or the copy engine, in about a third of the calls. Returns the driver's
+ * result. */
+static int delay_something(struct race *race)
 {
     struct gpu *gpu = &race->gpu;
     const uint64_t which = random_below(&race->state, 16);
@@ -165,22 +175,23 @@ static int be_late(struct race *race)
     return 0;
 }
 
-static int batch_there(struct bench *bench, struct race *race, const struct round *round, uint64_t number,
-                       enum tokmap_type type)
+static int device_batch(struct bench *bench, struct race *race, const struct round *round, uint64_t number,
+                        enum tokmap_type type)
 {
     struct gpu *gpu = &race->gpu;
     struct tokmap_batch *batch = &race->batches[number];
     const uint64_t *outputs = race->outputs[random_below(&race->state, SETS)];
     void *fields[FIELDS];
+    assert(number < BLOCK);
     for (int field = 0; field < FIELDS; field++)
-        fields[field] = (void *)(uintptr_t)outputs[field]; /* NOLINT: an address of the device's */
+        fields[field] = (void *)(uintptr_t)outputs[field]; /* NOLINT: a device address */
     const struct tokmap_out out = out_of(fields, type);
-    int result = be_late(race);
+    int result = delay_something(race);
     *batch = (struct tokmap_batch)TOKMAP_BATCH_INIT;
-    if (!result && tokmap_loader_next(round->there, &out, gpu->stream, batch, &race->error))
+    if (!result && tokmap_loader_next(round->device, &out, gpu->stream, batch, &race->error))
         return bench_failed(bench, &race->error);
     if (!result)
-        result = be_late(race);
+        result = delay_something(race);
     for (int field = 0; field < FIELDS && !result; field++) {
         struct gpu_checksum work = words_of(round, batch, field, type);
         work.words = outputs[field];
@@ -188,10 +199,10 @@ static int batch_there(struct bench *bench, struct race *race, const struct roun
         if (round->fields & 1u << field)
             result = gpu_launch_checksum(gpu, &work);
     }
-    return gpu_check(gpu, result, "enqueueing work");
+    return gpu_check(gpu, result, "enqueueing a batch");
 }
 
-static uint64_t sum_here(const void *words, const struct gpu_checksum *work)
+static uint64_t host_sum(const void *words, const struct gpu_checksum *work)
 {
     uint64_t sum = 0;
     if (work->word_bytes == 4)
@@ -207,29 +218,29 @@ static void mismatch(struct bench *bench, struct race *race, const struct round 
 {
     if (!race->mismatches++)
         cli_say(bench->program,
-                "MISMATCH: %s of step %" PRIu64 " of the run with seq_len %" PRIu64 ", batch %" PRIu64 ", seed %" PRIu64
-                ", fields 0x%x, mask_targets %u, ring_bytes %" PRIu64 " (others are counted)",
+                "MISMATCH: %s of step %" PRIu64 " in the run with seq_len %" PRIu64 ", batch %" PRIu64 ", seed %" PRIu64
+                ", fields 0x%x, mask_targets %u, ring_bytes %" PRIu64 " (further mismatches are only counted)",
                 what, step, round->seq_len, round->rows, round->seed, round->fields, round->mask_targets,
                 round->ring_bytes);
 }
 
-/* The same batch on the host: what it is, and what its outputs sum up to. */
-static int batch_here(struct bench *bench, struct race *race, const struct round *round, uint64_t number,
+/* Makes the same batch on the host, compares its description, and computes the checksums of its outputs. */
+static int host_batch(struct bench *bench, struct race *race, const struct round *round, uint64_t number,
                       enum tokmap_type type)
 {
     const struct tokmap_out out = out_of(race->host_outputs, type);
-    const struct tokmap_batch *there = &race->batches[number];
+    const struct tokmap_batch *device = &race->batches[number];
     struct tokmap_batch batch = TOKMAP_BATCH_INIT;
-    if (tokmap_loader_next(round->here, &out, NULL, &batch, &race->error))
+    if (tokmap_loader_next(round->host, &out, NULL, &batch, &race->error))
         return bench_failed(bench, &race->error);
-    if (batch.step != there->step || batch.count != there->count || batch.first_row != there->first_row ||
-        batch.documents != there->documents || batch.max_seqlen != there->max_seqlen ||
-        memcmp(&batch.cursor, &there->cursor, sizeof batch.cursor) != 0)
+    if (batch.step != device->step || batch.count != device->count || batch.first_row != device->first_row ||
+        batch.documents != device->documents || batch.max_seqlen != device->max_seqlen ||
+        memcmp(&batch.cursor, &device->cursor, sizeof batch.cursor) != 0)
         mismatch(bench, race, round, "the description", batch.step);
     for (int field = 0; field < FIELDS; field++) {
         const struct gpu_checksum work = words_of(round, &batch, field, type);
         if (round->fields & 1u << field)
-            race->wanted[number][field] = sum_here(race->host_outputs[field], &work);
+            race->wanted[number][field] = host_sum(race->host_outputs[field], &work);
     }
     return CLI_DONE;
 }
@@ -243,12 +254,12 @@ static int block_run(struct bench *bench, struct race *race, const struct round 
     const enum tokmap_type type = random_below(&race->state, 2) ? TOKMAP_I64 : TOKMAP_I32;
     int result = gpu_check(gpu, gpu->driver->memset_bytes(race->sums, 0, sizeof found, gpu->stream), "clearing memory");
     for (uint64_t i = 0; i < count && !result; i++)
-        result = batch_there(bench, race, round, i, type);
+        result = device_batch(bench, race, round, i, type);
     for (uint64_t i = 0; i < count && !result; i++)
-        result = batch_here(bench, race, round, i, type);
+        result = host_batch(bench, race, round, i, type);
     if (!result)
-        result =
-            gpu_check(gpu, gpu->driver->copy_to_host(found, race->sums, sizeof found, gpu->stream), "reading sums");
+        result = gpu_check(gpu, gpu->driver->copy_to_host(found, race->sums, sizeof found, gpu->stream),
+                           "reading checksums");
     if (!result)
         result = gpu_synchronize(gpu);
     for (uint64_t i = 0; i < count && !result; i++)
@@ -303,7 +314,7 @@ static int race_open(struct bench *bench, struct race *race)
                            "allocating page-locked memory");
     if (!result)
         result = gpu_check(&race->gpu, race->gpu.driver->stream_create(&race->traffic, CUDA_STREAM_NON_BLOCKING),
-                           "making a stream");
+                           "creating a stream");
     if (!result)
         memset(race->traffic_from, 0x5a, TRAFFIC);
     return result ? result : gpu_synchronize(&race->gpu);
@@ -355,4 +366,4 @@ static int run(struct bench *bench)
 }
 
 const struct bench_case case_race = {
-    "race", "every output of --batches batches on a GPU against the host's, both sides late at random", run};
+    "race", "every output of --batches batches on a GPU, compared with the host's under random delays", run};

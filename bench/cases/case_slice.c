@@ -1,23 +1,36 @@
-/* case_slice.c - one window at a time, at random places: a view of it, and copies of it by both ways of reading. */
+/*
+ * case_slice.c - one window at a time, at random places, warm: a view of it, a copy from the mapping, and a copy by
+ * pread.
+ *
+ * The limits are a bare memcpy and a bare pread of windows of the same size. Percentiles are of single calls and
+ * include one look at the clock, except for views: a view costs no more than a look at the clock, so views are timed in
+ * groups.
+ */
+#include "cases.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "harness/dataset_make.h"
+#include "harness/page_cache.h"
 #include "harness/plain_loop.h"
 #include "platform/os.h"
 
-#define VIEWS 64 /* calls between two looks at the clock, which costs as much as a view */
+#define VIEWS 64           /* views in a group that is timed together */
+#define VIEW_UNITS 16      /* a sample of views is in sixteenths of a nanosecond */
+#define CALLS_MOST 2000000 /* of one repeat */
+#define BUFFERS 8          /* windows are copied to several places in turn */
 
 struct slices {
     struct tokmap_dataset *dataset;
     struct windows windows;
     uint64_t tokens, bytes; /* of one window */
-    uint64_t next;
-    int fd; /* the first shard's tokens: for plain reads of the same size */
+    uint64_t next;          /* index of the next window */
+    int fd;                 /* the tokens of the first shard, for the bare pread */
     uint64_t file_windows;
-    uint8_t *into; /* eight windows, each at its own line */
+    uint8_t *into; /* BUFFERS windows, each aligned to a cache line */
     uint64_t stride;
     struct samples samples;
     struct tokmap_error error;
@@ -25,13 +38,10 @@ struct slices {
 
 static uint64_t slice_first(struct slices *slices)
 {
-    uint64_t first = slices->windows.first[slices->next];
-    if (++slices->next == slices->windows.count)
-        slices->next = 0;
-    return first;
+    return slices->windows.first[windows_next(&slices->windows, &slices->next)];
 }
 
-static enum tokmap_status turn_view(struct slices *slices, uint64_t calls)
+static enum tokmap_status view_repeat(struct slices *slices, uint64_t calls)
 {
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t i = 0; !status && i < calls / VIEWS; i++) {
@@ -43,19 +53,19 @@ static enum tokmap_status turn_view(struct slices *slices, uint64_t calls)
                                          &slices->error);
             keep_value((uint64_t)(uintptr_t)spans[0].tokens);
         }
-        samples_add(&slices->samples, (os_clock_ns() - started) * 16 / VIEWS); /* in sixteenths: a view is short */
+        samples_add(&slices->samples, (os_clock_ns() - started) * VIEW_UNITS / VIEWS);
     }
     return status;
 }
 
-static enum tokmap_status turn_mapped(struct slices *slices, uint64_t calls)
+static enum tokmap_status mapped_repeat(struct slices *slices, uint64_t calls)
 {
     enum tokmap_status status = TOKMAP_OK;
     uint64_t now = os_clock_ns();
     for (uint64_t i = 0; !status && i < calls; i++) {
         struct tokmap_span spans[2];
         size_t used = 0;
-        uint8_t *into = slices->into + i % 8 * slices->stride;
+        uint8_t *into = slices->into + i % BUFFERS * slices->stride;
         status =
             tokmap_dataset_view(slices->dataset, slice_first(slices), slices->tokens, spans, 2, &used, &slices->error);
         for (size_t j = 0; j < used; j++) {
@@ -70,13 +80,12 @@ static enum tokmap_status turn_mapped(struct slices *slices, uint64_t calls)
     return status;
 }
 
-static enum tokmap_status turn_mapped_limit(struct slices *slices, uint64_t calls)
+static enum tokmap_status mapped_limit_repeat(struct slices *slices, uint64_t calls)
 {
     uint64_t now = os_clock_ns();
     for (uint64_t i = 0; i < calls; i++) {
-        memcpy(slices->into + i % 8 * slices->stride, slices->windows.at[slices->next], (size_t)slices->bytes);
-        if (++slices->next == slices->windows.count)
-            slices->next = 0;
+        const uint64_t window = windows_next(&slices->windows, &slices->next);
+        memcpy(slices->into + i % BUFFERS * slices->stride, slices->windows.at[window], (size_t)slices->bytes);
         uint64_t then = os_clock_ns();
         samples_add(&slices->samples, then - now);
         now = then;
@@ -84,13 +93,13 @@ static enum tokmap_status turn_mapped_limit(struct slices *slices, uint64_t call
     return TOKMAP_OK;
 }
 
-static enum tokmap_status turn_pread(struct slices *slices, uint64_t calls)
+static enum tokmap_status pread_repeat(struct slices *slices, uint64_t calls)
 {
     enum tokmap_status status = TOKMAP_OK;
     uint64_t now = os_clock_ns();
     for (uint64_t i = 0; !status && i < calls; i++) {
         status = tokmap_dataset_copy(slices->dataset, slice_first(slices), slices->tokens,
-                                     slices->into + i % 8 * slices->stride, &slices->error);
+                                     slices->into + i % BUFFERS * slices->stride, &slices->error);
         uint64_t then = os_clock_ns();
         samples_add(&slices->samples, then - now);
         now = then;
@@ -98,13 +107,13 @@ static enum tokmap_status turn_pread(struct slices *slices, uint64_t calls)
     return status;
 }
 
-static enum tokmap_status turn_pread_limit(struct slices *slices, uint64_t calls)
+static enum tokmap_status pread_limit_repeat(struct slices *slices, uint64_t calls)
 {
     uint64_t now = os_clock_ns();
     for (uint64_t i = 0; i < calls; i++) {
         size_t got = 0;
         uint64_t first = slice_first(slices) / slices->windows.seq_len % slices->file_windows;
-        (void)os_pread(slices->fd, slices->into + i % 8 * slices->stride, (size_t)slices->bytes,
+        (void)os_pread(slices->fd, slices->into + i % BUFFERS * slices->stride, (size_t)slices->bytes,
                        first * slices->windows.seq_len * slices->windows.width, &got);
         uint64_t then = os_clock_ns();
         samples_add(&slices->samples, then - now);
@@ -114,27 +123,29 @@ static enum tokmap_status turn_pread_limit(struct slices *slices, uint64_t calls
 }
 
 static const struct slice_kind {
-    enum tokmap_status (*turn)(struct slices *slices, uint64_t calls); /* a failure is in slices->error */
-    uint64_t calls;                                                    /* of a turn of one second */
-    double unit_ns;                                                    /* of a sample's unit in the result's */
+    enum tokmap_status (*repeat)(struct slices *slices, uint64_t calls); /* sets slices->error if it fails */
+    uint64_t calls;                                                      /* in a repeat of one second */
+    double unit_ns;                                                      /* sample units in one unit of the result */
 } kinds[] = {
-    {turn_view, 2000000, 16},   {turn_mapped, 200000, 1000},      {turn_mapped_limit, 200000, 1000},
-    {turn_pread, 100000, 1000}, {turn_pread_limit, 100000, 1000},
+    {view_repeat, CALLS_MOST, VIEW_UNITS}, {mapped_repeat, 200000, 1000},      {mapped_limit_repeat, 200000, 1000},
+    {pread_repeat, 100000, 1000},          {pread_limit_repeat, 100000, 1000},
 };
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
 static int slices_open(struct bench *bench, struct slices *slices)
 {
+    struct tokmap_dataset_info info = {.size = sizeof info};
     struct tokmap_shard_info shard = {.size = sizeof shard};
     int result = dataset_open(bench, TOKMAP_READ_MAPPED, &slices->dataset);
     if (result)
         return result;
     slices->tokens = bench->options.seq_len + 1;
-    result = dataset_warm(bench, slices->dataset); /* before anything is mapped, so that it can be dropped */
+    result = page_cache_warm(bench, slices->dataset); /* before windows_new() populates the mapping */
+    if (!result)
+        result = dataset_get_info(bench, slices->dataset, &info, &shard);
     if (result)
         return result;
-    if (tokmap_dataset_shard(slices->dataset, 0, &shard, &slices->error) ||
-        windows_new(&slices->windows, slices->dataset, bench->options.seq_len, (uint64_t)1 << 20, 2, &slices->error))
+    if (windows_new(&slices->windows, slices->dataset, bench->options.seq_len, (uint64_t)1 << 20, 2, &slices->error))
         return bench_failed(bench, &slices->error);
     slices->bytes = slices->tokens * slices->windows.width;
     slices->stride = round_up(slices->bytes, 64);
@@ -142,10 +153,10 @@ static int slices_open(struct bench *bench, struct slices *slices)
     int system = os_open(shard.tokens_path, OS_READ, &slices->fd);
     if (system)
         return bench_failed_system(bench, system, shard.tokens_path, "The tokens cannot be opened.");
-    slices->into = malloc((size_t)(8 * slices->stride));
-    if (!slices->into || !samples_new(&slices->samples, (size_t)2000000))
+    slices->into = malloc((size_t)(BUFFERS * slices->stride));
+    if (!slices->into || !samples_new(&slices->samples, CALLS_MOST))
         return bench_no_memory(bench);
-    memset(slices->into, 1, (size_t)(8 * slices->stride));
+    memset(slices->into, 1, (size_t)(BUFFERS * slices->stride));
     return CLI_DONE;
 }
 
@@ -164,14 +175,15 @@ static int run(struct bench *bench)
     static struct spread found[KINDS];
     struct slices slices = {.fd = -1};
     int result = slices_open(bench, &slices);
-    double seconds = bench_seconds(bench, 0.5);
-    for (uint64_t turn = 0; !result && turn <= bench_repeats(bench, 7) && !bench_stopped(); turn++)
+    const double seconds = bench_seconds(bench, 0.5);
+    struct repeats repeats = repeats_begin(bench_repeats(bench, 7), REPEATS_WARM_FIRST);
+    while (repeats_next(&repeats, result))
         for (size_t i = 0; !result && i < KINDS; i++) {
-            uint64_t calls = max64(2 * VIEWS, (uint64_t)((double)kinds[i].calls * seconds));
+            const uint64_t calls = max64(2 * VIEWS, (uint64_t)((double)kinds[i].calls * seconds));
             samples_clear(&slices.samples);
-            if (kinds[i].turn(&slices, min64(calls, 2000000)))
+            if (kinds[i].repeat(&slices, min64(calls, CALLS_MOST)))
                 result = bench_failed(bench, &slices.error);
-            else if (turn) /* the first warms */
+            else if (repeats.counts)
                 spread_add(&found[i], &slices.samples, kinds[i].unit_ns);
         }
     slices_close(&slices);
@@ -183,5 +195,5 @@ static int run(struct bench *bench)
     return CLI_DONE;
 }
 
-const struct bench_case case_slice = {"slice", "one window at a random place: a view, a mapped copy, a copy by pread",
-                                      run};
+const struct bench_case case_slice = {"slice",
+                                      "single windows at random places: a view, a mapped copy, a copy by pread", run};

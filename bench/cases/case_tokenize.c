@@ -1,13 +1,16 @@
 /*
- * case_tokenize.c - a text through a tokenizer: whole and in documents of 4 KB, with a fresh state and again with the
- * same one, on one thread and on two, beside a loop that reads the text; and, in the same turns, other tokenizers
- * (peers.h).
+ * case_tokenize.c - the rate of a tokenizer on a text: whole and in documents of 4 KB, with a new state and again with
+ * the same state, on one thread and on two; the command `tokmap pack` on the same documents; and, interleaved with
+ * these, other tokenizers (peers.h). The limit is a loop that reads the text.
  *
- * What share of the time the scanner, the lookups and the merges have is told by subtraction, since a clock inside
- * would cost more than what it measures: the scanner alone is run over the text; a warm pass is scanner and lookups;
- * what a cold one takes longer is misses: merges, and what they put into the caches.
+ * How the time divides into scanner, cache lookups and merges is computed by subtraction, because looking at a clock
+ * for each piece would take longer than what it measures. The scanner runs alone over the text. A warm pass consists of
+ * scanning and lookups. What a cold pass takes longer than a warm one is the cost of misses: merging, and storing the
+ * result in the cache.
  */
-#include <errno.h>
+#include "cases.h"
+
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdatomic.h>
@@ -15,90 +18,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "text/utf8.h"
-#include "harness/child.h"
+#include "case_tokenize_pack.h"
 #include "cli/cli.h"
 #include "common/bytes.h"
-#include "peers/pack_records.h"
+#include "harness/bench_text.h"
+#include "harness/child.h"
+#include "peers/peers.h"
 #include "platform/os.h"
 
-#define DOCUMENT ((size_t)4096)
-#define TOGETHER 64 /* documents in one call, as the packer has them in a batch */
-#define THREADS 2   /* at most, and what is measured beside one */
+#define TOGETHER 64 /* documents in one call, as in a batch of the packer */
+#define THREADS 2   /* the most threads that are measured */
 
+/* One value with a new state, and one with the same state again. */
 struct rates {
     struct series cold, warm;
 };
 
 struct tokenizing {
-    struct encoded_text text;
+    struct bench_text text;
     struct tokenizer *tokenizer;
     struct tokenizer_info info;
-    void *tokens[THREADS];           /* one for each thread */
-    uint64_t capacity;               /* of each, in tokens */
-    uint64_t pieces, missed, merged; /* of a cold pass over the documents */
-    uint64_t document_tokens;
-    uint64_t open_ns; /* that the tokenizer took to open */
-    struct rates whole, documents, threads, threads_ratio;
-    struct rates cpu[THREADS], cpu_ratio; /* seconds of all processors, by threads */
+    void *tokens[THREADS];                  /* output of each thread */
+    uint64_t capacity;                      /* of each, in tokens */
+    uint64_t pieces, missed, merged;        /* counts of a cold pass over the documents */
+    uint64_t document_tokens;               /* tokens of all documents */
+    uint64_t open_ns;                       /* the time of opening the tokenizer */
+    struct rates whole, documents, threads; /* MB/s; threads: of the documents on two threads */
+    struct rates threads_ratio;             /* rate on two threads divided by the rate on one */
+    struct rates cpu[THREADS], cpu_ratio;   /* seconds of all processors, by number of threads */
     struct series compute_ratio;
     struct series read, scan, start, encode, memory, memory_whole, state;
     struct pack_records records;
     struct peers peers;
 };
 
-/* ---- the text ---- */
+/* ---- the limit ---- */
 
-static int text_read(struct bench *bench, struct encoded_text *text)
-{
-    const char *path = bench->options.dataset;
-    struct os_stat stat;
-    int fd;
-    size_t got = 0;
-    int system = os_open(path, OS_READ, &fd);
-    if (system)
-        return bench_failed_system(bench, system, path, "The text cannot be opened.");
-    system = os_fstat(fd, &stat);
-    if (!system && (stat.kind != OS_KIND_FILE || !stat.bytes || stat.bytes > SIZE_MAX / 8)) {
-        os_close(fd);
-        cli_say(bench->program, "%s: this is no file with text in it", path);
-        return CLI_FAILED;
-    }
-    text->path = path;
-    text->bytes = system ? 0 : stat.bytes;
-    text->text = system ? NULL : malloc((size_t)text->bytes);
-    if (text->text)
-        system = os_pread(fd, text->text, (size_t)text->bytes, 0, &got);
-    os_close(fd);
-    if (system || (text->text && got != text->bytes))
-        return bench_failed_system(bench, system ? system : EIO, path, "The text cannot be read.");
-    if (!text->text)
-        return bench_no_memory(bench);
-    if (utf8_valid_prefix(text->text, got) != got) {
-        cli_say(bench->program, "%s: the text is not valid UTF-8 (byte %zu); peers would not take it", path,
-                utf8_valid_prefix(text->text, got));
-        return CLI_FAILED;
-    }
-    return CLI_DONE;
-}
-
-static int text_cut(struct bench *bench, struct encoded_text *text)
-{
-    const uint64_t most = text->bytes / (DOCUMENT - 3) + 1;
-    text->documents = malloc((size_t)most * sizeof *text->documents);
-    if (!text->documents)
-        return bench_no_memory(bench);
-    for (uint64_t at = 0; at < text->bytes;) {
-        const uint64_t left = text->bytes - at;
-        const size_t bytes = left > DOCUMENT ? utf8_cut(text->text + at, DOCUMENT) : (size_t)left;
-        text->documents[text->document_count++] = (struct tokenizer_text){text->text + at, bytes};
-        at += bytes;
-    }
-    return CLI_DONE;
-}
-
-/* The whole text read, as a limit that no tokenizer passes. */
-static uint64_t text_sum(const struct encoded_text *text)
+/* Reads the whole text, which no tokenizer can do faster. */
+static uint64_t text_sum(const struct bench_text *text)
 {
     uint64_t sums[4] = {0}, words[4];
     for (uint64_t at = 0; at + 32 <= text->bytes; at += 32) {
@@ -123,14 +80,14 @@ static enum tokmap_status whole_encode(const struct tokenizing *tokenizing, stru
     return status;
 }
 
-/* What one thread does: takes documents until there are none left. */
+/* One thread, which takes documents until none are left. */
 struct encoder {
     const struct tokenizing *tokenizing;
-    struct tokenizer_state *state;
-    _Atomic uint64_t *next; /* document */
+    struct tokenizer_state *state; /* NULL: the thread makes its own, which its creator frees */
+    _Atomic uint64_t *next;        /* number of the next document, shared by all threads */
     void *tokens;
-    bool over; /* ids are written over those before them */
-    uint64_t made, cpu_ns;
+    bool overwrite;        /* write the ids of each call over those of the call before */
+    uint64_t made, cpu_ns; /* results: tokens, processor time of this thread */
     enum tokmap_status status;
     struct tokmap_error error;
 };
@@ -139,21 +96,21 @@ static void documents_encode(void *user)
 {
     struct encoder *encoder = user;
     const struct tokenizing *tokenizing = encoder->tokenizing;
-    const struct encoded_text *text = &tokenizing->text;
+    const struct bench_text *text = &tokenizing->text;
     uint64_t ends[TOGETHER];
     const uint64_t started = os_thread_cpu_ns();
     encoder->made = 0;
-    encoder->status = encoder->state ? TOKMAP_OK
-                                     : tokenizer_state_new(&encoder->state, tokenizing->tokenizer, &encoder->error);
+    encoder->status =
+        encoder->state ? TOKMAP_OK : tokenizer_state_new(&encoder->state, tokenizing->tokenizer, &encoder->error);
     while (!encoder->status) {
         const uint64_t first = atomic_fetch_add(encoder->next, TOGETHER);
         if (first >= text->document_count)
             break;
         const struct tokenizer_batch batch = {text->documents + first, min64(TOGETHER, text->document_count - first),
                                               false, false};
-        const uint64_t behind = encoder->over ? 0 : encoder->made;
-        struct tokenizer_out out = {.tokens = (uint8_t *)encoder->tokens + behind * tokenizing->info.width,
-                                    .capacity = tokenizing->capacity - behind,
+        const uint64_t offset = encoder->overwrite ? 0 : encoder->made;
+        struct tokenizer_out out = {.tokens = (uint8_t *)encoder->tokens + offset * tokenizing->info.width,
+                                    .capacity = tokenizing->capacity - offset,
                                     .ends = ends};
         encoder->status = tokenizer_encode(encoder->state, &batch, &out, &encoder->error);
         encoder->made += out.count;
@@ -161,14 +118,16 @@ static void documents_encode(void *user)
     encoder->cpu_ns = os_thread_cpu_ns() - started;
 }
 
-/* All documents on `threads` threads with these states; seconds, and those of the processors together. */
-static int documents_turn(struct bench *bench, struct tokenizing *tokenizing, struct tokenizer_state *const *states,
+/* Encodes all documents on `threads` threads with the given states. Sets *seconds, and *cpu to the processor seconds of
+ * all threads. */
+static int documents_pass(struct bench *bench, struct tokenizing *tokenizing, struct tokenizer_state *const *states,
                           uint32_t threads, double *seconds, double *cpu)
 {
     _Atomic uint64_t next = 0;
     struct encoder encoders[THREADS];
     struct os_thread *running[THREADS] = {NULL};
     int system = 0;
+    assert(threads && threads <= THREADS);
     for (uint32_t i = 0; i < threads; i++)
         encoders[i] = (struct encoder){
             .tokenizing = tokenizing, .state = states[i], .next = &next, .tokens = tokenizing->tokens[i]};
@@ -192,17 +151,17 @@ static int documents_turn(struct bench *bench, struct tokenizing *tokenizing, st
     return CLI_DONE;
 }
 
-/* ---- turns ---- */
+/* ---- repeats ---- */
 
 static double rate_of(const struct tokenizing *tokenizing, double seconds)
 {
     return (double)tokenizing->text.bytes / 1e6 / seconds;
 }
 
-static int whole_turn(struct bench *bench, struct tokenizing *tokenizing, bool counts)
+static int whole_repeat(struct bench *bench, struct tokenizing *tokenizing, bool counts)
 {
     struct tokenizer_state *state;
-    struct tokmap_error error;
+    struct tokmap_error error = {0};
     uint64_t tokens;
     double rates[2] = {0, 0};
     if (tokenizer_state_new(&state, tokenizing->tokenizer, &error))
@@ -223,8 +182,8 @@ static int whole_turn(struct bench *bench, struct tokenizing *tokenizing, bool c
     return CLI_DONE;
 }
 
-/* The scanner alone, with the state of a pass that has ended, whose counts it takes first. */
-static void scan_turn(struct tokenizing *tokenizing, struct tokenizer_state *state, bool counts)
+/* Runs the scanner alone over the documents. state: of a pass that has ended and whose counts have been read. */
+static void scan_repeat(struct tokenizing *tokenizing, struct tokenizer_state *state, bool counts)
 {
     struct tokenizer_measures measures;
     uint64_t started = os_clock_ns();
@@ -236,10 +195,10 @@ static void scan_turn(struct tokenizing *tokenizing, struct tokenizer_state *sta
         series_add(&tokenizing->scan, rate_of(tokenizing, (double)(os_clock_ns() - started) / 1e9));
 }
 
-static int documents_turns(struct bench *bench, struct tokenizing *tokenizing, uint32_t threads, bool counts)
+static int documents_cold_and_warm(struct bench *bench, struct tokenizing *tokenizing, uint32_t threads, bool counts)
 {
     struct tokenizer_state *states[THREADS] = {NULL};
-    struct tokmap_error error;
+    struct tokmap_error error = {0};
     struct tokenizer_measures measures;
     double rates[2] = {0, 0}, cpu[2] = {0, 0}, seconds;
     int result = CLI_DONE;
@@ -251,7 +210,7 @@ static int documents_turns(struct bench *bench, struct tokenizing *tokenizing, u
             series_add(&tokenizing->state, (double)(os_clock_ns() - started) / 1e6);
     }
     for (int warm = 0; warm < 2 && !result; warm++) {
-        result = documents_turn(bench, tokenizing, states, threads, &seconds, &cpu[warm]);
+        result = documents_pass(bench, tokenizing, states, threads, &seconds, &cpu[warm]);
         rates[warm] = rate_of(tokenizing, seconds);
         if (!warm && !result && threads == 1 && tokenizer_measure(states[0], "", 0, &measures)) {
             tokenizing->pieces = measures.pieces;
@@ -260,7 +219,7 @@ static int documents_turns(struct bench *bench, struct tokenizing *tokenizing, u
         }
     }
     if (!result && threads == 1)
-        scan_turn(tokenizing, states[0], counts);
+        scan_repeat(tokenizing, states[0], counts);
     for (uint32_t i = 0; i < threads; i++)
         tokenizer_state_free(states[i]);
     if (counts && !result) {
@@ -272,7 +231,7 @@ static int documents_turns(struct bench *bench, struct tokenizing *tokenizing, u
     return result;
 }
 
-static void read_turn(struct tokenizing *tokenizing, bool counts)
+static void read_repeat(struct tokenizing *tokenizing, bool counts)
 {
     const uint64_t started = os_clock_ns();
     keep_value(text_sum(&tokenizing->text));
@@ -280,11 +239,11 @@ static void read_turn(struct tokenizing *tokenizing, bool counts)
         series_add(&tokenizing->read, rate_of(tokenizing, (double)(os_clock_ns() - started) / 1e9));
 }
 
-/* ---- what two threads are worth on this machine ---- */
+/* ---- the gain from a second thread on this machine ---- */
 
-#define COMPUTE_ROUNDS 40000000 /* some 50 ms */
+#define COMPUTE_ROUNDS 40000000 /* about 50 ms */
 
-/* In registers alone. */
+/* Computes in registers only, without memory. */
 static void compute(void *user)
 {
     uint64_t a = 1, b = 2;
@@ -295,9 +254,9 @@ static void compute(void *user)
     keep_value(a ^ b);
 }
 
-/* How much more two threads compute than one: beside other programs, or with two threads of one core, that is not 2, and
- * no tokenizer can do better. */
-static int compute_turn(struct bench *bench, struct tokenizing *tokenizing, bool counts)
+/* Measures how much more two threads compute than one. The ratio is below 2 if other programs run or if both threads
+ * share a core, and no tokenizer can exceed it. */
+static int compute_repeat(struct bench *bench, struct tokenizing *tokenizing, bool counts)
 {
     struct os_thread *other = NULL;
     uint64_t times[3];
@@ -315,21 +274,16 @@ static int compute_turn(struct bench *bench, struct tokenizing *tokenizing, bool
     return CLI_DONE;
 }
 
-static double last_of(const struct series *series)
-{
-    return series->values[series->count - 1];
-}
-
 /* ---- copies of this program ---- */
 
 static int child_ready(struct bench *bench)
 {
     struct tokenizer *tokenizer = NULL;
     struct tokenizer_state *state = NULL;
-    struct tokmap_error error;
-    int result = CLI_DONE;
-    if (peers_tokenizer(bench, &tokenizer))
-        return CLI_FAILED;
+    struct tokmap_error error = {0};
+    int result = bench_tokenizer_open(bench, &tokenizer);
+    if (result)
+        return result;
     if (tokenizer_state_new(&state, tokenizer, &error))
         result = bench_failed(bench, &error);
     else
@@ -339,8 +293,8 @@ static int child_ready(struct bench *bench)
     return result;
 }
 
-/* All that encoding alone needs of a process: a vocabulary is opened, two threads each make their state and take documents
- * that are in memory, and ids go nowhere. */
+/* Prints the time that encoding alone takes in a process: opening the vocabulary (already done by the caller), making a
+ * state on each of two threads, and encoding documents that are in memory, without writing the ids anywhere. */
 static int child_encode(struct bench *bench, const struct tokenizing *tokenizing)
 {
     _Atomic uint64_t next = 0;
@@ -349,8 +303,8 @@ static int child_encode(struct bench *bench, const struct tokenizing *tokenizing
     int result = CLI_DONE;
     const uint64_t started = os_clock_ns();
     for (uint32_t i = 0; i < THREADS; i++)
-        encoders[i] =
-            (struct encoder){.tokenizing = tokenizing, .next = &next, .tokens = tokenizing->tokens[i], .over = true};
+        encoders[i] = (struct encoder){
+            .tokenizing = tokenizing, .next = &next, .tokens = tokenizing->tokens[i], .overwrite = true};
     const int system = os_thread_start(&running, "tokenize", documents_encode, &encoders[1]);
     if (!system)
         documents_encode(&encoders[0]);
@@ -366,19 +320,19 @@ static int child_encode(struct bench *bench, const struct tokenizing *tokenizing
     return result;
 }
 
-/* What encoding adds to the memory that holds text, ids and vocabulary: a thread's state. */
+/* Prints the memory that encoding adds to that of text, ids and vocabulary: the state of a thread. */
 static int child_memory(struct bench *bench, struct tokenizing *tokenizing)
 {
     struct tokenizer_state *state = NULL;
-    struct tokmap_error error;
+    struct tokmap_error error = {0};
     uint64_t unused;
     double seconds, cpu;
-    for (uint32_t i = 0; i < THREADS; i++) /* or ids would be counted, where they are written for the first time */
+    for (uint32_t i = 0; i < THREADS; i++) /* touch the memory of the ids now, so that it is not counted */
         memset(tokenizing->tokens[i], 1, (size_t)(tokenizing->capacity * tokenizing->info.width));
     const uint64_t before = os_memory_resident();
     if (tokenizer_state_new(&state, tokenizing->tokenizer, &error))
         return bench_failed(bench, &error);
-    int result = documents_turn(bench, tokenizing, &state, 1, &seconds, &cpu);
+    int result = documents_pass(bench, tokenizing, &state, 1, &seconds, &cpu);
     const uint64_t documents = os_memory_resident();
     if (!result && whole_encode(tokenizing, state, &unused, &error))
         result = bench_failed(bench, &error);
@@ -390,31 +344,24 @@ static int child_memory(struct bench *bench, struct tokenizing *tokenizing)
     return result;
 }
 
-static int copy_run(struct bench *bench, const char *what, char *output, size_t capacity, uint64_t *started)
+static int copies_repeat(struct bench *bench, struct tokenizing *tokenizing, bool counts)
 {
-    const struct bench_options *options = &bench->options;
-    const char *arguments[16] = {"tokenize", options->dataset, "--child", what, "-t", options->tokenizer};
-    (void)tokenizer_arguments_put(bench, arguments, 6);
-    return child_run(bench, bench->self, arguments, output, capacity, started);
-}
-
-static int copies_turn(struct bench *bench, struct tokenizing *tokenizing, bool counts)
-{
-    char output[256];
-    uint64_t started;
-    int result = copy_run(bench, "ready", output, sizeof output, &started);
+    const char *text = tokenizing->text.path;
+    char output[256] = "";
+    struct child_usage usage = {.seconds = 0};
+    int result = child_run_copy(bench, "ready", text, output, sizeof output, &usage);
     if (result)
         return result;
     if (counts)
-        series_add(&tokenizing->start, (child_number(output, "at") - (double)started) / 1e6);
-    result = copy_run(bench, "encode", output, sizeof output, &started);
+        series_add(&tokenizing->start, (child_number(output, "at") - (double)usage.started_ns) / 1e6);
+    result = child_run_copy(bench, "encode", text, output, sizeof output, NULL);
     if (result)
         return result;
     if (counts)
         series_add(&tokenizing->encode, rate_of(tokenizing, child_number(output, "seconds")));
-    if (tokenizing->memory.count) /* once is enough */
+    if (tokenizing->memory.count) /* memory does not vary, so one value is enough */
         return CLI_DONE;
-    result = copy_run(bench, "memory", output, sizeof output, &started);
+    result = child_run_copy(bench, "memory", text, output, sizeof output, NULL);
     if (!result) {
         series_add(&tokenizing->memory, child_number(output, "documents"));
         series_add(&tokenizing->memory_whole, child_number(output, "whole"));
@@ -424,13 +371,14 @@ static int copies_turn(struct bench *bench, struct tokenizing *tokenizing, bool 
 
 /* ---- results ---- */
 
-static void share(struct bench *bench, const char *metric, double part, double all)
+/* Writes a part as a percentage; a negative part, which noise can cause, as 0. */
+static void share_result(struct bench *bench, const char *metric, double part, double all)
 {
     bench_value(bench, metric, "%", all > 0 ? 100 * fmax(part, 0) / all : (double)NAN, (double)NAN);
 }
 
-/* Of the documents: shares of the cold pass, and the scanner's of the warm one. */
-static void shares(struct bench *bench, const struct tokenizing *tokenizing)
+/* Writes where the time of the passes over the documents goes. */
+static void share_results(struct bench *bench, const struct tokenizing *tokenizing)
 {
     const double cold = 1 / series_median(&tokenizing->documents.cold),
                  warm = 1 / series_median(&tokenizing->documents.warm), scan = 1 / series_median(&tokenizing->scan),
@@ -442,12 +390,12 @@ static void shares(struct bench *bench, const struct tokenizing *tokenizing)
     bench_value(bench, "piece_bytes", "bytes", (double)tokenizing->text.bytes / pieces, (double)NAN);
     bench_value(bench, "cold_piece_ns", "ns", cold * ns / pieces, (double)NAN);
     bench_value(bench, "warm_piece_ns", "ns", warm * ns / pieces, (double)NAN);
-    share(bench, "hit_percent", pieces - (double)tokenizing->missed, pieces);
-    share(bench, "merged_percent", (double)tokenizing->merged, pieces);
-    share(bench, "cold_scan_percent", scan, cold);
-    share(bench, "cold_probe_percent", warm - scan, cold);
-    share(bench, "cold_merge_percent", cold - warm, cold);
-    share(bench, "warm_scan_percent", scan, warm);
+    share_result(bench, "hit_percent", pieces - (double)tokenizing->missed, pieces);
+    share_result(bench, "merged_percent", (double)tokenizing->merged, pieces);
+    share_result(bench, "cold_scan_percent", scan, cold);
+    share_result(bench, "cold_probe_percent", warm - scan, cold);
+    share_result(bench, "cold_merge_percent", cold - warm, cold);
+    share_result(bench, "warm_scan_percent", scan, warm);
 }
 
 static void results(struct bench *bench, struct tokenizing *tokenizing)
@@ -472,8 +420,9 @@ static void results(struct bench *bench, struct tokenizing *tokenizing)
     bench_result(bench, "threads2_cpu_ratio", "x", &tokenizing->cpu_ratio.cold, NULL);
     bench_result(bench, "threads2_cpu_warm_ratio", "x", &tokenizing->cpu_ratio.warm, NULL);
     bench_result(bench, "compute2_ratio", "x", &tokenizing->compute_ratio, NULL);
-    shares(bench, tokenizing);
-    /* Beside encoding alone, on as many threads: with states and vocabulary ready, and from a vocabulary's file on. */
+    share_results(bench, tokenizing);
+    /* The limit of packing is encoding alone on as many threads: with vocabulary and states ready, and including them.
+     */
     bench_result(bench, "pack_mb_s", "MB/s", &tokenizing->records.rate, &tokenizing->threads.cold);
     bench_result(bench, "pack_loading_mb_s", "MB/s", &tokenizing->records.rate, &tokenizing->encode);
     bench_result(bench, "pack_peak_mib", "MiB", &tokenizing->records.peak, NULL);
@@ -488,12 +437,10 @@ static void results(struct bench *bench, struct tokenizing *tokenizing)
 
 static int tokenizing_open(struct bench *bench, struct tokenizing *tokenizing)
 {
-    int result = text_read(bench, &tokenizing->text);
-    if (!result)
-        result = text_cut(bench, &tokenizing->text);
+    int result = bench_text_open(bench, &tokenizing->text);
     const uint64_t started = os_clock_ns();
     if (!result)
-        result = peers_tokenizer(bench, &tokenizing->tokenizer);
+        result = bench_tokenizer_open(bench, &tokenizing->tokenizer);
     tokenizing->open_ns = os_clock_ns() - started;
     if (result)
         return result;
@@ -510,35 +457,35 @@ static int tokenizing_open(struct bench *bench, struct tokenizing *tokenizing)
     return CLI_DONE;
 }
 
-static int turn_run(struct bench *bench, struct tokenizing *tokenizing, bool counts)
+static int all_repeat(struct bench *bench, struct tokenizing *tokenizing, bool counts)
 {
     int result = CLI_DONE;
-    read_turn(tokenizing, counts);
+    read_repeat(tokenizing, counts);
     if (!bench->options.documents)
-        result = whole_turn(bench, tokenizing, counts);
+        result = whole_repeat(bench, tokenizing, counts);
     if (!result)
-        result = documents_turns(bench, tokenizing, 1, counts);
+        result = documents_cold_and_warm(bench, tokenizing, 1, counts);
     if (!result)
-        result = documents_turns(bench, tokenizing, 2, counts);
+        result = documents_cold_and_warm(bench, tokenizing, 2, counts);
     if (!result)
-        result = compute_turn(bench, tokenizing, counts);
+        result = compute_repeat(bench, tokenizing, counts);
     if (!result)
-        result = copies_turn(bench, tokenizing, counts);
+        result = copies_repeat(bench, tokenizing, counts);
     if (!result)
-        result = pack_records_turn(bench, &tokenizing->records, counts);
+        result = pack_records_repeat(bench, &tokenizing->records, counts);
     if (!result && counts) {
         series_add(&tokenizing->threads_ratio.cold,
-                   last_of(&tokenizing->threads.cold) / last_of(&tokenizing->documents.cold));
+                   series_last(&tokenizing->threads.cold) / series_last(&tokenizing->documents.cold));
         series_add(&tokenizing->threads_ratio.warm,
-                   last_of(&tokenizing->threads.warm) / last_of(&tokenizing->documents.warm));
+                   series_last(&tokenizing->threads.warm) / series_last(&tokenizing->documents.warm));
         series_add(&tokenizing->cpu_ratio.cold,
-                   2 * last_of(&tokenizing->cpu[0].cold) / last_of(&tokenizing->cpu[1].cold));
+                   2 * series_last(&tokenizing->cpu[0].cold) / series_last(&tokenizing->cpu[1].cold));
         series_add(&tokenizing->cpu_ratio.warm,
-                   2 * last_of(&tokenizing->cpu[0].warm) / last_of(&tokenizing->cpu[1].warm));
+                   2 * series_last(&tokenizing->cpu[0].warm) / series_last(&tokenizing->cpu[1].warm));
     }
     const struct series *const ours[PEER_RATES] = {&tokenizing->whole.cold, &tokenizing->whole.warm,
                                                    &tokenizing->documents.cold, &tokenizing->documents.warm};
-    return result ? result : peers_turn(bench, &tokenizing->peers, counts, ours);
+    return result ? result : peers_repeat(bench, &tokenizing->peers, counts, ours);
 }
 
 static int run(struct bench *bench)
@@ -546,7 +493,7 @@ static int run(struct bench *bench)
     static struct tokenizing tokenizing;
     const char *child = bench->options.child;
     if (!bench->options.dataset || !bench->options.tokenizer) {
-        cli_say(bench->program, "which text, and which tokenizer? tokmap-bench tokenize FILE -t TOKENIZER");
+        cli_say(bench->program, "name a text and a tokenizer: tokmap-bench tokenize FILE -t TOKENIZER");
         return CLI_MISUSED;
     }
     if (child && !strcmp(child, "ready"))
@@ -560,8 +507,9 @@ static int run(struct bench *bench)
         result = peers_open(bench, &tokenizing.peers, &tokenizing.text, &tokenizing.info);
         if (!result)
             result = pack_records_open(bench, &tokenizing.records, &tokenizing.text);
-        for (uint64_t turn = 0; !result && turn <= bench_repeats(bench, 5) && !bench_stopped(); turn++)
-            result = turn_run(bench, &tokenizing, turn > 0); /* the first warms */
+        struct repeats repeats = repeats_begin(bench_repeats(bench, 5), REPEATS_WARM_FIRST);
+        while (repeats_next(&repeats, result))
+            result = all_repeat(bench, &tokenizing, repeats.counts);
         if (bench_stopped())
             result = CLI_FAILED;
         if (!result)
@@ -569,11 +517,10 @@ static int run(struct bench *bench)
     }
     for (uint32_t i = 0; i < THREADS; i++)
         free(tokenizing.tokens[i]);
-    free(tokenizing.text.documents);
-    free(tokenizing.text.text);
+    bench_text_close(&tokenizing.text);
     tokenizer_close(tokenizing.tokenizer);
     return result;
 }
 
 const struct bench_case case_tokenize = {
-    "tokenize", "text through a tokenizer, fresh and warm, beside other tokenizers; needs FILE and -t", run};
+    "tokenize", "rate of a tokenizer, cold and warm, beside other tokenizers; needs FILE and -t", run};

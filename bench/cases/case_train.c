@@ -1,52 +1,58 @@
 /*
- * case_train.c - a training loop whose step is emulated: take a batch, widen it, compute for --step-ms (spinning or
- * sleeping), again.
+ * case_train.c - a training loop with an emulated step: take a batch, widen it, compute for --step-ms (spinning or
+ * sleeping), and so on.
  *
- * Accelerator utilisation as MLPerf Storage defines it (its reference, DLIO, likewise): time spent computing, as
- * measured, over the time of all steps, the first step left out of both. A wait is the call of next(), for row
- * pointers, seen from outside; inputs and targets are then written by the plain loop, which counts as time not
- * computing. So the limit can be the same loop in the same run without a loader: nothing to wait for, and the same
- * widening from a batch of its own. What takes long there is the machine's doing. With --device, case_train_device.c.
+ * The main result is accelerator utilization as MLPerf Storage and its reference implementation, DLIO, define it: the
+ * measured time of computing divided by the time of all steps, both without the first step. A wait is the time of a
+ * call of tokmap_loader_next() that asks for row pointers only. The plain loop then writes inputs and targets; its time
+ * counts as not computing.
+ *
+ * The limit is the same loop without a loader: it waits for nothing and widens the same batch of its own again and
+ * again. Delays in that loop are caused by the machine. With --device the case runs case_train_device.c instead.
  */
-#include "case_train.h"
+#include "cases.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "case_train_device.h"
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "harness/dataset_make.h"
+#include "harness/page_cache.h"
 #include "harness/plain_loop.h"
-#include "platform/os.h"
 #include "harness/reader.h"
+#include "platform/os.h"
 
 #define LONG_WAIT_NS 10000
 
 struct step_sums {
-    uint64_t computing_ns, all_ns; /* without the first step */
-    uint64_t long_waits;           /* after the ring first filled */
-    bool filled;
+    uint64_t computing_ns, all_ns; /* of all steps but the first */
+    uint64_t long_waits;           /* since the ring was full for the first time */
+    bool filled;                   /* the ring has been full */
 };
 
 struct train {
     const char *name;
     struct tokmap_dataset *dataset;
     uint64_t steps, step_ns;
-    uint8_t *memory; /* the idle loop's own batch: */
-    const void **rows;
+    uint8_t *memory;   /* the batch of the loop without a loader */
+    const void **rows; /* its rows */
     uint32_t width;
     plain_widen *widen;
     struct samples waits;
     struct outputs outputs;
+    /* Utilization, calls that found no filled slot, time of the first call. "idle": of the loop without a loader. */
     struct series percent, percent_idle, stalls, first_ms;
-    struct spread wait, idle;
+    struct spread wait, idle; /* us */
     uint64_t long_waits, long_idle;
 };
 
-/* Computes until the step's time is over; returns how long that took. */
+/* Computes for the time of a step. Returns the time that it really took. */
 static uint64_t compute(struct bench *bench, uint64_t step_ns)
 {
-    uint64_t started = os_clock_ns(), now;
+    const uint64_t started = os_clock_ns();
+    uint64_t now;
     if (bench->options.wait == BENCH_SLEEP) {
         os_sleep_ns(step_ns);
         return os_clock_ns() - started;
@@ -58,20 +64,21 @@ static uint64_t compute(struct bench *bench, uint64_t step_ns)
 
 static void widen_batch(struct bench *bench, const struct train *train, const void *const *rows, uint64_t count)
 {
-    uint64_t seq_len = bench->options.seq_len;
+    const uint64_t seq_len = bench->options.seq_len;
     for (uint64_t row = 0; row < count; row++)
         train->widen(rows[row], train->width, seq_len, TOKMAP_I32, (uint8_t *)train->outputs.inputs + row * seq_len * 4,
                      (uint8_t *)train->outputs.targets + row * seq_len * 4);
 }
 
-/* One step after its batch was taken: `before` is when the step began, the result is when it ended. */
+/* Finishes a step whose batch has just been taken. before: the time at which the step began. Returns the time of its
+ * end. */
 static uint64_t finish_step(struct bench *bench, struct train *train, struct step_sums *sums, uint64_t step,
                             const void *const *rows, uint64_t count, uint64_t before)
 {
-    uint64_t wait = os_clock_ns() - before;
+    const uint64_t wait = os_clock_ns() - before;
     widen_batch(bench, train, rows, count);
-    uint64_t computing = compute(bench, train->step_ns);
-    uint64_t now = os_clock_ns();
+    const uint64_t computing = compute(bench, train->step_ns);
+    const uint64_t now = os_clock_ns();
     if (step) {
         sums->computing_ns += computing;
         sums->all_ns += now - before;
@@ -110,12 +117,12 @@ static int train_steps(struct bench *bench, struct train *train, struct reader *
     return CLI_DONE;
 }
 
-static int train_turn(struct bench *bench, struct train *train, uint64_t seed)
+static int train_repeat(struct bench *bench, struct train *train, uint64_t seed)
 {
     struct tokmap_run *run = NULL;
     struct reader reader = {.loader = NULL};
-    enum tokmap_reading reading = bench->options.cold ? TOKMAP_READ_PREAD : TOKMAP_READ_AUTO;
-    int result = bench->options.cold ? dataset_drop(bench, train->dataset) : CLI_DONE;
+    const enum tokmap_reading reading = bench->options.cold ? TOKMAP_READ_PREAD : TOKMAP_READ_AUTO;
+    int result = bench->options.cold ? page_cache_drop(bench, train->dataset) : CLI_DONE;
     if (!result)
         result = run_make(bench, train->name, reading, seed, TOKMAP_FOREVER, &run);
     if (!result)
@@ -127,7 +134,7 @@ static int train_turn(struct bench *bench, struct train *train, uint64_t seed)
     return result;
 }
 
-static void idle_turn(struct bench *bench, struct train *train)
+static void idle_repeat(struct bench *bench, struct train *train)
 {
     struct step_sums sums = {.filled = false};
     samples_clear(&train->waits);
@@ -143,20 +150,20 @@ static void idle_turn(struct bench *bench, struct train *train)
 
 static int train_open(struct bench *bench, struct train *train)
 {
-    double seconds = bench_seconds(bench, 4);
+    const double seconds = bench_seconds(bench, 4);
     bench->options.rows = max64(1, bench->options.batch_tokens / bench->options.seq_len);
     train->step_ns = (uint64_t)(bench->options.step_ms * 1e6);
     train->steps = max64(8, (uint64_t)(seconds * 1000 / bench->options.step_ms));
-    int result = dataset_get(bench, &train->name);
+    int result = dataset_name(bench, &train->name);
     if (!result)
         result = dataset_open(bench, TOKMAP_READ_PREAD, &train->dataset);
     if (!result && !bench->options.cold)
-        result = dataset_warm(bench, train->dataset);
+        result = page_cache_warm(bench, train->dataset);
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    if (!result)
+        result = dataset_get_info(bench, train->dataset, &info, NULL);
     if (result)
         return result;
-    struct tokmap_dataset_info info = {.size = sizeof info};
-    if (tokmap_dataset_info(train->dataset, &info))
-        return CLI_FAILED;
     const uint64_t rows = bench->options.rows, row_bytes = round_up((bench->options.seq_len + 1) * info.width, 64);
     train->width = info.width;
     train->widen = plain_widen_widest();
@@ -177,10 +184,11 @@ static int run(struct bench *bench)
     if (bench->options.device_given)
         return train_device(bench);
     int result = train_open(bench, &train);
-    for (uint64_t turn = 0; !result && turn < bench_repeats(bench, 5) && !bench_stopped(); turn++) {
-        result = train_turn(bench, &train, turn + 1);
+    struct repeats repeats = repeats_begin(bench_repeats(bench, 5), REPEATS_ALL_COUNT);
+    while (repeats_next(&repeats, result)) {
+        result = train_repeat(bench, &train, repeats.number + 1);
         if (!result)
-            idle_turn(bench, &train);
+            idle_repeat(bench, &train);
     }
     outputs_free(&train.outputs);
     samples_free(&train.waits);
@@ -198,4 +206,4 @@ static int run(struct bench *bench)
 }
 
 const struct bench_case case_train = {
-    "train", "an emulated training step: utilisation, waits, stalls; --cold: from storage; --device: on a GPU", run};
+    "train", "an emulated training step: utilization, waits, stalls; --cold: from storage; --device: on a GPU", run};

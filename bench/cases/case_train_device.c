@@ -1,16 +1,17 @@
 /*
- * case_train_device.c - a training loop whose step a GPU computes: take a batch, read inputs and targets, multiply
- * matrices for --step-ms, again.
+ * case_train_device.c - a training loop whose step a GPU computes: take a batch, read its inputs and targets, multiply
+ * matrices for --step-ms, and so on.
  *
- * Two loops take turns: one is fed by the loader, the other has one batch of random ids that stays on the GPU and
- * nothing else to do. What the loader costs is the difference between them, whatever the reason: a wait, the copy in
- * the way of the step's memory traffic, the expansion on the step's own stream. The result is the rate of the first as
- * a share of the second's, pair by pair, and the interval that holds its mean with 95%.
+ * Two loops are compared. One gets its batches from the loader. The other uses a single batch of random ids that stays
+ * on the GPU, so data costs it nothing. Their difference is what the loader costs, for whatever reason: a wait, a copy
+ * that competes with the step for memory bandwidth, or the expansion on the step's own stream. The result is the rate
+ * of the first loop as a share of the rate of the second, computed for each pair of repeats, with the 95% confidence
+ * interval of its mean.
  *
- * As training programs do, the host runs ahead of the GPU, by two steps here. Utilisation is time computing, between
- * two events around each step's products, over the time of all steps.
+ * As in training programs, the host runs ahead of the GPU, here by two steps. Utilization is the time of computing,
+ * measured with two events around the products of each step, divided by the time of all steps.
  */
-#include "case_train.h"
+#include "case_train_device.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,13 +20,14 @@
 #include "common/bytes.h"
 #include "harness/dataset_make.h"
 #include "harness/gpu.h"
-#include "platform/os.h"
+#include "harness/page_cache.h"
 #include "harness/reader.h"
+#include "platform/os.h"
 #include "tokmap/cuda.h"
 
-#define AHEAD 2 /* steps that the host is ahead of the GPU */
-#define WARM 4  /* steps of a turn that are left out at its beginning */
-#define GEMM_LARGEST 4096
+#define AHEAD 2           /* steps by which the host is ahead of the GPU */
+#define WARM 4            /* steps at the beginning of a repeat that are not measured */
+#define GEMM_LARGEST 4096 /* rows of the matrices */
 #define GEMM_SMALLEST 64
 
 struct train {
@@ -33,12 +35,12 @@ struct train {
     struct tokmap_run *run;
     struct reader reader;
     uint64_t inputs, targets; /* the loader's outputs */
-    uint64_t resident[2];     /* the batch that stays */
+    uint64_t resident[2];     /* inputs and targets of the batch that stays on the GPU */
     uint64_t tokens;          /* of a batch */
-    uint64_t sum, memory;     /* a word; the matrices */
+    uint64_t sum, memory;     /* a checksum; the matrices */
     struct gpu_gemm gemm;
-    uint64_t products; /* of a step */
-    uint64_t steps;    /* of a turn */
+    uint64_t products; /* matrix products in a step */
+    uint64_t steps;    /* measured in a repeat */
     struct gpu_timer all;
     struct gpu_timer computing[AHEAD];
     struct samples calls;
@@ -49,6 +51,7 @@ struct train {
 
 /* ---- the step ---- */
 
+/* Enqueues the products of a step. Returns the driver's result. */
 static int multiply(struct train *train)
 {
     int result = 0;
@@ -57,14 +60,15 @@ static int multiply(struct train *train)
     return result;
 }
 
-/* The largest matrices of which a step can be made of four products or more, and how many make up the step. */
+/* Chooses the size of the matrices, the largest one with which a step consists of at least four products, and the
+ * number of products in a step. */
 static int calibrate(struct bench *bench, struct train *train)
 {
     struct gpu_timer *timer = &train->all;
     double ms = 0;
     train->products = 1;
     for (train->gemm.size = GEMM_SMALLEST;; train->gemm.size *= 2) {
-        int result = multiply(train); /* once to warm */
+        int result = multiply(train); /* warms up */
         if (!result)
             result = gpu_timer_start(&train->gpu, timer);
         if (!result)
@@ -76,17 +80,17 @@ static int calibrate(struct bench *bench, struct train *train)
         result = gpu_timer_read(&train->gpu, timer, &ms);
         if (result)
             return result;
-        /* Those of twice as many rows take eight times as long. */
+        /* Matrices with twice as many rows take eight times as long. */
         if (ms * 8 * 4 > bench->options.step_ms || train->gemm.size == GEMM_LARGEST)
             break;
     }
     train->products = max64(1, (uint64_t)(bench->options.step_ms / (ms > 0 ? ms : 0.001) + 0.5));
-    bench_talk(bench, "a step is %llu products of matrices of %llu rows", (unsigned long long)train->products,
-               (unsigned long long)train->gemm.size);
+    bench_say(bench, "a step multiplies matrices of %llu rows %llu times", (unsigned long long)train->gemm.size,
+              (unsigned long long)train->products);
     return CLI_DONE;
 }
 
-/* Reads the batch, as an embedding and a loss would, and computes. */
+/* Enqueues a step: reads the batch, as an embedding layer and a loss function would, and computes. */
 static int step_enqueue(struct train *train, uint64_t inputs, uint64_t targets, struct gpu_timer *computing)
 {
     struct gpu *gpu = &train->gpu;
@@ -100,7 +104,7 @@ static int step_enqueue(struct train *train, uint64_t inputs, uint64_t targets, 
     return result ? result : gpu_timer_stop(gpu, computing);
 }
 
-/* ---- turns ---- */
+/* ---- repeats ---- */
 
 static int next(struct bench *bench, struct train *train)
 {
@@ -112,15 +116,15 @@ static int next(struct bench *bench, struct train *train)
     return CLI_DONE;
 }
 
-/* *step_ms: of one step on the GPU, *au: percent of it that computes. */
-static int turn(struct bench *bench, struct train *train, bool fed, double *step_ms, double *au)
+/* Runs one loop. Sets *step_ms to the mean time of a step on the GPU, and *au to the percentage of it that computes. */
+static int loop_repeat(struct bench *bench, struct train *train, bool fed, double *step_ms, double *au)
 {
     struct gpu *gpu = &train->gpu;
     double computing = 0, all = 0, ms = 0;
     int result = gpu_synchronize(gpu);
     for (uint64_t step = 0; step < WARM + train->steps + AHEAD && !result && !bench_stopped(); step++) {
         struct gpu_timer *timer = &train->computing[step % AHEAD];
-        if (step >= AHEAD) { /* the step that used the timer before */
+        if (step >= AHEAD) { /* this timer measured the step AHEAD steps ago */
             result = gpu_timer_read(gpu, timer, &ms);
             computing += step - AHEAD >= WARM ? ms : 0;
         }
@@ -146,17 +150,18 @@ static int turn(struct bench *bench, struct train *train, bool fed, double *step
     return result;
 }
 
-static int pair(struct bench *bench, struct train *train, bool fed_first, bool counts)
+/* Runs both loops, one after the other. */
+static int pair_repeat(struct bench *bench, struct train *train, bool fed_first, bool counts)
 {
     double fed_ms = 0, fed_au = 0, resident_ms = 0, resident_au = 0;
     struct tokmap_stats before, after;
     samples_clear(&train->calls);
     reader_stats(&train->reader, &before);
-    int result = fed_first ? turn(bench, train, true, &fed_ms, &fed_au) : CLI_DONE;
+    int result = fed_first ? loop_repeat(bench, train, true, &fed_ms, &fed_au) : CLI_DONE;
     if (!result)
-        result = turn(bench, train, false, &resident_ms, &resident_au);
+        result = loop_repeat(bench, train, false, &resident_ms, &resident_au);
     if (!result && !fed_first)
-        result = turn(bench, train, true, &fed_ms, &fed_au);
+        result = loop_repeat(bench, train, true, &fed_ms, &fed_au);
     reader_stats(&train->reader, &after);
     if (result || !counts || fed_ms <= 0)
         return result;
@@ -182,7 +187,7 @@ static int batches_make(struct train *train, uint64_t vocabulary)
     int result = CLI_DONE;
     int system = os_memory_new(bytes, false, &memory);
     if (system)
-        return bench_failed_system(train->gpu.bench, system, NULL, "Memory for a batch cannot be had.");
+        return bench_failed_system(train->gpu.bench, system, NULL, "There is not enough memory for a batch.");
     uint32_t *ids = memory;
     for (int i = 0; i < 2 && !result; i++) {
         for (uint64_t j = 0; j < train->tokens; j++)
@@ -205,9 +210,9 @@ static int loader_start(struct bench *bench, struct train *train)
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
     options.device = train->gpu.name;
     options.drop_behind = bench->options.cold;
+    reader_clear(&train->reader);
     if (tokmap_loader_open(&train->reader.loader, train->run, &options, &train->reader.error))
         return bench_failed(bench, &train->reader.error);
-    train->reader.out = (struct tokmap_out)TOKMAP_OUT_INIT;
     train->reader.out.inputs = (void *)(uintptr_t)train->inputs;
     train->reader.out.targets = (void *)(uintptr_t)train->targets;
     return CLI_DONE;
@@ -223,14 +228,14 @@ static int train_open(struct bench *bench, struct train *train)
     train->steps = max64(8, (uint64_t)(bench_seconds(bench, 2) * 1000 / bench->options.step_ms));
     int result = gpu_open(bench, &train->gpu);
     if (!result)
-        result = dataset_get(bench, &name);
+        result = dataset_name(bench, &name);
     if (!result)
         result = run_make(bench, name, bench->options.cold ? TOKMAP_READ_PREAD : TOKMAP_READ_AUTO, 1, TOKMAP_FOREVER,
                           &train->run);
-    if (!result && (tokmap_run_source(train->run, 0, &source) || tokmap_dataset_info(source.dataset, &info)))
-        result = CLI_FAILED;
     if (!result)
-        result = bench->options.cold ? dataset_drop(bench, source.dataset) : dataset_warm(bench, source.dataset);
+        result = run_get_info(bench, train->run, &source, &info);
+    if (!result)
+        result = bench->options.cold ? page_cache_drop(bench, source.dataset) : page_cache_warm(bench, source.dataset);
     if (!result)
         result = gpu_timer_new(&train->gpu, &train->all);
     for (int i = 0; i < AHEAD && !result; i++)
@@ -268,7 +273,8 @@ static void train_close(struct train *train)
     samples_free(&train->calls);
 }
 
-/* Half the width of the interval that holds the mean with 95%: Student's t, to 1% from 3 values on. */
+/* Returns half the width of the 95% confidence interval of the mean, and the mean. Student's t is approximated to
+ * within 1% from three values on; with fewer values the result is NAN. */
 static double half_interval(const struct series *series, double *mean)
 {
     double sum = 0, squares = 0;
@@ -303,9 +309,9 @@ int train_device(struct bench *bench)
     static struct train train;
     bench->name = "device_train";
     int result = train_open(bench, &train);
-    /* The first pair only warms. */
-    for (uint64_t i = 0; !result && i <= bench_repeats(bench, 9) && !bench_stopped(); i++)
-        result = pair(bench, &train, i % 2, i > 0);
+    struct repeats repeats = repeats_begin(bench_repeats(bench, 9), REPEATS_WARM_FIRST);
+    while (repeats_next(&repeats, result))
+        result = pair_repeat(bench, &train, repeats.number % 2, repeats.counts);
     train_close(&train);
     if (result || bench_stopped())
         return CLI_FAILED;

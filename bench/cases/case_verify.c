@@ -1,17 +1,25 @@
-/* case_verify.c - reading and hashing every byte, beside reading every byte from the page cache. */
+/*
+ * case_verify.c - the rate of verification, which reads and hashes every byte. The limit is the rate of reading every
+ * byte from the page cache with the same number of threads.
+ */
+#include "cases.h"
+
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "harness/dataset_make.h"
+#include "harness/page_cache.h"
 #include "platform/os.h"
 
-/* As many threads as verify has, each reading a share of the file. */
+#define THREADS_MOST 64
+
+/* What one thread of the limit reads. */
 struct share {
     int fd;
-    uint64_t from, to;
-    int system;
+    uint64_t from, to; /* bytes of the file */
+    int system;        /* result: 0 or an errno */
 };
 
-static void read_share(void *user)
+static void share_read(void *user)
 {
     struct share *share = user;
     void *buffer = NULL;
@@ -25,21 +33,19 @@ static void read_share(void *user)
     os_memory_free(buffer, bytes);
 }
 
-#define THREADS_MAX 64
-
-static int read_turn(struct bench *bench, const char *path, uint64_t bytes, uint32_t threads, double *rate)
+static int read_repeat(struct bench *bench, const char *path, uint64_t bytes, uint32_t threads, double *rate)
 {
-    struct share shares[THREADS_MAX];
-    struct os_thread *running[THREADS_MAX] = {NULL};
+    struct share shares[THREADS_MOST];
+    struct os_thread *running[THREADS_MOST] = {NULL};
     int fd, failed = 0;
-    int system = os_open(path, OS_READ, &fd);
+    const int system = os_open(path, OS_READ, &fd);
     if (system)
         return bench_failed_system(bench, system, path, "The tokens cannot be opened.");
-    uint64_t started = os_clock_ns();
+    const uint64_t started = os_clock_ns();
     for (uint32_t i = 0; i < threads; i++) {
         shares[i] = (struct share){fd, mul_div(bytes, i, threads), mul_div(bytes, i + 1, threads), 0};
-        if (i + 1 == threads || os_thread_start(&running[i], "read", read_share, &shares[i]))
-            read_share(&shares[i]);
+        if (i + 1 == threads || os_thread_start(&running[i], "read", share_read, &shares[i]))
+            share_read(&shares[i]); /* the last share, and any whose thread cannot be started, on this thread */
     }
     for (uint32_t i = 0; i < threads; i++) {
         os_thread_join(running[i]);
@@ -47,18 +53,16 @@ static int read_turn(struct bench *bench, const char *path, uint64_t bytes, uint
     }
     *rate = (double)bytes / (double)(os_clock_ns() - started);
     os_close(fd);
-    if (failed)
-        return bench_failed_system(bench, failed, path, "The tokens cannot be read.");
-    return CLI_DONE;
+    return failed ? bench_failed_system(bench, failed, path, "The tokens cannot be read.") : CLI_DONE;
 }
 
-static int verify_turn(struct bench *bench, const struct tokmap_dataset *dataset, uint32_t threads, double *rate)
+static int verify_repeat(struct bench *bench, const struct tokmap_dataset *dataset, uint32_t threads, double *rate)
 {
     struct tokmap_verify_options options = TOKMAP_VERIFY_OPTIONS_INIT;
     struct tokmap_verify_result result = {.size = sizeof result};
     struct tokmap_error error = {0};
     options.threads = threads;
-    uint64_t started = os_clock_ns();
+    const uint64_t started = os_clock_ns();
     if (tokmap_dataset_verify(dataset, &options, &result, &error))
         return bench_failed(bench, &error);
     *rate = (double)result.bytes / (double)(os_clock_ns() - started);
@@ -71,19 +75,19 @@ static int run(struct bench *bench)
     struct tokmap_dataset *dataset = NULL;
     struct tokmap_dataset_info info = {.size = sizeof info};
     struct tokmap_shard_info shard = {.size = sizeof shard};
-    struct tokmap_error error = {0};
-    uint32_t threads = (uint32_t)max64(1, min64(bench->options.threads, THREADS_MAX));
-    int result = dataset_open(bench, TOKMAP_READ_AUTO, &dataset); /* as the command does */
+    const uint32_t threads = (uint32_t)max64(1, min64(bench->options.threads, THREADS_MOST));
+    int result = dataset_open(bench, TOKMAP_READ_AUTO, &dataset); /* as the command tokmap opens it */
     if (!result)
-        result = dataset_warm(bench, dataset);
-    if (!result && (tokmap_dataset_info(dataset, &info) || tokmap_dataset_shard(dataset, 0, &shard, &error)))
-        result = bench_failed(bench, &error);
-    for (uint64_t turn = 0; !result && turn <= bench_repeats(bench, 7) && !bench_stopped(); turn++) {
+        result = page_cache_warm(bench, dataset);
+    if (!result)
+        result = dataset_get_info(bench, dataset, &info, &shard);
+    struct repeats repeats = repeats_begin(bench_repeats(bench, 7), REPEATS_WARM_FIRST);
+    while (repeats_next(&repeats, result)) {
         double rate = 0, plain = 0;
-        result = verify_turn(bench, dataset, threads, &rate);
+        result = verify_repeat(bench, dataset, threads, &rate);
         if (!result)
-            result = read_turn(bench, shard.tokens_path, shard.tokens * info.width, threads, &plain);
-        if (turn) { /* the first warms */
+            result = read_repeat(bench, shard.tokens_path, shard.tokens * info.width, threads, &plain);
+        if (repeats.counts) {
             series_add(&found, rate);
             series_add(&limit, plain);
         }
@@ -95,4 +99,5 @@ static int run(struct bench *bench)
     return CLI_DONE;
 }
 
-const struct bench_case case_verify = {"verify", "every byte read and hashed, beside the page cache's bandwidth", run};
+const struct bench_case case_verify = {"verify",
+                                       "reading and hashing every byte, beside the bandwidth of the page cache", run};

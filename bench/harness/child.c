@@ -1,7 +1,9 @@
 /* child.c - see child.h. */
 #include "child.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,50 +11,29 @@
 
 #include "cli/cli.h"
 #include "platform/os.h"
+#include "platform/process.h"
 
-#define ARGUMENTS_MAX 30
-
-int child_run(struct bench *bench, const char *path, const char *const *arguments, char *output, size_t capacity,
-              uint64_t *started_ns)
+/* Reads the child's standard output to its end and keeps what fits. Output beyond the capacity is read and dropped,
+ * since a child whose pipe is full would wait forever. */
+static void output_read(const struct os_child *child, char *output, size_t capacity)
 {
-    const char *all[ARGUMENTS_MAX + 2] = {path};
-    for (size_t i = 0; i < ARGUMENTS_MAX && arguments[i]; i++)
-        all[i + 1] = arguments[i];
-    struct os_child child;
-    uint64_t clock = 0;
-    uint64_t *const started = started_ns ? started_ns : &clock;
-    *started = os_clock_ns();
-    int system = os_child_start(&child, path, all, output != NULL);
-    if (system)
-        return bench_failed_system(bench, system, path,
-                                   "This program could not be started; is it installed beside "
-                                   "tokmap-bench?");
     size_t kept = 0;
-    while (output) {
+    for (;;) {
         char rest[512];
         size_t got = 0;
-        bool full = kept + 1 >= capacity;
-        int failed = os_read(child.output, full ? rest : output + kept, full ? sizeof rest : capacity - 1 - kept, &got);
-        if (!failed && !got)
-            break;
-        if (failed && failed != EINTR) /* after a signal child_wait() stops it */
-            os_child_stop(&child);
-        if (failed)
+        const bool full = kept + 1 >= capacity;
+        const int system =
+            os_read(child->output, full ? rest : output + kept, full ? sizeof rest : capacity - 1 - kept, &got);
+        if (system && system != EINTR) /* EINTR: a signal arrived, and child_wait() stops the child */
+            os_child_stop(child);
+        if (system || !got)
             break;
         kept += full ? 0 : got;
     }
-    if (output)
-        output[kept] = '\0';
-    int status = 0;
-    system = child_wait(&child, &status);
-    if (system)
-        return bench_failed_system(bench, system, path, "This program was started and cannot be waited for.");
-    if (status && !bench_stopped())
-        cli_say(bench->program, "%s failed with status %d", path, status);
-    return status ? CLI_FAILED : CLI_DONE;
+    output[kept] = '\0';
 }
 
-int child_wait(struct os_child *child, int *exit_status)
+static int child_wait(struct os_child *child, int *exit_status)
 {
     int system;
     while ((system = os_child_wait(child, exit_status)) == EINTR)
@@ -60,9 +41,84 @@ int child_wait(struct os_child *child, int *exit_status)
     return system;
 }
 
+int child_run(struct bench *bench, const char *path, const char *const *arguments, char *output, size_t capacity,
+              struct child_usage *usage)
+{
+    const char *all[CHILD_ARGUMENTS_MAX + 2] = {path};
+    assert(!output || capacity);
+    size_t count = 0;
+    for (; arguments[count]; count++) {
+        assert(count < CHILD_ARGUMENTS_MAX);
+        all[count + 1] = arguments[count];
+    }
+    struct os_child child;
+    const uint64_t started = os_clock_ns();
+    int system = os_child_start(&child, path, all, output != NULL);
+    if (system)
+        return bench_failed_system(bench, system, path,
+                                   "This program cannot be started; install it in the folder of tokmap-bench.");
+    if (output)
+        output_read(&child, output, capacity);
+    int status = 0;
+    system = child_wait(&child, &status);
+    if (usage)
+        *usage =
+            (struct child_usage){started, (double)(os_clock_ns() - started) / 1e9, (double)child.peak_bytes / 1048576};
+    if (system)
+        return bench_failed_system(bench, system, path, "Waiting for the end of this program failed.");
+    if (status && !bench_stopped())
+        cli_say(bench->program, "%s ended with exit status %d", path, status);
+    return status ? CLI_FAILED : CLI_DONE;
+}
+
+size_t child_tokenizer_arguments(const struct bench *bench, const char **arguments, size_t count)
+{
+    const char *const pairs[][2] = {{"--tokenizer", bench->options.tokenizer},
+                                    {"--pattern", bench->options.pattern},
+                                    {"--special-tokens", bench->options.special_tokens}};
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        if (!pairs[i][1])
+            continue;
+        arguments[count++] = pairs[i][0];
+        arguments[count++] = pairs[i][1];
+    }
+    return count;
+}
+
+int child_run_copy(struct bench *bench, const char *what, const char *dataset, char *output, size_t capacity,
+                   struct child_usage *usage)
+{
+    const struct bench_options *options = &bench->options;
+    char seq_len[32], rows[32], seconds[32];
+    (void)snprintf(seq_len, sizeof seq_len, "%" PRIu64, options->seq_len);
+    (void)snprintf(rows, sizeof rows, "%" PRIu64, options->rows);
+    (void)snprintf(seconds, sizeof seconds, "%g", options->seconds);
+    const char *arguments[CHILD_ARGUMENTS_MAX + 1] = {bench->name, "--child", what,     "--dir", options->folder,
+                                                      "--seq-len", seq_len,   "--rows", rows};
+    size_t count = 9;
+    if (options->seconds > 0) {
+        arguments[count++] = "--seconds";
+        arguments[count++] = seconds;
+    }
+    count = child_tokenizer_arguments(bench, arguments, count);
+    arguments[count] = dataset;
+    return child_run(bench, bench->self, arguments, output, capacity, usage);
+}
+
+int child_run_tokmap(struct bench *bench, const char *const *arguments, struct child_usage *usage)
+{
+    char path[BENCH_PATH];
+    const char *slash = strrchr(bench->self, '/');
+    const int length =
+        snprintf(path, sizeof path, "%.*stokmap", slash ? (int)(slash + 1 - bench->self) : 0, bench->self);
+    if (length < 0 || length >= BENCH_PATH)
+        return bench_failed_system(bench, ENAMETOOLONG, bench->self, "The path of the command tokmap is too long.");
+    return child_run(bench, path, arguments, NULL, 0, usage);
+}
+
 double child_number(const char *output, const char *name)
 {
-    size_t length = strlen(name);
+    const size_t length = strlen(name);
     for (const char *at = output; (at = strstr(at, name)) != NULL; at += length)
         if ((at == output || at[-1] == ' ' || at[-1] == '\n') && at[length] == '=')
             return strtod(at + length + 1, NULL);

@@ -1,20 +1,45 @@
-/* child.h - copies of this program that measure what must be measured in a process of its own. */
+/*
+ * child.h - child processes: copies of this program, the command tokmap, and programs of other projects.
+ *
+ * A case measures in a child process what it cannot measure in its own: the time from process start, and memory use
+ * that must not include the case's own buffers.
+ */
 #ifndef TOKMAP_BENCH_HARNESS_CHILD_H
 #define TOKMAP_BENCH_HARNESS_CHILD_H
 
 #include "harness.h"
-#include "platform/process.h"
-#include "platform/process.h"
 
-/* Runs `path` with arguments (argv from [1], NULL last; at most 30) to its end and keeps the start of what it printed.
- * *started_ns: the clock just before the start. Talks about a program that failed. CLI_DONE or CLI_FAILED. */
+#define CHILD_ARGUMENTS_MAX 30
+
+/* What a child process used. */
+struct child_usage {
+    uint64_t
+        started_ns;  /* os_clock_ns() immediately before the start; a copy of this program can compare its own clock */
+    double seconds;  /* from before the start to the end of the process */
+    double peak_mib; /* peak resident memory; never below what this process held when it started the child */
+};
+
+/* Runs the program at `path` to its end. arguments: argv from argv[1] on, at most CHILD_ARGUMENTS_MAX, NULL last.
+ * output receives the first capacity - 1 bytes of its standard output and a zero; if output is NULL, the child shares
+ * our standard output. usage may be NULL. A signal to this process ends the child as well. Returns CLI_DONE, or
+ * CLI_FAILED after a message if the program cannot be started or its exit status is not 0. */
 int child_run(struct bench *bench, const char *path, const char *const *arguments, char *output, size_t capacity,
-              uint64_t *started_ns);
+              struct child_usage *usage);
 
-/* Waits for the end of a child; a signal to us ends it too. 0 or an errno. */
-int child_wait(struct os_child *child, int *exit_status);
+/* Runs a copy of this program: the current case with --child WHAT on `dataset`, with the options --dir, --seq-len,
+ * --rows,
+ * --seconds and --tokenizer of this process. Parameters and result as for child_run(). */
+int child_run_copy(struct bench *bench, const char *what, const char *dataset, char *output, size_t capacity,
+                   struct child_usage *usage);
 
-/* The number after "name=" in a child's output; NAN if it is not there. */
+/* Runs the command tokmap, which is expected in this program's own folder. Parameters and result as for child_run(). */
+int child_run_tokmap(struct bench *bench, const char *const *arguments, struct child_usage *usage);
+
+/* Appends the options that name the tokenizer (--tokenizer, --pattern, --special-tokens), as this process received
+ * them, to the `count` elements in arguments. Returns the new count, which is larger by at most 6. */
+size_t child_tokenizer_arguments(const struct bench *bench, const char **arguments, size_t count);
+
+/* Returns the number that follows "NAME=" in a child's output, or NAN if the output does not contain it. */
 double child_number(const char *output, const char *name);
 
 #endif

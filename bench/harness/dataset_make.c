@@ -1,7 +1,9 @@
 /* dataset_make.c - see dataset_make.h. */
 #include "dataset_make.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,112 +12,36 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "format/shard_writer.h"
+#include "made_files.h"
 #include "platform/os.h"
 
-#define MADE_MAX 256
-#define BATCH_TOKENS ((uint64_t)1 << 20) /* made at a time */
-
-struct made {
-    char id[32];
-    char *paths[MADE_MAX];
-    size_t count;
-    char dataset[BENCH_PATH];
-};
-
-/* ---- files to remove ---- */
-
-static struct made *made_of(struct bench *bench)
-{
-    if (!bench->made) {
-        bench->made = calloc(1, sizeof *bench->made);
-        if (bench->made)
-            (void)snprintf(bench->made->id, sizeof bench->made->id, "%" PRIx64, os_clock_ns());
-    }
-    return bench->made;
-}
-
-bool made_path(struct bench *bench, const char *name, char path[BENCH_PATH])
-{
-    struct made *made = made_of(bench);
-    if (!made)
-        return false;
-    int length = snprintf(path, BENCH_PATH, "%s/tokmap-bench-%s-%s", bench->options.folder, made->id, name);
-    return length > 0 && length < BENCH_PATH - 32; /* room for ".tmx.partial" and the like */
-}
-
-bool made_add(struct bench *bench, const char *path)
-{
-    struct made *made = made_of(bench);
-    if (!made || made->count == MADE_MAX)
-        return false;
-    char *copy = strdup(path);
-    if (copy)
-        made->paths[made->count++] = copy;
-    return copy != NULL;
-}
-
-static void made_forget(struct made *made, size_t i, bool keep)
-{
-    if (!keep)
-        (void)os_unlink(made->paths[i]);
-    free(made->paths[i]);
-    made->paths[i] = made->paths[--made->count];
-}
-
-void made_remove(struct bench *bench, const char *path)
-{
-    struct made *made = bench->made;
-    for (size_t i = made ? made->count : 0; i-- > 0;)
-        if (!strcmp(made->paths[i], path))
-            made_forget(made, i, bench->options.keep);
-}
-
-void made_remove_all(struct bench *bench)
-{
-    struct made *made = bench->made;
-    while (made && made->count)
-        made_forget(made, made->count - 1, bench->options.keep);
-    free(made);
-    bench->made = NULL;
-}
-
-/* Both files of a shard. */
-static bool made_add_shard(struct bench *bench, const char *prefix)
-{
-    static const char *const endings[] = {".bin", ".tmx"};
-    for (size_t i = 0; i < 2; i++) {
-        char path[BENCH_PATH + 8];
-        (void)snprintf(path, sizeof path, "%s%s", prefix, endings[i]);
-        if (!made_add(bench, path))
-            return false;
-    }
-    return true;
-}
+#define BATCH_TOKENS ((uint64_t)1 << 20) /* tokens that are generated and written at a time */
 
 /* ---- a dataset of random tokens ---- */
 
 struct maker {
-    uint64_t width, vocabulary, state, largest;
-    uint64_t document_left; /* tokens of the document that is under way */
-    uint8_t *tokens;
-    uint64_t *ends;
+    uint64_t width, vocabulary;
+    uint64_t state;  /* of the random numbers */
+    uint8_t *tokens; /* of one batch: BATCH_TOKENS and four more */
+    uint64_t *ends;  /* of its documents, in tokens from the start of the batch */
 };
 
-/* Lengths as of real text: many short, few long. Uniform in the logarithm, 1 to 8,191, 945 on average. */
-static uint64_t maker_document(struct maker *maker)
+/* Draws the length of a document. As in real text, many are short and few are long: the logarithm is uniform, the
+ * lengths are 1 to 8,191, and their mean is 945. */
+static uint64_t maker_length(struct maker *maker)
 {
     uint64_t power = (uint64_t)1 << random_below(&maker->state, 13);
     return power + random_below(&maker->state, power);
 }
 
-/* Fills `count` tokens with ids below the vocabulary. */
+/* Fills the batch with `count` random ids below the vocabulary. */
 static void maker_tokens(struct maker *maker, uint64_t count)
 {
     uint64_t limit = maker->vocabulary;
     if (maker->width == 2)
         for (uint64_t i = 0; i < count; i += 4) {
             uint64_t bits = random_next(&maker->state);
-            for (uint64_t j = 0; j < 4; j++) /* the buffer has room for three more */
+            for (uint64_t j = 0; j < 4; j++) /* may write up to three ids behind the last one */
                 store16(maker->tokens + 2 * (i + j), (uint16_t)((bits >> (16 * j) & 0xffff) * limit >> 16));
         }
     else
@@ -123,12 +49,13 @@ static void maker_tokens(struct maker *maker, uint64_t count)
             store32(maker->tokens + 4 * i, (uint32_t)random_below(&maker->state, limit));
 }
 
-/* Cuts them into documents, each ended by the largest id; the last ends with the buffer. Returns their number. */
+/* Cuts the batch into documents, each of which ends with the largest id. The last document ends with the batch. Returns
+ * the number of documents. */
 static uint64_t maker_documents(struct maker *maker, uint64_t count)
 {
     uint64_t documents = 0, end = 0;
     while (end < count) {
-        end = min64(count, end + maker_document(maker));
+        end = min64(count, end + maker_length(maker));
         maker->ends[documents++] = end;
         if (maker->width == 2)
             store16(maker->tokens + 2 * (end - 1), (uint16_t)(maker->vocabulary - 1));
@@ -153,7 +80,7 @@ static enum tokmap_status maker_write(struct bench *bench, struct maker *maker, 
     if (status)
         return status;
     uint64_t left = bench->options.tokens;
-    cli_progress_start(&progress, "making the dataset", left * maker->width, bench->options.json);
+    cli_progress_start(&progress, "creating the dataset", left * maker->width, bench->options.json);
     status = shard_writer_origin(writer, "random", 6, 0, error);
     while (!status && left) {
         uint64_t count = min64(left, BATCH_TOKENS);
@@ -164,7 +91,7 @@ static enum tokmap_status maker_write(struct bench *bench, struct maker *maker, 
         cli_progress_update(&progress, (bench->options.tokens - left) * maker->width);
         if (!status && bench_stopped())
             status = error_set(error, TOKMAP_ERROR_INTERRUPTED, prefix, TOKMAP_NO_OFFSET,
-                               "Interrupted; what was written is removed.");
+                               "Interrupted; the incomplete dataset is removed.");
     }
     cli_progress_end(&progress);
     if (!status)
@@ -173,21 +100,25 @@ static enum tokmap_status maker_write(struct bench *bench, struct maker *maker, 
     return status;
 }
 
-static int dataset_make(struct bench *bench, const char *prefix)
+static int random_dataset_make(struct bench *bench, char prefix[BENCH_PATH])
 {
     struct maker maker = {.width = bench->options.width, .state = 1};
     struct tokmap_error error = {0};
     char size[32], count[32];
-    maker.vocabulary = maker.width == 2 ? 50257 : 200019;
+    enum tokmap_status status = TOKMAP_ERROR_MEMORY;
+    assert(maker.width == 2 || maker.width == 4);
+    const int result = made_shard(bench, "data", prefix);
+    if (result)
+        return result;
+    maker.vocabulary = maker.width == 2 ? 50257 : 200019; /* those of GPT-2 and o200k_base */
     maker.tokens = malloc((size_t)((BATCH_TOKENS + 4) * maker.width));
     maker.ends = malloc((size_t)(BATCH_TOKENS * sizeof *maker.ends));
-    enum tokmap_status status = TOKMAP_ERROR_MEMORY;
-    if (maker.tokens && maker.ends && made_add_shard(bench, prefix)) {
-        bench_talk(bench, "making a dataset of %s tokens (%s) in %s", cli_count(bench->options.tokens, count),
-                   cli_bytes(bench->options.tokens * maker.width, size), bench->options.folder);
+    if (maker.tokens && maker.ends) {
+        bench_say(bench, "creating a dataset of %s tokens (%s) in %s", cli_count(bench->options.tokens, count),
+                  cli_bytes(bench->options.tokens * maker.width, size), bench->options.folder);
         status = maker_write(bench, &maker, prefix, &error);
     } else {
-        (void)error_set_memory(&error, "a dataset", BATCH_TOKENS * 12);
+        (void)error_set_memory(&error, "a batch of random tokens", BATCH_TOKENS * 12);
     }
     free(maker.tokens);
     free(maker.ends);
@@ -223,7 +154,7 @@ static enum tokmap_status sparse_shard(const char *prefix, uint64_t tokens, stru
     return status;
 }
 
-/* A manifest of shards that lie in its own folder. 0 or an errno. */
+/* Writes a manifest that lists shards in its own folder. Returns 0 or an errno. */
 static int sparse_manifest(const char *path, const char *const *names, uint64_t count)
 {
     int fd;
@@ -242,25 +173,28 @@ static int sparse_manifest(const char *path, const char *const *names, uint64_t 
     return system;
 }
 
-#define SPARSE_SHARDS_MAX 16
+#define SPARSE_SHARDS_MOST 16
 
-int dataset_make_sparse(struct bench *bench, const char *label, uint64_t shards, uint64_t tokens_a_shard,
+int dataset_make_sparse(struct bench *bench, const char *label, uint64_t shards, uint64_t tokens_per_shard,
                         char name[BENCH_PATH], bool *unsupported)
 {
-    static char prefixes[SPARSE_SHARDS_MAX][BENCH_PATH];
-    const char *names[SPARSE_SHARDS_MAX];
+    static char prefixes[SPARSE_SHARDS_MOST][BENCH_PATH];
+    const char *names[SPARSE_SHARDS_MOST];
     struct tokmap_error error = {0};
     char part[64];
+    assert(shards && shards <= SPARSE_SHARDS_MOST);
     *unsupported = false;
-    for (uint64_t i = 0; i < shards && i < SPARSE_SHARDS_MAX; i++) {
+    for (uint64_t i = 0; i < shards; i++) {
         (void)snprintf(part, sizeof part, "%s-%" PRIu64, label, i);
         names[i] = prefixes[i];
-        if (!made_path(bench, part, prefixes[i]) || !made_add_shard(bench, prefixes[i]))
-            return bench_failed_system(bench, ENAMETOOLONG, bench->options.folder, "Give a shorter --dir.");
-        if (sparse_shard(prefixes[i], tokens_a_shard, &error)) {
+        const int result = made_shard(bench, part, prefixes[i]);
+        if (result)
+            return result;
+        if (sparse_shard(prefixes[i], tokens_per_shard, &error)) {
             *unsupported = error.system == EFBIG || error.system == EOVERFLOW || error.system == EINVAL;
             if (*unsupported)
-                bench_talk(bench, "%s is left out: the file system holds no files of that size", label);
+                bench_say(bench, "measurements on %s are skipped: this file system cannot hold files of that size",
+                          label);
             if (*unsupported || bench_stopped())
                 return *unsupported ? CLI_DONE : CLI_FAILED;
             return bench_failed(bench, &error);
@@ -271,34 +205,30 @@ int dataset_make_sparse(struct bench *bench, const char *label, uint64_t shards,
         return CLI_DONE;
     }
     (void)snprintf(part, sizeof part, "%s.shards", label);
-    if (!made_path(bench, part, name) || !made_add(bench, name))
-        return bench_failed_system(bench, ENAMETOOLONG, bench->options.folder, "Give a shorter --dir.");
-    int system = sparse_manifest(name, names, shards);
-    if (system)
-        return bench_failed_system(bench, system, name, "The manifest cannot be written.");
-    return CLI_DONE;
+    const int result = made_file(bench, part, name);
+    if (result)
+        return result;
+    const int system = sparse_manifest(name, names, shards);
+    return system ? bench_failed_system(bench, system, name, "The manifest cannot be written.") : CLI_DONE;
 }
 
-int dataset_get(struct bench *bench, const char **name)
+/* ---- names, datasets, runs ---- */
+
+int dataset_name(struct bench *bench, const char **name)
 {
     *name = bench->options.dataset;
     if (*name)
         return CLI_DONE;
-    struct made *made = made_of(bench);
-    if (!made)
-        return bench_no_memory(bench);
-    if (!made->dataset[0]) {
+    if (!bench->made_dataset[0]) {
         char prefix[BENCH_PATH];
-        if (!made_path(bench, "data", prefix))
-            return bench_failed_system(bench, ENAMETOOLONG, bench->options.folder, "Give a shorter --dir.");
-        int result = dataset_make(bench, prefix);
+        const int result = random_dataset_make(bench, prefix);
         if (result)
             return result;
-        memcpy(made->dataset, prefix, sizeof prefix);
+        memcpy(bench->made_dataset, prefix, sizeof prefix);
         if (bench->options.keep)
-            bench_talk(bench, "the dataset stays: %s", made->dataset);
+            bench_say(bench, "the dataset is kept: %s", bench->made_dataset);
     }
-    *name = made->dataset;
+    *name = bench->made_dataset;
     return CLI_DONE;
 }
 
@@ -307,143 +237,48 @@ int dataset_open(struct bench *bench, enum tokmap_reading reading, struct tokmap
     const char *name;
     struct tokmap_dataset_options options = TOKMAP_DATASET_OPTIONS_INIT;
     struct tokmap_error error = {0};
-    int result = dataset_get(bench, &name);
+    *dataset = NULL;
+    const int result = dataset_name(bench, &name);
     if (result)
         return result;
     options.reading = reading;
-    if (tokmap_dataset_open(dataset, name, &options, &error))
-        return bench_failed(bench, &error);
-    return CLI_DONE;
+    return tokmap_dataset_open(dataset, name, &options, &error) ? bench_failed(bench, &error) : CLI_DONE;
 }
 
-int run_make(struct bench *bench, const char *data, enum tokmap_reading reading, uint64_t seed, uint64_t steps,
+int dataset_get_info(struct bench *bench, const struct tokmap_dataset *dataset, struct tokmap_dataset_info *info,
+                     struct tokmap_shard_info *first)
+{
+    struct tokmap_error error = {0};
+    enum tokmap_status status = tokmap_dataset_info(dataset, info);
+    if (status)
+        (void)error_set(&error, status, NULL, TOKMAP_NO_OFFSET, "The dataset cannot be described.");
+    else if (first)
+        status = tokmap_dataset_shard(dataset, 0, first, &error);
+    return status ? bench_failed(bench, &error) : CLI_DONE;
+}
+
+int run_make(struct bench *bench, const char *dataset, enum tokmap_reading reading, uint64_t seed, uint64_t steps,
              struct tokmap_run **run)
 {
     struct tokmap_run_options options = TOKMAP_RUN_OPTIONS_INIT;
     struct tokmap_error error = {0};
-    options.data = data;
+    options.data = dataset;
     options.seq_len = bench->options.seq_len;
     options.batch = bench->options.rows;
     options.seed = seed;
     options.steps = steps;
     options.reading = reading;
-    if (tokmap_run_make(run, &options, &error))
-        return bench_failed(bench, &error);
-    return CLI_DONE;
+    return tokmap_run_make(run, &options, &error) ? bench_failed(bench, &error) : CLI_DONE;
 }
 
-/* ---- the page cache ---- */
-
-#define PROBES 64
-
-/* Probes of a file that are in the page cache, of PROBES. */
-static int probes_cached(int fd, uint64_t bytes, uint32_t *cached)
+int run_get_info(struct bench *bench, const struct tokmap_run *run, struct tokmap_source_info *source,
+                 struct tokmap_dataset_info *info)
 {
-    uint64_t state = 7;
-    *cached = 0;
-    for (int i = 0; i < PROBES; i++) {
-        char byte;
-        size_t got = 0;
-        int system = os_pread_cached(fd, &byte, 1, random_below(&state, bytes), &got);
-        if (system && system != EAGAIN)
-            return system;
-        *cached += !system && got;
-    }
-    return 0;
-}
-
-static int file_drop(struct bench *bench, const char *path)
-{
-    int fd;
-    uint32_t cached = PROBES;
-    struct os_stat stat;
-    int system = os_open(path, OS_READ, &fd);
-    if (system)
-        return bench_failed_system(bench, system, path, "The tokens cannot be opened.");
-    if (os_file_is_memory(fd)) {
-        os_close(fd);
-        struct tokmap_error error = {0};
-        (void)error_set(
-            &error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
-            "This file system keeps its files in memory (tmpfs): there is nothing to read cold. Give a --dir, "
-            "or a dataset, on a disk.");
+    struct tokmap_error error = {0};
+    const enum tokmap_status status = tokmap_run_source(run, 0, source);
+    if (status) {
+        (void)error_set(&error, status, NULL, TOKMAP_NO_OFFSET, "The source of the run cannot be described.");
         return bench_failed(bench, &error);
     }
-    system = os_fstat(fd, &stat);
-    for (int attempt = 0; !system && cached > PROBES / 16 && attempt < 3; attempt++) {
-        system = os_sync(fd); /* only clean pages can go */
-        os_advise_drop(fd, 0, stat.bytes);
-        if (!system && stat.bytes)
-            system = probes_cached(fd, stat.bytes, &cached);
-        if (!stat.bytes)
-            cached = 0;
-    }
-    os_close(fd);
-    if (system == ENOTSUP)
-        return CLI_DONE; /* this kernel cannot tell; the advice was given */
-    if (system)
-        return bench_failed_system(bench, system, path, "The tokens could not be dropped from the page cache.");
-    if (cached > PROBES / 16) {
-        struct tokmap_error error = {0};
-        (void)error_set(&error, TOKMAP_ERROR_BUSY, path, TOKMAP_NO_OFFSET,
-                        "%" PRIu32 " of %d pages looked at stayed in the page cache after they were dropped; another "
-                        "process has the file mapped. End it, or measure on another dataset.",
-                        cached, PROBES);
-        return bench_failed(bench, &error);
-    }
-    return CLI_DONE;
-}
-
-static int file_warm(struct bench *bench, const char *path)
-{
-    static char buffer[1 << 20];
-    int fd;
-    uint64_t at = 0;
-    size_t got = 0;
-    int system = os_open(path, OS_READ, &fd);
-    if (system)
-        return bench_failed_system(bench, system, path, "The tokens cannot be opened.");
-    if (!os_file_is_memory(fd)) {
-        (void)os_sync(fd);
-        os_advise_drop(fd, 0, 0);
-    }
-    do {
-        system = os_pread(fd, buffer, sizeof buffer, at, &got);
-        at += got;
-    } while (!system && got == sizeof buffer && !bench_stopped());
-    os_close(fd);
-    if (system)
-        return bench_failed_system(bench, system, path, "The tokens cannot be read.");
-    return CLI_DONE;
-}
-
-static int each_shard(struct bench *bench, const struct tokmap_dataset *dataset,
-                      int (*file)(struct bench *bench, const char *path))
-{
-    struct tokmap_dataset_info info = {.size = sizeof info};
-    int result = tokmap_dataset_info(dataset, &info) ? CLI_FAILED : CLI_DONE;
-    for (uint64_t i = 0; !result && i < info.shards; i++) {
-        struct tokmap_shard_info shard = {.size = sizeof shard};
-        struct tokmap_error error = {0};
-        if (tokmap_dataset_shard(dataset, i, &shard, &error))
-            result = bench_failed(bench, &error);
-        else
-            result = file(bench, shard.tokens_path);
-    }
-    return result;
-}
-
-int dataset_drop(struct bench *bench, const struct tokmap_dataset *dataset)
-{
-    return each_shard(bench, dataset, file_drop);
-}
-
-int dataset_warm(struct bench *bench, const struct tokmap_dataset *dataset)
-{
-    struct tokmap_dataset_info info = {.size = sizeof info};
-    if (!tokmap_dataset_info(dataset, &info) && info.shards && info.tokens > os_memory_limit() / 2 / info.width) {
-        bench_talk(bench, "the dataset does not fit half of the memory: it is measured as it lies");
-        return CLI_DONE;
-    }
-    return each_shard(bench, dataset, file_warm);
+    return dataset_get_info(bench, source->dataset, info, NULL);
 }

@@ -1,43 +1,41 @@
 /*
- * dataset_make.h - the datasets and texts that cases measure on, and their removal.
+ * dataset_make.h - the datasets that cases measure on, and runs over them.
  *
- * What is made is removed when the command ends, by SIGINT, SIGTERM and SIGHUP too, unless --keep was given.
+ * Functions that return an int return CLI_DONE, or CLI_FAILED after a message, unless their comment says otherwise.
  */
 #ifndef TOKMAP_BENCH_HARNESS_DATASET_MAKE_H
 #define TOKMAP_BENCH_HARNESS_DATASET_MAKE_H
 
 #include "harness.h"
 
-/* A path in the folder that no other run of this command uses: FOLDER/tokmap-bench-ID-NAME. False if it is too long. */
-bool made_path(struct bench *bench, const char *name, char path[BENCH_PATH]);
-/* The file is removed at the end. False if there are too many. */
-bool made_add(struct bench *bench, const char *path);
-/* Removes one now, or all that are left. */
-void made_remove(struct bench *bench, const char *path);
-void made_remove_all(struct bench *bench);
+/* Sets *name to the dataset to measure on: the command's operand, or else a dataset that the first call creates from
+ * the options --tokens and --width: random ids, in documents of about 1,000 tokens. The name stays valid as long as
+ * bench. */
+int dataset_name(struct bench *bench, const char **name);
 
-/* The dataset to measure on: the one that was given, else one that is made at the first call: --tokens random ids of
- * --width bytes in documents of about 1,000 tokens. CLI_DONE, or CLI_FAILED after a message. */
-int dataset_get(struct bench *bench, const char **name);
-
-/* Opens it. Talks about a failure. */
+/* Opens that dataset. The caller closes it; *dataset is NULL after a failure. */
 int dataset_open(struct bench *bench, enum tokmap_reading reading, struct tokmap_dataset **dataset);
 
-/* A dataset of `shards` shards, each a sparse file of zeros with a sound index, documents of 2^20 tokens. *name: a
- * manifest if there are several. CLI_DONE, CLI_FAILED after a message; *unsupported is set instead of a failure where
- * the file system refuses files of that size. */
-int dataset_make_sparse(struct bench *bench, const char *label, uint64_t shards, uint64_t tokens_a_shard,
+/* Fills in *info and, unless it is NULL, *first, which describes the first shard. The pointers in *first are valid
+ * until the dataset is closed. */
+int dataset_get_info(struct bench *bench, const struct tokmap_dataset *dataset, struct tokmap_dataset_info *info,
+                     struct tokmap_shard_info *first);
+
+/* Creates a dataset of `shards` (1 to 16) shards with tokens_per_shard tokens each. Each shard is a sparse file of
+ * zeros with a valid index and documents of 2^20 tokens, so it takes almost no space. name: its prefix, or a manifest
+ * if it has several shards. If the file system cannot hold files of that size, sets *unsupported, prints a line, and
+ * returns CLI_DONE; nothing may then be done with the name. */
+int dataset_make_sparse(struct bench *bench, const char *label, uint64_t shards, uint64_t tokens_per_shard,
                         char name[BENCH_PATH], bool *unsupported);
 
-/* Drops a dataset's tokens from the page cache and looks whether they have gone. CLI_DONE, or CLI_FAILED after a
- * message: in memory file systems they cannot go. */
-int dataset_drop(struct bench *bench, const struct tokmap_dataset *dataset);
-/* Reads a dataset's tokens into the page cache anew, front to back: the kernel then keeps them in large folios. What
- * was read at random lies in single pages, and everything is slower on it by up to a third. */
-int dataset_warm(struct bench *bench, const struct tokmap_dataset *dataset);
-
-/* The run that the cases read: --seq-len, --rows, shuffled with the seed. */
-int run_make(struct bench *bench, const char *data, enum tokmap_reading reading, uint64_t seed, uint64_t steps,
+/* Makes the run that cases read: shuffled windows of --seq-len tokens, --rows of them in a global batch, from one
+ * dataset. steps: the length of the run, or TOKMAP_FOREVER. The caller closes *run, which is NULL after a failure. */
+int run_make(struct bench *bench, const char *dataset, enum tokmap_reading reading, uint64_t seed, uint64_t steps,
              struct tokmap_run **run);
+
+/* Fills in *source and *info, which describe the only source of such a run and its dataset. source->dataset belongs to
+ * the run. */
+int run_get_info(struct bench *bench, const struct tokmap_run *run, struct tokmap_source_info *source,
+                 struct tokmap_dataset_info *info);
 
 #endif

@@ -1,6 +1,7 @@
 /* direct_reads.c - see direct_reads.h. */
 #include "direct_reads.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -13,21 +14,21 @@ struct direct_pool {
     struct os_thread **threads;
     struct os_mutex *mutex;
     struct os_condition *work, *done;
-    /* Under the mutex: */
-    uint64_t round;   /* a new number tells the threads to start */
+    /* Protected by the mutex: */
+    uint64_t round;   /* its change starts the threads */
     uint32_t working; /* threads that have not finished the round */
     bool ending;
-    int system; /* the first failure of the round */
-    /* Set before a round, read by the threads in it: */
+    int system; /* the errno of the round's first failure, or 0 */
+    /* Set before a round and read by the threads during it: */
     const struct byte_range *ranges;
     uint64_t count;
-    uint64_t next; /* taken with atomic additions */
+    uint64_t next; /* index of the next range; threads add to it atomically */
 };
 
 static int read_ranges(struct direct_pool *pool, void *buffer)
 {
     for (;;) {
-        uint64_t mine = __atomic_fetch_add(&pool->next, 1, __ATOMIC_RELAXED);
+        const uint64_t mine = __atomic_fetch_add(&pool->next, 1, __ATOMIC_RELAXED);
         if (mine >= pool->count)
             return 0;
         size_t got = 0;
@@ -66,6 +67,7 @@ static void reader(void *user)
 int direct_pool_new(struct direct_pool **pool, const char *path, uint32_t depth)
 {
     int system = ENOMEM;
+    assert(depth);
     struct direct_pool *made = calloc(1, sizeof *made);
     *pool = NULL;
     if (!made)
@@ -118,6 +120,8 @@ void direct_pool_free(struct direct_pool *pool)
 
 int direct_pool_read(struct direct_pool *pool, const struct byte_range *ranges, uint64_t count, double *seconds)
 {
+    for (uint64_t i = 0; i < count; i++)
+        assert(ranges[i].bytes <= DIRECT_READ_MOST);
     os_mutex_lock(pool->mutex);
     pool->ranges = ranges;
     pool->count = count;
@@ -125,19 +129,19 @@ int direct_pool_read(struct direct_pool *pool, const struct byte_range *ranges, 
     pool->system = 0;
     pool->working = pool->depth;
     pool->round++;
-    uint64_t started = os_clock_ns();
+    const uint64_t started = os_clock_ns();
     os_condition_broadcast(pool->work);
     while (pool->working)
         os_condition_wait(pool->done, pool->mutex);
     *seconds = (double)(os_clock_ns() - started) / 1e9;
-    int system = pool->system;
+    const int system = pool->system;
     os_mutex_unlock(pool->mutex);
     return system;
 }
 
 struct byte_range page_span(uint64_t offset, uint64_t bytes)
 {
-    uint64_t page = os_page_bytes();
-    uint64_t first = round_down(offset, page);
+    const uint64_t page = os_page_bytes();
+    const uint64_t first = round_down(offset, page);
     return (struct byte_range){first, round_up(offset + bytes, page) - first};
 }

@@ -1,12 +1,14 @@
 /* gpu.c - see gpu.h. */
 #include "gpu.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "common/error.h"
 #include "cuda/expand_ptx.h"
+#include "gpu_kernels_ptx.h"
 #include "tokmap/cuda.h"
 
 int gpu_check(struct gpu *gpu, int result, const char *doing)
@@ -47,7 +49,8 @@ int gpu_open(struct bench *bench, struct gpu *gpu)
     struct tokmap_error error = {0};
     memset(gpu, 0, sizeof *gpu);
     gpu->bench = bench;
-    (void)snprintf(gpu->name, sizeof gpu->name, "cuda:%u", (unsigned)bench->options.device); /* 0 if not given */
+    (void)snprintf(gpu->name, sizeof gpu->name, "cuda:%u",
+                   (unsigned)bench->options.device); /* 0 unless --device is given */
     if (cuda_device_open(&gpu->device, gpu->name, &error)) {
         cli_say(bench->program, "no GPU: %s", gpu_reason(&error));
         return CLI_FAILED;
@@ -56,7 +59,7 @@ int gpu_open(struct bench *bench, struct gpu *gpu)
     int result = cuda_enter(&gpu->device, &gpu->entered);
     if (result) {
         cuda_device_close(&gpu->device);
-        return gpu_check(gpu, result, "using the GPU's context");
+        return gpu_check(gpu, result, "entering the GPU's context");
     }
     gpu->open = true;
     struct tokmap_cuda_device_info info = {.size = sizeof info};
@@ -64,7 +67,7 @@ int gpu_open(struct bench *bench, struct gpu *gpu)
     if (!result)
         result = gpu->driver->stream_create(&gpu->stream, CUDA_STREAM_NON_BLOCKING);
     if (result)
-        return gpu_check(gpu, result, "making a stream");
+        return gpu_check(gpu, result, "creating a stream");
     if (!bench->options.json && !tokmap_cuda_device(gpu->device.ordinal, &info, &error))
         (void)printf("%s: %s, capability %d.%d, driver for CUDA %d.%d\n", gpu->name, info.name, info.capability_major,
                      info.capability_minor, gpu->driver->version / 1000, gpu->driver->version % 1000 / 10);
@@ -90,6 +93,7 @@ void gpu_close(struct gpu *gpu)
 
 int gpu_memory_new(struct gpu *gpu, uint64_t bytes, uint64_t *address)
 {
+    assert(gpu->open && bytes);
     int result = gpu->driver->mem_alloc(address, bytes);
     if (result)
         *address = 0;
@@ -119,6 +123,7 @@ int gpu_launch(struct gpu *gpu, struct CUfunc_st *kernel, uint32_t blocks, uint3
 int gpu_launch_gemm(struct gpu *gpu, const struct gpu_gemm *work)
 {
     struct gpu_gemm arguments = *work;
+    assert(work->size % GEMM_TILE == 0);
     const uint64_t across = work->size / GEMM_TILE;
     return gpu_launch(gpu, gpu->gemm, (uint32_t)((across * across + GPU_BLOCK - 1) / GPU_BLOCK), GPU_BLOCK, &arguments);
 }
@@ -132,6 +137,7 @@ int gpu_launch_spin(struct gpu *gpu, const struct gpu_spin *work)
 int gpu_launch_checksum(struct gpu *gpu, const struct gpu_checksum *work)
 {
     struct gpu_checksum arguments = *work;
+    assert(work->word_bytes == 2 || work->word_bytes == 4);
     const uint64_t blocks = work->count / GPU_BLOCK / 4 + 1, most = (uint64_t)gpu->processors * 4;
     return gpu_launch(gpu, gpu->checksum, (uint32_t)(blocks < most ? blocks : most), GPU_BLOCK, &arguments);
 }
@@ -148,7 +154,7 @@ int gpu_timer_new(struct gpu *gpu, struct gpu_timer *timer)
     int result = gpu->driver->event_create(&timer->from, 0);
     if (!result)
         result = gpu->driver->event_create(&timer->to, 0);
-    return gpu_check(gpu, result, "making events");
+    return gpu_check(gpu, result, "creating events");
 }
 
 void gpu_timer_free(struct gpu *gpu, struct gpu_timer *timer)

@@ -1,15 +1,17 @@
 /*
- * gpu.h - a GPU as the cases use it: the driver's table, the primary context current on the calling thread, the kernels,
- * and the few calls that every case makes.
+ * gpu.h - a GPU as the cases use it: the driver's function table, the primary context (current on the calling thread),
+ * a stream, the kernels, and the calls that every case makes.
  *
- * A function that returns an int gives CLI_DONE, or CLI_FAILED after a message, unless it says otherwise.
+ * Functions that return an int return CLI_DONE, or CLI_FAILED after a message, unless their comment says that they
+ * return the driver's result (0 is success); pass that to gpu_check(). Only the thread that called gpu_open() may call
+ * them.
  */
 #ifndef TOKMAP_BENCH_HARNESS_GPU_H
 #define TOKMAP_BENCH_HARNESS_GPU_H
 
+#include "cuda/cuda_device.h"
 #include "gpu_kernels.h"
 #include "harness.h"
-#include "cuda/cuda_device.h"
 #include "staging/expand_arguments.h"
 
 struct gpu {
@@ -18,48 +20,51 @@ struct gpu {
     struct cuda_entered entered;
     const struct cuda_driver *driver;
     bool open;
-    char name[16]; /* "cuda:0" */
-    int processors;
+    char name[16];  /* "cuda:0" */
+    int processors; /* multiprocessors */
     struct CUmod_st *module, *expand_module;
-    struct CUfunc_st *gemm, *spin, *checksum;
-    struct CUfunc_st *expand; /* the library's own */
+    struct CUfunc_st *gemm, *spin, *checksum; /* the benchmark's kernels */
+    struct CUfunc_st *expand;                 /* the library's kernel */
     struct CUstream_st *stream;
 };
 
-/* The device that --device names, else the first. Where there is none the message says "no GPU" and why. */
+/* Opens the device that --device names, or the first one. If it cannot be used, the message says "no GPU" and the
+ * reason. Call gpu_close() in either case. */
 int gpu_open(struct bench *bench, struct gpu *gpu);
-/* The reason in an error of ERROR_NO_DEVICE. */
-const char *gpu_reason(const struct tokmap_error *error);
-/* Waits for what is enqueued on the stream. */
+/* Waits for the work on the stream, then releases everything. Accepts a gpu that is not open. */
 void gpu_close(struct gpu *gpu);
+/* Returns the reason inside an error with the status ERROR_NO_DEVICE; it is valid as long as the error. */
+const char *gpu_reason(const struct tokmap_error *error);
 
-/* Says what failed in the driver; returns CLI_FAILED, or CLI_DONE where result is 0. */
+/* Returns CLI_DONE if the driver's result is 0. Otherwise prints what failed ("launching a kernel") and returns
+ * CLI_FAILED. */
 int gpu_check(struct gpu *gpu, int result, const char *doing);
 
+/* Allocates device memory and enqueues on the stream that it is set to zero. *address is 0 after a failure. */
 int gpu_memory_new(struct gpu *gpu, uint64_t bytes, uint64_t *address);
-/* Accepts 0. Nothing that uses it may be under way. */
+/* Frees device memory, which no work in progress may use, and sets *address to 0. Accepts the address 0. */
 void gpu_memory_free(struct gpu *gpu, uint64_t *address);
 
-/* Waits for the stream. */
+/* Waits for the work on the stream. */
 int gpu_synchronize(struct gpu *gpu);
 
-/* These return the driver's result. */
+/* Launch a kernel on the stream. All return the driver's result. */
 int gpu_launch(struct gpu *gpu, struct CUfunc_st *kernel, uint32_t blocks, uint32_t block, void *arguments);
 int gpu_launch_gemm(struct gpu *gpu, const struct gpu_gemm *work);
 int gpu_launch_spin(struct gpu *gpu, const struct gpu_spin *work);
 int gpu_launch_checksum(struct gpu *gpu, const struct gpu_checksum *work);
 int gpu_launch_expand(struct gpu *gpu, const struct expand_arguments *work);
 
-/* A pair of timed events around something on the gpu's stream. */
+/* A pair of timed events around some work on the stream. */
 struct gpu_timer {
     struct CUevent_st *from, *to;
 };
 int gpu_timer_new(struct gpu *gpu, struct gpu_timer *timer);
 void gpu_timer_free(struct gpu *gpu, struct gpu_timer *timer);
-/* These two return the driver's result. */
+/* Record the events. Both return the driver's result. */
 int gpu_timer_start(struct gpu *gpu, struct gpu_timer *timer);
 int gpu_timer_stop(struct gpu *gpu, struct gpu_timer *timer);
-/* Waits for the stop. */
+/* Waits until the GPU has reached the stop and sets *ms to the time since the start. */
 int gpu_timer_read(struct gpu *gpu, struct gpu_timer *timer, double *ms);
 
 #endif

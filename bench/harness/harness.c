@@ -1,6 +1,7 @@
 /* harness.c - see harness.h. */
 #include "harness.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,115 +10,39 @@
 
 #include "cli/cli.h"
 #include "common/error.h"
-#include "platform/os.h"
 #include "platform/process.h"
 
-/* ---- series ---- */
+/* ---- repeats ---- */
 
-void series_add(struct series *series, double value)
+struct repeats repeats_begin(uint64_t count, enum repeats_kind kind)
 {
-    if (series->count < BENCH_REPEATS_MAX)
-        series->values[series->count++] = value;
+    const bool warm_first = kind == REPEATS_WARM_FIRST;
+    return (struct repeats){.count = count + warm_first, .warm_first = warm_first};
 }
 
-static int compare_doubles(const void *a, const void *b)
+bool repeats_next(struct repeats *repeats, int result)
 {
-    double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
+    if (result || bench_stopped() || repeats->begun == repeats->count)
+        return false;
+    repeats->number = repeats->begun++;
+    repeats->counts = !repeats->warm_first || repeats->number;
+    return true;
 }
 
-double series_median(const struct series *series)
+uint64_t bench_repeats(const struct bench *bench, uint64_t usual)
 {
-    double sorted[BENCH_REPEATS_MAX];
-    size_t n = series->count;
-    if (!n)
-        return (double)NAN;
-    memcpy(sorted, series->values, n * sizeof sorted[0]);
-    qsort(sorted, n, sizeof sorted[0], compare_doubles);
-    return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+    const uint64_t repeats = bench->options.repeats ? bench->options.repeats : usual;
+    return repeats < SERIES_MOST ? repeats : SERIES_MOST;
 }
 
-double series_smallest(const struct series *series)
+double bench_seconds(const struct bench *bench, double usual)
 {
-    double found = series->count ? series->values[0] : (double)NAN;
-    for (size_t i = 1; i < series->count; i++)
-        found = series->values[i] < found ? series->values[i] : found;
-    return found;
-}
-
-double series_largest(const struct series *series)
-{
-    double found = series->count ? series->values[0] : (double)NAN;
-    for (size_t i = 1; i < series->count; i++)
-        found = series->values[i] > found ? series->values[i] : found;
-    return found;
-}
-
-/* ---- samples ---- */
-
-bool samples_new(struct samples *samples, size_t capacity)
-{
-    *samples = (struct samples){calloc(capacity, sizeof *samples->ns), 0, capacity, false};
-    if (samples->ns) /* touched now, so that no sample pays for a page */
-        memset(samples->ns, 1, capacity * sizeof *samples->ns);
-    return samples->ns != NULL;
-}
-
-void samples_free(struct samples *samples)
-{
-    free(samples->ns);
-    samples->ns = NULL;
-}
-
-void samples_clear(struct samples *samples)
-{
-    samples->count = 0;
-    samples->sorted = false;
-}
-
-static int compare_samples(const void *a, const void *b)
-{
-    uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-    return (left > right) - (left < right);
-}
-
-double samples_at(struct samples *samples, double share)
-{
-    if (!samples->count)
-        return 0;
-    if (!samples->sorted)
-        qsort(samples->ns, samples->count, sizeof *samples->ns, compare_samples);
-    samples->sorted = true;
-    double rank = share * (double)samples->count; /* rounded up, less one */
-    size_t index = (size_t)rank;
-    index -= (double)index == rank && index;
-    return samples->ns[index < samples->count ? index : samples->count - 1];
-}
-
-double samples_largest(struct samples *samples)
-{
-    return samples_at(samples, 1);
-}
-
-uint64_t samples_above(const struct samples *samples, uint64_t ns)
-{
-    uint64_t found = 0;
-    for (size_t i = 0; i < samples->count; i++)
-        found += samples->ns[i] > ns;
-    return found;
-}
-
-void spread_add(struct spread *spread, struct samples *samples, double unit_ns)
-{
-    series_add(&spread->p50, samples_at(samples, 0.5) / unit_ns);
-    series_add(&spread->p99, samples_at(samples, 0.99) / unit_ns);
-    series_add(&spread->p999, samples_at(samples, 0.999) / unit_ns);
-    series_add(&spread->largest, samples_largest(samples) / unit_ns);
+    return bench->options.seconds > 0 ? bench->options.seconds : usual;
 }
 
 /* ---- results ---- */
 
-/* The rows of the table so far; JSON needs none of it. */
+/* The rows of the table so far. Results in JSON are printed as they come, without a report. */
 struct report {
     struct cli_table *table;
     size_t rows;
@@ -154,18 +79,19 @@ void report_free(struct report *report)
     free(report);
 }
 
-/* Four significant digits, thousands apart where they are many. */
+/* Formats a number for the table: four significant digits, or a whole number with separators if it is large. An empty
+ * cell stands for NAN. */
 static const char *cell(double value, char text[48])
 {
     if (!isfinite(value))
         return "";
-    double size = value < 0 ? -value : value;
+    const double size = value < 0 ? -value : value;
     if (size >= 1e5 && size < 1e15) {
         char count[32];
         (void)snprintf(text, 48, "%s%s", value < 0 ? "-" : "", cli_count((uint64_t)(size + 0.5), count));
         return text;
     }
-    int decimals = size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 3;
+    const int decimals = size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 3;
     if (size > 0 && size < 0.01)
         (void)snprintf(text, 48, "%.3g", value);
     else if (size < 1e5 && value == (double)(int64_t)value)
@@ -221,7 +147,7 @@ static void print_json(const char *name, const char *metric, const char *unit, c
     (void)fflush(stdout);
 }
 
-static void result_out(struct bench *bench, const char *metric, const char *unit, struct result *result)
+static void result_write(struct bench *bench, const char *metric, const char *unit, struct result *result)
 {
     result->ratio = isfinite(result->limit) && result->limit != 0 ? result->value / result->limit : (double)NAN;
     if (bench->options.json)
@@ -240,25 +166,26 @@ void bench_result(struct bench *bench, const char *metric, const char *unit, con
                             .largest = series_largest(values),
                             .limit = limit ? series_median(limit) : (double)NAN,
                             .count = values->count};
-    result_out(bench, metric, unit, &result);
+    result_write(bench, metric, unit, &result);
 }
 
 void bench_value(struct bench *bench, const char *metric, const char *unit, double value, double limit)
 {
     struct result result = {.value = value, .smallest = value, .largest = value, .limit = limit, .count = 1};
-    result_out(bench, metric, unit, &result);
+    result_write(bench, metric, unit, &result);
 }
 
-void bench_derived(struct bench *bench, const char *metric, const char *unit, double value, const struct series *turns)
+void bench_derived(struct bench *bench, const char *metric, const char *unit, double value,
+                   const struct series *repeats)
 {
-    if (!turns->count)
+    if (!repeats->count)
         return;
     struct result result = {.value = value,
-                            .smallest = series_smallest(turns),
-                            .largest = series_largest(turns),
+                            .smallest = series_smallest(repeats),
+                            .largest = series_largest(repeats),
                             .limit = (double)NAN,
-                            .count = turns->count};
-    result_out(bench, metric, unit, &result);
+                            .count = repeats->count};
+    result_write(bench, metric, unit, &result);
 }
 
 void bench_spread(struct bench *bench, const char *prefix, const char *unit, const struct spread *spread,
@@ -273,8 +200,8 @@ void bench_spread(struct bench *bench, const char *prefix, const char *unit, con
         limits[2] = &limit->p999;
         limits[3] = &limit->largest;
     }
-    size_t length = strlen(prefix);
-    bool bare = length && prefix[length - 1] == '=';
+    const size_t length = strlen(prefix);
+    const bool bare = length && prefix[length - 1] == '=';
     for (size_t i = 0; i < 4; i++) {
         char metric[96];
         if (bare && i == 0)
@@ -286,7 +213,9 @@ void bench_spread(struct bench *bench, const char *prefix, const char *unit, con
     }
 }
 
-void bench_talk(struct bench *bench, const char *format, ...)
+/* ---- messages and failures ---- */
+
+void bench_say(struct bench *bench, const char *format, ...)
 {
     if (bench->options.json || bench->options.child)
         return;
@@ -298,19 +227,6 @@ void bench_talk(struct bench *bench, const char *format, ...)
     va_end(arguments);
 }
 
-/* ---- helpers ---- */
-
-uint64_t bench_repeats(const struct bench *bench, uint64_t usual)
-{
-    uint64_t repeats = bench->options.repeats ? bench->options.repeats : usual;
-    return repeats < BENCH_REPEATS_MAX ? repeats : BENCH_REPEATS_MAX;
-}
-
-double bench_seconds(const struct bench *bench, double usual)
-{
-    return bench->options.seconds > 0 ? bench->options.seconds : usual;
-}
-
 bool bench_stopped(void)
 {
     return os_signal_caught() != 0;
@@ -318,12 +234,14 @@ bool bench_stopped(void)
 
 int bench_failed(struct bench *bench, const struct tokmap_error *error)
 {
+    assert(error->status);
     return cli_failed(bench->program, error);
 }
 
 int bench_failed_system(struct bench *bench, int system, const char *path, const char *what)
 {
     struct tokmap_error error = {0};
+    assert(system);
     (void)error_set_system(&error, system, path, TOKMAP_NO_OFFSET, "%s", what);
     return cli_failed(bench->program, &error);
 }
@@ -332,6 +250,6 @@ int bench_no_memory(struct bench *bench)
 {
     struct tokmap_error error = {0};
     (void)error_set(&error, TOKMAP_ERROR_MEMORY, NULL, TOKMAP_NO_OFFSET,
-                    "Out of memory; ask for fewer --tokens or --seconds.");
+                    "There is not enough memory for this case; lower --tokens, --rows or --seconds.");
     return cli_failed(bench->program, &error);
 }

@@ -1,11 +1,15 @@
 /*
- * harness.h - what the cases of tokmap-bench share: options, repeats and their spread, percentiles, results.
+ * harness.h - what the cases of tokmap-bench share: options, repeats, results, messages.
  *
- * How a case measures. What is compared is measured in turns (A B A B ..) in one run, because figures of one machine
- * move from minute to minute more than they differ from each other. Each turn is one value of a `series`; a result is
- * the median of its series, printed with the smallest, the largest and their number, beside the limit that bounds it
- * (the median of another series of the same run) and the ratio of the two. Percentiles come from exact samples, one for
- * each call, and are one value a turn.
+ * How a case measures. Figures of one machine drift from minute to minute by more than the things that a case compares
+ * differ from each other. A case therefore repeats each measurement and interleaves the repeats of everything that it
+ * compares (A B A B ...) within one run. Each repeat adds one value to a `series`. A result is the median of its
+ * series, printed with the smallest value, the largest value and their number, beside the limit that bounds it (the
+ * median of another series of the same run) and the ratio of the two. Percentiles come from exact samples, one for each
+ * call, and each repeat contributes one value of each percentile.
+ *
+ * Functions that return an int return CLI_DONE (0), or CLI_FAILED after they have printed a message, unless their
+ * comment says otherwise. Everything here is for the command's first thread.
  */
 #ifndef TOKMAP_BENCH_HARNESS_HARNESS_H
 #define TOKMAP_BENCH_HARNESS_HARNESS_H
@@ -14,129 +18,125 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "series.h"
 #include "tokmap/tokmap.h"
 
-#define BENCH_REPEATS_MAX 1000
-#define BENCH_PATH 4096
+#define BENCH_PATH 4096 /* bytes of a path, including the zero */
 
 enum bench_wait { BENCH_SPIN, BENCH_SLEEP };
 
+/* The command line. The name of a case before a field says that only this case uses it. */
 struct bench_options {
-    const char *folder; /* where datasets and texts are made */
-    uint64_t tokens;    /* of the dataset that is made */
-    uint64_t width;     /* its bytes a token */
-    bool keep;          /* what was made stays */
+    const char *folder; /* where datasets and texts are created */
+    uint64_t tokens;    /* size of the dataset that is created */
+    uint64_t width;     /* bytes per token in that dataset: 2 or 4 */
+    bool keep;          /* do not remove created files */
     bool json;
-    bool cold;        /* the tokens are dropped from the page cache first */
-    uint64_t repeats; /* turns of each measurement; 0: the case's own */
-    double seconds;   /* length of a turn; 0: the case's own */
+    bool cold;        /* loader, train: drop the tokens from the page cache first */
+    uint64_t repeats; /* 0: each case has its own default */
+    double seconds;   /* length of one repeat; 0: each case has its own default */
     uint64_t seq_len, rows;
-    uint64_t threads;      /* of pack and verify */
-    double step_ms;        /* train */
-    uint64_t batch_tokens; /* train */
-    int wait;              /* train: enum bench_wait */
-    uint64_t device;       /* number of the GPU to measure on */
-    bool device_given;     /* loader, train: on a GPU at all */
-    uint64_t batches;      /* race */
-    uint64_t copy_bytes;   /* h2d: the largest copy */
-    uint64_t text_bytes;   /* pack */
-    const char *tokenizer, *pattern, *special_tokens; /* tokenize: as the commands take them */
+    uint64_t threads;                                 /* pack, verify */
+    double step_ms;                                   /* train */
+    uint64_t batch_tokens;                            /* train */
+    int wait;                                         /* train: enum bench_wait */
+    uint64_t device;                                  /* number of the GPU */
+    bool device_given;                                /* loader, train: deliver to a GPU */
+    uint64_t batches;                                 /* race */
+    uint64_t copy_bytes;                              /* h2d, expand: the largest copy */
+    uint64_t text_bytes;                              /* pack */
+    const char *tokenizer, *pattern, *special_tokens; /* tokenize: as in the command tokmap */
     const char *against, *venv, *peers;               /* tokenize: other tokenizers */
-    bool documents;        /* tokenize: documents alone, no whole text */
-    const char *child;     /* what a copy of this program measures for its parent; NULL in the parent */
-    const char *dataset;   /* as given, or NULL; tokenize: a text */
+    bool documents;      /* tokenize: measure documents only, not the whole text in one call */
+    const char *child;   /* what a copy of this program measures for its parent; NULL in the parent */
+    const char *dataset; /* the operand, or NULL; for tokenize it is a text file */
 };
 
 struct bench {
-    const char *program; /* "tokmap-bench loader": begins messages */
-    const char *name;    /* of the case: "case" of its results */
+    const char *program; /* "tokmap-bench loader"; begins each message */
+    const char *name;    /* the value of "case" in the results; a case may set another one */
     struct bench_options options;
-    char self[BENCH_PATH]; /* path of this program */
-    struct made *made;     /* files to remove at the end */
-    struct report *report;
+    char self[BENCH_PATH];         /* path of this program */
+    char made_dataset[BENCH_PATH]; /* the dataset that dataset_name() created, or "" */
+    struct made_files *made;       /* files to remove at the end */
+    struct report *report;         /* the table; NULL with --json and in child processes */
 };
 
 struct bench_case {
     const char *name;
-    const char *summary;
-    int (*run)(struct bench *bench); /* CLI_DONE or CLI_FAILED, after a message */
+    const char *summary;             /* for --list */
+    int (*run)(struct bench *bench); /* CLI_DONE, or CLI_FAILED or CLI_MISUSED after a message */
 };
 
-extern const struct bench_case case_limits, case_order, case_slice, case_loader, case_open, case_train, case_pack,
-    case_verify, case_tokenize, case_h2d, case_expand, case_race;
+/* ---- repeats ---- */
 
-/* ---- series: one value a turn ---- */
-
-struct series {
-    double values[BENCH_REPEATS_MAX];
-    size_t count;
+/* The repeats of one measurement:
+ *
+ *     struct repeats repeats = repeats_begin(bench_repeats(bench, 7), REPEATS_WARM_FIRST);
+ *     while (repeats_next(&repeats, result)) {
+ *         result = measure(&value);
+ *         if (repeats.counts)
+ *             series_add(&series, value);
+ *     }
+ */
+struct repeats {
+    uint64_t number; /* of the current repeat, from 0 */
+    bool counts;     /* false in the repeat that only warms caches */
+    uint64_t begun, count;
+    bool warm_first;
+};
+enum repeats_kind {
+    REPEATS_ALL_COUNT,
+    REPEATS_WARM_FIRST /* one additional repeat comes first, whose values are not used */
 };
 
-void series_add(struct series *series, double value); /* beyond BENCH_REPEATS_MAX values are dropped */
-double series_median(const struct series *series);    /* NAN if empty, as are the next */
-double series_smallest(const struct series *series);
-double series_largest(const struct series *series);
+struct repeats repeats_begin(uint64_t count, enum repeats_kind kind);
+/* Starts the next repeat. Returns false after the last one, if `result` is not CLI_DONE, or if the user asked to stop.
+ */
+bool repeats_next(struct repeats *repeats, int result);
 
-/* ---- samples: one value a call, in ns ---- */
-
-struct samples {
-    uint32_t *ns; /* 4.29 s and more are kept as UINT32_MAX */
-    size_t count, capacity;
-    bool sorted;
-};
-
-/* False without memory. */
-bool samples_new(struct samples *samples, size_t capacity);
-void samples_free(struct samples *samples);
-void samples_clear(struct samples *samples);
-static inline void samples_add(struct samples *samples, uint64_t ns)
-{
-    if (samples->count < samples->capacity)
-        samples->ns[samples->count++] = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX;
-}
-/* The smallest sample that at least `share` (0 .. 1) of all are not above; 0 without samples. */
-double samples_at(struct samples *samples, double share);
-double samples_largest(struct samples *samples);
-uint64_t samples_above(const struct samples *samples, uint64_t ns);
-
-/* p50, p99, p99.9 and the largest of each turn. */
-struct spread {
-    struct series p50, p99, p999, largest;
-};
-void spread_add(struct spread *spread, struct samples *samples, double unit_ns);
+/* These return what the user asked for with --repeats and --seconds, or the case's own default. */
+uint64_t bench_repeats(const struct bench *bench, uint64_t usual);
+double bench_seconds(const struct bench *bench, double usual);
 
 /* ---- results ---- */
 
-/* One result: the median of `values`, and of `limit` if that is not NULL. In JSON it is printed at once. */
+/* Writes one result: the median of `values` beside the median of `limit`, which may be NULL. Writes nothing if `values`
+ * is empty. With --json the line is printed at once; otherwise it becomes a row of the table. */
 void bench_result(struct bench *bench, const char *metric, const char *unit, const struct series *values,
                   const struct series *limit);
-/* A result that is one number. limit: NAN if none. */
+/* Writes a result that is a single number. limit: NAN if there is none. */
 void bench_value(struct bench *bench, const char *metric, const char *unit, double value, double limit);
-/* A result that was made from several series; `turns` tells its spread. */
-void bench_derived(struct bench *bench, const char *metric, const char *unit, double value, const struct series *turns);
-/* PREFIX_p50_us and so on; a prefix that ends in "=" names the p50 alone "PREFIX_us". */
+/* Writes a value that was computed from several series; min, max and n come from `repeats`. Writes nothing if that
+ * series is empty. */
+void bench_derived(struct bench *bench, const char *metric, const char *unit, double value,
+                   const struct series *repeats);
+/* Writes four results: PREFIX_p50_UNIT, PREFIX_p99_UNIT, PREFIX_p999_UNIT, PREFIX_max_UNIT. If the prefix ends in "=",
+ * the first one is named PREFIX_UNIT (without the "="). limit may be NULL. */
 void bench_spread(struct bench *bench, const char *prefix, const char *unit, const struct spread *spread,
                   const struct spread *limit);
-/* A line of talk on stderr, unless --json: "bench: making 2.00 GB ..". */
-void bench_talk(struct bench *bench, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* The table of results. report_new() returns NULL without memory; the others accept NULL. */
 struct report *report_new(void);
-void report_print(struct report *report); /* the table */
+void report_print(struct report *report);
 void report_free(struct report *report);
 
-/* ---- helpers ---- */
+/* ---- messages and failures ---- */
 
-uint64_t bench_repeats(const struct bench *bench, uint64_t usual);
-double bench_seconds(const struct bench *bench, double usual);
-/* The user asked to stop. Every loop of turns asks; the case then returns CLI_FAILED without a message. */
+/* Prints "PROGRAM: ..." on stderr; nothing with --json or in a child process. */
+void bench_say(struct bench *bench, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Whether the user asked to stop (SIGINT, SIGTERM, SIGHUP). Every loop of repeats asks; the case then cleans up and
+ * returns CLI_FAILED without a message. */
 bool bench_stopped(void);
-/* Prints the error as this program's; returns CLI_FAILED. */
+/* These print a message and return CLI_FAILED: an error of the library, a failed system call (an errno; what: a
+ * sentence; path may be NULL), lack of memory. */
 int bench_failed(struct bench *bench, const struct tokmap_error *error);
-/* The same for a failed system call. */
 int bench_failed_system(struct bench *bench, int system, const char *path, const char *what);
 int bench_no_memory(struct bench *bench);
 
-/* A generator of numbers for places and bytes that should not repeat; any start value. */
+/* ---- small helpers ---- */
+
+/* Returns the next pseudo-random number. Any start value of *state is good. */
 static inline uint64_t random_next(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
@@ -145,13 +145,13 @@ static inline uint64_t random_next(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* A number below `limit`. */
+/* Returns a pseudo-random number below `limit`, or 0 if limit is 0. */
 static inline uint64_t random_below(uint64_t *state, uint64_t limit)
 {
     return (uint64_t)((unsigned __int128)random_next(state) * limit >> 64);
 }
 
-/* The value is needed, as far as the compiler knows. */
+/* Makes the compiler believe that the value is used, so that it does not remove the computation. */
 static inline void keep_value(uint64_t value)
 {
     __asm__ volatile("" : : "r"(value) : "memory");

@@ -10,7 +10,7 @@
 #include "cli/cli.h"
 #include "platform/os.h"
 
-/* A small file of the kernel's; "" if it cannot be read. */
+/* Reads a small file of the kernel; an unreadable file yields "". */
 static void read_text(const char *path, char *text, size_t capacity)
 {
     int fd;
@@ -24,7 +24,7 @@ static void read_text(const char *path, char *text, size_t capacity)
     os_close(fd);
 }
 
-/* The rest of the line after "name", a colon and white space; "" if there is no such line. */
+/* Copies the rest of the line after "NAME:" and white space; "" if there is no such line. */
 static void field_of(const char *text, const char *name, char *value, size_t capacity)
 {
     const char *at = strstr(text, name);
@@ -36,7 +36,8 @@ static void field_of(const char *text, const char *name, char *value, size_t cap
     (void)snprintf(value, capacity, "%.*s", (int)strcspn(at, "\n"), at);
 }
 
-/* The type of the file system that holds a path, from the mount of its device: "ext4". */
+/* Finds the type of the file system that holds a path ("ext4") through the mount of its device; "" if that is unknown.
+ */
 static void file_system_of(const char *path, char *type, size_t capacity)
 {
     static char mounts[1 << 16];
@@ -46,9 +47,9 @@ static void file_system_of(const char *path, char *type, size_t capacity)
     if (os_stat(path, &stat))
         return;
     read_text("/proc/self/mountinfo", mounts, sizeof mounts);
-    /* The kernel's two numbers as libc packs them. */
-    uint64_t major = (stat.device >> 8 & 0xfff) | (stat.device >> 32 & 0xfffff000);
-    uint64_t minor = (stat.device & 0xff) | (stat.device >> 12 & 0xffffff00);
+    /* mountinfo has the two device numbers that libc packs into one. */
+    const uint64_t major = (stat.device >> 8 & 0xfff) | (stat.device >> 32 & 0xfffff000);
+    const uint64_t minor = (stat.device & 0xff) | (stat.device >> 12 & 0xffffff00);
     (void)snprintf(device, sizeof device, " %" PRIu64 ":%" PRIu64 " ", major, minor);
     const char *line = strstr(mounts, device);
     const char *end = line ? line + strcspn(line, "\n") : NULL;

@@ -1,7 +1,9 @@
 /* plain_loop.c - see plain_loop.h. */
 #include "plain_loop.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,9 +12,9 @@
 #include "common/error.h"
 #include "platform/os.h"
 
-/* ---- the loop's body, once in source ---- */
+/* ---- the loop's body: one source, compiled for several instruction sets ---- */
 
-/* The inner loops have constant length, so that compilers make vectors of them at -O2. */
+/* The inner loops have a constant length, because gcc vectorizes only such loops at -O2. */
 #define STRIDE 64
 
 #define WIDEN(name, from, into)                                                                                        \
@@ -99,7 +101,7 @@ static enum tokmap_status windows_find(struct windows *windows, const struct tok
         uint64_t first = tokmap_order_window(&order, draw) * windows->seq_len;
         status = tokmap_dataset_view(dataset, first, windows->seq_len + 1, spans, 2, &used, error);
         if (status == TOKMAP_ERROR_LIMIT || (!status && used != 1)) {
-            status = TOKMAP_OK; /* it crosses a shard's edge */
+            status = TOKMAP_OK; /* the window crosses the boundary of two shards */
             continue;
         }
         if (status)
@@ -109,7 +111,7 @@ static enum tokmap_status windows_find(struct windows *windows, const struct tok
     }
     if (!status && !windows->count)
         status = error_set(error, TOKMAP_ERROR_RANGE, NULL, TOKMAP_NO_OFFSET,
-                           "No window of %" PRIu64 " tokens lies inside one shard; give a smaller --seq-len.",
+                           "No shard is long enough for a window of %" PRIu64 " tokens; give a smaller --seq-len.",
                            windows->seq_len + 1);
     return status;
 }
@@ -119,12 +121,14 @@ enum tokmap_status windows_new(struct windows *windows, const struct tokmap_data
 {
     struct tokmap_dataset_info info = {.size = sizeof info};
     memset(windows, 0, sizeof *windows);
+    assert(seq_len && most);
     enum tokmap_status status = tokmap_dataset_info(dataset, &info);
     if (status)
-        return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "The dataset does not say what it holds.");
+        return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "The dataset cannot be described.");
     if (info.tokens <= seq_len)
         return error_set(error, TOKMAP_ERROR_RANGE, NULL, TOKMAP_NO_OFFSET,
-                         "The dataset has %" PRIu64 " tokens and a window has %" PRIu64 "; give a smaller --seq-len.",
+                         "The dataset has %" PRIu64 " tokens, but a window needs %" PRIu64
+                         "; give a smaller --seq-len.",
                          info.tokens, seq_len + 1);
     most = min64(most, (info.tokens - 1) / seq_len);
     windows->seq_len = seq_len;
@@ -136,7 +140,7 @@ enum tokmap_status windows_new(struct windows *windows, const struct tokmap_data
     else
         status = windows_find(windows, dataset, info.tokens, most, seed, error);
     for (uint64_t i = 0; !status && i < windows->count; i++)
-        (void)os_map_populate(windows->at[i], (seq_len + 1) * info.width); /* where it cannot, the first turn faults */
+        (void)os_map_populate(windows->at[i], (seq_len + 1) * info.width); /* if this fails, the first repeat faults */
     if (status)
         windows_free(windows);
     return status;
@@ -151,7 +155,7 @@ void windows_free(struct windows *windows)
     windows->count = 0;
 }
 
-/* ---- outputs and turns ---- */
+/* ---- outputs and repeats ---- */
 
 int outputs_new(struct outputs *outputs, uint64_t rows, uint64_t seq_len, enum tokmap_type type)
 {
@@ -177,38 +181,36 @@ void outputs_free(struct outputs *outputs)
     outputs->inputs = outputs->targets = NULL;
 }
 
-static void plain_batch(plain_widen *body, const struct windows *windows, uint64_t *next, uint64_t rows,
-                        enum tokmap_type type, bool with_targets, const struct outputs *outputs)
+static void plain_batch(const struct plain_loop *loop, uint64_t *next)
 {
-    uint64_t row_bytes = windows->seq_len * (type == TOKMAP_I64 ? 8 : 4);
-    uint8_t *inputs = outputs->inputs, *targets = outputs->targets;
-    for (uint64_t row = 0; row < rows; row++) {
-        body(windows->at[*next], windows->width, windows->seq_len, type, inputs + row * row_bytes,
-             with_targets ? targets + row * row_bytes : NULL);
-        if (++*next == windows->count)
-            *next = 0;
-    }
+    const struct windows *windows = loop->windows;
+    const uint64_t row_bytes = windows->seq_len * (loop->type == TOKMAP_I64 ? 8 : 4);
+    uint8_t *inputs = loop->outputs->inputs, *targets = loop->outputs->targets;
+    for (uint64_t row = 0; row < loop->rows; row++)
+        loop->widen(windows->at[windows_next(windows, next)], windows->width, windows->seq_len, loop->type,
+                    inputs + row * row_bytes, loop->with_targets ? targets + row * row_bytes : NULL);
 }
 
-double plain_loop_turn(plain_widen *body, const struct windows *windows, uint64_t *next, uint64_t rows,
-                       enum tokmap_type type, bool with_targets, const struct outputs *outputs, double seconds,
-                       struct samples *samples)
+double plain_loop_repeat(const struct plain_loop *loop, uint64_t *next, double seconds, struct samples *samples)
 {
-    uint64_t length = (uint64_t)(seconds * 1e9), batches = 0;
-    uint64_t started = os_clock_ns(), now = started;
+    const uint64_t length = (uint64_t)(seconds * 1e9);
+    uint64_t batches = 0;
+    assert(*next < loop->windows->count);
+    const uint64_t started = os_clock_ns();
+    uint64_t now = started;
     while (now - started < length) {
         if (samples) {
-            plain_batch(body, windows, next, rows, type, with_targets, outputs);
-            uint64_t then = os_clock_ns();
+            plain_batch(loop, next);
+            const uint64_t then = os_clock_ns();
             samples_add(samples, then - now);
             now = then;
             batches++;
         } else {
-            for (int i = 0; i < 16; i++)
-                plain_batch(body, windows, next, rows, type, with_targets, outputs);
+            for (int i = 0; i < 16; i++) /* batches for each look at the clock */
+                plain_batch(loop, next);
             now = os_clock_ns();
             batches += 16;
         }
     }
-    return (double)(batches * rows * windows->seq_len) / ((double)(now - started) / 1e9);
+    return (double)(batches * loop->rows * loop->windows->seq_len) / ((double)(now - started) / 1e9);
 }

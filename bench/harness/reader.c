@@ -1,6 +1,7 @@
 /* reader.c - see reader.h. */
 #include "reader.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -13,9 +14,8 @@ int reader_open(struct bench *bench, struct reader *reader, const struct tokmap_
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
     struct tokmap_cursor cursor;
     char text[TOKMAP_CURSOR_TEXT];
-    memset(reader, 0, sizeof *reader);
-    reader->out = (struct tokmap_out)TOKMAP_OUT_INIT;
-    reader->batch = (struct tokmap_batch)TOKMAP_BATCH_INIT;
+    assert(threads <= 1 && !(fields & ~(uint32_t)(TOKMAP_INPUTS | TOKMAP_TARGETS)));
+    reader_clear(reader);
     enum tokmap_status status = tokmap_run_cursor(run, step, &cursor, &reader->error);
     if (!status) {
         tokmap_cursor_print(&cursor, text);
@@ -26,7 +26,7 @@ int reader_open(struct bench *bench, struct reader *reader, const struct tokmap_
     }
     if (status)
         return bench_failed(bench, &reader->error);
-    uint64_t rows = tokmap_loader_rows(reader->loader);
+    const uint64_t rows = tokmap_loader_rows(reader->loader);
     if (fields && outputs_new(&reader->outputs, rows, bench->options.seq_len, TOKMAP_I64))
         return bench_no_memory(bench);
     reader->out.inputs = fields & TOKMAP_INPUTS ? reader->outputs.inputs : NULL;
@@ -41,10 +41,10 @@ void reader_close(struct reader *reader)
     reader->loader = NULL;
 }
 
-#define BATCHES 16 /* between two looks at the clock where calls are not timed */
+#define BATCHES 16 /* batches for each look at the clock, if calls are not timed one by one */
 
-int reader_turn(struct bench *bench, struct reader *reader, enum tokmap_type type, double seconds,
-                struct samples *samples, double *rate, double *cpu)
+int reader_repeat(struct bench *bench, struct reader *reader, enum tokmap_type type, double seconds,
+                  struct samples *samples, double *rate, double *cpu)
 {
     uint64_t length = (uint64_t)(seconds * 1e9), tokens = 0, cpu_started = os_process_cpu_ns();
     uint64_t started = os_clock_ns(), now = started;
@@ -55,7 +55,7 @@ int reader_turn(struct bench *bench, struct reader *reader, enum tokmap_type typ
                 return bench_failed(bench, &reader->error);
             tokens += reader->batch.tokens;
         }
-        uint64_t then = os_clock_ns();
+        const uint64_t then = os_clock_ns();
         if (samples)
             samples_add(samples, then - now);
         now = then;
@@ -84,7 +84,7 @@ int reader_fill(struct bench *bench, struct reader *reader)
             return bench_failed(bench, &reader->error);
         os_sleep_ns(1000000);
         reader_stats(reader, &stats);
-        /* The slot that the last call holds is not free to be filled. */
+        /* The slot of the batch that was delivered last cannot be filled. */
     } while (stats.ring_ready + 1 < stats.ring_slots && os_clock_ns() - started < 1000000000 && !bench_stopped());
     return CLI_DONE;
 }
@@ -94,16 +94,16 @@ double waits_at(const struct tokmap_stats *before, const struct tokmap_stats *af
     uint64_t all = 0, passed = 0;
     for (int i = 0; i < TOKMAP_WAIT_BUCKETS; i++)
         all += after->wait_histogram[i] - before->wait_histogram[i];
-    double rank = share * (double)all;
+    const double rank = share * (double)all;
     for (int i = 0; i < TOKMAP_WAIT_BUCKETS && all; i++) {
-        uint64_t here = after->wait_histogram[i] - before->wait_histogram[i];
-        if (here && (double)(passed + here) >= rank) {
+        const uint64_t count = after->wait_histogram[i] - before->wait_histogram[i];
+        if (count && (double)(passed + count) >= rank) {
             if (i == 0)
                 return 0;
-            double low = (double)((uint64_t)1 << (i - 1));
-            return low + low * (rank - (double)passed) / (double)here;
+            const double low = (double)((uint64_t)1 << (i - 1));
+            return low + low * (rank - (double)passed) / (double)count;
         }
-        passed += here;
+        passed += count;
     }
     return 0;
 }

@@ -1,25 +1,24 @@
 /* peers.c - see peers.h. */
 #include "peers.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/child.h"
 #include "cli/cli.h"
 #include "common/bytes.h"
-#include "harness/dataset_make.h"
+#include "harness/child.h"
+#include "harness/made_files.h"
 #include "platform/os.h"
-#include "vocabulary/vocabulary.h"
 
-#define DOCUMENTS_TOGETHER 64
-
-/* Known by name; those with a limit are so slow that more text would only take longer. */
+/* The peers that encode.py can run. Slow ones get only a part of the text: their rate does not depend on its length. */
 static const struct {
     const char *name;
-    uint64_t bytes;
+    uint64_t bytes; /* the most that it gets */
 } known[] = {{"gigatoken", UINT64_MAX},
              {"fastokens", UINT64_MAX},
              {"tiktoken", (uint64_t)16 << 20},
@@ -28,15 +27,7 @@ static const struct {
 
 static const char *const rate_names[PEER_RATES] = {"cold", "warm", "doc_cold", "doc_warm"};
 
-int peers_tokenizer(struct bench *bench, struct tokenizer **tokenizer)
-{
-    const struct bench_options *options = &bench->options;
-    const struct tokenizer_options asked = {.pattern = options->pattern, .special_tokens = options->special_tokens};
-    struct tokmap_error error;
-    return vocabulary_open(tokenizer, options->tokenizer, &asked, &error) ? bench_failed(bench, &error) : CLI_DONE;
-}
-
-/* ---- who ---- */
+/* ---- choosing peers ---- */
 
 static int peer_add(struct bench *bench, struct peers *peers, const char *name, size_t length)
 {
@@ -52,12 +43,13 @@ static int peer_add(struct bench *bench, struct peers *peers, const char *name, 
         return CLI_DONE;
     }
     cli_say(bench->program,
-            "--against takes gigatoken, fastokens, tiktoken and tokenizers, with commas between: not '%.*s'",
+            "--against accepts gigatoken, fastokens, tiktoken and tokenizers, separated by commas, but not '%.*s'",
             (int)length, name);
     return CLI_MISUSED;
 }
 
-/* The script lies in the source tree; this program in a build folder of it. */
+/* Finds encode.py: in the folder of --peers, else in the source tree, assuming that this program is in its build
+ * folder. */
 static int script_find(struct bench *bench, struct peers *peers)
 {
     const char *slash = strrchr(bench->self, '/');
@@ -67,19 +59,24 @@ static int script_find(struct bench *bench, struct peers *peers)
                               : snprintf(peers->script, BENCH_PATH, "%.*s/../../bench/peers/encode.py",
                                          (int)(slash ? slash - bench->self : 0), bench->self);
     if (length < 0 || length >= BENCH_PATH || os_stat(peers->script, &stat)) {
-        cli_say(bench->program, "%s is not there: name the folder bench/peers of the source tree with --peers",
+        cli_say(bench->program, "%s does not exist; name the folder bench/peers of the source tree with --peers",
                 peers->script);
         return CLI_FAILED;
     }
     return CLI_DONE;
 }
 
-int peers_open(struct bench *bench, struct peers *peers, const struct encoded_text *text,
+/* The file to which encode.py writes the ids of the whole text or of the documents. */
+static void ids_path(const struct peers *peers, bool documents, char path[BENCH_PATH + 16])
+{
+    (void)snprintf(path, BENCH_PATH + 16, "%s.%s", peers->ids, documents ? "documents" : "whole");
+}
+
+int peers_open(struct bench *bench, struct peers *peers, const struct bench_text *text,
                const struct tokenizer_info *info)
 {
     const char *names = bench->options.against;
     const char *venv = bench->options.venv;
-    char made[2][BENCH_PATH + 16];
     peers->text = text;
     peers->pattern = bench->options.pattern ? bench->options.pattern : info->name;
     while (names && *names) {
@@ -93,23 +90,25 @@ int peers_open(struct bench *bench, struct peers *peers, const struct encoded_te
         return CLI_DONE;
     if (!venv) {
         cli_say(bench->program,
-                "--against needs --venv FOLDER, a Python environment that has them: python3 -m venv FOLDER; "
-                "FOLDER/bin/pip install numpy awkward gigatoken fastokens tiktoken tokenizers");
+                "--against needs --venv FOLDER, a Python environment that contains these tokenizers; make one with: "
+                "python3 -m venv FOLDER; FOLDER/bin/pip install numpy awkward gigatoken fastokens tiktoken tokenizers");
         return CLI_MISUSED;
     }
     const int length = snprintf(peers->python, sizeof peers->python, "%s/bin/python", venv);
-    if (length < 0 || length >= BENCH_PATH || !made_path(bench, "ids", peers->ids))
-        return bench_failed_system(bench, ENAMETOOLONG, venv, "Give a shorter --venv or --dir.");
-    (void)snprintf(made[0], sizeof made[0], "%s.whole", peers->ids);
-    (void)snprintf(made[1], sizeof made[1], "%s.documents", peers->ids);
-    if (!made_add(bench, made[0]) || !made_add(bench, made[1]))
-        return bench_no_memory(bench);
-    return script_find(bench, peers);
+    if (length < 0 || length >= BENCH_PATH)
+        return bench_failed_system(bench, ENAMETOOLONG, venv, "The path of its Python would be too long; move it.");
+    int result = made_path(bench, "ids", peers->ids);
+    for (int documents = 0; documents < 2 && !result; documents++) {
+        char path[BENCH_PATH + 16];
+        ids_path(peers, documents, path);
+        result = made_add(bench, path);
+    }
+    return result ? result : script_find(bench, peers);
 }
 
-/* ---- the same ids? ---- */
+/* ---- comparing ids ---- */
 
-/* Ours of the text that a peer got. */
+/* Encodes with our tokenizer the text that a peer gets. The caller frees out->tokens. */
 static enum tokmap_status ours_encode(const struct peers *peers, const struct peer *peer, bool documents,
                                       struct tokenizer *tokenizer, struct tokenizer_out *out,
                                       struct tokmap_error *error)
@@ -142,7 +141,7 @@ static int ids_compare(struct bench *bench, const struct peers *peers, struct pe
     const void *theirs = NULL;
     struct os_stat stat = {0};
     int fd;
-    (void)snprintf(path, sizeof path, "%s.%s", peers->ids, documents ? "documents" : "whole");
+    ids_path(peers, documents, path);
     int system = os_open(path, OS_READ, &fd);
     if (!system) {
         system = os_fstat(fd, &stat);
@@ -151,7 +150,7 @@ static int ids_compare(struct bench *bench, const struct peers *peers, struct pe
         os_close(fd);
     }
     if (system)
-        return bench_failed_system(bench, system, path, "The ids of a peer cannot be read.");
+        return bench_failed_system(bench, system, path, "The ids that another tokenizer wrote cannot be read.");
     uint64_t same = 0;
     const uint64_t both = min64(count, stat.bytes / 4);
     for (; same < both; same++) {
@@ -161,12 +160,13 @@ static int ids_compare(struct bench *bench, const struct peers *peers, struct pe
     }
     if (theirs)
         os_unmap(theirs, stat.bytes);
-    made_remove(bench, path);
+    made_file_remove(bench, path);
     peer->equal[documents] = same == count && 4 * count == stat.bytes;
     if (!peer->equal[documents])
-        cli_say(bench->program, "%s has other ids (%s): %llu, ours are %llu, and the first that differs is number %llu",
-                peer->name, documents ? "documents" : "whole text", (unsigned long long)(stat.bytes / 4),
-                (unsigned long long)count, (unsigned long long)same);
+        cli_say(bench->program,
+                "the ids of %s differ from ours (%s): it has %" PRIu64 " ids, we have %" PRIu64
+                ", and the first difference is at id number %" PRIu64,
+                peer->name, documents ? "documents" : "whole text", stat.bytes / 4, count, same);
     return CLI_DONE;
 }
 
@@ -176,7 +176,7 @@ static int ids_check(struct bench *bench, const struct peers *peers, struct peer
     struct tokenizer_info info;
     struct tokenizer_out out = {0};
     struct tokmap_error error = {0};
-    int result = peers_tokenizer(bench, &tokenizer);
+    int result = bench_tokenizer_open(bench, &tokenizer);
     if (result)
         return result;
     tokenizer_info(tokenizer, &info);
@@ -190,25 +190,27 @@ static int ids_check(struct bench *bench, const struct peers *peers, struct peer
     return result;
 }
 
-/* ---- turns ---- */
+/* ---- repeats ---- */
 
-static int peer_turn(struct bench *bench, struct peers *peers, struct peer *peer, bool counts,
-                     const struct series *const ours[PEER_RATES])
+static int peer_repeat(struct bench *bench, struct peers *peers, struct peer *peer, bool counts,
+                       const struct series *const ours[PEER_RATES])
 {
-    char bytes[32], output[1024];
+    char bytes[32], output[1024] = "";
     const bool documents = bench->options.documents;
     (void)snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)peer->bytes);
     const char *const arguments[] = {peers->script, peer->name,     bench->options.tokenizer, peers->text->path,
                                      bytes,         peers->pattern, documents ? "0" : "1",    counts ? "" : peers->ids,
                                      NULL};
-    bench_talk(bench, "%s, on %s of the text", peer->name, peer->bytes == peers->text->bytes ? "all" : "a part");
+    bench_say(bench, "running %s on %s", peer->name,
+              peer->bytes == peers->text->bytes ? "the whole text" : "a part of the text");
     int result = child_run(bench, peers->python, arguments, output, sizeof output, NULL);
     for (int i = documents ? PEER_DOC_COLD : PEER_COLD; i < PEER_RATES && !result && counts; i++) {
         const double rate = (double)peer->bytes / 1e6 / child_number(output, rate_names[i]);
         if (!isfinite(rate))
             continue;
         series_add(&peer->rate[i], rate);
-        series_add(&peer->ratio[i], ours[i]->values[ours[i]->count - 1] / rate);
+        assert(ours[i]->count);
+        series_add(&peer->ratio[i], series_last(ours[i]) / rate);
     }
     if (!result && !counts && !documents)
         result = ids_check(bench, peers, peer, false);
@@ -217,11 +219,11 @@ static int peer_turn(struct bench *bench, struct peers *peers, struct peer *peer
     return result;
 }
 
-int peers_turn(struct bench *bench, struct peers *peers, bool counts, const struct series *const ours[PEER_RATES])
+int peers_repeat(struct bench *bench, struct peers *peers, bool counts, const struct series *const ours[PEER_RATES])
 {
     int result = CLI_DONE;
     for (uint32_t i = 0; i < peers->count && !result && !bench_stopped(); i++)
-        result = peer_turn(bench, peers, &peers->list[i], counts, ours);
+        result = peer_repeat(bench, peers, &peers->list[i], counts, ours);
     return result;
 }
 

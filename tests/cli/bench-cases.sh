@@ -1,10 +1,10 @@
-# Each case runs on a small dataset, its JSON is one object a line, and it holds the metrics that are promised by name.
+# Each case runs on a small dataset, prints one JSON object per line, and reports the metrics that other documents name.
 . "$TOKMAP_CLI/helpers.sh"
 
 export TMPDIR="$PWD"
 small="--tokens 1m --repeats 2 --seconds 0.01 --text-bytes 1m --json"
 
-# has FILE CASE METRIC...: each is there, once.
+# has FILE CASE METRIC...: the file has exactly one result for each metric of the case.
 has()
 {
     has_file=$1
@@ -36,7 +36,7 @@ has train.json train au_percent wait_p50_us wait_p99_us wait_p999_us wait_max_us
 has pack.json pack text_mb_s peak_rss_mib
 has verify.json verify gb_s
 
-# A text and a tokenizer: a vocabulary, whose scanner is measured, and bytes, which have none.
+# The case tokenize, with a vocabulary, whose scanner is measured, and with the byte tokenizer, which has no scanner.
 ranks
 i=0
 while [ $i -lt 2000 ]; do
@@ -53,11 +53,11 @@ json bytes.json
 has bytes.json tokenize doc_cold_mb_s doc_warm_mb_s threads2_ratio start_ms memory_mib
 equal "$(grep -c '"cold_mb_s"' bytes.json || :)" 0
 
-# What bounds a result stands beside it.
+# Results appear beside their limits.
 for case in slice loader pack verify tokenize; do
     holds $case.json '"limit":'
     holds $case.json '"ratio":'
 done
 
-# Nothing stays.
+# No files are left.
 equal "$(find . -name 'tokmap-bench-*' | wc -l | tr -d ' ')" 0 'files left behind'

@@ -1,4 +1,4 @@
-# From storage: results where the tokens can leave the page cache, a refusal where they cannot.
+# --cold: results where the tokens can be dropped from the page cache, a refusal where they cannot.
 . "$TOKMAP_CLI/helpers.sh"
 
 export TMPDIR="$PWD"
@@ -17,7 +17,7 @@ case $(stat -f -c %T . 2>/dev/null || echo unknown) in
         ;;
 esac
 
-# The memory file system that every Linux has, where it may be written.
+# Every Linux has a memory file system here; it may not be writable.
 memory=/dev/shm
 [ "$(stat -f -c %T $memory 2>/dev/null)" = tmpfs ] && [ -w $memory ] || exit 0
 own=$(mktemp -d "$memory/tokmap-cli.XXXXXX")

@@ -1,4 +1,5 @@
-# A dataset that is given is measured and left alone; one that is made stays with --keep and is sound; a signal removes it.
+# A dataset that is named is measured and not changed. A dataset that the command creates is removed at the end and after a
+# signal; with --keep it stays and is valid.
 . "$TOKMAP_CLI/helpers.sh"
 
 export TMPDIR="$PWD"
@@ -13,14 +14,14 @@ tokmap-bench slice --repeats 1 --seconds 0.01 --json "${made%.tmx}" >slice.json
 equal "$(cksum <"$made")" "$before" 'the index'
 rm "$made" "${made%.tmx}.bin"
 
-# All of them, on one dataset.
+# `all` runs every case, on one dataset.
 tokmap-bench all --tokens 1m --repeats 1 --seconds 0.01 --text-bytes 1m --json >all.json 2>/dev/null
 json all.json
 for case in limits order slice loader open train pack verify; do
     holds all.json "\"case\": \"$case\"" 2>/dev/null || holds all.json "\"case\":\"$case\""
 done
 
-# Interrupted while the dataset is made, and while it is measured.
+# A signal while the dataset is being created, and while it is being measured.
 for wait in 0.1 1.5 1; do
     case=slice
     [ $wait = 1 ] && case=all

@@ -1,10 +1,10 @@
-# The cases that need a GPU: on the driver in software, where they must be right and figures mean nothing; and without one.
+# The cases that need a GPU, without one, and on the software driver, where results must be right but figures mean nothing.
 . "$TOKMAP_CLI/helpers.sh"
 
 export TMPDIR="$PWD"
 driver=${BUILD_DIR:-$TOKMAP_BIN/..}/tests/cuda_software/libcuda.so.1
 
-# Without a GPU each says so and fails. `all` leaves them out with one line (not run here: it takes every other case).
+# Without a GPU each of them fails with a message. (`all` skips them with a message; bench-dataset.sh runs it.)
 TOKMAP_CUDA_DRIVER=$PWD/nowhere.so
 export TOKMAP_CUDA_DRIVER
 for case in h2d expand race "loader --device 0" "train --device 0"; do
@@ -14,15 +14,15 @@ for case in h2d expand race "loader --device 0" "train --device 0"; do
     holds err 'nowhere.so'
 done
 exits 2 tokmap-bench race --batches 0 2>err
-holds err '--batches is 1'
+holds err '--batches must be from 1'
 exits 2 tokmap-bench h2d --copy-bytes 100 2>err
 holds err '--copy-bytes'
 exits 2 tokmap-bench h2d --device x 2>err
 
-[ -e "$driver" ] || skip "the driver in software has not been built (make harness)"
+[ -e "$driver" ] || skip "the software driver has not been built (make harness)"
 TOKMAP_CUDA_DRIVER=$driver
 
-# has FILE CASE METRIC...: each is there, once.
+# has FILE CASE METRIC...: the file has exactly one result for each metric of the case.
 has()
 {
     has_file=$1
@@ -51,8 +51,8 @@ has loader.json device_loader tokens_per_s next_p50_us next_over_launch_us enque
 has train.json device_train share_percent share_low_percent share_high_percent au_percent step_ms waits
 holds loader.json '"metric": "kernel", "value": 1'
 
-# Every output, both sides late; then without pauses; then with the host expanding: a driver takes the benchmark's two
-# modules, and no loader's.
+# Every output is right: when both sides are delayed, without delays, and when the host expands because the driver loads the
+# benchmark's two modules but not the loader's.
 TOKMAP_CUDA_SOFTWARE=delay=20,seed=5 tokmap-bench race --batches 2000 --json >race.json
 holds race.json '"metric": "mismatches", "value": 0'
 holds race.json '"metric": "batches", "value": 2000'
@@ -65,6 +65,6 @@ TOKMAP_CUDA_SOFTWARE=fail=cuModuleLoadDataEx:3+:218 tokmap-bench race --batches 
 holds race.json '"metric": "mismatches", "value": 0'
 holds race.json '"metric": "host_expanded", "value": 1000'
 
-# A driver that fails in the middle is a message, not a hang.
+# If the driver fails in the middle, the command ends with a message and does not hang.
 TOKMAP_CUDA_SOFTWARE=fail=cuLaunchKernel:500:700,lenient exits 1 tokmap-bench race --batches 5000 >out 2>err
 holds err '(700)'

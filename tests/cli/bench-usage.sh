@@ -1,4 +1,4 @@
-# What the command says of itself, and of calls that are wrong.
+# --list, --help and --version, and the messages for wrong command lines.
 . "$TOKMAP_CLI/helpers.sh"
 
 tokmap-bench --list >list
@@ -10,12 +10,12 @@ holds help 'Usage: tokmap-bench'
 tokmap-bench --version >/dev/null
 
 exits 2 tokmap-bench 2>err
-holds err 'which case'
+holds err 'name a case'
 exits 2 tokmap-bench nosuch 2>err
 holds err nosuch
 exits 2 tokmap-bench order a b 2>err
 exits 2 tokmap-bench tokenize 2>err
-holds err 'which text, and which tokenizer'
+holds err 'name a text and a tokenizer'
 exits 2 tokmap-bench tokenize list 2>err
 exits 1 tokmap-bench tokenize nowhere -t bytes 2>err
 holds err nowhere
@@ -24,7 +24,7 @@ printf 'a\377' >wrong
 exits 1 tokmap-bench tokenize wrong -t bytes 2>err
 holds err 'not valid UTF-8'
 exits 2 tokmap-bench tokenize list -t bytes --against gigatoken,nothing --venv . 2>err
-holds err "not 'nothing'"
+holds err "but not 'nothing'"
 exits 2 tokmap-bench tokenize list -t bytes --against gigatoken 2>err
 holds err '--venv'
 for wrong in '--width 3' '--tokens 0' '--rows 0' '--seq-len 0' '--step-ms 0' '--seconds -1' '--wait never' '--nosuch'; do

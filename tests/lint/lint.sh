@@ -86,7 +86,10 @@ tokenize_tools/pack tokenize_tools/corpus+ tokenize_tools/tokenizer+ src/format+
 tokenize_tools/train tokenize_tools/pack+ tokenize_tools/bpe+
 tokenize_tools/commands tokenize_tools/vocabulary+ tokenize_tools/train+ src/format+ src/cli+
 tokenize_tools tokenize_tools/commands+
-bench src/cli+ src/cuda+ src/format+ tokenize_tools/vocabulary+
+bench/harness src/cli+ src/cuda+ src/format+ tokenize_tools/vocabulary+
+bench/peers bench/harness+
+bench/cases bench/peers+
+bench bench/cases+
 ARROWS
 # src/platform/process.h (signals, children) is for those that name it alone: the library must not need it.
 xargs grep -nE '^ *# *include *"' <"$scratch/product" | awk -v arrows="$scratch/arrows" -v all="$scratch/all" \

@@ -1,8 +1,10 @@
 /*
- * gpu_ptx.c - gpu_kernels.ptx, byte for byte, and a zero behind it. The assembler puts it in: so the file in the tree is
- * the text itself, and building needs neither a CUDA compiler nor a program that turns text into C.
+ * gpu_kernels_ptx.c - gpu_kernels.ptx, byte for byte, followed by a zero.
+ *
+ * The assembler includes the file (.incbin). The text in the tree is therefore the text in the program, and a build
+ * needs neither a CUDA compiler nor a generator that turns text into C.
  */
-#include "gpu_kernels.h"
+#include "gpu_kernels_ptx.h"
 
 __asm__(".section .rodata\n"
         ".hidden gpu_kernels_ptx\n"

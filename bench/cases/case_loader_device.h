@@ -1,0 +1,10 @@
+/* case_loader_device.h - the case `loader` with --device: batches delivered to a GPU. */
+#ifndef TOKMAP_BENCH_CASES_CASE_LOADER_DEVICE_H
+#define TOKMAP_BENCH_CASES_CASE_LOADER_DEVICE_H
+
+#include "harness/harness.h"
+
+/* Runs it. Its results have the case name "device_loader". Returns CLI_DONE, or CLI_FAILED after a message. */
+int loader_device(struct bench *bench);
+
+#endif

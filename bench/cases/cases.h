@@ -1,0 +1,10 @@
+/* cases.h - the cases of tokmap-bench. Each is defined in case_NAME.c, whose first comment says what it measures. */
+#ifndef TOKMAP_BENCH_CASES_CASES_H
+#define TOKMAP_BENCH_CASES_CASES_H
+
+#include "harness/harness.h"
+
+extern const struct bench_case case_limits, case_order, case_slice, case_loader, case_open, case_train, case_pack,
+    case_verify, case_h2d, case_expand, case_race, case_tokenize;
+
+#endif

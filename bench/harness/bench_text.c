@@ -1,0 +1,92 @@
+/* bench_text.c - see bench_text.h. */
+#include "bench_text.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "cli/cli.h"
+#include "platform/os.h"
+#include "text/utf8.h"
+#include "vocabulary/vocabulary.h"
+
+/* Reads the `bytes` bytes of an open file into new memory. Returns 0 or an errno. */
+static int content_read(int fd, uint64_t bytes, char **content)
+{
+    size_t got = 0;
+    *content = malloc((size_t)bytes);
+    if (!*content)
+        return ENOMEM;
+    const int system = os_pread(fd, *content, (size_t)bytes, 0, &got);
+    return system || got == bytes ? system : EIO;
+}
+
+static int text_read(struct bench *bench, struct bench_text *text)
+{
+    const char *path = bench->options.dataset;
+    struct os_stat stat;
+    int fd;
+    int system = os_open(path, OS_READ, &fd);
+    if (system)
+        return bench_failed_system(bench, system, path, "The text cannot be opened.");
+    system = os_fstat(fd, &stat);
+    if (!system && (stat.kind != OS_KIND_FILE || !stat.bytes || stat.bytes > SIZE_MAX / 8)) {
+        os_close(fd);
+        cli_say(bench->program, "%s: give a regular file that contains text", path);
+        return CLI_FAILED;
+    }
+    text->path = path;
+    text->bytes = system ? 0 : stat.bytes;
+    if (!system)
+        system = content_read(fd, text->bytes, &text->text);
+    os_close(fd);
+    if (system == ENOMEM)
+        return bench_no_memory(bench);
+    if (system)
+        return bench_failed_system(bench, system, path, "The text cannot be read.");
+    const size_t valid = utf8_valid_prefix(text->text, (size_t)text->bytes);
+    if (valid != text->bytes) {
+        cli_say(bench->program, "%s: the text is not valid UTF-8 at byte %zu; other tokenizers would refuse it", path,
+                valid);
+        return CLI_FAILED;
+    }
+    return CLI_DONE;
+}
+
+static int text_cut(struct bench *bench, struct bench_text *text)
+{
+    const uint64_t most = text->bytes / (BENCH_DOCUMENT - 3) + 1; /* a cut moves back by up to 3 bytes */
+    text->documents = malloc((size_t)most * sizeof *text->documents);
+    if (!text->documents)
+        return bench_no_memory(bench);
+    for (uint64_t at = 0; at < text->bytes;) {
+        const uint64_t left = text->bytes - at;
+        const size_t bytes = left > BENCH_DOCUMENT ? utf8_cut(text->text + at, BENCH_DOCUMENT) : (size_t)left;
+        assert(bytes && text->document_count < most);
+        text->documents[text->document_count++] = (struct tokenizer_text){text->text + at, bytes};
+        at += bytes;
+    }
+    return CLI_DONE;
+}
+
+int bench_text_open(struct bench *bench, struct bench_text *text)
+{
+    assert(!text->text && !text->documents);
+    const int result = text_read(bench, text);
+    return result ? result : text_cut(bench, text);
+}
+
+void bench_text_close(struct bench_text *text)
+{
+    free(text->documents);
+    free(text->text);
+    *text = (struct bench_text){.bytes = 0};
+}
+
+int bench_tokenizer_open(struct bench *bench, struct tokenizer **tokenizer)
+{
+    const struct bench_options *options = &bench->options;
+    const struct tokenizer_options asked = {.pattern = options->pattern, .special_tokens = options->special_tokens};
+    struct tokmap_error error = {0};
+    return vocabulary_open(tokenizer, options->tokenizer, &asked, &error) ? bench_failed(bench, &error) : CLI_DONE;
+}

@@ -1,0 +1,27 @@
+/* bench_text.h - the text and the tokenizer that the case `tokenize` measures with. */
+#ifndef TOKMAP_BENCH_HARNESS_BENCH_TEXT_H
+#define TOKMAP_BENCH_HARNESS_BENCH_TEXT_H
+
+#include "harness.h"
+#include "tokenizer/tokenizer.h"
+
+#define BENCH_DOCUMENT ((size_t)4096) /* bytes of a document, at most */
+
+struct bench_text {
+    const char *path;
+    char *text; /* valid UTF-8 */
+    uint64_t bytes;
+    struct tokenizer_text *documents; /* the text in pieces of up to BENCH_DOCUMENT bytes that end between characters */
+    uint64_t document_count;
+};
+
+/* Reads the text file that the command names (options.dataset). Returns CLI_DONE, or CLI_FAILED after a message if the
+ * file is empty or is not valid UTF-8. Close it in either case; *text must be all zeros before. */
+int bench_text_open(struct bench *bench, struct bench_text *text);
+void bench_text_close(struct bench_text *text);
+
+/* Opens the tokenizer of --tokenizer, --pattern and --special-tokens. Returns CLI_DONE, or CLI_FAILED after a message.
+ */
+int bench_tokenizer_open(struct bench *bench, struct tokenizer **tokenizer);
+
+#endif

@@ -1,0 +1,98 @@
+/* made_files.c - see made_files.h. */
+#include "made_files.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "platform/os.h"
+
+#define FILES_MOST 256
+#define SUFFIX_MOST 32 /* room for ".tmx.partial" and the like */
+
+struct made_files {
+    char id[32];
+    char *paths[FILES_MOST];
+    size_t count;
+};
+
+/* Returns the list, which the first call creates; NULL without memory. */
+static struct made_files *made_list(struct bench *bench)
+{
+    if (!bench->made) {
+        bench->made = calloc(1, sizeof *bench->made);
+        if (bench->made)
+            (void)snprintf(bench->made->id, sizeof bench->made->id, "%" PRIx64, os_clock_ns());
+    }
+    return bench->made;
+}
+
+int made_path(struct bench *bench, const char *name, char path[BENCH_PATH])
+{
+    const struct made_files *made = made_list(bench);
+    if (!made)
+        return bench_no_memory(bench);
+    const int length = snprintf(path, BENCH_PATH, "%s/tokmap-bench-%s-%s", bench->options.folder, made->id, name);
+    if (length > 0 && length < BENCH_PATH - SUFFIX_MOST)
+        return CLI_DONE;
+    return bench_failed_system(bench, ENAMETOOLONG, bench->options.folder,
+                               "The paths of files in this folder would be too long; give a shorter --dir.");
+}
+
+int made_add(struct bench *bench, const char *path)
+{
+    struct made_files *made = made_list(bench);
+    assert(!made || made->count < FILES_MOST);
+    char *copy = made ? strdup(path) : NULL;
+    if (!copy)
+        return bench_no_memory(bench);
+    made->paths[made->count++] = copy;
+    return CLI_DONE;
+}
+
+int made_file(struct bench *bench, const char *name, char path[BENCH_PATH])
+{
+    const int result = made_path(bench, name, path);
+    return result ? result : made_add(bench, path);
+}
+
+int made_shard(struct bench *bench, const char *name, char prefix[BENCH_PATH])
+{
+    static const char *const endings[] = {".bin", ".tmx"};
+    int result = made_path(bench, name, prefix);
+    for (size_t i = 0; i < 2 && !result; i++) {
+        char path[BENCH_PATH + 8];
+        (void)snprintf(path, sizeof path, "%s%s", prefix, endings[i]);
+        result = made_add(bench, path);
+    }
+    return result;
+}
+
+static void remove_at(struct made_files *made, size_t i, bool keep)
+{
+    if (!keep)
+        (void)os_unlink(made->paths[i]);
+    free(made->paths[i]);
+    made->paths[i] = made->paths[--made->count];
+}
+
+void made_file_remove(struct bench *bench, const char *path)
+{
+    struct made_files *made = bench->made;
+    for (size_t i = made ? made->count : 0; i-- > 0;)
+        if (!strcmp(made->paths[i], path))
+            remove_at(made, i, bench->options.keep);
+}
+
+void made_files_remove(struct bench *bench)
+{
+    struct made_files *made = bench->made;
+    while (made && made->count)
+        remove_at(made, made->count - 1, bench->options.keep);
+    free(made);
+    bench->made = NULL;
+}

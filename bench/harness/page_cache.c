@@ -1,0 +1,135 @@
+/* page_cache.c - see page_cache.h. */
+#include "page_cache.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "cli/cli.h"
+#include "common/error.h"
+#include "dataset_make.h"
+#include "platform/os.h"
+
+#define PROBES 64                 /* random pages of a file that are looked up in the page cache */
+#define PROBES_LEFT (PROBES / 16) /* of these may stay: other programs read, too */
+
+/* Counts how many of PROBES random pages of a file are in the page cache. Returns 0 or an errno; ENOTSUP if the kernel
+ * cannot tell. */
+static int probes_count(int fd, uint64_t bytes, uint32_t *cached)
+{
+    uint64_t state = 7;
+    *cached = 0;
+    for (int i = 0; i < PROBES; i++) {
+        char byte;
+        size_t got = 0;
+        int system = os_pread_cached(fd, &byte, 1, random_below(&state, bytes), &got);
+        if (system && system != EAGAIN)
+            return system;
+        *cached += !system && got;
+    }
+    return 0;
+}
+
+static int refuse_memory_file(struct bench *bench, const char *path)
+{
+    struct tokmap_error error = {0};
+    (void)error_set(
+        &error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
+        "This file system (tmpfs) keeps its files in memory, so they cannot be read cold; give a --dir or a "
+        "dataset on a disk.");
+    return bench_failed(bench, &error);
+}
+
+static int refuse_cached(struct bench *bench, const char *path, uint32_t cached)
+{
+    struct tokmap_error error = {0};
+    (void)error_set(&error, TOKMAP_ERROR_BUSY, path, TOKMAP_NO_OFFSET,
+                    "%" PRIu32
+                    " of %d sampled pages stayed in the page cache after the file was dropped, because another "
+                    "process has the file mapped; end that process, or measure on another dataset.",
+                    cached, PROBES);
+    return bench_failed(bench, &error);
+}
+
+static int file_drop(struct bench *bench, const char *path)
+{
+    int fd;
+    uint32_t cached = PROBES;
+    struct os_stat stat;
+    int system = os_open(path, OS_READ, &fd);
+    if (system)
+        return bench_failed_system(bench, system, path, "The tokens cannot be opened.");
+    if (os_file_is_memory(fd)) {
+        os_close(fd);
+        return refuse_memory_file(bench, path);
+    }
+    system = os_fstat(fd, &stat);
+    for (int attempt = 0; !system && cached > PROBES_LEFT && attempt < 3; attempt++) {
+        system = os_sync(fd); /* the kernel drops only pages that are on storage */
+        os_advise_drop(fd, 0, stat.bytes);
+        cached = 0;
+        if (!system && stat.bytes)
+            system = probes_count(fd, stat.bytes, &cached);
+    }
+    os_close(fd);
+    if (system == ENOTSUP)
+        return CLI_DONE; /* this kernel cannot report what is cached; it has been asked to drop the pages */
+    if (system)
+        return bench_failed_system(bench, system, path, "The tokens cannot be dropped from the page cache.");
+    return cached > PROBES_LEFT ? refuse_cached(bench, path, cached) : CLI_DONE;
+}
+
+static int file_warm(struct bench *bench, const char *path)
+{
+    static char buffer[1 << 20];
+    int fd;
+    uint64_t at = 0;
+    size_t got = 0;
+    int system = os_open(path, OS_READ, &fd);
+    if (system)
+        return bench_failed_system(bench, system, path, "The tokens cannot be opened.");
+    if (!os_file_is_memory(fd)) {
+        (void)os_sync(fd);
+        os_advise_drop(fd, 0, 0); /* length 0: the whole file */
+    }
+    do {
+        system = os_pread(fd, buffer, sizeof buffer, at, &got);
+        at += got;
+    } while (!system && got == sizeof buffer && !bench_stopped());
+    os_close(fd);
+    return system ? bench_failed_system(bench, system, path, "The tokens cannot be read.") : CLI_DONE;
+}
+
+/* Calls a function with the path of each shard's tokens, until one fails. */
+static int each_shard(struct bench *bench, const struct tokmap_dataset *dataset,
+                      int (*file)(struct bench *bench, const char *path))
+{
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    int result = dataset_get_info(bench, dataset, &info, NULL);
+    for (uint64_t i = 0; !result && i < info.shards; i++) {
+        struct tokmap_shard_info shard = {.size = sizeof shard};
+        struct tokmap_error error = {0};
+        if (tokmap_dataset_shard(dataset, i, &shard, &error))
+            result = bench_failed(bench, &error);
+        else
+            result = file(bench, shard.tokens_path);
+    }
+    return result;
+}
+
+int page_cache_drop(struct bench *bench, const struct tokmap_dataset *dataset)
+{
+    return each_shard(bench, dataset, file_drop);
+}
+
+int page_cache_warm(struct bench *bench, const struct tokmap_dataset *dataset)
+{
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    const int result = dataset_get_info(bench, dataset, &info, NULL);
+    if (result)
+        return result;
+    if (info.shards && info.tokens > os_memory_limit() / 2 / info.width) {
+        bench_say(bench, "the dataset is larger than half of the memory, so it is not read into the page cache first");
+        return CLI_DONE;
+    }
+    return each_shard(bench, dataset, file_warm);
+}

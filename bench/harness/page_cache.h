@@ -1,0 +1,22 @@
+/*
+ * page_cache.h - brings a dataset's tokens into the page cache, or removes them from it.
+ *
+ * Both functions return CLI_DONE, or CLI_FAILED after a message.
+ */
+#ifndef TOKMAP_BENCH_HARNESS_PAGE_CACHE_H
+#define TOKMAP_BENCH_HARNESS_PAGE_CACHE_H
+
+#include "harness.h"
+
+/* Drops the tokens of all shards from the page cache and checks with a sample of pages that they are gone. Fails on a
+ * file system that keeps its files in memory (tmpfs), and if another process keeps the pages by mapping the files. A
+ * kernel that cannot report which pages are cached is trusted. */
+int page_cache_drop(struct bench *bench, const struct tokmap_dataset *dataset);
+
+/* Drops the tokens, then reads them from front to back, so that the kernel caches them in large folios. Pages that were
+ * cached one by one, by random reads, are up to a third slower to read, and the results would depend on what the
+ * machine did before. A dataset of more than half of the memory is left as it is, with a message. Call this before the
+ * files are mapped: mapped pages cannot be dropped. */
+int page_cache_warm(struct bench *bench, const struct tokmap_dataset *dataset);
+
+#endif
