@@ -40,7 +40,7 @@ static const char details[] =
     "  tokmap-bench train --device 0 data/web\n"
     "  tokmap-bench race --batches 1000000\n"
     "  tokmap-bench slice --json\n"
-    "  tokmap-bench tokenize prose.txt -t gpt2/tokenizer.json --venv peers --against gigatoken,tokenizers\n"
+    "  tokmap-bench tokenize prose.txt -t gpt2/tokenizer.json\n"
     "\n"
     "The case tokenize needs a text in a real language that does not repeat itself. tokmap-bench(1) says how to make "
     "such "
