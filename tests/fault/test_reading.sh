@@ -21,6 +21,13 @@ for kinds in system eintr short memory; do
     done
 done
 
+# ---- info --seq-len: a message about memory does not name a byte of the file ----
+attempt() {
+    with_fault "$TOKMAP" info --seq-len 64 whole
+    ! grep -q '(byte ' err || problem "lack of memory is reported with a place in the file"
+}
+sweep "info --seq-len 64" memory
+
 # ---- verify, info, show ----
 for command in "verify" "verify --threads 1" "info" "show --document 1"; do
     "$TOKMAP" $command whole >expected 2>/dev/null || { echo "not ok - $command without faults"; continue; }
