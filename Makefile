@@ -252,8 +252,8 @@ asan: ## run the tests with the address and undefined behavior sanitizers
 	+@$(sub_make) BUILD=$(BUILD)/asan SANITIZE=address,undefined test-run
 ubsan: ## run the tests with the undefined behavior sanitizer alone
 	+@$(sub_make) BUILD=$(BUILD)/ubsan SANITIZE=undefined test-run
-tsan_tests := test_signals test_*ring* test_*loader* test_*verify* test_*pack* test_*dataset* test_gather* test_device* \
-  test_sp_threads cli/*
+tsan_tests := test_signals test_two_threads test_*ring* test_*loader* test_*verify* test_*pack* test_*dataset* \
+  test_gather* test_residency test_device* test_sp_threads cli/*
 tsan: ## run the tests that use threads with the thread sanitizer
 	+@$(sub_make) BUILD=$(BUILD)/tsan SANITIZE=thread \
 	  TESTS='$(or $(TESTS),$(tsan_tests))' test-run

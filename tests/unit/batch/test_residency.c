@@ -1,0 +1,183 @@
+/* residency.h: when it asks the storage, when it stops, what ends the warm state, and which pages it takes to be
+ * populated. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "support/made.h"
+#include "support/scratch.h"
+#include "batch/gather.h"
+#include "batch/residency.h"
+
+#define ROW_TOKENS 100
+#define WINDOW 40 /* windows asked for ahead */
+#define END 900   /* windows in the order */
+
+static char folder[512];
+static struct made made;
+static struct tokmap_dataset *dataset;
+
+static int setup(void **unused)
+{
+    (void)unused;
+    const uint64_t sizes[] = {60000, 40000};
+    struct tokmap_dataset_options options = TOKMAP_DATASET_OPTIONS_INIT;
+    options.reading = TOKMAP_READ_MAPPED;
+    scratch_make(folder);
+    made_new(&made, folder, "data", 2, 65536, sizes, 2);
+    return tokmap_dataset_open(&dataset, made.name, &options, NULL);
+}
+
+static int teardown(void **unused)
+{
+    (void)unused;
+    tokmap_dataset_close(dataset);
+    made_free(&made);
+    scratch_remove(folder);
+    return 0;
+}
+
+static uint64_t largest_number; /* that the residency wanted to know */
+
+static bool order(void *user, uint64_t number, struct window *window)
+{
+    (void)user;
+    largest_number = number > largest_number ? number : largest_number;
+    *window = (struct window){0, number * 7919 % made.tokens};
+    return number < END;
+}
+
+static struct residency *open_residency(void)
+{
+    struct residency *residency;
+    const struct tokmap_dataset *datasets[] = {dataset};
+    const struct residency_options options = {
+        .datasets = datasets, .sources = 1, .row_tokens = ROW_TOKENS, .window = WINDOW, .order = order};
+    assert_int_equal(residency_open(&residency, &options, NULL), TOKMAP_OK);
+    assert_int_equal(residency_reading(residency), TOKMAP_READ_MAPPED);
+    largest_number = 0;
+    return residency;
+}
+
+static void files_in_the_page_cache_need_no_asking(void **unused)
+{
+    (void)unused;
+    struct residency *residency = open_residency();
+    assert_false(residency->warm);
+    for (uint64_t number = 0; number < END; number++)
+        residency_next(residency, number, number - number % 10 + 10);
+    if (!residency_is_cached(&residency->sources[0], 0))
+        print_message("the kernel does not report what is in the page cache\n");
+    else
+        assert_true(residency->warm && residency->sources[0].warm && residency->asked < 100);
+    residency_close(residency);
+}
+
+/* A window that is not in the page cache begins the asking, from the window that follows it. */
+static void a_cold_window_ends_the_warm_state(void **unused)
+{
+    (void)unused;
+    struct residency *residency = open_residency();
+    residency->warm = residency->sources[0].warm = true;
+    residency->until_look = 1000; /* no look finds the files in the page cache */
+    residency_next(residency, 500, 510);
+    assert_int_equal(residency->until_look, 999);
+    residency_was_cold(residency, 501);
+    assert_false(residency->warm || residency->sources[0].warm);
+    assert_int_equal(residency->asked, 501);
+    residency->until_look = 1000;
+    residency_next(residency, 501, 510);
+    assert_int_equal(residency->asked, 510); /* at first the rest of the batch at hand */
+    for (uint64_t number = 502; number < 600; number++) {
+        residency_next(residency, number, number - number % 10 + 10);
+        assert_in_range(residency->asked, number + 1, number + 1 + WINDOW);
+    }
+    assert_in_range(residency->asked, 600 + WINDOW / 2, 600 + WINDOW); /* and then ahead of it */
+    assert_in_range(largest_number, 600, 599 + WINDOW);
+    residency_close(residency);
+}
+
+static void nothing_is_asked_for_past_the_end(void **unused)
+{
+    (void)unused;
+    struct residency *residency = open_residency();
+    for (uint64_t number = END - 20; number < END; number++) {
+        residency->warm = false;
+        residency->until_look = 1000;
+        residency_next(residency, number, END);
+        assert_in_range(residency->asked, 0, END);
+    }
+    assert_int_equal(residency->asked, END);
+    residency_close(residency);
+}
+
+/* Windows that were read while warm have their pages populated, until they are forgotten. */
+static void populated_pages_are_remembered_and_forgotten(void **unused)
+{
+    (void)unused;
+    struct residency *residency = open_residency();
+    struct residency_source *source = &residency->sources[0];
+    struct gather *gather;
+    struct stretch stretch = {0};
+    uint16_t row[ROW_TOKENS];
+    bool cold = false;
+    const struct gather_options options = {.unchecked = false};
+    assert_int_equal(gather_open(&gather, source, &options, NULL), TOKMAP_OK);
+    assert_int_equal(shard_views_stretch(&source->views, 61000, ROW_TOKENS, &stretch, NULL), TOKMAP_OK);
+    assert_int_equal(stretch.offset, 2000);
+    assert_int_equal(stretch.count, ROW_TOKENS);
+    for (int warm = 0; warm < 2; warm++) {
+        residency->warm = source->warm = warm;
+        residency_begin(residency, 1);
+        gather_begin(gather);
+        assert_int_equal(gather_window(gather, 61000, row, &cold, NULL), TOKMAP_OK);
+        if (!warm)
+            assert_false(residency_is_populated(source, &stretch));
+        else if (!cold && !source->cannot_populate)
+            assert_true(residency_is_populated(source, &stretch));
+    }
+    residency_was_cold(residency, 1);
+    assert_false(residency_is_populated(source, &stretch));
+    gather_close(gather);
+    residency_close(residency);
+}
+
+/* A window at the seam is two stretches, and one that crosses shards as well. */
+static void stretches_cover_a_window(void **unused)
+{
+    (void)unused;
+    static const struct {
+        uint64_t first, counts[2];
+    } windows[] = {{59950, {50, 50}}, {99999, {1, 99}}, {0, {100, 0}}, {99900, {100, 0}}, {60000, {100, 0}}};
+    struct shard_views views;
+    assert_int_equal(shard_views_init(&views, dataset, false, NULL), TOKMAP_OK);
+    for (size_t i = 0; i < sizeof windows / sizeof windows[0]; i++) {
+        uint64_t done = 0;
+        for (int part = 0; part < 2 && done < ROW_TOKENS; part++) {
+            struct stretch stretch = {0};
+            uint64_t first = windows[i].first + done;
+            assert_int_equal(shard_views_stretch(&views, first, ROW_TOKENS - done, &stretch, NULL), TOKMAP_OK);
+            assert_int_equal(stretch.count, windows[i].counts[part]);
+            assert_int_equal(stretch.offset / 2 + stretch.view->first_token, first % made.tokens);
+            done += stretch.count;
+        }
+        assert_int_equal(done, ROW_TOKENS);
+    }
+    shard_views_free(&views);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(files_in_the_page_cache_need_no_asking),
+        cmocka_unit_test(a_cold_window_ends_the_warm_state),
+        cmocka_unit_test(nothing_is_asked_for_past_the_end),
+        cmocka_unit_test(populated_pages_are_remembered_and_forgotten),
+        cmocka_unit_test(stretches_cover_a_window),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
