@@ -1,4 +1,4 @@
-/* bytes.h - little-endian loads and stores at any alignment, checked arithmetic, rounding. */
+/* bytes.h - loads and stores at any alignment (little-endian), arithmetic that detects overflow, and rounding. */
 #ifndef TOKMAP_COMMON_BYTES_H
 #define TOKMAP_COMMON_BYTES_H
 
@@ -47,7 +47,7 @@ static inline void store64(void *into, uint64_t value)
     memcpy(into, &value, sizeof value);
 }
 
-/* True if the result does not fit; *result is then not to be used. */
+/* Return true if the result does not fit in 64 bits; *result is then meaningless. */
 static inline bool add_overflows(uint64_t a, uint64_t b, uint64_t *result)
 {
     return __builtin_add_overflow(a, b, result);
@@ -58,7 +58,8 @@ static inline bool mul_overflows(uint64_t a, uint64_t b, uint64_t *result)
     return __builtin_mul_overflow(a, b, result);
 }
 
-/* power: of two. round_up: value must be at most UINT64_MAX - power. */
+/* Round to a multiple of `power`, which is a power of two. For round_up() the value must be at most UINT64_MAX - power.
+ */
 static inline uint64_t round_up(uint64_t value, uint64_t power)
 {
     return (value + power - 1) & ~(power - 1);
@@ -79,13 +80,13 @@ static inline uint64_t max64(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* ceil(a / b) without overflow; b > 0. */
+/* a / b rounded up, without overflow; b > 0. */
 static inline uint64_t div_ceil(uint64_t a, uint64_t b)
 {
     return a / b + (a % b != 0);
 }
 
-/* floor(a * b / c) with a 128-bit product; c > 0 and the result must fit. */
+/* a * b / c rounded down, with a product of 128 bits; c > 0, and the result must fit in 64 bits. */
 static inline uint64_t mul_div(uint64_t a, uint64_t b, uint64_t c)
 {
     return (uint64_t)((unsigned __int128)a * b / c);

@@ -1,4 +1,4 @@
-/* bytes_buffer.h - bytes that grow: scratch of one thread, kept from text to text. */
+/* bytes_buffer.h - a buffer of bytes that grows: scratch memory of one thread, which is reused from text to text. */
 #ifndef TOKMAP_COMMON_BYTES_BUFFER_H
 #define TOKMAP_COMMON_BYTES_BUFFER_H
 
@@ -8,14 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BYTES_BUFFER_KEPT ((size_t)1 << 20) /* what is larger goes when the text is done */
+#define BYTES_BUFFER_KEPT ((size_t)1 << 20) /* bytes_trim() frees a buffer that is larger */
 
 struct bytes_buffer {
     uint8_t *bytes;
     size_t count, capacity;
 };
 
-/* Room for `more` bytes behind the count. False: no memory. */
+/* Makes room for `more` bytes behind the first `count`. Returns false if there is no memory; the buffer is then
+ * unchanged. */
 static inline bool bytes_reserve(struct bytes_buffer *buffer, size_t more)
 {
     if (buffer->capacity - buffer->count >= more)
@@ -32,6 +33,7 @@ static inline bool bytes_reserve(struct bytes_buffer *buffer, size_t more)
     return true;
 }
 
+/* Appends a copy of the bytes. Returns false if there is no memory; the buffer is then unchanged. */
 static inline bool bytes_append(struct bytes_buffer *buffer, const void *from, size_t count)
 {
     if (!bytes_reserve(buffer, count))
@@ -48,7 +50,7 @@ static inline void bytes_free(struct bytes_buffer *buffer)
     *buffer = (struct bytes_buffer){NULL, 0, 0};
 }
 
-/* Gives back what one long text made it grow to. */
+/* Empties the buffer, and frees it if one long text has made it larger than BYTES_BUFFER_KEPT. */
 static inline void bytes_trim(struct bytes_buffer *buffer)
 {
     buffer->count = 0;

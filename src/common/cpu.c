@@ -1,18 +1,20 @@
 #include "cpu.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The variant plus one; 0 until it is known. Accessed atomically; every thread would store the same value. */
-static int known;
+/* The best variant plus one, or 0 before the first call. Accessed atomically; every thread would store the same value.
+ */
+static int found_before;
 
-/* What TOKMAP_CPU allows, or -1 for a word that it does not know. */
-static int cap(void)
+/* The best variant that TOKMAP_CPU allows, or -1 if its value is unknown. */
+static int environment_cap(void)
 {
     static const struct {
-        const char *word;
+        const char *value;
         int variant;
-    } words[] = {
+    } caps[] = {
         {"scalar", CPU_SCALAR},
 #if defined(__aarch64__)
         {"neon", CPU_NEON},
@@ -24,24 +26,25 @@ static int cap(void)
     const char *given = secure_getenv("TOKMAP_CPU");
     if (!given || !*given)
         return CPU_VARIANTS - 1;
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (!strcmp(given, words[i].word))
-            return words[i].variant;
+    for (size_t i = 0; i < sizeof caps / sizeof caps[0]; i++)
+        if (!strcmp(given, caps[i].value))
+            return caps[i].variant;
     return -1;
 }
 
-static int detect(void)
+/* The best variant that the processor has. */
+static int processor_variant(void)
 {
 #if defined(__x86_64__)
     __builtin_cpu_init();
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("bmi") || !__builtin_cpu_supports("bmi2"))
         return CPU_SCALAR;
-    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512vl") ||
-        !__builtin_cpu_supports("avx512dq"))
+    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+        !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
         return CPU_AVX2;
-    /* GCC 12 does not know "lzcnt"; every processor with AVX2 and BMI2 has it. */
-    if (!__builtin_cpu_supports("avx512vbmi") || !__builtin_cpu_supports("avx512vbmi2") || !__builtin_cpu_supports("aes") ||
-        !__builtin_cpu_supports("popcnt"))
+    /* GCC 12 cannot ask for "lzcnt"; every processor with AVX2 and BMI2 has it. */
+    if (!__builtin_cpu_supports("avx512vbmi") || !__builtin_cpu_supports("avx512vbmi2") ||
+        !__builtin_cpu_supports("aes") || !__builtin_cpu_supports("popcnt"))
         return CPU_AVX512;
     return CPU_VBMI;
 #elif defined(__aarch64__)
@@ -53,12 +56,12 @@ static int detect(void)
 
 enum cpu_variant cpu_variant_best(void)
 {
-    const int found = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    const int found = __atomic_load_n(&found_before, __ATOMIC_RELAXED);
     if (found)
         return (enum cpu_variant)(found - 1);
-    const int has = detect(), allowed = cap();
+    const int has = processor_variant(), allowed = environment_cap();
     const int best = allowed >= 0 && allowed < has ? allowed : has;
-    __atomic_store_n(&known, best + 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&found_before, best + 1, __ATOMIC_RELAXED);
     return (enum cpu_variant)best;
 }
 
@@ -69,12 +72,13 @@ const char *cpu_variant_name(enum cpu_variant variant)
 #else
     static const char *const names[CPU_VARIANTS] = {"scalar", "AVX2", "AVX-512", "AVX-512"};
 #endif
+    assert((unsigned)variant < CPU_VARIANTS);
     return names[variant];
 }
 
 bool cpu_environment_is_valid(void)
 {
-    return cap() >= 0;
+    return environment_cap() >= 0;
 }
 
 const char *cpu_environment_values(void)

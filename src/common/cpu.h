@@ -1,11 +1,12 @@
 /*
  * cpu.h - which instruction sets this process uses.
  *
- * Several functions exist once per instruction set, in files called *_avx2.c, *_avx512.c, *_vbmi.c, and *_neon.c. All of them
- * are chosen here, so one environment variable caps them all: TOKMAP_CPU=scalar, avx2, avx512, or neon. It is meant for bug
- * reports ("does it also happen with TOKMAP_CPU=scalar?") and for tests. It never changes a result, only the speed.
+ * Several functions exist once per instruction set, in files called *_avx2.c, *_avx512.c, *_vbmi.c, and *_neon.c. This
+ * unit alone decides which of them run, so one environment variable caps them all: TOKMAP_CPU=scalar, avx2, avx512, or
+ * neon. It is meant for bug reports ("does it also happen with TOKMAP_CPU=scalar?") and for tests. It never changes a
+ * result, only the speed.
  *
- * Each variant includes the ones before it, so code asks `cpu_has(CPU_AVX2)` and loops of tests run from CPU_SCALAR to
+ * Each variant includes the ones before it, so code asks `cpu_has(CPU_AVX2)`, and tests loop from CPU_SCALAR to
  * cpu_variant_best(). Any thread may call these functions.
  */
 #ifndef TOKMAP_COMMON_CPU_H
@@ -13,21 +14,22 @@
 
 #include <stdbool.h>
 
-/* What a file with the suffix is compiled with (see the Makefile), and what is therefore asked of the processor. */
+/* The instructions that a file with the suffix is compiled with (see the Makefile), and that the processor must
+ * therefore have. */
 #if defined(__aarch64__)
 enum cpu_variant { CPU_SCALAR, CPU_NEON, CPU_VARIANTS };
 #else
 enum cpu_variant {
     CPU_SCALAR,
     CPU_AVX2,   /* AVX2, BMI1, BMI2 */
-    CPU_AVX512, /* and F, BW, VL, DQ */
-    CPU_VBMI,   /* and VBMI, VBMI2, AES, LZCNT, POPCNT: what TOKMAP_CPU=avx512 allows, too */
+    CPU_AVX512, /* and AVX-512 F, BW, VL, DQ */
+    CPU_VBMI,   /* and AVX-512 VBMI, VBMI2; AES, LZCNT, POPCNT. TOKMAP_CPU=avx512 allows this variant, too. */
     CPU_VARIANTS
 };
 #endif
 
-/* The best variant that the processor has and TOKMAP_CPU allows. The first call asks the processor; the answer stays the same
- * for the life of the process. */
+/* The best variant that the processor has and TOKMAP_CPU allows. The first call finds it; it stays the same for the
+ * life of the process. */
 enum cpu_variant cpu_variant_best(void);
 
 static inline bool cpu_has(enum cpu_variant variant)
@@ -38,8 +40,8 @@ static inline bool cpu_has(enum cpu_variant variant)
 /* "scalar", "AVX2", "AVX-512", or "NEON": for messages and reports. */
 const char *cpu_variant_name(enum cpu_variant variant);
 
-/* False if TOKMAP_CPU is set to a word that is not listed above. The library then ignores it, because it cannot print;
- * commands refuse to start. */
+/* Returns false if TOKMAP_CPU is set to a value that this machine does not know. The library ignores the variable then,
+ * because it must not print; commands refuse to start. */
 bool cpu_environment_is_valid(void);
 
 /* The values of TOKMAP_CPU on this machine, for messages: "scalar, avx2, or avx512". */

@@ -1,5 +1,6 @@
 #include "error.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -36,7 +37,7 @@ const char *tokmap_version(void)
     return TOKMAP_VERSION_STRING;
 }
 
-/* Keeps the end of a path that is too long: the file's name matters more than the root. */
+/* Stores the end of a path that is too long, because the name of the file says more than its first folders. */
 static void path_store(char *into, size_t capacity, const char *path)
 {
     size_t length = path ? strlen(path) : 0;
@@ -51,13 +52,14 @@ static void path_store(char *into, size_t capacity, const char *path)
     into[capacity - 1] = '\0';
 }
 
-__attribute__((format(printf, 7, 0)))
-static void error_fill(struct tokmap_error *error, enum tokmap_status status, int system, const char *path,
-                       uint64_t line, uint64_t offset, const char *format, va_list arguments)
+__attribute__((format(printf, 7, 0))) static void error_fill(struct tokmap_error *error, enum tokmap_status status,
+                                                             int system, const char *path, uint64_t line,
+                                                             uint64_t offset, const char *format, va_list arguments)
 {
+    assert(status != TOKMAP_OK && format);
     if (!error)
         return;
-    /* Built aside: an argument may point into *error itself. */
+    /* Built in a struct of its own, because an argument may point into *error. */
     struct tokmap_error built;
     memset(&built, 0, sizeof built);
     built.status = status;
@@ -106,8 +108,11 @@ enum tokmap_status error_set_system(struct tokmap_error *error, int system, cons
 
 enum tokmap_status error_set_memory(struct tokmap_error *error, const char *what, uint64_t bytes)
 {
+    if (!bytes || bytes == UINT64_MAX)
+        return error_set(error, TOKMAP_ERROR_MEMORY, NULL, TOKMAP_NO_OFFSET,
+                         "out of memory for %s; free memory or ask for less", what);
     return error_set(error, TOKMAP_ERROR_MEMORY, NULL, TOKMAP_NO_OFFSET,
-                     "%" PRIu64 " bytes for %s could not be had; free memory or ask for less", bytes, what);
+                     "out of memory: %" PRIu64 " bytes are needed for %s; free memory or ask for less", bytes, what);
 }
 
 const char *tokmap_error_print(const struct tokmap_error *error, char *text, size_t capacity)
@@ -131,7 +136,7 @@ const char *tokmap_error_print(const struct tokmap_error *error, char *text, siz
         const char *said = strerror_r(error->system, buffer, sizeof buffer);
         (void)snprintf(system, sizeof system, ": %s", said);
     }
-    (void)snprintf(text, capacity, "%s%s%s%s", where, error->message[0] ? error->message : tokmap_status_text(error->status),
-                   system, offset);
+    (void)snprintf(text, capacity, "%s%s%s%s", where,
+                   error->message[0] ? error->message : tokmap_status_text(error->status), system, offset);
     return text;
 }

@@ -1,7 +1,12 @@
 /*
- * error.h - how a function of this library fails: fill the caller's error, return the status.
+ * error.h - how a function of this library fails: it fills the caller's error and returns the status.
  *
- *     return error_set(error, TOKMAP_ERROR_RANGE, NULL, TOKMAP_NO_OFFSET, "row %" PRIu64 " of %" PRIu64 " ...", ..);
+ *     return error_set(error, TOKMAP_ERROR_RANGE, NULL, TOKMAP_NO_OFFSET,
+ *                      "row %" PRIu64 " is requested, but the batch has %" PRIu64 " rows", row, rows);
+ *
+ * The message says what is wrong and what to do about it, and does not repeat the path, line, offset, or errno, which
+ * tokmap_error_print() adds. Arguments of the format may point into *error. `error` may be NULL. Any thread, with an
+ * error of its own.
  */
 #ifndef TOKMAP_COMMON_ERROR_H
 #define TOKMAP_COMMON_ERROR_H
@@ -10,21 +15,22 @@
 
 #include "tokmap/tokmap.h"
 
-/* Fills *error (if not NULL) and returns status. path may be NULL. The sentence says what is wrong and what to do. */
+/* Fills *error and returns `status`, which is not OK. path: the file, or NULL. offset: in that file, or
+ * TOKMAP_NO_OFFSET. */
 enum tokmap_status error_set(struct tokmap_error *error, enum tokmap_status status, const char *path, uint64_t offset,
                              const char *format, ...) __attribute__((format(printf, 5, 6), cold));
 
-/* The same for a text file's line (from 1). */
+/* The same for a line of a text file, counted from 1. */
 enum tokmap_status error_set_line(struct tokmap_error *error, enum tokmap_status status, const char *path,
                                   uint64_t line, const char *format, ...) __attribute__((format(printf, 5, 6), cold));
 
-/* The same for a failed system call: keeps `system` (an errno), chooses ERROR_NOT_FOUND for ENOENT and ENOTDIR,
- * ERROR_MEMORY for ENOMEM, else ERROR_IO. */
+/* The same for a system call that failed with the errno `system`, which becomes part of the error. The status is
+ * ERROR_NOT_FOUND for ENOENT and ENOTDIR, ERROR_MEMORY for ENOMEM, and ERROR_IO for all others. */
 enum tokmap_status error_set_system(struct tokmap_error *error, int system, const char *path, uint64_t offset,
                                     const char *format, ...) __attribute__((format(printf, 5, 6), cold));
 
-/* ERROR_MEMORY with the usual sentence; what: "the ring", "the index of documents". */
-enum tokmap_status error_set_memory(struct tokmap_error *error, const char *what, uint64_t bytes)
-    __attribute__((cold));
+/* The same for memory that could not be allocated; returns ERROR_MEMORY. what: "the ring", "the index of documents".
+ * bytes: the size that was asked for; 0 or UINT64_MAX if there is none to report. */
+enum tokmap_status error_set_memory(struct tokmap_error *error, const char *what, uint64_t bytes) __attribute__((cold));
 
 #endif

@@ -1,13 +1,14 @@
 #include "hash_variants.h"
 #include "cpu.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* What the compiler may assume of every processor of this architecture. */
+/* The instructions that every processor of this architecture has, so that the compiler may use them without asking. */
 #if XXH_VECTOR == XXH_NEON
 #define BASE_NAME "neon"
 #elif XXH_VECTOR == XXH_SSE2
@@ -26,7 +27,7 @@ struct hash_state {
     XXH3_state_t state;
 };
 
-static const struct hash_functions *chosen; /* atomic access; every thread would store the same */
+static const struct hash_functions *chosen; /* accessed atomically; every thread would store the same value */
 
 static const struct hash_functions *choose(void)
 {
@@ -90,7 +91,7 @@ void hash128_hex(const uint8_t stored[16], char into[33])
 
 struct hash_state *hash_state_new(void)
 {
-    /* The accumulators are loaded whole as vectors: they need their 64 bytes of alignment. */
+    /* The accumulators are loaded as whole vectors, so the state must be aligned to 64 bytes. */
     struct hash_state *state = aligned_alloc(64, (sizeof *state + 63) / 64 * 64);
     if (!state)
         return NULL;
@@ -111,7 +112,8 @@ void hash_state_reset(struct hash_state *state)
 
 void hash_state_add(struct hash_state *state, const void *bytes, size_t count)
 {
-    /* The 64- and the 128-bit stream accumulate alike; only the digest differs. */
+    assert(state && (bytes || !count));
+    /* Both hashes accumulate in the same way; only their digests differ. */
     functions()->add(&state->state, bytes, count);
 }
 

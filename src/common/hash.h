@@ -1,8 +1,10 @@
 /*
- * hash.h - XXH3 (xxHash's 64- and 128-bit hash, https://github.com/Cyan4973/xxHash), the one hash of the project.
+ * hash.h - XXH3, the only hash function of the project (xxHash, https://github.com/Cyan4973/xxHash), with 64 or 128
+ * bits.
  *
- * The widest instructions of the processor are chosen once, at the first use; every choice gives the same values.
- * Always seed 0 and the default secret, so any XXH3 implementation checks our files. Any thread.
+ * Hashes are part of file formats, so they always use seed 0 and the default secret: any implementation of XXH3 can
+ * check our files. The variant for the widest vector instructions that the processor has (see cpu.h) is chosen at the
+ * first use; all variants return the same values. Any thread may call these functions.
  */
 #ifndef TOKMAP_COMMON_HASH_H
 #define TOKMAP_COMMON_HASH_H
@@ -17,21 +19,24 @@ struct hash128 {
 uint64_t hash64(const void *bytes, size_t count);
 struct hash128 hash128(const void *bytes, size_t count);
 
-/* The 16 bytes by which a 128-bit hash is stored and printed: XXH128's canonical form, high half first, big-endian. */
+/* Stores a 128-bit hash in the 16 bytes that files and printed ids use: XXH128's canonical form, which has the high
+ * half first, each half big-endian. */
 void hash128_store(struct hash128 hash, uint8_t into[16]);
-/* 32 lower-case hexadecimal digits and a zero. */
+/* Writes stored bytes as 32 lowercase hexadecimal digits and a zero byte. */
 void hash128_hex(const uint8_t stored[16], char into[33]);
 
-/* Streaming form. hash_state_new returns NULL without memory; free accepts NULL. One thread at a time. */
+/* Hashes data that arrives in parts; the values equal those of hash64() and hash128() over all parts in order. One
+ * thread at a time uses a state. hash_state_new() returns NULL if there is no memory; hash_state_free() accepts NULL.
+ */
 struct hash_state;
 struct hash_state *hash_state_new(void);
 void hash_state_free(struct hash_state *state);
-void hash_state_reset(struct hash_state *state);
+void hash_state_reset(struct hash_state *state); /* as if no part had been added */
 void hash_state_add(struct hash_state *state, const void *bytes, size_t count);
-uint64_t hash_state_64(const struct hash_state *state);
+uint64_t hash_state_64(const struct hash_state *state); /* of the parts so far; more can be added after it */
 struct hash128 hash_state_128(const struct hash_state *state);
 
-/* Name of the variant in use: "avx512", "avx2", "sse2", "neon", "scalar". */
+/* The name of the variant in use: "avx512", "avx2", "sse2", "neon", or "scalar". */
 const char *hash_variant(void);
 
 #endif

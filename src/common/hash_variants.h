@@ -1,10 +1,10 @@
-/* hash_variants.h - the hash compiled once for each instruction set; hash.c chooses. */
+/* hash_variants.h - the variants of the hash, each compiled for one instruction set. hash.c chooses among them. */
 #ifndef TOKMAP_COMMON_HASH_VARIANTS_H
 #define TOKMAP_COMMON_HASH_VARIANTS_H
 
 #include "hash.h"
 
-/* `state` is an XXH3_state_t, whose layout is the same in every variant. */
+/* `state` points to an XXH3_state_t, whose layout is the same in all variants. */
 struct hash_functions {
     const char *name;
     uint64_t (*hash64)(const void *bytes, size_t count);
@@ -14,7 +14,8 @@ struct hash_functions {
     struct hash128 (*digest128)(const void *state);
 };
 
-/* NULL where this build or this processor lacks it. Names as hash_variant() has them. */
+/* The variant with one of the names that hash_variant() returns; NULL if this build or this processor does not have it.
+ */
 const struct hash_functions *hash_functions_named(const char *name);
 
 extern const struct hash_functions hash_functions_base;
@@ -23,7 +24,8 @@ extern const struct hash_functions hash_functions_avx2;
 extern const struct hash_functions hash_functions_avx512;
 #endif
 
-/* The body of a variant's file, which includes <xxhash.h> with XXH_INLINE_ALL and its XXH_VECTOR before. */
+/* The body of a variant's file. Before it, the file defines XXH_INLINE_ALL and its own XXH_VECTOR and includes
+ * <xxhash.h>. */
 #define HASH_VARIANT(table, variant_name)                                                                              \
     static uint64_t variant_hash64(const void *bytes, size_t count)                                                    \
     {                                                                                                                  \
@@ -47,7 +49,7 @@ extern const struct hash_functions hash_functions_avx512;
         XXH128_hash_t hash = XXH3_128bits_digest(state);                                                               \
         return (struct hash128){hash.low64, hash.high64};                                                              \
     }                                                                                                                  \
-    const struct hash_functions table = {variant_name, variant_hash64, variant_hash128, variant_add, variant_digest64, \
-                                         variant_digest128}
+    const struct hash_functions table = {variant_name, variant_hash64,   variant_hash128,                              \
+                                         variant_add,  variant_digest64, variant_digest128}
 
 #endif

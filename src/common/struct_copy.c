@@ -10,10 +10,11 @@ static enum tokmap_status size_check(size_t given, size_t size, const char *name
     assert(size > sizeof given);
     if (given >= sizeof given && given <= size)
         return TOKMAP_OK;
-    return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                     "%s.size is %zu, but this library accepts %zu to %zu; set it with the _INIT macro or to sizeof the "
-                     "struct, and compile with the header of the library that is installed",
-                     name, given, sizeof given, size);
+    return error_set(
+        error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+        "%s.size is %zu, but this library accepts %zu to %zu; set it with the _INIT macro or to sizeof the "
+        "struct, and compile with the header of the library that is installed",
+        name, given, sizeof given, size);
 }
 
 enum tokmap_status struct_copy_in(void *into, const void *given, const void *defaults, size_t size, const char *name,
@@ -37,7 +38,8 @@ enum tokmap_status struct_size_check(const void *into, size_t size, const char *
 {
     size_t given = 0;
     if (!into)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "%s is NULL; pass the address of one", name);
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "%s is NULL; pass the address of one",
+                         name);
     memcpy(&given, into, sizeof given);
     return size_check(given, size, name, error);
 }

@@ -521,7 +521,7 @@ void os_unmap(const void *address, uint64_t bytes)
 
 int os_map_populate(const void *address, uint64_t bytes)
 {
-    assert(address && bytes && bytes <= UINTPTR_MAX - (uintptr_t)address);
+    assert(address && bytes <= UINTPTR_MAX - (uintptr_t)address);
     uintptr_t page = os_page_bytes();
     uintptr_t first = (uintptr_t)address & ~(page - 1);
     uintptr_t end = ((uintptr_t)address + bytes + page - 1) & ~(page - 1);
