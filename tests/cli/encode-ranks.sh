@@ -29,7 +29,7 @@ else
     holds err PCRE2 # which this build may be without
 fi
 # What the pattern is, is not guessed.
-fails 1 '--pattern NAME' encode -t v.tiktoken
+fails 1 'set --pattern to one of' encode -t v.tiktoken
 fails 1 "no split pattern 'gpt7'" encode -t v.tiktoken --pattern gpt7
 fails 1 gpt2 encode -t v.tiktoken --pattern gpt7
 fails 2 'exclude each other' encode -t v.tiktoken --pattern gpt2 --pattern-regex '.'

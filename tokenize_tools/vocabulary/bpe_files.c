@@ -1,6 +1,6 @@
 /*
- * bpe_files.c - the two files do not describe the pre-tokenizer or the special tokens. Both are those of GPT-2, whose only
- * special token is <|endoftext|>, the one token of its vocabulary that no merge makes.
+ * bpe_files.c - the two files do not describe the pre-tokenizer or the special tokens. Both are those of GPT-2, whose
+ * only special token is <|endoftext|>, the one token of its vocabulary that no merge makes.
  */
 #include "bpe_files.h"
 
@@ -52,9 +52,10 @@ static enum tokmap_status find_beside(char **found, const char *path, const char
         free(*found);
         *found = NULL;
     }
-    return error_set(error, TOKMAP_ERROR_NOT_FOUND, path, TOKMAP_NO_OFFSET,
-                     "the file is one of the two files of a tokenizer; put the other one, '%s' or '%s', into the same folder",
-                     names[0], names[1]);
+    return error_set(
+        error, TOKMAP_ERROR_NOT_FOUND, path, TOKMAP_NO_OFFSET,
+        "the file is one of the two files of a tokenizer; put the other one, '%s' or '%s', into the same folder",
+        names[0], names[1]);
 }
 
 static enum tokmap_status halves_read(struct halves *halves, const char *path, const char *text, uint64_t count,
@@ -91,8 +92,9 @@ static bool merges_parse(struct json_file *file, struct hf_model *model)
             continue;
         const char *space = memchr(line, ' ', bytes);
         if (!space || memchr(space + 1, ' ', (size_t)(stop - space - 1)))
-            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "merge %llu (counted from 0) must be two tokens with one "
-                                    "space between them", (unsigned long long)number);
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                    "merge %llu (counted from 0) must be two tokens with one space between them",
+                                    (unsigned long long)number);
         if (!hf_merge_add(file, model, (const uint8_t *)line, (size_t)(space - line), (const uint8_t *)space + 1,
                           (size_t)(stop - space - 1), number++))
             return false;
@@ -103,8 +105,11 @@ static bool merges_parse(struct json_file *file, struct hf_model *model)
 static enum tokmap_status tokens_add(struct pipeline_parts *parts, const struct hf_model *model, const char *path,
                                      struct tokmap_error *error)
 {
-    struct added_token token = {.text = (const uint8_t *)end_of_text, .match = (const uint8_t *)end_of_text,
-                                .bytes = sizeof end_of_text - 1, .match_bytes = sizeof end_of_text - 1, .special = true};
+    struct added_token token = {.text = (const uint8_t *)end_of_text,
+                                .match = (const uint8_t *)end_of_text,
+                                .bytes = sizeof end_of_text - 1,
+                                .match_bytes = sizeof end_of_text - 1,
+                                .special = true};
     _Static_assert(TEXT_NONE == PIPELINE_NO_ID, "a token that the vocabulary lacks must be no id");
     token.id = text_table_find(&model->vocabulary, token.text, token.bytes);
     parts->vocabulary = model->vocabulary.ids;
@@ -115,8 +120,9 @@ static enum tokmap_status tokens_add(struct pipeline_parts *parts, const struct 
 
 /* Reads both texts into the model, and the pre-tokenizer of GPT-2 into the parts. */
 static enum tokmap_status model_parse(const struct halves *halves, struct json_file *ids, struct json_file *merges,
-                                      struct hf_model *model, const struct hf_splits *splits, struct pipeline_parts *parts,
-                                      struct split_rules *rules, struct tokmap_error *error)
+                                      struct hf_model *model, const struct hf_splits *splits,
+                                      struct pipeline_parts *parts, struct split_rules *rules,
+                                      struct tokmap_error *error)
 {
     bool good = json_file_begin(ids, halves->ids.path, halves->ids.text, (size_t)halves->ids.bytes, error) &&
                 hf_vocabulary_parse(ids, &model->vocabulary, "the vocabulary") && json_end(&ids->scan);

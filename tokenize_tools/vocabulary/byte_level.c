@@ -1,17 +1,18 @@
 /*
- * byte_level.c - a token with a character that stands for no byte can come of no text: it is kept for decoding alone, and
- * merges that name one are left out.
+ * byte_level.c - a token that contains a character which stands for no byte can never come from a text. It is kept for
+ * decoding only, and merges that need such a token are left out.
  */
 #include "byte_level.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bpe/bpe_build.h"
 #include "bpe/bpe_engine.h"
-#include "text/code_point.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "text/code_point.h"
 #include "unicode/byte_alphabet.h"
 
 struct building {
@@ -21,12 +22,12 @@ struct building {
     uint32_t *offsets;
     struct bpe_merge *merges;
     uint32_t merge_count;
-    bool has[256]; /* bytes that are tokens */
+    bool has[256]; /* whether the byte alone is a token */
     const char *path;
     struct tokmap_error *error;
 };
 
-/* Writes the bytes that a token stands for; 0 if it stands for none. */
+/* Writes the bytes that a token stands for and returns their number; 0 if a character stands for no byte. */
 static uint32_t token_bytes(const struct text_entry *entry, uint8_t *into)
 {
     uint32_t made = 0;
@@ -39,25 +40,19 @@ static uint32_t token_bytes(const struct text_entry *entry, uint8_t *into)
     return made;
 }
 
-static bool text_add(struct building *building, const struct text_entry *entry, uint8_t *place)
-{
-    struct pipeline_parts *parts = building->parts;
-    memcpy(place, entry->text, entry->bytes);
-    parts->texts[parts->text_count++] = (struct pipeline_text){entry->id, entry->bytes, place};
-    return true;
-}
-
+/* Fills bytes and offsets with the tokens that stand for bytes, and parts->texts with the others. */
 static enum tokmap_status texts_build(struct building *building)
 {
     const struct text_table *vocabulary = &building->model->vocabulary;
     struct pipeline_parts *parts = building->parts;
-    size_t total = 1, apart = 0, apart_bytes = 1;
+    size_t total = 1, others = 0, other_bytes = 1;
     for (uint32_t i = 0; i < vocabulary->count; i++)
         total += vocabulary->entries[i].bytes;
     if (total > UINT32_MAX)
-        return error_set(building->error, TOKMAP_ERROR_LIMIT, building->path, TOKMAP_NO_OFFSET,
-                         "the tokens of the vocabulary have %zu bytes, but tokmap can read at most 4 GiB; use a smaller "
-                         "vocabulary", total - 1);
+        return error_set(
+            building->error, TOKMAP_ERROR_LIMIT, building->path, TOKMAP_NO_OFFSET,
+            "the tokens of the vocabulary have %zu bytes, but tokmap can read at most 4 GiB; use a smaller vocabulary",
+            total - 1);
     building->bytes = malloc(total);
     building->offsets = malloc(((size_t)parts->vocabulary + 1) * sizeof *building->offsets);
     if (!building->bytes || !building->offsets)
@@ -71,24 +66,28 @@ static enum tokmap_status texts_build(struct building *building)
             building->has[building->bytes[used]] = true;
         used += bytes;
         if (entry && !bytes) {
-            apart++;
-            apart_bytes += entry->bytes;
+            others++;
+            other_bytes += entry->bytes;
         }
     }
     building->offsets[parts->vocabulary] = used;
-    parts->texts = malloc((apart + 1) * sizeof *parts->texts);
-    parts->text_bytes = malloc(apart_bytes);
+    parts->texts = malloc((others + 1) * sizeof *parts->texts);
+    parts->text_bytes = malloc(other_bytes);
     if (!parts->texts || !parts->text_bytes)
-        return error_set_memory(building->error, "a vocabulary", apart_bytes);
+        return error_set_memory(building->error, "a vocabulary", other_bytes);
     uint8_t *place = parts->text_bytes;
     for (uint32_t id = 0; id < parts->vocabulary; id++) {
         const struct text_entry *entry = text_table_by_id(vocabulary, id);
-        if (entry && building->offsets[id] == building->offsets[id + 1] && text_add(building, entry, place))
-            place += entry->bytes;
+        if (!entry || building->offsets[id] != building->offsets[id + 1])
+            continue;
+        memcpy(place, entry->text, entry->bytes);
+        parts->texts[parts->text_count++] = (struct pipeline_text){entry->id, entry->bytes, place};
+        place += entry->bytes;
     }
     return TOKMAP_OK;
 }
 
+/* Copies the merges whose two parts stand for bytes. */
 static enum tokmap_status merges_build(struct building *building)
 {
     const struct hf_model *model = building->model;
@@ -104,7 +103,8 @@ static enum tokmap_status merges_build(struct building *building)
     return TOKMAP_OK;
 }
 
-/* A byte without a token is dropped by the reference, unless it has something to put in its place. */
+/* Sets *lacks if a byte is not a token. The reference drops such a byte, which the engine can do, too; but where one
+ * of three settings gives the byte another meaning, the file is refused. */
 static enum tokmap_status bytes_check(const struct building *building, bool *lacks)
 {
     const struct hf_model *model = building->model;
@@ -114,15 +114,20 @@ static enum tokmap_status bytes_check(const struct building *building, bool *lac
             continue;
         *lacks = true;
         if (model->unk || model->byte_fallback || model->ignore_merges)
-            return error_set(building->error, TOKMAP_ERROR_UNSUPPORTED, building->path, TOKMAP_NO_OFFSET,
-                             "the vocabulary has no token for the byte 0x%02x, which is not supported together with "
-                             "model.%s",
-                             byte, model->unk ? "unk_token" : model->byte_fallback ? "byte_fallback" : "ignore_merges");
+            return error_set(
+                building->error, TOKMAP_ERROR_UNSUPPORTED, building->path, TOKMAP_NO_OFFSET,
+                "the vocabulary has no token for the byte 0x%02x; tokmap cannot read such a vocabulary if it "
+                "uses model.%s",
+                byte,
+                model->unk             ? "unk_token"
+                : model->byte_fallback ? "byte_fallback"
+                                       : "ignore_merges");
     }
     return TOKMAP_OK;
 }
 
-/* With ranks at most one pair gives a token: the pairs in the order of what they give are the merges. */
+/* Returns the merges of a model that merges by rank, in the order of their results; the caller frees them. Each
+ * token is the result of at most one pair, so the results name the merges. */
 static struct bpe_merge *merges_of_ranks(const struct bpe_model *model, uint32_t *count)
 {
     struct bpe_merge *merges = calloc((size_t)model->vocabulary + 1, sizeof *merges);
@@ -152,7 +157,7 @@ enum tokmap_status byte_level_fingerprint(uint8_t fingerprint[16], const struct 
     uint32_t *lengths = malloc(((size_t)model->vocabulary + 1) * sizeof *lengths);
     enum tokmap_status status = TOKMAP_OK;
     if (!hash || !lengths || (!merges && !made)) {
-        status = error_set_memory(error, "a fingerprint", model->vocabulary * sizeof *lengths);
+        status = error_set_memory(error, "a fingerprint", (uint64_t)model->vocabulary * sizeof *lengths);
     } else {
         const uint8_t matters = whole && model->unreached_count;
         hash_state_add(hash, what, sizeof what);
@@ -184,6 +189,7 @@ enum tokmap_status byte_level_build(struct pipeline_parts *parts, const struct h
     struct bpe_source source = {.path = path, .vocabulary = parts->vocabulary, .whole = model->ignore_merges,
                                 .fits = true, .rules = *rules};
     struct bpe_model *made = NULL;
+    assert(parts->vocabulary >= model->vocabulary.ids && !parts->engine);
     enum tokmap_status status = texts_build(&building);
     if (!status)
         status = merges_build(&building);

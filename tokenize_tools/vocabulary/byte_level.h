@@ -1,5 +1,8 @@
 /*
- * byte_level.h - a vocabulary whose tokens are written in the 256 characters that stand for bytes, to a bpe_model.
+ * byte_level.h - makes the engine for a byte-level BPE vocabulary.
+ *
+ * The files of such vocabularies write every byte as a printable character (unicode/byte_alphabet.h): "\u0120the" is
+ * the token " the". This unit turns these texts back into bytes and builds a bpe_model from them.
  */
 #ifndef TOKMAP_VOCABULARY_BYTE_LEVEL_H
 #define TOKMAP_VOCABULARY_BYTE_LEVEL_H
@@ -7,14 +10,17 @@
 #include "hf_model.h"
 #include "tokenizer/pipeline_parts.h"
 
-/* Makes the engine of `parts`, its texts, ids_per_byte_most and fingerprint (of the model alone).
- * parts->added and ->vocabulary are
- * set. Statuses: OK, ERROR_FORMAT, ERROR_UNSUPPORTED, ERROR_LIMIT, ERROR_MEMORY. */
+/* Makes the engine of `parts` from a model, and sets parts->texts, parts->ids_per_byte_most and parts->fingerprint
+ * (of the model alone). The caller has set parts->added and parts->vocabulary. rules: how the engine's scanner
+ * splits text; path: the file, for messages. Statuses: OK, ERROR_FORMAT, ERROR_UNSUPPORTED, ERROR_LIMIT,
+ * ERROR_MEMORY. */
 enum tokmap_status byte_level_build(struct pipeline_parts *parts, const struct hf_model *model,
                                     const struct split_rules *rules, const char *path, struct tokmap_error *error);
 
-/* The same for the same tokens, ids and merges, however they were written; ids that are added tokens count as such
- * alone. merges: NULL with ranks. Statuses: OK, ERROR_MEMORY. */
+/* Computes the fingerprint of a model: the same for the same tokens, ids and merges, whichever format they were read
+ * from. An id that is an added token counts as that token alone, not by its text in the model. merges: in their
+ * order, or NULL if the model merges by rank, and merge_count is then ignored. whole: a piece that is a token
+ * becomes that token, whatever the merges make of it. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status byte_level_fingerprint(uint8_t fingerprint[16], const struct bpe_model *model,
                                           const struct bpe_merge *merges, uint32_t merge_count, bool whole,
                                           const struct added_tokens *added, struct tokmap_error *error);

@@ -1,10 +1,14 @@
 /*
- * hf_characters.c - a tokenizer.json whose pieces are characters, as SentencePiece has them: what its normalizer and
- * pre-tokenizer do with spaces is told to the engine, which does it by itself ("plain"); or, where they do something else,
- * they do it, and the engine is given each piece as it then is.
+ * hf_characters.c - the mark is U+2581, which such models use in place of a space.
+ *
+ * Example of a plain file (Llama 2): the normalizer prepends the mark and replaces every space by it. "a b" becomes
+ * "(mark)a(mark)b". The engine does the same by itself while it reads the text (sp_source: prefix and escape), which
+ * saves a pass and a copy. Files that do something else keep their normalizer and pre-tokenizer, and the engine encodes
+ * each piece as it is.
  */
 #include "hf_characters.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +27,8 @@ static bool is_text(const uint8_t *bytes, size_t count, const char *text)
     return count == strlen(text) && !memcmp(bytes, text, count);
 }
 
-/* Replace of spaces by the mark, and Prepend of the mark or before that of a space; or nothing. */
+/* Plain normalizers do nothing, or replace spaces by the mark and perhaps prepend the mark (or a space, if the
+ * replacement comes after). */
 static bool normalizer_plain(const struct normalizer *normalizer)
 {
     bool prepends = false, escapes = false;
@@ -42,7 +47,7 @@ static bool normalizer_plain(const struct normalizer *normalizer)
     return escapes || !prepends;
 }
 
-/* A plain one, also as hf_characters_spaces made it. */
+/* Sets the prefix and the escape of the engine from a plain normalizer, before or after hf_characters_spaces. */
 static void normalizer_read(const struct normalizer *normalizer, struct sp_source *source)
 {
     source->prefix = SP_PREFIX_NEVER;
@@ -53,9 +58,10 @@ static void normalizer_read(const struct normalizer *normalizer, struct sp_sourc
             source->escape = true;
 }
 
-/* Where added tokens are looked for in normalized text, the normalizer has to run before the engine, which reads text with
- * spaces faster than text with marks. Since a normalized text has no spaces, and marks stand for nothing but them, spaces
- * can stand for the marks, in text and tokens alike; but for tokens that strip spaces, which marks are not. */
+/* If added tokens are searched for in normalized text, the normalizer must run before the engine, which reads text
+ * with spaces faster than text with marks. A plain normalizer leaves no spaces, and its marks stand for spaces only.
+ * So the normalizer can make spaces where the file says marks, in texts and in tokens alike. The exception are
+ * tokens that strip spaces, because they do not strip marks. */
 bool hf_characters_spaces(struct normalizer *normalizer, const struct added_token *added, uint32_t count)
 {
     if (!normalizer->count)
@@ -83,11 +89,12 @@ bool hf_characters_spaces(struct normalizer *normalizer, const struct added_toke
     return true;
 }
 
+/* Sets the fields of the engine that follow from the pre-tokenizer. Returns false if it is not plain. */
 static bool splits_read(const struct hf_splits *splits, struct sp_source *source)
 {
     for (uint32_t i = 0; i < splits->count; i++) {
         const struct hf_split *step = &splits->steps[i];
-        /* Gemma: the spaces that this would split at are gone. */
+        /* Gemma splits at spaces after all of them were replaced: this step does nothing. */
         if (step->kind == HF_SPLIT && !step->is_regex && step->pattern_bytes == 1 && step->pattern[0] == ' ' &&
             source->escape && !(step->behavior == SPLIT_REMOVED && step->invert))
             continue;
@@ -112,7 +119,7 @@ bool hf_characters_plain(const struct normalizer *normalizer, const struct hf_sp
     return splits_read(splits, &source);
 }
 
-/* Whether something before the engine puts a mark or a space before texts. */
+/* Whether the normalizer or the pre-tokenizer puts a mark or a space in front of texts. */
 static bool fronts(const struct normalizer *normalizer, const struct hf_splits *splits)
 {
     for (uint32_t i = 0; i < normalizer->count; i++) {
@@ -127,7 +134,7 @@ static bool fronts(const struct normalizer *normalizer, const struct hf_splits *
     return false;
 }
 
-/* The texts of all ids, one after the other. */
+/* Joins the texts of all ids in the order of ids. The caller frees *bytes and *offsets, on failure too. */
 static bool texts_make(struct json_file *file, const struct hf_model *model, uint32_t vocabulary, uint8_t **bytes,
                        uint32_t **offsets)
 {
@@ -135,8 +142,10 @@ static bool texts_make(struct json_file *file, const struct hf_model *model, uin
     for (uint32_t i = 0; i < model->vocabulary.count; i++)
         total += model->vocabulary.entries[i].bytes;
     if (total > UINT32_MAX)
-        return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "the tokens of the vocabulary have %zu bytes, but tokmap can read at "
-                                "most 4 GiB; use a smaller vocabulary", total - 1);
+        return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
+                                "the tokens of the vocabulary have %zu bytes, but tokmap can read at "
+                                "most 4 GiB; use a smaller vocabulary",
+                                total - 1);
     *bytes = malloc(total);
     *offsets = malloc(((size_t)vocabulary + 1) * sizeof **offsets);
     if (!*bytes || !*offsets) {
@@ -155,8 +164,7 @@ static bool texts_make(struct json_file *file, const struct hf_model *model, uin
     return true;
 }
 
-/* The mark where the normalizer puts it, and in place of spaces, by the normalizer itself: added tokens are looked for in
- * what it makes. */
+/* Whether the normalizer must run before the engine, because added tokens are searched for in its result. */
 static bool normalized_first(const struct pipeline_parts *parts)
 {
     return parts->normalizer.count && added_tokens_any(parts->added, ADDED_NORMALIZED, true);
@@ -175,7 +183,8 @@ static void hash_source(struct hash_state *hash, const struct sp_source *source)
     hash_state_add(hash, source->merges, (size_t)source->merge_count * sizeof *source->merges);
 }
 
-/* What the engine has to know of normalizer and pre-tokenizer, and the pretokenizer for what it does not do. False: refused. */
+/* Sets what the engine must know about the normalizer and the pre-tokenizer, and adds the steps that it does not
+ * perform to the pretokenizer. Returns false if a step is refused. */
 static bool source_fill(struct json_file *file, const struct hf_splits *splits, bool plain, struct sp_source *source,
                         struct pipeline_parts *parts)
 {
@@ -193,8 +202,8 @@ static bool source_fill(struct json_file *file, const struct hf_splits *splits, 
     return true;
 }
 
-bool hf_characters_join(struct json_file *file, const struct hf_model *model, const struct hf_splits *splits, bool plain,
-                        struct pipeline_parts *parts)
+bool hf_characters_join(struct json_file *file, const struct hf_model *model, const struct hf_splits *splits,
+                        bool plain, struct pipeline_parts *parts)
 {
     static const struct bpe_merge no_merges[1];
     static const struct split_rules no_rules;
@@ -203,7 +212,8 @@ bool hf_characters_join(struct json_file *file, const struct hf_model *model, co
                                .ignore_merges = model->ignore_merges};
     uint8_t *bytes = NULL;
     uint32_t *offsets = NULL;
-    file->scan.at = file->scan.start;
+    assert(!parts->engine && parts->vocabulary >= model->vocabulary.ids);
+    file->scan.at = file->scan.end; /* failures concern the file as a whole */
     source.merges = model->merges ? model->merges : no_merges;
     source.unk = model->unk ? text_table_find(&model->vocabulary, model->unk, (uint32_t)model->unk_bytes) : BPE_NONE;
     if (!source_fill(file, splits, plain, &source, parts))
@@ -222,7 +232,7 @@ bool hf_characters_join(struct json_file *file, const struct hf_model *model, co
         parts->ids_per_byte_most = 2;
         parts->engine_cuts = true;
     } else if (!file->status) {
-        file->status = error_set_memory(file->error, "a fingerprint", 0);
+        file->status = error_set_memory(file->error, "a fingerprint", 512);
     }
     hash_state_free(hash);
     free(bytes);

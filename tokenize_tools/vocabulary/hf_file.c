@@ -1,11 +1,15 @@
 /*
- * hf_file.c - the file is read from front to back, each part where it stands; then the parts are joined.
+ * hf_file.c - parses the file from front to back, then joins its parts.
  *
- * Ids of added tokens are not those of the file: as in the reference, a token that the model has gets the model's id, any
- * other the next number behind the model's count of tokens.
+ * The ids that "added_tokens" lists are not used. The reference ignores them, too: an added token that the model
+ * contains gets the model's id, any other gets the next number after the model's count of tokens.
+ *
+ * A byte-level file is recognized by its ByteLevel step. In every other file the BPE merges characters
+ * (hf_characters.h).
  */
 #include "hf_file.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,15 +33,15 @@ struct reading {
     struct added_token *added;
     uint32_t added_count, added_room;
     struct pipeline_parts parts;
-    uint32_t seen; /* fields of the file, by bit */
+    uint32_t seen; /* bit i: the field number i of field_parse was parsed */
     bool ignores_truncation, ignores_padding;
 };
 
-/* ---- added tokens as they are written ---- */
+/* ---- added tokens ---- */
 
 struct added_fields {
     struct added_token token;
-    uint32_t given; /* by bit */
+    uint32_t given; /* bit i: the field number i of added_member was parsed */
 };
 
 static bool added_member(struct json_file *file, const struct json_string *name, struct added_fields *fields)
@@ -50,20 +54,25 @@ static bool added_member(struct json_file *file, const struct json_string *name,
         if (!json_name_is(name, names[i]))
             continue;
         if (fields->given >> i & 1)
-            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "added_tokens: a token has the field %s twice; the file is damaged",
-                                    names[i]);
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                    "added_tokens: a token has the field %s twice; the file is damaged", names[i]);
         fields->given |= 1u << i;
         uint64_t id;
         size_t bytes;
         if (i == 0)
             return json_unsigned(&file->scan, &id) &&
-                   (id <= UINT32_MAX || json_file_refuse(file, TOKMAP_ERROR_FORMAT, "added_tokens: an id is too large"));
+                   (id <= UINT32_MAX || json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                                         "added_tokens: the id %llu does not fit 32 bits",
+                                                         (unsigned long long)id));
         if (i > 1)
             return json_bool(&file->scan, flags[i]);
         if (!json_file_text(file, &token->text, &bytes))
             return false;
         token->bytes = (uint32_t)bytes;
-        return bytes <= UINT16_MAX || json_file_refuse(file, TOKMAP_ERROR_LIMIT, "added_tokens: a token of %zu bytes is too long; the limit is %u bytes", bytes, UINT16_MAX);
+        return bytes <= UINT16_MAX ||
+               json_file_refuse(file, TOKMAP_ERROR_LIMIT,
+                                "added_tokens: a token of %zu bytes is too long; the limit is %u bytes", bytes,
+                                UINT16_MAX);
     }
     return json_skip(&file->scan);
 }
@@ -73,8 +82,10 @@ static bool added_grow(struct reading *reading)
 {
     struct json_file *file = &reading->file;
     if (reading->added_count == ADDED_MOST)
-        return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "added_tokens has more than %u tokens, which is the most that tokmap "
-                                "can read; remove some from the file", ADDED_MOST);
+        return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
+                                "added_tokens has more than %u tokens, which is the most that tokmap "
+                                "can read; remove some from the file",
+                                ADDED_MOST);
     if (reading->added_count < reading->added_room)
         return true;
     const uint32_t room = reading->added_room ? 2 * reading->added_room : 64;
@@ -105,8 +116,8 @@ static bool added_parse(struct reading *reading)
         if (file->scan.fault.reason)
             return false;
         if (fields.given != 127)
-            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "added_tokens: a token lacks one of id, content, "
-                                    "single_word, lstrip, rstrip, normalized and special");
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "added_tokens: a token lacks one of the fields id, "
+                                    "content, single_word, lstrip, rstrip, normalized, special");
         if (!added_grow(reading))
             return false;
         reading->added[reading->added_count++] = fields.token;
@@ -114,7 +125,8 @@ static bool added_parse(struct reading *reading)
     return !file->scan.fault.reason;
 }
 
-/* Their ids, as the reference gives them; of texts that stand twice the first place and the last flags. */
+/* Gives added tokens their ids. A text that is listed twice is one token, as in the reference: with the id of its
+ * first entry and the flags of its last, and it is special if any of the entries is. Empty texts are dropped. */
 static bool added_number(struct reading *reading)
 {
     struct json_file *file = &reading->file;
@@ -134,31 +146,34 @@ static bool added_number(struct reading *reading)
         const uint32_t id = text_table_find(&reading->model.vocabulary, token.text, token.bytes);
         token.id = id != TEXT_NONE ? id : next++;
         if (text_table_add(&places, token.text, token.bytes, kept) != TEXT_ADDED)
-            file->status = error_set_memory(file->error, "added tokens", token.bytes);
+            file->status = error_set_memory(file->error, "added tokens", (kept + (uint64_t)1) * 2 * sizeof token);
         reading->added[kept++] = token;
     }
     reading->added_count = kept;
     text_table_free(&places);
     if (!file->status && next > BPE_IDS)
-        json_file_refuse(file, TOKMAP_ERROR_LIMIT, "ids of %u or more are not supported", BPE_IDS);
+        json_file_refuse(file, TOKMAP_ERROR_LIMIT, "added_tokens: the largest id would be %u, but the largest that "
+                         "tokmap can read is %u", next - 1, BPE_IDS - 1);
     return !file->status;
 }
 
-/* A number that the model uses for another token: numbers begin behind the count of tokens, which may have holes. */
+/* Refuses an added token whose number is the id of another token. New numbers begin at the count of the model's
+ * tokens, so this happens where the ids of the model have holes. */
 static bool added_apart(struct reading *reading)
 {
     for (uint32_t i = 0; i < reading->added_count; i++) {
         const struct added_token *token = &reading->added[i];
         const struct text_entry *entry = text_table_by_id(&reading->model.vocabulary, token->id);
         if (entry && (entry->bytes != token->bytes || memcmp(entry->text, token->text, token->bytes)))
-            return json_file_refuse(&reading->file, TOKMAP_ERROR_UNSUPPORTED, "added_tokens: '%.*s' would get the id %u, "
-                                    "which is another token's, because model.vocab has holes", (int)token->bytes,
-                                    (const char *)token->text, token->id);
+            return json_file_refuse(&reading->file, TOKMAP_ERROR_UNSUPPORTED,
+                                    "added_tokens: '%.*s' would get the id %u, "
+                                    "which is that of another token, because model.vocab skips ids",
+                                    (int)token->bytes, (const char *)token->text, token->id);
     }
     return true;
 }
 
-/* What is looked for: of a normalized token its normal form. */
+/* Sets the text that is searched for: of a normalized token its normalized form. */
 static bool added_build(struct reading *reading)
 {
     struct json_file *file = &reading->file;
@@ -200,13 +215,15 @@ static bool version_parse(struct json_file *file)
     if (!json_file_text(file, &text, &bytes))
         return false;
     return (bytes == 3 && !memcmp(text, "1.0", 3)) ||
-           json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "version is '%.*s': only 1.0 is known", (int)bytes,
+           json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "version is '%.*s'; tokmap can only read version 1.0",
+                            bytes < 64 ? (int)bytes : 64,
                             (const char *)text);
 }
 
-/* Parses "truncation" or "padding". Both describe how a caller of the reference wants its batches; they are no property of
- * the vocabulary. The reference's own encode obeys them, but transformers switches both off at every call that does not ask
- * for them, so the ids that models are trained on have neither. tokmap ignores them and says so in a note. */
+/* Parses "truncation" or "padding". Both describe how a caller of the reference wants its batches; they are no
+ * property of the vocabulary. The reference's own encode obeys them, but transformers switches both off at every
+ * call that does not ask for them, so the ids that models are trained on have neither. tokmap ignores them and says
+ * so in a note. */
 static bool ignored_parse(struct json_file *file, const char *field, bool *ignored)
 {
     const enum json_kind kind = json_kind(&file->scan);
@@ -222,8 +239,8 @@ static bool ignored_parse(struct json_file *file, const char *field, bool *ignor
 static const char *ignored_note(bool truncation, bool padding)
 {
     if (truncation && padding)
-        return "the file's truncation and padding are ignored, as transformers ignores them: documents are neither cut off nor "
-               "filled up";
+        return "the file's truncation and padding are ignored, as transformers ignores them: documents are neither cut "
+               "off nor filled up";
     if (truncation)
         return "the file's truncation is ignored, as transformers ignores it: documents are not cut off";
     if (padding)
@@ -233,8 +250,8 @@ static const char *ignored_note(bool truncation, bool padding)
 
 static bool field_parse(struct reading *reading, const struct json_string *name)
 {
-    static const char *const names[] = {"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
-                                        "post_processor", "model"};
+    static const char *const names[] = {"version",    "truncation",    "padding",        "added_tokens",
+                                        "normalizer", "pre_tokenizer", "post_processor", "model"};
     struct json_file *file = &reading->file;
     const uint32_t fields = sizeof names / sizeof names[0];
     uint32_t field = 0;
@@ -242,7 +259,8 @@ static bool field_parse(struct reading *reading, const struct json_string *name)
         field++;
     if (field < fields && reading->seen >> field & 1)
         return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "the file has %s twice; it is damaged", names[field]);
-    reading->seen |= 1u << field;
+    if (field < fields)
+        reading->seen |= 1u << field;
     switch (field) {
     case 0:
         return version_parse(file);
@@ -272,14 +290,12 @@ static bool file_parse(struct reading *reading)
     if (!json_enter_object(&file->scan))
         return false;
     while (json_member(&file->scan, &name))
-        if (!field_parse(reading, &name)) {
-            reading->seen = 0;
+        if (!field_parse(reading, &name))
             return false;
-        }
     if (!json_end(&file->scan))
         return false;
     return reading->model.vocabulary.count ||
-           json_file_refuse(file, TOKMAP_ERROR_FORMAT, "model is missing: this is no tokenizer");
+           json_file_refuse(file, TOKMAP_ERROR_FORMAT, "the field model is missing, so the file is not a tokenizer");
 }
 
 /* ---- joining ---- */
@@ -314,7 +330,7 @@ static bool join(struct reading *reading)
     if (!added_number(reading) || !added_apart(reading))
         return false;
     if (plain && !hf_characters_spaces(&parts->normalizer, reading->added, reading->added_count)) {
-        reading->file.status = error_set_memory(reading->file.error, "a normalizer", 0);
+        reading->file.status = error_set_memory(reading->file.error, "a normalizer", 4);
         return false;
     }
     if (!added_build(reading))
@@ -327,7 +343,7 @@ static bool join(struct reading *reading)
     parts->note = ignored_note(reading->ignores_truncation, reading->ignores_padding);
     snprintf(parts->name, sizeof parts->name, "%s", parts->form);
     parts->bos = reading->frame.before < parts->vocabulary ? reading->frame.before : pipeline_usual_bos(parts->added);
-    parts->eod = reading->frame.behind < parts->vocabulary ? reading->frame.behind : pipeline_usual_eod(parts->added);
+    parts->eod = reading->frame.after < parts->vocabulary ? reading->frame.after : pipeline_usual_eod(parts->added);
     return bytes ? bytes_join(reading)
                  : hf_characters_join(&reading->file, &reading->model, &reading->splits, plain, parts);
 }
@@ -344,16 +360,18 @@ bool hf_file_is(const char *text, uint64_t count)
 enum tokmap_status hf_file_open(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
                                 const struct tokenizer_options *options, struct tokmap_error *error)
 {
+    assert(path && text && options);
     *tokenizer = NULL;
     struct reading *reading = calloc(1, sizeof *reading);
     if (!reading)
-        return error_set_memory(error, "a tokenizer's file", sizeof *reading);
+        return error_set_memory(error, "reading a vocabulary file", sizeof *reading);
     reading->frame = (struct hf_frame){PIPELINE_NO_ID, PIPELINE_NO_ID};
     const bool good = json_file_begin(&reading->file, path, text, (size_t)count, error) && file_parse(reading) &&
                       join(reading);
     enum tokmap_status status = json_file_status(&reading->file);
     if (!status && !good)
-        status = error_set(error, TOKMAP_ERROR_INTERNAL, path, TOKMAP_NO_OFFSET, "the file was refused without a reason");
+        status = error_set(error, TOKMAP_ERROR_INTERNAL, path, TOKMAP_NO_OFFSET,
+                           "the file was refused without a reason; please report this");
     if (!status)
         status = pipeline_new(tokenizer, &reading->parts, options->special, path, error);
     pipeline_parts_free(&reading->parts);

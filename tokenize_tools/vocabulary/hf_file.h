@@ -1,19 +1,22 @@
 /*
- * hf_file.h - tokenizer.json of Hugging Face tokenizers (0.23): read, and joined to the engine that serves it.
+ * hf_file.h - opens a tokenizer.json of Hugging Face tokenizers (0.23) as a tokenizer.
  *
- * It is known by its parts, not by the model it belongs to. Byte-level BPE goes to bpe_model; BPE over characters, as
- * SentencePiece has it, to the engine of sp_source.h. Whatever would change ids and is not reproduced exactly is
- * refused with the name of its field.
+ * The file describes the tokenizer by its parts: normalizer, pre-tokenizer, BPE model, post-processor and added tokens.
+ * Which language model it belongs to does not matter. A byte-level model is encoded by bpe_model; a model whose BPE
+ * merges characters, as SentencePiece's does, by the engine of sp_engine.h. A field that would change ids in a way that
+ * tokmap does not reproduce exactly is refused by its name.
  */
 #ifndef TOKMAP_VOCABULARY_HF_FILE_H
 #define TOKMAP_VOCABULARY_HF_FILE_H
 
 #include "tokenizer/tokenizer.h"
 
-/* True if text is a JSON object that has a model, as far as its first bytes tell. */
+/* Returns whether a text begins like a JSON object. */
 bool hf_file_is(const char *text, uint64_t count);
 
-/* Statuses: OK, ERROR_FORMAT, ERROR_UNSUPPORTED, ERROR_LIMIT, ERROR_MEMORY. */
+/* Makes a tokenizer from the `count` bytes of a tokenizer.json; path is the name of the file in messages. The text
+ * is not needed after the call. Of the options only `special` is used. Statuses: OK, ERROR_FORMAT,
+ * ERROR_UNSUPPORTED, ERROR_LIMIT, ERROR_MEMORY. */
 enum tokmap_status hf_file_open(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
                                 const struct tokenizer_options *options, struct tokmap_error *error);
 

@@ -1,4 +1,7 @@
-/* hf_fingerprint.c - hashes what decides ids, in a form that does not depend on how the file writes it. */
+/*
+ * hf_fingerprint.c - hashes everything that decides ids, in a form that does not depend on how a file writes it. What
+ * is hashed must not change: datasets store fingerprints.
+ */
 #include "hf_fingerprint.h"
 
 #include "common/error.h"
@@ -15,7 +18,8 @@ static void add_number(struct hash_state *hash, uint64_t number)
     hash_state_add(hash, &number, sizeof number);
 }
 
-/* A pre-tokenizer whose work the engine's rules are is the same however it is written. */
+/* A pre-tokenizer that a scanner performs entirely is hashed by the scanner's rules, so files may write it
+ * differently. */
 static void add_splits(struct hash_state *hash, const struct pipeline_parts *parts, const struct hf_splits *splits,
                        const struct split_rules *rules)
 {
@@ -30,8 +34,8 @@ static void add_splits(struct hash_state *hash, const struct pipeline_parts *par
         add_number(hash, 1 + (uint64_t)step->kind);
         add_number(hash, step->behavior);
         add_number(hash, (uint64_t)step->invert | (uint64_t)step->is_regex << 1 | (uint64_t)step->prefix_space << 2 |
-                             (uint64_t)step->use_regex << 3 | (uint64_t)step->split << 4 | (uint64_t)step->prepend << 5 |
-                             (uint64_t)step->replacement << 8);
+                             (uint64_t)step->use_regex << 3 | (uint64_t)step->split << 4 |
+                             (uint64_t)step->prepend << 5 | (uint64_t)step->replacement << 8);
         add_bytes(hash, step->pattern, step->pattern ? step->pattern_bytes : 0);
     }
 }
@@ -44,7 +48,8 @@ static void add_tokens(struct hash_state *hash, const struct pipeline_parts *par
         raw |= !added_tokens_at(parts->added, i)->normalized;
         normalized |= added_tokens_at(parts->added, i)->normalized;
     }
-    /* In which pass a token is found matters only if there are two, or something changes between them. */
+    /* Raw tokens are found first, then normalized ones in what is left. The pass of a token matters only if both
+     * kinds exist, or if a normalizer changes the text between the passes. */
     const bool passes = (raw && normalized) || (normalized && parts->normalizer.count);
     for (size_t i = 0; i < count; i++) {
         const struct added_token *token = added_tokens_at(parts->added, i);
@@ -60,7 +65,7 @@ enum tokmap_status hf_fingerprint(struct pipeline_parts *parts, const struct hf_
 {
     struct hash_state *hash = hash_state_new();
     if (!hash)
-        return error_set_memory(error, "a fingerprint", 0);
+        return error_set_memory(error, "a fingerprint", 512);
     hash_state_add(hash, parts->fingerprint, sizeof parts->fingerprint);
     add_number(hash, parts->normalizer.count);
     for (uint32_t i = 0; i < parts->normalizer.count; i++) {

@@ -1,9 +1,10 @@
 /*
- * hf_model.c - reads the vocabulary and the merges in one pass over the file, without copying a text that has no escapes.
+ * hf_model.c - reads the vocabulary and the merges in one pass over the file, without copying a text that has no
+ * escapes.
  *
- * A file can list a million tokens and as many merges, and opening it should take a fraction of a second. Almost all of that
- * time would be cache misses of the hash table, so texts are added and looked up in groups: the memory that the whole group
- * needs is prefetched before the first text is handled.
+ * A file can list a million tokens and as many merges, and opening it should take a fraction of a second. Almost all of
+ * that time would be cache misses of the hash table, so texts are added and looked up in groups: the memory that the
+ * whole group needs is prefetched before the first text is handled.
  */
 #include "hf_model.h"
 
@@ -61,8 +62,10 @@ static bool tokens_add(struct json_file *file, struct text_table *vocabulary, st
                                     field, shown(token->bytes), (const char *)token->text);
         case TEXT_FULL:
             file->scan.at = waiting->at[i];
-            return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "%s has more than %u tokens, which is the most that tokmap "
-                                    "can read; use a smaller vocabulary", field, TEXT_TABLE_MOST);
+            return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
+                                    "%s has more than %u tokens, which is the most that tokmap "
+                                    "can read; use a smaller vocabulary",
+                                    field, TEXT_TABLE_MOST);
         case TEXT_NO_MEMORY:
         default:
             return no_memory(file, (size_t)vocabulary->room * 2 * sizeof *token);
@@ -82,9 +85,9 @@ static bool token_parse(struct json_file *file, const struct json_string *name, 
     if (!json_file_decode(file, name, &text, &bytes) || !json_unsigned(&file->scan, &id))
         return false;
     if (id >= BPE_IDS)
-        return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "%s: the token '%.*s' has the id %llu; the largest id that "
-                                "tokmap can read is %u", field, shown(bytes), (const char *)text, (unsigned long long)id,
-                                BPE_IDS - 1);
+        return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
+                                "%s: the token '%.*s' has the id %llu; the largest id that tokmap can read is %u",
+                                field, shown(bytes), (const char *)text, (unsigned long long)id, BPE_IDS - 1);
     if (bytes > TOKEN_BYTES_MOST)
         return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "%s: the token with the id %llu has %zu bytes; the longest "
                                 "that tokmap can read has %u", field, (unsigned long long)id, bytes, TOKEN_BYTES_MOST);
@@ -159,8 +162,8 @@ static bool results_look_up(struct hf_model *model, uint32_t first, uint32_t cou
     return true;
 }
 
-/* Finds the ids that the waiting merges make. Most files list merges in the order of these ids, so the id after the last
- * one, and the last one itself, are tried before the hash table. */
+/* Finds the ids that the waiting merges make. Most files list merges in the order of these ids, so the id after the
+ * last one, and the last one itself, are tried before the hash table. */
 static bool results_find(struct json_file *file, struct hf_model *model, uint32_t count, struct text_query *results)
 {
     uint32_t id = model->last_result, known = 0;
@@ -183,8 +186,10 @@ static bool merges_grow(struct json_file *file, struct hf_model *model, uint32_t
 {
     assert(count <= HF_MERGES_WAITING && model->merge_count <= model->merge_room);
     if (BPE_MERGES - model->merge_count < count)
-        return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "the model has more than %u merges, which is the most that tokmap "
-                                "can read; use a smaller vocabulary", BPE_MERGES);
+        return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
+                                "the model has more than %u merges, which is the most that tokmap "
+                                "can read; use a smaller vocabulary",
+                                BPE_MERGES);
     if (model->merge_room - model->merge_count >= count)
         return true;
     const uint32_t room = model->merge_room ? 2 * model->merge_room : 4096;
@@ -245,10 +250,11 @@ static bool merge_line(struct json_file *file, struct hf_model *model, uint64_t 
         return true;
     const uint8_t *space = memchr(line, ' ', bytes);
     if (!space || memchr(space + 1, ' ', bytes - (size_t)(space + 1 - line)))
-        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "merge %llu (counted from 0) must be two tokens with one space "
-                                "between them",
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                "merge %llu (counted from 0) must be two tokens with one space between them",
                                 (unsigned long long)number);
-    return hf_merge_add(file, model, line, (size_t)(space - line), space + 1, bytes - (size_t)(space + 1 - line), number);
+    return hf_merge_add(file, model, line, (size_t)(space - line), space + 1, bytes - (size_t)(space + 1 - line),
+                        number);
 }
 
 /* Parses a merge that is written ["a", "b"]. */
@@ -260,11 +266,12 @@ static bool merge_pair(struct json_file *file, struct hf_model *model, uint64_t 
         return false;
     for (int i = 0; i < 2; i++)
         if (!json_element(&file->scan) || !json_file_text(file, &text[i], &bytes[i]))
-            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "merge %llu (counted from 0) must be an array of two tokens",
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                    "merge %llu (counted from 0) must be an array of two tokens",
                                     (unsigned long long)number);
     if (json_element(&file->scan))
-        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "merge %llu (counted from 0) must be an array of two tokens, but has "
-                                "more",
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                "merge %llu (counted from 0) must be an array of two tokens, but has more",
                                 (unsigned long long)number);
     return !file->scan.fault.reason && hf_merge_add(file, model, text[0], bytes[0], text[1], bytes[1], number);
 }
@@ -278,8 +285,8 @@ static bool merges_parse(struct json_file *file, struct hf_model *model)
     for (; json_element(&file->scan); number++) {
         const enum json_kind next = json_kind(&file->scan);
         if (number && next != kind)
-            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "model.merges contains both strings and arrays; all merges "
-                                    "must be written alike");
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                    "model.merges contains both strings and arrays; all merges must be written alike");
         kind = next;
         if (!(kind == JSON_ARRAY ? merge_pair(file, model, number) : merge_line(file, model, number)))
             return false;
@@ -295,8 +302,9 @@ static bool empty_parse(struct json_file *file, const char *field)
     if (json_kind(&file->scan) == JSON_NULL)
         return json_null(&file->scan);
     return json_file_text(file, &text, &bytes) &&
-           (!bytes || json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "model.%s is '%.*s'; tokmap can only read models "
-                                       "where it is empty", field, shown(bytes), (const char *)text));
+           (!bytes || json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
+                                       "model.%s is '%.*s'; tokmap can only read models where it is empty",
+                                       field, shown(bytes), (const char *)text));
 }
 
 static bool dropout_parse(struct json_file *file)
@@ -390,8 +398,8 @@ bool hf_model_parse(struct json_file *file, struct hf_model *model)
     if (!model->vocabulary.by_id || !model->vocabulary.count)
         return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "model.vocab is missing or empty; the file is incomplete");
     if (!merges.start)
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "model.merges is missing; either the model is not BPE, or "
-                                "the file is incomplete");
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
+                                "model.merges is missing; either the model is not BPE, or the file is incomplete");
     if (before) {
         const struct json_scan end = file->scan;
         file->scan = merges;

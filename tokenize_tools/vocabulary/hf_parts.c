@@ -1,26 +1,28 @@
 /*
- * hf_parts.c - each part is an object with a "type". Fields are read in any order, then the part is made; a field that is
- * not known changes nothing in the reference, and is passed over here.
+ * hf_parts.c - each part is an object with a "type". Its fields are parsed in any order, then the part is checked and
+ * made. Unknown fields are skipped: the reference ignores them, too.
  */
 #include "hf_parts.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "text/code_point.h"
 #include "common/error.h"
+#include "text/code_point.h"
 
-#define NESTED_MOST 8 /* sequences in sequences */
+#define NESTED_MOST 8 /* sequences within sequences */
 
+/* How many bytes of a text a message prints. */
 static int shown(size_t bytes)
 {
     return bytes < 64 ? (int)bytes : 64;
 }
 
-static bool no_memory(struct json_file *file)
+static bool no_memory(struct json_file *file, size_t bytes)
 {
     if (!file->status)
-        file->status = error_set_memory(file->error, "a tokenizer's parts", 0);
+        file->status = error_set_memory(file->error, "a normalizer", bytes);
     return false;
 }
 
@@ -41,7 +43,7 @@ static bool parse_text(struct json_file *file, struct text *text)
     return json_file_text(file, &text->bytes, &text->count);
 }
 
-/* The "type" of the object that begins here, which is left where it begins. */
+/* Finds the "type" of the object that begins at the current position, and returns to this position. */
 static bool peek_type(struct json_file *file, struct text *type, const char *field)
 {
     const struct json_scan start = file->scan;
@@ -55,33 +57,35 @@ static bool peek_type(struct json_file *file, struct text *type, const char *fie
     if (file->scan.fault.reason)
         return false;
     if (!type->given)
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "a part of %s has no \"type\"", field);
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "a part of %s has no \"type\"; the file is damaged",
+                                field);
     file->scan = start;
     return true;
 }
 
-/* {"String": ...} or {"Regex": ...} */
+/* Parses {"String": ...} or {"Regex": ...}. */
 static bool parse_pattern(struct json_file *file, struct text *pattern, bool *is_regex, const char *field)
 {
     struct json_string name;
     if (json_kind(&file->scan) != JSON_OBJECT)
-        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s.pattern is neither {\"String\": ...} nor {\"Regex\": ...}",
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s.pattern must be {\"String\": ...} or {\"Regex\": ...}",
                                 field);
     if (!json_enter_object(&file->scan))
         return false;
     while (json_member(&file->scan, &name)) {
         *is_regex = json_name_is(&name, "Regex");
         if (pattern->given || (!*is_regex && !json_name_is(&name, "String")))
-            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s.pattern is neither {\"String\": ...} nor {\"Regex\": "
-                                    "...}", field);
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                    "%s.pattern must be {\"String\": ...} or {\"Regex\": ...}", field);
         if (!parse_text(file, pattern))
             return false;
     }
-    return !file->scan.fault.reason && (pattern->given || json_file_refuse(file, TOKMAP_ERROR_FORMAT,
-                                                                           "%s.pattern is empty", field));
+    return !file->scan.fault.reason &&
+           (pattern->given ||
+            json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s.pattern is empty; the file is damaged", field));
 }
 
-/* Reads the members of an object by a function that takes those it knows and skips the others. */
+/* Parses an object by calling a function for each member, which parses the value or skips it. */
 typedef bool member_function(struct json_file *file, const struct json_string *name, void *into);
 
 static bool parse_members(struct json_file *file, member_function *member, void *into)
@@ -97,7 +101,7 @@ static bool parse_members(struct json_file *file, member_function *member, void 
 
 static bool missing(struct json_file *file, const char *field)
 {
-    return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s is missing", field);
+    return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "the field %s is missing; the file is incomplete", field);
 }
 
 /* ---- normalizer ---- */
@@ -123,7 +127,7 @@ static bool copy_text(struct json_file *file, const struct text *text, uint8_t *
 {
     *bytes = malloc(text->count + 1);
     if (!*bytes)
-        return no_memory(file);
+        return no_memory(file, text->count + 1);
     memcpy(*bytes, text->bytes, text->count);
     *count = text->count;
     return true;
@@ -147,12 +151,13 @@ static bool parse_replace(struct json_file *file, struct normalizer_step *step)
         file->status = regex_new(&step->regex, (const char *)replacing.pattern.bytes, replacing.pattern.count,
                                        REGEX_ONIGURUMA, file->path, "normalizer.Replace.pattern", file->error);
         if (!file->status && regex_may_be_empty(step->regex))
-            json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "normalizer.Replace.pattern may match nothing: the reference "
-                             "fails on that for some texts");
+            json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "normalizer.Replace.pattern can match an empty text, for "
+                             "which the reference fails on some documents");
         return !file->status;
     }
-    return replacing.pattern.count ||
-           json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "normalizer.Replace.pattern is empty: not supported");
+    return replacing.pattern.count || json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
+                                                       "normalizer.Replace.pattern is empty; tokmap cannot read such a "
+                                                       "file");
 }
 
 static bool parse_prepend(struct json_file *file, struct normalizer_step *step)
@@ -189,7 +194,8 @@ static bool normalizer_nested(struct json_file *file, struct normalizer *normali
 {
     struct text type;
     if (depth > NESTED_MOST)
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "normalizer: sequences nest too deep");
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "normalizer: more than %d sequences are nested",
+                                NESTED_MOST);
     if (!peek_type(file, &type, "normalizer"))
         return false;
     if (is_word(&type, "Sequence")) {
@@ -198,10 +204,13 @@ static bool normalizer_nested(struct json_file *file, struct normalizer *normali
     }
     const bool nfc = is_word(&type, "NFC"), replace = is_word(&type, "Replace");
     if (!nfc && !replace && !is_word(&type, "Prepend"))
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "normalizer.type is '%.*s': only NFC, Prepend, Replace and "
-                                "Sequence are supported", shown(type.count), (const char *)type.bytes);
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
+                                "normalizer.type is '%.*s'; tokmap can only read NFC, Prepend, Replace and Sequence",
+                                shown(type.count), (const char *)type.bytes);
     if (normalizer->count == NORMALIZER_STEPS_MOST)
-        return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "normalizer: more than %d steps", NORMALIZER_STEPS_MOST);
+        return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
+                                "normalizer has more than %d steps, which is the most that tokmap can read",
+                                NORMALIZER_STEPS_MOST);
     struct normalizer_step *step = &normalizer->steps[normalizer->count++];
     memset(step, 0, sizeof *step);
     step->kind = NORMALIZE_NFC;
@@ -218,8 +227,8 @@ bool hf_normalizer_parse(struct json_file *file, struct normalizer *normalizer)
 static bool behavior_of(const struct text *text, enum split_behavior *behavior)
 {
     static const char *const names[] = {"Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"};
-    static const enum split_behavior values[] = {SPLIT_REMOVED, SPLIT_ISOLATED, SPLIT_MERGED_PREVIOUS, SPLIT_MERGED_NEXT,
-                                               SPLIT_CONTIGUOUS};
+    static const enum split_behavior values[] = {SPLIT_REMOVED, SPLIT_ISOLATED, SPLIT_MERGED_PREVIOUS,
+                                                 SPLIT_MERGED_NEXT, SPLIT_CONTIGUOUS};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (is_word(text, names[i])) {
             *behavior = values[i];
@@ -228,7 +237,7 @@ static bool behavior_of(const struct text *text, enum split_behavior *behavior)
     return false;
 }
 
-/* All fields that any pre-tokenizer has. */
+/* The fields of every kind of pre-tokenizer together. */
 struct split_fields {
     struct hf_split *step;
     struct text pattern, behavior, replacement, scheme;
@@ -285,22 +294,22 @@ static bool metaspace_finish(struct json_file *file, const struct split_fields *
 {
     struct hf_split *step = fields->step;
     if (!one_character(&fields->replacement, &step->replacement))
-        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.Metaspace.replacement is not one character");
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.Metaspace.replacement must be one character");
     step->prepend = HF_PREPEND_ALWAYS;
     if (is_word(&fields->scheme, "never"))
         step->prepend = HF_PREPEND_NEVER;
     else if (is_word(&fields->scheme, "first"))
         step->prepend = HF_PREPEND_FIRST;
     else if (fields->scheme.given && !is_word(&fields->scheme, "always"))
-        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.Metaspace.prepend_scheme is none of never, first "
-                                "and always");
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                "pre_tokenizer.Metaspace.prepend_scheme must be never, first, or always");
     if (fields->prefix_false) {
         if (step->prepend != HF_PREPEND_NEVER && fields->scheme.given)
             return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.Metaspace.add_prefix_space is false, but "
                                     "prepend_scheme is not 'never'");
         if (!fields->scheme.given)
-            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.Metaspace.add_prefix_space is false without "
-                                    "prepend_scheme 'never': the reference refuses that too");
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.Metaspace.add_prefix_space is false, but "
+                                    "prepend_scheme is missing; the reference refuses that, too");
     }
     return true;
 }
@@ -315,9 +324,11 @@ static bool split_finish(struct json_file *file, struct split_fields *fields)
     if (!fields->invert_given)
         return missing(file, "pre_tokenizer.Split.invert");
     if (!behavior_of(&fields->behavior, &step->behavior))
-        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.Split.behavior is missing or unknown");
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                "pre_tokenizer.Split.behavior is missing or unknown; the file is damaged");
     if (!step->is_regex && !step->pattern_bytes)
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "pre_tokenizer.Split.pattern is empty: not supported");
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
+                                "pre_tokenizer.Split.pattern is empty; tokmap cannot read such a file");
     return true;
 }
 
@@ -335,7 +346,7 @@ static bool step_finish(struct json_file *file, const struct text *type, struct 
         step->pattern_bytes = fields->replacement.count;
         uint32_t ignored;
         return one_character(&fields->replacement, &ignored) ||
-               json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.CharDelimiterSplit.delimiter is not one "
+               json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.CharDelimiterSplit.delimiter must be one "
                                 "character");
     case HF_DIGITS:
         step->behavior = fields->individual ? SPLIT_ISOLATED : SPLIT_CONTIGUOUS;
@@ -343,7 +354,8 @@ static bool step_finish(struct json_file *file, const struct text *type, struct 
     case HF_PUNCTUATION:
         step->behavior = SPLIT_ISOLATED;
         return !fields->behavior.given || behavior_of(&fields->behavior, &step->behavior) ||
-               json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.Punctuation.behavior is unknown");
+               json_file_refuse(file, TOKMAP_ERROR_FORMAT, "pre_tokenizer.Punctuation.behavior is unknown; the file is "
+                                "damaged");
     case HF_METASPACE:
         return metaspace_finish(file, fields);
     case HF_WHITESPACE:
@@ -383,7 +395,8 @@ static bool splits_nested(struct json_file *file, struct hf_splits *splits, uint
                  {"Metaspace", HF_METASPACE},      {"WhitespaceSplit", HF_WHITESPACE_SPLIT}};
     struct text type;
     if (depth > NESTED_MOST)
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "pre_tokenizer: sequences nest too deep");
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "pre_tokenizer: more than %d sequences are nested",
+                                NESTED_MOST);
     if (!peek_type(file, &type, "pre_tokenizer"))
         return false;
     if (is_word(&type, "Sequence")) {
@@ -394,10 +407,13 @@ static bool splits_nested(struct json_file *file, struct hf_splits *splits, uint
     while (kind < sizeof kinds / sizeof kinds[0] && !is_word(&type, kinds[kind].name))
         kind++;
     if (kind == sizeof kinds / sizeof kinds[0])
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "pre_tokenizer.type is '%.*s': not supported",
-                                shown(type.count), (const char *)type.bytes);
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
+                                "pre_tokenizer.type is '%.*s', which tokmap cannot read", shown(type.count),
+                                (const char *)type.bytes);
     if (splits->count == PRETOKENIZER_STEPS_MOST)
-        return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "pre_tokenizer: more than %d steps", PRETOKENIZER_STEPS_MOST);
+        return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
+                                "pre_tokenizer has more than %d steps, which is the most that tokmap can read",
+                                PRETOKENIZER_STEPS_MOST);
     struct hf_split *step = &splits->steps[splits->count++];
     memset(step, 0, sizeof *step);
     step->kind = kinds[kind].kind;
@@ -413,7 +429,7 @@ bool hf_splits_parse(struct json_file *file, struct hf_splits *splits)
 
 /* ---- post-processor ---- */
 
-/* ["</s>", 2] */
+/* Parses a token with its id, ["</s>", 2]. */
 static bool parse_named_id(struct json_file *file, uint32_t *id)
 {
     struct json_string ignored;
@@ -430,9 +446,9 @@ static bool parse_named_id(struct json_file *file, uint32_t *id)
 struct framing {
     struct hf_frame *frame;
     uint32_t depth;
-    struct text before[FRAME_MOST], behind[FRAME_MOST]; /* names of special tokens of a template, in their order */
-    uint32_t before_count, behind_count;
-    bool sequence;
+    struct text before[FRAME_MOST], after[FRAME_MOST]; /* names of the special tokens of a template, in their order */
+    uint32_t before_count, after_count;
+    bool sequence; /* the template's text was passed */
 };
 
 struct template_piece {
@@ -455,6 +471,7 @@ static bool piece_member(struct json_file *file, const struct json_string *name,
     return json_skip(&file->scan);
 }
 
+/* Parses "single", the template for one text. */
 static bool template_parse(struct json_file *file, struct framing *framing)
 {
     if (json_kind(&file->scan) != JSON_ARRAY)
@@ -473,15 +490,15 @@ static bool template_parse(struct json_file *file, struct framing *framing)
         framing->sequence |= piece.sequence;
         if (piece.sequence || !piece.special.given)
             continue;
-        if (framing->sequence && framing->behind_count < FRAME_MOST)
-            framing->behind[framing->behind_count++] = piece.special;
+        if (framing->sequence && framing->after_count < FRAME_MOST)
+            framing->after[framing->after_count++] = piece.special;
         else if (!framing->sequence && framing->before_count < FRAME_MOST)
             framing->before[framing->before_count++] = piece.special;
     }
     return !file->scan.fault.reason;
 }
 
-/* "special_tokens": {"<s>": {"ids": [1], ...}} */
+/* Parses the "ids" of {"<s>": {"ids": [1], ...}}, the value of "special_tokens". */
 static bool ids_member(struct json_file *file, const struct json_string *name, void *into)
 {
     uint64_t number = UINT64_MAX;
@@ -492,7 +509,8 @@ static bool ids_member(struct json_file *file, const struct json_string *name, v
     for (uint32_t i = 0; json_element(&file->scan); i++) {
         if (!json_unsigned(&file->scan, &number))
             return false;
-        *(uint32_t *)into = i || number >= UINT32_MAX ? UINT32_MAX : (uint32_t)number; /* several ids: no one token */
+        *(uint32_t *)into =
+            i || number >= UINT32_MAX ? UINT32_MAX : (uint32_t)number; /* several ids are not one token */
     }
     return !file->scan.fault.reason;
 }
@@ -510,11 +528,11 @@ static bool specials_parse(struct json_file *file, struct framing *framing)
         uint32_t id = UINT32_MAX;
         if (!parse_members(file, ids_member, &id))
             return false;
-        const struct text *before = &framing->before[0], *behind = &framing->behind[0];
+        const struct text *before = &framing->before[0], *after = &framing->after[0];
         if (framing->before_count && json_equals(&name, (const char *)before->bytes, before->count))
             framing->frame->before = id;
-        if (framing->behind_count && json_equals(&name, (const char *)behind->bytes, behind->count))
-            framing->frame->behind = id;
+        if (framing->after_count && json_equals(&name, (const char *)after->bytes, after->count))
+            framing->frame->after = id;
     }
     return !file->scan.fault.reason;
 }
@@ -524,8 +542,9 @@ static bool frame_nested(struct json_file *file, struct hf_frame *frame, uint32_
     struct json_string name;
     struct framing framing = {.frame = frame, .depth = depth};
     if (depth > NESTED_MOST)
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "post_processor: sequences nest too deep");
-    /* The template may stand behind the ids of its tokens: it is read first. */
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "post_processor: more than %d sequences are nested",
+                                NESTED_MOST);
+    /* The template may come after the ids of its tokens, so the object is parsed twice. */
     const struct json_scan start = file->scan;
     if (!json_enter_object(&file->scan))
         return false;
@@ -546,7 +565,7 @@ static bool frame_member(struct json_file *file, const struct json_string *name,
     if (json_name_is(name, "cls") && json_kind(&file->scan) == JSON_ARRAY)
         return parse_named_id(file, &framing->frame->before);
     if (json_name_is(name, "sep") && json_kind(&file->scan) == JSON_ARRAY)
-        return parse_named_id(file, &framing->frame->behind);
+        return parse_named_id(file, &framing->frame->after);
     if (!json_name_is(name, "processors") || json_kind(&file->scan) != JSON_ARRAY)
         return json_skip(&file->scan);
     if (!json_enter_array(&file->scan))

@@ -1,40 +1,56 @@
-/* hf_parts.h - normalizer, pre-tokenizer and post-processor of a tokenizer.json, as a list of steps. */
+/*
+ * hf_parts.h - parses the normalizer, the pre-tokenizer and the post-processor of a tokenizer.json.
+ *
+ * Each of the three functions parses the value of one field, which may be null. It returns false if it refuses the
+ * value; json_file_status(file) is then the reason. What was parsed points into the json_file.
+ */
 #ifndef TOKMAP_VOCABULARY_HF_PARTS_H
 #define TOKMAP_VOCABULARY_HF_PARTS_H
 
-#include "pretokenize/pretokenizer.h"
 #include "json_file.h"
+#include "pretokenize/pretokenizer.h"
 #include "tokenizer/normalizer.h"
 
-/* Takes the value of "normalizer". What is not reproduced exactly is refused by name. */
+/* Parses "normalizer" and appends its steps. The caller frees the normalizer, on failure too. */
 bool hf_normalizer_parse(struct json_file *file, struct normalizer *normalizer);
 
-enum hf_split_kind { HF_BYTE_LEVEL, HF_SPLIT, HF_DIGITS, HF_PUNCTUATION, HF_WHITESPACE, HF_WHITESPACE_SPLIT, HF_METASPACE };
+enum hf_split_kind {
+    HF_BYTE_LEVEL,
+    HF_SPLIT, /* CharDelimiterSplit, too */
+    HF_DIGITS,
+    HF_PUNCTUATION,
+    HF_WHITESPACE,
+    HF_WHITESPACE_SPLIT,
+    HF_METASPACE
+};
 enum hf_prepend { HF_PREPEND_NEVER, HF_PREPEND_FIRST, HF_PREPEND_ALWAYS };
 
+/* One step of a pre-tokenizer. The fields are those of the file; a kind that lacks a field has its default here. */
 struct hf_split {
     enum hf_split_kind kind;
     enum split_behavior behavior;
     bool invert, is_regex;
-    const uint8_t *pattern; /* of HF_SPLIT */
+    const uint8_t *pattern; /* HF_SPLIT: a regular expression if is_regex, else the text to split at */
     size_t pattern_bytes;
-    bool prefix_space, use_regex; /* of HF_BYTE_LEVEL */
-    uint32_t replacement;         /* of HF_METASPACE */
-    enum hf_prepend prepend;
-    bool split;
+    bool prefix_space, use_regex; /* HF_BYTE_LEVEL */
+    uint32_t replacement;         /* HF_METASPACE: the code point that replaces a space */
+    enum hf_prepend prepend;      /* HF_METASPACE */
+    bool split;                   /* HF_METASPACE */
 };
 
+/* The steps of a pre-tokenizer; nested sequences are flattened. */
 struct hf_splits {
     struct hf_split steps[PRETOKENIZER_STEPS_MOST];
     uint32_t count;
 };
-/* Takes the value of "pre_tokenizer": its steps in their order. */
+/* Parses "pre_tokenizer" and appends its steps in their order. */
 bool hf_splits_parse(struct json_file *file, struct hf_splits *splits);
 
-/* The tokens that a post-processor puts before and behind a text; UINT32_MAX: none. */
+/* The ids that a post-processor puts before and after a text; UINT32_MAX: none. */
 struct hf_frame {
-    uint32_t before, behind;
+    uint32_t before, after;
 };
+/* Parses "post_processor". Fields of *frame for which the file has no id keep their value. */
 bool hf_frame_parse(struct json_file *file, struct hf_frame *frame);
 
 #endif

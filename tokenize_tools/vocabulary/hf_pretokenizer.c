@@ -1,8 +1,15 @@
 /*
- * hf_pretokenizer.c - the steps of a byte-level pre-tokenizer: those that a scanner knows, the rest for the pretokenizer.
+ * hf_pretokenizer.c - decides which steps of a pre-tokenizer a scanner performs, and makes pretokenizer steps of the
+ * others.
+ *
+ * A scanner performs the last Split before ByteLevel, or ByteLevel's own regular expression, if it knows the pattern
+ * and ByteLevel is the last step. This is the case for nearly all models. Steps before it cut the text first, and the
+ * scanner then works on each of their pieces. "Mapped" steps come after ByteLevel, so they work on the characters that
+ * stand for bytes.
  */
 #include "hf_pretokenizer.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +25,7 @@ static bool is_pattern(const struct hf_split *step, const char *pattern)
            step->pattern_bytes == strlen(pattern) && !memcmp(step->pattern, pattern, step->pattern_bytes);
 }
 
-/* The rules of a Split's pattern, NULL if no scanner knows it. */
+/* Returns the rules for the pattern of a Split, or NULL if no scanner knows it. */
 static const struct split_rules *known_rules(const struct hf_split *step)
 {
     char pattern[1024];
@@ -30,7 +37,8 @@ static const struct split_rules *known_rules(const struct hf_split *step)
     return split_rules_of_regex(pattern);
 }
 
-/* What becomes of matches that cover the whole text: each is a piece. */
+/* Whether every match becomes a piece. The patterns that scanners know cover the whole text, so nothing else is
+ * left. */
 static bool keeps_matches(const struct hf_split *step)
 {
     return step->behavior == SPLIT_ISOLATED || (step->behavior == SPLIT_REMOVED && step->invert);
@@ -64,23 +72,24 @@ static bool split_step(struct json_file *file, struct pretokenizer_step *into, c
     }
     into->kind = STEP_LITERAL;
     if (into->mapped)
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "pre_tokenizer: a Split by a string behind ByteLevel is "
-                                "not supported");
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
+                                "pre_tokenizer: tokmap cannot read a file with a Split at a string after ByteLevel");
     return literal_copy(file, into, step);
 }
 
-static bool metaspace_step(struct json_file *file, struct pretokenizer_step *into, const struct hf_split *step, bool mapped,
-                           bool first)
+static bool metaspace_step(struct json_file *file, struct pretokenizer_step *into, const struct hf_split *step,
+                           bool mapped, bool first)
 {
     static const enum step_prepend prepends[] = {[HF_PREPEND_NEVER] = PREPEND_NEVER,
                                                 [HF_PREPEND_FIRST] = PREPEND_FIRST,
                                                 [HF_PREPEND_ALWAYS] = PREPEND_ALWAYS};
     if (mapped)
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "pre_tokenizer: Metaspace behind ByteLevel is not "
-                                "supported");
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
+                                "pre_tokenizer: tokmap cannot read a file with Metaspace after ByteLevel");
     if (step->prepend == HF_PREPEND_FIRST && !first)
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "pre_tokenizer.Metaspace.prepend_scheme is 'first' behind "
-                                "a normalizer or another pre-tokenizer: not supported");
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
+                                "pre_tokenizer.Metaspace.prepend_scheme is 'first' after "
+                                "a normalizer or another pre-tokenizer; tokmap cannot read such a file");
     into->kind = STEP_METASPACE;
     into->behavior = SPLIT_MERGED_NEXT;
     into->splits = step->split;
@@ -99,7 +108,9 @@ static bool step_add(struct json_file *file, struct pipeline_parts *parts, const
     struct pretokenizer *pretokenizer = &parts->pretokenizer;
     struct pretokenizer_step *into = &pretokenizer->steps[pretokenizer->count];
     if (pretokenizer->count == PRETOKENIZER_STEPS_MOST)
-        return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "pre_tokenizer: more than %d steps", PRETOKENIZER_STEPS_MOST);
+        return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
+                                "pre_tokenizer has more than %d steps, which is the most that tokmap can read",
+                                PRETOKENIZER_STEPS_MOST);
     memset(into, 0, sizeof *into);
     pretokenizer->count++;
     into->behavior = step->behavior;
@@ -132,7 +143,8 @@ static bool step_add(struct json_file *file, struct pipeline_parts *parts, const
     }
 }
 
-/* Steps that the engine's scanner does at once: how many of those before ByteLevel, at their end. */
+/* Returns how many of the steps just before ByteLevel, which is step `level`, the scanner performs, and stores its
+ * rules. *scans: whether a scanner is used at all. */
 static uint32_t scanned_steps(const struct hf_splits *splits, uint32_t level, struct split_rules *rules, bool *scans)
 {
     const struct hf_split *byte_level = &splits->steps[level];
@@ -161,8 +173,8 @@ static uint32_t scanned_steps(const struct hf_splits *splits, uint32_t level, st
 
 static bool rules_equal(const struct split_rules *a, const struct split_rules *b)
 {
-    return a->letters == b->letters && a->contraction == b->contraction && a->prefix == b->prefix && a->tail == b->tail &&
-           a->numbers == b->numbers && a->newlines == b->newlines && a->deepseek == b->deepseek;
+    return a->letters == b->letters && a->contraction == b->contraction && a->prefix == b->prefix &&
+           a->tail == b->tail && a->numbers == b->numbers && a->newlines == b->newlines && a->deepseek == b->deepseek;
 }
 
 size_t scanner_describe(char *into, size_t room, const char *rules)
@@ -172,15 +184,17 @@ size_t scanner_describe(char *into, size_t room, const char *rules)
 }
 
 bool hf_pretokenizer_build(struct json_file *file, const struct hf_splits *splits, struct pipeline_parts *parts,
-                     struct split_rules *rules)
+                           struct split_rules *rules)
 {
     uint32_t level = splits->count;
     for (uint32_t i = 0; i < splits->count; i++)
         if (splits->steps[i].kind == HF_BYTE_LEVEL) {
             if (level < splits->count)
-                return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "pre_tokenizer: ByteLevel stands twice");
+                return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
+                                        "pre_tokenizer: tokmap cannot read a file with two ByteLevel steps");
             level = i;
         }
+    assert(level < splits->count && !parts->pretokenizer.count);
     *rules = *split_rules_named("gpt2");
     const uint32_t scanned = scanned_steps(splits, level, rules, &parts->engine_cuts);
     for (uint32_t i = 0; i < splits->count; i++) {
@@ -196,7 +210,7 @@ bool hf_pretokenizer_build(struct json_file *file, const struct hf_splits *split
         if (!step_add(file, parts, &step, i > level))
             return false;
     }
-    const char *name = "none known";
+    const char *name = "rules without a name";
     for (const char *const *known = split_rules_names(); *known; known++)
         if (rules_equal(split_rules_named(*known), rules)) {
             name = *known;
@@ -209,8 +223,8 @@ bool hf_pretokenizer_build(struct json_file *file, const struct hf_splits *split
     if (parts->engine_cuts)
         used = scanner_describe(parts->scanner, sizeof parts->scanner, name);
     if (parts->pretokenizer.count || !parts->engine_cuts)
-        snprintf(parts->scanner + used, sizeof parts->scanner - used, "%sstep by step%s", used ? ", behind cuts made " : "",
-                 regex ? " with PCRE2" : "");
+        snprintf(parts->scanner + used, sizeof parts->scanner - used, "%sstep by step%s",
+                 used ? ", after cuts made " : "", regex ? " with PCRE2" : "");
     return true;
 }
 

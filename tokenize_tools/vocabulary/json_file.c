@@ -1,12 +1,13 @@
 #include "json_file.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "text/utf8.h"
 #include "common/error.h"
+#include "text/utf8.h"
 
 #define BLOCK_BYTES ((size_t)64 << 10)
 
@@ -53,7 +54,8 @@ bool json_file_begin(struct json_file *file, const char *path, const char *text,
     const size_t valid = utf8_valid_prefix(text, count);
     if (valid < count) {
         file->scan.at = text + valid;
-        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "the file is not valid UTF-8 here; it is damaged");
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                "the file is not valid UTF-8 at this position; it is damaged");
     }
     return true;
 }
@@ -73,15 +75,16 @@ bool json_file_decode(struct json_file *file, const struct json_string *string, 
     size_t lone, first;
     if (!decoded) {
         if (!file->status)
-            file->status = error_set_memory(file->error, "a tokenizer's file", string->count);
+            file->status = error_set_memory(file->error, "the strings of a vocabulary file", string->count);
         return false;
     }
     memcpy(decoded, string->bytes, string->count);
     *bytes = (const uint8_t *)decoded;
     *count = json_unescape(decoded, string->count, &lone, &first);
-    return !lone || json_file_refuse(file, TOKMAP_ERROR_FORMAT,
-                                     "a string before this holds half a surrogate pair (\\ud800 to \\udfff), which is no "
-                                     "character");
+    return !lone ||
+           json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                            "the string before this position contains half of a surrogate pair (\\ud800 to \\udfff); "
+                            "write both halves, or the character itself");
 }
 
 bool json_file_text(struct json_file *file, const uint8_t **bytes, size_t *count)
@@ -90,10 +93,10 @@ bool json_file_text(struct json_file *file, const uint8_t **bytes, size_t *count
     return json_text(&file->scan, &string) && json_file_decode(file, &string, bytes, count);
 }
 
-bool json_file_flag(struct json_file *file, bool missing, bool *value)
+bool json_file_flag(struct json_file *file, bool if_null, bool *value)
 {
     if (json_kind(&file->scan) == JSON_NULL) {
-        *value = missing;
+        *value = if_null;
         return json_null(&file->scan);
     }
     return json_bool(&file->scan, value);
@@ -103,13 +106,15 @@ bool json_file_refuse(struct json_file *file, enum tokmap_status status, const c
 {
     char sentence[384];
     va_list arguments;
+    assert(status != TOKMAP_OK && file->scan.at >= file->scan.start && file->scan.at <= file->scan.end);
     if (file->status)
         return false;
     va_start(arguments, format);
     vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
-    file->status = error_set(file->error, status, file->path, (uint64_t)(file->scan.at - file->scan.start), "%s",
-                             sentence);
+    const bool ended = file->scan.at == file->scan.end; /* the failure concerns the file as a whole */
+    file->status = error_set(file->error, status, file->path,
+                             ended ? TOKMAP_NO_OFFSET : (uint64_t)(file->scan.at - file->scan.start), "%s", sentence);
     return false;
 }
 
@@ -117,6 +122,6 @@ enum tokmap_status json_file_status(struct json_file *file)
 {
     if (!file->status && file->scan.fault.reason)
         file->status = error_set(file->error, TOKMAP_ERROR_FORMAT, file->path, file->scan.fault.offset,
-                                 "not the JSON of a tokenizer: %s", file->scan.fault.reason);
+                                 "the file is not the JSON of a tokenizer: %s", file->scan.fault.reason);
     return file->status;
 }

@@ -1,44 +1,54 @@
-/* json_file.h - JSON files of tokenizers: strings as they mean, and faults with the field they are in. */
+/*
+ * json_file.h - a JSON file of a tokenizer while it is parsed: decodes strings, and reports errors with the position in
+ * the file.
+ *
+ * Functions that return bool return false after a failure. The first failure is kept, so a parser can return false
+ * through all its levels, and the function that opened the file asks for the reason by json_file_status.
+ */
 #ifndef TOKMAP_VOCABULARY_JSON_FILE_H
 #define TOKMAP_VOCABULARY_JSON_FILE_H
 
 #include "text/json_scan.h"
 #include "tokmap/tokmap.h"
 
-/* Texts that are written with escapes, decoded; all live until the arena is freed. Zeroed at first. */
+/* Memory for texts that are not in the file as they are; it is freed all at once. A zeroed struct is an empty arena. */
 struct text_block;
 struct text_arena {
     struct text_block *blocks;
 };
 void text_arena_free(struct text_arena *arena);
-/* Room for `bytes`, or NULL. */
+/* Returns `bytes` bytes, valid until text_arena_free, or NULL if memory is lacking. */
 uint8_t *text_arena_alloc(struct text_arena *arena, size_t bytes);
 
 struct json_file {
     const char *path;
-    struct json_scan scan;
-    struct text_arena arena;
-    struct tokmap_error *error;
-    enum tokmap_status status; /* of the first thing that went wrong, but for faults of the scan */
+    struct json_scan scan;      /* parsers call the functions of json_scan.h on it directly */
+    struct text_arena arena;    /* decoded strings */
+    struct tokmap_error *error; /* the caller's; may be NULL */
+    enum tokmap_status status;  /* of the first failure, except faults of the JSON itself, which scan.fault holds */
 };
 
-/* text: the whole file. False if it is not UTF-8. The file's bytes must outlive what is read. */
+/* Begins to parse the `count` bytes of a file. The bytes must live as long as the strings that are parsed from them,
+ * because strings without escapes point into them. Returns false if the text is not UTF-8. json_file_end after
+ * either. */
 bool json_file_begin(struct json_file *file, const char *path, const char *text, size_t count,
                      struct tokmap_error *error);
+/* Frees the decoded strings. */
 void json_file_end(struct json_file *file);
 
-/* The bytes that a string means: in the file itself, or in the arena if it has escapes. False: a lone surrogate,
- * memory. */
+/* Sets *bytes and *count to what a string means: in the file itself, or in the arena if the string has escapes.
+ * Returns false if the string contains half of a surrogate pair, or if memory is lacking. */
 bool json_file_decode(struct json_file *file, const struct json_string *string, const uint8_t **bytes, size_t *count);
-/* Takes a string and gives its bytes. */
+/* Parses a string, and decodes it as json_file_decode does. */
 bool json_file_text(struct json_file *file, const uint8_t **bytes, size_t *count);
-/* Takes true or false, or null for `missing`. */
-bool json_file_flag(struct json_file *file, bool missing, bool *value);
+/* Parses true, false, or null, which sets *value to if_null. */
+bool json_file_flag(struct json_file *file, bool if_null, bool *value);
 
-/* Sets the error, at the offset that was read last; returns false. */
+/* Reports a failure at the current position of the scan, or without a position if the scan is at the end of the
+ * file. Does nothing if a failure was reported before. Always returns false. */
 bool json_file_refuse(struct json_file *file, enum tokmap_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
-/* The status of reading: that of the first refusal, or of a fault in the JSON itself. */
+/* Returns the status of the first failure, and reports it if it is a fault of the JSON itself. OK if there was none. */
 enum tokmap_status json_file_status(struct json_file *file);
 
 #endif

@@ -1,6 +1,10 @@
-/* rank_file.c - reads rank files. */
+/*
+ * rank_file.c - reads rank files. All of them that are published list their tokens in the order of the ranks, without
+ * gaps except for special tokens; files that do not are sorted.
+ */
 #include "rank_file.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,13 +14,14 @@
 #include "common/hash.h"
 #include "text/decimal.h"
 
+/* A line without its end. */
 struct line {
     const uint8_t *text;
-    uint64_t bytes, number;
+    uint64_t bytes, number; /* number: counted from 1 */
 };
 
 struct token {
-    uint32_t rank, offset, bytes;
+    uint32_t rank, offset, bytes; /* offset: of the text in the buffer of all texts */
     uint64_t line;
 };
 
@@ -25,36 +30,36 @@ static bool next_line(const uint8_t **at, const uint8_t *end, struct line *line)
     if (*at == end)
         return false;
     const uint8_t *stop = memchr(*at, '\n', (size_t)(end - *at));
-    const uint8_t *behind = stop ? stop : end;
+    const uint8_t *line_end = stop ? stop : end;
     line->text = *at;
-    line->bytes = (uint64_t)(behind - *at);
+    line->bytes = (uint64_t)(line_end - *at);
     line->number++;
-    if (line->bytes && behind[-1] == '\r')
+    if (line->bytes && line_end[-1] == '\r')
         line->bytes--;
     *at = stop ? stop + 1 : end;
     return true;
 }
 
-/* The token of a line, its text behind the `used` bytes that are there. The reason if it is none. */
+/* Parses a line, and decodes its token to bytes + used. Returns NULL, or what is wrong with the line. */
 static const char *read_token(const struct line *line, uint8_t *bytes, uint32_t used, struct token *token)
 {
     const uint8_t *space = memchr(line->text, ' ', line->bytes);
     if (!space)
-        return "has no space between a token and its rank";
+        return "lacks the space between token and rank";
     const char *at = (const char *)space + 1, *end = (const char *)line->text + line->bytes;
     uint64_t rank = 0;
     if (at == end)
-        return "has no rank";
+        return "lacks a rank";
     const bool fits = decimal_read(&at, end, &rank);
     if (fits ? at != end : !decimal_is_digit(*at))
-        return "has a rank that is no number";
+        return "has a rank that is not a number";
     if (!fits || rank >= BPE_IDS)
-        return "has a rank of 2097152 or more";
+        return "has a rank above 2097151";
     token->rank = (uint32_t)rank;
     token->line = line->number;
     token->offset = used;
     token->bytes = base64_decode(bytes + used, line->text, (uint64_t)(space - line->text));
-    return token->bytes ? NULL : "has a token that is no base64";
+    return token->bytes ? NULL : "has a token that is not base64";
 }
 
 bool rank_file_is(const char *text, uint64_t count)
@@ -73,11 +78,12 @@ static int by_rank(const void *a, const void *b)
     return left->rank < right->rank ? -1 : left->rank > right->rank;
 }
 
-/* Puts tokens in the order of their ranks, texts too; nothing to do for the files that there are. */
+/* Sorts tokens and their texts by rank, and fills file->offsets and file->source. */
 static enum tokmap_status order_tokens(struct rank_file *file, struct token *tokens, uint32_t count,
                                        uint32_t bytes, struct tokmap_error *error)
 {
     uint32_t used = 0;
+    assert(count > 0);
     for (uint32_t i = 1; i < count; i++)
         if (tokens[i].rank <= tokens[i - 1].rank) {
             qsort(tokens, count, sizeof *tokens, by_rank);
@@ -88,7 +94,7 @@ static enum tokmap_status order_tokens(struct rank_file *file, struct token *tok
     uint8_t *ordered = malloc((size_t)bytes + 64);
     if (!file->offsets || !ordered) {
         free(ordered);
-        return error_set_memory(error, "a vocabulary", vocabulary);
+        return error_set_memory(error, "a vocabulary", bytes + ((uint64_t)vocabulary + 1) * sizeof *file->offsets);
     }
     file->hole = BPE_NONE;
     for (uint32_t i = 0, id = 0; i < count; i++) {
@@ -96,7 +102,7 @@ static enum tokmap_status order_tokens(struct rank_file *file, struct token *tok
             free(ordered);
             return error_set_line(error, TOKMAP_ERROR_FORMAT, file->source.path,
                                   max64(tokens[i].line, tokens[i - 1].line),
-                                  "the rank %" PRIu32 " is there twice; the file is damaged", tokens[i].rank);
+                                  "two lines have the rank %" PRIu32 "; the file is damaged", tokens[i].rank);
         }
         if (id < tokens[i].rank && file->hole == BPE_NONE)
             file->hole = id;
@@ -114,29 +120,31 @@ static enum tokmap_status order_tokens(struct rank_file *file, struct token *tok
     return TOKMAP_OK;
 }
 
-/* Tokens with the same text: the larger id of two, or BPE_NONE. */
-static uint32_t find_twice(const struct rank_file *file)
+#define NO_MEMORY (BPE_NONE - 1)
+
+/* Looks for two tokens with the same text. Returns the larger id, BPE_NONE if there are none, or NO_MEMORY. */
+static uint32_t find_duplicate(const struct rank_file *file)
 {
-    uint32_t bits = 4, twice = BPE_NONE;
+    uint32_t bits = 4, duplicate = BPE_NONE;
     while (1u << bits < 2 * file->source.vocabulary)
         bits++;
     const uint32_t mask = (1u << bits) - 1;
     uint32_t *table = malloc(((size_t)mask + 1) * sizeof *table);
     if (!table)
-        return BPE_NONE - 1;
+        return NO_MEMORY;
     memset(table, 0xFF, ((size_t)mask + 1) * sizeof *table);
-    for (uint32_t id = 0; id < file->source.vocabulary && twice == BPE_NONE; id++) {
+    for (uint32_t id = 0; id < file->source.vocabulary && duplicate == BPE_NONE; id++) {
         const uint8_t *text = file->bytes + file->offsets[id];
         const uint32_t bytes = file->offsets[id + 1] - file->offsets[id];
         uint32_t at = (uint32_t)hash64(text, bytes) & mask;
-        for (; bytes && table[at] != BPE_NONE && twice == BPE_NONE; at = (at + 1) & mask)
+        for (; bytes && table[at] != BPE_NONE && duplicate == BPE_NONE; at = (at + 1) & mask)
             if (file->offsets[table[at] + 1] - file->offsets[table[at]] == bytes &&
                 !memcmp(file->bytes + file->offsets[table[at]], text, bytes))
-                twice = id;
+                duplicate = id;
         table[at] = bytes ? id : table[at];
     }
     free(table);
-    return twice;
+    return duplicate;
 }
 
 enum tokmap_status rank_file_read(struct rank_file *file, const char *path, const char *text, uint64_t count,
@@ -151,7 +159,7 @@ enum tokmap_status rank_file_read(struct rank_file *file, const char *path, cons
     file->source.whole = true;
     if (count > (uint64_t)1 << 30)
         return error_set(error, TOKMAP_ERROR_LIMIT, path, TOKMAP_NO_OFFSET,
-                         "a rank file of more than 1 GiB is no vocabulary that can be read");
+                         "the rank file has %" PRIu64 " bytes; tokmap can read at most 1 GiB", count);
     for (const uint8_t *p = at; (p = memchr(p, '\n', (size_t)(end - p))); p++)
         lines++;
     struct token *tokens = malloc(lines * sizeof *tokens);
@@ -164,24 +172,26 @@ enum tokmap_status rank_file_read(struct rank_file *file, const char *path, cons
             continue;
         const char *fault = read_token(&line, file->bytes, used, &tokens[made]);
         if (fault)
-            status = error_set_line(error, TOKMAP_ERROR_FORMAT, path, line.number,
-                                    "the line %s; each line of a rank file is a token in base64, a space and its rank",
-                                    fault);
+            status = error_set_line(
+                error, TOKMAP_ERROR_FORMAT, path, line.number,
+                "the line %s; each line of a rank file must be a token in base64, a space, and a rank", fault);
         else
             used += tokens[made++].bytes;
     }
     if (!status && !made)
-        status = error_set(error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET, "the file has no tokens");
+        status = error_set(error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET,
+                           "the rank file has no tokens; it is incomplete");
     if (!status)
         status = order_tokens(file, tokens, made, used, error);
-    const uint32_t twice = status ? BPE_NONE : find_twice(file);
-    if (twice == BPE_NONE - 1)
+    const uint32_t duplicate = status ? BPE_NONE : find_duplicate(file);
+    if (duplicate == NO_MEMORY)
         status = error_set_memory(error, "a vocabulary", count);
-    else if (twice != BPE_NONE)
+    else if (duplicate != BPE_NONE)
         for (uint32_t i = 0; i < made; i++)
-            if (tokens[i].rank == twice)
-                status = error_set_line(error, TOKMAP_ERROR_FORMAT, path, tokens[i].line,
-                                        "the token of rank %" PRIu32 " has a lower rank too; the file is damaged", twice);
+            if (tokens[i].rank == duplicate)
+                status = error_set_line(
+                    error, TOKMAP_ERROR_FORMAT, path, tokens[i].line,
+                    "the token with the rank %" PRIu32 " has a lower rank, too; the file is damaged", duplicate);
     free(tokens);
     if (!status) {
         hash128_store(hash128(text, count), file->fingerprint);

@@ -1,6 +1,9 @@
 /*
- * rank_file.h - vocabularies as tiktoken has them: a line for each token, its bytes in base64 and its rank, which is
- * its id. Told by content: Llama 3's and Llama 4's tokenizer.model are such files.
+ * rank_file.h - reads rank files, tiktoken's format: each line is a token in base64, a space, and its rank, which is
+ * its id.
+ *
+ * Such files are recognized by their content, because not all of them are called .tiktoken: the tokenizer.model of
+ * Llama 3 and of Llama 4 is a rank file.
  */
 #ifndef TOKMAP_VOCABULARY_RANK_FILE_H
 #define TOKMAP_VOCABULARY_RANK_FILE_H
@@ -9,17 +12,19 @@
 #include "rank_catalog.h"
 
 struct rank_file {
-    struct bpe_source source; /* but rules, and vocabulary without specials */
-    uint8_t *bytes;
+    struct bpe_source source; /* complete except for the rules and the ids of special tokens */
+    uint8_t *bytes;           /* owned; source.bytes and source.offsets point to these two */
     uint32_t *offsets;
-    uint8_t fingerprint[16];  /* XXH3-128 of the file */
-    const struct rank_catalog_entry *known;
-    uint32_t hole;            /* the first id below the largest that has no token, or BPE_NONE */
+    uint8_t fingerprint[16];                /* XXH3-128 of the file */
+    const struct rank_catalog_entry *known; /* NULL if the catalog does not contain the file */
+    uint32_t hole; /* the first id below the largest that has no token; BPE_NONE: every id has one */
 };
 
-/* True if text begins as a rank file does. */
+/* Returns whether the first line of a text is one of a rank file. */
 bool rank_file_is(const char *text, uint64_t count);
-/* Statuses: OK, ERROR_FORMAT (line in the error), ERROR_LIMIT, ERROR_MEMORY. rank_file_free after either. */
+/* Reads the `count` bytes of a rank file. path, which must outlive *file, is its name in messages. Lines may be in
+ * any order; empty lines are skipped. Call rank_file_free after success and after failure. Statuses: OK,
+ * ERROR_FORMAT (the error names the line), ERROR_LIMIT (more than 1 GiB), ERROR_MEMORY. */
 enum tokmap_status rank_file_read(struct rank_file *file, const char *path, const char *text, uint64_t count,
                                   struct tokmap_error *error);
 void rank_file_free(struct rank_file *file);

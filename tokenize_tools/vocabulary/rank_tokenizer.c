@@ -1,6 +1,7 @@
-/* rank_tokenizer.c - a rank file as a tokenizer. */
+/* rank_tokenizer.c - joins a rank file, a split pattern and special tokens to a tokenizer. */
 #include "rank_tokenizer.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,8 @@
 #include "special_file.h"
 #include "tokenizer/pipeline.h"
 
-/* Ids of specials lie behind those of the file, or in its holes; other holes are tokens that got lost. */
+/* Extends the vocabulary to the ids of the special tokens. These follow the ids of the file or fill its holes. A
+ * hole that no special token fills means that the file lost a line, so it is refused. */
 static enum tokmap_status place_specials(struct rank_file *file, const struct special_list *specials,
                                          struct tokmap_error *error)
 {
@@ -26,7 +28,7 @@ static enum tokmap_status place_specials(struct rank_file *file, const struct sp
         vocabulary = (uint32_t)max64(vocabulary, specials->tokens[i].id + (uint64_t)1);
     uint32_t *grown = realloc(file->offsets, ((size_t)vocabulary + 1) * sizeof *grown);
     if (!grown)
-        return error_set_memory(error, "a vocabulary", vocabulary);
+        return error_set_memory(error, "a vocabulary", ((uint64_t)vocabulary + 1) * sizeof *grown);
     for (uint32_t id = before; id < vocabulary; id++)
         grown[id + 1] = grown[before];
     file->offsets = grown;
@@ -36,7 +38,8 @@ static enum tokmap_status place_specials(struct rank_file *file, const struct sp
         const uint32_t id = specials->tokens[i].id;
         if (grown[id + 1] != grown[id])
             return error_set(error, TOKMAP_ERROR_ARGUMENT, file->source.path, TOKMAP_NO_OFFSET,
-                             "the special token '%.*s' is given the id %" PRIu32 ", which is a token of the file",
+                             "options.special_tokens gives '%.*s' the id %" PRIu32
+                             ", which is a token of the file; choose another id",
                              (int)specials->tokens[i].bytes, (const char *)specials->tokens[i].text, id);
     }
     for (uint32_t id = file->hole; id < before; id++) {
@@ -45,14 +48,15 @@ static enum tokmap_status place_specials(struct rank_file *file, const struct sp
             filled = specials->tokens[i].id == id;
         if (!filled)
             return error_set(error, TOKMAP_ERROR_FORMAT, file->source.path, TOKMAP_NO_OFFSET,
-                             "no token has the rank %" PRIu32 ", though there are larger ones, and no special token is "
-                             "known to; is the file complete?",
+                             "no token has the rank %" PRIu32
+                             ", although larger ranks exist; the file is incomplete, or "
+                             "options.special_tokens lacks a token",
                              id);
     }
     return TOKMAP_OK;
 }
 
-/* How text is split: by the pattern that was given, else by what the file is known to have. */
+/* Chooses how text is split: by the pattern in the options, else by the one that the catalog has for the file. */
 static enum tokmap_status choose_pattern(struct rank_file *file, struct pipeline_parts *parts,
                                          const struct tokenizer_options *options, struct tokmap_error *error)
 {
@@ -61,9 +65,8 @@ static enum tokmap_status choose_pattern(struct rank_file *file, struct pipeline
     parts->engine_cuts = true;
     if (name && options->pattern_regex)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, file->source.path, TOKMAP_NO_OFFSET,
-                         "a split pattern is given by its name or as a regular expression, not both");
+                         "options.pattern and options.pattern_regex are both set; set one of them");
     if (options->pattern_regex) {
-        name = "of --pattern-regex";
         rules = split_rules_of_regex(options->pattern_regex);
         file->source.rules = rules ? *rules : *split_rules_named("gpt2");
         parts->engine_cuts = rules != NULL;
@@ -71,13 +74,13 @@ static enum tokmap_status choose_pattern(struct rank_file *file, struct pipeline
         snprintf(parts->scanner, sizeof parts->scanner, "%s", rules ? "known pattern" : "PCRE2");
         if (rules)
             return TOKMAP_OK;
-        /* tiktoken has no tokens for what no match covers. */
+        /* As in tiktoken, text that no match covers becomes no token. */
         parts->pretokenizer.count = 1;
         parts->pretokenizer.steps[0].kind = STEP_REGEX;
         parts->pretokenizer.steps[0].behavior = SPLIT_REMOVED;
         parts->pretokenizer.steps[0].invert = true;
         return regex_new(&parts->pretokenizer.steps[0].regex, options->pattern_regex, strlen(options->pattern_regex),
-                               REGEX_RUST, file->source.path, "--pattern-regex", error);
+                               REGEX_RUST, file->source.path, "options.pattern_regex", error);
     }
     if (!name && file->known)
         name = file->known->name;
@@ -89,12 +92,13 @@ static enum tokmap_status choose_pattern(struct rank_file *file, struct pipeline
             const int more = snprintf(names + used, sizeof names - used, " %s", *known);
             used = more > 0 && (size_t)more < sizeof names - used ? used + (size_t)more : used;
         }
-        return name ? error_set(error, TOKMAP_ERROR_ARGUMENT, file->source.path, TOKMAP_NO_OFFSET,
-                                "there is no split pattern '%s'; known are%s", name, names)
-                    : error_set(error, TOKMAP_ERROR_ARGUMENT, file->source.path, TOKMAP_NO_OFFSET,
-                                "the file is none of the known rank files, which do not say how text is split: name the "
-                                "pattern (--pattern NAME, one of%s)",
-                                names);
+        return name
+                   ? error_set(error, TOKMAP_ERROR_ARGUMENT, file->source.path, TOKMAP_NO_OFFSET,
+                               "options.pattern is '%s', which is not a split pattern; choose one of%s", name, names)
+                   : error_set(error, TOKMAP_ERROR_ARGUMENT, file->source.path, TOKMAP_NO_OFFSET,
+                               "a rank file does not contain its split pattern, and this one is not a file that tokmap "
+                               "recognizes; set options.pattern to one of%s",
+                               names);
     }
     file->source.rules = *rules;
     snprintf(parts->name, sizeof parts->name, "%s", file->known ? file->known->name : name);
@@ -114,7 +118,8 @@ static enum tokmap_status list_specials(const struct rank_file *file, struct spe
     return status;
 }
 
-static uint32_t named(const struct added_tokens *added, const char *name, uint32_t otherwise)
+/* Returns the id of a token, or `otherwise` if name is NULL or no token has it. */
+static uint32_t id_of(const struct added_tokens *added, const char *name, uint32_t otherwise)
 {
     const struct added_token *token = name ? added_tokens_by_text(added, name, strlen(name)) : NULL;
     return token ? token->id : otherwise;
@@ -127,6 +132,7 @@ enum tokmap_status rank_tokenizer_new(struct tokenizer **tokenizer, const char *
     struct special_list specials = {0};
     struct pipeline_parts parts = {.form = "rank file", .ids_per_byte_most = 1};
     struct bpe_model *model = NULL;
+    assert(path && text && options);
     *tokenizer = NULL;
     enum tokmap_status status = rank_file_read(&file, path, text, count, error);
     if (!status)
@@ -143,8 +149,8 @@ enum tokmap_status rank_tokenizer_new(struct tokenizer **tokenizer, const char *
         status = byte_level_fingerprint(parts.fingerprint, model, NULL, 0, true, parts.added, error);
     if (!status) {
         parts.vocabulary = model->vocabulary;
-        parts.eod = named(parts.added, file.known ? file.known->eod : NULL, pipeline_usual_eod(parts.added));
-        parts.bos = named(parts.added, file.known ? file.known->bos : NULL, pipeline_usual_bos(parts.added));
+        parts.eod = id_of(parts.added, file.known ? file.known->eod : NULL, pipeline_usual_eod(parts.added));
+        parts.bos = id_of(parts.added, file.known ? file.known->bos : NULL, pipeline_usual_bos(parts.added));
         status = bpe_engine_new(&parts.engine, model, error);
         model = NULL;
     }
@@ -153,7 +159,10 @@ enum tokmap_status rank_tokenizer_new(struct tokenizer **tokenizer, const char *
         struct hf_splits regex = none;
         if (!parts.engine_cuts) {
             regex.count = 1;
-            regex.steps[0] = (struct hf_split){.kind = HF_SPLIT, .is_regex = true, .behavior = SPLIT_REMOVED, .invert = true,
+            regex.steps[0] = (struct hf_split){.kind = HF_SPLIT,
+                                               .is_regex = true,
+                                               .behavior = SPLIT_REMOVED,
+                                               .invert = true,
                                                .pattern = (const uint8_t *)options->pattern_regex,
                                                .pattern_bytes = strlen(options->pattern_regex)};
         }

@@ -1,9 +1,13 @@
 /*
- * sp_file.c - reads a ModelProto. Only what decides ids is looked at; fields that are not known are skipped, as protocol
- * buffers are meant to be read. Every length is held to what is left of the message it is in.
+ * sp_file.c - parses a ModelProto. Only fields that decide ids are read; unknown fields are skipped, as the rules of
+ * protocol buffers ask. Every length is checked against what is left of the message that contains it.
+ *
+ * The file is walked twice: first to count pieces and to read the settings, which may come after the pieces; then to
+ * copy the pieces into arrays of the right size.
  */
 #include "sp_file.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +18,11 @@
 #include "sentencepiece/sp_model.h"
 #include "common/hash.h"
 
-#define PIECE_BYTES_MOST 65535u /* what is done for a piece may take the square of its length */
+#define PIECE_BYTES_MOST 65535u /* some work on a piece grows with the square of its length */
 
 enum wire { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
 
-/* A message, or what is left of it. */
+/* The part of a message that has not been read yet. */
 struct message {
     const uint8_t *at, *end;
 };
@@ -26,12 +30,13 @@ struct message {
 struct field {
     uint32_t number;
     enum wire wire;
-    uint64_t value;         /* varint; of 32 and 64 bits too */
-    struct message content; /* bytes */
+    uint64_t value;         /* of WIRE_VARINT, WIRE_32 and WIRE_64 */
+    struct message content; /* of WIRE_BYTES */
 };
 
 static bool read_varint(struct message *message, uint64_t *value)
 {
+    assert(message->at <= message->end);
     *value = 0;
     for (uint32_t shift = 0; shift < 70 && message->at < message->end; shift += 7) {
         const uint64_t byte = *message->at++;
@@ -44,7 +49,7 @@ static bool read_varint(struct message *message, uint64_t *value)
     return false;
 }
 
-/* False: it is damaged. Only called while something is left. */
+/* Reads the next field of a message that is not at its end. Returns false if the message is damaged. */
 static bool read_field(struct message *message, struct field *field)
 {
     uint64_t key;
@@ -73,17 +78,18 @@ static bool read_field(struct message *message, struct field *field)
         field->content = (struct message){message->at, message->at + key};
         message->at += key;
         return true;
-    default: /* groups, which no version of SentencePiece writes */
+    default: /* groups; no version of SentencePiece writes them */
         return false;
     }
 }
 
+/* Returns whether a field has this number and this wire type. */
 static bool is(const struct field *field, uint32_t number, enum wire wire)
 {
     return field->number == number && field->wire == wire;
 }
 
-/* ---- the parts of a model ---- */
+/* ---- messages of a model; the numbers of fields are those of sentencepiece_model.proto ---- */
 
 struct piece {
     struct message text;
@@ -145,11 +151,11 @@ static bool read_normalizer(struct reader *reader, struct message message, bool 
         if (!read_field(&message, &field))
             return false;
         if (is(&field, 2, WIRE_BYTES)) {
-            const bool there = field.content.at != field.content.end;
+            const bool present = field.content.at != field.content.end;
             if (denormalizer)
-                reader->has_denormalizer = there;
+                reader->has_denormalizer = present;
             else
-                reader->has_charsmap = there;
+                reader->has_charsmap = present;
         } else if (denormalizer) {
             continue;
         } else if (is(&field, 3, WIRE_VARINT)) {
@@ -166,16 +172,15 @@ static bool read_normalizer(struct reader *reader, struct message message, bool 
 static enum tokmap_status damaged(const struct reader *reader, const uint8_t *at)
 {
     return error_set(reader->error, TOKMAP_ERROR_FORMAT, reader->file->source.path, (uint64_t)(at - reader->start),
-                     "the file is no SentencePiece model, or damaged: a field does not fit its message");
+                     "a field does not fit into its message; the file is damaged, or not a SentencePiece model");
 }
 
 static enum tokmap_status refused(const struct reader *reader, const char *what)
 {
     return error_set(reader->error, TOKMAP_ERROR_UNSUPPORTED, reader->file->source.path, TOKMAP_NO_OFFSET,
-                     "%s: that is not supported, since its ids could not be reproduced exactly", what);
+                     "the model has %s, for which tokmap cannot reproduce ids exactly", what);
 }
 
-/* The first walk counts pieces and reads what they need to be understood; the second takes them. */
 static enum tokmap_status count_pieces(struct reader *reader, struct message message, uint64_t *pieces, uint64_t *bytes)
 {
     struct field field;
@@ -199,13 +204,13 @@ static enum tokmap_status count_pieces(struct reader *reader, struct message mes
     return TOKMAP_OK;
 }
 
-static enum tokmap_status check(const struct reader *reader)
+static enum tokmap_status check_settings(const struct reader *reader)
 {
     static const char *const types[] = {"0", "UNIGRAM", "BPE", "WORD", "CHAR"};
     char what[96];
     if (reader->model_type != 2) {
         if (reader->model_type < 5)
-            snprintf(what, sizeof what, "trainer_spec.model_type %s (BPE is read)", types[reader->model_type]);
+            snprintf(what, sizeof what, "trainer_spec.model_type %s instead of BPE", types[reader->model_type]);
         else
             snprintf(what, sizeof what, "trainer_spec.model_type %" PRIu64, reader->model_type);
         return refused(reader, what);
@@ -230,24 +235,27 @@ static enum tokmap_status check_piece(const struct reader *reader, const struct 
     if (count > PIECE_BYTES_MOST)
         return error_set(reader->error, TOKMAP_ERROR_LIMIT, reader->file->source.path,
                          (uint64_t)(piece->text.at - reader->start),
-                         "piece %" PRIu64 " of %zu bytes is longer than is supported (%u)", id, count, PIECE_BYTES_MOST);
+                         "piece %" PRIu64 " has %zu bytes; the longest that tokmap can read has %u", id, count,
+                         PIECE_BYTES_MOST);
     if (piece->kind < SP_NORMAL || piece->kind > SP_BYTE)
-        return refused(reader, "pieces: a type that is not known");
+        return refused(reader, "a piece of an unknown type");
     (void)sp_character(piece->text.at, count, &length);
     const bool reserved = piece->kind == SP_CONTROL || piece->kind == SP_UNKNOWN;
     if (memchr(piece->text.at, 0, count))
-        return refused(reader, "pieces: a piece with the character U+0000");
+        return refused(reader, "a piece that contains U+0000");
     if (reserved && length == count)
-        return refused(reader, "pieces: a control piece or the unknown piece that is one character");
+        return refused(reader, "a control piece or an unknown piece that is a single character");
     if (piece->kind == SP_USER_DEFINED && reader->remove_spaces && memchr(piece->text.at, ' ', count))
-        return refused(reader, "pieces: a user defined piece with a space, with normalizer_spec.remove_extra_whitespaces");
+        return refused(reader,
+                       "a user-defined piece that contains a space, and normalizer_spec.remove_extra_whitespaces");
     if (piece->kind == SP_UNKNOWN && reader->file->source.unk != BPE_NONE)
         return error_set(reader->error, TOKMAP_ERROR_FORMAT, reader->file->source.path, TOKMAP_NO_OFFSET,
-                         "pieces %" PRIu32 " and %" PRIu64 " are both of the type UNKNOWN", reader->file->source.unk, id);
+                         "pieces %" PRIu32 " and %" PRIu64 " both have the type UNKNOWN; the file is damaged",
+                         reader->file->source.unk, id);
     return TOKMAP_OK;
 }
 
-static enum tokmap_status take_pieces(struct reader *reader, struct message message)
+static enum tokmap_status copy_pieces(struct reader *reader, struct message message)
 {
     struct sp_file *file = reader->file;
     uint32_t id = 0, at = 0;
@@ -274,8 +282,8 @@ static enum tokmap_status take_pieces(struct reader *reader, struct message mess
     return TOKMAP_OK;
 }
 
-/* No piece may be there twice, as SentencePiece has it. */
-static enum tokmap_status check_equals(const struct reader *reader)
+/* Refuses two pieces with the same text, as SentencePiece does. */
+static enum tokmap_status check_duplicates(const struct reader *reader)
 {
     const struct sp_source *source = &reader->file->source;
     uint32_t bits = 4;
@@ -285,20 +293,21 @@ static enum tokmap_status check_equals(const struct reader *reader)
     if (!places)
         return error_set_memory(reader->error, "a vocabulary", (uint64_t)sizeof *places << bits);
     const uint64_t mask = ((uint64_t)1 << bits) - 1;
-    uint32_t twice = 0;
-    for (uint32_t id = 0; id < source->vocabulary && !twice; id++) {
+    uint32_t duplicate = 0; /* never the first piece */
+    for (uint32_t id = 0; id < source->vocabulary && !duplicate; id++) {
         const uint32_t from = source->offsets[id], count = source->offsets[id + 1] - from;
         uint64_t at = hash64(source->bytes + from, count) & mask;
-        for (; places[at] && !twice; at = (at + 1) & mask) {
+        for (; places[at] && !duplicate; at = (at + 1) & mask) {
             const uint32_t other = source->offsets[places[at] - 1];
-            if (source->offsets[places[at]] - other == count && !memcmp(source->bytes + other, source->bytes + from, count))
-                twice = id;
+            if (source->offsets[places[at]] - other == count &&
+                !memcmp(source->bytes + other, source->bytes + from, count))
+                duplicate = id;
         }
         places[at] = id + 1;
     }
     free(places);
-    return twice ? error_set(reader->error, TOKMAP_ERROR_FORMAT, source->path, TOKMAP_NO_OFFSET,
-                             "the text of piece %" PRIu32 " is that of another one too; the file is damaged", twice)
+    return duplicate ? error_set(reader->error, TOKMAP_ERROR_FORMAT, source->path, TOKMAP_NO_OFFSET,
+                             "piece %" PRIu32 " has the same text as an earlier piece; the file is damaged", duplicate)
                  : TOKMAP_OK;
 }
 
@@ -310,7 +319,7 @@ static enum tokmap_status fingerprint(const struct reader *reader)
                              (uint8_t)source->prefix};
     struct hash_state *hash = hash_state_new();
     if (!hash)
-        return error_set_memory(reader->error, "a hash", 512);
+        return error_set_memory(reader->error, "a fingerprint", 512);
     hash_state_add(hash, flags, sizeof flags);
     hash_state_add(hash, file->offsets, ((size_t)source->vocabulary + 1) * sizeof *file->offsets);
     hash_state_add(hash, file->bytes, file->offsets[source->vocabulary]);
@@ -326,11 +335,12 @@ static enum tokmap_status allocate(struct reader *reader, uint64_t pieces, uint6
     struct sp_file *file = reader->file;
     if (pieces > BPE_IDS - 2 || bytes > UINT32_MAX / 2)
         return error_set(reader->error, TOKMAP_ERROR_LIMIT, file->source.path, TOKMAP_NO_OFFSET,
-                         "the model has %" PRIu64 " pieces of %" PRIu64 " bytes, more than can be encoded with", pieces,
-                         bytes);
+                         "the model has %" PRIu64 " pieces of %" PRIu64
+                         " bytes in total; tokmap can read at most %u pieces of 2 GiB",
+                         pieces, bytes, BPE_IDS - 2);
     if (!pieces)
         return error_set(reader->error, TOKMAP_ERROR_FORMAT, file->source.path, TOKMAP_NO_OFFSET,
-                         "the model has no pieces");
+                         "the model has no pieces; the file is incomplete");
     file->bytes = malloc((size_t)bytes + 1);
     file->offsets = malloc(((size_t)pieces + 1) * sizeof *file->offsets);
     file->scores = malloc((size_t)pieces * sizeof *file->scores);
@@ -359,15 +369,16 @@ enum tokmap_status sp_file_read(struct sp_file *file, const char *path, const ui
                             .remove_spaces = true};
     enum tokmap_status status = count_pieces(&reader, all, &pieces, &text);
     if (!status)
-        status = check(&reader);
+        status = check_settings(&reader);
     if (!status)
         status = allocate(&reader, pieces, text);
     if (!status)
-        status = take_pieces(&reader, all);
+        status = copy_pieces(&reader, all);
     if (!status)
-        status = check_equals(&reader);
+        status = check_duplicates(&reader);
     if (!status && file->source.unk == BPE_NONE)
-        status = error_set(error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET, "no piece is of the type UNKNOWN");
+        status = error_set(error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET,
+                           "no piece has the type UNKNOWN; the file is incomplete");
     file->source.prefix = reader.dummy_prefix ? SP_PREFIX_ALWAYS : SP_PREFIX_NEVER;
     file->source.remove_spaces = reader.remove_spaces;
     return status ? status : fingerprint(&reader);

@@ -1,6 +1,9 @@
 /*
- * sp_file.h - SentencePiece's .model files: a protocol buffer (ModelProto) of pieces with scores, and of how text is
- * normalized. BPE models are read; what changes ids and is not reproduced exactly is refused by the field's name.
+ * sp_file.h - reads SentencePiece's .model files.
+ *
+ * Such a file is a protocol buffer (ModelProto): pieces with scores, and the settings of the trainer and the
+ * normalizer. tokmap reads BPE models. A setting that changes ids in a way that it does not reproduce exactly is
+ * refused by the field's name.
  */
 #ifndef TOKMAP_VOCABULARY_SP_FILE_H
 #define TOKMAP_VOCABULARY_SP_FILE_H
@@ -8,23 +11,25 @@
 #include "sentencepiece/sp_source.h"
 #include "tokmap/tokmap.h"
 
-/* Whether a file is such a model, as far as its first bytes tell. */
+/* Returns whether a file begins like a model: with a piece. */
 bool sp_file_is(const uint8_t *bytes, uint64_t count);
 
 struct sp_file {
-    struct sp_source source; /* into what is below */
+    struct sp_source source; /* complete; points to the arrays below */
     uint8_t *bytes;
     uint32_t *offsets;
     float *scores;
-    uint8_t *kinds;
+    uint8_t *kinds; /* enum sp_kind of each piece */
     uint32_t control_count;
-    const uint8_t *unk_surface; /* what unk is decoded to, in the file's bytes; NULL: what SentencePiece takes then */
+    const uint8_t
+        *unk_surface; /* the text of the unknown token when decoded, within the bytes of the file; NULL: the default */
     uint32_t unk_surface_bytes;
     uint8_t fingerprint[16]; /* of all that decides ids */
 };
 
-/* Statuses: OK, ERROR_FORMAT (offset: where in the file), ERROR_UNSUPPORTED, ERROR_LIMIT, ERROR_MEMORY; sp_file_free
- * after any. */
+/* Reads the `count` bytes of a model, which must outlive *file, as must path, its name in messages. Call
+ * sp_file_free after success and after failure. Statuses: OK, ERROR_FORMAT (with the offset of the damage),
+ * ERROR_UNSUPPORTED, ERROR_LIMIT, ERROR_MEMORY. */
 enum tokmap_status sp_file_read(struct sp_file *file, const char *path, const uint8_t *bytes, uint64_t count,
                                 struct tokmap_error *error);
 void sp_file_free(struct sp_file *file);

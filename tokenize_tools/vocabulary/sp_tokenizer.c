@@ -1,4 +1,4 @@
-/* sp_tokenizer.c - a SentencePiece model as a tokenizer. */
+/* sp_tokenizer.c - joins a SentencePiece model to a tokenizer. */
 #include "sp_tokenizer.h"
 
 #include <stdio.h>
@@ -6,13 +6,14 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "tokenizer/pipeline.h"
 #include "sentencepiece/sp_engine.h"
 #include "sp_file.h"
+#include "tokenizer/pipeline.h"
 
-/* Control pieces are found in text only where special tokens are to be recognised; SentencePiece itself never does. What
- * is between two of them is a text of its own. */
-static enum tokmap_status add_controls(struct pipeline_parts *parts, const struct sp_file *file, struct tokmap_error *error)
+/* Makes a special token of each control piece. They are found in text only if the caller asks for that;
+ * SentencePiece itself never finds them. The text between two of them is encoded as a text of its own. */
+static enum tokmap_status add_controls(struct pipeline_parts *parts, const struct sp_file *file,
+                                       struct tokmap_error *error)
 {
     const struct sp_source *source = &file->source;
     struct added_token *tokens = calloc((size_t)file->control_count + 1, sizeof *tokens);
@@ -32,7 +33,9 @@ static enum tokmap_status add_controls(struct pipeline_parts *parts, const struc
     return status;
 }
 
-static enum tokmap_status add_unknown(struct pipeline_parts *parts, const struct sp_file *file, struct tokmap_error *error)
+/* Sets the text that the unknown token is decoded to: that of the model, else SentencePiece's default. */
+static enum tokmap_status add_unknown(struct pipeline_parts *parts, const struct sp_file *file,
+                                      struct tokmap_error *error)
 {
     static const uint8_t usual[] = " \xE2\x81\x87 ";
     const uint8_t *surface = file->unk_surface ? file->unk_surface : usual;
@@ -40,15 +43,15 @@ static enum tokmap_status add_unknown(struct pipeline_parts *parts, const struct
     parts->texts = malloc(sizeof *parts->texts);
     parts->text_bytes = malloc((size_t)bytes + 1);
     if (!parts->texts || !parts->text_bytes)
-        return error_set_memory(error, "a text", bytes);
+        return error_set_memory(error, "the text of the unknown token", bytes);
     memcpy(parts->text_bytes, surface, bytes);
     parts->texts[0] = (struct pipeline_text){.id = file->source.unk, .bytes = bytes, .text = parts->text_bytes};
     parts->text_count = 1;
     return TOKMAP_OK;
 }
 
-enum tokmap_status sp_tokenizer_new(struct tokenizer **tokenizer, const char *path, const uint8_t *bytes, uint64_t count,
-                                    const struct tokenizer_options *options, struct tokmap_error *error)
+enum tokmap_status sp_tokenizer_new(struct tokenizer **tokenizer, const char *path, const uint8_t *bytes,
+                                    uint64_t count, const struct tokenizer_options *options, struct tokmap_error *error)
 {
     struct pipeline_parts parts = {.form = "SentencePiece model", .ids_per_byte_most = 2, .engine_cuts = true};
     struct sp_file file;

@@ -1,5 +1,7 @@
+/* special_file.c - see special_file.h. */
 #include "special_file.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +20,7 @@ void special_list_free(struct special_list *list)
 enum tokmap_status special_list_add(struct special_list *list, const char *text, size_t bytes, uint32_t id,
                                     struct tokmap_error *error)
 {
+    assert(list->count <= list->room && bytes <= UINT32_MAX);
     if (list->count == list->room) {
         const uint32_t room = list->room ? 2 * list->room : 64;
         struct added_token *grown = realloc(list->tokens, room * sizeof *grown);
@@ -48,11 +51,14 @@ static bool list_parse(struct special_list *list)
         if (!json_file_decode(file, &name, &text, &bytes) || !json_unsigned(&file->scan, &id))
             return false;
         if (!bytes || bytes > UINT16_MAX || id >= BPE_IDS)
-            return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "a special token has a text of 1 to 65535 bytes and an id "
-                                    "below %u", BPE_IDS);
+            return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
+                                    "a special token has %zu bytes and the id %llu; it must have "
+                                    "1 to 65535 bytes and an id below %u",
+                                    bytes, (unsigned long long)id, BPE_IDS);
         for (uint32_t i = 0; i < list->count; i++)
             if (list->tokens[i].id == id)
-                return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "two special tokens have the id %u", (unsigned)id);
+                return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                        "two special tokens have the id %u; give each its own", (unsigned)id);
         file->status = special_list_add(list, (const char *)text, bytes, (uint32_t)id, file->error);
         if (file->status)
             return false;

@@ -1,23 +1,28 @@
-/* special_file.h - a JSON object, text to id: the special tokens of a vocabulary whose own file names none. */
+/*
+ * special_file.h - a list of special tokens, for vocabularies whose own file does not name them. It can be read from a
+ * JSON object that maps texts to ids: {"<|endoftext|>": 100257}.
+ */
 #ifndef TOKMAP_VOCABULARY_SPECIAL_FILE_H
 #define TOKMAP_VOCABULARY_SPECIAL_FILE_H
 
-#include "tokenizer/added_tokens.h"
 #include "json_file.h"
+#include "tokenizer/added_tokens.h"
 
-/* Zeroed at first. */
+/* A zeroed struct is an empty list. */
 struct special_list {
     struct added_token *tokens;
     uint32_t count, room;
-    char *text; /* the file, into which the tokens point */
+    char *text; /* the file, if one was read; texts of tokens point into it */
     uint64_t text_bytes;
     struct json_file file;
 };
+/* Frees the memory of the list and zeroes it. */
 void special_list_free(struct special_list *list);
-/* Puts a token to the list; its text must outlive the list. Statuses: OK, ERROR_MEMORY. */
+/* Appends a token, whose text must outlive the list. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status special_list_add(struct special_list *list, const char *text, size_t bytes, uint32_t id,
                                     struct tokmap_error *error);
-/* Statuses: OK, ERROR_FORMAT, ERROR_LIMIT, ERROR_NOT_FOUND, ERROR_IO, ERROR_MEMORY. */
+/* Appends the tokens of a file. Statuses: OK, ERROR_FORMAT, ERROR_LIMIT, ERROR_NOT_FOUND, ERROR_UNSUPPORTED (empty,
+ * larger than 1 GiB, or not a file), ERROR_TRUNCATED, ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status special_list_read(struct special_list *list, const char *path, struct tokmap_error *error);
 
 #endif

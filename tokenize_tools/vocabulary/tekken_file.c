@@ -1,10 +1,14 @@
 /*
- * tekken_file.c - of the ranks in the file the first (size of the vocabulary less special tokens) count; the id of a rank is
- * the rank and the number of special tokens. Files of before version 7 name no special tokens: of these only those that
- * all of them have in common get their names.
+ * tekken_file.c - parses a tekken.json.
+ *
+ * The ids of special tokens come first: the id of a rank is the rank plus the number of special tokens. A file may list
+ * more ranks than the vocabulary has; only the first (size of the vocabulary - number of special tokens) count. Files
+ * before version 7 do not name their special tokens; ten names that all such files share are filled in, and the other
+ * special tokens are called <SPECIAL_n>.
  */
 #include "tekken_file.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +32,7 @@ struct tekken {
     size_t pattern_bytes;
     uint64_t size, special_count; /* "default_vocab_size", "default_num_special_tokens" */
     struct bytes_buffer bytes;    /* of all ranks */
-    struct bytes_buffer ends;     /* uint32_t: where each rank's bytes end */
+    struct bytes_buffer ends;     /* uint32_t for each rank: the end of its bytes */
     struct special_list specials;
     bool has_config, has_vocabulary, has_specials;
 };
@@ -51,10 +55,10 @@ static bool config_parse(struct tekken *tekken)
     return good && !file->scan.fault.reason;
 }
 
-static bool no_memory(struct json_file *file)
+static bool no_memory(struct json_file *file, size_t bytes)
 {
     if (!file->status)
-        file->status = error_set_memory(file->error, "a vocabulary", 0);
+        file->status = error_set_memory(file->error, "a vocabulary", bytes);
     return false;
 }
 
@@ -77,19 +81,20 @@ static bool rank_parse(struct tekken *tekken, uint32_t number)
     if (!good || file->scan.fault.reason)
         return false;
     if (rank != number)
-        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "vocab: entry %u (from 0) does not have the rank %u", number,
-                                number);
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "vocab: entry %u (counted from 0) must have the rank %u",
+                                number, number);
     if (!text || count / 4 * 3 > TOKEN_BYTES_MOST)
-        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "vocab: rank %u lacks its token_bytes, or they are too long",
-                                number);
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                "vocab: the token_bytes of rank %u are missing, or longer than %u bytes",
+                                number, TOKEN_BYTES_MOST);
     if (!bytes_reserve(&tekken->bytes, count) || !bytes_reserve(&tekken->ends, sizeof(uint32_t)))
-        return no_memory(file);
+        return no_memory(file, tekken->bytes.count + count);
     const uint32_t made = base64_decode(tekken->bytes.bytes + tekken->bytes.count, text, count);
     if (!made)
-        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "vocab: the token_bytes of rank %u are no base64", number);
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "vocab: the token_bytes of rank %u are not base64", number);
     tekken->bytes.count += made;
     const uint32_t end = (uint32_t)tekken->bytes.count;
-    return bytes_append(&tekken->ends, &end, sizeof end) || no_memory(file);
+    return bytes_append(&tekken->ends, &end, sizeof end) || no_memory(file, tekken->ends.count);
 }
 
 static bool vocabulary_parse(struct tekken *tekken)
@@ -99,7 +104,9 @@ static bool vocabulary_parse(struct tekken *tekken)
         return false;
     for (uint32_t number = 0; json_element(&file->scan); number++) {
         if (number == BPE_IDS)
-            return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "vocab: more than %u ranks are not supported", BPE_IDS);
+            return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
+                                    "vocab has more than %u ranks, which is the most that tokmap can read",
+                                    BPE_IDS);
         if (!rank_parse(tekken, number))
             return false;
     }
@@ -131,10 +138,15 @@ static bool specials_parse(struct tekken *tekken)
         if (!good || file->scan.fault.reason)
             return false;
         if (!count || count > TOKEN_BYTES_MOST || rank >= SPECIALS_MOST)
-            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "special_tokens: a token lacks its rank or its token_str");
+            return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                    "special_tokens: a token must have a token_str of 1 to %u bytes "
+                                    "and a rank below %u",
+                                    TOKEN_BYTES_MOST, SPECIALS_MOST);
         for (uint32_t i = 0; i < tekken->specials.count; i++)
             if (tekken->specials.tokens[i].id == rank)
-                return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "special_tokens: two have the rank %u", (unsigned)rank);
+                return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                        "special_tokens: two tokens have the rank %u; the file is damaged",
+                                        (unsigned)rank);
         file->status = special_list_add(&tekken->specials, (const char *)text, count, (uint32_t)rank, file->error);
         if (file->status)
             return false;
@@ -145,7 +157,7 @@ static bool specials_parse(struct tekken *tekken)
 static bool once(struct tekken *tekken, bool *seen, const char *field)
 {
     if (*seen)
-        return json_file_refuse(&tekken->file, TOKMAP_ERROR_FORMAT, "%s stands twice", field);
+        return json_file_refuse(&tekken->file, TOKMAP_ERROR_FORMAT, "the file has %s twice; it is damaged", field);
     *seen = true;
     return true;
 }
@@ -168,18 +180,18 @@ static bool tekken_parse(struct tekken *tekken)
     return good && json_end(&file->scan);
 }
 
-/* Names for the special tokens that the file does not name. */
+/* Adds the special tokens that the file does not name. */
 static bool specials_name(struct tekken *tekken)
 {
     static const char *const common[] = {"<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]",
                                          "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "[TOOL_CALLS]"};
     struct json_file *file = &tekken->file;
     bool *named = calloc((size_t)tekken->special_count + 1, sizeof *named);
-    bool good = named || no_memory(file);
+    bool good = named || no_memory(file, (size_t)tekken->special_count + 1);
     for (uint32_t i = 0; good && i < tekken->specials.count; i++) {
         if (tekken->specials.tokens[i].id >= tekken->special_count)
-            good = json_file_refuse(file, TOKMAP_ERROR_FORMAT, "special_tokens: the rank %u is not below "
-                                    "default_num_special_tokens", tekken->specials.tokens[i].id);
+            good = json_file_refuse(file, TOKMAP_ERROR_FORMAT, "special_tokens: the rank %u must be below "
+                                    "config.default_num_special_tokens", tekken->specials.tokens[i].id);
         else
             named[tekken->specials.tokens[i].id] = true;
     }
@@ -193,7 +205,7 @@ static bool specials_name(struct tekken *tekken)
             (void)snprintf(text, sizeof text, "<SPECIAL_%u>", id);
         char *copy = (char *)text_arena_alloc(&file->arena, strlen(text));
         if (!copy) {
-            good = no_memory(file);
+            good = no_memory(file, strlen(text));
             break;
         }
         memcpy(copy, text, strlen(text));
@@ -209,14 +221,18 @@ static bool sizes_check(struct tekken *tekken)
     struct json_file *file = &tekken->file;
     const uint64_t ranks = tekken->ends.count / sizeof(uint32_t);
     if (!tekken->pattern || !ranks)
-        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "config.pattern or vocab is missing: this is no tekken.json");
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "config.pattern or vocab is missing, so the file is not a "
+                                "tekken.json");
     if (tekken->special_count > SPECIALS_MOST || tekken->size <= tekken->special_count || tekken->size > BPE_IDS ||
         tekken->size - tekken->special_count > ranks)
-        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "config: default_vocab_size and default_num_special_tokens do "
-                                "not fit the %llu ranks of vocab", (unsigned long long)ranks);
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "config: a default_vocab_size of %llu and a "
+                                "default_num_special_tokens of %llu do not fit the %llu ranks of vocab",
+                                (unsigned long long)tekken->size, (unsigned long long)tekken->special_count,
+                                (unsigned long long)ranks);
     return true;
 }
 
+/* Chooses the scanner that knows the pattern, or a step that matches it with PCRE2. */
 static bool pattern_choose(struct tekken *tekken, struct pipeline_parts *parts, struct hf_splits *splits,
                            struct split_rules *rules)
 {
@@ -247,7 +263,8 @@ static bool pattern_choose(struct tekken *tekken, struct pipeline_parts *parts, 
     return !file->status;
 }
 
-static enum tokmap_status model_make(struct tekken *tekken, struct pipeline_parts *parts, const struct split_rules *rules)
+static enum tokmap_status model_make(struct tekken *tekken, struct pipeline_parts *parts,
+                                     const struct split_rules *rules)
 {
     struct json_file *file = &tekken->file;
     const uint32_t *ends = (const uint32_t *)(const void *)tekken->ends.bytes;
@@ -278,6 +295,7 @@ enum tokmap_status tekken_file_open(struct tokenizer **tokenizer, const char *pa
     struct pipeline_parts parts = {.form = "tekken.json", .ids_per_byte_most = 1};
     struct hf_splits splits = {.count = 0};
     struct split_rules rules;
+    assert(path && text && options);
     memset(&tekken, 0, sizeof tekken);
     *tokenizer = NULL;
     const bool good = json_file_begin(&tekken.file, path, text, (size_t)count, error) && tekken_parse(&tekken) &&
@@ -285,7 +303,8 @@ enum tokmap_status tekken_file_open(struct tokenizer **tokenizer, const char *pa
                       pattern_choose(&tekken, &parts, &splits, &rules);
     enum tokmap_status status = json_file_status(&tekken.file);
     if (!status && !good)
-        status = error_set(error, TOKMAP_ERROR_INTERNAL, path, TOKMAP_NO_OFFSET, "the file was refused without a reason");
+        status = error_set(error, TOKMAP_ERROR_INTERNAL, path, TOKMAP_NO_OFFSET,
+                           "the file was refused without a reason; please report this");
     if (!status)
         status = added_tokens_new(&parts.added, tekken.specials.tokens, tekken.specials.count, path, error);
     if (!status)

@@ -1,6 +1,6 @@
 /*
- * text_table.c - entries are stored in the order in which they were added; slots refer to them by index and keep 32 bits of
- * each hash, so that growing the table does not read the texts again.
+ * text_table.c - entries are stored in the order in which they were added; slots refer to them by index and keep 32
+ * bits of each hash, so that growing the table does not read the texts again.
  */
 #include "text_table.h"
 
@@ -13,7 +13,8 @@
 
 #define SLOT_BITS 12 /* of a new table */
 #define SLOT_BITS_MOST 22
-_Static_assert(UINT32_C(1) << (SLOT_BITS_MOST - 1) == TEXT_TABLE_MOST, "half of the slots of the largest table are used");
+_Static_assert(UINT32_C(1) << (SLOT_BITS_MOST - 1) == TEXT_TABLE_MOST,
+               "half of the slots of the largest table are used");
 
 static inline uint64_t mix(uint64_t a, uint64_t b)
 {

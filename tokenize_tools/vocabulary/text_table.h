@@ -23,7 +23,8 @@ struct text_entry {
 struct text_table {
     struct text_entry *entries; /* in the order in which they were added */
     uint32_t count, room;
-    uint64_t *slots; /* high half of the hash << 32 | index of the entry + 1, placed by the highest bits of the hash; 0: free */
+    uint64_t *slots; /* high half of the hash << 32 | index of the entry + 1, placed by the highest bits of the hash; 0:
+                        free */
     uint32_t slot_bits;
     uint32_t *by_id; /* index of the entry + 1; 0: no token has the id. NULL before text_table_index */
     uint32_t ids;    /* the largest id + 1; 0 if the table is empty */

@@ -1,3 +1,4 @@
+/* vocabulary.c - recognizes the format of a vocabulary file and calls its reader. */
 #include "vocabulary.h"
 
 #include <stdlib.h>
@@ -17,10 +18,12 @@
 #include "text/path.h"
 #include "vocabulary_file.h"
 
-/* ---- which JSON it is ---- */
+/* ---- JSON formats ---- */
 
 enum json_form { FORM_HF, FORM_TEKKEN, FORM_ENCODER };
 
+/* Recognizes a JSON format by the first member that only one of them has: encoder.json maps texts to numbers,
+ * tekken.json has an object "config" and an array "vocab", tokenizer.json has the fields below. */
 static enum json_form json_form(const char *text, uint64_t count)
 {
     static const char *const hf[] = {"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
@@ -36,12 +39,13 @@ static enum json_form json_form(const char *text, uint64_t count)
             for (size_t i = 0; i < sizeof hf / sizeof hf[0]; i++)
                 if (json_name_is(&name, hf[i]))
                     return FORM_HF;
-            if (kind == JSON_OBJECT ? json_name_is(&name, "config") : kind == JSON_ARRAY && json_name_is(&name, "vocab"))
+            if (kind == JSON_OBJECT ? json_name_is(&name, "config")
+                                    : kind == JSON_ARRAY && json_name_is(&name, "vocab"))
                 return FORM_TEKKEN;
             if (!json_skip(&scan))
                 break;
         }
-    return FORM_HF; /* whose reader says what is wrong */
+    return FORM_HF; /* its reader reports what is wrong */
 }
 
 /* ---- folders ---- */
@@ -49,12 +53,13 @@ static enum json_form json_form(const char *text, uint64_t count)
 static enum tokmap_status file_open(struct tokenizer **tokenizer, const char *path,
                                     const struct tokenizer_options *options, struct tokmap_error *error);
 
-/* What a folder stands for: the first of these that it holds. */
-static const char *const folder_files[] = {"tokenizer.json", "tekken.json", "tokenizer.model", "vocab.bpe", "merges.txt"};
+/* A folder stands for the first of these files in it. */
+static const char *const folder_files[] = {"tokenizer.json", "tekken.json", "tokenizer.model", "vocab.bpe",
+                                           "merges.txt"};
 
 struct rank_search {
-    char *name; /* of the only .tiktoken file */
-    bool several;
+    char *name; /* of the first .tiktoken file */
+    bool several, no_memory;
 };
 
 static int rank_entry(void *user, const char *name)
@@ -65,8 +70,8 @@ static int rank_entry(void *user, const char *name)
         return 0;
     search->several = search->name != NULL;
     if (!search->name)
-        search->name = strdup(name);
-    return 0;
+        search->no_memory = !(search->name = strdup(name));
+    return search->no_memory;
 }
 
 static enum tokmap_status folder_open(struct tokenizer **tokenizer, const char *path,
@@ -83,18 +88,21 @@ static enum tokmap_status folder_open(struct tokenizer **tokenizer, const char *
         if (there)
             return status;
     }
-    struct rank_search search = {NULL, false};
+    struct rank_search search = {NULL, false, false};
     const int failed = os_folder_list(path, rank_entry, &search);
     enum tokmap_status status;
-    if (failed) {
+    if (search.no_memory) {
+        status = error_set_memory(error, "a path", strlen(path));
+    } else if (failed) {
         status = error_set_system(error, failed, path, TOKMAP_NO_OFFSET, "the folder cannot be listed");
     } else if (search.several) {
         status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
-                           "the folder holds several .tiktoken files: name one");
+                           "the folder holds several .tiktoken files; name the one to use");
     } else if (!search.name) {
-        status = error_set(error, TOKMAP_ERROR_NOT_FOUND, path, TOKMAP_NO_OFFSET,
-                           "the folder holds no tokenizer: none of tokenizer.json, tekken.json, tokenizer.model, vocab.bpe, "
-                           "merges.txt and *.tiktoken");
+        status = error_set(
+            error, TOKMAP_ERROR_NOT_FOUND, path, TOKMAP_NO_OFFSET,
+            "the folder holds no tokenizer, which would be tokenizer.json, tekken.json, tokenizer.model, vocab.bpe, "
+            "merges.txt, or *.tiktoken");
     } else {
         char *file = path_in(path, search.name);
         status = file ? file_open(tokenizer, file, options, error)
@@ -121,18 +129,19 @@ static enum tokmap_status json_open(struct tokenizer **tokenizer, const char *pa
     }
 }
 
-/* Options that only some files can follow are no silent no-ops with the others. */
+/* Refuses options that a format does not have; ignoring them silently would surprise. */
 static enum tokmap_status options_check(const char *path, bool ranks, const struct tokenizer_options *options,
                                         struct tokmap_error *error)
 {
-    const char *given = options->pattern         ? "--pattern"
-                        : options->pattern_regex ? "--pattern-regex"
-                        : options->special_tokens ? "--special-tokens"
+    const char *given = options->pattern         ? "options.pattern"
+                        : options->pattern_regex ? "options.pattern_regex"
+                        : options->special_tokens ? "options.special_tokens"
                                                   : NULL;
     if (ranks || !given)
         return TOKMAP_OK;
     return error_set(error, TOKMAP_ERROR_ARGUMENT, path, TOKMAP_NO_OFFSET,
-                     "%s is for rank files (.tiktoken): this file says itself how text is split and what its tokens are",
+                     "%s is for rank files (.tiktoken) only; this file itself defines how text is split and what its "
+                     "special tokens are, so leave the option out",
                      given);
 }
 
@@ -151,7 +160,7 @@ static enum tokmap_status file_open(struct tokenizer **tokenizer, const char *pa
     const bool ranks = rank_file_is(text, bytes);
     status = options_check(path, ranks, options, error);
     if (status)
-        (void)status;
+        (void)status; /* refused */
     else if (ranks)
         status = rank_tokenizer_new(tokenizer, path, text, bytes, options, error);
     else if (sp_file_is((const uint8_t *)text, bytes))
@@ -161,9 +170,10 @@ static enum tokmap_status file_open(struct tokenizer **tokenizer, const char *pa
     else if (bpe_files_is(text, bytes))
         status = bpe_files_open(tokenizer, path, text, bytes, options, error);
     else
-        status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
-                           "the file is no vocabulary that tokmap knows: tokenizer.json, tekken.json, vocab.bpe with "
-                           "encoder.json, a SentencePiece model, or a rank file (.tiktoken)");
+        status =
+            error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
+                      "the file is not a vocabulary that tokmap can read: tokenizer.json, tekken.json, vocab.bpe with "
+                      "encoder.json, a SentencePiece model, or a rank file (.tiktoken)");
     free(text);
     return status;
 }

@@ -1,15 +1,20 @@
 /*
- * vocabulary.h - opens any tokenizer: the built-in one, or a vocabulary file, whose format its content says; a folder
- * stands for the file in it.
+ * vocabulary.h - opens any tokenizer: the built-in byte tokenizer, or a vocabulary file of any format that tokmap
+ * reads. The format is recognized by the content of the file, not by its name.
  */
 #ifndef TOKMAP_VOCABULARY_VOCABULARY_H
 #define TOKMAP_VOCABULARY_VOCABULARY_H
 
 #include "tokenizer/tokenizer.h"
 
-/* spec: "bytes" for the built-in byte tokenizer: ids 0-255 are bytes, 256 ends a document; else the path of a
- * vocabulary, or of a folder that holds one. options: NULL for the defaults. Statuses: OK, ERROR_NOT_FOUND,
- * ERROR_FORMAT, ERROR_UNSUPPORTED, ERROR_ARGUMENT, ERROR_LIMIT, ERROR_IO, ERROR_MEMORY. */
+/* Opens a tokenizer; the caller closes it with tokenizer_close. spec is one of
+ *   - "bytes", the byte tokenizer: ids 0 to 255 are bytes, 256 ends a document;
+ *   - the path of a vocabulary file;
+ *   - the path of a folder, which stands for the first of tokenizer.json, tekken.json, tokenizer.model, vocab.bpe and
+ *     merges.txt in it, or for its only *.tiktoken file.
+ * options: NULL for the defaults. On failure *tokenizer is NULL. Statuses: OK, ERROR_NOT_FOUND, ERROR_FORMAT,
+ * ERROR_UNSUPPORTED, ERROR_ARGUMENT (an option that this format does not have, or one that a rank file needs),
+ * ERROR_LIMIT, ERROR_TRUNCATED, ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status vocabulary_open(struct tokenizer **tokenizer, const char *spec,
                                    const struct tokenizer_options *options, struct tokmap_error *error);
 

@@ -1,8 +1,6 @@
 #include "vocabulary_file.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/error.h"
 #include "platform/os.h"
@@ -13,24 +11,25 @@ enum tokmap_status vocabulary_file_read(const char *path, char **text, uint64_t 
     *text = NULL;
     *bytes = 0;
     if (failed)
-        return error_set_system(error, failed, path, TOKMAP_NO_OFFSET,
-                                "the tokenizer '%s' cannot be read; the one that needs no file is 'bytes'", path);
+        return error_set_system(
+            error, failed, path, TOKMAP_NO_OFFSET,
+            "the tokenizer '%s' cannot be read; name a vocabulary file, a folder that holds one, or 'bytes'", path);
     struct os_stat about;
     enum tokmap_status status = TOKMAP_OK;
     size_t got = 0;
     failed = os_fstat(fd, &about);
     if (!failed && (!about.bytes || about.bytes > VOCABULARY_FILE_MOST || about.kind != OS_KIND_FILE))
         status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
-                           "a tokenizer is a file of at most 1 GiB that is not empty");
+                           "the file is empty, larger than 1 GiB, or not a regular file, so it is not a vocabulary");
     else if (!failed && !(*text = malloc((size_t)about.bytes)))
-        status = error_set_memory(error, "a tokenizer's file", about.bytes);
+        status = error_set_memory(error, "a vocabulary file", about.bytes);
     else if (!failed)
         failed = os_pread(fd, *text, (size_t)about.bytes, 0, &got);
     if (failed)
-        status = error_set_system(error, failed, path, TOKMAP_NO_OFFSET, "the tokenizer's file cannot be read");
+        status = error_set_system(error, failed, path, TOKMAP_NO_OFFSET, "the vocabulary file cannot be read");
     if (!status && !got)
         status = error_set(error, TOKMAP_ERROR_TRUNCATED, path, TOKMAP_NO_OFFSET,
-                           "the tokenizer's file was cut off while it was read");
+                           "the vocabulary file was emptied while it was read; try again when it is complete");
     if (status) {
         free(*text);
         *text = NULL;

@@ -1,4 +1,4 @@
-/* vocabulary_file.h - the ground of every vocabulary format: files read whole. */
+/* vocabulary_file.h - reads a vocabulary file into memory. */
 #ifndef TOKMAP_VOCABULARY_VOCABULARY_FILE_H
 #define TOKMAP_VOCABULARY_VOCABULARY_FILE_H
 
@@ -6,11 +6,12 @@
 
 #include "tokmap/tokmap.h"
 
-#define VOCABULARY_FILE_MOST ((uint64_t)1 << 30)
+#define VOCABULARY_FILE_MOST ((uint64_t)1 << 30) /* bytes of a file */
 
-/* The whole file in memory, to be freed: a file that is replaced meanwhile is no signal then. Statuses: OK,
- * ERROR_NOT_FOUND, ERROR_UNSUPPORTED (empty, no file, or over VOCABULARY_FILE_MOST), ERROR_TRUNCATED, ERROR_IO,
- * ERROR_MEMORY. */
+/* Reads a whole file. Sets *text to its bytes, which the caller frees, and *bytes to their number. The file is read
+ * rather than mapped, so that a program that replaces it at the same time cannot cause a signal. Statuses: OK,
+ * ERROR_NOT_FOUND, ERROR_UNSUPPORTED (empty, larger than VOCABULARY_FILE_MOST, or not a regular file),
+ * ERROR_TRUNCATED (the file was emptied before it could be read), ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status vocabulary_file_read(const char *path, char **text, uint64_t *bytes, struct tokmap_error *error);
 
 #endif

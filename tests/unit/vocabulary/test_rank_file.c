@@ -115,21 +115,21 @@ static void faults(void **state)
         const char *line, *says; /* put in the place of line 257 */
         uint64_t at;
     } wrong[] = {
-        {"YWI=256\n", "no space", 257},
-        {"YWI= \n", "no rank", 257},
-        {"YWI= x\n", "no number", 257},
-        {"YWI= 25 6\n", "no number", 257},
-        {"YWI= -1\n", "no number", 257},
-        {"YWI= 99999999999999999999\n", "2097152", 257},
+        {"YWI=256\n", "lacks the space", 257},
+        {"YWI= \n", "lacks a rank", 257},
+        {"YWI= x\n", "not a number", 257},
+        {"YWI= 25 6\n", "not a number", 257},
+        {"YWI= -1\n", "not a number", 257},
+        {"YWI= 99999999999999999999\n", "2097151", 257},
         {"YWI 256\n", "base64", 257},
         {" 256\n", "base64", 257},
         {"YW=I 256\n", "base64", 257},
         {"YWI=YWI= 256\n", "base64", 257},
         {"Y!I= 256\n", "base64", 257},
         {"YWJ= 256\n", "base64", 257},
-        {"YQ== 256\n", "lower rank", 257},
-        {"YWI= 255\n", "twice", 257},
-        {"YWI= 0\n", "twice", 257},
+        {"YQ== 256\n", "has a lower rank, too", 257},
+        {"YWI= 255\n", "two lines have the rank", 257},
+        {"YWI= 0\n", "two lines have the rank", 257},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct rank_file file;
