@@ -94,7 +94,7 @@ static enum tokmap_status choose_pattern(struct rank_file *file, struct pipeline
         }
         return name
                    ? error_set(error, TOKMAP_ERROR_ARGUMENT, file->source.path, TOKMAP_NO_OFFSET,
-                               "options.pattern is '%s', which is not a split pattern; choose one of%s", name, names)
+                               "there is no split pattern '%s'; set options.pattern to one of%s", name, names)
                    : error_set(error, TOKMAP_ERROR_ARGUMENT, file->source.path, TOKMAP_NO_OFFSET,
                                "a rank file does not contain its split pattern, and this one is not a file that tokmap "
                                "recognizes; set options.pattern to one of%s",
