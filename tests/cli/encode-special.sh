@@ -12,13 +12,13 @@ equal "$(encode <in)" "$plain"
 equal "$(encode --special text <in)" "$plain"
 equal "$(encode --special recognise <in)" '259 300 259 60 124 101 110 100 124'
 exits 1 encode --special error <in >out 2>err
-holds err "standard input: a document holds the text of the special token '<|end|>'"
+holds err "standard input: the document contains the text of the special token '<|end|>'"
 exits 2 encode --special maybe <in 2>err
 printf 'hello' >in
 equal "$(encode --special error <in)" 259
 printf '{"text": "hello"}\n{"text": "x<|endoftext|>"}\n' >in.jsonl
 exits 1 encode --special error in.jsonl >out 2>err
-holds err "in.jsonl:2: a document holds the text of the special token '<|endoftext|>'"
+holds err "in.jsonl:2: the document contains the text of the special token '<|endoftext|>'"
 equal "$(cat out)" '[259]'
 equal "$(encode --special recognise in.jsonl)" '[259]
 [120, 301]'
@@ -41,7 +41,7 @@ cat in.jsonl >>many/a.jsonl
 for threads in 1 3; do
     exits 1 tokmap pack -q -o d -t v.tiktoken --pattern gpt2 --special-tokens specials.json --special error \
         --threads $threads many 2>err
-    holds err "many/a.jsonl:2002: a document holds the text of the special token '<|endoftext|>'"
+    holds err "many/a.jsonl:2002: the document contains the text of the special token '<|endoftext|>'"
 done
 equal "$(ls d.* 2>/dev/null | wc -l | tr -d ' ')" 0
 # Wrong UTF-8.

@@ -144,7 +144,8 @@ enum tokmap_status regex_new(struct regex **regex, const char *pattern, size_t b
         status = compile(made, &text, path, field, error);
     else if (fault.reason)
         status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
-                           "%s: the pattern is not supported: %s (byte %zu of the pattern)", field, fault.reason, fault.offset);
+                           "%s: the pattern is not supported: %s (byte %zu of the pattern)", field, fault.reason,
+                           fault.offset);
     else if (too_many)
         status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
                            "%s: the pattern distinguishes more than 256 kinds of characters, which is not supported",

@@ -51,8 +51,10 @@ void scan_classify_avx2(struct scan_masks *masks, const struct scan_tables *tabl
             uint8_t found[68];
             memset(found, carry, sizeof found); /* a character that began in the previous block */
             scan_wide_bits(found, tables, block, wide & start);
-            bits_one = _mm256_blendv_epi8(bits_one, _mm256_loadu_si256((const __m256i *)(const void *)found), one);
-            bits_two = _mm256_blendv_epi8(bits_two, _mm256_loadu_si256((const __m256i *)(const void *)(found + 32)), two);
+            const __m256i found_one = _mm256_loadu_si256((const __m256i *)(const void *)found);
+            const __m256i found_two = _mm256_loadu_si256((const __m256i *)(const void *)(found + 32));
+            bits_one = _mm256_blendv_epi8(bits_one, found_one, one);
+            bits_two = _mm256_blendv_epi8(bits_two, found_two, two);
             carry = found[64];
         }
         SCAN_ROW(masks->tall)[word] = both(_mm256_cmpeq_epi8(_mm256_max_epu8(one, tall), one),

@@ -1,9 +1,10 @@
 /*
- * added_tokens.c - a trie for each pass, entered only where the first two bytes of a token stand: of most texts that is
- * nowhere, so the search for these two bytes is what costs.
+ * added_tokens.c - one trie per pass. The trie is entered only where the first two bytes of some token occur. Most
+ * texts have no such place, so the search for these two bytes determines the cost.
  */
 #include "added_tokens.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,23 +33,23 @@ struct trie {
     struct node *nodes;
     struct edge *all_edges;
     size_t node_count;
-    uint8_t firsts[FEW_FIRSTS]; /* the first bytes of all tokens, if they are few; the first repeats */
-    uint8_t seconds[FEW_FIRSTS]; /* the same, if all have a second one */
+    uint8_t firsts[FEW_FIRSTS]; /* the first bytes of all tokens, if they are few; unused entries repeat the first */
+    uint8_t seconds[FEW_FIRSTS]; /* the same for second bytes, if all tokens have one */
     bool few, few_seconds;
-    bool one_first;             /* all tokens begin with the same byte, and it is no space */
+    bool one_first;             /* all tokens begin with the same byte, which is not a space */
     bool first[256];
-    uint64_t pairs[65536 / 64]; /* by the first two bytes, the first in the low half */
-    bool any, any_plain;        /* a token; one that is not special */
+    uint64_t pairs[65536 / 64]; /* bit second << 8 | first: a token begins with these two bytes */
+    bool any, any_plain;        /* there are tokens; there are tokens that are not special */
 };
 
 struct added_tokens {
-    struct added_token *tokens; /* by id */
+    struct added_token *tokens; /* ascending by id */
     size_t count;
     uint8_t *texts;
     struct trie tries[ADDED_PASSES];
 };
 
-/* ---- making ---- */
+/* ---- construction ---- */
 
 static int by_id(const void *one, const void *other)
 {
@@ -58,17 +59,19 @@ static int by_id(const void *one, const void *other)
 
 static int by_match(const void *one, const void *other)
 {
-    const struct added_token *a = *(const struct added_token *const *)one, *b = *(const struct added_token *const *)other;
+    const struct added_token *a = *(const struct added_token *const *)one;
+    const struct added_token *b = *(const struct added_token *const *)other;
     const uint32_t shorter = a->match_bytes < b->match_bytes ? a->match_bytes : b->match_bytes;
     const int order = memcmp(a->match, b->match, shorter);
     return order ? order : a->match_bytes < b->match_bytes ? -1 : a->match_bytes > b->match_bytes;
 }
 
-/* Nodes by depth: all tokens of `sorted` in [from, to) share their first `depth` bytes. */
+/* A node while the trie is built: the tokens sorted[from..to) share their first `depth` bytes. */
 struct span {
     uint32_t from, to, depth;
 };
 
+/* Builds the trie, level by level. `total` is at least the number of nodes. Returns false if memory is lacking. */
 static bool trie_fill(struct trie *trie, const struct added_token **sorted, size_t count, size_t total)
 {
     trie->nodes = calloc(total + 1, sizeof *trie->nodes);
@@ -102,8 +105,8 @@ static bool trie_fill(struct trie *trie, const struct added_token **sorted, size
     return true;
 }
 
-/* Adds a byte to the first bytes or the second ones; how many there are then, counted on when they are no longer
- * few. */
+/* Adds a byte to a list of `count` different bytes. Returns the new count, which exceeds FEW_FIRSTS if the list is
+ * full. */
 static size_t few_add(uint8_t few[FEW_FIRSTS], size_t count, uint8_t byte)
 {
     for (size_t i = 0; i < count && i < FEW_FIRSTS; i++)
@@ -156,11 +159,11 @@ static enum tokmap_status trie_make(struct added_tokens *added, enum added_pass 
     for (size_t i = 0; i < count && !status; i++)
         if (sorted[i]->match_bytes == 0 || (i && !by_match(&sorted[i - 1], &sorted[i])))
             status = error_set(error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET,
-                               "the added token '%.*s' (id %" PRIu32 ") %s once it is normalized: what the reference "
-                               "makes of that depends on its version; remove the token or set its \"normalized\" to "
-                               "false",
+                               "the added token '%.*s' (id %" PRIu32 ") %s after normalization, and what the "
+                               "reference does then depends on its version; remove the token, or set its "
+                               "\"normalized\" to false",
                                (int)(sorted[i]->bytes < 64 ? sorted[i]->bytes : 64), (const char *)sorted[i]->text,
-                               sorted[i]->id, sorted[i]->match_bytes ? "equals another" : "is empty");
+                               sorted[i]->id, sorted[i]->match_bytes ? "equals another token" : "is empty");
     if (!status && count && !trie_fill(trie, sorted, count, total))
         status = error_set_memory(error, "added tokens", total * sizeof(struct node));
     if (!status)
@@ -230,6 +233,7 @@ size_t added_tokens_count(const struct added_tokens *added)
 
 const struct added_token *added_tokens_at(const struct added_tokens *added, size_t index)
 {
+    assert(index < added->count);
     return &added->tokens[index];
 }
 
@@ -260,10 +264,10 @@ bool added_tokens_any(const struct added_tokens *added, enum added_pass pass, bo
     return added && (specials ? added->tries[pass].any : added->tries[pass].any_plain);
 }
 
-/* ---- finding ---- */
+/* ---- search ---- */
 
 #if defined(__SSE2__)
-/* Which of 16 bytes are one of four. */
+/* One bit for each of 16 bytes: whether it is one of the four. */
 static inline int any_of(const uint8_t *text, const uint8_t four[FEW_FIRSTS])
 {
     const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)text);
@@ -274,8 +278,8 @@ static inline int any_of(const uint8_t *text, const uint8_t four[FEW_FIRSTS])
 }
 #endif
 
-/* The first place from `at` on where the first byte of a token stands (and the second one, where these are few:
- * Llama-2's tokens all begin with a space), or count. */
+/* The first offset from `at` on at which the first byte of a token is, or `count`. If there are few second bytes, they
+ * are compared, too: the tokens of Llama-2 all begin with a space. */
 static size_t next_first(const struct trie *trie, const uint8_t *text, size_t at, size_t count)
 {
     if (trie->one_first) {
@@ -320,22 +324,23 @@ static const struct added_token *longest_at(const struct trie *trie, const uint8
     return found;
 }
 
+/* The first token from *at on; *at becomes its offset. NULL if there is none. */
 static const struct added_token *find(const struct trie *trie, const uint8_t *text, size_t *at, size_t count)
 {
-    for (size_t here = *at; (here = next_first(trie, text, here, count)) < count; here++) {
-        const uint32_t pair = here + 1 < count ? load16(text + here) : text[here];
-        if (here + 1 < count && !(trie->pairs[pair / 64] >> pair % 64 & 1))
+    for (size_t place = *at; (place = next_first(trie, text, place, count)) < count; place++) {
+        const uint32_t pair = place + 1 < count ? load16(text + place) : text[place];
+        if (place + 1 < count && !(trie->pairs[pair / 64] >> pair % 64 & 1))
             continue;
-        const struct added_token *token = longest_at(trie, text, here, count);
+        const struct added_token *token = longest_at(trie, text, place, count);
         if (token) {
-            *at = here;
+            *at = place;
             return token;
         }
     }
     return NULL;
 }
 
-/* Where the character before `at` begins; at > 0. */
+/* The offset of the character before `at`, at > 0. */
 static size_t character_before(const uint8_t *text, size_t at)
 {
     do
@@ -355,6 +360,7 @@ static bool is_single_word(const uint8_t *text, size_t from, size_t to, size_t c
 void added_split_begin(struct added_split *split, const struct added_tokens *added, enum added_pass pass, bool specials,
                        const uint8_t *text, size_t count)
 {
+    assert(added && pass < ADDED_PASSES && (text || !count));
     *split = (struct added_split){added, pass, specials, text, count, 0, 0, NULL, 0};
 }
 
@@ -382,13 +388,13 @@ bool added_split_next(struct added_split *split, struct added_part *part)
             size_t bytes;
             while (start > split->done && code_is_space(code_point_get(text + character_before(text, start), &bytes)))
                 start = character_before(text, start);
-            if (start < split->done) /* an earlier token took these spaces */
+            if (start < split->done) /* an earlier token took some of these spaces */
                 start = split->done;
         }
         if (token->rstrip)
             for (size_t bytes; to < split->count && code_is_space(code_point_get(text + to, &bytes));)
                 to += bytes;
-        if (start == to) { /* an earlier token took all of it: nothing is left to be a token */
+        if (start == to) { /* an earlier token took all of it, so nothing is left for this one */
             split->done = to;
             continue;
         }

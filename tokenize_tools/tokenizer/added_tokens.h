@@ -1,9 +1,10 @@
 /*
- * added_tokens.h - tokens that are found in the text before anything else cuts it: special ones and others.
+ * added_tokens.h - finds added tokens, special ones and others, in the text before anything else processes it.
  *
- * As Hugging Face tokenizers finds them: in the text as it is those that are not `normalized`, leftmost, of several
- * there the longest; in what is between them, once normalized, the others. A special token that is not wanted is passed
- * over like one that is: what is inside it is no other token.
+ * The rules are those of Hugging Face tokenizers. There are two passes. The first one searches the text as it is for
+ * tokens that are not `normalized`; the second one searches the normalized text between the tokens found for the
+ * others. Each pass takes the leftmost token, and of several that begin there the longest. A special token that is not
+ * wanted is skipped as a whole: no other token is found inside of it.
  */
 #ifndef TOKMAP_TOKENIZER_ADDED_TOKENS_H
 #define TOKMAP_TOKENIZER_ADDED_TOKENS_H
@@ -15,34 +16,37 @@
 #include "tokmap/tokmap.h"
 
 struct added_token {
-    const uint8_t *text; /* as it stands in the file */
+    const uint8_t *text; /* as in the file; decoding gives this text */
     uint32_t bytes, id;
-    const uint8_t *match; /* what is looked for: the text, normalized if `normalized` */
+    const uint8_t *match; /* the text to search for: `text`, normalized if the token is `normalized` */
     uint32_t match_bytes;
-    bool single_word; /* only where no word character stands beside it */
-    bool lstrip, rstrip; /* takes the spaces before and behind it */
-    bool normalized;
+    bool single_word;    /* only where no word character is directly before or after it */
+    bool lstrip, rstrip; /* includes the spaces before it, after it */
+    bool normalized;     /* searched for in the normalized text */
     bool special;
 };
 
 enum added_pass { ADDED_RAW, ADDED_NORMALIZED, ADDED_PASSES };
 
-struct added_tokens;
+struct added_tokens; /* immutable; shared by threads */
 
-/* Copies what it is given. Each id stands once. Statuses: OK, ERROR_FORMAT (equal or empty texts to look for),
- * ERROR_MEMORY. */
+/* Makes a set of `count` tokens, which are copied together with their texts. No two tokens may have one id. `path` is
+ * for messages and may be NULL. On failure *added is NULL. Statuses: OK, ERROR_FORMAT (the match of a token is empty or
+ * equals that of another one in the same pass), ERROR_MEMORY. */
 enum tokmap_status added_tokens_new(struct added_tokens **added, const struct added_token *tokens, size_t count,
                                     const char *path, struct tokmap_error *error);
+/* In this function and the following ones `added` may be NULL, which is an empty set. */
 void added_tokens_free(struct added_tokens *added);
 size_t added_tokens_count(const struct added_tokens *added);
-/* In the order of ids. */
+/* Returns a token by its position in the order of ids, index < added_tokens_count(). */
 const struct added_token *added_tokens_at(const struct added_tokens *added, size_t index);
+/* Return a token by its id or its text (not its match), or NULL. */
 const struct added_token *added_tokens_by_id(const struct added_tokens *added, uint32_t id);
 const struct added_token *added_tokens_by_text(const struct added_tokens *added, const char *text, size_t bytes);
-/* Whether a pass can find anything; specials: special tokens count. */
+/* Returns whether a pass can find any token; special tokens count only if `specials`. */
 bool added_tokens_any(const struct added_tokens *added, enum added_pass pass, bool specials);
 
-/* ---- splitting ---- */
+/* ---- splitting a text at added tokens ---- */
 
 struct added_split {
     const struct added_tokens *added;
@@ -50,9 +54,9 @@ struct added_split {
     bool specials;         /* special tokens are wanted */
     const uint8_t *text;
     size_t count;
-    size_t at;             /* where the search goes on */
-    size_t done;           /* what is before was handed out */
-    const struct added_token *waiting; /* found, but the text before it comes first */
+    size_t at;             /* where the search continues */
+    size_t done;           /* everything before it has been returned */
+    const struct added_token *waiting; /* a token that was found, but the text before it is returned first; or NULL */
     size_t waiting_end;
 };
 
@@ -61,9 +65,11 @@ struct added_part {
     size_t from, to;                 /* of the text */
 };
 
+/* Starts to split a text, `count` bytes of valid UTF-8 that must stay until the last part. `added` is not NULL. */
 void added_split_begin(struct added_split *split, const struct added_tokens *added, enum added_pass pass, bool specials,
                        const uint8_t *text, size_t count);
-/* The next part, text (never empty) or a token; false at the end. */
+/* Returns the next part, a token or a text that is not empty. Parts are in order and cover the text. Returns false at
+ * the end. */
 bool added_split_next(struct added_split *split, struct added_part *part);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * byte_tokenizer.c - the byte tokenizer: ids 0-255 are the bytes of the text, 256 ends a document. It needs no file,
- * any text goes through it and comes back, and a document can be cut anywhere.
+ * byte_tokenizer.c - the byte tokenizer. It needs no file, encodes and decodes every text exactly, and a document can
+ * be cut between any two characters.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,8 @@
 #define BYTES_VOCABULARY 257
 #define BYTES_EOD_NAME "<|endoftext|>"
 
-/* All that decides the ids, as one sentence; its hash is the fingerprint. It never changes. */
+/* Everything that determines the ids. Its hash is the fingerprint, which indexes contain, so this text must never
+ * change. */
 static const char definition[] = "tokmap tokenizer bytes 1: ids 0-255 bytes, 256 " BYTES_EOD_NAME;
 
 struct bytes_state {
@@ -84,7 +85,7 @@ static enum tokmap_status bytes_decode(const struct tokenizer *tokenizer, const 
                                        struct tokmap_error *error)
 {
     for (uint64_t done = 0; done < count;) {
-        /* A special token's name may be longer than the token: room is made for it when it comes. */
+        /* Most ids become one byte. The name of a special token is longer: room for it is reserved when it occurs. */
         const uint64_t part = min64(count - done, 4096);
         enum tokmap_status status = text_buffer_reserve(text, part, error);
         if (status)
@@ -97,9 +98,8 @@ static enum tokmap_status bytes_decode(const struct tokenizer *tokenizer, const 
             }
             if (id != BYTES_EOD)
                 return error_set(error, TOKMAP_ERROR_TOKEN, NULL, TOKMAP_NO_OFFSET,
-                                 "id %" PRIu32
-                                 " is not in the vocabulary of the tokenizer 'bytes' (0 to %d); these ids "
-                                 "come from another tokenizer",
+                                 "id %" PRIu32 " is not in the vocabulary of the tokenizer 'bytes' (0 to %d); decode "
+                                 "these ids with the tokenizer that made them",
                                  id, BYTES_EOD);
             if (!specials)
                 continue;
@@ -150,7 +150,7 @@ enum tokmap_status byte_tokenizer_open(struct tokenizer **tokenizer, struct tokm
     made->info.bos_id = TOKMAP_NO_ID;
     made->info.ids_per_byte_most = 1;
     made->info.form = "built in";
-    made->info.scanner = "none: a byte is a token";
+    made->info.scanner = "none: each byte is a token";
     made->info.added = made->info.specials = 1;
     made->info.cuts = made->info.cut_anywhere = true;
     hash128_store(hash128(definition, sizeof definition - 1), made->info.fingerprint);

@@ -1,4 +1,10 @@
+/*
+ * normalizer.c - runs the steps of a normalizer. A step that changes nothing copies nothing; a step that changes the
+ * text writes it to the buffer that does not hold its input.
+ */
 #include "normalizer.h"
+
+#include <assert.h>
 
 #include "common/bytes.h"
 #include "common/error.h"
@@ -13,6 +19,7 @@ void normalizer_free(struct normalizer *normalizer)
     normalizer->count = 0;
 }
 
+/* The largest factor by which a step can multiply the number of bytes. */
 static uint64_t step_growth(const struct normalizer_step *step)
 {
     switch (step->kind) {
@@ -22,7 +29,7 @@ static uint64_t step_growth(const struct normalizer_step *step)
         return 1 + step->content_bytes;
     case NORMALIZE_REPLACE:
     default:
-        /* A pattern may match nothing, before each byte and at the end. */
+        /* A pattern can have empty matches, before each byte and at the end. */
         return step->regex ? 1 + 2 * (uint64_t)step->content_bytes
                            : max64(1, div_ceil(step->content_bytes, step->pattern_bytes));
     }
@@ -40,6 +47,7 @@ uint64_t normalizer_growth(const struct normalizer *normalizer)
 enum tokmap_status normalizer_state_init(struct normalizer_state *state, const struct normalizer *normalizer,
                                          struct tokmap_error *error)
 {
+    assert(normalizer->count <= NORMALIZER_STEPS_MOST);
     memset(state, 0, sizeof *state);
     state->normalizer = normalizer;
     enum tokmap_status status = TOKMAP_OK;
@@ -73,7 +81,7 @@ struct text {
     size_t count;
 };
 
-/* Replaces what is literally there. False: no memory. */
+/* Replaces the step's literal pattern. Returns false if memory is lacking. */
 static bool replace_literal(const struct normalizer_step *step, struct bytes_buffer *into, struct text *text)
 {
     const uint8_t *at = text->bytes, *end = at + text->count;
@@ -96,7 +104,7 @@ static enum tokmap_status replace_matches(const struct normalizer_step *step, st
 {
     size_t done = 0, from, to;
     enum regex_found found = REGEX_END;
-    if (text->count == 0) /* the reference does not look into an empty text */
+    if (text->count == 0) /* the reference does not search an empty text */
         return TOKMAP_OK;
     bool good = regex_begin(regex, text->bytes, text->count, false);
     while (good && (found = regex_next(regex, &from, &to)) == REGEX_MATCH) {
@@ -106,7 +114,8 @@ static enum tokmap_status replace_matches(const struct normalizer_step *step, st
     }
     if (found == REGEX_FAILED)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
-                         "a pattern of the normalizer needs too many steps or too much memory for a text of %zu bytes",
+                         "a pattern of the tokenizer's normalizer needs too many steps or too much memory for a text "
+                         "of %zu bytes; shorten the document or skip it",
                          text->count);
     if (!good || !bytes_append(into, text->bytes + done, text->count - done))
         return error_set_memory(error, "normalized text", text->count);
@@ -133,9 +142,9 @@ enum tokmap_status normalizer_run(struct normalizer_state *state, const uint8_t 
                                   const uint8_t **made, size_t *made_count, struct tokmap_error *error)
 {
     struct text now = {text, count};
+    assert(text || !count);
     for (uint32_t i = 0; i < state->normalizer->count; i++) {
         const struct normalizer_step *step = &state->normalizer->steps[i];
-        /* Written is the buffer that is not being read. */
         struct bytes_buffer *into = &state->made[now.bytes == state->made[0].bytes && state->made[0].bytes != NULL];
         bool good = true;
         into->count = 0;

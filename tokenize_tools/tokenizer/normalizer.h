@@ -1,4 +1,7 @@
-/* normalizer.h - what is done to text before it is cut: NFC, text put before it, text replaced; in any order. */
+/*
+ * normalizer.h - changes text before it is split into pieces, as the "normalizer" of a tokenizer.json describes: a
+ * sequence of steps, each of which converts to NFC, puts a text before the text, or replaces parts of it.
+ */
 #ifndef TOKMAP_TOKENIZER_NORMALIZER_H
 #define TOKMAP_TOKENIZER_NORMALIZER_H
 
@@ -12,36 +15,41 @@ enum normalizer_kind { NORMALIZE_NFC, NORMALIZE_PREPEND, NORMALIZE_REPLACE };
 
 struct normalizer_step {
     enum normalizer_kind kind;
-    uint8_t *pattern; /* what is replaced, or with a regex how it is written */
+    uint8_t *pattern;     /* NORMALIZE_REPLACE: the text to replace or, with `regex`, its source; owned */
     size_t pattern_bytes;
-    struct regex *regex;
-    uint8_t *content; /* what is put there */
+    struct regex *regex;  /* NORMALIZE_REPLACE: the pattern to replace, or NULL; owned */
+    uint8_t *content;     /* the text to put before the text or in the place of matches; owned */
     size_t content_bytes;
 };
 
-/* Zeroed: nothing is done. */
+/* Initialize with zeros: text stays as it is. Immutable while states use it. */
 struct normalizer {
     struct normalizer_step steps[NORMALIZER_STEPS_MOST];
     uint32_t count;
 };
+/* Frees what the steps own and removes them. */
 void normalizer_free(struct normalizer *normalizer);
-/* How many times as many bytes a text can become, at most; UINT64_MAX if more than 2^32. */
+/* Returns the largest factor by which a text can grow, in bytes; UINT64_MAX if it is 2^32 or more. */
 uint64_t normalizer_growth(const struct normalizer *normalizer);
 
+/* The state of one thread. */
 struct normalizer_state {
     const struct normalizer *normalizer;
     struct nfc_scratch nfc;
-    struct bytes_buffer made[2];
+    struct bytes_buffer made[2]; /* a step reads one buffer and writes the other */
     struct regex_state *regexes[NORMALIZER_STEPS_MOST];
 };
-/* Statuses: OK, ERROR_MEMORY. normalizer_state_free after either. */
+/* Prepares a state for a normalizer, which must outlive it. The caller calls normalizer_state_free in the end, also
+ * after a failure. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status normalizer_state_init(struct normalizer_state *state, const struct normalizer *normalizer,
                                          struct tokmap_error *error);
 void normalizer_state_free(struct normalizer_state *state);
-void normalizer_trim(struct normalizer_state *state); /* between documents: gives back what a long one took */
+/* To be called between documents: frees memory that an unusually long document needed. */
+void normalizer_trim(struct normalizer_state *state);
 
-/* *made is the text itself if nothing changes, else lives until the next call. Statuses: OK, ERROR_LIMIT (a pattern
- * that needs too much for this text), ERROR_MEMORY. */
+/* Normalizes `count` bytes of valid UTF-8. *made is the text itself if no step changes it; otherwise it is valid until
+ * the next call with this state. Statuses: OK, ERROR_LIMIT (a pattern needs too many steps or too much memory for this
+ * text), ERROR_MEMORY. */
 enum tokmap_status normalizer_run(struct normalizer_state *state, const uint8_t *text, size_t count,
                                   const uint8_t **made, size_t *made_count, struct tokmap_error *error);
 

@@ -1,6 +1,11 @@
-/* pipeline.c - documents through the parts of a tokenizer, and ids back to text. */
+/*
+ * pipeline.c - passes documents through the parts of a tokenizer, and turns ids back into text.
+ *
+ *     document -> stretches -> raw added tokens -> normalizer -> normalized added tokens -> pre-tokenizer -> engine
+ */
 #include "pipeline.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,17 +15,18 @@
 #include "pipeline_cut.h"
 #include "tokenizer_kind.h"
 
-#define BOUND_MOST 4096 /* tokens a byte: what is more could not be given room for */
-/* Bytes of a document that go through all parts of the pipeline before the next: what one part leaves for the next one
- * is then still near, and normalized text takes no memory that grows with the document. */
+#define IDS_PER_BYTE_LIMIT 4096 /* callers could not provide memory for more */
+/* A long document goes through the pipeline in stretches of about this many bytes, cut where that does not change the
+ * ids. What one part writes is then still in the cache when the next part reads it, and normalized text needs little
+ * memory. */
 #define STRETCH ((size_t)128 << 10)
 
 struct pipeline {
     struct tokenizer head;
     struct pipeline_parts parts;
     enum tokenizer_special special;
-    bool raw_pass, normalized_pass; /* a pass can find something */
-    bool wide;
+    bool raw_pass, normalized_pass; /* the pass can find added tokens */
+    bool wide; /* ids have 4 bytes, otherwise 2 */
     struct pipeline_cuts cuts;
 };
 
@@ -31,8 +37,8 @@ struct pipeline_state {
     struct normalizer_state normalizer;
     struct pretokenizer_state pretokenizer;
     struct ids_out ids;
-    enum engine_place place; /* of what goes to the engine next */
-    size_t done;             /* bytes of the document before the stretch that is being encoded */
+    enum engine_place place; /* of the text that the engine receives next */
+    size_t done;             /* bytes of the document before the current stretch */
     enum tokmap_status status;
     struct tokmap_error *error;
 };
@@ -53,7 +59,7 @@ static void pipeline_state_free(struct tokenizer_state *state)
     free(own);
 }
 
-/* What the pretokenizer leaves. */
+/* Encodes what the pre-tokenizer emits. */
 static bool encode_piece(void *user, const uint8_t *bytes, size_t count)
 {
     struct pipeline_state *own = user;
@@ -93,7 +99,7 @@ static enum tokmap_status pipeline_state_new(struct tokenizer_state **state, con
 
 /* ---- encoding ---- */
 
-/* Text without added tokens, normalized. */
+/* Encodes normalized text without added tokens. */
 static enum tokmap_status encode_plain(struct pipeline_state *own, const uint8_t *text, size_t count)
 {
     const struct pipeline_parts *parts = &own->pipeline->parts;
@@ -108,17 +114,18 @@ static enum tokmap_status encode_plain(struct pipeline_state *own, const uint8_t
     return own->pretokenizer.status ? own->pretokenizer.status : own->status;
 }
 
-static enum tokmap_status special_found(const struct pipeline_state *own, const struct added_token *token, size_t at)
+static enum tokmap_status refuse_special(const struct pipeline_state *own, const struct added_token *token, size_t at)
 {
     at += own->done;
     return error_set(own->error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
-                     "a document holds the text of the special token '%.*s' (about byte %zu); choose whether it is text "
-                     "(--special text) or the token (--special recognise)",
+                     "the document contains the text of the special token '%.*s' (about byte %zu); set options.special "
+                     "to 'text' to encode it as text, or to 'recognise' to encode it as the token",
                      (int)min64(token->bytes, 64), (const char *)token->text, at);
 }
 
-/* Takes the added tokens of a pass out of text; the rest goes on to `rest`. */
-static enum tokmap_status split_pass(struct pipeline_state *own, enum added_pass pass, const uint8_t *text, size_t count,
+/* Encodes the added tokens that this pass finds in the text, and passes the texts between them to `rest`. */
+static enum tokmap_status split_pass(struct pipeline_state *own, enum added_pass pass, const uint8_t *text,
+                                     size_t count,
                                      enum tokmap_status (*rest)(struct pipeline_state *, const uint8_t *, size_t))
 {
     struct added_split split;
@@ -132,14 +139,14 @@ static enum tokmap_status split_pass(struct pipeline_state *own, enum added_pass
             continue;
         }
         if (part.token->special && special == TOKENIZER_SPECIAL_ERROR)
-            return special_found(own, part.token, part.from);
+            return refuse_special(own, part.token, part.from);
         ids_append(&own->ids, part.token->id);
         own->place = pass == ADDED_RAW ? ENGINE_SEGMENT_START : ENGINE_INSIDE;
     }
     return status;
 }
 
-/* Text without raw added tokens. */
+/* Encodes text without raw added tokens: normalizes it first. */
 static enum tokmap_status encode_segment(struct pipeline_state *own, const uint8_t *text, size_t count)
 {
     const struct pipeline *pipeline = own->pipeline;
@@ -154,7 +161,7 @@ static enum tokmap_status encode_segment(struct pipeline_state *own, const uint8
                                      : encode_plain(own, text, count);
 }
 
-/* How many of `left` bytes the next stretch has. */
+/* How many of the `left` bytes the next stretch takes: STRETCH or less, up to a cut; more if no cut is found. */
 static size_t stretch_bytes(const struct pipeline *pipeline, const uint8_t *text, size_t left)
 {
     const bool several = pipeline->raw_pass || pipeline->parts.normalizer.count;
@@ -204,7 +211,7 @@ static enum tokmap_status pipeline_encode(struct tokenizer_state *state, const s
         if (out->has_suffix && !status && !unfinished)
             ids_append(&own->ids, out->suffix);
         out->ends[i] = own->ids.count;
-        out->failed = i; /* if it did */
+        out->failed = i; /* used only if this document failed */
     }
     out->count = own->ids.count;
     out->largest = own->ids.largest;
@@ -213,6 +220,7 @@ static enum tokmap_status pipeline_encode(struct tokenizer_state *state, const s
 
 /* ---- decoding ---- */
 
+/* The text of an id that only `texts` has, or NULL. */
 static const struct pipeline_text *text_of(const struct pipeline_parts *parts, uint32_t id)
 {
     uint32_t low = 0, high = parts->text_count;
@@ -226,6 +234,7 @@ static const struct pipeline_text *text_of(const struct pipeline_parts *parts, u
     return low < parts->text_count && parts->texts[low].id == id ? &parts->texts[low] : NULL;
 }
 
+/* The text that an id decodes to. Returns false if no part has the id. */
 static bool id_bytes(const struct pipeline_parts *parts, uint32_t id, bool specials, const uint8_t **bytes,
                      uint32_t *count)
 {
@@ -259,8 +268,8 @@ static enum tokmap_status pipeline_decode(const struct tokenizer *tokenizer, con
         uint32_t wanted = 0;
         if (!id_bytes(&own->parts, id, specials, &bytes, &wanted))
             return error_set(error, TOKMAP_ERROR_TOKEN, NULL, TOKMAP_NO_OFFSET,
-                             "id %" PRIu32 " is not in the vocabulary of the tokenizer '%s'; these ids come from another "
-                             "tokenizer",
+                             "id %" PRIu32 " is not in the vocabulary of the tokenizer '%s'; decode these ids with the "
+                             "tokenizer that made them",
                              id, own->parts.name);
         const enum tokmap_status status = text_buffer_reserve(text, wanted, error);
         if (status)
@@ -281,7 +290,7 @@ static enum tokmap_status pipeline_decode(const struct tokenizer *tokenizer, con
 
 /* ---- tokens by name ---- */
 
-/* "<|endoftext|>" as it is, or what is inside its frame: "endoftext", of "<s>": "s". */
+/* Accepts the text itself ("<|endoftext|>"), or the name without its frame ("endoftext"; "s" for "<s>"). */
 static uint64_t pipeline_special(const struct tokenizer *tokenizer, const char *name)
 {
     const struct added_tokens *added = ((const struct pipeline *)tokenizer)->parts.added;
@@ -361,19 +370,22 @@ static void info_fill(struct pipeline *own)
         info->specials += added_tokens_at(parts->added, i)->special;
     uint8_t all[17];
     memcpy(all, parts->fingerprint, 16);
-    all[16] = own->special == TOKENIZER_SPECIAL_RECOGNIZE; /* where it is an error, what is left is as with text */
+    all[16] = own->special == TOKENIZER_SPECIAL_RECOGNIZE; /* the ids with 'error' are those with 'text' */
     hash128_store(hash128(all, sizeof all), info->fingerprint);
 }
 
 enum tokmap_status pipeline_new(struct tokenizer **tokenizer, struct pipeline_parts *parts,
                                 enum tokenizer_special special, const char *path, struct tokmap_error *error)
 {
+    assert(parts->engine && parts->vocabulary);
     struct pipeline *own = calloc(1, sizeof *own);
     *tokenizer = NULL;
-    if (!own || pipeline_parts_ids_per_byte(parts) > BOUND_MOST) {
+    if (!own || pipeline_parts_ids_per_byte(parts) > IDS_PER_BYTE_LIMIT) {
         const enum tokmap_status status =
             own ? error_set(error, TOKMAP_ERROR_LIMIT, path, TOKMAP_NO_OFFSET,
-                            "the normalizer may make more than %d tokens of one byte of text: that is refused", BOUND_MOST)
+                            "this tokenizer is not supported: its normalizer can turn one byte of text into more than "
+                            "%d tokens",
+                            IDS_PER_BYTE_LIMIT)
                 : error_set_memory(error, "a tokenizer", sizeof *own);
         free(own);
         pipeline_parts_free(parts);

@@ -1,24 +1,34 @@
 /*
- * pipeline_cut.c - where a long document may be cut without a change of its ids: behind a letter and before a space,
- * a newline or one of three marks of Chinese and Japanese text. Call the letter l, the other character r.
+ * pipeline_cut.c - where a long document may be cut without a change of its ids: after a letter and before a space, a
+ * newline, or one of three punctuation marks of Chinese and Japanese. Below, l is the letter and r the character after
+ * it.
  *
- * Pieces. All rules that a scanner has (split_rules.h) look at text from where the last piece ended, never behind it.
- * No alternative of theirs holds l r: what stands behind a letter in a match is a letter, a mark or an apostrophe. So a
- * piece ends behind l and one begins with r, in the whole text and in the parts. What an alternative looks ahead for,
- * (?!\S), it looks for from a space on: of a match that ends before l that is no further than l. So pieces of the first
- * part are those of the whole; and those of the second, which begins where one does. With an engine that does not cut
- * by rules but where no token joins two characters, it is asked whether one joins l r.
+ * The obvious way, a cut at any newline or between any two words, is wrong for some tokenizer: BPE may merge across the
+ * cut, a pattern may match across it, an added token may contain it, and normalization may compose across it. The
+ * following is the proof that none of this happens at l r under the conditions that this file checks. Example: the text
+ * "the cat\n sat" may be cut at the bars in "the| cat|\n sat", but not between the newline and the space, which one
+ * piece may contain.
  *
- * Normal form. r composes with nothing before it, nor is reordered: what NFC makes of a text up to r, it makes
- * without regard to what follows. l is one of those that NFC leaves alone whatever precedes, so it still stands
- * before r.
+ * Pieces. All rules of the scanner (split_rules.h) read text from the end of the last piece on, never before it, and
+ * none of their alternatives matches l r: in a match, a letter is followed only by letters, marks, or an apostrophe. So
+ * a piece ends after l, and one begins with r, in the whole text and in the parts. The look-ahead (?!\S) is only taken
+ * from a space on, so in a match that ends before l it does not read past l. Therefore the pieces of the first part are
+ * pieces of the whole, and so are those of the second part, which begins where a piece begins. An engine that does not
+ * split by rules, but has no token that joins certain characters, decides itself whether a token joins l r (`border`).
  *
- * Added tokens. They are found from left to right. One that holds l r at any place forbids the cut, so none crosses
- * it, and what is found before is found in the first part. What is looked at beside a token: for single_word the
- * character before it and behind. Behind one that ends with l: r, or the end of the part: neither is of a word.
- * Before one that begins with r: l, of a word, which in the second part is not there: such tokens forbid r. Spaces
- * that a token with lstrip takes end at l. Those that one with rstrip takes go over the cut if it ends with l: such
- * tokens forbid all r.
+ * Normal form. r does not compose with the character before it and is not reordered, so NFC of the text up to r does
+ * not depend on what follows. If text is normalized, l is one of the letters that NFC never changes, so l r is still
+ * there afterwards.
+ *
+ * Added tokens are found from left to right. A token that contains l r anywhere forbids the cut, so no token crosses
+ * it, and the tokens before it are found in the first part, too. A token also depends on the text beside it:
+ *
+ * - single_word reads one character before the token and one after it. After a token that ends with l, this is r or the
+ *   end of the part; neither is a word character. Before a token that begins with r it is l, a word character, which
+ *   the second part does not have: such tokens forbid r.
+ * - lstrip takes the spaces before the token, at most up to l.
+ * - rstrip takes the spaces after the token, and these cross the cut if the token ends with l: such tokens forbid every
+ *   r.
  */
 #include "pipeline_cut.h"
 
@@ -28,13 +38,13 @@
 #include "text/utf8.h"
 #include "unicode/classes.h"
 
-#define WINDOW ((size_t)64 << 10) /* how far back a place is looked for */
+#define WINDOW ((size_t)64 << 10) /* how far back from the end pipeline_cut searches */
 
 static const struct {
     uint8_t bytes[3], count;
 } rights[CUT_RIGHTS] = {{" ", 1}, {"\n", 1}, {{0xE3, 0x80, 0x81}, 3}, {{0xE3, 0x80, 0x82}, 3}, {{0xEF, 0xBC, 0x8C}, 3}};
 
-/* The number of the character at text[at] among `rights`, CUT_RIGHTS if it is none of them. */
+/* The number of the character at text[at] in `rights`, or CUT_RIGHTS. */
 static uint32_t right_at(const uint8_t *text, size_t at, size_t count)
 {
     uint32_t right = 0;
@@ -44,7 +54,7 @@ static uint32_t right_at(const uint8_t *text, size_t at, size_t count)
     return right;
 }
 
-/* Where the letter begins that ends before `at`; `at` if there is none. Text may be anything. */
+/* The offset of the letter that ends at `at` > 0, or `at` if there is no letter. The text may be invalid UTF-8. */
 static size_t letter_before(const uint8_t *text, size_t at)
 {
     size_t from = at;
@@ -57,8 +67,8 @@ static size_t letter_before(const uint8_t *text, size_t at)
     return class >= CLASS_UPPER && class <= CLASS_LETTER ? from : at;
 }
 
-/* Letters of ASCII, Cyrillic from U+0410 to U+044F, Han, Hangul syllables: NFC changes none, and none composes with
- * what is before it. */
+/* Whether NFC never changes this letter: ASCII, Cyrillic from U+0410 to U+044F, Han, and Hangul syllables. None of them
+ * composes with a character before it. */
 static bool is_stable(const uint8_t *letter, size_t bytes)
 {
     const uint32_t code = bytes == 1 ? letter[0] : bytes == 2 ? (letter[0] & 31u) << 6 | (letter[1] & 63u)
@@ -67,6 +77,7 @@ static bool is_stable(const uint8_t *letter, size_t bytes)
            (code >= 0x4E00 && code < 0xA000) || (code >= 0xAC00 && code < 0xD7A4);
 }
 
+/* Removes the right characters that this added token forbids. */
 static void token_forbids(struct pipeline_cuts *cuts, const struct added_token *token)
 {
     const uint8_t *match = token->match;
@@ -76,8 +87,8 @@ static void token_forbids(struct pipeline_cuts *cuts, const struct added_token *
         if (right < CUT_RIGHTS && (at ? letter_before(match, at) < at : token->single_word))
             cuts->rights[right] = false;
     }
-    /* Behind rstrip the space belongs to the token; where engines put something before texts behind a token (a space
-     * that SentencePiece adds), a part must not begin there, since it would be taken for the text's inside. */
+        /* With rstrip, the spaces after l belong to the token. An engine that puts a space before the text after a
+         * token (SentencePiece) would not put one before a part that begins there. */
     const bool begins = token->rstrip || (!token->normalized && cuts->engine->kind->front);
     if (begins && count && letter_before(match, count) < count)
         memset(cuts->rights, 0, sizeof cuts->rights);
@@ -85,6 +96,7 @@ static void token_forbids(struct pipeline_cuts *cuts, const struct added_token *
 
 bool pipeline_cuts_find(struct pipeline_cuts *cuts, const struct pipeline_parts *parts, bool specials)
 {
+    assert(parts->engine);
     memset(cuts, 0, sizeof *cuts);
     cuts->engine = parts->engine;
     if (parts->pretokenizer.count || !parts->engine_cuts || !parts->engine->kind->border)
@@ -108,6 +120,7 @@ bool pipeline_cuts_find(struct pipeline_cuts *cuts, const struct pipeline_parts 
 
 size_t pipeline_cut(const struct pipeline_cuts *cuts, const uint8_t *text, size_t count)
 {
+    assert(cuts->engine);
     const size_t last = count > WINDOW ? count - WINDOW : 1;
     for (size_t at = count; at-- > last;) {
         const uint32_t right = text[at] == ' ' || text[at] == '\n' || text[at] >= 0xE3 ? right_at(text, at, count)

@@ -1,3 +1,5 @@
+/* pipeline_parts.c - what the parts of a pipeline own, how many ids they can make, and the usual names of EOD and
+ * BOS. */
 #include "pipeline_parts.h"
 
 #include <stdlib.h>
@@ -24,7 +26,7 @@ uint64_t pipeline_parts_ids_per_byte(const struct pipeline_parts *parts)
         return UINT64_MAX;
     for (uint32_t i = 0; i < parts->pretokenizer.count; i++) {
         const struct pretokenizer_step *step = &parts->pretokenizer.steps[i];
-        /* A byte, and what stands before it; a space becomes what else would stand before. */
+        /* One byte becomes at most itself and the prefix; a space becomes the literal, also after a prefix. */
         const uint64_t growth = step->kind == STEP_METASPACE ? 1 + step->literal_bytes : step->prefix_space ? 2 : 1;
         if (mul_overflows(most, growth, &most))
             return UINT64_MAX;
@@ -32,6 +34,7 @@ uint64_t pipeline_parts_ids_per_byte(const struct pipeline_parts *parts)
     return most;
 }
 
+/* The id of the first of these names that is the text of a special token. The list of names ends with NULL. */
 static uint32_t first_of(const struct added_tokens *added, const char *const *names)
 {
     for (; *names; names++) {

@@ -1,6 +1,7 @@
 /*
- * text_engine.h - what turns text into ids once added tokens are out of it and it is normalized: the part of a pipeline
- * that differs between byte-level and SentencePiece-style vocabularies. An engine is immutable and shared by threads.
+ * text_engine.h - the interface of engines. An engine turns text into ids after added tokens have been taken out and
+ * the text has been normalized. It is the part of a pipeline that differs between byte-level vocabularies
+ * (bpe/bpe_engine.h) and SentencePiece-style ones (sentencepiece/sp_engine.h).
  */
 #ifndef TOKMAP_TOKENIZER_TEXT_ENGINE_H
 #define TOKMAP_TOKENIZER_TEXT_ENGINE_H
@@ -11,22 +12,22 @@
 
 #include "tokenizer.h"
 
-struct text_engine;
+struct text_engine;       /* immutable; shared by threads */
 struct text_engine_state; /* of one thread */
 
-/* Where a stretch of text stands. */
+/* Where a text is in the document. SentencePiece-style engines put a space before a document or a segment. */
 enum engine_place {
     ENGINE_DOCUMENT_START,
-    ENGINE_SEGMENT_START, /* behind an added token that was found in the raw text */
-    ENGINE_INSIDE         /* behind one found in normalized text: what is put before a segment stands elsewhere */
+    ENGINE_SEGMENT_START, /* after an added token that was found in the text before normalization */
+    ENGINE_INSIDE         /* anywhere else */
 };
 
-/* Where ids go, of 16 or 32 bits as the pipeline has them. */
+/* Where ids go. */
 struct ids_out {
     void *tokens;
-    uint64_t count, room; /* ids */
-    bool wide;
-    uint64_t largest;
+    uint64_t count, room; /* in ids */
+    bool wide;            /* ids have 4 bytes, otherwise 2 */
+    uint64_t largest;     /* the largest id so far */
 };
 
 struct text_engine_kind {
@@ -34,30 +35,33 @@ struct text_engine_kind {
     enum tokmap_status (*state_new)(struct text_engine_state **state, const struct text_engine *engine,
                                     struct tokmap_error *error);
     void (*state_free)(struct text_engine_state *state);
-    /* Appends the ids of a stretch of text, which is taken alone. There is room for count * bound ids.
-     * Statuses: OK, ERROR_MEMORY. */
+    /* Appends the ids of a text. The text is encoded by itself: what comes before and after does not matter. `out` has
+     * room for ids_per_byte_most (pipeline_parts.h) ids per byte. Statuses: OK, ERROR_MEMORY. */
     enum tokmap_status (*text)(struct text_engine_state *state, const uint8_t *text, uint64_t count,
                                enum engine_place place, struct ids_out *out, struct tokmap_error *error);
-    /* The same for a piece that is cut already; NULL if the engine never sees such. */
+    /* The same for a piece, which the engine does not split. NULL if the engine never receives pieces. */
     enum tokmap_status (*piece)(struct text_engine_state *state, const uint8_t *bytes, uint64_t count,
                                 struct ids_out *out, struct tokmap_error *error);
-    /* The bytes that an id stands for; false: it is none of the engine's. */
+    /* Finds the text of an id. Returns false if the id is not one of the engine's. */
     bool (*bytes)(const struct text_engine *engine, uint32_t id, const uint8_t **bytes, uint32_t *count);
-    /* What is taken off the front of a decoded text, because encoding put it there; 0 or NULL: nothing. */
+    /* Returns how many bytes to remove from the front of a decoded document because encoding has put them there. NULL:
+     * never any. */
     size_t (*front)(const struct text_engine *engine, const char *text, size_t count);
-    /* Cuts a text into pieces, and says what the state has counted; NULL: nothing. For measuring. */
+    /* For benchmarks: splits a text into pieces and returns what the state has counted. NULL: cannot. */
     void (*measure)(struct text_engine_state *state, const uint8_t *text, uint64_t count,
                     struct tokenizer_measures *measures);
-    /* Whether text may be cut where a letter, which begins with the byte `left`, ends and the character that begins
-     * with the byte `right` follows, one of pipeline_cut.c's: the ids of both parts, the second ENGINE_INSIDE, are
-     * those of the whole, whatever else is in it. NULL: never. */
+    /* Whether every text may be cut between a letter whose first byte is `left` and one of the characters of
+     * pipeline_cut.c, whose first byte is `right`: the ids of the parts, the second one ENGINE_INSIDE, are then those
+     * of the whole. NULL: never. */
     bool (*border)(const struct text_engine *engine, uint8_t left, uint8_t right);
 };
 
+/* The first member of each engine's own struct. */
 struct text_engine {
     const struct text_engine_kind *kind;
 };
 
+/* Appends an id; the caller has checked that there is room. */
 static inline void ids_append(struct ids_out *out, uint32_t id)
 {
     if (out->wide)

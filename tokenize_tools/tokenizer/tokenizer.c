@@ -1,4 +1,4 @@
-/* tokenizer.c - passes calls to the kind of a tokenizer; what all kinds share. */
+/* tokenizer.c - passes calls on to the kind of a tokenizer, and holds what all kinds share. */
 #include "tokenizer.h"
 
 #include <assert.h>
@@ -21,6 +21,7 @@ void tokenizer_info(const struct tokenizer *tokenizer, struct tokenizer_info *in
 
 uint64_t tokenizer_special(const struct tokenizer *tokenizer, const char *name)
 {
+    assert(name);
     return tokenizer->kind->special(tokenizer, name);
 }
 
@@ -46,6 +47,8 @@ enum tokmap_status tokenizer_encode(struct tokenizer_state *state, const struct 
                                     struct tokenizer_out *out, struct tokmap_error *error)
 {
     assert(state->tokenizer->info.cuts || (!batch->resumed && !batch->unfinished));
+    assert(!batch->count || (batch->documents && out->ends));
+    assert(out->tokens || !out->capacity);
     out->count = 0;
     out->largest = 0;
     out->failed = 0;
@@ -56,12 +59,15 @@ enum tokmap_status tokenizer_decode(const struct tokenizer *tokenizer, const voi
                                     bool specials, bool resumed, struct text_buffer *text,
                                     struct tokmap_error *error)
 {
+    assert(text->count <= text->capacity && (tokens || !count));
     return tokenizer->kind->decode(tokenizer, tokens, count, specials, resumed, text, error);
 }
 
 uint64_t tokenizer_cut(const struct tokenizer *tokenizer, const char *text, uint64_t count)
 {
-    return tokenizer->kind->cut ? tokenizer->kind->cut(tokenizer, text, count) : 0;
+    const uint64_t cut = tokenizer->kind->cut ? tokenizer->kind->cut(tokenizer, text, count) : 0;
+    assert(cut <= count);
+    return cut;
 }
 
 bool tokenizer_measure(struct tokenizer_state *state, const char *text, uint64_t count,
@@ -98,7 +104,7 @@ enum tokmap_status tokenizer_check_capacity(const struct tokenizer_batch *batch,
             wanted = UINT64_MAX;
     if (wanted > out->capacity)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
-                         "a batch may become %" PRIu64 " tokens, the room is %" PRIu64
+                         "these documents may become %" PRIu64 " tokens, but there is room for %" PRIu64
                          "; encode fewer documents at once",
                          wanted, out->capacity);
     return TOKMAP_OK;

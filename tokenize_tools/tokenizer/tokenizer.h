@@ -1,8 +1,11 @@
 /*
- * tokenizer.h - the one interface of every tokenizer: a batch of documents in, ids out.
+ * tokenizer.h - the interface of all tokenizers: a batch of documents in, token ids out.
  *
- * A tokenizer is immutable once open and shared by threads; each thread has a state of its own (caches, scratch). Text
- * is valid UTF-8: the corpus readers see to it. encode never adds tokens of its own (EOD, BOS): the packer does.
+ * A tokenizer is immutable after it is opened, and any number of threads may share it. Each thread has a state of its
+ * own, with caches and working memory. All text is valid UTF-8; the corpus readers check it. Encoding adds no tokens on
+ * its own: the caller asks for a prefix and a suffix (BOS and EOD) in struct tokenizer_out.
+ *
+ * vocabulary/vocabulary.h opens tokenizers.
  */
 #ifndef TOKMAP_TOKENIZER_TOKENIZER_H
 #define TOKMAP_TOKENIZER_TOKENIZER_H
@@ -14,35 +17,34 @@
 struct tokenizer;
 struct tokenizer_state;
 
-/* What becomes of text that reads like a special token. */
+/* What becomes of text that reads like a special token. Added tokens that are not special are always found. */
 enum tokenizer_special {
-    TOKENIZER_SPECIAL_TEXT,      /* it is text like any other; added tokens that are not special are found all the same */
-    TOKENIZER_SPECIAL_RECOGNIZE, /* it is that token */
-    TOKENIZER_SPECIAL_ERROR      /* encode fails: ERROR_INPUT */
+    TOKENIZER_SPECIAL_TEXT,      /* it is encoded like any other text */
+    TOKENIZER_SPECIAL_RECOGNIZE, /* it becomes the token */
+    TOKENIZER_SPECIAL_ERROR      /* encoding fails with ERROR_INPUT */
 };
 
-/* Zeroed: the defaults. */
+/* Options for opening a tokenizer. Zeros are the defaults. The texts must last only during the call. */
 struct tokenizer_options {
     enum tokenizer_special special;
-    const char *pattern;        /* name of the split pattern of a rank file that is not known; NULL: none given */
-    const char *pattern_regex;  /* the pattern itself */
-    const char *special_tokens; /* path of a JSON object, text to id: the special tokens of a rank file */
+    const char *pattern;        /* for rank files: the name of the split pattern; NULL: that of a known file */
+    const char *pattern_regex;  /* for rank files: the split pattern itself, or NULL */
+    const char *special_tokens; /* for rank files: path of a JSON object from texts to ids, or NULL */
 };
 
 struct tokenizer_info {
-    const char *name;               /* "bytes"; lives as long as the tokenizer */
-    uint64_t vocabulary;            /* ids are below it, specials included */
-    uint32_t width;                 /* 2 or 4: bytes a token needs */
-    uint64_t eod_id, bos_id;        /* that it names, or TOKMAP_NO_ID */
-    uint8_t fingerprint[16];        /* XXH3-128 of all that decides ids */
-    uint32_t ids_per_byte_most; /* ids that `bytes` bytes of text can become: at most bytes * this */
-    const char *form;        /* what its file is: "tokenizer.json"; static */
-    const char *note;        /* a sentence that users should read about their file, such as a field that is ignored; NULL: none;
-                                static */
-    const char *scanner;     /* what cuts text into pieces: "cl100k_base, AVX-512"; lives as long as the tokenizer */
-    uint64_t added, specials; /* added tokens, and how many of them are special */
-    bool cuts;               /* a document may come in parts, cut where tokenizer_cut() says, with the same ids */
-    bool cut_anywhere;       /* that is between any two characters */
+    const char *name;         /* for example "bytes"; valid as long as the tokenizer */
+    uint64_t vocabulary;      /* all ids, also of special tokens, are less than this */
+    uint32_t width;           /* bytes per id: 2 or 4 */
+    uint64_t eod_id, bos_id;  /* the tokens that end and begin a document, or TOKMAP_NO_ID */
+    uint8_t fingerprint[16];  /* XXH3-128 of everything that determines ids */
+    uint32_t ids_per_byte_most; /* a text of n bytes becomes at most n times this many ids */
+    const char *form;         /* the file format, for example "tokenizer.json"; static */
+    const char *scanner;      /* how text is split ("cl100k_base, AVX-512"); valid as long as the tokenizer */
+    const char *note;         /* a sentence that users should read, such as about an ignored field; static, or NULL */
+    uint64_t added, specials; /* number of added tokens, and how many of them are special */
+    bool cuts;                /* documents may be encoded in parts that tokenizer_cut determines */
+    bool cut_anywhere;        /* every place between two characters is such a cut */
 };
 
 struct tokenizer_text {
@@ -50,71 +52,84 @@ struct tokenizer_text {
     uint64_t count;
 };
 
-/* Documents, each where its reader left it. Of a document that comes in parts (cuts) a batch holds one part: */
+/* Documents to encode. They may be anywhere in memory. A document that is encoded in parts (tokenizer_cut) has at most
+ * one part in a batch: as the first document with `resumed`, as the last one with `unfinished`, or both. */
 struct tokenizer_batch {
     const struct tokenizer_text *documents;
     uint64_t count;
-    bool resumed;    /* the first document began in an earlier batch: no prefix */
-    bool unfinished; /* the last one goes on in a later batch: no suffix */
+    bool resumed;    /* the first document began in an earlier batch: it gets no prefix */
+    bool unfinished; /* the last document continues in a later batch: it gets no suffix */
 };
 
-/* Where ids go, in the tokenizer's width. The caller provides room for bound * bytes + room_each * documents tokens.
- * After document i, `suffix` is appended if has_suffix (the EOD), before it `prefix` if has_prefix (the BOS): here,
- * since a second pass over the ids would cost a copy. */
+/* Where ids go. The caller provides memory and sets all fields that are not marked as results. The capacity must be at
+ * least ids_per_byte_most ids per byte, plus one for each prefix and suffix. Prefixes and suffixes are written here
+ * because adding them later would cost another copy. */
 struct tokenizer_out {
-    void *tokens;
-    uint64_t capacity; /* in tokens */
-    uint64_t count;    /* out */
-    uint64_t *ends;    /* out: where each document (or its part) ends, in tokens from the start of `tokens` */
-    uint64_t largest;  /* out: largest id written, 0 if none */
-    uint64_t failed;   /* out, where encode fails: at which document of the batch */
+    void *tokens;      /* ids of info.width bytes each, aligned to this width */
+    uint64_t capacity; /* in ids */
+    uint64_t count;    /* result: ids written */
+    uint64_t *ends;    /* result, one per document: where its ids end, counted in ids from `tokens` */
+    uint64_t largest;  /* result: the largest id written; 0 if there is none */
+    uint64_t failed;   /* result, if encoding fails: the number of the document in the batch */
     bool has_prefix, has_suffix;
-    uint32_t prefix, suffix;
+    uint32_t prefix, suffix; /* ids to write before and after each document (BOS, EOD) */
 };
 
+/* Closes a tokenizer, of which no states may be left. NULL is allowed. */
 void tokenizer_close(struct tokenizer *tokenizer);
+/* Describes a tokenizer. */
 void tokenizer_info(const struct tokenizer *tokenizer, struct tokenizer_info *info);
-/* The id of a special token by its name ("<|endoftext|>" or its short name), TOKMAP_NO_ID if there is none. */
+/* Returns the id of a special token by its text ("<|endoftext|>") or by its short name ("endoftext"), or
+ * TOKMAP_NO_ID. */
 uint64_t tokenizer_special(const struct tokenizer *tokenizer, const char *name);
-/* The added tokens, special or not, in the order of ids: index below info.added. */
+
+/* Describes an added token. Added tokens, special or not, are numbered in the order of their ids; index <
+ * info.added. */
 struct tokenizer_added {
-    const char *text; /* no zero ends it; lives as long as the tokenizer */
+    const char *text; /* not zero-terminated; valid as long as the tokenizer */
     uint64_t bytes, id;
     bool special;
 };
 void tokenizer_added_at(const struct tokenizer *tokenizer, uint64_t index, struct tokenizer_added *added);
 
+/* Makes the state of one thread. On failure *state is NULL. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status tokenizer_state_new(struct tokenizer_state **state, const struct tokenizer *tokenizer,
                                        struct tokmap_error *error);
+/* NULL is allowed. */
 void tokenizer_state_free(struct tokenizer_state *state);
 
-/* Statuses: OK, ERROR_LIMIT (capacity, or a pattern that needs too much for a text), ERROR_INPUT (text of a special
- * token, where that is an error), ERROR_MEMORY. */
+/* Encodes a batch. `resumed` and `unfinished` require info.cuts. After a failure, the ids are incomplete. Statuses: OK,
+ * ERROR_LIMIT (the capacity is too small, or a pattern needs too many steps or too much memory for a text), ERROR_INPUT
+ * (a document contains the text of a special token, and the tokenizer was opened with TOKENIZER_SPECIAL_ERROR),
+ * ERROR_MEMORY. */
 enum tokmap_status tokenizer_encode(struct tokenizer_state *state, const struct tokenizer_batch *batch,
                                     struct tokenizer_out *out, struct tokmap_error *error);
 
-/* Where to cut a document, or the rest of one, of which these bytes are known: the last place among them where both
- * parts alone, the second resumed, have the ids that they have together, whatever follows. 0: none is known. */
+/* Finds a place to cut a document, or the rest of one, of which `count` bytes are known: the last offset in them where
+ * the two parts, encoded separately with the second one resumed, have the ids of the whole, whatever text follows.
+ * Returns 0 if there is no such place. */
 uint64_t tokenizer_cut(const struct tokenizer *tokenizer, const char *text, uint64_t count);
 
-/* For measuring: cuts a text into pieces and leaves it at that; *measures is what the state has counted since it was
- * made. False: such a tokenizer cuts nothing, or counts nothing. */
+/* What a state has counted since it was made. */
 struct tokenizer_measures {
-    uint64_t pieces; /* that were looked up */
-    uint64_t missed; /* of them, not found at the first look */
-    uint64_t merged; /* of them, merged because no cache had them */
+    uint64_t pieces; /* pieces looked up */
+    uint64_t missed; /* of these, pieces that the first lookup did not find */
+    uint64_t merged; /* of these, pieces in no cache, which had to be merged */
 };
+/* For benchmarks: splits a text into pieces without encoding them, and returns the counts in *measures. Returns false,
+ * with zeros, if this tokenizer does not split text into pieces or does not count. */
 bool tokenizer_measure(struct tokenizer_state *state, const char *text, uint64_t count,
                        struct tokenizer_measures *measures);
 
-/* Appends the text of ids (of the tokenizer's width) to *text through a growing buffer: the exact inverse of encode for
- * valid UTF-8. Special tokens become their name's text if `specials`, else nothing. The ids are a document's, or if
- * `resumed` some that do not begin it: what encoding put before its text is then not taken off.
- * Statuses: OK, ERROR_TOKEN, ERROR_MEMORY. */
+/* A buffer that grows. Initialize with zeros, or set `count` to 0 to use it again; free(bytes) in the end. */
 struct text_buffer {
     char *bytes;
     uint64_t count, capacity;
 };
+/* Appends the text of `count` ids, each of info.width bytes, to *text: the exact inverse of encoding valid UTF-8.
+ * Special tokens become their text if `specials`, otherwise nothing. Set `resumed` if the ids do not begin a document:
+ * a space that encoding puts before a document (SentencePiece) is otherwise removed. On failure *text may hold a part
+ * of the result. Statuses: OK, ERROR_TOKEN (an id is not in the vocabulary), ERROR_MEMORY. */
 enum tokmap_status tokenizer_decode(const struct tokenizer *tokenizer, const void *tokens, uint64_t count,
                                     bool specials, bool resumed, struct text_buffer *text,
                                     struct tokmap_error *error);

@@ -1,8 +1,6 @@
 /*
- * tokenizer_kind.h - what one kind of tokenizer (bytes; later those of vocabulary files) gives to tokenizer.c, the only
- * caller.
- *
- * A kind's tokenizer begins with struct tokenizer, its state with struct tokenizer_state.
+ * tokenizer_kind.h - what each kind of tokenizer (byte_tokenizer.c, pipeline.c) implements for tokenizer.c, its only
+ * caller. The functions have the contracts of tokenizer.h.
  */
 #ifndef TOKMAP_TOKENIZER_TOKENIZER_KIND_H
 #define TOKMAP_TOKENIZER_TOKENIZER_KIND_H
@@ -21,24 +19,26 @@ struct tokenizer_kind {
     uint64_t (*special)(const struct tokenizer *tokenizer, const char *name);
     void (*added_at)(const struct tokenizer *tokenizer, uint64_t index, struct tokenizer_added *added);
     bool (*measure)(struct tokenizer_state *state, const char *text, uint64_t count,
-                    struct tokenizer_measures *measures); /* or NULL */
-    uint64_t (*cut)(const struct tokenizer *tokenizer, const char *text, uint64_t count); /* or NULL: nowhere */
+                    struct tokenizer_measures *measures); /* NULL: cannot measure */
+    uint64_t (*cut)(const struct tokenizer *tokenizer, const char *text, uint64_t count); /* NULL: cannot be cut */
 };
 
+/* The first member of each kind's own struct. */
 struct tokenizer {
     const struct tokenizer_kind *kind;
     struct tokenizer_info info;
 };
 
+/* The first member of each kind's own state. */
 struct tokenizer_state {
     const struct tokenizer *tokenizer;
 };
 
-/* Room for `more` bytes behind text->count. Statuses: OK, ERROR_MEMORY. */
+/* For kinds: makes room for `more` bytes after text->count. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status text_buffer_reserve(struct text_buffer *text, uint64_t more, struct tokmap_error *error);
 
-/* Statuses: OK, ERROR_LIMIT: the batch may become more tokens than `out` has room for, at
- * ids_per_byte_most tokens a byte. */
+/* For kinds: checks that `out` has room for all ids that the batch can become, with at most ids_per_byte_most ids per
+ * byte. Statuses: OK, ERROR_LIMIT. */
 enum tokmap_status tokenizer_check_capacity(const struct tokenizer_batch *batch, const struct tokenizer_out *out,
                                             uint64_t ids_per_byte_most, struct tokmap_error *error);
 

@@ -1,3 +1,4 @@
+/* widen.c - the portable implementation, and the choice of an implementation. */
 #include "widen.h"
 
 #include "common/cpu.h"

@@ -1,11 +1,12 @@
-/* widen.h - bytes to 16-bit tokens of the same value: all that the byte tokenizer does, by the widest instructions. */
+/* widen.h - converts bytes to 16-bit ids of the same value, which is all that the byte tokenizer does. */
 #ifndef TOKMAP_TOKENIZER_WIDEN_H
 #define TOKMAP_TOKENIZER_WIDEN_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* into[i] = from[i]; returns the largest of them, 0 if there are none. into needs no alignment beyond its type's. */
+/* Sets into[i] = from[i] for i < count, and returns the largest of these values, 0 if there are none. `into` needs no
+ * more than the alignment of its type. The two must not overlap. */
 typedef uint32_t widen_function(uint16_t *into, const uint8_t *from, size_t count);
 
 widen_function widen_scalar;
@@ -15,7 +16,7 @@ widen_function widen_avx2;
 widen_function widen_neon;
 #endif
 
-/* The best that this processor has. */
+/* Returns the fastest implementation that the processor has and TOKMAP_CPU allows. */
 widen_function *widen_choose(void);
 
 #endif

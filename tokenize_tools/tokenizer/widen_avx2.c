@@ -1,3 +1,4 @@
+/* widen_avx2.c - the same with AVX2, 32 bytes per step. */
 #include "widen.h"
 
 #if defined(__x86_64__)

@@ -1,3 +1,4 @@
+/* widen_neon.c - the same with NEON, 16 bytes per step. */
 #include "widen.h"
 
 #if defined(__aarch64__)

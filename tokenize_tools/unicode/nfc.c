@@ -111,7 +111,8 @@ static uint32_t compose(uint32_t first, uint32_t second)
         else
             high = middle;
     }
-    return low < NFC_PAIRS && nfc_pairs[low].first == first && nfc_pairs[low].second == second ? nfc_pairs[low].whole : 0;
+    const bool found = low < NFC_PAIRS && nfc_pairs[low].first == first && nfc_pairs[low].second == second;
+    return found ? nfc_pairs[low].whole : 0;
 }
 
 /* Sorts marks by combining class and keeps the order of marks of one class: few marks by insertion, many by
