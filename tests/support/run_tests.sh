@@ -1,16 +1,22 @@
 #!/bin/sh
-# run_tests.sh: runs the tests that `make harness` has built, and the scripts beside them; all of them, or with TESTS
-# those whose name matches one of its shell patterns ("test_ring* cli/*").
+# run_tests.sh: runs the tests that `make harness` has built, and the scripts in tests/. `make test` and `make test-run` call it.
 #
-# A job is a program build/tests/test_* or a script tests/*/run.sh, tests/*/test_*.sh. Each runs in the project's
-# top folder with a TMPDIR of its own below build/, a time limit and a log in build/logs/. What it prints decides:
-#   - lines "ok ...", "not ok ...", "... # SKIP reason" (TAP; cmocka's too) count one test each;
-#   - else a last line "N passed, N failed, N skipped" counts as it says, the skips being named above it;
-#   - else it is one test: exit 0 passed, 77 skipped (the last line being the reason), anything else failed.
-# An exit status that none of its lines explains is one failure more. Ends with "N passed, N failed, N skipped".
+# A job is a unit test (a program, named ROOM/test_NAME after its source tests/unit/ROOM/test_NAME.c) or a script
+# (FOLDER/run.sh or FOLDER/test_NAME.sh below tests/). Without TESTS all jobs run. TESTS is a list of shell patterns:
 #
-# From the Makefile: BUILD, CC, CXX, flags. For the tests: TOP, BUILD_DIR, TOKMAP, TOKMAP_BENCH, TOKMAP_BIN and TMPDIR,
-# all absolute.
+#   TESTS='test_ring'            unit tests by name
+#   TESTS='loader/* fault/*'     all jobs of a room, or of a folder
+#   TESTS='cli/pack-*'           tests of commands: tests/cli/pack-*.sh
+#
+# Each job runs in the project's top folder with its own TMPDIR below build/, a time limit, and a log in build/logs/. The log
+# decides about the result:
+#   - Each TAP line "ok ...", "not ok ...", or "... # SKIP reason" counts as one test. cmocka prints such lines, too.
+#   - Otherwise a last line "N passed, N failed, N skipped" counts as it says; lines above it name the skipped tests.
+#   - Otherwise the job is one test: exit status 0 is passed, 77 is skipped (the last line is the reason), anything else failed.
+# An exit status that no line explains counts as one more failure. The last line of the output is "N passed, N failed, N skipped".
+#
+# Environment: BUILD, CC, CXX and flags from the Makefile; TEST_SECONDS, the time limit of a job (900). Jobs also get TOP,
+# BUILD_DIR, TOKMAP, TOKMAP_BENCH, TOKMAP_BIN and TMPDIR, which are absolute paths.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -27,14 +33,14 @@ TOKMAP_BIN=$BUILD_DIR/bin
 export TOP BUILD BUILD_DIR TOKMAP TOKMAP_BENCH TOKMAP_BIN PYTHONDONTWRITEBYTECODE
 logs=$BUILD_DIR/logs
 limit=${TEST_SECONDS:-900}
-TIMEOUT=${TIMEOUT:-240} # of one test of tests/cli: slow machines and sanitizers are no failures
-# The thread sanitizer lets every program with a second thread rest for a second before its end: a twentieth will do.
+TIMEOUT=${TIMEOUT:-240} # of one test in tests/cli; generous, because slow machines and sanitizers must not cause failures
+# The thread sanitizer delays the end of every program with a second thread by a second. A twentieth of that is enough.
 TSAN_OPTIONS=${TSAN_OPTIONS:-atexit_sleep_ms=50}
 export TIMEOUT TSAN_OPTIONS
 
 # ---- one job: run_tests.sh --job NAME ----
 
-# Counts a log: prints "passed failed skipped".
+# count STATUS LOG: prints the numbers of passed, failed, and skipped tests.
 count() {
     awk -v status="$1" '
         /^ok / || /^not ok / {
@@ -61,11 +67,15 @@ run_job() {
     mkdir -p "$TMPDIR"
     started=$(date +%s)
     case $name in
+    cli/run.sh) # -f: the tests' patterns must not be expanded here
+        set -f
+        timeout -k 10 "$limit" sh tests/cli/run.sh ${CLI_TESTS:-} >"$log" 2>&1 </dev/null ;;
     *.sh) timeout -k 10 "$limit" sh "tests/$name" >"$log" 2>&1 </dev/null ;;
-    *) CMOCKA_MESSAGE_OUTPUT=TAP timeout -k 10 "$limit" "$BUILD_DIR/tests/$name" >"$log" 2>&1 </dev/null ;;
+    *) CMOCKA_MESSAGE_OUTPUT=TAP timeout -k 10 "$limit" "$BUILD_DIR/tests/${name##*/}" >"$log" 2>&1 </dev/null ;;
     esac
     status=$?
-    [ $status != 124 ] || echo "not ok - $name: over its time of $limit s" >>"$log"
+    set +f
+    [ $status != 124 ] || echo "not ok - $name: ended after its time limit of $limit s" >>"$log"
     set -- $(count $status "$log")
     echo "$1 $2 $3 $name" >"${log%.log}.count"
     seconds=$(($(date +%s) - started))
@@ -83,38 +93,63 @@ if [ "${1-}" = --job ]; then
     exit 0
 fi
 
-# ---- all of them ----
+# ---- all jobs ----
 
 rm -rf "$logs" "$BUILD_DIR/tmp"
 mkdir -p "$logs" "$BUILD_DIR/tmp"
 
-# Programs that lie in build/tests but have lost their source are left out.
+# Every script, then every unit test that has been built, by room. Scripts come first because the longest jobs are among them.
+# Programs in build/tests whose source is gone are left out.
 list_all() {
     for script in tests/*/run.sh tests/*/test_*.sh; do
         [ ! -f "$script" ] || echo "${script#tests/}"
     done
     for source in tests/unit/*/test_*.c; do
-        program=$(basename "$source" .c)
-        [ ! -x "$BUILD_DIR/tests/$program" ] || echo "$program"
+        name=${source#tests/unit/}
+        name=${name%.c}
+        [ ! -x "$BUILD_DIR/tests/${name##*/}" ] || echo "$name"
     done
 }
-jobs=$logs/jobs
-list_all | while read -r name; do
-    set -f
+
+# chosen NAME: whether a pattern of TESTS matches the job. A unit test is also known by its name without the room.
+chosen() {
     for pattern in ${TESTS:-*}; do
-        case $name in $pattern) echo "$name" && break ;; esac
+        case $1 in $pattern) return 0 ;; esac
+        case $1 in
+        *.sh) ;;
+        *) case ${1##*/} in $pattern) return 0 ;; esac ;;
+        esac
     done
-    set +f
-done >"$jobs"
+    return 1
+}
+
+jobs=$logs/jobs
+list_all >"$logs/all"
+set -f # patterns stay patterns
+# Single tests of commands are run by the job cli/run.sh, which gets their patterns: "pack-*" for cli/pack-*.
+CLI_TESTS=
+if ! chosen cli/run.sh; then
+    for pattern in ${TESTS:-}; do
+        case $pattern in cli/?*) CLI_TESTS="$CLI_TESTS ${pattern#cli/}" ;; esac
+    done
+fi
+export CLI_TESTS
+while read -r name; do
+    if chosen "$name" || { [ "$name" = cli/run.sh ] && [ -n "$CLI_TESTS" ]; }; then
+        echo "$name"
+    fi
+done <"$logs/all" >"$jobs"
+set +f
 if [ ! -s "$jobs" ]; then
-    echo "no test here${TESTS:+ is named $TESTS}" >&2
+    echo "no test matches TESTS='${TESTS:-}'" >&2
     exit 2
 fi
 
 started=$(date +%s)
 tr '\n' '\0' <"$jobs" | xargs -0 -n 1 -P "$(nproc 2>/dev/null || echo 2)" sh "$0" --job
 
-# Each skip with its reason: the one on its line, else the line before it, else the log's last line (exit status 77).
+# Prints each skipped test with its reason: the text on its line, or the line before it, or the last line of the log if the job
+# ended with exit status 77.
 while read -r name; do
     log=$logs/$(echo "$name" | tr / .)
     [ -f "$log.count" ] || echo "0 1 0 $name" >"$log.count"

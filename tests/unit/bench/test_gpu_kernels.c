@@ -1,4 +1,5 @@
-/* The benchmark's kernels, compiled as C: products of matrices, sums that tell words and places apart, whatever threads. */
+/* The benchmark's GPU kernels, compiled as C: matrix products, and checksums that depend on each word and its place but not on
+ * the number of threads. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -15,7 +16,7 @@ static uint64_t address_of(const void *memory)
     return (uint64_t)(uintptr_t)memory;
 }
 
-/* Small whole numbers, so that floats are exact in any order. */
+/* Small whole numbers, whose sums are exact floats in any order. */
 static void fill(float *matrix, uint64_t count, uint32_t seed)
 {
     for (uint64_t i = 0; i < count; i++)
@@ -56,7 +57,7 @@ static void test_gemm(void **unused)
 
 static uint64_t checksum(const void *words, uint64_t count, uint64_t word_bytes, uint32_t threads)
 {
-    uint64_t sum = 77; /* what is there is added to */
+    uint64_t sum = 77; /* the kernel adds to this value */
     const struct gpu_checksum work = {address_of(words), count, word_bytes, address_of(&sum)};
     gpu_checksum_host(&work, threads);
     return sum - 77;
@@ -78,7 +79,7 @@ static void test_checksum(void **unused)
         assert_int_not_equal(checksum(words, 999, bytes, 1), wanted);
     }
     const uint64_t before = checksum(words, 1000, 4, 1);
-    for (uint32_t i = 0; i + 1 < 1000; i++) { /* one bit, or two neighbours that changed places */
+    for (uint32_t i = 0; i + 1 < 1000; i++) { /* flip one bit; exchange two neighbors */
         words[i] ^= 1u << i % 32;
         assert_int_not_equal(checksum(words, 1000, 4, 1), before);
         words[i] ^= 1u << i % 32;
