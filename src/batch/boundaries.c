@@ -1,12 +1,13 @@
 /* boundaries.c - see boundaries.h. */
 #include "boundaries.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "common/bytes.h"
 #include "dataset/dataset.h"
 
-/* Document ends that are fetched at once: more than most windows have. */
+/* Document ends fetched at once: more than most windows contain. */
 #define ENDS 256
 
 static void mark(struct mark *marks, uint64_t token)
@@ -14,15 +15,16 @@ static void mark(struct mark *marks, uint64_t token)
     marks[token / 64].starts |= (uint64_t)1 << (token % 64);
 }
 
-/* The ends in the stretch of `length` tokens from `first`, which does not wrap and is tokens at .. of the window. */
-static enum tokmap_status mark_stretch(const struct tokmap_dataset *dataset, uint64_t first, uint64_t length,
-                                       uint64_t at, uint64_t count, struct mark *marks, struct tokmap_error *error)
+/* Marks the ends of documents in the `length` tokens from `first`, which do not wrap. The first of them is token `at`
+ * of the window. An end is the start of the next document. */
+static enum tokmap_status mark_range(const struct tokmap_dataset *dataset, uint64_t first, uint64_t length, uint64_t at,
+                                     uint64_t count, struct mark *marks, struct tokmap_error *error)
 {
     uint64_t ends[ENDS], used, start, most = length;
     for (uint64_t done = 0; done < length;) {
         uint64_t part = min64(length - done, most);
         enum tokmap_status status = dataset_ends(dataset, first + done, part, ends, ENDS, &used, &start, NULL);
-        if (status == TOKMAP_ERROR_LIMIT) { /* the first ENDS are there: it goes on from the last of them */
+        if (status == TOKMAP_ERROR_LIMIT) { /* the first ENDS are filled; continue at the last of them */
             used = ENDS;
             part = ends[ENDS - 1];
             status = TOKMAP_OK;
@@ -34,7 +36,7 @@ static enum tokmap_status mark_stretch(const struct tokmap_dataset *dataset, uin
         for (uint64_t i = 0; i < used; i++)
             if (at + done + ends[i] < count)
                 mark(marks, at + done + ends[i]);
-        most = 2 * part; /* what is past ENDS was counted in vain: not much more than there was room for */
+        most = 2 * part; /* so that few ends beyond ENDS are counted in vain */
         done += part;
     }
     return TOKMAP_OK;
@@ -43,13 +45,14 @@ static enum tokmap_status mark_stretch(const struct tokmap_dataset *dataset, uin
 enum tokmap_status boundaries_mark(const struct tokmap_dataset *dataset, uint64_t tokens, uint64_t first,
                                    uint64_t count, struct mark *marks, struct tokmap_error *error)
 {
+    assert(count && count <= tokens && first < tokens);
     uint64_t before_seam = min64(count, tokens - first);
     memset(marks, 0, mark_words(count) * sizeof *marks);
     mark(marks, 0);
-    enum tokmap_status status = mark_stretch(dataset, first, before_seam, 0, count, marks, error);
+    enum tokmap_status status = mark_range(dataset, first, before_seam, 0, count, marks, error);
     if (!status && before_seam < count) {
         mark(marks, before_seam);
-        status = mark_stretch(dataset, 0, count - before_seam, before_seam, count, marks, error);
+        status = mark_range(dataset, 0, count - before_seam, before_seam, count, marks, error);
     }
     return status;
 }
@@ -72,6 +75,7 @@ void boundaries_sum(struct mark *marks, uint64_t words)
 
 void boundaries_cu_begin(struct boundaries_cu *cu, int32_t *ends, uint64_t elements)
 {
+    assert(elements);
     *cu = (struct boundaries_cu){.ends = ends, .elements = elements};
     ends[0] = 0;
 }

@@ -1,4 +1,4 @@
-/* copy.c - the plain C kernels, and the choice among all. */
+/* copy.c - the kernels in plain C, and the choice among all variants. */
 #include "copy.h"
 
 #include <stddef.h>
@@ -41,7 +41,7 @@ static uint32_t copy32(void *into, const void *from, uint64_t count)
     return largest32(into, count);
 }
 
-static const struct copy_kernels plain = {"plain", copy16, copy32, largest16, largest32};
+static const struct copy_kernels scalar = {"scalar", copy16, copy32, largest16, largest32};
 
 #if defined(__x86_64__)
 extern const struct copy_kernels copy_avx2, copy_avx512;
@@ -54,12 +54,12 @@ const struct copy_kernels *copy_variant(unsigned number)
         usable[count++] = &copy_avx512;
     if (cpu_has(CPU_AVX2))
         usable[count++] = &copy_avx2;
-    usable[count++] = &plain;
+    usable[count++] = &scalar;
     return number < count ? usable[number] : NULL;
 }
 #else
 const struct copy_kernels *copy_variant(unsigned number)
 {
-    return number ? NULL : &plain;
+    return number ? NULL : &scalar;
 }
 #endif

@@ -8,8 +8,8 @@
 
 extern const struct copy_kernels copy_avx2;
 
-/* The body of every kernel: bits 16 or 32; STORE writes a vector, KEEP one token (nothing for the largest only). Four
- * vectors a turn, each with its own maximum, so that they do not wait for each other. */
+/* The body of every kernel. bits is 16 or 32. STORE stores a vector and KEEP one token; both do nothing in kernels that
+ * do not copy. Each turn handles four vectors with maxima of their own, so that they do not wait for each other. */
 #define LARGEST(bits, STORE, KEEP)                                                                                     \
     enum { LANES = 256 / bits };                                                                                       \
     const char *at = from;                                                                                             \

@@ -1,4 +1,4 @@
-/* copy_avx512.c - the kernels of copy.h with 512-bit instructions; the end of a copy goes through a mask. */
+/* copy_avx512.c - the kernels of copy.h with 512-bit instructions. The last vector of a copy is masked. */
 #if defined(__x86_64__)
 #include "copy.h"
 
@@ -6,9 +6,9 @@
 
 extern const struct copy_kernels copy_avx512;
 
-/* The body of every kernel: bits 16 or 32, LANES of them in a vector; STORE writes a vector, PART the lanes of a mask
- * (nothing for the largest only). Two vectors a turn, each with its own maximum, so that they do not wait for each
- * other. Leaves the largest of each lane in top0. */
+/* The body of every kernel. bits is 16 or 32, and a vector has LANES of them. STORE stores a vector and PART the lanes
+ * of a mask; both do nothing in kernels that do not copy. Each turn handles two vectors with maxima of their own, so
+ * that they do not wait for each other. Afterwards, top0 has the largest value of each lane. */
 #define LARGEST(bits, LANES, mask_t, STORE, PART)                                                                      \
     const char *at = from;                                                                                             \
     __m512i top0 = _mm512_setzero_si512(), top1 = top0;                                                                \

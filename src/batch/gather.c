@@ -115,9 +115,9 @@ static enum tokmap_status fault_read(const struct shard_view *view, int system, 
 }
 
 /* The copy met an id that is not in the vocabulary; `largest` is the largest that it met. The row is searched for it,
- * to report its position. A copy kernel may load a token twice, so if the file is being changed at that moment, the row
- * can hold another value than the one that was met. The row is refused then too: tokens that change while they are read
- * are no tokens to train on, even if those that arrived happen to be in the vocabulary. */
+ * to report its position. If the row does not have it, the copy stored another value than it met: a token was loaded
+ * twice while the file was being changed, or something else writes to the row. Nothing is certain about such a row, so
+ * it is refused too, even if all ids that are now in it happen to be in the vocabulary. */
 static __attribute__((cold, noinline)) enum tokmap_status fault_token(const struct gather *gather,
                                                                       const struct stretch *stretch, const uint8_t *row,
                                                                       uint32_t largest, struct tokmap_error *error)

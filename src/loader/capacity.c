@@ -1,30 +1,40 @@
 /*
- * capacity.c - how many documents a window can show.
+ * capacity.c - see capacity.h.
  *
- * seq_len tokens from token x show one document more than start at tokens x + 1 .. x + seq_len - 1. A stretch of
- * seq_len - 1 tokens loses no start if it is moved on until it begins with one, so only the stretches that begin with a
- * start are counted. Two streams give the starts in order, 0 and the ends, and over again behind the seam: one the
- * first of each stretch, the other, ahead of it, the first behind it.
+ * The seq_len tokens from token x contain one document more than start at tokens x + 1 to x + seq_len - 1. So the task
+ * is to find the range of seq_len - 1 tokens with the most starts. A range that is moved forward until it begins with a
+ * start loses no start, so only ranges that begin with a start need to be counted.
+ *
+ * Two streams walk through the starts in order: token 0, the ends of documents, and the same again past the seam.
+ * `first` is at the start with which a range begins, and `behind` runs ahead of it, to the first start past the range.
+ * The range then has behind.number - first.number starts.
+ *
+ * Example: documents start at tokens 0, 3, 4, and 9 of 12, and seq_len is 6. The range of 5 tokens that begins at 0 has
+ * the starts 0, 3, 4; the range at 3 has 3, 4; the range at 4 has 4; the range at 9 has 9 and 12, which is the seam.
+ * The most is 3 starts, so a window can contain 4 documents: the window at token 11 does. A search through all windows
+ * would take one step per token; this takes one step per document.
  */
 #include "capacity.h"
+
+#include <assert.h>
 
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dataset/dataset.h"
 
-#define AT_ONCE 512
+#define AT_ONCE 512 /* document ends read at once */
 
 struct stream {
     const struct tokmap_dataset *dataset;
     struct dataset_walk walk;
-    uint64_t turn;   /* what is added to addresses: turns of the dataset's tokens */
-    uint64_t start;  /* the latest */
-    uint64_t number; /* of it */
-    uint64_t used, at;
+    uint64_t turn;     /* added to each end: the tokens of the turns through the dataset that are complete */
+    uint64_t start;    /* the current start */
+    uint64_t number;   /* its number, counted from 0 over all turns */
+    uint64_t used, at; /* ends[at] to ends[used - 1] come next */
     uint64_t ends[AT_ONCE];
 };
 
-/* Reads more ends. The last of a turn is the seam, the next turn's first start. */
+/* Reads more ends. The last end of a turn is the seam, which is the first start of the next turn. */
 static enum tokmap_status stream_read(struct stream *stream, struct tokmap_error *error)
 {
     enum tokmap_status status =
@@ -37,7 +47,7 @@ static enum tokmap_status stream_read(struct stream *stream, struct tokmap_error
     }
     if (!status && !stream->used)
         status = error_set(error, TOKMAP_ERROR_CORRUPT, NULL, TOKMAP_NO_OFFSET,
-                           "the dataset has tokens, but no document that holds them; run `tokmap verify` on it");
+                           "the dataset has tokens, but its indexes have no document; run `tokmap verify` on it");
     return status;
 }
 
@@ -61,6 +71,7 @@ enum tokmap_status capacity_documents_most(const struct tokmap_dataset *dataset,
     struct tokmap_dataset_info info;
     enum tokmap_status status = TOKMAP_OK;
     dataset_describe(dataset, &info);
+    assert(seq_len >= 1 && seq_len <= info.tokens);
     *most = 1;
     if (dataset_is_synthetic(dataset)) {
         *most = dataset_synthetic_most_documents(dataset, seq_len);

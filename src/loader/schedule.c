@@ -1,13 +1,16 @@
 /* schedule.c - see schedule.h. */
 #include "schedule.h"
 
+#include <assert.h>
+
 #include "common/bytes.h"
 #include "run/run.h"
 
-void schedule_init(struct schedule *schedule, const struct tokmap_run *run, uint64_t batch, uint64_t rank, uint64_t world,
-                   uint64_t rows, uint64_t first_step)
+void schedule_init(struct schedule *schedule, const struct tokmap_run *run, uint64_t batch, uint64_t rank,
+                   uint64_t world, uint64_t rows, uint64_t first_step)
 {
-    uint64_t widest = div_ceil(batch, world); /* slice of any rank: so that all have the same number of calls */
+    assert(rank < world && world <= batch);
+    uint64_t widest = div_ceil(batch, world); /* rows of the largest slice, so that all ranks make the same calls */
     schedule->run = run;
     run_rank_rows(batch, rank, world, &schedule->first, &schedule->rows);
     schedule->calls = rows ? div_ceil(widest, rows) : 1;
@@ -30,6 +33,7 @@ bool schedule_call(const struct schedule *schedule, struct call *call)
 
 void schedule_advance(struct schedule *schedule)
 {
+    assert(schedule->step != TOKMAP_FOREVER);
     if (++schedule->call < schedule->calls)
         return;
     schedule->call = 0;

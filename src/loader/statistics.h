@@ -1,10 +1,13 @@
-/* statistics.h - the counters of a loader. Each is written by one thread and read by any. */
+/*
+ * statistics.h - the counters of a loader. One thread writes them, the one that calls next(); any thread may read them
+ * with statistics_read(). A reader may see counters of different moments, but never half a number.
+ */
 #ifndef TOKMAP_LOADER_STATISTICS_H
 #define TOKMAP_LOADER_STATISTICS_H
 
 #include "tokmap/tokmap.h"
 
-/* Written by the thread that calls next(). */
+/* The members have the meaning of the same members of struct tokmap_stats; ready_lowest is its ring_ready_lowest. */
 struct statistics {
     uint64_t batches, rows, tokens;
     uint64_t epoch;
@@ -13,11 +16,16 @@ struct statistics {
     uint32_t ready_lowest;
 };
 
+/* Counts a call of next() that waited `ns` for its slot; 0: the slot was filled. */
 void statistics_wait(struct statistics *statistics, uint64_t ns);
+
+/* Counts a batch that was delivered. */
 void statistics_batch(struct statistics *statistics, const struct tokmap_batch *batch);
-/* Slots ready when next() came, after the ring had been full once. */
+
+/* Reports how many slots were filled when next() was called. Only after the ring was full for the first time. */
 void statistics_ready(struct statistics *statistics, uint32_t ready);
-/* Fills what of *out is counted here. */
+
+/* Fills the members of *out that are counted here, and leaves the others unchanged. Any thread. */
 void statistics_read(const struct statistics *statistics, struct tokmap_stats *out);
 
 #endif

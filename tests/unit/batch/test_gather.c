@@ -331,8 +331,8 @@ static void a_synthetic_window_needs_no_views(void **unused)
     close_reader(&reader);
 }
 
-/* A copy kernel that meets an id outside the vocabulary, while the row that it leaves has only good ids: what a kernel
- * that loads a token twice sees if the file is changed between the two loads. */
+/* A copy kernel that meets an id outside the vocabulary, but leaves a row with good ids only. A kernel that loads a
+ * token twice does that if the file is changed between the two loads. */
 static uint32_t copy_and_meet(void *into, const void *from, uint64_t count)
 {
     memcpy(into, from, count * 2);
