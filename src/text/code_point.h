@@ -1,11 +1,13 @@
-/* code_point.h - one character of valid UTF-8, to and from its number. */
+/* code_point.h - converts one character between valid UTF-8 and its code point. Without checks, for loops that must be
+ * fast. */
 #ifndef TOKMAP_TEXT_CODE_POINT_H
 #define TOKMAP_TEXT_CODE_POINT_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* The character at `at`, all of whose bytes must be there, and how many they are. */
+/* Returns the code point of the character at `at` and stores the number of its bytes, all of which must be there and
+ * valid. */
 static inline uint32_t code_point_get(const uint8_t *at, size_t *bytes)
 {
     const uint32_t lead = at[0];
@@ -25,7 +27,7 @@ static inline uint32_t code_point_get(const uint8_t *at, size_t *bytes)
     return (lead & 7) << 18 | (at[1] & 63u) << 12 | (at[2] & 63u) << 6 | (at[3] & 63u);
 }
 
-/* Writes the character, up to 4 bytes, and returns how many. */
+/* Writes a character as UTF-8, 1 to 4 bytes, and returns their number. */
 static inline size_t code_point_put(uint8_t *into, uint32_t code)
 {
     if (code < 0x80) {

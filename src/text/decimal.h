@@ -11,19 +11,19 @@ static inline bool decimal_is_digit(char byte)
     return byte >= '0' && byte <= '9';
 }
 
-/* Reads the digits that start at *text and end before the first byte that is not a digit, at the latest at `end`. `end` may be
- * NULL if the text ends with a zero byte. On success stores the number and moves *text behind the last digit. Returns false,
- * and changes neither, if there is no digit or the number does not fit. */
+/* Reads the digits that start at *text and end before the first byte that is not a digit, at the latest at `end`. `end`
+ * may be NULL if the text ends with a zero byte. On success stores the number and moves *text behind the last digit.
+ * Returns false, and changes neither, if there is no digit or the number does not fit. */
 bool decimal_read(const char **text, const char *end, uint64_t *number);
 
-/* Reads a text of `count` bytes that consists of digits only. Returns false, and leaves *number alone, if the text is empty,
- * contains any other byte, or stands for a number of 2^64 or more. */
+/* Reads a text of `count` bytes that consists of digits only. Returns false, and leaves *number alone, if the text is
+ * empty, contains any other byte, or stands for a number of 2^64 or more. */
 bool decimal_parse(const char *text, size_t count, uint64_t *number);
 
 #define DECIMAL_DIGITS_MOST 20
 
-/* Writes the digits of a number without a terminating zero byte and returns how many there are. Faster than printf by an order
- * of magnitude, for output that consists of numbers. */
+/* Writes the digits of a number without a terminating zero byte and returns how many there are. Faster than printf by
+ * an order of magnitude, for output that consists of numbers. */
 size_t decimal_write(uint64_t number, char text[DECIMAL_DIGITS_MOST]);
 
 #endif

@@ -7,12 +7,13 @@
 
 struct block {
     __m512i bytes;
-    uint64_t slashes; /* backslashes that begin an escape */
-    uint64_t values;  /* what stands behind them */
-    uint32_t count;   /* bytes: 63 if the last is a backslash that begins an escape, else 64 */
+    uint64_t slashes; /* bit i: byte i is a backslash that begins an escape */
+    uint64_t values;  /* bit i: byte i is the second byte of an escape */
+    uint32_t count;   /* bytes that can be handled: 63 if the last one begins an escape, else 64 */
 };
 
-/* A backslash behind one that begins an escape is the other half of it. */
+/* In a run of backslashes every second one is the second byte of an escape, so the runs are walked from the left. They
+ * are rare. */
 static inline __attribute__((always_inline)) struct block block_load(const char *at)
 {
     struct block block = {.bytes = _mm512_loadu_si512(at), .count = 64};
@@ -33,7 +34,7 @@ static inline __attribute__((always_inline)) struct block block_load(const char 
     return block;
 }
 
-const char *json_pass_vbmi(const char *at, const char *end, bool *escaped)
+const char *json_skip_plain_vbmi(const char *at, const char *end, bool *escaped)
 {
     const __m512i low = _mm512_loadu_si512(json_escape_values), high = _mm512_loadu_si512(json_escape_values + 64);
     while (end - at > 64) {
@@ -54,7 +55,7 @@ const char *json_pass_vbmi(const char *at, const char *end, bool *escaped)
     return at;
 }
 
-void json_move_vbmi(char **into, const char **at, const char *end)
+void json_unescape_plain_vbmi(char **into, const char **at, const char *end)
 {
     const __m512i low = _mm512_loadu_si512(json_escape_values), high = _mm512_loadu_si512(json_escape_values + 64);
     while (end - *at > 64) {
@@ -62,8 +63,8 @@ void json_move_vbmi(char **into, const char **at, const char *end)
         const uint64_t longer = _mm512_mask_cmpeq_epi8_mask(block.values, block.bytes, _mm512_set1_epi8('u'));
         const uint32_t count = longer ? (uint32_t)_tzcnt_u64(longer) - 1 : block.count;
         const uint64_t kept = _bzhi_u64(~block.slashes, count);
-        const __m512i bytes = _mm512_mask_blend_epi8(block.values, block.bytes,
-                                                     _mm512_permutex2var_epi8(low, block.bytes, high));
+        const __m512i bytes =
+            _mm512_mask_blend_epi8(block.values, block.bytes, _mm512_permutex2var_epi8(low, block.bytes, high));
         const uint32_t left = (uint32_t)_mm_popcnt_u64(kept);
         _mm512_mask_storeu_epi8(*into, _bzhi_u64(~(uint64_t)0, left), _mm512_maskz_compress_epi8(kept, bytes));
         *into += left;

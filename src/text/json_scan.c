@@ -1,6 +1,15 @@
 /*
- * json_scan.c - one pass with a stack of one bit a level. Most bytes stand inside strings: they are looked at 64 at a time,
- * and each escape is a bit of what was found there, so that one every few words costs no new look.
+ * json_scan.c - see json_scan.h.
+ *
+ * The text is read once, from front to back. The only state is the position and, for each level of nesting, one bit
+ * that says whether the container is an object, so deep nesting costs neither recursion nor memory.
+ *
+ * Nearly all bytes of real JSON are inside strings, and nearly all of those are plain. So strings are examined 64 bytes
+ * at a time: a bit mask marks each quote, backslash, and control character (a *stop*), and the loop visits only the
+ * bits that are set. Text with an escape every few words, such as one with \n, still needs one mask per 64 bytes,
+ * whereas a search for the next stop would begin again after every escape. Example: in  say \"hi\"  the mask has bits
+ * for four characters. The first backslash is an escape, which covers the quote behind it, so that bit is cleared, and
+ * the scan continues with the second backslash.
  */
 #include "json_scan.h"
 
@@ -31,20 +40,19 @@ bool json_wrong(struct json_scan *scan, const char *reason)
 
 static void skip_space(struct json_scan *scan)
 {
-    while (scan->at < scan->end &&
-           (*scan->at == ' ' || *scan->at == '\t' || *scan->at == '\r' || *scan->at == '\n'))
+    while (scan->at < scan->end && (*scan->at == ' ' || *scan->at == '\t' || *scan->at == '\r' || *scan->at == '\n'))
         scan->at++;
 }
 
-#define LOOK 64 /* bytes */
+#define STEP 64 /* bytes of a string that are examined together */
 
 #if defined(__SSE2__)
-/* A bit for each quote, backslash and control character of 16 bytes. */
+/* Bit i of the result is set if byte i of 16 is a quote, a backslash, or a control character. */
 static inline uint64_t stops_16(const char *at)
 {
     const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
-    const __m128i ends = _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')),
-                                      _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\')));
+    const __m128i ends =
+        _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')), _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\')));
     const __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1f)), bytes);
     return (uint64_t)(unsigned)_mm_movemask_epi8(_mm_or_si128(ends, control));
 }
@@ -57,13 +65,13 @@ static inline uint64_t stops_find(const char *at)
 static inline uint64_t stops_find(const char *at)
 {
     uint64_t stops = 0;
-    for (int i = 0; i < LOOK; i++)
+    for (int i = 0; i < STEP; i++)
         stops |= (uint64_t)(at[i] == '"' || at[i] == '\\' || (uint8_t)at[i] < 0x20) << i;
     return stops;
 }
 #endif
 
-/* The first quote, backslash or control character, or the end. */
+/* The first quote, backslash, or control character, or the end. */
 static const char *string_stop(const char *at, const char *end)
 {
     while (at < end && *at != '"' && *at != '\\' && (uint8_t)*at >= 0x20)
@@ -82,7 +90,7 @@ static int hex_digit(char digit)
     return -1;
 }
 
-/* Four hexadecimal digits, or -1. */
+/* The value of four hexadecimal digits, or -1. */
 static int hex_four(const char *at, const char *end)
 {
     int value = 0;
@@ -97,14 +105,13 @@ static int hex_four(const char *at, const char *end)
     return value;
 }
 
-/* At a quote, which ends the string, or at what must be an escape: moves behind it. False at the quote, and where it is
- * wrong. */
+/* At a stop: moves behind it if it is an escape. Returns false at the quote that ends the string, and after a fault. */
 static inline bool escape_skip(struct json_scan *scan)
 {
     if (*scan->at == '"')
         return false;
     if (*scan->at != '\\')
-        return json_wrong(scan, "a control character stands unescaped in a string");
+        return json_wrong(scan, "a string contains a control character that is not escaped");
     if (scan->end - scan->at < 2)
         return json_wrong(scan, "a string has no closing quote");
     const char kind = scan->at[1];
@@ -113,21 +120,21 @@ static inline bool escape_skip(struct json_scan *scan)
         return true;
     }
     if (kind != 'u')
-        return json_wrong(scan, "an escape in a string is none that JSON has");
+        return json_wrong(scan, "a string contains an escape that JSON does not have");
     if (hex_four(scan->at + 2, scan->end) < 0)
         return json_wrong(scan, "\\u is not followed by four hexadecimal digits");
     scan->at += 6;
     return true;
 }
 
-/* At the opening quote; leaves `at` behind the closing one. */
+/* Begins at the opening quote and ends behind the closing one. */
 static bool string_skip(struct json_scan *scan, struct json_string *string)
 {
     const char *first = ++scan->at;
-    const bool fast = json_fast();
+    const bool vbmi = json_has_vbmi();
     string->escaped = false;
     for (bool going = true; going;) {
-        if (scan->end - scan->at < LOOK) {
+        if (scan->end - scan->at < STEP) {
             scan->at = string_stop(scan->at, scan->end);
             if (scan->at == scan->end)
                 return json_wrong(scan, "a string has no closing quote");
@@ -135,18 +142,18 @@ static bool string_skip(struct json_scan *scan, struct json_string *string)
             string->escaped |= going;
             continue;
         }
-        const char *from = scan->at, *to = from + LOOK;
+        const char *from = scan->at, *to = from + STEP;
         for (uint64_t stops = stops_find(from); stops && going;) {
             scan->at = from + __builtin_ctzll(stops);
             going = escape_skip(scan);
             string->escaped |= going;
-            /* What the escape covers are no stops. */
+            /* Bytes that belong to the escape are not stops. */
             stops = scan->at < to ? stops & ~(uint64_t)0 << (scan->at - from) : 0;
         }
         if (going && scan->at < to)
             scan->at = to;
-        if (going && fast) /* a long string */
-            scan->at = json_pass_vbmi(scan->at, scan->end, &string->escaped);
+        if (going && vbmi) /* the string is long: the rest of it by AVX-512 */
+            scan->at = json_skip_plain_vbmi(scan->at, scan->end, &string->escaped);
     }
     if (scan->fault.reason)
         return false;
@@ -171,7 +178,7 @@ static bool number_skip(struct json_scan *scan)
     if (scan->at < scan->end && *scan->at == '0') {
         scan->at++;
         if (scan->at < scan->end && decimal_is_digit(*scan->at))
-            return json_wrong(scan, "a number begins with 0");
+            return json_wrong(scan, "a number has a leading zero");
     } else if (!digits_skip(scan)) {
         return false;
     }
@@ -192,17 +199,17 @@ static bool number_skip(struct json_scan *scan)
 static bool word_skip(struct json_scan *scan, const char *word, size_t length)
 {
     if ((size_t)(scan->end - scan->at) < length || memcmp(scan->at, word, length))
-        return json_wrong(scan, "a value is none that JSON has");
+        return json_wrong(scan, "this is not a JSON value");
     scan->at += length;
     return true;
 }
 
-/* A value that is no container. */
+/* Takes a value that is not a container. */
 static bool scalar_skip(struct json_scan *scan)
 {
     struct json_string ignored;
     if (scan->at == scan->end)
-        return json_wrong(scan, "the text ends where a value should stand");
+        return json_wrong(scan, "the text ends where a value is expected");
     switch (*scan->at) {
     case '"':
         return string_skip(scan, &ignored);
@@ -225,14 +232,14 @@ static bool scalar_skip(struct json_scan *scan)
     case '9':
         return number_skip(scan);
     default:
-        return json_wrong(scan, "a value is none that JSON has");
+        return json_wrong(scan, "this is not a JSON value");
     }
 }
 
 static bool push(struct json_scan *scan, bool object)
 {
     if (scan->depth == scan->depth_most)
-        return json_wrong(scan, "objects and arrays nest more than 1024 deep");
+        return json_wrong(scan, "objects and arrays are nested more than 1024 deep");
     const uint64_t bit = UINT64_C(1) << scan->depth % 64;
     if (object)
         scan->in_object[scan->depth / 64] |= bit;
@@ -245,26 +252,27 @@ static bool push(struct json_scan *scan, bool object)
 
 static bool top_is_object(const struct json_scan *scan)
 {
+    assert(scan->depth > 0);
     return scan->in_object[(scan->depth - 1) / 64] >> (scan->depth - 1) % 64 & 1;
 }
 
-/* "name" : */
+/* Takes the name of a member and the colon behind it. */
 static bool name_skip(struct json_scan *scan, struct json_string *name)
 {
     skip_space(scan);
     if (scan->at == scan->end || *scan->at != '"')
-        return json_wrong(scan, "a field's name is no string");
+        return json_wrong(scan, "the name of a field is not a string");
     if (!string_skip(scan, name))
         return false;
     skip_space(scan);
     if (scan->at == scan->end || *scan->at != ':')
-        return json_wrong(scan, "a field's name is not followed by a colon");
+        return json_wrong(scan, "the name of a field is not followed by a colon");
     scan->at++;
     skip_space(scan);
     return true;
 }
 
-/* True at the end of the container, which is then left behind. */
+/* Takes the end of the innermost container, or returns false if something else follows. */
 static bool container_ends(struct json_scan *scan)
 {
     skip_space(scan);
@@ -275,7 +283,7 @@ static bool container_ends(struct json_scan *scan)
     return true;
 }
 
-/* Any value, down to where depth is again what it was. */
+/* Takes tokens until the depth is what it was at the start. */
 bool json_skip(struct json_scan *scan)
 {
     const unsigned floor = scan->depth;
@@ -311,6 +319,7 @@ bool json_skip(struct json_scan *scan)
 
 void json_begin(struct json_scan *scan, const char *text, size_t count)
 {
+    assert(text || !count);
     scan->start = scan->at = text;
     scan->end = text + count;
     scan->fault = (struct json_fault){0, NULL};
@@ -359,7 +368,8 @@ bool json_enter_array(struct json_scan *scan)
     return expect(scan, JSON_ARRAY, "an array is expected here") && push(scan, false);
 }
 
-/* False at the end of the container or at a fault. */
+/* Takes the comma before the next item. Returns false after the end of the container, which it takes, and after a
+ * fault. */
 static bool next_item(struct json_scan *scan)
 {
     const bool fresh = scan->fresh;
@@ -400,7 +410,7 @@ bool json_unsigned(struct json_scan *scan, uint64_t *number)
     if (decimal_parse(first, (size_t)(scan->at - first), number))
         return true;
     scan->at = first;
-    return json_wrong(scan, "a number is expected here that is whole, not negative and below 2^64");
+    return json_wrong(scan, "a whole number from 0 to 2^64 - 1 is expected here");
 }
 
 bool json_real(struct json_scan *scan, double *number)
@@ -441,7 +451,7 @@ bool json_end(struct json_scan *scan)
     if (scan->fault.reason)
         return false;
     skip_space(scan);
-    return scan->at == scan->end || json_wrong(scan, "something follows the value");
+    return scan->at == scan->end || json_wrong(scan, "there is text after the value");
 }
 
 bool json_value(struct json_scan *scan, const char **bytes, size_t *count)
@@ -465,7 +475,8 @@ bool json_is_valid(const char *text, size_t count, unsigned depth_most)
 
 /* ---- strings ---- */
 
-/* Decodes the escape at `at` (valid, as string_skip saw to); returns its length in *length. */
+/* Decodes the escape at `at`, which string_skip() has checked. Returns the number of decoded bytes and stores the
+ * length of the escape in *length. */
 static size_t escape_decode(const char *at, const char *end, char into[4], size_t *length, bool *lone)
 {
     *lone = false;
@@ -514,11 +525,12 @@ bool json_name_is(const struct json_string *string, const char *name)
     return json_equals(string, name, strlen(name));
 }
 
-/* Moves what stands before the next backslash, or all. Both move on. */
+/* Moves the bytes before the next backslash, or before the end, and advances both pointers. */
 static inline void plain_move(char **into, const char **at, const char *end)
 {
 #if defined(__SSE2__)
-    /* As soon as the gap has the length of a register nothing unread is overwritten, and the copy needs not be exact. */
+    /* Once the gap between both is as long as a register, a store cannot overwrite unread bytes, so it may be too long.
+     */
     while (end - *at >= 16 && *at - *into >= 16) {
         const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)*at);
         const int stops = _mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\')));
@@ -542,13 +554,13 @@ size_t json_unescape(char *text, size_t count, size_t *lone, size_t *first)
 {
     char *into = text;
     const char *at = text, *end = text + count;
-    const bool fast = json_fast();
+    const bool vbmi = json_has_vbmi();
     *lone = 0;
     *first = 0;
     for (;;) {
-        /* Where everything is \\u, one after the other, there is nothing between. */
-        if (fast && end - at > 64 && (*at != '\\' || at[1] != 'u'))
-            json_move_vbmi(&into, &at, end);
+        /* In text that consists of \\u escapes only, there is nothing to move between them. */
+        if (vbmi && end - at > 64 && (*at != '\\' || at[1] != 'u'))
+            json_unescape_plain_vbmi(&into, &at, end);
         plain_move(&into, &at, end);
         if (at == end)
             break;

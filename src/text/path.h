@@ -1,8 +1,8 @@
 /*
  * path.h - the parts of a path, and paths put together, as text: nothing here asks the file system.
  *
- * A path is bytes between slashes. Functions that return char * return memory that the caller frees, or NULL if there is no
- * memory for it.
+ * A path is bytes between slashes. Functions that return char * return memory that the caller frees, or NULL if there
+ * is no memory for it.
  */
 #ifndef TOKMAP_TEXT_PATH_H
 #define TOKMAP_TEXT_PATH_H
@@ -12,7 +12,7 @@
 
 /* The number of bytes of `path` up to and including its last slash; 0 if it has none. */
 size_t path_folder_bytes(const char *path);
-/* The part of `path` behind its last slash. */
+/* The part of `path` behind its last slash; all of it if it has none. */
 const char *path_name(const char *path);
 bool path_is_absolute(const char *path);
 

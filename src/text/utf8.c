@@ -1,5 +1,6 @@
 #include "utf8.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -10,12 +11,13 @@
 
 size_t utf8_step(const char *bytes, size_t count, bool *valid)
 {
+    assert(count > 0);
     const uint8_t *at = (const uint8_t *)bytes;
     const uint8_t lead = at[0];
     *valid = lead < 0x80;
     if (lead < 0xc2 || lead > 0xf4)
         return 1;
-    /* The second byte's range depends on the lead; the others' does not. */
+    /* The range of the second byte depends on the first one; that of the others does not. */
     const size_t length = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
     const uint8_t low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
     const uint8_t high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
@@ -48,7 +50,7 @@ static size_t valid_prefix_scalar(const char *bytes, size_t count)
 size_t utf8_valid_prefix(const char *bytes, size_t count)
 {
 #if defined(__x86_64__)
-    /* It says only yes or no; where the rare no is, is looked for again. */
+    /* This says only whether all is valid. Invalid text is rare, so the position is found by a second pass. */
     if (count >= 64 && cpu_has(CPU_AVX2) && utf8_valid_avx2(bytes, count))
         return count;
 #endif
@@ -101,5 +103,6 @@ void utf8_replace(char *into, const char *bytes, size_t count)
 
 size_t utf8_put(char *into, unsigned code)
 {
+    assert(code < 0x110000 && (code < 0xd800 || code >= 0xe000));
     return code_point_put((uint8_t *)into, code);
 }

@@ -1,9 +1,11 @@
 /*
- * utf8.h - is it UTF-8, where not, and what stands in its place.
+ * utf8.h - checks whether bytes are UTF-8, and replaces those that are not.
  *
- * "Valid" is Unicode's table 3-7: no overlong forms, no surrogates, nothing above U+10FFFF. U+0000 is text like any
- * other character. What is not valid is cut into maximal subparts, as Unicode recommends and as Python's
- * errors="replace" and Rust's from_utf8_lossy do; each becomes one U+FFFD.
+ * *Valid* is what table 3-7 of the Unicode standard allows: no overlong forms, no surrogates, nothing above U+10FFFF.
+ * U+0000 is a character like any other. Invalid bytes are divided into *maximal subparts*: the longest start of a valid
+ * sequence that the invalid one has, or else one byte. Each of them becomes one U+FFFD. This is what Unicode
+ * recommends, and what Python's errors="replace" and Rust's from_utf8_lossy do. Example: e2 82 41 is one subpart, e2
+ * 82, and the letter A.
  */
 #ifndef TOKMAP_TEXT_UTF8_H
 #define TOKMAP_TEXT_UTF8_H
@@ -11,24 +13,26 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* How many bytes at the start are valid and whole: `count` if all of it is. */
+/* The number of bytes at the start that are complete and valid sequences; `count` if the whole text is valid. */
 size_t utf8_valid_prefix(const char *bytes, size_t count);
 
-/* The length of the sequence or maximal subpart at `bytes` (count > 0); *valid says which. */
+/* The length of the valid sequence or the maximal subpart at the start of the text (count > 0); *valid says which of
+ * both it is. */
 size_t utf8_step(const char *bytes, size_t count, bool *valid);
 
-/* Where to cut so that no character, valid or perhaps going to be, is torn: `count` less at most 3. */
+/* Where to cut a text that continues, so that no character is divided: `count`, or up to 3 less if the text ends in the
+ * middle of a sequence. */
 size_t utf8_cut(const char *bytes, size_t count);
 
-#define UTF8_REPLACEMENT "\xef\xbf\xbd"
+#define UTF8_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 #define UTF8_REPLACEMENT_BYTES 3
 
-/* Bytes that the text has when each maximal subpart is replaced; *replaced counts them. */
+/* The size of the text once each maximal subpart is replaced by U+FFFD; *replaced is their number. */
 size_t utf8_replaced_bytes(const char *bytes, size_t count, size_t *replaced);
-/* Writes it: utf8_replaced_bytes() bytes. */
+/* Writes the text with these replacements: utf8_replaced_bytes() bytes. `into` and `bytes` do not overlap. */
 void utf8_replace(char *into, const char *bytes, size_t count);
 
-/* Writes the character, up to 4 bytes, and returns how many; code is a Unicode scalar value. */
+/* Writes a character as UTF-8, 1 to 4 bytes, and returns their number. code: a Unicode scalar value. */
 size_t utf8_put(char *into, unsigned code);
 
 #endif

@@ -1,8 +1,18 @@
 /*
- * utf8_avx2.c - is it UTF-8, 32 bytes at a time, by the method of Keiser and Lemire ("Validating UTF-8 In Less Than One
- * Instruction Per Byte", 2020): what can be wrong between a byte and the one before it shows in three groups of four
- * bits, so three table look-ups, each giving the set of errors that its four bits allow, are enough: a bit that is in
- * all three is an error. Only whether second and third continuation bytes stand where they must is asked apart.
+ * utf8_avx2.c - whether a text is UTF-8, 32 bytes at a time, by the method of Keiser and Lemire ("Validating UTF-8 In
+ * Less Than One Instruction Per Byte", 2020).
+ *
+ * Nearly every error of UTF-8 shows in two neighboring bytes, and in three groups of four bits of them: the high and
+ * the low half of the first byte, and the high half of the second. For each kind of error there is one bit (below).
+ * Each group selects, by a table of 16 entries, the set of errors that its four bits allow. An error is present exactly
+ * if its bit is in all three sets, so three table look-ups and two ANDs find all of them.
+ *
+ * Example: in ed a0 (a surrogate) the high half e allows SURROGATE and a few others, the low half d allows SURROGATE
+ * and others, and the high half a of the second byte allows SURROGATE: the bit survives both ANDs. In ed 9f it does
+ * not, because 9 does not allow it.
+ *
+ * What two bytes cannot show is whether third and fourth bytes of long sequences are where they must be, and only
+ * there. Two comparisons with the bytes two and three positions before find that.
  */
 #include "utf8_fast.h"
 
@@ -11,16 +21,16 @@
 #include <string.h>
 
 enum {
-    SHORT = 1 << 0,              /* a lead without its continuation */
-    LONG = 1 << 1,               /* a continuation behind ASCII */
-    OVERLONG_3 = 1 << 2,         /* e0 80..9f */
-    LARGE = 1 << 3,              /* f4 90.., f5.. 90.. */
-    SURROGATE = 1 << 4,          /* ed a0..bf */
-    OVERLONG_2 = 1 << 5,         /* c0, c1 */
-    OVERLONG_4 = 1 << 6,         /* f0 80..8f */
-    LARGE_80 = 1 << 6,           /* f5.. 80..8f: shares a bit, since they differ in the low half of the lead */
-    TWO = 1 << 7,                /* a continuation behind a continuation: an error unless a long sequence asks for it */
-    ANY_LOW = SHORT | LONG | TWO /* that do not depend on the low half of the first byte */
+    SHORT = 1 << 0,      /* a first byte without a continuation byte behind it */
+    LONG = 1 << 1,       /* a continuation byte behind ASCII */
+    OVERLONG_3 = 1 << 2, /* e0 80..9f */
+    LARGE = 1 << 3,      /* f4 90.., f5.. 90.. */
+    SURROGATE = 1 << 4,  /* ed a0..bf */
+    OVERLONG_2 = 1 << 5, /* c0, c1 */
+    OVERLONG_4 = 1 << 6, /* f0 80..8f */
+    LARGE_80 = 1 << 6, /* f5.. 80..8f: shares the bit of OVERLONG_4; the low half of the first byte tells them apart */
+    TWO = 1 << 7,      /* a continuation byte behind another: an error unless a long sequence needs it */
+    ANY_LOW = SHORT | LONG | TWO /* errors that do not depend on the low half of the first byte */
 };
 
 #define TWICE(...) _mm256_setr_epi8(__VA_ARGS__, __VA_ARGS__)
@@ -30,10 +40,10 @@ static inline __m256i high_half(__m256i bytes)
     return _mm256_and_si256(_mm256_srli_epi16(bytes, 4), _mm256_set1_epi8(15));
 }
 
-/* The bytes that stand `n` before each of `now`. */
+/* For each byte of `now`, the byte `n` positions before it; `before` is the vector before `now`. */
 #define BEFORE(now, before, n) _mm256_alignr_epi8(now, _mm256_permute2x128_si256(before, now, 0x21), 16 - (n))
 
-/* Not zero where something is wrong. */
+/* Nonzero bytes where there is an error. */
 static inline __m256i block_check(__m256i now, __m256i before)
 {
     const __m256i first_high =
@@ -56,13 +66,14 @@ static inline __m256i block_check(__m256i now, __m256i before)
         _mm256_and_si256(_mm256_and_si256(_mm256_shuffle_epi8(first_high, high_half(one)),
                                           _mm256_shuffle_epi8(first_low, _mm256_and_si256(one, _mm256_set1_epi8(15)))),
                          _mm256_shuffle_epi8(second_high, high_half(now)));
-    /* The top bit where two before stands a lead of three or four bytes, or three before one of four. */
+    /* The top bit is set where a sequence of three or four bytes begins two positions before, or one of four bytes
+     * begins three positions before: only there must a continuation byte follow another. */
     const __m256i asked = _mm256_or_si256(_mm256_subs_epu8(two, _mm256_set1_epi8((char)(0xe0 - 0x80))),
                                           _mm256_subs_epu8(three, _mm256_set1_epi8((char)(0xf0 - 0x80))));
     return _mm256_xor_si256(_mm256_and_si256(asked, _mm256_set1_epi8((char)0x80)), wrong);
 }
 
-/* Not zero where a sequence goes on behind these bytes. */
+/* Nonzero if a sequence continues behind these bytes. */
 static inline __m256i open_end(__m256i bytes)
 {
     const char all = (char)0xff;
@@ -87,7 +98,7 @@ bool utf8_valid_avx2(const char *bytes, size_t count)
         }
         before = second;
     }
-    /* What is left, behind it zeros: a sequence that is cut is then one that ASCII interrupts. */
+    /* The rest is followed by zeros, so an incomplete sequence at the end becomes one that ASCII interrupts. */
     char rest[96] = {0};
     memcpy(rest, bytes + at, count - at);
     for (size_t i = 0; i < sizeof rest; i += 32) {

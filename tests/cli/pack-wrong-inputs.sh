@@ -24,7 +24,7 @@ printf 'PK\003\004zip' >zip
 printf '\n' >blank.jsonl
 wrong 'latin: not valid UTF-8; convert the file, or choose --invalid-utf8 replace or skip (byte 3)' in latin
 wrong "type.jsonl:2: the field is no string: 'text'" in type.jsonl
-wrong 'no.jsonl:2: no valid record: a value is none that JSON has' in no.jsonl
+wrong 'no.jsonl:2: no valid record: this is not a JSON value' in no.jsonl
 wrong "field.jsonl:1: the field is missing: 'text'; name another with --field" in field.jsonl
 wrong 'twice.jsonl:1: no valid record: the field stands twice' in twice.jsonl
 wrong 'lone.jsonl:1: not valid UTF-8: the escape of a surrogate lacks its other half' in lone.jsonl

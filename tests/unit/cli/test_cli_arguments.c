@@ -1,4 +1,4 @@
-/* The parser of options: every kind, every form, every way to be wrong. */
+/* The parser of options: every kind and every form of option, and every mistake. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -112,7 +112,7 @@ static int body_call(const struct cli_command *of, const char **words, size_t co
     assert_ptr_equal(of, &command);
     for (size_t i = 0; i < count; i++)
         assert_string_equal(words[i], i ? "second" : "first");
-    words[count] = "-"; /* the entry that is there for a default */
+    words[count] = "-"; /* the extra entry for a default operand */
     body->calls++;
     body->count = count;
     return body->status;
@@ -134,7 +134,7 @@ static void test_run(void **state)
     (void)state;
 }
 
-/* A command must not run with a cap that it does not understand: a bug report would then be about another variant. */
+/* If a command ignored an unknown TOKMAP_CPU, a bug report would be about another variant than its author believes. */
 static void test_environment(void **state)
 {
     char program[] = "test";
@@ -152,12 +152,8 @@ static void test_environment(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_maybe),
-        cmocka_unit_test(test_operands),
-        cmocka_unit_test(test_wrong),
-        cmocka_unit_test(test_run),
-        cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_forms), cmocka_unit_test(test_maybe), cmocka_unit_test(test_operands),
+        cmocka_unit_test(test_wrong), cmocka_unit_test(test_run),   cmocka_unit_test(test_environment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Numbers, sizes and ranges as users type them, and numbers as people read them. */
+/* Numbers, sizes, and ranges as users type them, and numbers as people read them. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -155,7 +155,7 @@ static void test_nearest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_number), cmocka_unit_test(test_size),   cmocka_unit_test(test_range),
+        cmocka_unit_test(test_number), cmocka_unit_test(test_size),    cmocka_unit_test(test_range),
         cmocka_unit_test(test_people), cmocka_unit_test(test_nearest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* JSON and tables: what is written, byte for byte. */
+/* JSON and tables: the output is compared byte for byte. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -54,11 +54,6 @@ static void test_json_shape(void **state)
     cli_json_raw(&json, "raw", "[1,\n2]\r\n ", 9);
     cli_json_end(&json);
     /* A second object on its own line, from the same writer. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
     cli_json_object(&json, NULL);
     cli_json_end(&json);
     output_is(&output, "{\"a\": 18446744073709551615, \"empty\": [], \"list\": [0, 1, 2, {\"yes\": true, "
@@ -84,7 +79,8 @@ static void test_json_escapes(void **state)
     text_becomes("\n\t\r\b\f\x1b\x7f", 7, "\"\\n\\t\\r\\u0008\\u000c\\u001b\\u007f\"");
     text_becomes("a\0b", 3, "\"a\\u0000b\"");
     text_becomes("h\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 10, "\"h\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"");
-    /* Not UTF-8: a lone continuation, an overlong form, a surrogate, past the end of Unicode, cut short. */
+    /* Not UTF-8: a continuation byte alone, an overlong form, a surrogate, a number above U+10FFFF, an incomplete
+     * sequence. */
     text_becomes("\x80", 1, "\"\xef\xbf\xbd\"");
     text_becomes("\xc0\xaf", 2, "\"\xef\xbf\xbd\xef\xbf\xbd\"");
     text_becomes("\xe0\x80\x80", 3, "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");
@@ -157,7 +153,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json_shape), cmocka_unit_test(test_json_escapes), cmocka_unit_test(test_json_real),
-        cmocka_unit_test(test_json_raw), cmocka_unit_test(test_table),
+        cmocka_unit_test(test_json_raw),   cmocka_unit_test(test_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

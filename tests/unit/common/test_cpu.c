@@ -1,5 +1,5 @@
-/* The choice of a CPU variant: TOKMAP_CPU caps it, an unknown value is reported and ignored, results do not change. The choice
- * is made once per process, so each value is tried in a child. */
+/* The choice of a CPU variant: TOKMAP_CPU caps it, an unknown value is reported and ignored, results do not change. The
+ * choice is made once per process, so each value is tried in a child. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

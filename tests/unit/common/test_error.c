@@ -1,4 +1,5 @@
-/* error.h and bytes.h: messages keep what the reader needs, options of any age are served, arithmetic does not wrap. */
+/* error.h, struct_copy.h, and bytes.h: errors keep what their reader needs, structs of older and newer callers are
+ * handled, and arithmetic does not wrap around. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -64,7 +65,7 @@ static void a_long_path_keeps_its_end(void **unused)
     assert_int_equal(strlen(error.path), sizeof error.path - 1);
     assert_memory_equal(error.path, "...x", 4);
     assert_string_equal(error.path + strlen(error.path) - 9, "/name.bin");
-    /* The longest that fits is kept whole. */
+    /* The longest path that fits is not shortened. */
     path[sizeof error.path - 1] = '\0';
     (void)error_set(&error, TOKMAP_ERROR_IO, path, 0, "no");
     assert_string_equal(error.path, path);
@@ -169,8 +170,8 @@ int main(void)
         cmocka_unit_test(every_status_has_a_name_and_a_text), cmocka_unit_test(an_error_is_filled_whole),
         cmocka_unit_test(arguments_may_point_into_the_error), cmocka_unit_test(a_long_path_keeps_its_end),
         cmocka_unit_test(system_errors_choose_the_status),    cmocka_unit_test(printing_names_position_and_system),
-        cmocka_unit_test(options_of_any_age_are_served), cmocka_unit_test(results_fit_callers_of_any_age),
-             cmocka_unit_test(arithmetic_does_not_wrap),
+        cmocka_unit_test(options_of_any_age_are_served),      cmocka_unit_test(results_fit_callers_of_any_age),
+        cmocka_unit_test(arithmetic_does_not_wrap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* hash.h: every variant of the processor gives the values of the scalar XXH3, in one call and as a stream. */
+/* hash.h: every variant that the processor has returns the values of the scalar XXH3, in one call and in parts. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -86,7 +86,7 @@ static void streams_agree_with_one_call(void **unused)
     free(bytes);
 }
 
-/* Published values of XXH3 with seed 0: any implementation checks our files. */
+/* Published values of XXH3 with seed 0, so that any implementation can check our files. */
 static void values_are_those_of_xxh3(void **unused)
 {
     (void)unused;

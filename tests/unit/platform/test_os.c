@@ -1,4 +1,4 @@
-/* os.h: what the rooms above rely on, against the real kernel. */
+/* os.h: the properties on which the other rooms rely, tested with the real kernel. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -195,7 +195,7 @@ static int entry_count(void *user, const char *name)
     return *(int *)user == 3 ? 42 : 0;
 }
 
-static void a_walk_ends_when_asked(void **unused)
+static void a_folder_walk_ends_early(void **unused)
 {
     (void)unused;
     const char *names[] = {"w1", "w2", "w3", "w4"};
@@ -257,7 +257,7 @@ int main(void)
         cmocka_unit_test(a_cut_mapping_is_a_status),
         cmocka_unit_test(a_large_mapping_starts_at_a_huge_page),
         cmocka_unit_test(threads_hand_over),
-        cmocka_unit_test(a_walk_ends_when_asked),
+        cmocka_unit_test(a_folder_walk_ends_early),
         cmocka_unit_test(the_machine_is_described),
         cmocka_unit_test(programs_are_started_and_waited_for),
     };

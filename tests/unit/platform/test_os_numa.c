@@ -1,4 +1,5 @@
-/* os.h: what is near a device. Hints, so what is tested is that nothing breaks whatever the machine has. */
+/* os.h: processors and memory near a device. These are hints, so the tests only check that nothing breaks on any
+ * machine. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -49,7 +50,7 @@ static void move(void *user)
     (void)sched_getaffinity(0, sizeof seen->after, &seen->after);
 }
 
-/* A thread keeps some of the processors that it had, and no others; a node without processors changes nothing. */
+/* The thread keeps some of its processors and gets no others; a node without processors changes nothing. */
 static void a_thread_near_a_node_still_runs(void **unused)
 {
     (void)unused;

@@ -1,5 +1,5 @@
-/* Caught signals: none is lost, whether it arrives before or during a wait, and the second one ends the process. Each case runs in
- * a process of its own, to which the signals are sent. */
+/* Caught signals: none is lost, whether it arrives before or during a wait, and the second one ends the process. Each
+ * case runs in a process of its own, to which the signals are sent. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -279,8 +279,8 @@ static void none_is_lost(void **unused)
     static const struct {
         void (*run)(int ready, int data);
         int number;
-    } cases[] = {{before_the_wait, 0}, {in_the_open_of_a_fifo, SIGTERM}, {in_the_open_of_a_fifo, SIGINT},
-                 {in_another_thread, SIGINT}, {in_a_wait_for_a_child, SIGHUP}, {ignored, SIGTERM},
+    } cases[] = {{before_the_wait, 0},        {in_the_open_of_a_fifo, SIGTERM}, {in_the_open_of_a_fifo, SIGINT},
+                 {in_another_thread, SIGINT}, {in_a_wait_for_a_child, SIGHUP},  {ignored, SIGTERM},
                  {in_a_write, SIGTERM}};
     (void)unused;
     for (size_t i = 0; i < 3 * sizeof cases / sizeof cases[0]; i++) {

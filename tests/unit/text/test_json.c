@@ -1,5 +1,5 @@
-/* test_json.c - the JSON of a record: cases with the place of their fault, and a recursive parser that builds the value
- * as the oracle over records that are mutated at random. */
+/* The JSON reader: cases with the position of their fault, and records that are mutated at random, for which a
+ * recursive parser that builds the value is the oracle. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -15,13 +15,12 @@
 #include "text/utf8.h"
 #include "support/awkward_text.h"
 
-
 /* ---- the oracle ---- */
 
 struct oracle {
     const char *at, *end;
     const char *field;
-    int found; /* how often the field stands in the outermost object */
+    int found; /* how many members of the outermost object have the name */
     bool is_string;
     char value[4096];
     size_t value_bytes, lone;
@@ -54,7 +53,7 @@ static bool unit(struct oracle *o, unsigned *code)
     return true;
 }
 
-/* Decodes as it goes; at most what fits. */
+/* Parses a string and decodes it, as far as the result fits. */
 static bool string(struct oracle *o, char *into, size_t *bytes, size_t *lone)
 {
     *bytes = *lone = 0;
@@ -274,8 +273,8 @@ static void test_faults(void **state)
         size_t offset;
         const char *reason;
     } cases[] = {
-        {"", 0, "the text ends where a value should stand"},
-        {"text", 0, "a value is none that JSON has"},
+        {"", 0, "the text ends where a value is expected"},
+        {"text", 0, "this is not a JSON value"},
         {"\"text\"", 0, "the record is no object"},
         {"[]", 0, "the record is no object"},
         {"{}", 0, JSON_MISSING},
@@ -283,19 +282,19 @@ static void test_faults(void **state)
         {"{\"text\":null}", 8, JSON_NO_STRING},
         {"{\"text\": 12}", 9, JSON_NO_STRING},
         {"{\"text\":\"a\",\"text\":\"b\"}", 19, "the field stands twice in the object"},
-        {"{\"text\":\"a\"} x", 13, "something follows the value"},
+        {"{\"text\":\"a\"} x", 13, "there is text after the value"},
         {"{\"text\":\"a\"", 11, "a comma or the end of an object or array is missing"},
-        {"{\"text\":\"a\",}", 12, "a field's name is no string"},
+        {"{\"text\":\"a\",}", 12, "the name of a field is not a string"},
         {"{\"text\":\"a", 10, "a string has no closing quote"},
         {"{\"text\":\"a\\", 10, "a string has no closing quote"},
-        {"{\"text\":\"a\tb\"}", 10, "a control character stands unescaped in a string"},
-        {"{\"text\":\"a\\x\"}", 10, "an escape in a string is none that JSON has"},
+        {"{\"text\":\"a\tb\"}", 10, "a string contains a control character that is not escaped"},
+        {"{\"text\":\"a\\x\"}", 10, "a string contains an escape that JSON does not have"},
         {"{\"text\":\"a\\u00g0\"}", 10, "\\u is not followed by four hexadecimal digits"},
-        {"{\"x\":01,\"text\":\"a\"}", 6, "a number begins with 0"},
+        {"{\"x\":01,\"text\":\"a\"}", 6, "a number has a leading zero"},
         {"{\"x\":-,\"text\":\"a\"}", 6, "a number lacks digits"},
         {"{\"x\":1.,\"text\":\"a\"}", 7, "a number lacks digits"},
-        {"{\"x\":tru,\"text\":\"a\"}", 5, "a value is none that JSON has"},
-        {"{\"x\" 1}", 5, "a field's name is not followed by a colon"},
+        {"{\"x\":tru,\"text\":\"a\"}", 5, "this is not a JSON value"},
+        {"{\"x\" 1}", 5, "the name of a field is not followed by a colon"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct json_field found;
@@ -306,7 +305,7 @@ static void test_faults(void **state)
     }
 }
 
-/* As deep as is allowed, and one deeper; objects and arrays. */
+/* Objects and arrays, nested as deep as is allowed and one level deeper. */
 static void test_depth(void **state)
 {
     char record[2 * 8 * JSON_DEPTH + 64];
@@ -327,7 +326,7 @@ static void test_depth(void **state)
         }
 }
 
-/* Numbers that no machine type holds are JSON all the same. */
+/* A number can be valid JSON although it does not fit in any machine type. */
 static void test_numbers(void **state)
 {
     static const char *const numbers[] = {"123456789012345678901234567890", "1e999", "-0", "-0.0e-0", "1E+400", "0.1"};
@@ -341,12 +340,26 @@ static void test_numbers(void **state)
     }
 }
 
-/* Strings of many times 64 bytes, with every kind of escape at every place, now and then a wrong one. */
+/* Strings of many times 64 bytes, with every kind of escape at every position, and sometimes a wrong one. */
 static void test_long_strings(void **state)
 {
-    static const char *const atoms[] = {"a",  "b ", "plain text, ",   "\xc3\xa9",          "\xe6\x97\xa5\xe6\x9c\xac", "\\n",
-                                        "\\\"", "\\\\", "\\\\\\\\",        "\\/\\b\\f\\r\\t",      "\\u0041",                  "\\u00e9\\u65e5",
-                                        "u",  "n",  "\\ud83d\\ude00", "\\ud83d",         "\\u0022\\\\"};
+    static const char *const atoms[] = {"a",
+                                        "b ",
+                                        "plain text, ",
+                                        "\xc3\xa9",
+                                        "\xe6\x97\xa5\xe6\x9c\xac",
+                                        "\\n",
+                                        "\\\"",
+                                        "\\\\",
+                                        "\\\\\\\\",
+                                        "\\/\\b\\f\\r\\t",
+                                        "\\u0041",
+                                        "\\u00e9\\u65e5",
+                                        "u",
+                                        "n",
+                                        "\\ud83d\\ude00",
+                                        "\\ud83d",
+                                        "\\u0022\\\\"};
     static const char *const wrong[] = {"\\x", "\\u00g0", "\n", "\x01", "\"", "\\", "\\\x80"};
     char record[1400];
     for (int round = 0; round < 20000; round++) {
@@ -398,8 +411,8 @@ static void test_whole_values(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_faults),  cmocka_unit_test(test_fields),    cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_numbers), cmocka_unit_test(test_mutations), cmocka_unit_test(test_long_strings),
+        cmocka_unit_test(test_faults),       cmocka_unit_test(test_fields),    cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_numbers),      cmocka_unit_test(test_mutations), cmocka_unit_test(test_long_strings),
         cmocka_unit_test(test_whole_values),
     };
     return cmocka_run_group_tests_name("json", tests, NULL, NULL);

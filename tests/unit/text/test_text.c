@@ -23,9 +23,9 @@ static void numbers_are_read_up_to_the_first_other_byte(void **unused)
         uint64_t number;
         size_t used;
     } cases[] = {
-        {"0", true, 0, 1},     {"007,", true, 7, 3},  {"18446744073709551615..", true, UINT64_MAX, 20},
-        {"", false, 0, 0},     {"-1", false, 0, 0},   {"18446744073709551616", false, 0, 0},
-        {" 1", false, 0, 0},   {"+1", false, 0, 0},   {"00000000000000000000000000000000001x", true, 1, 35},
+        {"0", true, 0, 1},   {"007,", true, 7, 3}, {"18446744073709551615..", true, UINT64_MAX, 20},
+        {"", false, 0, 0},   {"-1", false, 0, 0},  {"18446744073709551616", false, 0, 0},
+        {" 1", false, 0, 0}, {"+1", false, 0, 0},  {"00000000000000000000000000000000001x", true, 1, 35},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const char *at = cases[i].text;

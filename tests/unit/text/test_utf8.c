@@ -1,5 +1,5 @@
-/* test_utf8.c - validation, steps, cuts and replacement against a decoder written another way, a byte at a time from
- * the Unicode standard's table, and against Python where it is there. */
+/* Validation, steps, cuts, and replacement of UTF-8, compared with a second decoder that follows the Unicode standard's
+ * table byte by byte, and with Python if it is installed. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -15,10 +15,9 @@
 #include "text/utf8_fast.h"
 #include "support/awkward_text.h"
 
-
-/* The ranges of table 3-7, row by row: lead, then the ranges of the bytes behind. */
+/* Table 3-7 of the standard, row by row: the range of the first byte, then those of the bytes that follow. */
 static const uint8_t rows[][9] = {
-    /* length, lead low, lead high, second low, high, third low, high, fourth low, high */
+    /* length; lowest and highest first byte, second byte, third byte, fourth byte */
     {1, 0x00, 0x7f, 0, 0, 0, 0, 0, 0},
     {2, 0xc2, 0xdf, 0x80, 0xbf, 0, 0, 0, 0},
     {3, 0xe0, 0xe0, 0xa0, 0xbf, 0x80, 0xbf, 0, 0},
@@ -70,7 +69,7 @@ static size_t naive_replace(char *into, const uint8_t *bytes, size_t count, size
 
 static void compare(const uint8_t *bytes, size_t count)
 {
-    /* Just as large, so that a sanitizer sees a read behind. */
+    /* Memory of exactly this size, so that a sanitizer finds a read behind its end. */
     char *exact = malloc(count ? count : 1), *wanted = malloc(3 * count + 1), *got = malloc(3 * count + 1);
     size_t replaced, naive_replaced, first;
     assert_non_null(exact);
@@ -93,7 +92,7 @@ static void compare(const uint8_t *bytes, size_t count)
     free(got);
 }
 
-/* Every sequence of up to three bytes, and of four those that the leads tell apart. */
+/* Every sequence of up to three bytes, and those of four bytes that begin in different ways. */
 static void test_short_sequences(void **state)
 {
     uint8_t bytes[4];
@@ -115,7 +114,7 @@ static void test_short_sequences(void **state)
                 }
 }
 
-/* Valid text with a fault here and there, long enough for vector code, at every alignment of the fault. */
+/* Valid text with scattered faults, long enough for vector code, with the faults at every alignment. */
 static size_t make_text(uint8_t *into, size_t capacity, uint32_t faults)
 {
     size_t count = 0;
@@ -144,7 +143,7 @@ static void test_long_texts(void **state)
     }
 }
 
-/* One fault, or a sequence of each length that is cut, at every place of a text that crosses vectors. */
+/* One fault, or an incomplete sequence of each length, at every position of a text that is longer than a vector. */
 static void test_places(void **state)
 {
     static const char *const pieces[] = {
@@ -166,7 +165,8 @@ static void test_places(void **state)
             }
 }
 
-/* Wherever a text is cut, its parts replaced one by one are the whole replaced: nothing is torn. */
+/* Wherever a text is cut, replacing its parts one by one gives the same result as replacing all of it: no character is
+ * divided. */
 static void test_cuts(void **state)
 {
     uint8_t bytes[200];
