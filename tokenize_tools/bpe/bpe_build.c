@@ -1,24 +1,23 @@
 /*
- * bpe_build.c - builds a model: the pairs that merge, the tokens that merging does not reach, the borders of characters that
- * no token crosses, and the entries that caches begin with.
+ * bpe_build.c - builds a model: the pairs that merge, the tokens that merging does not reach, the borders of characters
+ * that no token crosses, and the entries that caches begin with.
  *
  * The idea: at most one pair makes each token T. Inside the bytes of T, until only two parts are left, merging does not
- * depend on what is around them: it is what merging T's own bytes does. So only the two parts that remain when T's bytes
- * are merged without T can ever merge to T, whatever the text.
+ * depend on what is around them: it is what merging T's own bytes does. So only the two parts that remain when T's
+ * bytes are merged without T can ever merge to T, whatever the text.
  *
- * By ranks, the rule says that any two neighbors merge whose bytes together are a token. The obvious way is to look up the
- * joined bytes at each step. Instead the table here maps a pair of ids to a rank, which needs no bytes and no long keys.
- * Tokens are taken by length, the shortest first; then all the pairs that can come up inside a token are in the table
- * already. Example: for the tokens "th" (256), "he" (257), and "the" (258), the bytes of "the" merge to "th" "e" without 258,
- * since 256 is lower than 257. So th + e is the pair of 258, and t + he, which has the same bytes, never comes up. If the
- * bytes leave three parts or more, merging never reaches T: it is kept in the table of unreached tokens.
+ * By ranks, the rule says that any two neighbors merge whose bytes together are a token. The obvious way is to look up
+ * the joined bytes at each step. Instead the table here maps a pair of ids to a rank, which needs no bytes and no long
+ * keys. Tokens are taken by length, the shortest first; then all the pairs that can come up inside a token are in the
+ * table already. Example: for the tokens "th" (256), "he" (257), and "the" (258), the bytes of "the" merge to "th" "e"
+ * without 258, since 256 is lower than 257. So th + e is the pair of 258, and t + he, which has the same bytes, never
+ * comes up. If the bytes leave three parts or more, merging never reaches T: it is kept in the table of unreached
+ * tokens.
  *
- * A list of merges may name several pairs for a token, and pairs that never come up. By the same argument the table needs
- * at most one pair for each token. Nearly all are found without merging (bpe_splits.h); the rest are merged as above. Where
- * the ids that merges make grow along the list, as in nearly all vocabularies, the id itself serves as the rank, so that a
- * merge needs no further lookup.
- *
- * Cost: the shortest path through a vocabulary of 200,000 tokens merges no token of a list, or each token of ranks once.
+ * A list of merges may name several pairs for a token, and pairs that never come up. By the same argument the table
+ * needs at most one pair for each token. Nearly all are found without merging (bpe_splits.h); the rest are merged as
+ * above. Where the ids that merges make grow along the list, as in nearly all vocabularies, the id itself serves as the
+ * rank, so that a merge needs no further lookup.
  */
 #include "bpe_build.h"
 
@@ -33,6 +32,7 @@
 #include "common/error.h"
 #include "common/hash.h"
 
+/* Adds the rank of a pair to the table by bytes, if both are single bytes. */
 static void byte_pair_add(struct bpe_model *model, uint32_t left, uint32_t right, uint32_t rank)
 {
     const uint32_t *offsets = model->offsets;
@@ -46,19 +46,19 @@ static void pair_add(struct bpe_model *model, uint32_t left, uint32_t right, uin
     byte_pair_add(model, left, right, rank);
 }
 
-/* Characters of three bytes (and of four behind them) whose border a token crosses. A character of which the token has
- * only some bytes stands for all that begin or end so. */
+/* Notes where a token crosses a border of two characters, the first of three bytes and the second of three or four. If
+ * the token has only some bytes of a character, all characters that begin or end with these bytes are meant. */
 static void add_joins(struct bpe_model *model, const uint8_t *token, uint32_t count)
 {
     for (uint32_t at = 1; at < count; at++) {
         if (token[at] < 0xE0 || token[at - 1] < 0x80)
             continue;
-        uint32_t left = 0; /* bytes of the character before, as far as they are there */
+        uint32_t left = 0; /* continuation bytes of the character before that the token has */
         while (left < at && left < 4 && (token[at - left - 1] & 0xC0) == 0x80)
             left++;
         const bool whole_left = left < at && token[at - left - 1] >= 0xE0;
         if (left + whole_left > 3 || (left < at && !whole_left))
-            continue; /* not a character of three bytes */
+            continue; /* the character before does not have three bytes */
         const uint32_t right = min64(count - at, 3);
         if (left + whole_left < 3 || right == 1) {
             model->edge_joins[token[at - 1] & 63] |= (uint64_t)1 << (token[at] & 63);
@@ -103,13 +103,13 @@ static enum tokmap_status find_bytes(struct bpe_model *model, const struct bpe_s
         if (model->byte_ids[byte] == BPE_NONE)
             return error_set(error, TOKMAP_ERROR_FORMAT, source->path, TOKMAP_NO_OFFSET,
                              "the vocabulary has no token for the byte 0x%02x, so not every text can be encoded; "
-                             "is the file complete?",
+                             "check that the file is complete",
                              byte);
     return TOKMAP_OK;
 }
 
-/* Ids by the length of their tokens, the shortest first; those of two bytes and more that are not known to be made by a
- * merge. */
+/* Returns the ids of tokens of at least two bytes, the shortest first, but not those whose split is known. NULL: memory
+ * ran out. */
 static uint32_t *by_length(const struct bpe_model *model, const struct bpe_split *splits, uint32_t *count)
 {
     uint32_t longest = 1, used = 0;
@@ -121,9 +121,9 @@ static uint32_t *by_length(const struct bpe_model *model, const struct bpe_split
         for (uint32_t id = 0; id < model->vocabulary; id++)
             places[bpe_token_bytes(model, id)] += !splits || splits[id].made < BPE_BY_RANK;
         for (uint32_t bytes = 2; bytes <= longest; bytes++) {
-            const uint32_t here = places[bytes];
+            const uint32_t tokens = places[bytes];
             places[bytes] = used;
-            used += here;
+            used += tokens;
         }
         for (uint32_t id = 0; id < model->vocabulary; id++)
             if (bpe_token_bytes(model, id) > 1 && (!splits || splits[id].made < BPE_BY_RANK))
@@ -137,7 +137,8 @@ static uint32_t *by_length(const struct bpe_model *model, const struct bpe_split
     return order;
 }
 
-static void add_seed(struct bpe_model *model, const uint8_t *bytes, uint32_t count, const uint32_t *ids, size_t id_count)
+static void add_seed(struct bpe_model *model, const uint8_t *bytes, uint32_t count, const uint32_t *ids,
+                     size_t id_count)
 {
     if (count > 15 || id_count > bpe_inline_ids(model->wide))
         return;
@@ -154,30 +155,30 @@ static bool lacks_one(const struct bpe_model *model, const uint8_t *text, uint32
     return false;
 }
 
-/* ---- tokens that are merged ---- */
+/* ---- merging each token's own bytes ---- */
 
-#define TOGETHER 64 /* tokens of the same length, none of which can be in another */
+#define TOGETHER 64 /* tokens that are merged together; they have the same length, so none is part of another */
 
 struct merging {
     struct bpe_model *model;
     const struct bpe_source *source;
-    const struct bpe_model *listed; /* the table of the list; NULL: by ranks */
+    const struct bpe_model *listed; /* the pairs of the list; NULL: merges are by ranks */
     struct tokmap_error *error;
     struct bpe_scratch scratch;
-    uint32_t *order; /* at its front the unreached are collected */
-    uint32_t *ids;   /* room for the longest token */
-    bpe_merge_many_function *many;  /* of tokens up to BPE_LANE_BYTES bytes; NULL: one after the other */
+    uint32_t *order;               /* tokens by length; those that merging does not reach are collected at its front */
+    uint32_t *ids;                 /* room for the longest token */
+    bpe_merge_many_function *many; /* for tokens of up to BPE_LANE_BYTES bytes; NULL: merge one after the other */
     struct bpe_piece pieces[TOGETHER];
     uint32_t piece_ids[TOGETHER * (BPE_LANE_BYTES + 16)];
 };
 
-/* The rank by which two parts, which all other merges leave of a token's bytes, become the token; BPE_NONE: they do not. */
+/* Returns the rank of the merge that makes a token of the parts that all other merges leave, or BPE_NONE. */
 static uint32_t last_rank(const struct merging *merging, uint32_t id, const uint32_t *parts, size_t count)
 {
     return count != 2 ? BPE_NONE : merging->listed ? bpe_pair_rank(merging->listed, parts[0], parts[1]) : id;
 }
 
-/* What a token's bytes come to without its own merge, which is found so. */
+/* Takes the parts that a token's bytes merge to without its own merge, and finds that merge. */
 static void finish_token(struct merging *merging, uint32_t id, uint32_t *parts, size_t count)
 {
     struct bpe_model *model = merging->model;
@@ -195,7 +196,7 @@ static void finish_token(struct merging *merging, uint32_t id, uint32_t *parts, 
     add_joins(model, text, bpe_token_bytes(model, id));
 }
 
-/* Tokens of one length. */
+/* Merges `count` (at most TOGETHER) tokens of the same length. */
 static void merge_together(struct merging *merging, const uint32_t *order, uint32_t count)
 {
     struct bpe_model *model = merging->model;
@@ -203,8 +204,9 @@ static void merge_together(struct merging *merging, const uint32_t *order, uint3
     const uint32_t bytes = bpe_token_bytes(model, order[0]);
     for (uint32_t i = 0; i < count; i++) {
         pieces[i] = &merging->pieces[i];
-        *pieces[i] = (struct bpe_piece){.bytes = model->bytes + model->offsets[order[i]], .count = bytes,
-                                          .ids = merging->piece_ids + i * (BPE_LANE_BYTES + 16)};
+        *pieces[i] = (struct bpe_piece){.bytes = model->bytes + model->offsets[order[i]],
+                                        .count = bytes,
+                                        .ids = merging->piece_ids + i * (BPE_LANE_BYTES + 16)};
     }
     merging->many(model, pieces, count, bpe_size_class(bytes));
     for (uint32_t i = 0; i < count; i++)
@@ -228,7 +230,7 @@ static enum tokmap_status merge_one(struct merging *merging, uint32_t id)
     return TOKMAP_OK;
 }
 
-/* Pairs, seeds and what merges do not reach, of tokens by length. */
+/* Finds the pairs, seeds, and unreached tokens among the first `count` of merging->order. */
 static enum tokmap_status merge_order(struct merging *merging, uint32_t count)
 {
     const struct bpe_model *model = merging->model;
@@ -258,7 +260,7 @@ static enum tokmap_status merge_order(struct merging *merging, uint32_t count)
 
 static enum tokmap_status keep_unreached(struct bpe_model *model, const uint32_t *ids, struct tokmap_error *error);
 
-/* splits: of those that are known already; NULL: of none. */
+/* Merges all tokens whose split is not known. splits: NULL if no split is known. */
 static enum tokmap_status merge_tokens(struct bpe_model *model, const struct bpe_source *source,
                                        const struct bpe_model *listed, const struct bpe_split *splits,
                                        struct tokmap_error *error)
@@ -267,7 +269,10 @@ static enum tokmap_status merge_tokens(struct bpe_model *model, const struct bpe
     struct merging *merging = calloc(1, sizeof *merging);
     enum tokmap_status status = TOKMAP_OK;
     if (merging)
-        *merging = (struct merging){.model = model, .source = source, .listed = listed, .error = error,
+        *merging = (struct merging){.model = model,
+                                    .source = source,
+                                    .listed = listed,
+                                    .error = error,
                                     .order = by_length(model, splits, &count)};
     if (!merging || !merging->order)
         status = error_set_memory(error, "a vocabulary", model->vocabulary);
@@ -283,9 +288,9 @@ static enum tokmap_status merge_tokens(struct bpe_model *model, const struct bpe
 
 /* ---- a list of merges ---- */
 
-#define AHEAD 16 /* merges whose memory is asked for before they are looked at */
+#define AHEAD 16 /* merges whose memory is prefetched before they are handled */
 
-/* Whether the merges' results rise along the list: then they are the ranks. */
+/* Whether the ids that merges make grow along the list. Then these ids serve as ranks. */
 static bool results_rise(const struct bpe_source *source)
 {
     for (uint32_t i = 1; i < source->merge_count; i++)
@@ -305,7 +310,7 @@ static bool merge_fits(const struct bpe_model *model, const struct bpe_source *s
                              !memcmp(result + left, model->bytes + model->offsets[merge->right], right)));
 }
 
-/* The list, as a table of its own. *twice: a pair stands in it twice. */
+/* Fills a table with all pairs of the list. *twice: the list has a pair twice. */
 static enum tokmap_status list_merges(struct bpe_model *listed, const struct bpe_model *model,
                                       const struct bpe_source *source, bool *twice, struct tokmap_error *error)
 {
@@ -318,15 +323,16 @@ static enum tokmap_status list_merges(struct bpe_model *listed, const struct bpe
             bpe_pair_prefetch(listed, merges[i + AHEAD].left, merges[i + AHEAD].right);
         if (!merge_fits(model, source, &merges[i]))
             return error_set(error, TOKMAP_ERROR_FORMAT, source->path, TOKMAP_NO_OFFSET,
-                             "merge %" PRIu32 " (from 0) names ids whose text is not that of its result; the file is "
-                             "damaged",
+                             "merge %" PRIu32
+                             " (from 0) joins two texts that together are not the text of its result; the "
+                             "file is damaged",
                              i);
         *twice |= !bpe_pair_add(listed, merges[i].left, merges[i].right, model->results ? i : merges[i].result);
     }
     return TOKMAP_OK;
 }
 
-/* Whether a merge is the one that makes its token. */
+/* Whether merge i is the one that makes its token, according to the token's split. */
 static bool makes_token(const struct bpe_model *model, const struct bpe_split *splits, const struct bpe_source *source,
                         uint32_t i)
 {
@@ -334,14 +340,15 @@ static bool makes_token(const struct bpe_model *model, const struct bpe_split *s
     return splits[result].made == (model->results ? i : result) + BPE_BY_RANK;
 }
 
-/* What is known of all tokens that merges make of each other, as far as splits say. */
-static enum tokmap_status add_known(struct bpe_model *model, const struct bpe_source *source,
-                                    const struct bpe_split *splits, uint32_t known, struct bpe_model *listed,
-                                    struct tokmap_error *error)
+/* Adds the pairs, seeds, and joins of all tokens whose split was found; known: how many. May take over the tables of
+ * `listed`. */
+static enum tokmap_status add_splits(struct bpe_model *model, const struct bpe_source *source,
+                                     const struct bpe_split *splits, uint32_t known, struct bpe_model *listed,
+                                     struct tokmap_error *error)
 {
     const struct bpe_merge *merges = source->merges;
     const bool same = known == source->merge_count && !model->results;
-    if (same) { /* the list is the table */
+    if (same) { /* every pair of the list is the one that makes its token */
         model->pairs = listed->pairs;
         model->pair_bits = listed->pair_bits;
         model->pair_filter = listed->pair_filter;
@@ -365,11 +372,11 @@ static enum tokmap_status add_known(struct bpe_model *model, const struct bpe_so
     return TOKMAP_OK;
 }
 
-/* Ids take the place of ranks, if both grow together. */
+/* Replaces ranks by the ids that they make, if both grow together. */
 static enum tokmap_status drop_ranks(struct bpe_model *model, struct tokmap_error *error)
 {
     const uint64_t places = (uint64_t)1 << model->pair_bits;
-    uint32_t *ranks = malloc(((size_t)model->vocabulary + 1) * sizeof *ranks); /* by ids */
+    uint32_t *ranks = malloc(((size_t)model->vocabulary + 1) * sizeof *ranks); /* by id */
     if (!ranks)
         return error_set_memory(error, "a vocabulary", model->vocabulary);
     memset(ranks, 0xFF, ((size_t)model->vocabulary + 1) * sizeof *ranks);
@@ -392,7 +399,8 @@ static enum tokmap_status drop_ranks(struct bpe_model *model, struct tokmap_erro
         return TOKMAP_OK;
     for (uint64_t at = 0; at < places; at++)
         if (model->pairs[at] != UINT64_MAX)
-            model->pairs[at] = (model->pairs[at] & ~(uint64_t)BPE_MERGES) | model->results[model->pairs[at] & BPE_MERGES];
+            model->pairs[at] =
+                (model->pairs[at] & ~(uint64_t)BPE_MERGES) | model->results[model->pairs[at] & BPE_MERGES];
     for (uint32_t i = 0; i < 65536; i++)
         if (model->byte_pairs[i] != BPE_NONE)
             model->byte_pairs[i] = model->results[model->byte_pairs[i]];
@@ -423,7 +431,7 @@ static enum tokmap_status pairs_of_list(struct bpe_model *model, const struct bp
     if (!status && !twice)
         known = bpe_splits_find(&listed, source->merges, source->merge_count, rise, splits);
     if (!status)
-        status = add_known(model, source, splits, known, &listed, error);
+        status = add_splits(model, source, splits, known, &listed, error);
     if (!status)
         status = merge_tokens(model, source, listed.pairs ? &listed : model, splits, error);
     bpe_pairs_free(&listed);
@@ -431,8 +439,9 @@ static enum tokmap_status pairs_of_list(struct bpe_model *model, const struct bp
     return status || !model->results ? status : drop_ranks(model, error);
 }
 
-/* What the merges of a source give, by whichever of the two ways. */
-static enum tokmap_status find_pairs(struct bpe_model *model, const struct bpe_source *source, struct tokmap_error *error)
+/* Fills pairs, seeds, joins, and unreached tokens. */
+static enum tokmap_status find_pairs(struct bpe_model *model, const struct bpe_source *source,
+                                     struct tokmap_error *error)
 {
     for (uint32_t byte = 0; byte < 256; byte++) {
         const uint8_t text = (uint8_t)byte;
@@ -441,10 +450,12 @@ static enum tokmap_status find_pairs(struct bpe_model *model, const struct bpe_s
     }
     if (source->merges)
         return pairs_of_list(model, source, error);
-    return bpe_pairs_new(model, 2 * (uint64_t)model->vocabulary) ? merge_tokens(model, source, NULL, NULL, error)
-                                               : error_set_memory(error, "a vocabulary", model->vocabulary);
+    return bpe_pairs_new(model, 2 * (uint64_t)model->vocabulary)
+               ? merge_tokens(model, source, NULL, NULL, error)
+               : error_set_memory(error, "a vocabulary", model->vocabulary);
 }
 
+/* Fills the table of unreached tokens with the first unreached_count ids. */
 static enum tokmap_status keep_unreached(struct bpe_model *model, const uint32_t *ids, struct tokmap_error *error)
 {
     if (!model->unreached_count)
@@ -470,10 +481,13 @@ static enum tokmap_status keep_unreached(struct bpe_model *model, const uint32_t
 enum tokmap_status bpe_model_build(struct bpe_model **out, const struct bpe_source *source, struct tokmap_error *error)
 {
     *out = NULL;
+    assert(source->offsets && source->offsets[0] == 0);
+    assert(source->merges || source->whole);
     if (source->vocabulary > BPE_IDS || source->merge_count > BPE_MERGES)
         return error_set(error, TOKMAP_ERROR_LIMIT, source->path, TOKMAP_NO_OFFSET,
-                         "a vocabulary of %" PRIu32 " ids and %" PRIu32 " merges is more than can be encoded with (%u and "
-                         "%u)",
+                         "the vocabulary has %" PRIu32 " ids and %" PRIu32
+                         " merges, but at most %u ids and %u merges are "
+                         "supported",
                          source->vocabulary, source->merge_count, BPE_IDS, BPE_MERGES);
     struct bpe_model *model = calloc(1, sizeof *model);
     if (!model)

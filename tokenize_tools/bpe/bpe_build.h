@@ -6,21 +6,22 @@
 
 #include "bpe_model.h"
 
-/* What the loader of a vocabulary file fills in. All memory stays the loader's, which may free it after bpe_model_build(). */
+/* What the loader of a vocabulary file fills in. All memory stays the loader's, which may free it after
+ * bpe_model_build(). */
 struct bpe_source {
-    const char *path;            /* for errors */
-    uint32_t vocabulary;         /* ids are below it */
-    const uint8_t *bytes;        /* the texts of all tokens in the order of ids, without gaps */
-    const uint32_t *offsets;     /* vocabulary + 1: where each text begins. An id has an empty text if it has no token or
-                                    if no text becomes it, such as a special token. */
+    const char *path;        /* for errors */
+    uint32_t vocabulary;     /* ids are below it */
+    const uint8_t *bytes;    /* the texts of all tokens in the order of ids, without gaps */
+    const uint32_t *offsets; /* vocabulary + 1: where each text begins. An id has an empty text if it has no token or
+                                if no text becomes it, such as a special token. */
     const struct bpe_merge *merges; /* the list of merges, in order; NULL: merges are by ranks */
     uint32_t merge_count;
-    bool fits;                   /* the loader has checked that in each merge the texts of left and right together are the
-                                    text of the result */
-    bool lacks_bytes;            /* some bytes may have no token; their byte_ids are BPE_NONE. Whoever encodes removes such
-                                    bytes from the text first. */
-    bool whole;                  /* a piece that equals a token becomes this token, whatever merging gives (always true by
-                                    ranks) */
+    bool fits;        /* the loader has checked that in each merge the texts of left and right together are the
+                         text of the result */
+    bool lacks_bytes; /* some bytes may have no token; their byte_ids are BPE_NONE. Whoever encodes removes such
+                         bytes from the text first. */
+    bool whole;       /* a piece that equals a token becomes this token, whatever merging gives (always true by
+                         ranks) */
     struct split_rules rules;
 };
 

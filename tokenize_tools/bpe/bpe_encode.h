@@ -1,123 +1,139 @@
 /*
- * bpe_encode.h - text to ids with a bpe_model: what each thread has of its own.
+ * bpe_encode.h - from text to ids with a bpe_model: the state of one thread, with its caches.
  *
- * A chunk of text is scanned into a bitmap of starts; positions are made of it, and keys of these, in batches whose cache
- * lines are asked for while the keys are made. Most pieces are then one comparison and one store away. What the cache has
- * not is merged and put there: at once, or (AVX-512) together with the others of its chunk, room having been left for its
- * ids. All memory is bounded: the cache replaces entries, the second one (for what is long) is
- * emptied when it is full.
+ * bpe_encode.c explains the method. A state belongs to one thread at a time; any number of states share a model, which
+ * must outlive them. All memory is allocated when the state is made, except for what merging a long piece may need.
  */
 #ifndef TOKMAP_BPE_BPE_ENCODE_H
 #define TOKMAP_BPE_BPE_ENCODE_H
 
 #include "bpe_merge.h"
 
-#define BPE_BATCH 256
-#define BPE_SLACK 32
-#define BPE_LONG_BITS 18 /* lines of 64 bytes: 16 MiB */
+struct bpe_state;
 
-/* Two entries a cache line: keys, then values, so that both keys are compared at once. */
+/* Makes a state; free it with bpe_state_free(). *state is NULL on failure. variant: cpu_variant_best(); tests pass
+ * lower ones. Statuses: OK, ERROR_MEMORY. */
+enum tokmap_status bpe_state_new(struct bpe_state **state, const struct bpe_model *model, enum cpu_variant variant,
+                                 struct tokmap_error *error);
+/* Frees a state; NULL is ignored. */
+void bpe_state_free(struct bpe_state *state);
+
+/* Writes the ids of a text to `tokens`: 16 bits each, or 32 if model->wide. The text is cut into pieces on its own;
+ * nothing carries over from one call to the next. room: in tokens, at least `count`. *written is the number of ids,
+ * and state->largest is raised to the largest id. After ERROR_MEMORY the tokens are not meaningful, and the state
+ * can be used again. Statuses: OK, ERROR_MEMORY. */
+enum tokmap_status bpe_encode(struct bpe_state *state, const uint8_t *text, uint64_t count, void *tokens, uint64_t room,
+                              uint64_t *written, struct tokmap_error *error);
+
+/* The same for a piece of at least one byte that the caller has cut. `tokens` has room for `count`. */
+enum tokmap_status bpe_encode_piece(struct bpe_state *state, const uint8_t *piece, uint64_t count, void *tokens,
+                                    uint64_t *written, struct tokmap_error *error);
+
+/* Writes the ids of a chunk of 1 to SCAN_BYTES bytes whose pieces begin at the bits of state->chunk.starts: bit 0 is
+ * set, and the bits from `count` up to the end of their word are 0. The caller has set state->text_end. room: in
+ * tokens, at least `count`. Returns the number of ids; raises state->largest; sets state->lacks_memory if memory ran
+ * out. */
+size_t bpe_encode_starts(struct bpe_state *state, const uint8_t *text, size_t count, void *tokens, uint64_t room);
+
+/* ---- the caches ---- */
+
+/* A bucket of the first cache: one cache line with two entries. Keys come first, so that both are compared at once. */
 struct bpe_bucket {
     struct bpe_key keys[2];
     uint64_t values[2][2];
 };
 
-/* A piece that is longer than a key, or has more ids than fit a value: a cache line too. */
+#define BPE_LONG_BITS 18 /* the second cache has 2^18 lines of 64 bytes: 16 MiB */
+
+/* A line of the second cache: a piece that is longer than a key, or has more ids than fit a value of the first
+ * cache. */
 struct bpe_long {
-    uint32_t tag;       /* of the hash; 0: empty */
-    uint32_t largest;   /* of the ids */
-    uint16_t bytes, ids;
-    uint8_t rest[52];   /* ids in the tokens' width, then bytes; if they do not fit, where in the store they are (32 bits,
-                           in units of 4 bytes) */
+    uint32_t tag;        /* bpe_long_tag() of the piece's hash; 0: the line is empty */
+    uint32_t largest;    /* of the ids */
+    uint16_t bytes, ids; /* how many */
+    uint8_t rest[52]; /* the ids in the tokens' width, then the bytes. If they do not fit: where in the store both are
+                         (32 bits, in units of 4 bytes) */
 };
 
-/* How often what happened, since bpe_state_new. */
+/* How often something happened since bpe_state_new(). */
 struct bpe_counts {
-    uint64_t pieces, missed, merged, long_found, stores_emptied;
+    uint64_t pieces;         /* pieces encoded */
+    uint64_t missed;         /* of them, not found by the first lookup */
+    uint64_t merged;         /* of these, not found in any cache */
+    uint64_t long_found;     /* found in the second cache */
+    uint64_t stores_emptied; /* times that the second cache was full and lost everything */
 };
 
-/* A piece whose ids are to be found later. */
+/* ---- the state ---- */
+
+#define BPE_BATCH 256        /* pieces whose keys are made, and cache lines prefetched, before the first is looked up */
+#define BPE_SLACK 32         /* tokens that a bpe_pieces_function may write behind its result */
+#define BPE_PENDING 64       /* pending pieces are merged when there are as many; one batch may add BPE_BATCH more */
+#define BPE_PENDING_HEADS 64 /* lists of pending pieces, by hash */
+
+/* A piece that waits to be merged together with others. Room for as many ids as it has bytes was left in the output. */
 struct bpe_pending {
-    struct bpe_piece piece;    /* first, so that a pointer to it is one to the whole */
-    struct bpe_key key;        /* as it is looked up; of more than 15 bytes the low half is the hash */
-    uint32_t chosen;           /* its bucket */
-    uint32_t at;               /* where its ids go; there is room for as many as it has bytes */
-    struct bpe_pending *same;  /* the one before it that is the same piece; NULL: there is none */
-    struct bpe_pending *older; /* the last one before it that is merged and hashes like it */
+    struct bpe_piece piece; /* first, so that a pointer to it is a pointer to the whole */
+    struct bpe_key key;     /* as in the cache; for more than 15 bytes the low half is the hash */
+    uint32_t bucket;
+    uint32_t at;               /* where in the output its ids begin */
+    struct bpe_pending *same;  /* an earlier one with the same bytes, whose ids it shares; or NULL */
+    struct bpe_pending *older; /* the one before it in its list of heads[]; or NULL */
 };
-#define BPE_PENDING 64         /* when there are as many they are dealt with; a batch may add as many as it has pieces */
-#define BPE_PENDING_HEADS 64
 
-struct bpe_state;
-/* The ids of count (at most BPE_BATCH) pieces of the chunk at `text`: positions[i] to positions[i + 1]. Returns how many
- * ids; up to BPE_SLACK more places may be written over. Of pieces that it adds to state->pending, if state->merge_many is
- * set, it leaves room for the ids, and counts that. */
+/* Writes the ids of `count` (1 to BPE_BATCH) pieces of the chunk at `text`; piece i is text[positions[i],
+ * positions[i + 1]). Returns the number of ids, and may write over BPE_SLACK more tokens. If state->merge_many is
+ * set, pieces may be appended to state->pending; the result includes the room that is left for their ids. */
 typedef size_t bpe_pieces_function(struct bpe_state *state, const uint8_t *text, const uint16_t *positions,
                                    uint32_t count, void *tokens);
-/* Bits to positions; returns how many. */
+/* Writes the numbers of the bits that are set in `count` words. Returns how many; may write over 32 more positions
+ * behind them. */
 typedef uint32_t bpe_positions_function(uint16_t *positions, const uint64_t *words, size_t count);
-/* Which bucket; each variant may have its own. */
+/* The hash that selects a bucket. Each CPU variant may have its own. */
 typedef uint32_t bpe_hash_function(struct bpe_key key);
 
 struct bpe_state {
     const struct bpe_model *model;
-    struct bpe_bucket *buckets;
+    struct bpe_bucket *buckets; /* the first cache */
     uint32_t bucket_mask;
-    uint32_t victim;         /* which entry goes next: counts up */
-    struct bpe_long *longs;
-    uint32_t *store;         /* ids and bytes of long pieces that do not fit a line */
-    uint64_t store_used;     /* in units of 4 bytes */
-    uint64_t largest;        /* id written so far */
+    uint32_t victim;        /* counts up; its low bits say which entry is replaced next */
+    struct bpe_long *longs; /* the second cache */
+    uint32_t *store;        /* ids and bytes of long pieces that do not fit a line */
+    uint64_t store_used;    /* in units of 4 bytes */
+    uint64_t largest;       /* the largest id written since the owner last set it to 0 */
     struct bpe_counts counts;
     struct bpe_scratch scratch;
-    uint32_t *merged;        /* ids of the piece being merged */
+    uint32_t *merged; /* room for the ids of the piece being merged; never NULL */
     uint64_t merged_room;
-    bool lacks_memory;       /* a piece could not be merged */
+    bool lacks_memory; /* a piece could not be merged */
 
-    const uint8_t *text_end; /* nothing is read from there on */
+    const uint8_t *text_end; /* nothing from here on may be read */
     bpe_pieces_function *pieces;
     bpe_positions_function *find_positions;
     bpe_hash_function *hash;
-    bpe_merge_many_function *merge_many; /* NULL: what is not found is merged at once */
+    bpe_merge_many_function *merge_many; /* NULL: pieces that no cache holds are merged at once */
     struct scan_chunk chunk;
-    uint64_t cuts[SCAN_WORDS + 1]; /* starts that are borders no token crosses, inside a piece */
+    uint64_t cuts[SCAN_WORDS + 1]; /* those of chunk.starts that are cuts inside a piece */
     uint16_t positions[SCAN_BYTES + 64];
-    struct bpe_key keys[BPE_BATCH];
-    uint32_t chosen[BPE_BATCH];           /* buckets */
+    struct bpe_key keys[BPE_BATCH];    /* of the batch; key of more than 15 bytes: the low half is the hash */
+    uint32_t batch_buckets[BPE_BATCH]; /* of the batch */
     struct bpe_pending pending[BPE_PENDING + BPE_BATCH];
-    struct bpe_piece *lacking[BPE_SIZES][BPE_PENDING + BPE_BATCH]; /* those of them that are merged */
+    struct bpe_piece
+        *to_merge[BPE_SIZES][BPE_PENDING + BPE_BATCH]; /* pending pieces without those that are the `same` */
     uint32_t pending_ids[(BPE_PENDING + BPE_BATCH) * (BPE_LANE_BYTES + 16)];
-    struct bpe_pending *heads[BPE_PENDING_HEADS]; /* of those, the last by hash */
+    struct bpe_pending *heads[BPE_PENDING_HEADS]; /* the last piece of each list of those to merge */
     uint32_t pending_count, pending_ids_count;
-    uint32_t spill[SCAN_BYTES + 2 * BPE_SLACK];      /* where ids go when the caller's room is nearly used up */
+    uint32_t spill[SCAN_BYTES + 2 * BPE_SLACK]; /* receives a batch where the caller's room has no slack behind it */
 };
 
-/* variant: cpu_variant_best(), but for tests. Statuses: OK, ERROR_MEMORY. */
-enum tokmap_status bpe_state_new(struct bpe_state **state, const struct bpe_model *model, enum cpu_variant variant,
-                               struct tokmap_error *error);
-void bpe_state_free(struct bpe_state *state);
+/* ---- between bpe_encode.c and its CPU variants ---- */
 
-/* Writes the ids of text, taken alone (no document goes on from one call to the next), to tokens: 16 bits each, or 32 if
- * model->wide. room: in tokens, at least count. *written: how many. Statuses: OK, ERROR_MEMORY. */
-enum tokmap_status bpe_encode(struct bpe_state *state, const uint8_t *text, uint64_t count, void *tokens, uint64_t room,
-                              uint64_t *written, struct tokmap_error *error);
-
-/* The ids of one piece that somebody else cut, at least a byte; largest and errors as above. There is room for count. */
-enum tokmap_status bpe_encode_piece(struct bpe_state *state, const uint8_t *piece, uint64_t count, void *tokens,
-                                    uint64_t *written, struct tokmap_error *error);
-
-/* The ids of a chunk of at most SCAN_BYTES, whose pieces begin at the bits of state->chunk.starts: all of it, bit 0 set, the
- * bits behind it 0 up to the end of their word. room: in tokens, at least count. Returns how many; state->largest and
- * state->lacks_memory say the rest. */
-size_t bpe_encode_starts(struct bpe_state *state, const uint8_t *text, size_t count, void *tokens, uint64_t room);
-
-/* ---- between the files of the encoder ---- */
-
-/* The ids of text[from, to), which are not found where they are first looked for: into tokens, at most to - from. */
+/* Writes the ids of text[from, to), which was not in its first place in the first cache. Returns how many, at most
+ * to - from; 0 if memory ran out. */
 size_t bpe_miss(struct bpe_state *state, const uint8_t *text, size_t from, size_t to, void *tokens);
 
-/* The same of piece i of a batch, whose ids begin at `tokens`. What has to be merged may be left for later: then the result
- * says how many ids there is room for. */
+/* The same for piece i of the batch. `tokens` is where the batch's ids begin, and `into` where this piece's do. A
+ * piece that has to be merged may become pending; then the result is the room that is left for its ids. */
 size_t bpe_miss_batch(struct bpe_state *state, const uint8_t *text, const uint16_t *positions, uint32_t i, void *into,
                       const void *tokens);
 
@@ -128,7 +144,6 @@ bpe_hash_function bpe_hash_scalar;
 bpe_pieces_function bpe_pieces_vbmi;
 bpe_positions_function bpe_positions_vbmi;
 bpe_hash_function bpe_hash_vbmi;
-bpe_merge_many_function bpe_merge_many_vbmi;
 #endif
 
 static inline uint32_t bpe_bucket_of(const struct bpe_state *state, struct bpe_key key)
@@ -136,7 +151,7 @@ static inline uint32_t bpe_bucket_of(const struct bpe_state *state, struct bpe_k
     return state->hash(key) & state->bucket_mask;
 }
 
-/* Of more than 15 bytes. */
+/* The hash of a piece of more than 15 bytes, for the second cache. */
 static inline uint64_t bpe_long_hash(const uint8_t *bytes, size_t count)
 {
     uint64_t hash = count, a, b;
@@ -150,7 +165,7 @@ static inline uint64_t bpe_long_hash(const uint8_t *bytes, size_t count)
     return bpe_mix(a ^ hash, b ^ hash);
 }
 
-/* In the second cache, of at most 15 bytes. */
+/* The hash of a piece of at most 15 bytes, for the second cache. */
 static inline uint64_t bpe_short_hash(struct bpe_key key)
 {
     return bpe_mix(key.low ^ key.high >> 56, key.high);
@@ -161,10 +176,10 @@ static inline uint32_t bpe_long_tag(uint64_t hash)
     return (uint32_t)(hash >> 32) | 1;
 }
 
+/* The line where a piece is looked for first. */
 static inline struct bpe_long *bpe_long_at(const struct bpe_state *state, uint64_t hash)
 {
     return &state->longs[hash & ((1u << BPE_LONG_BITS) - 1)];
 }
-
 
 #endif

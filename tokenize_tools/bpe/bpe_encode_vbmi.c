@@ -1,4 +1,7 @@
-/* bpe_encode_vbmi.c - positions from bitmaps, and pieces to ids through the cache (AVX-512 with VBMI2, BMI2). */
+/*
+ * bpe_encode_vbmi.c - steps 2 to 4 of bpe_encode.c with AVX-512 (VBMI2, BMI2, AES): positions from bitmaps, keys, and
+ * lookups.
+ */
 #include "bpe_encode.h"
 
 #if defined(__x86_64__)
@@ -17,7 +20,8 @@ uint32_t bpe_positions_vbmi(uint16_t *positions, const uint64_t *words, size_t c
         const uint32_t bits = (uint32_t)_mm_popcnt_u64(words[i]);
         const __m512i found = _mm512_maskz_compress_epi8(words[i], all);
         const __m512i base = _mm512_set1_epi16((short)(64 * i));
-        _mm512_storeu_si512(positions + made, _mm512_add_epi16(_mm512_cvtepu8_epi16(_mm512_castsi512_si256(found)), base));
+        _mm512_storeu_si512(positions + made,
+                            _mm512_add_epi16(_mm512_cvtepu8_epi16(_mm512_castsi512_si256(found)), base));
         if (__builtin_expect(bits > 32, 0))
             _mm512_storeu_si512(positions + made + 32,
                                 _mm512_add_epi16(_mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(found, 1)), base));
@@ -26,18 +30,22 @@ uint32_t bpe_positions_vbmi(uint16_t *positions, const uint64_t *words, size_t c
     return made;
 }
 
-/* By length: which bytes belong to a key, then the length as its last byte. What is longer than a key gets 255 there,
- * which no entry has. */
-#define ROW(n) {n > 0 ? -1 : 0, n > 1 ? -1 : 0, n > 2 ? -1 : 0, n > 3 ? -1 : 0, n > 4 ? -1 : 0, n > 5 ? -1 : 0,          \
-                n > 6 ? -1 : 0, n > 7 ? -1 : 0, n > 8 ? -1 : 0, n > 9 ? -1 : 0, n > 10 ? -1 : 0, n > 11 ? -1 : 0,        \
-                n > 12 ? -1 : 0, n > 13 ? -1 : 0, n > 14 ? -1 : 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,        \
-                n > 15 ? -1 : n}
-static const int8_t key_rows[17][32] __attribute__((aligned(64))) = {
-    ROW(0), ROW(1), ROW(2), ROW(3), ROW(4), ROW(5), ROW(6), ROW(7), ROW(8), ROW(9), ROW(10), ROW(11), ROW(12), ROW(13),
-    ROW(14), ROW(15), ROW(16)};
+/* A row for each length, 16 standing for all that is longer than a key: a mask of the bytes that belong to the key,
+ * then the key's last byte, the length. Longer pieces get 255 there, which no entry has. */
+#define ROW(n)                                                                                                         \
+    {                                                                                                                  \
+        n > 0 ? -1 : 0, n > 1 ? -1 : 0, n > 2 ? -1 : 0, n > 3 ? -1 : 0, n > 4 ? -1 : 0, n > 5 ? -1 : 0,                \
+            n > 6 ? -1 : 0, n > 7 ? -1 : 0, n > 8 ? -1 : 0, n > 9 ? -1 : 0, n > 10 ? -1 : 0, n > 11 ? -1 : 0,          \
+            n > 12 ? -1 : 0, n > 13 ? -1 : 0, n > 14 ? -1 : 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,         \
+            n > 15 ? -1 : n                                                                                            \
+    }
+static const int8_t key_rows[17][32]
+    __attribute__((aligned(64))) = {ROW(0), ROW(1),  ROW(2),  ROW(3),  ROW(4),  ROW(5),  ROW(6),  ROW(7), ROW(8),
+                                    ROW(9), ROW(10), ROW(11), ROW(12), ROW(13), ROW(14), ROW(15), ROW(16)};
 
-/* Three rounds of AES mix every byte into every other, without leaving the vector. (After two, each of the first four
- * bytes is a function of four sums of 8 bits: words with other letters in the same two places would meet too often.) */
+/* Three rounds of AES mix every byte of the key into every byte of the hash without leaving the vector register.
+ * (Two are not enough: then each of the first four bytes depends on only four sums of 8 bits, and words that differ
+ * in the same two places collide too often.) */
 static inline uint32_t key_hash(__m128i key)
 {
     const __m128i salt = _mm_set_epi64x((long long)0xD6E8FEB86659FD93u, (long long)0x9E3779B97F4A7C15u);
@@ -49,6 +57,7 @@ uint32_t bpe_hash_vbmi(struct bpe_key key)
     return key_hash(_mm_set_epi64x((long long)key.high, (long long)key.low));
 }
 
+/* Stores the hash of a piece of more than 15 bytes in its key. Returns the line of the second cache. */
 static __attribute__((noinline)) const void *long_line(struct bpe_state *state, uint32_t i, const uint8_t *bytes,
                                                        uint32_t count)
 {
@@ -56,7 +65,7 @@ static __attribute__((noinline)) const void *long_line(struct bpe_state *state, 
     return bpe_long_at(state, state->keys[i].low);
 }
 
-/* near_end: 16 bytes from the start of a piece on may be more than the text has; masked loads read nothing then. */
+/* Step 3. near_end: fewer than 16 bytes of text may follow the start of a piece, so loads are masked. */
 static inline __attribute__((always_inline)) void make_keys(struct bpe_state *state, const uint8_t *text,
                                                             const uint16_t *positions, uint32_t count, bool near_end)
 {
@@ -71,10 +80,10 @@ static inline __attribute__((always_inline)) void make_keys(struct bpe_state *st
         __m128i key = near_end ? _mm_maskz_loadu_epi8((__mmask16)_bzhi_u32(0xFFFF, few), at)
                                : _mm_loadu_si128((const __m128i *)(const void *)at);
         key = _mm_or_si128(_mm_and_si128(key, _mm_load_si128(row)), _mm_load_si128(row + 1));
-        const uint32_t chosen = key_hash(key) & mask;
-        const void *line = &buckets[chosen];
+        const uint32_t bucket = key_hash(key) & mask;
+        const void *line = &buckets[bucket];
         _mm_storeu_si128((__m128i *)(void *)&state->keys[i], key);
-        state->chosen[i] = chosen;
+        state->batch_buckets[i] = bucket;
         if (__builtin_expect(bytes > 15, 0))
             line = long_line(state, i, at, bytes);
         _mm_prefetch((const char *)line, _MM_HINT_T0);
@@ -82,11 +91,10 @@ static inline __attribute__((always_inline)) void make_keys(struct bpe_state *st
     }
 }
 
-/* A long piece, or one of many ids, whose line is where it is looked for first and holds all of it: how many ids, 0
- * if it is not so. */
-static inline __attribute__((always_inline)) uint32_t long_ids(struct bpe_state *state, uint64_t hash,
-                                                               const uint8_t *bytes, uint32_t count, uint8_t *into,
-                                                               bool wide)
+/* Writes the ids of a piece from the second cache, in the usual case: the piece is in the line that its hash
+ * selects, and all of it fits the line. Returns the number of ids, or 0 if bpe_miss() has to find them. */
+static inline __attribute__((always_inline)) uint32_t
+long_ids(struct bpe_state *state, uint64_t hash, const uint8_t *bytes, uint32_t count, uint8_t *into, bool wide)
 {
     const struct bpe_long *line = bpe_long_at(state, hash);
     const uint32_t ids_bytes = line->ids * (wide ? 4u : 2u);
@@ -102,21 +110,24 @@ static inline __attribute__((always_inline)) uint32_t long_ids(struct bpe_state 
     return line->ids;
 }
 
+/* Step 4. */
 static inline __attribute__((always_inline)) size_t look_up(struct bpe_state *state, const uint8_t *text,
                                                             const uint16_t *positions, uint32_t count, void *tokens,
                                                             bool wide)
 {
-    /* Where in the bucket the value is, by which words of the two keys are equal: bits 0 and 1 the first key, 2 and 3 the
-     * second; 0: nowhere. */
+    /* The offset of the value in its bucket, by which halves of the two keys are equal (bits 0 and 1 of the index: the
+     * first key; 2 and 3: the second); 0: neither key is equal. */
     static const uint8_t places[16] = {0, 0, 0, 32, 0, 0, 0, 32, 0, 0, 0, 32, 48, 48, 48, 32};
     const __m128i plain = wide ? _mm_set_epi32(-1, -1, -1, 0x0FFFFFFF) : _mm_set_epi16(0, -1, -1, -1, -1, -1, -1, -1);
     __m128i largest = _mm_setzero_si128();
     uint8_t *into = tokens;
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < count; i++) {
-        const struct bpe_bucket *bucket = &state->buckets[state->chosen[i]];
-        const __m256i key = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)&state->keys[i]));
-        const uint32_t equal = _mm256_cmpeq_epi64_mask(key, _mm256_load_si256((const __m256i *)(const void *)bucket->keys));
+        const struct bpe_bucket *bucket = &state->buckets[state->batch_buckets[i]];
+        const __m256i key =
+            _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)&state->keys[i]));
+        const uint32_t equal =
+            _mm256_cmpeq_epi64_mask(key, _mm256_load_si256((const __m256i *)(const void *)bucket->keys));
         const uint32_t place = places[equal];
         const uint64_t *value = (const uint64_t *)(const void *)((const uint8_t *)bucket + place);
         const uint32_t ids = wide ? (uint32_t)value[0] >> 28 : (uint32_t)(value[1] >> 48);

@@ -1,8 +1,9 @@
 /*
- * bpe_engine.c - text to a bpe_model and back.
+ * bpe_engine.c - the engine over a bpe_model (text_engine.h).
  *
- * Some vocabularies lack bytes. Hugging Face tokenizers then drops such a byte inside its piece, and its neighbours merge.
- * The scanner and the caches know nothing of this: a text with such a byte, which is rare, is cut piece by piece here.
+ * Some vocabularies have no token for some bytes. Hugging Face tokenizers then drop such a byte inside its piece, and
+ * its neighbors may merge. The scanner and the caches do not handle this. A text with such a byte, which is rare, is
+ * cut piece by piece here instead.
  */
 #include "bpe_engine.h"
 
@@ -19,13 +20,13 @@
 struct bpe_engine {
     struct text_engine head;
     struct bpe_model *model;
-    bool lacks_any, lacks[256];
+    bool lacks_any, lacks[256]; /* bytes without a token */
 };
 
 struct bpe_engine_state {
     const struct bpe_engine *engine;
     struct bpe_state *state;
-    struct bytes_buffer kept;
+    struct bytes_buffer kept; /* a piece without the bytes that have no token */
 };
 
 static void engine_free(struct text_engine *engine)
@@ -63,6 +64,7 @@ static void *out_at(const struct ids_out *out)
     return (uint8_t *)out->tokens + out->count * (out->wide ? 4 : 2);
 }
 
+/* Whether a text has a byte without a token. */
 static bool lacks_one(const struct bpe_engine *engine, const uint8_t *text, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
@@ -135,7 +137,7 @@ static void engine_measure(struct text_engine_state *state, const uint8_t *text,
     *measures = (struct tokenizer_measures){own->counts.pieces, own->counts.missed, own->counts.merged};
 }
 
-/* All rules cut there, see pipeline_cut.c. */
+/* All rules cut at the borders that pipeline_cut.c asks for. */
 static bool engine_border(const struct text_engine *engine, uint8_t left, uint8_t right)
 {
     return true;
@@ -143,9 +145,9 @@ static bool engine_border(const struct text_engine *engine, uint8_t left, uint8_
 
 enum tokmap_status bpe_engine_new(struct text_engine **engine, struct bpe_model *model, struct tokmap_error *error)
 {
-    static const struct text_engine_kind kind = {engine_free, engine_state_new, engine_state_free, engine_text,
-                                                 engine_piece, engine_bytes,    NULL,              engine_measure,
-                                                 engine_border};
+    static const struct text_engine_kind kind = {engine_free, engine_state_new, engine_state_free,
+                                                 engine_text, engine_piece,     engine_bytes,
+                                                 NULL,        engine_measure,   engine_border};
     struct bpe_engine *made = calloc(1, sizeof *made);
     *engine = NULL;
     if (!made) {

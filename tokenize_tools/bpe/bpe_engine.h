@@ -5,7 +5,8 @@
 #include "bpe_model.h"
 #include "tokenizer/text_engine.h"
 
-/* The model becomes the engine's own, on failure too. Statuses: OK, ERROR_MEMORY. */
+/* Makes an engine that owns the model; on failure the model is freed. *engine is NULL on failure. Statuses: OK,
+ * ERROR_MEMORY. */
 enum tokmap_status bpe_engine_new(struct text_engine **engine, struct bpe_model *model, struct tokmap_error *error);
 
 #endif

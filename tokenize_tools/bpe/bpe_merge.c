@@ -1,38 +1,39 @@
 /*
  * bpe_merge.c - the merges of one piece of bytes.
  *
- * The definition: a piece begins as a row of single bytes. While any two neighbors are a pair of the vocabulary, the pair
- * of lowest rank merges, the leftmost of equals first. Say "th" has rank 0, "he" rank 1, and "the" = "th" + "e" rank 2.
- * Then "t h e" becomes "th e" (rank 0 wins over rank 1, which is gone with it) and then "the".
+ * The definition: a piece begins as a row of single bytes. While any two neighbors are a pair of the vocabulary, the
+ * pair of lowest rank merges, the leftmost of equals first. Say "th" has rank 0, "he" rank 1, and "the" = "th" + "e"
+ * rank 2. Then "t h e" becomes "th e" (rank 0 wins over rank 1, which is gone with it) and then "the".
  *
- * Short pieces (merge_short): the parts in a row, with the rank of each with its right neighbor. Find the lowest rank, merge
- * there, close up the row, and repeat. This is quadratic, but a piece has about ten parts, and for so few a scan of an
- * array is faster than any tree or heap.
+ * Short pieces (merge_short): the parts in a row, with the rank of each with its right neighbor. Find the lowest rank,
+ * merge there, close up the row, and repeat. This is quadratic, but a piece has about ten parts, and for so few a scan
+ * of an array is faster than any tree or heap.
  *
- * Long pieces (bpe_merge_long): the obvious way is a heap over the whole piece, which costs n log n but 40 bytes of memory
- * for each byte, spread wider than any cache. Instead the piece is merged in windows of 64 bytes, so that all the work
- * stays in the nearest cache and each byte costs the same, however long the piece is.
+ * Long pieces (bpe_merge_long): the obvious way is a heap over the whole piece, which costs n log n but 40 bytes of
+ * memory for each byte, spread wider than any cache. Instead the piece is merged in windows of 64 bytes, so that all
+ * the work stays in the nearest cache and each byte costs the same, however long the piece is.
  *
  * A window alone does not know what is beside it. Two facts make it exact for any list of merges:
- *   1. Any two neighbors in the ids of a text are the ids of their bytes together. (As long as no merge crosses the outer
- *      borders of the two, the bytes outside have no influence on them.)
- *   2. Let the ids of X end with u and those of Y begin with v. If the ids of the bytes of u and v together are u and v,
- *      then the ids of XY are those of X followed by those of Y. For, until a first merge crosses the border of X and Y,
- *      both sides merge as if each were alone. That first merge would join what u and v have become by then; alone, u and v
- *      come to the same state, and there the same pair would be the lowest. But alone they do not merge over the border.
- * So a window begins with the last token that is accepted already, u. If merging the window gives u first again, then by
- * both facts the ids up to the end of the window are the accepted ones followed by the window's. They are accepted too,
- * except for those in the last quarter of the window, which the text behind it is likely to change. The next window begins
- * with the last accepted token.
+ *   1. Any two neighbors in the ids of a text are the ids of their bytes together. (As long as no merge crosses the
+ *      outer borders of the two, the bytes outside have no influence on them.)
+ *   2. Let the ids of X end with u and those of Y begin with v. If the ids of the bytes of u and v together are u
+ *      and v, then the ids of XY are those of X followed by those of Y. For, until a first merge crosses the border of
+ *      X and Y, both sides merge as if each were alone. That first merge would join what u and v have become by then;
+ *      alone, u and v come to the same state, and there the same pair would be the lowest. But alone they do not merge
+ *      over the border.
+ * So a window begins with the last token that is accepted already, u. If merging the window gives u first again, then
+ * by both facts the ids up to the end of the window are the accepted ones followed by the window's. They are accepted
+ * too, except for those in the last quarter of the window, which the text behind it is likely to change. The next
+ * window begins with the last accepted token.
  *
- * Example with windows of 8 bytes: the merges are "a b" (rank 0), "c d" (rank 1), and "ab cd" (rank 2), and the text begins
- * with "cdababcdabab". The first window, "cdababcd", gives "cd" "ab" "abcd". The last token reaches into the last quarter,
- * so "cd" and "ab" are accepted. The next window begins with "ab": "ababcdab" gives "ab" "abcd" "ab". It begins with "ab"
- * again, so "abcd" is accepted, and the next window begins there.
+ * Example with windows of 8 bytes: the merges are "a b" (rank 0), "c d" (rank 1), and "ab cd" (rank 2), and the text
+ * begins with "cdababcdabab". The first window, "cdababcd", gives "cd" "ab" "abcd". The last token reaches into the
+ * last quarter, so "cd" and "ab" are accepted. The next window begins with "ab": "ababcdab" gives "ab" "abcd" "ab". It
+ * begins with "ab" again, so "abcd" is accepted, and the next window begins there.
  *
  * If a window gives another first token, then the text in it changes how the accepted text divides. Accepted tokens are
- * taken back, one at the first failure, two at the next, then four, and the window doubles each time. In the worst case it
- * becomes the whole piece, which happens only with vocabularies made for the purpose.
+ * taken back, one at the first failure, two at the next, then four, and the window doubles each time. In the worst case
+ * it becomes the whole piece, which happens only with vocabularies made for the purpose.
  *
  * Windows of more than BPE_SHORT bytes are merged in rounds or with a heap (bpe_merge_parts.h).
  */
@@ -145,7 +146,8 @@ static void take_back(const struct bpe_model *model, struct accepted *accepted, 
     }
 }
 
-/* How many of a window's parts end before its last quarter, so that the text behind the window hardly ever changes them. */
+/* How many of a window's parts end before its last quarter, so that the text behind the window hardly ever changes
+ * them. */
 static size_t parts_to_accept(const struct merge_part *parts, size_t count, size_t bytes)
 {
     size_t end = bytes;

@@ -10,8 +10,8 @@
 
 #define BPE_SHORT 64 /* pieces of up to this many bytes need no scratch */
 
-/* Memory that merging needs for some pieces of more than BPE_SHORT bytes. All zero before first use; it grows as needed,
- * which only unusual vocabularies make large. Whoever owns it frees `memory`. Used by one thread at a time. */
+/* Memory that merging needs for some pieces of more than BPE_SHORT bytes. All zero before first use; it grows as
+ * needed, which only unusual vocabularies make large. Whoever owns it frees `memory`. Used by one thread at a time. */
 struct bpe_scratch {
     void *memory;
     size_t bytes;
@@ -20,9 +20,9 @@ struct bpe_scratch {
 /* A bpe_merge_function for models of byte-level BPE. */
 bpe_merge_function bpe_merge;
 
-/* The same for more than BPE_SHORT bytes, but writes ids of 32 bits (wide) or 16 bits straight to `tokens`, which has room
- * for `count`. Needs no memory that grows with the piece. Raises *largest to the largest id, if it is larger. Returns the
- * number of ids, or 0 if memory ran out. */
+/* The same for more than BPE_SHORT bytes, but writes ids of 32 bits (wide) or 16 bits straight to `tokens`, which
+ * has room for `count`. Needs no memory that grows with the piece. Raises *largest to the largest id, if it is
+ * larger. Returns the number of ids, or 0 if memory ran out. */
 size_t bpe_merge_long(const struct bpe_model *model, struct bpe_scratch *scratch, const uint8_t *bytes, size_t count,
                       void *tokens, bool wide, uint32_t *largest);
 

@@ -3,28 +3,30 @@
  * sp_merge_vbmi.c.
  *
  * The idea. Merging one piece is a chain of waits: which pair merges next is known only when the ranks of the two pairs
- * around the last merge have been read, and the table of pairs is larger than the nearest caches. The obvious code merges one
- * piece after the other, and the processor idles most of the time. Here up to LANES pieces are in work, each in a `struct
- * lane`. When a lane has chosen its next merge, it prefetches the two cache lines that its next choice depends on, and the
- * other lanes go on meanwhile. When its turn comes again, both lines have arrived.
+ * around the last merge have been read, and the table of pairs is larger than the nearest caches. The obvious code
+ * merges one piece after the other, and the processor idles most of the time. Here up to LANES pieces are in work, each
+ * in a `struct lane`. When a lane has chosen its next merge, it prefetches the two cache lines that its next choice
+ * depends on, and the other lanes go on meanwhile. When its turn comes again, both lines have arrived.
  *
- * A lane. Each part of the piece stays at the place of its first byte, 0 to 61. The pair that begins at a place has the key
- * (rank << 6 | place), so the lowest key is the lowest rank, and of equal ranks the leftmost. Keys are in one AVX-512
- * register for pieces of up to 16 bytes, in two for 32, and in four for 62 (size classes, so that loops over registers have
- * constant bounds). One minimum over the registers finds the next merge. Parts that merged into the one before leave a hole:
- * the bits of `alive` say which places still have a part, and counting zeros in it finds the neighbors of a place. Ids and
- * bits of `alive` are one further than their places, so that both ends have a neighbor too, LANE_END, which merges with
- * nothing.
+ * A lane. Each part of the piece stays at the place of its first byte, 0 to 61. The pair that begins at a place has the
+ * key (rank << 6 | place), so the lowest key is the lowest rank, and of equal ranks the leftmost. Keys are in one
+ * AVX-512 register for pieces of up to 16 bytes, in two for 32, and in four for 62 (size classes, so that loops over
+ * registers have constant bounds). One minimum over the registers finds the next merge. Parts that merged into the one
+ * before leave a hole: the bits of `alive` say which places still have a part, and counting zeros in it finds the
+ * neighbors of a place. Ids and bits of `alive` are one further than their places, so that both ends have a neighbor
+ * too, LANE_END, which merges with nothing.
  *
  * Example: "then" with the pairs t+h (rank 7), h+e (rank 2), and he+n (rank 9).
  *     places   0     1     2     3
  *     ids      t     h     e     n          alive 111111: both ends and four parts
  *     keys     7<<6|0  2<<6|1  none  none
- * The lowest key is 2<<6|1: the merge at place 1. The place after it that is alive is 2, so the part at 2 goes, and place 1
- * becomes "he". The pairs t+he (at place 0) and he+n (at place 1) are prefetched. In the lane's next turn the first is not
- * in the table and the second has rank 9, so 9<<6|1 is the only key, and the next merge is at place 1 again.
+ * The lowest key is 2<<6|1: the merge at place 1. The place after it that is alive is 2, so the part at 2 goes, and
+ * place 1 becomes "he". The pairs t+he (at place 0) and he+n (at place 1) are prefetched. In the lane's next turn the
+ * first is not in the table and the second has rank 9, so 9<<6|1 is the only key, and the next merge is at place 1
+ * again.
  *
- * Cost: one turn for each merge, and a turn waits for memory only if fewer pieces are in work than it takes to cover a miss.
+ * Cost: one turn for each merge, and a turn waits for memory only if fewer pieces are in work than it takes to cover a
+ * miss.
  */
 #ifndef TOKMAP_BPE_BPE_MERGE_LANES_H
 #define TOKMAP_BPE_BPE_MERGE_LANES_H
@@ -47,7 +49,8 @@ struct lane {
     uint64_t left, right;                   /* the pairs around the last merge, */
     const uint64_t *left_line, *right_line; /* and the lines of the table that were prefetched for them */
     uint64_t alive;
-    uint32_t at, before, gone; /* places + 1 of the part that merged, its left neighbor (0: the end), and the part that went */
+    uint32_t at, before,
+        gone; /* places + 1 of the part that merged, its left neighbor (0: the end), and the part that went */
     struct bpe_piece *piece;
 };
 
@@ -56,15 +59,14 @@ struct lane_keys {
     __m512i of[4];
 };
 
-/* The key of a pair that begins at `place`: LANE_NO_KEY or more if it does not merge. (A pair of two ends does not occur, so
- * an empty slot matches no pair.) tied: ranks from this one on count as equal, so that they merge from left to right; the
- * real rank is looked up when such a key is chosen. BPE_MERGES: no ranks are tied. */
+/* The key of a pair that begins at `place`: LANE_NO_KEY or more if it does not merge. (A pair of two ends does not
+ * occur, so an empty slot matches no pair.) tied: ranks from this one on count as equal, so that they merge from
+ * left to right; the real rank is looked up when such a key is chosen. BPE_MERGES: no ranks are tied. */
 LANE_INLINE uint32_t lane_key(const struct bpe_model *model, uint64_t pair, const uint64_t *line, uint32_t place,
                               uint32_t tied)
 {
     const __m512i entries = _mm512_load_si512(line);
-    const __mmask8 found =
-        _mm512_cmpeq_epi64_mask(_mm512_srli_epi64(entries, 22), _mm512_set1_epi64((long long)pair));
+    const __mmask8 found = _mm512_cmpeq_epi64_mask(_mm512_srli_epi64(entries, 22), _mm512_set1_epi64((long long)pair));
     const __m512i entry = _mm512_mask_compress_epi64(_mm512_set1_epi64(-1), found, entries);
     uint32_t rank = (uint32_t)_mm_cvtsi128_si32(_mm512_castsi512_si128(entry)) & BPE_MERGES;
     if (__builtin_expect(!found & (line[BPE_PAIRS_LINE - 1] != UINT64_MAX), 0)) {
@@ -84,8 +86,8 @@ LANE_INLINE const uint64_t *lane_line(const struct bpe_model *model, uint64_t pa
 }
 
 /* Merges at the lowest key and prefetches the two pairs that this changes. Returns false if nothing merges any more. */
-LANE_INLINE bool lane_choose(const struct bpe_model *model, struct lane *lane, struct lane_keys keys, uint32_t registers,
-                             uint32_t tied)
+LANE_INLINE bool lane_choose(const struct bpe_model *model, struct lane *lane, struct lane_keys keys,
+                             uint32_t registers, uint32_t tied)
 {
     __m512i low = keys.of[0];
     _mm512_store_si512(lane->keys, low);
@@ -117,10 +119,10 @@ LANE_INLINE bool lane_choose(const struct bpe_model *model, struct lane *lane, s
     return true;
 }
 
-/* The keys of the 16 pairs of single bytes left[i], right[i], which begin at place from + i. Bits of `pairs`: those that
- * exist. */
-LANE_INLINE __m512i lane_byte_keys(const struct bpe_model *model, __m128i left, __m128i right, __mmask16 pairs, int from,
-                                   uint32_t tied)
+/* The keys of the 16 pairs of single bytes left[i], right[i], which begin at place from + i. Bits of `pairs`: those
+ * that exist. */
+LANE_INLINE __m512i lane_byte_keys(const struct bpe_model *model, __m128i left, __m128i right, __mmask16 pairs,
+                                   int from, uint32_t tied)
 {
     const __m512i places = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
     const __m512i both = _mm512_or_si512(_mm512_slli_epi32(_mm512_cvtepu8_epi32(left), 8), _mm512_cvtepu8_epi32(right));
@@ -159,8 +161,8 @@ typedef bool lane_start_function(const struct bpe_model *model, struct lane *lan
 typedef bool lane_step_function(const struct bpe_model *model, struct lane *lane, uint32_t registers);
 typedef void lane_finish_function(const struct bpe_model *model, const struct lane *lane, uint32_t registers);
 
-/* Merges all pieces. start() and step() return whether the lane goes on; if it does not, finish() takes its ids. registers:
- * a constant in each call, so that the loops over registers are unrolled. */
+/* Merges all pieces. start() and step() return whether the lane goes on; if it does not, finish() takes its ids.
+ * registers: a constant in each call, so that the loops over registers are unrolled. */
 LANE_INLINE void lanes_merge_in(const struct bpe_model *model, struct bpe_piece *const *pieces, uint32_t count,
                                 uint32_t registers, lane_start_function *start, lane_step_function *step,
                                 lane_finish_function *finish)

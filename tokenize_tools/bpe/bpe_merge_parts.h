@@ -3,18 +3,18 @@
  * (bpe_merge.c) and of characters (sp_merge.c).
  *
  * Two methods with the same result. Both always merge the pair of lowest priority, and of equals the leftmost.
- *   Rounds: find the lowest priority, merge all pairs that have it from left to right, and repeat. A round stops early as
- *   soon as a merge makes a new pair that has to come before the rest. Text in which one pair repeats, such as a run of one
- *   letter, takes few rounds. The worst case is quadratic, so rounds are used for up to MERGE_ROUNDS parts.
- *   Heap: parts in a linked list, and a heap of (priority, position). A merge changes the pairs beside it; their old heap
- *   entries stay and are skipped when they come up. n parts cost n log n.
+ *   Rounds: find the lowest priority, merge all pairs that have it from left to right, and repeat. A round stops early
+ *   as soon as a merge makes a new pair that has to come before the rest. Text in which one pair repeats, such as a run
+ *   of one letter, takes few rounds. The worst case is quadratic, so rounds are used for up to MERGE_ROUNDS parts.
+ *   Heap: parts in a linked list, and a heap of (priority, position). A merge changes the pairs beside it; their old
+ *   heap entries stay and are skipped when they come up. n parts cost n log n.
  *
  * What differs between bytes and characters is passed as functions, which are inlined.
  *
- * Window memory: a long piece is merged in windows (bpe_merge.c). Where all of a window merges, as in runs of one letter
- * or of a few letters in turn, this is slow; but there the next windows soon have the same bytes as earlier ones. The
- * results of the last WINDOW_MEMORY windows are kept, so any text that repeats with a period of at most that many bytes
- * is merged once.
+ * Window memory: a long piece is merged in windows (bpe_merge.c). Where all of a window merges, as in runs of one
+ * letter or of a few letters in turn, this is slow; but there the next windows soon have the same bytes as earlier
+ * ones. The results of the last WINDOW_MEMORY windows are kept, so any text that repeats with a period of at most that
+ * many bytes is merged once.
  */
 #ifndef TOKMAP_BPE_BPE_MERGE_PARTS_H
 #define TOKMAP_BPE_BPE_MERGE_PARTS_H
@@ -72,9 +72,9 @@ MERGE_INLINE int32_t merge_pair_priority(const struct bpe_model *model, uint32_t
 }
 
 /* Merges pairs of one priority, at least one. Returns the number of parts that are left. */
-MERGE_INLINE size_t merge_round(const struct bpe_model *model, struct merge_part *parts, int32_t *priorities, size_t count,
-                                int32_t priority, merge_rank_function *rank_of, merge_priority_function *priority_of,
-                                merge_result_function *result_of)
+MERGE_INLINE size_t merge_round(const struct bpe_model *model, struct merge_part *parts, int32_t *priorities,
+                                size_t count, int32_t priority, merge_rank_function *rank_of,
+                                merge_priority_function *priority_of, merge_result_function *result_of)
 {
     size_t from = 0, to;
     bool sooner = false; /* a new pair has to be merged before the rest of this round */
@@ -89,8 +89,8 @@ MERGE_INLINE size_t merge_round(const struct bpe_model *model, struct merge_part
         const uint32_t result = result_of(model, (uint32_t)priority, parts[from].symbol, parts[from + 1].symbol);
         parts[to] = (struct merge_part){result, parts[from].start};
         from += 2;
-        priorities[to] = from < count ? merge_pair_priority(model, result, parts[from].symbol, rank_of, priority_of)
-                                      : MERGE_NONE;
+        priorities[to] =
+            from < count ? merge_pair_priority(model, result, parts[from].symbol, rank_of, priority_of) : MERGE_NONE;
         if (to)
             priorities[to - 1] = merge_pair_priority(model, parts[to - 1].symbol, result, rank_of, priority_of);
         sooner = priorities[to] <= priority || (to && priorities[to - 1] <= priority);
@@ -100,10 +100,10 @@ MERGE_INLINE size_t merge_round(const struct bpe_model *model, struct merge_part
     return to + (count - from);
 }
 
-/* priorities[i] is that of the pair that parts[i] begins; the last one is MERGE_NONE. Returns the number of parts that are
- * left. */
-MERGE_INLINE size_t merge_rounds(const struct bpe_model *model, struct merge_part *parts, int32_t *priorities, size_t count,
-                                 merge_rank_function *rank_of, merge_priority_function *priority_of,
+/* priorities[i] is that of the pair that parts[i] begins; the last one is MERGE_NONE. Returns the number of parts
+ * that are left. */
+MERGE_INLINE size_t merge_rounds(const struct bpe_model *model, struct merge_part *parts, int32_t *priorities,
+                                 size_t count, merge_rank_function *rank_of, merge_priority_function *priority_of,
                                  merge_result_function *result_of)
 {
     for (int32_t priority; (priority = lowest_of(priorities, count)) != MERGE_NONE;)
@@ -175,7 +175,8 @@ MERGE_INLINE size_t merge_heap(const struct bpe_model *model, void *memory, stru
     }
     for (size_t i = queue.count / 2; i--;)
         heap_down(queue.entries, queue.count, i);
-    /* A merge takes one entry out and puts at most two in, so with those of the start there are never more than 2 * count. */
+    /* A merge takes one entry out and puts at most two in, so with those of the start there are never more than 2 *
+     * count. */
     while (queue.count) {
         const uint32_t priority = (uint32_t)(queue.entries[0] >> 32), at = (uint32_t)queue.entries[0];
         queue.entries[0] = queue.entries[--queue.count];

@@ -1,6 +1,6 @@
 /*
- * bpe_merge_vbmi.c - the merges of several short pieces of bytes at once (AVX-512); see bpe_merge_lanes.h. Each byte begins
- * as a part, and the first keys come from the table of byte pairs.
+ * bpe_merge_vbmi.c - the merges of several short pieces of bytes at once (AVX-512); see bpe_merge_lanes.h. Each byte
+ * begins as a part, and the first keys come from the table of byte pairs.
  */
 #include "bpe_merge_lanes.h"
 
@@ -9,7 +9,8 @@
 /* The ids of 16 bytes; LANE_END where there is no part. */
 LANE_INLINE __m512i first_ids(const struct bpe_model *model, __m128i bytes, __mmask16 parts)
 {
-    return _mm512_mask_i32gather_epi32(_mm512_set1_epi32(LANE_END), parts, _mm512_cvtepu8_epi32(bytes), model->byte_ids, 4);
+    return _mm512_mask_i32gather_epi32(_mm512_set1_epi32(LANE_END), parts, _mm512_cvtepu8_epi32(bytes), model->byte_ids,
+                                       4);
 }
 
 LANE_INLINE bool start(const struct bpe_model *model, struct lane *lane, struct bpe_piece *piece, uint32_t registers)

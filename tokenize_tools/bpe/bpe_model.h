@@ -1,16 +1,16 @@
 /*
- * bpe_model.h - a byte-level BPE vocabulary in the form that encoding needs: token texts, the table of pairs that merge,
- * and what the caches begin with.
+ * bpe_model.h - a byte-level BPE vocabulary in the form that encoding needs: token texts, the table of pairs that
+ * merge, and what the caches begin with.
  *
- * bpe_build.h fills a model. From then on it is immutable, and any number of threads may use it at once. One model serves
- * both ways in which vocabularies define merges:
- *   - by ranks (tiktoken): two neighbors merge if their bytes together are a token; the token with the lowest id merges
- *     first;
+ * bpe_build.h fills a model. From then on it is immutable, and any number of threads may use it at once. One model
+ * serves both ways in which vocabularies define merges:
+ *   - by ranks (tiktoken): two neighbors merge if their bytes together are a token; the token with the lowest id
+ *     merges first;
  *   - by a list (Hugging Face): a list of pairs of ids; the pair that comes first in the list merges first.
  * Either way, of several places where the same pair could merge, the leftmost comes first.
  *
- * A model of SentencePiece (sentencepiece/sp_model.h) begins with this struct, so that it can use the same pair table and
- * the same caches. There the pair table holds symbols instead of ids.
+ * A model of SentencePiece (sentencepiece/sp_model.h) begins with this struct, so that it can use the same pair table
+ * and the same caches. There the pair table holds symbols instead of ids.
  */
 #ifndef TOKMAP_BPE_BPE_MODEL_H
 #define TOKMAP_BPE_BPE_MODEL_H
@@ -22,9 +22,9 @@
 #include "pretokenize/scanner.h"
 #include "tokmap/tokmap.h"
 
-#define BPE_IDS (1u << 21)             /* ids are below it */
-#define BPE_MERGES ((1u << 22) - 1)    /* ranks are below it */
-#define BPE_NONE UINT32_MAX            /* no id, no rank */
+#define BPE_IDS (1u << 21)          /* ids are below it */
+#define BPE_MERGES ((1u << 22) - 1) /* ranks are below it */
+#define BPE_NONE UINT32_MAX         /* no id, no rank */
 
 /* One entry of a list of merges: the ids `left` and `right`, side by side, become the id `result`. */
 struct bpe_merge {
@@ -45,8 +45,8 @@ struct bpe_entry {
 struct bpe_model;
 struct bpe_scratch;
 
-/* Writes the ids that merging alone gives for `count` bytes (1 to 2^31) to `ids`, which has room for `count`. Returns the
- * number of ids, or 0 if memory ran out. */
+/* Writes the ids that merging alone gives for `count` bytes (1 to 2^31) to `ids`, which has room for `count`.
+ * Returns the number of ids, or 0 if memory ran out. */
 typedef size_t bpe_merge_function(const struct bpe_model *model, struct bpe_scratch *scratch, const uint8_t *bytes,
                                   size_t count, uint32_t *ids);
 
@@ -58,29 +58,30 @@ struct bpe_model {
     uint32_t byte_ids[256];    /* the token of each single byte, or BPE_NONE */
     bool wide;                 /* ids do not fit 16 bits: a cache value holds 4 ids of 32 bits, else 7 of 16 bits */
 
-    /* The pairs that merge, as a hash table of 2^pair_bits slots. A slot is left << 43 | right << 22 | rank, or UINT64_MAX
-     * if it is empty. A pair is in the first slot that was free when it was added, from the start of the cache line that
-     * its hash selects. */
+    /* The pairs that merge, as a hash table of 2^pair_bits slots. A slot is left << 43 | right << 22 | rank, or
+     * UINT64_MAX if it is empty. A pair is in the first slot that was free when it was added, from the start of the
+     * cache line that its hash selects. */
     uint64_t *pairs;
     uint32_t pair_bits;
-    uint64_t *pair_filter; /* 4 << pair_bits bits, by hash: a pair whose bit is 0 is not in the table. Small enough to stay
-                              in the cache, so most lookups of pairs that do not merge never reach the table. */
+    uint64_t *pair_filter; /* 4 << pair_bits bits, by hash: a pair whose bit is 0 is not in the table. Small enough to
+                              stay in the cache, so most lookups of pairs that do not merge never reach the table. */
     uint32_t *byte_pairs;  /* the ranks of pairs of single bytes: [left << 8 | right] */
     uint32_t *results;     /* the id that the merge of each rank makes; NULL: the rank is that id */
 
-    /* Tokens that merging their own bytes does not give, although a piece with exactly these bytes becomes the token. A hash
-     * table of ids, empty slots being BPE_NONE; few or none. */
+    /* Tokens that merging their own bytes does not give, although a piece with exactly these bytes becomes the
+     * token. A hash table of ids, empty slots being BPE_NONE; few or none. */
     uint32_t *unreached;
     uint32_t unreached_bits, unreached_count;
 
-    /* Which pairs of characters of three bytes stand side by side in some token: a filter of 2^BPE_JOIN_BITS bits by the
-     * hash of their six bytes; and, for tokens that hold only a part of one of the two characters, a bit for the last byte
-     * of the left one (row) and the first byte of the right one (bit), both modulo 64. Where neither bit is set, no merge
-     * can cross, so the piece is cut there and its parts are looked up on their own. */
+    /* Which pairs of characters of three bytes stand side by side in some token: a filter of 2^BPE_JOIN_BITS bits by
+     * the hash of their six bytes; and, for tokens that hold only a part of one of the two characters, a bit for the
+     * last byte of the left one (row) and the first byte of the right one (bit), both modulo 64. Where neither bit
+     * is set, no merge can cross, so the piece is cut there and its parts are looked up on their own. */
     uint64_t *joins;
     uint64_t edge_joins[64];
 
-    struct bpe_entry *seeds; /* what caches begin with: short tokens, each with the ids that its bytes really merge to */
+    struct bpe_entry
+        *seeds; /* what caches begin with: short tokens, each with the ids that its bytes really merge to */
     uint32_t seed_count;
 
     struct scanner scanner;
@@ -89,7 +90,8 @@ struct bpe_model {
 /* Frees a model and all that it holds; NULL is ignored. No thread may use it any more. */
 void bpe_model_free(struct bpe_model *model);
 
-/* Frees what a model holds, but not the struct itself, which may be part of a larger one. All its pointers become NULL. */
+/* Frees what a model holds, but not the struct itself, which may be part of a larger one. All its pointers become
+ * NULL. */
 void bpe_model_clear(struct bpe_model *model);
 
 /* Returns the id that `count` bytes are as a whole although merging does not give it, or BPE_NONE. */
@@ -123,8 +125,8 @@ static inline uint32_t bpe_inline_ids(bool wide)
     return wide ? 4 : 7;
 }
 
-/* Packs 1 to bpe_inline_ids() ids. Ids of 16 bits: the count is in the last 16 bits. Ids of 32 bits: the count is in the
- * highest 4 bits of the first id. */
+/* Packs 1 to bpe_inline_ids() ids. Ids of 16 bits: the count is in the last 16 bits. Ids of 32 bits: the count is in
+ * the highest 4 bits of the first id. */
 static inline void bpe_value_make(uint64_t value[2], bool wide, const uint32_t *ids, uint32_t count)
 {
     value[0] = value[1] = 0;
@@ -140,8 +142,8 @@ static inline void bpe_value_make(uint64_t value[2], bool wide, const uint32_t *
 
 #define BPE_PAIRS_LINE 8 /* slots of a cache line */
 
-/* Allocates an empty table with at least `slots` slots, which must be more than the pairs that will be added. Returns false
- * if memory ran out; then the model has no table. */
+/* Allocates an empty table with at least `slots` slots, which must be more than the pairs that will be added.
+ * Returns false if memory ran out; then the model has no table. */
 bool bpe_pairs_new(struct bpe_model *model, uint64_t slots);
 
 /* Frees the table and its filter. */

@@ -1,9 +1,10 @@
 /* bpe_splits.c - see bpe_splits.h. */
 #include "bpe_splits.h"
 
-#define AHEAD 16 /* merges whose parts are asked for before they are looked at */
+#define AHEAD 16 /* merges whose parts are prefetched before they are handled */
 
-/* Whether left and right, whose texts alone become them, stand side by side in the end where their texts do. */
+/* Whether merging the texts of left and right side by side gives left and right. Each alone is known to become itself.
+ */
 static bool stay_apart(const struct bpe_model *listed, const struct bpe_split *splits, uint32_t left, uint32_t right)
 {
     for (;;) {

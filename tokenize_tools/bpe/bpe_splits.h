@@ -1,35 +1,47 @@
 /*
- * bpe_splits.h - which merge makes a token of its own text, told from a list of merges without merging.
+ * bpe_splits.h - finds which merge of a list makes each token of its own text, without merging the text.
  *
- * A vocabulary's merges may name several pairs for a token, and tokens that text never becomes. What a token's text comes
- * to can be found by merging it, but nearly always a look at the list is enough:
- *   Let the texts of L and R alone become L and R, each by merges of rising rank, and let the list have L R as a pair. The
- *   text of both together becomes L R unless something merges over the border before. What stands at the border is a row
- *   of tokens on either side, the last parts of L and the first parts of R as they grew, and each is there from the merge
- *   that makes it to the merge that takes it. Going back from L and R by taking apart whichever of the two was made
- *   later passes all pairs that ever stand side by side there; such a pair merges if its rank is below that of the merge
- *   by which one of the two is taken: of equal ranks the left one comes first.
- * Merges are taken by rank, each with parts that are known by then; so ranks rise. What this does not find is left to
- * whoever merges: tokens out of order, and those that merges do not reach.
+ * A list of merges may name several pairs for a token, and tokens that no text becomes. Which pair is the right one can
+ * be found by merging the token's text, but nearly always the list alone is enough:
+ *
+ *   Let the texts of L and R, each alone, become L and R, by merges of growing rank, and let the list have the pair L
+ * R. The text of both together becomes L R unless something merges across the border earlier. At the border there is at
+ * any time one token on the left, a last part of L as it grows, and one on the right, a first part of R. Each exists
+ * from the merge that makes it to the merge that uses it. Starting from L and R, take apart whichever of the two was
+ * made later, and repeat: this visits all pairs that are ever side by side at the border. Such a pair merges if its
+ * rank is below that of the merge that uses one of the two; of equal ranks, the left place comes first.
+ *
+ * Example: the merges are "a b" (rank 0), "b c" (1), "c d" (2), and "ab cd" (3). Is "ab" + "cd" the way "abcd" is made?
+ * The later of "ab" (0) and "cd" (2) is "cd", made of "c" and "d". So before rank 2 the border had "ab" and "c": no
+ * pair. Before rank 0 it had "b" and "c", a pair of rank 1, which is not below 0. So nothing merges across, and the
+ * answer is yes. If "b c" came first in the list, it would merge before "ab" is made, and the answer would be no.
+ *
+ * The list is read in order, and a merge is considered only if the splits of its parts are known by then; so ranks
+ * grow. What is not found this way is left to the caller, who merges it: tokens out of order, and tokens that no text
+ * becomes.
+ *
+ * Cost: a few lookups for each merge, which is several times less than merging.
  */
 #ifndef TOKMAP_BPE_BPE_SPLITS_H
 #define TOKMAP_BPE_BPE_SPLITS_H
 
 #include "bpe_model.h"
 
-/* How a token is made. */
-#define BPE_UNKNOWN 0u
-#define BPE_ATOM 1u    /* merging begins with it */
-#define BPE_BY_RANK 2u /* and more: its text alone becomes it, by the merge of the rank that is this less */
+/* How a token is made (bpe_split.made). */
+#define BPE_UNKNOWN 0u /* not known */
+#define BPE_ATOM 1u    /* merging begins with it: a byte or a character */
+#define BPE_BY_RANK                                                                                                    \
+    2u /* this and more: merging its text gives the token, by the merge of rank made - BPE_BY_RANK at last */
 
 struct bpe_split {
-    uint32_t left, right;
+    uint32_t left, right; /* the two parts, if made >= BPE_BY_RANK */
     uint32_t made;
 };
 
-/* listed: a model of which only the pairs are there: all merges of the list, no pair twice, their ranks being the places
- * in the list or (by_result) what they make, which must then rise along the list. splits: by id; atoms say so, all
- * others are unknown; those that are found are filled in. Returns how many. */
+/* Finds the splits of tokens. listed: a model that has only its table of pairs, with all merges of the list and no pair
+ * twice; the rank of a merge is its place in the list, or, with by_result, the id that it makes, which then must grow
+ * along the list. splits: by id; atoms are BPE_ATOM, all others zero; those that are found are filled in. Returns how
+ * many. */
 uint32_t bpe_splits_find(const struct bpe_model *listed, const struct bpe_merge *merges, uint32_t count, bool by_result,
                          struct bpe_split *splits);
 

@@ -1,6 +1,7 @@
 /*
- * sp_build.c - builds a model, step by step: texts and characters (sp_texts.c), the pairs that merge (sp_pairs.c), and here
- * user-defined pieces, where text can be cut (sp_cut.c), tokens that are looked up whole, and what caches begin with.
+ * sp_build.c - builds a model, step by step: texts and characters (sp_texts.c), the pairs that merge (sp_pairs.c), and
+ * here user-defined pieces, where text can be cut (sp_cut.c), tokens that are looked up whole, and what caches begin
+ * with.
  */
 #include "sp_build.h"
 
@@ -93,8 +94,8 @@ static void add_seed(struct bpe_model *head, const uint8_t *text, uint32_t bytes
     bpe_value_make(seed->value, head->wide, ids, (uint32_t)count);
 }
 
-/* Merges each token's text, unless merging is known to give the token. Fills the seeds, and with ignore_merges the tokens
- * that are looked up whole. */
+/* Merges each token's text, unless merging is known to give the token. Fills the seeds, and with ignore_merges the
+ * tokens that are looked up whole. */
 static enum tokmap_status merge_tokens(struct sp_builder *builder)
 {
     const struct sp_source *source = builder->source;

@@ -8,8 +8,8 @@
 #include "sp_source.h"
 
 /* Builds a model; free it with sp_model_free(). *model is NULL on failure. Any number of threads may build at once.
- * Statuses: OK, ERROR_FORMAT, ERROR_UNSUPPORTED (the vocabulary uses something that is not reproduced exactly), ERROR_LIMIT,
- * ERROR_MEMORY. */
+ * Statuses: OK, ERROR_FORMAT, ERROR_UNSUPPORTED (the vocabulary uses something that is not reproduced exactly),
+ * ERROR_LIMIT, ERROR_MEMORY. */
 enum tokmap_status sp_model_build(struct sp_model **model, const struct sp_source *source, struct tokmap_error *error);
 
 #endif

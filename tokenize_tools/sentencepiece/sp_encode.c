@@ -16,8 +16,8 @@ struct output {
     uint32_t width;
 };
 
-/* Where the piece ends that begins at text[0], no border before `from` being cut; count: at the end of the text. *marked: a
- * U+2581 is in what was looked at. */
+/* Where the piece ends that begins at text[0], no border before `from` being cut; count: at the end of the text.
+ * *marked: a U+2581 is in what was looked at. */
 static size_t find_end(struct sp_state *state, const uint8_t *text, size_t from, size_t count, bool *marked)
 {
     const struct sp_model *model = state->model;
@@ -41,8 +41,9 @@ static size_t find_end(struct sp_state *state, const uint8_t *text, size_t from,
     }
 }
 
-/* Encodes pieces of text from its start on. whole: the text ends with it, else the last piece is left alone, since it may
- * go on. Returns how many bytes are done; 0: a U+2581 is in the way, or (not whole) all of it may be one piece. */
+/* Encodes pieces of text from its start on. whole: the text ends with it, else the last piece is left alone, since
+ * it may go on. Returns how many bytes are done; 0: a U+2581 is in the way, or (not whole) all of it may be one
+ * piece. */
 static size_t encode_some(struct sp_state *state, const uint8_t *text, size_t count, bool whole, struct output *out)
 {
     const struct sp_model *model = state->model;
@@ -154,8 +155,8 @@ static uint32_t whole_of(struct sp_state *state, const uint8_t *text, uint64_t c
     return sp_whole(state->model, state->block.bytes, state->block.count);
 }
 
-/* SentencePiece's remove_extra_whitespaces. A U+2581 is no space to it, but at the end of the text it goes too. False: no
- * memory. */
+/* SentencePiece's remove_extra_whitespaces. A U+2581 is no space to it, but at the end of the text it goes too.
+ * False: no memory. */
 static bool strip_spaces(struct sp_state *state, const uint8_t **text, uint64_t *count)
 {
     struct bytes_buffer *into = &state->stripped;

@@ -110,8 +110,8 @@ static void engine_measure(struct text_engine_state *state, const uint8_t *text,
     *measures = (struct tokenizer_measures){pieces->counts.pieces, pieces->counts.missed, pieces->counts.merged};
 }
 
-/* Only before a space: a part that begins with one is given none before it. Not where a short rest of a text may be looked
- * up whole, nor where spaces at the ends of texts go. */
+/* Only before a space: a part that begins with one is given none before it. Not where a short rest of a text may be
+ * looked up whole, nor where spaces at the ends of texts go. */
 static bool engine_border(const struct text_engine *engine, uint8_t left, uint8_t right)
 {
     const struct sp_model *model = ((const struct sp_engine *)engine)->model;

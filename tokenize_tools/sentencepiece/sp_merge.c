@@ -2,24 +2,25 @@
  * sp_merge.c - the merges of one piece of text, from characters.
  *
  * The definition is that of bpe_merge.c, with three differences:
- *   - Merging begins with characters instead of bytes. A character that no token holds stays as it is, and becomes the
- *     tokens of its bytes, or unk, at the end. A character that is part of tokens but no token itself can merge; if it is
- *     left over, it becomes the same. So merging works on symbols, which are numbered anew (sp_model.h), not on ids.
+ *   - Merging begins with characters instead of bytes. A character that no token holds stays as it is, and becomes
+ *     the tokens of its bytes, or unk, at the end. A character that is part of tokens but no token itself can merge; if
+ *     it is left over, it becomes the same. So merging works on symbols, which are numbered anew (sp_model.h), not on
+ *     ids.
  *   - User-defined pieces are found first, from the left, the longest at each place. They never merge.
- *   - With SentencePiece's scores, several pairs may have the same priority although they make different tokens. Of equal
- *     priorities the leftmost pair merges first.
+ *   - With SentencePiece's scores, several pairs may have the same priority although they make different tokens. Of
+ *     equal priorities the leftmost pair merges first.
  *
- * Example: the pieces are a, b, "ab" (score -1), "bb" (-1), and "é" is unknown. In "abbé" both a+b and b+b have the same
- * priority. The leftmost merges first: "ab" "b" "é". Then b+é is no pair, since é is SP_NO_SYMBOL; it becomes the two tokens
- * <0xC3> <0xA9>. With the scores -2 and -1, "a" "bb" "é" would come out.
+ * Example: the pieces are a, b, "ab" (score -1), "bb" (-1), and "é" is unknown. In "abbé" both a+b and b+b have the
+ * same priority. The leftmost merges first: "ab" "b" "é". Then b+é is no pair, since é is SP_NO_SYMBOL; it becomes the
+ * two tokens <0xC3> <0xA9>. With the scores -2 and -1, "a" "bb" "é" would come out.
  *
- * Short pieces (merge_row) are merged in a row that closes up, which costs the square of a small number. Long pieces are
- * merged in windows; bpe_merge.c explains why that is exact and why a heap over the whole piece is not the better choice.
- * Here a document without spaces may be one piece, so windows matter more. They are merged in rounds or with a heap
- * (bpe_merge_parts.h). Since symbols may become several ids, or be of any length, the last REMEMBERED accepted parts are
- * kept with the number of ids written before each: that many can be taken back. If it takes more, merging begins again with
- * the whole piece as the window. User-defined pieces are found from the left, so that a window inside the text could find
- * others; with them the window is the whole piece from the start.
+ * Short pieces (merge_row) are merged in a row that closes up, which costs the square of a small number. Long pieces
+ * are merged in windows; bpe_merge.c explains why that is exact and why a heap over the whole piece is not the better
+ * choice. Here a document without spaces may be one piece, so windows matter more. They are merged in rounds or with a
+ * heap (bpe_merge_parts.h). Since symbols may become several ids, or be of any length, the last REMEMBERED accepted
+ * parts are kept with the number of ids written before each: that many can be taken back. If it takes more, merging
+ * begins again with the whole piece as the window. User-defined pieces are found from the left, so that a window inside
+ * the text could find others; with them the window is the whole piece from the start.
  */
 #include "sp_merge.h"
 
@@ -54,8 +55,9 @@ static inline uint32_t priority_of(const struct sp_model *model, uint32_t rank)
     return model->priorities && rank != BPE_NONE ? model->priorities[rank] : rank;
 }
 
-/* Returns the length of the longest user-defined piece at `bytes` and writes its id to *id; 0: there is none. They are sorted,
- * so those that begin with the same bytes are neighbors, and each further byte of text narrows the range. */
+/* Returns the length of the longest user-defined piece at `bytes` and writes its id to *id; 0: there is none. They
+ * are sorted, so those that begin with the same bytes are neighbors, and each further byte of text narrows the
+ * range. */
 static uint32_t find_defined(const struct sp_model *model, const uint8_t *bytes, size_t count, uint32_t *id)
 {
     const uint32_t *offsets = model->defined_offsets;

@@ -10,9 +10,9 @@
 /* A bpe_merge_function; `model` must be the head of a struct sp_model. */
 bpe_merge_function sp_merge;
 
-/* Merges `count` bytes and writes the first two symbols that are left to `symbols`, and the offset at which the second one
- * begins to *border. Returns how many symbols are left, or 0 if memory ran out. With fewer than two symbols the rest is not
- * meaningful. */
+/* Merges `count` bytes and writes the first two symbols that are left to `symbols`, and the offset at which the
+ * second one begins to *border. Returns how many symbols are left, or 0 if memory ran out. With fewer than two
+ * symbols the rest is not meaningful. */
 size_t sp_merge_symbols(const struct sp_model *model, struct bpe_scratch *scratch, const uint8_t *bytes, size_t count,
                         uint32_t symbols[2], uint32_t *border);
 
@@ -24,8 +24,8 @@ struct sp_ids {
     bool wide; /* 32 bits each, else 16 */
 };
 
-/* Appends the ids of a piece of any length to `ids`, which has room for `count` more. The scratch grows with the piece only
- * for unusual vocabularies. Returns false if memory ran out. */
+/* Appends the ids of a piece of any length to `ids`, which has room for `count` more. The scratch grows with the
+ * piece only for unusual vocabularies. Returns false if memory ran out. */
 bool sp_merge_long(const struct sp_model *model, struct bpe_scratch *scratch, const uint8_t *bytes, size_t count,
                    struct sp_ids *ids);
 

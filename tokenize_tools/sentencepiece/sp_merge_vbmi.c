@@ -1,8 +1,9 @@
 /*
  * sp_merge_vbmi.c - the merges of several short pieces of characters at once (AVX-512); see bpe_merge_lanes.h.
  *
- * A part stands at the place of its first byte, so characters of several bytes leave holes from the start. Pairs of ASCII
- * have a table by their bytes; other pieces ask for the lines of all their pairs first, and have their keys a turn later.
+ * A part stands at the place of its first byte, so characters of several bytes leave holes from the start. Pairs of
+ * ASCII have a table by their bytes; other pieces ask for the lines of all their pairs first, and have their keys a
+ * turn later.
  */
 #include "bpe/bpe_merge_lanes.h"
 #include "sp_merge.h"

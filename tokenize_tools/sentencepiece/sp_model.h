@@ -1,10 +1,10 @@
 /*
  * sp_model.h - a SentencePiece-style BPE vocabulary (Llama-2, Mistral-7B, Gemma) in the form that encoding needs.
  *
- * No pre-tokenizer cuts the text for these vocabularies: a whole document is one word to merge. But a merge can only cross
- * the border of two characters if some token holds these two side by side, and few pairs of characters are held so. Text is
- * therefore cut at all other borders (sp_cut.h), and the pieces go through the same caches as those of byte-level
- * vocabularies (bpe/bpe_encode.h).
+ * No pre-tokenizer cuts the text for these vocabularies: a whole document is one word to merge. But a merge can only
+ * cross the border of two characters if some token holds these two side by side, and few pairs of characters are held
+ * so. Text is therefore cut at all other borders (sp_cut.h), and the pieces go through the same caches as those of
+ * byte-level vocabularies (bpe/bpe_encode.h).
  *
  * Inside the model "▁" (U+2581) is the byte 0x20, if the vocabulary writes spaces as "▁". So text is read unchanged.
  *
@@ -34,8 +34,8 @@ struct sp_model {
     enum sp_prefix prefix;
     struct sp_cut_table cuts;
 
-    /* User-defined pieces, sorted by their bytes: texts, offsets (one more than pieces), ids. defined_firsts has a bit for
-     * each byte that one of them begins with. */
+    /* User-defined pieces, sorted by their bytes: texts, offsets (one more than pieces), ids. defined_firsts has a
+     * bit for each byte that one of them begins with. */
     uint8_t *defined_bytes;
     uint32_t *defined_offsets, *defined_ids;
     uint32_t defined_count;
@@ -62,8 +62,8 @@ int sp_byte_name(const uint8_t *text, uint32_t count);
 #define SP_CODES 0x200000u     /* results of sp_character are below it */
 #define SP_MARK "\xE2\x96\x81" /* "▁" */
 
-/* Returns the code point of the character that begins at `bytes` and writes its length to *length. count: at least 1. Bytes
- * that are not UTF-8 give some code point below SP_CODES. */
+/* Returns the code point of the character that begins at `bytes` and writes its length to *length. count: at least
+ * 1. Bytes that are not UTF-8 give some code point below SP_CODES. */
 static inline uint32_t sp_character(const uint8_t *bytes, size_t count, uint32_t *length)
 {
     const uint32_t first = bytes[0];

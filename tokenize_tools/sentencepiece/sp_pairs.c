@@ -1,23 +1,23 @@
 /*
  * sp_pairs.c - the pairs that merge: from a list or from scores, reduced to those that can come up.
  *
- * The sources. Hugging Face files list the pairs, in the order in which they merge. SentencePiece files give each piece a
- * score, and any two neighbors merge that together are a piece, the best score first. So a piece has as many pairs as it has
- * borders with a symbol on both sides. For scores, the rank of a pair is the place of its piece in the order of scores;
- * pieces of equal score have the same priority, and merge from left to right.
+ * The sources. Hugging Face files list the pairs, in the order in which they merge. SentencePiece files give each piece
+ * a score, and any two neighbors merge that together are a piece, the best score first. So a piece has as many pairs as
+ * it has borders with a symbol on both sides. For scores, the rank of a pair is the place of its piece in the order of
+ * scores; pieces of equal score have the same priority, and merge from left to right.
  *
- * The reduction. Most of these pairs never come up: as bpe_build.c explains, only the two parts that a token's own bytes merge
- * to can ever merge to it. So each token is merged once, by length, in the table built so far, and only its last pair goes
- * into the final table. Where that is the same as in the list, bpe_splits.h finds it without merging.
- *     Example: the pieces are a, b, c, ab (score -1), bc (-2), and abc (-3). Scores make four pairs: a+b, b+c, and, for abc,
- *     ab+c and a+bc. The text "abc" merges to "ab" "c", since -1 is better than -2, and then to "abc". So ab+c is kept, and
- *     a+bc never comes up.
- * This makes the table smaller, and it says where text can be cut: a merge can only cross the borders inside the pairs that are
- * kept. (User-defined pieces do not make the reduction wrong: text that becomes a token has no such piece that begins in it,
- * and neither has the token's own text. Still, where there are any, all pairs are kept.)
+ * The reduction. Most of these pairs never come up: as bpe_build.c explains, only the two parts that a token's own
+ * bytes merge to can ever merge to it. So each token is merged once, by length, in the table built so far, and only its
+ * last pair goes into the final table. Where that is the same as in the list, bpe_splits.h finds it without merging.
+ *     Example: the pieces are a, b, c, ab (score -1), bc (-2), and abc (-3). Scores make four pairs: a+b, b+c, and, for
+ *     abc, ab+c and a+bc. The text "abc" merges to "ab" "c", since -1 is better than -2, and then to "abc". So ab+c is
+ *     kept, and a+bc never comes up.
+ * This makes the table smaller, and it says where text can be cut: a merge can only cross the borders inside the pairs
+ * that are kept. (User-defined pieces do not make the reduction wrong: text that becomes a token has no such piece that
+ * begins in it, and neither has the token's own text. Still, where there are any, all pairs are kept.)
  *
- * At last symbols are numbered anew, so that the rank of a pair is the symbol that it makes: symbols that no merge makes
- * first, then the others in the order of their ranks. A merge then needs no table of results.
+ * At last symbols are numbered anew, so that the rank of a pair is the symbol that it makes: symbols that no merge
+ * makes first, then the others in the order of their ranks. A merge then needs no table of results.
  */
 #include "sp_pairs.h"
 
@@ -158,8 +158,8 @@ static int by_score(const void *a, const void *b)
     return left->id < right->id ? -1 : left->id > right->id;
 }
 
-/* Fills `order` with the pieces that merges make, the best score first and equal scores by id. Returns false if memory ran
- * out. */
+/* Fills `order` with the pieces that merges make, the best score first and equal scores by id. Returns false if
+ * memory ran out. */
 static bool order_by_score(const struct sp_builder *builder, uint32_t *order, uint32_t *count)
 {
     const struct sp_source *source = builder->source;
@@ -294,7 +294,8 @@ static void keep_pair(struct pairing *pairing, uint32_t left, uint32_t right, ui
     sp_border_note(builder, text, border, sp_text_bytes(builder, id));
 }
 
-/* Keeps the pairs that bpe_splits_find() finds without merging, nearly all of a list. Returns false if memory ran out. */
+/* Keeps the pairs that bpe_splits_find() finds without merging, nearly all of a list. Returns false if memory ran
+ * out. */
 static bool keep_splits(struct pairing *pairing, const struct bpe_model *listed)
 {
     struct sp_builder *builder = pairing->builder;
@@ -359,8 +360,8 @@ static enum tokmap_status assign_ids(struct sp_builder *builder)
     return TOKMAP_OK;
 }
 
-/* The new number of each symbol: first those that no merge makes, then the others in the order of their ranks. Returns NULL if
- * memory ran out. */
+/* The new number of each symbol: first those that no merge makes, then the others in the order of their ranks.
+ * Returns NULL if memory ran out. */
 static uint32_t *new_numbers(const struct pairing *pairing)
 {
     const struct sp_model *model = pairing->builder->model;

@@ -6,8 +6,8 @@
 
 #include "sp_texts.h"
 
-/* Fills the table of pairs, results, priorities, and model->ids, and notes the borders that merges cross. The texts and atoms
- * have been read. Statuses: OK, ERROR_UNSUPPORTED, ERROR_LIMIT, ERROR_MEMORY. */
+/* Fills the table of pairs, results, priorities, and model->ids, and notes the borders that merges cross. The texts
+ * and atoms have been read. Statuses: OK, ERROR_UNSUPPORTED, ERROR_LIMIT, ERROR_MEMORY. */
 enum tokmap_status sp_pairs_build(struct sp_builder *builder);
 
 #endif

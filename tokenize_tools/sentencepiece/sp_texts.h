@@ -26,7 +26,8 @@ enum tokmap_status sp_texts_read(struct sp_builder *builder);
 /* Numbers the symbols and fills model->atoms. Statuses: OK, ERROR_UNSUPPORTED, ERROR_LIMIT, ERROR_MEMORY. */
 enum tokmap_status sp_atoms_read(struct sp_builder *builder);
 
-/* Notes that a merge, or a user-defined piece, crosses the border at text[at] inside a token's text of `count` bytes. */
+/* Notes that a merge, or a user-defined piece, crosses the border at text[at] inside a token's text of `count`
+ * bytes. */
 void sp_border_note(struct sp_builder *builder, const uint8_t *text, uint32_t at, uint32_t count);
 
 /* Records that memory ran out, and returns ERROR_MEMORY. */
