@@ -120,7 +120,7 @@ bool hf_characters_plain(const struct normalizer *normalizer, const struct hf_sp
 }
 
 /* Whether the normalizer or the pre-tokenizer puts a mark or a space in front of texts. */
-static bool fronts(const struct normalizer *normalizer, const struct hf_splits *splits)
+static bool has_front(const struct normalizer *normalizer, const struct hf_splits *splits)
 {
     for (uint32_t i = 0; i < normalizer->count; i++) {
         const struct normalizer_step *step = &normalizer->steps[i];
@@ -190,7 +190,7 @@ static bool source_fill(struct json_file *file, const struct hf_splits *splits, 
 {
     if (!plain) {
         source->prefix = SP_PREFIX_NEVER;
-        source->front = fronts(&parts->normalizer, splits);
+        source->front = has_front(&parts->normalizer, splits);
         (void)snprintf(parts->scanner, sizeof parts->scanner, "%sbetween characters that no token joins",
                        splits->count ? "step by step, then " : "");
         return hf_pretokenizer_steps(file, splits, parts);

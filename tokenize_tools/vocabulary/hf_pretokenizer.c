@@ -2,10 +2,10 @@
  * hf_pretokenizer.c - decides which steps of a pre-tokenizer a scanner performs, and makes pretokenizer steps of the
  * others.
  *
- * A scanner performs the last Split before ByteLevel, or ByteLevel's own regular expression, if it knows the pattern
- * and ByteLevel is the last step. This is the case for nearly all models. Steps before it cut the text first, and the
- * scanner then works on each of their pieces. "Mapped" steps come after ByteLevel, so they work on the characters that
- * stand for bytes.
+ * If ByteLevel is the last step, a scanner can perform it together with the step before it: ByteLevel's own regular
+ * expression, the last Split before it if the scanner knows its pattern, or DeepSeek's three Splits. This is the case for
+ * nearly all models. Any steps before these cut the text first, and the scanner then works on each of their pieces.
+ * "Mapped" steps come after ByteLevel, so they work on the characters that stand for bytes.
  */
 #include "hf_pretokenizer.h"
 
@@ -14,10 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "text/code_point.h"
 #include "common/cpu.h"
 #include "common/error.h"
 #include "pretokenize/scanner.h"
+#include "text/code_point.h"
 
 static bool is_pattern(const struct hf_split *step, const char *pattern)
 {
