@@ -1,7 +1,9 @@
 #!/bin/sh
-# run.sh: the corpus of past differences, then tokmap's ids against tiktoken, tokenizers and sentencepiece on a few thousand
-# strings made from a seed. DIFFERENTIAL_STRINGS (1500): strings a family; DIFFERENTIAL_SEED (1). Of the vocabularies those
-# that are trained on the spot; those of $TOKMAP_DATA too where it is set. Skipped where the references cannot be had.
+# run.sh: replays the corpus of past differences, then compares tokmap's ids with those of tiktoken, tokenizers and
+# sentencepiece on a few thousand generated strings. Uses vocabularies that are trained on the spot, and those of $TOKMAP_DATA
+# if it is set. Skipped if the references cannot be installed.
+#
+# From the environment: DIFFERENTIAL_STRINGS, strings for each family (1500); DIFFERENTIAL_SEED (1).
 set -u
 . tests/support/reference_venv.sh
 stored=${TOKMAP_DATA:-$BUILD_DIR/reference_data}
@@ -15,7 +17,7 @@ one() {
     status=$?
     case $status in
     0) echo "ok - $what" ;;
-    77) echo "ok - $what # SKIP what it compares with is not here" ;;
+    77) echo "ok - $what # SKIP the reference or its data is missing" ;;
     *) echo "not ok - $what" && result=1 ;;
     esac
 }
@@ -28,6 +30,6 @@ if reference_venv tiktoken tokenizers sentencepiece; then
     one "generated strings" "$REFERENCE_PYTHON" tests/differential/strings.py --count "${DIFFERENTIAL_STRINGS:-1500}" \
         --seed "${DIFFERENTIAL_SEED:-1}"
 else
-    echo "ok - generated strings # SKIP the references are not here"
+    echo "ok - generated strings # SKIP the references cannot be installed"
 fi
 exit $result

@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
-"""strings.py: ids of `tokmap encode` against the reference implementations, on generated strings.
+"""strings.py: compares the ids of `tokmap encode` with those of the reference implementations, on generated strings.
 
 Usage: strings.py [--count N] [--seed N] [--family NAME ...] [--keep FILE]
        strings.py --corpus FILE...
 
-Strings are made to be awkward: characters of every script and class, next to what patterns name (contractions, numbers,
-newlines, spaces of every kind), special tokens whole and cut, repeated, cut, mixed with words. Each is given to every
-family, in every other batch with special tokens recognised (where the reference can: sentencepiece cannot). A family is
-a vocabulary of TOKMAP_DATA (a folder with vocab/) or one that is trained here, from such strings: those need no data.
-References: tiktoken, tokenizers, sentencepiece, from the Python that runs this (tests/support/reference_venv.sh makes
-one). --keep appends what differs to a file, with the reference's ids.
+The strings are awkward on purpose: characters of every script and class beside what split patterns name (contractions,
+numbers, newlines, spaces of every kind), and special tokens, whole and cut, repeated, and mixed with words. Each string
+is given to every family. Every other batch is encoded with special tokens recognized, except by sentencepiece, which
+cannot do that. A family is a vocabulary of TOKMAP_DATA (a folder that contains vocab/), or one that is trained here from
+strings of the same kind and needs no data. The references are tiktoken, tokenizers and sentencepiece, imported by the
+Python that runs this script (tests/support/reference_venv.sh makes one). --keep appends differences to a file, with the
+ids of the reference.
 
---corpus needs no reference: lines {"family", "special", "text", "ids"} of past differences and known traps, with ids that
-the reference gave.
-Ends with status 77 if what it needs is missing, with 1 on a difference.
+--corpus needs no reference. Its files have lines {"family", "special", "text", "ids"}: past differences and known traps,
+with the ids that the reference gave.
+
+Exit status: 77 if something that it needs is missing, 1 on a difference, else 0.
 """
 import argparse
 import base64
@@ -25,7 +27,7 @@ import sys
 import tempfile
 import unicodedata
 
-# name: (reference, file, what the reference reads if that is another file)
+# name: (reference, file, the file that the reference reads, if it is not the same)
 FAMILIES = {
     "r50k_base": ("tiktoken", "openai/r50k_base.tiktoken", None),
     "p50k_base": ("tiktoken", "openai/p50k_base.tiktoken", None),
@@ -45,7 +47,7 @@ FAMILIES = {
     "llama2": ("sentencepiece", "llama2/tokenizer.model", None),
     "mistral7b_v1": ("sentencepiece", "mistral7b_v1/tokenizer.model", None),
 }
-# Trained here: name: (reference, options of its trainer, options of tokmap)
+# Vocabularies that are trained here. name: (reference, options of its trainer, options of tokmap)
 R50K = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 CL100K = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|"
           r"\s+(?!\S)|\s+")
@@ -115,14 +117,14 @@ def string(random_):
 
 
 
-# ---- references: a function texts, recognise -> ids (None: it cannot say) ----
+# ---- references: functions (texts, recognize) -> a list of ids for each text (None: the reference fails) ----
 
 def tiktoken_reference(ranks, pattern, specials):
     import tiktoken
     encoding = tiktoken.Encoding("reference", pat_str=pattern, mergeable_ranks=ranks, special_tokens=specials)
 
-    def ids(texts, recognise):
-        if recognise:
+    def ids(texts, recognize):
+        if recognize:
             return encoding.encode_batch(texts, num_threads=1, allowed_special="all")
         return encoding.encode_ordinary_batch(texts, num_threads=1)
     return ids
@@ -145,13 +147,13 @@ def tokenizers_reference(path):
     def one(text):
         try:
             return tokenizer.encode(text, add_special_tokens=False).ids
-        except BaseException as error:  # it panics for some mixtures of lstrip and rstrip
+        except BaseException as error:  # the reference panics for some mixtures of lstrip and rstrip
             if type(error).__name__ != "PanicException":
                 raise
             return None
 
-    def ids(texts, recognise):
-        tokenizer.encode_special_tokens = not recognise
+    def ids(texts, recognize):
+        tokenizer.encode_special_tokens = not recognize
         try:
             return [e.ids for e in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
         except BaseException as error:
@@ -164,7 +166,7 @@ def tokenizers_reference(path):
 def sentencepiece_reference(path):
     import sentencepiece
     processor = sentencepiece.SentencePieceProcessor(model_file=path)
-    return lambda texts, recognise: processor.encode(texts, num_threads=1)
+    return lambda texts, recognize: processor.encode(texts, num_threads=1)
 
 
 class Family:
@@ -184,7 +186,7 @@ def stored(data, name):
 
 
 def trained(folder, name):
-    """A small vocabulary, always the same: trained from strings of its own seed."""
+    """A small vocabulary. It is always the same, because its training strings have a seed of their own."""
     kind, how, options = TRAINED[name]
     random_ = random.Random("vocabulary")
     texts = [string(random_) for _ in range(4000)]
@@ -217,13 +219,13 @@ def trained(folder, name):
 
 # ---- comparing ----
 
-def tokmap_ids(family, texts, recognise):
+def tokmap_ids(family, texts, recognize):
     tokmap = os.environ.get("TOKMAP") or os.path.join(os.environ.get("BUILD", "build"), "bin", "tokmap")
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8") as file:
         for text in texts:
             file.write(json.dumps({"text": text}) + "\n")
         file.flush()
-        output = subprocess.run([tokmap, "encode", "-t", family.path, "--special", "recognise" if recognise else "text"] +
+        output = subprocess.run([tokmap, "encode", "-t", family.path, "--special", "recognize" if recognize else "text"] +
                                 family.options + [file.name], stdout=subprocess.PIPE, check=True)
     lines = [json.loads(line) for line in output.stdout.decode("ascii").splitlines()]
     if len(lines) != len(texts):
@@ -231,8 +233,8 @@ def tokmap_ids(family, texts, recognise):
     return lines
 
 
-def compare(family, texts, recognise, expected, keep=None):
-    for text, ids, wanted in zip(texts, tokmap_ids(family, texts, recognise), expected):
+def compare(family, texts, recognize, expected, keep=None):
+    for text, ids, wanted in zip(texts, tokmap_ids(family, texts, recognize), expected):
         family.strings += 1
         if wanted is None:
             family.silent += 1
@@ -242,7 +244,7 @@ def compare(family, texts, recognise, expected, keep=None):
                 print("  %s %s\n    tokmap    %s\n    reference %s" % (
                     family.name, json.dumps(text[:2000]), ids[:500], wanted[:500]))
             if keep:
-                print(json.dumps({"family": family.name, "special": "recognise" if recognise else "text", "text": text,
+                print(json.dumps({"family": family.name, "special": "recognize" if recognize else "text", "text": text,
                                   "ids": wanted}), file=keep, flush=True)
 
 
@@ -275,8 +277,8 @@ def generated(options, data):
         for done in range(0, options.count, batch):
             texts = [string(random_) for _ in range(min(batch, options.count - done))]
             for family in families:
-                recognise = family.specials and done // batch % 2 == 1
-                compare(family, texts, recognise, family.ids(texts, recognise), keep)
+                recognize = family.specials and done // batch % 2 == 1
+                compare(family, texts, recognize, family.ids(texts, recognize), keep)
             if done // batch % 10 == 9:
                 print("so far:")
                 report(families)
@@ -296,7 +298,7 @@ def corpus(paths, data):
                 lines.setdefault((one["family"], one["special"]), []).append(one)
     families = {name: Family(name, None, os.path.join(data, "vocab", FAMILIES[name][1])) for name, _ in lines}
     for (name, special), some in lines.items():
-        compare(families[name], [one["text"] for one in some], special == "recognise", [one["ids"] for one in some])
+        compare(families[name], [one["text"] for one in some], special == "recognize", [one["ids"] for one in some])
     return report(families.values())
 
 

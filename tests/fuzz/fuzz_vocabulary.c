@@ -1,6 +1,7 @@
 /*
- * fuzz_vocabulary.c - vocabulary files of every form from anyone: rank files, tokenizer.json, tekken.json, SentencePiece
- * models. What is accepted must encode and decode any text within its limits, the same with a second state.
+ * fuzz_vocabulary.c - opens arbitrary bytes as a vocabulary file: a rank file, a tokenizer.json, a tekken.json, or a
+ * SentencePiece model. A vocabulary that opens must encode and decode any text within its limits, and a second state
+ * must give the same ids.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -37,7 +38,7 @@ static uint64_t encode(const struct tokenizer *tokenizer, const struct tokenizer
     REQUIRE(tokenizer_state_new(&state, tokenizer, &error) == TOKMAP_OK);
     const enum tokmap_status status = tokenizer_encode(state, &batch, &out, &error);
     tokenizer_state_free(state);
-    /* Its pattern may ask for too much, and bytes may have no token. */
+    /* Statuses other than OK: matching the pattern may exceed its limit, and bytes may have no token. */
     REQUIRE(status == TOKMAP_OK || status == TOKMAP_ERROR_LIMIT || status == TOKMAP_ERROR_INPUT ||
             status == TOKMAP_ERROR_TOKEN || status == TOKMAP_ERROR_UNSUPPORTED);
     if (status)
@@ -99,7 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         REQUIRE(status == TOKMAP_ERROR_FORMAT || status == TOKMAP_ERROR_UNSUPPORTED || status == TOKMAP_ERROR_ARGUMENT ||
                 status == TOKMAP_ERROR_LIMIT || status == TOKMAP_ERROR_NOT_FOUND || status == TOKMAP_ERROR_MEMORY);
         if (status != TOKMAP_ERROR_ARGUMENT)
-            break; /* only a rank file asks for a pattern */
+            break; /* only a rank file needs a pattern */
     }
     return 0;
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""hf_reference.py TOKMAP FOLDER [STRINGS [SEED [NAME]]]: ids of `tokmap encode` against Hugging Face tokenizers, over
-tokenizer.json files built here: each family of parts that is supported, with vocabularies trained on the spot.
+"""hf_reference.py TOKMAP FOLDER [STRINGS [SEED [NAME]]]: compares the ids of `tokmap encode` with those of Hugging Face
+tokenizers. The tokenizer.json files are built here, one for each family of parts that tokmap reads, with vocabularies
+that are trained here, too.
 
 Prints a TAP line for each family. A difference is printed with its text and both lists of ids, and kept in FOLDER.
 """
@@ -78,7 +79,7 @@ def legacy_merges(made):
 
 
 def lack_bytes(made):
-    """As SmolLM and Falcon: some bytes have no token."""
+    """A vocabulary like those of SmolLM and Falcon, in which some bytes have no token."""
     gone = {"ñ", "Ģ", "ĉ", "Ą"}
     vocab = {t: i for t, i in made["model"]["vocab"].items() if not any(g in t for g in gone)}
     made["model"]["vocab"] = {t: i for i, t in enumerate(vocab)}
@@ -86,7 +87,7 @@ def lack_bytes(made):
 
 
 def characters(rng, pre, normalizer, added=(), fallback=True, **model):
-    """As SentencePiece: tokens of characters, bytes for those that are not in the vocabulary."""
+    """A vocabulary like SentencePiece's: tokens are characters; characters that it lacks become bytes."""
     tokenizer = Tokenizer(models.BPE())
     if pre is not None:
         tokenizer.pre_tokenizer = pre

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""hf_variants.py TOKMAP FOLDER FILES [STRINGS [SEED]]: ids of `tokmap encode` against Hugging Face tokenizers over
-tokenizer.json files put together at random: any parts in any order, any flags, vocabularies with gaps, strange tokens
-and merges.
+"""hf_variants.py TOKMAP FOLDER FILES [STRINGS [SEED]]: compares the ids of `tokmap encode` with those of Hugging Face
+tokenizers, over tokenizer.json files that are put together at random: any parts in any order, any flags, vocabularies
+with gaps, strange tokens and merges.
 
-Of each file the ids are the reference's, or tokmap refuses it and names a field that is in it; a file that the
-reference does not read may be anything but a crash. Differences are kept in FOLDER.
+For each file, either the ids are equal, or tokmap refuses the file and names one of its fields. A file that the
+reference cannot read must not make tokmap crash. Differences are kept in FOLDER.
 """
 
 import collections
@@ -149,7 +149,7 @@ def plain(rng):
 
 
 def base_models():
-    """Vocabularies with their merges: of bytes and of characters; no token looks like that of a byte."""
+    """A vocabulary of bytes or of characters, with its merges. No token looks like the token of a byte, <0x41>."""
     rng = random.Random("models")
     for pre in (
         pre_tokenizers.ByteLevel(add_prefix_space=False),
@@ -322,7 +322,7 @@ def change_model(rng, model, bytes_):
         merges += rng.sample(merges, rng.randint(1, min(20, len(merges))))
     if rng.random() < 0.1 and merges:
         merges = merges[: rng.randrange(len(merges))]
-    if rng.random() < 0.1:  # other ways to the same token
+    if rng.random() < 0.1:  # more than one merge makes the same token
         whole = set(vocab)
         for token in rng.sample(vocab, min(len(vocab), 200)):
             for cut in range(1, len(token)):
@@ -403,10 +403,22 @@ def tokenizer_json(rng, bases):
                 },
             ]
         )
+    truncation = padding = None
+    if rng.random() < 0.2:
+        truncation = {"direction": "Right", "max_length": rng.randrange(1, 6), "strategy": "LongestFirst", "stride": 0}
+    if rng.random() < 0.2:
+        padding = {
+            "strategy": rng.choice(["BatchLongest", {"Fixed": rng.randrange(1, 30)}]),
+            "direction": rng.choice(["Left", "Right"]),
+            "pad_to_multiple_of": rng.choice([None, 8]),
+            "pad_id": 0,
+            "pad_type_id": 0,
+            "pad_token": "a",
+        }
     return {
         "version": "1.0",
-        "truncation": None,
-        "padding": None,
+        "truncation": truncation,
+        "padding": padding,
         "added_tokens": added_tokens(rng, len(model["vocab"])),
         "normalizer": norm,
         "pre_tokenizer": pre_tokenizer(rng, bytes_ if rng.random() < 0.95 else not bytes_),
@@ -416,20 +428,23 @@ def tokenizer_json(rng, bases):
     }
 
 
-def reference_here(path, texts, recognise):
+def reference_here(path, texts, recognize):
+    """The reference's ids. Truncation and padding of the file are switched off, as transformers does at every call."""
     tokenizer = Tokenizer.from_file(path)
-    tokenizer.encode_special_tokens = not recognise
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    tokenizer.encode_special_tokens = not recognize
     made = []
     for text in texts:
         try:
             made.append(tokenizer.encode(text, add_special_tokens=False).ids)
-        except BaseException:  # it panics for some texts
+        except BaseException:  # the reference panics for some texts
             made.append(None)
     return made
 
 
-def reference(path, texts, recognise):
-    """In a process of its own: some files make it abort. None: it does not read the file."""
+def reference(path, texts, recognize):
+    """The reference's ids, from a process of its own, because some files make it abort. None: it cannot read the file."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -437,7 +452,7 @@ def reference(path, texts, recognise):
         try:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
             with os.fdopen(writing, "w") as out:
-                json.dump(reference_here(path, texts, recognise), out)
+                json.dump(reference_here(path, texts, recognize), out)
             status = 0
         finally:
             os._exit(status)
@@ -452,23 +467,23 @@ FIELDS = re.compile(
 )
 
 
-def check(tokmap, path, texts, recognise, tally):
+def check(tokmap, path, texts, recognize, tally):
     corpus = "".join(json.dumps({"text": text}) + "\n" for text in texts)
     run = subprocess.run(
-        [tokmap, "encode", "-t", path, "--special", "recognise" if recognise else "text", "--input-format", "jsonl"],
+        [tokmap, "encode", "-t", path, "--special", "recognize" if recognize else "text", "--input-format", "jsonl"],
         input=corpus.encode(),
         capture_output=True,
     )
-    wanted = reference(path, texts, recognise)
+    wanted = reference(path, texts, recognize)
     said = run.stderr.decode().strip()
     if run.returncode not in (0, 1):
         return "ended with %d: %s" % (run.returncode, said)
     if wanted is None:
-        tally["the reference does not read it" + ("" if run.returncode else ", tokmap does")] += 1
+        tally["the reference cannot read it" + ("" if run.returncode else ", tokmap can")] += 1
         return None
     if run.returncode:
         tally["refused: " + re.sub(r"^[^:]*:( [^ ]*json:)?", "", said.splitlines()[-1])[:150]] += 1
-        return None if FIELDS.search(said) else "refused without a field: " + said
+        return None if FIELDS.search(said) else "refused without naming a field: " + said
     got = [json.loads(line) for line in run.stdout.decode().splitlines()]
     if len(got) != len(texts):
         return "%d documents, not %d" % (len(got), len(texts))
@@ -483,13 +498,13 @@ def check(tokmap, path, texts, recognise, tally):
     return "%d different: %s\n  got    %s\n  wanted %s" % (len(wrong), ascii(text), mine, theirs)
 
 
-def shown(made, recognise):
-    """What a file that went wrong is made of."""
+def shown(made, recognize):
+    """The parts of a file that failed."""
     flags = ("single_word", "lstrip", "rstrip", "normalized", "special")
     added = [(t["content"], [f for f in flags if t[f]]) for t in made["added_tokens"]]
     model = {name: value for name, value in made["model"].items() if name not in ("vocab", "merges")}
     parts = [
-        ("recognise", recognise),
+        ("recognize", recognize),
         ("normalizer", made["normalizer"]),
         ("pre_tokenizer", made["pre_tokenizer"]),
         ("added", added),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""sp_reference.py TOKMAP FOLDER [STRINGS [SEED [MODEL...]]]: ids of `tokmap encode` against the sentencepiece library, over
-models written here piece by piece (any scores, equal ones, characters that are no pieces, user defined pieces that
-overlap ...), and over the models that are named.
+"""sp_reference.py TOKMAP FOLDER [STRINGS [SEED [MODEL...]]]: compares the ids of `tokmap encode` with those of the
+sentencepiece library. The models are written here, piece by piece (any scores, equal scores, characters that are not
+pieces, user-defined pieces that overlap, ...); models that are named on the command line are compared, too.
 
 Prints a TAP line for each model. A difference is printed with its text and both lists of ids, and its model is kept in
 FOLDER.
@@ -67,7 +67,7 @@ def texts(rng, count):
 
 
 def pieces(rng, size=400, fallback=True, scores=1000, chars=0.9, defined=(), inner=0.1):
-    """Substrings of texts; `inner`: how many may have a mark inside."""
+    """Substrings of texts; `inner` of them may contain a mark after their first character."""
     made = [("<unk>", 0, UNKNOWN), ("<s>", 0, CONTROL), ("</s>", 0, CONTROL)]
     if fallback:
         made += [("<0x%02X>" % byte, 0, BYTE) for byte in range(256)]
@@ -83,7 +83,7 @@ def pieces(rng, size=400, fallback=True, scores=1000, chars=0.9, defined=(), inn
         text = rng.choice(sample)
         at = rng.randrange(len(text) + 1)
         part = text[at:at + rng.choice([2, 2, 2, 3, 3, 4, 5, 8, 16])]
-        # What a merge can make needs its halves, most of the time.
+        # A merge can only make a piece whose halves are pieces, so most pieces get theirs.
         halves = any(part[:i] in taken and part[i:] in taken for i in range(1, len(part)))
         if len(part) > 2 and rng.random() < 0.8 and not halves:
             continue
@@ -117,7 +117,7 @@ def families(rng):
 
 
 def check(tokmap, path, strings):
-    """Differences; a string: it was refused."""
+    """The differences, or a string with the reason why tokmap refused the model."""
     reference = sentencepiece.SentencePieceProcessor()
     with open(path, "rb") as made:
         reference.LoadFromSerializedProto(made.read())

@@ -1,10 +1,11 @@
 #!/bin/sh
-# test_sp_reference.sh: tokmap's ids against those of the sentencepiece library, for models of every kind of part, built here, and the
-# real ones where there are such. REFERENCE_STRINGS (300): strings a model; REFERENCE_SEED (1). Skipped where the reference
-# cannot be had.
+# test_sp_reference.sh: compares tokmap's ids with those of the sentencepiece library, for models that are built here with
+# every kind of piece and setting, and for the real models of $TOKMAP_DATA. Skipped if sentencepiece cannot be installed.
+#
+# From the environment: REFERENCE_STRINGS, strings for each model (300); REFERENCE_SEED (1).
 set -u
 . tests/support/reference_venv.sh
-reference_venv sentencepiece || { echo "1..0 # SKIP the reference sentencepiece is not here" && exit 77; }
+reference_venv sentencepiece || { echo "1..0 # SKIP sentencepiece cannot be installed" && exit 77; }
 set --
 for model in llama2 mistral7b_v1; do
     [ -n "${TOKMAP_DATA:-}" ] && [ -f "$TOKMAP_DATA/vocab/$model/tokenizer.model" ] &&

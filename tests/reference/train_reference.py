@@ -28,7 +28,7 @@ SPACES = [" ", " ", " ", "  ", "\n", "\r\n", "\t", "\n\n", "\u00a0", "\u3000", "
 
 
 def made(rng, count):
-    """Text full of ties, runs and every script."""
+    """Text with many ties and runs, in every script."""
     texts = []
     for _ in range(count):
         choice = [rng.choice(ATOMS) for _ in range(rng.randint(1, 9))]
@@ -39,7 +39,7 @@ def made(rng, count):
 
 
 def read(paths, most):
-    """Documents of real files: at most so many characters, in parts."""
+    """Documents from real files, cut into parts, with a limited number of characters."""
     texts = []
     for path in paths:
         try:
@@ -73,7 +73,7 @@ def differs(name, what, detail):
 
 
 def trained(texts, ours, size):
-    """Hugging Face's trainer with the pre-tokenizer of our file."""
+    """Trains with Hugging Face's trainer and the pre-tokenizer of our file."""
     tokenizer = Tokenizer(models.BPE())
     steps = ours["pre_tokenizer"].get("pretokenizers", [ours["pre_tokenizer"]])
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -141,8 +141,8 @@ def check(tokmap, folder, label, pattern, texts, held, size, encode_options, nam
     got = encoding.encode_ordinary_batch(held, num_threads=1)
     if got != wanted:
         return differs(name, "tiktoken and tokenizers", first_difference(held, got, wanted))
-    recognised = [encoding.encode(text, allowed_special="all") for text in marked]
-    if recognised != [e.ids for e in face.encode_batch(marked, add_special_tokens=False)]:
+    recognized = [encoding.encode(text, allowed_special="all") for text in marked]
+    if recognized != [e.ids for e in face.encode_batch(marked, add_special_tokens=False)]:
         return differs(name, "special tokens by tiktoken and tokenizers", "")
     print("ok - %s: %d texts have the same ids by tiktoken" % (name, len(held)))
     if encode_options:
