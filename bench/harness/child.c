@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "platform/os.h"
 #include "platform/process.h"
+#include "text/path.h"
 
 /* Reads the child's standard output to its end and keeps what fits. Output beyond the capacity is read and dropped,
  * since a child whose pipe is full would wait forever. */
@@ -108,9 +109,7 @@ int child_run_copy(struct bench *bench, const char *what, const char *dataset, c
 int child_run_tokmap(struct bench *bench, const char *const *arguments, struct child_usage *usage)
 {
     char path[BENCH_PATH];
-    const char *slash = strrchr(bench->self, '/');
-    const int length =
-        snprintf(path, sizeof path, "%.*stokmap", slash ? (int)(slash + 1 - bench->self) : 0, bench->self);
+    const int length = snprintf(path, sizeof path, "%.*stokmap", (int)path_folder_bytes(bench->self), bench->self);
     if (length < 0 || length >= BENCH_PATH)
         return bench_failed_system(bench, ENAMETOOLONG, bench->self, "The path of the command tokmap is too long.");
     return child_run(bench, path, arguments, NULL, 0, usage);

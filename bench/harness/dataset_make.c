@@ -14,6 +14,7 @@
 #include "format/shard_writer.h"
 #include "made_files.h"
 #include "platform/os.h"
+#include "text/path.h"
 
 #define BATCH_TOKENS ((uint64_t)1 << 20) /* tokens that are generated and written at a time */
 
@@ -163,8 +164,7 @@ static int sparse_manifest(const char *path, const char *const *names, uint64_t 
         return system;
     system = os_write(fd, "tokmap-shards 1\n", 16);
     for (uint64_t i = 0; !system && i < count; i++) {
-        const char *slash = strrchr(names[i], '/');
-        const char *name = slash ? slash + 1 : names[i];
+        const char *name = path_name(names[i]);
         system = os_write(fd, name, strlen(name));
         if (!system)
             system = os_write(fd, "\n", 1);

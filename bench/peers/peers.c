@@ -14,6 +14,7 @@
 #include "harness/child.h"
 #include "harness/made_files.h"
 #include "platform/os.h"
+#include "text/path.h"
 
 /* The peers that encode.py can run. Slow ones get only a part of the text: their rate does not depend on its length. */
 static const struct {
@@ -52,12 +53,11 @@ static int peer_add(struct bench *bench, struct peers *peers, const char *name, 
  * folder. */
 static int script_find(struct bench *bench, struct peers *peers)
 {
-    const char *slash = strrchr(bench->self, '/');
     const char *folder = bench->options.peers;
     struct os_stat stat;
     const int length = folder ? snprintf(peers->script, BENCH_PATH, "%s/encode.py", folder)
-                              : snprintf(peers->script, BENCH_PATH, "%.*s/../../bench/peers/encode.py",
-                                         (int)(slash ? slash - bench->self : 0), bench->self);
+                              : snprintf(peers->script, BENCH_PATH, "%.*s../../bench/peers/encode.py",
+                                         (int)path_folder_bytes(bench->self), bench->self);
     if (length < 0 || length >= BENCH_PATH || os_stat(peers->script, &stat)) {
         cli_say(bench->program, "%s does not exist; name the folder bench/peers of the source tree with --peers",
                 peers->script);

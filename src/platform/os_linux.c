@@ -86,7 +86,7 @@ static bool open_would_wait(const char *path, enum os_open how)
 
 int os_open(const char *path, enum os_open how, int *fd)
 {
-    /* Nothing could end a wait in open(), so the pipe is opened without one, and os_read() waits instead. */
+    /* Nothing could end a wait inside open(), so open() does not wait, and os_read() waits instead. */
     assert(path && (unsigned)how < sizeof open_flags / sizeof open_flags[0]);
     const bool later = open_would_wait(path, how);
     do
