@@ -123,9 +123,9 @@ static bool engine_border(const struct text_engine *engine, uint8_t left, uint8_
 enum tokmap_status sp_engine_new(struct text_engine **engine, const struct sp_source *source, struct tokmap_error *error)
 {
     static const struct text_engine_kind kind = {.free = engine_free, .state_new = engine_state_new,
-                                                 .state_free = engine_state_free, .text = engine_text,
-                                                 .bytes = engine_bytes, .front = engine_front,
-                                                 .measure = engine_measure, .border = engine_border};
+                                                 .state_free = engine_state_free, .encode_text = engine_text,
+                                                 .id_bytes = engine_bytes, .decoded_prefix = engine_front,
+                                                 .measure = engine_measure, .may_cut = engine_border};
     struct sp_engine *made = calloc(1, sizeof *made);
     *engine = NULL;
     if (!made)

@@ -133,9 +133,16 @@ static uint64_t bytes_cut(const struct tokenizer *tokenizer, const char *text, u
     return utf8_cut(text, (size_t)count);
 }
 
-static const struct tokenizer_kind bytes_kind = {bytes_close,  bytes_state_new, bytes_state_free, bytes_encode,
-                                                 bytes_decode, bytes_special,   bytes_added_at,  NULL,
-                                                 bytes_cut};
+static const struct tokenizer_kind bytes_kind = {
+    .close = bytes_close,
+    .state_new = bytes_state_new,
+    .state_free = bytes_state_free,
+    .encode = bytes_encode,
+    .decode = bytes_decode,
+    .special = bytes_special,
+    .added_at = bytes_added_at,
+    .cut = bytes_cut,
+};
 
 enum tokmap_status byte_tokenizer_open(struct tokenizer **tokenizer, struct tokmap_error *error)
 {

@@ -65,8 +65,8 @@ static bool encode_piece(void *user, const uint8_t *bytes, size_t count)
     struct pipeline_state *own = user;
     const struct pipeline_parts *parts = &own->pipeline->parts;
     const struct text_engine_kind *engine = parts->engine->kind;
-    own->status = parts->engine_cuts ? engine->text(own->engine, bytes, count, own->place, &own->ids, own->error)
-                                     : engine->piece(own->engine, bytes, count, &own->ids, own->error);
+    own->status = parts->engine_cuts ? engine->encode_text(own->engine, bytes, count, own->place, &own->ids, own->error)
+                                     : engine->encode_piece(own->engine, bytes, count, &own->ids, own->error);
     own->place = ENGINE_INSIDE;
     return own->status == TOKMAP_OK;
 }
@@ -244,7 +244,7 @@ static bool id_bytes(const struct pipeline_parts *parts, uint32_t id, bool speci
         *count = added->special && !specials ? 0 : added->bytes;
         return true;
     }
-    if (parts->engine->kind->bytes(parts->engine, id, bytes, count))
+    if (parts->engine->kind->id_bytes(parts->engine, id, bytes, count))
         return true;
     const struct pipeline_text *text = text_of(parts, id);
     if (!text)
@@ -278,8 +278,8 @@ static enum tokmap_status pipeline_decode(const struct tokenizer *tokenizer, con
             memcpy(text->bytes + text->count, bytes, wanted);
         text->count += wanted;
     }
-    const size_t off = engine->kind->front && !resumed && text->count > start
-                           ? engine->kind->front(engine, text->bytes + start, (size_t)(text->count - start))
+    const size_t off = engine->kind->decoded_prefix && !resumed && text->count > start
+                           ? engine->kind->decoded_prefix(engine, text->bytes + start, (size_t)(text->count - start))
                            : 0;
     if (off) {
         memmove(text->bytes + start, text->bytes + start + off, (size_t)(text->count - start) - off);
@@ -348,9 +348,17 @@ static uint64_t pipeline_cut_at(const struct tokenizer *tokenizer, const char *t
     return tokenizer->info.cuts ? pipeline_cut(&own->cuts, (const uint8_t *)text, (size_t)count) : 0;
 }
 
-static const struct tokenizer_kind pipeline_kind = {pipeline_close,    pipeline_state_new, pipeline_state_free,
-                                                    pipeline_encode,   pipeline_decode,    pipeline_special,
-                                                    pipeline_added_at, pipeline_measure,   pipeline_cut_at};
+static const struct tokenizer_kind pipeline_kind = {
+    .close = pipeline_close,
+    .state_new = pipeline_state_new,
+    .state_free = pipeline_state_free,
+    .encode = pipeline_encode,
+    .decode = pipeline_decode,
+    .special = pipeline_special,
+    .added_at = pipeline_added_at,
+    .measure = pipeline_measure,
+    .cut = pipeline_cut_at,
+};
 
 static void info_fill(struct pipeline *own)
 {

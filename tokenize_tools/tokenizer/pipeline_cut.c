@@ -14,7 +14,7 @@
  * a piece ends after l, and one begins with r, in the whole text and in the parts. The look-ahead (?!\S) is only taken
  * from a space on, so in a match that ends before l it does not read past l. Therefore the pieces of the first part are
  * pieces of the whole, and so are those of the second part, which begins where a piece begins. An engine that does not
- * split by rules, but has no token that joins certain characters, decides itself whether a token joins l r (`border`).
+ * split by rules, but has no token that joins certain characters, decides itself whether a token joins l r (`may_cut`).
  *
  * Normal form. r does not compose with the character before it and is not reordered, so NFC of the text up to r does
  * not depend on what follows. If text is normalized, l is one of the letters that NFC never changes, so l r is still
@@ -89,7 +89,7 @@ static void token_forbids(struct pipeline_cuts *cuts, const struct added_token *
     }
         /* With rstrip, the spaces after l belong to the token. An engine that puts a space before the text after a
          * token (SentencePiece) would not put one before a part that begins there. */
-    const bool begins = token->rstrip || (!token->normalized && cuts->engine->kind->front);
+    const bool begins = token->rstrip || (!token->normalized && cuts->engine->kind->decoded_prefix);
     if (begins && count && letter_before(match, count) < count)
         memset(cuts->rights, 0, sizeof cuts->rights);
 }
@@ -99,7 +99,7 @@ bool pipeline_cuts_find(struct pipeline_cuts *cuts, const struct pipeline_parts 
     assert(parts->engine);
     memset(cuts, 0, sizeof *cuts);
     cuts->engine = parts->engine;
-    if (parts->pretokenizer.count || !parts->engine_cuts || !parts->engine->kind->border)
+    if (parts->pretokenizer.count || !parts->engine_cuts || !parts->engine->kind->may_cut)
         return false;
     for (uint32_t i = 0; i < parts->normalizer.count; i++)
         if (parts->normalizer.steps[i].kind != NORMALIZE_NFC)
@@ -114,7 +114,7 @@ bool pipeline_cuts_find(struct pipeline_cuts *cuts, const struct pipeline_parts 
     bool some = false;
     for (uint32_t right = 0; right < CUT_RIGHTS; right++)
         for (uint32_t left = 0; left < 256 && cuts->rights[right] && !some; left++)
-            some = parts->engine->kind->border(parts->engine, (uint8_t)left, rights[right].bytes[0]);
+            some = parts->engine->kind->may_cut(parts->engine, (uint8_t)left, rights[right].bytes[0]);
     return some;
 }
 
@@ -129,7 +129,7 @@ size_t pipeline_cut(const struct pipeline_cuts *cuts, const uint8_t *text, size_
             continue;
         const size_t from = letter_before(text, at);
         if (from < at && (!cuts->composes || is_stable(text + from, at - from)) &&
-            cuts->engine->kind->border(cuts->engine, text[from], text[at]))
+            cuts->engine->kind->may_cut(cuts->engine, text[from], text[at]))
             return at;
     }
     return 0;

@@ -37,23 +37,23 @@ struct text_engine_kind {
     void (*state_free)(struct text_engine_state *state);
     /* Appends the ids of a text. The text is encoded by itself: what comes before and after does not matter. `out` has
      * room for ids_per_byte_most (pipeline_parts.h) ids per byte. Statuses: OK, ERROR_MEMORY. */
-    enum tokmap_status (*text)(struct text_engine_state *state, const uint8_t *text, uint64_t count,
-                               enum engine_place place, struct ids_out *out, struct tokmap_error *error);
+    enum tokmap_status (*encode_text)(struct text_engine_state *state, const uint8_t *text, uint64_t count,
+                                      enum engine_place place, struct ids_out *out, struct tokmap_error *error);
     /* The same for a piece, which the engine does not split. NULL if the engine never receives pieces. */
-    enum tokmap_status (*piece)(struct text_engine_state *state, const uint8_t *bytes, uint64_t count,
-                                struct ids_out *out, struct tokmap_error *error);
+    enum tokmap_status (*encode_piece)(struct text_engine_state *state, const uint8_t *bytes, uint64_t count,
+                                       struct ids_out *out, struct tokmap_error *error);
     /* Finds the text of an id. Returns false if the id is not one of the engine's. */
-    bool (*bytes)(const struct text_engine *engine, uint32_t id, const uint8_t **bytes, uint32_t *count);
+    bool (*id_bytes)(const struct text_engine *engine, uint32_t id, const uint8_t **bytes, uint32_t *count);
     /* Returns how many bytes to remove from the front of a decoded document because encoding has put them there. NULL:
      * never any. */
-    size_t (*front)(const struct text_engine *engine, const char *text, size_t count);
+    size_t (*decoded_prefix)(const struct text_engine *engine, const char *text, size_t count);
     /* For benchmarks: splits a text into pieces and returns what the state has counted. NULL: cannot. */
     void (*measure)(struct text_engine_state *state, const uint8_t *text, uint64_t count,
                     struct tokenizer_measures *measures);
     /* Whether every text may be cut between a letter whose first byte is `left` and one of the characters of
      * pipeline_cut.c, whose first byte is `right`: the ids of the parts, the second one ENGINE_INSIDE, are then those
      * of the whole. NULL: never. */
-    bool (*border)(const struct text_engine *engine, uint8_t left, uint8_t right);
+    bool (*may_cut)(const struct text_engine *engine, uint8_t left, uint8_t right);
 };
 
 /* The first member of each engine's own struct. */

@@ -1,5 +1,5 @@
-/* test_pretokenizer.c - steps of a pre-tokenizer: the pieces of each behavior, of each kind of step, and of steps inside of
- * steps; stopping in the middle of a text. Patterns are in test_regex_match.c. */
+/* test_pretokenizer.c - steps of a pre-tokenizer: the pieces of each behavior, of each kind of step, and of steps
+ * inside of steps; stopping in the middle of a text. Patterns are in test_regex_match.c. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,4 +1,5 @@
-/* test_regex_match.c - each known pattern through PCRE2 against the scanner that serves it; what rewriting refuses. */
+/* test_regex_match.c - known patterns, matched by PCRE2, give the pieces of the reference scanner; patterns that the
+ * rewriter refuses; translation to kinds of characters. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -34,7 +35,7 @@ static const struct {
      "\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" SPACES},
 };
 
-/* All pieces of a text by both. */
+/* Compares all pieces of a text. */
 static void check(const char *name, struct regex_state *state, const struct split_rules *rules, const uint8_t *text,
                   size_t count)
 {
@@ -59,7 +60,7 @@ static void scanners(void **state)
             struct regex_state *own;
             struct tokmap_error error;
             if (regex_new(&regex, patterns[i].pattern, strlen(patterns[i].pattern), (enum regex_dialect)dialect, NULL,
-                                "pattern", &error)) {
+                          "pattern", &error)) {
                 if (error.status == TOKMAP_ERROR_UNSUPPORTED && strstr(error.message, "no PCRE2"))
                     skip();
                 fail_msg("%s: %s", patterns[i].name, error.message);
@@ -78,7 +79,7 @@ static void scanners(void **state)
         }
 }
 
-/* ---- DeepSeek's three expressions, one into the other, against its scanner ---- */
+/* ---- DeepSeek's three expressions as steps of a pre-tokenizer, against the reference scanner ---- */
 
 static struct pretokenizer deepseek;
 static struct pretokenizer_state deepseek_state;
@@ -113,7 +114,7 @@ static void three_steps(void **state)
         step->kind = STEP_REGEX;
         step->behavior = SPLIT_ISOLATED;
         if (regex_new(&step->regex, split_deepseek_steps[i], strlen(split_deepseek_steps[i]), REGEX_ONIGURUMA, NULL,
-                            "pattern", &error)) {
+                      "pattern", &error)) {
             if (strstr(error.message, "no PCRE2"))
                 skip();
             fail_msg("%s", error.message);
@@ -131,7 +132,8 @@ static void three_steps(void **state)
         compare_deepseek(text, count);
         free(text);
     }
-    /* Each character of what is set apart by script, and around it, beside others of it and beside what is not. */
+    /* Each character of CLASS_CJK, and characters around these ranges, next to characters inside and outside of
+     * them. */
     static const char *const beside[] = {"", "a", " ", "\n", "1", "!", "\xE3\x83\x95", "\xE3\x83\xBB", "\xE3\x82\x97",
                                          "\xCC\x81", "\xE3\x80\x82", "\xC2\xAD"};
     const size_t others = sizeof beside / sizeof beside[0];
@@ -160,7 +162,7 @@ static void refused(void **state)
         struct regex_sets sets = {.count = 0};
         struct regex_fault fault;
         if (regex_rewrite(&into, &sets, wrong[i], strlen(wrong[i]), REGEX_ONIGURUMA, &fault))
-            fail_msg("'%s' is taken", wrong[i]);
+            fail_msg("'%s' is accepted", wrong[i]);
         assert_non_null(fault.reason);
         assert_true(fault.offset <= strlen(wrong[i]));
         bytes_free(&into);
@@ -168,7 +170,7 @@ static void refused(void **state)
     }
 }
 
-/* What a pattern matches of a text, as "from-to" each. */
+/* Writes the matches of a pattern in a text, each as "from-to", or the error message. */
 static void matches(char *into, size_t room, const char *pattern, enum regex_dialect dialect, const char *text, bool mapped)
 {
     struct regex *regex;
@@ -217,7 +219,7 @@ static void kinds(void **state)
     matches(got, sizeof got, "[!--]+", REGEX_RUST, "!,-.", false);
     assert_non_null(strstr(got, "--"));
     char many[300 * 4 + 1];
-    for (size_t i = 0; i < 300; i++) /* 300 characters, each a kind of its own */
+    for (size_t i = 0; i < 300; i++) /* 300 characters, each of a kind of its own */
         snprintf(many + 4 * i, 5, "%c%c%c|", 0xE4, 0xB8 + (int)(i / 64), 0x80 + (int)(i % 64));
     matches(got, sizeof got, many, REGEX_RUST, "a", false);
     assert_non_null(strstr(got, "256 kinds"));

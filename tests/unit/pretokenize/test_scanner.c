@@ -1,4 +1,5 @@
-/* test_scanner.c - the fast scanners cut as scan_piece does, on text made to be awkward, at every alignment and chunk edge. */
+/* test_scanner.c - every variant of the fast scanner finds the pieces that scan_piece finds, on awkward texts of all
+ * lengths, at all alignments and edges of chunks. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -62,7 +63,7 @@ static void fast_equals_slow(void **state)
         for (int variant = 0; variant <= (int)cpu_variant_best(); variant++)
             scanner_init(&scanners[i][variant], split_rules_named(names[i]), (enum cpu_variant)variant);
     for (int round = 0; round < awkward_rounds(6000); round++) {
-        /* Exactly as large as the text, so that a sanitizer sees a read behind it. */
+        /* Exactly as large as the text, so that a sanitizer reports a read past its end. */
         const size_t count = 1 + (awkward_below(10) ? awkward_below(300) : awkward_below((uint32_t)room));
         uint8_t *text = malloc(count);
         assert_non_null(text);
@@ -77,7 +78,7 @@ static void fast_equals_slow(void **state)
     }
 }
 
-/* Bytes that are no UTF-8 may be cut anyhow, but all of them, and alike by every variant. */
+/* Invalid UTF-8 may be split in any way, but all bytes must be in pieces, and all variants must agree. */
 static void any_bytes(void **state)
 {
     awkward_seed(2);
@@ -100,7 +101,7 @@ static void any_bytes(void **state)
     }
 }
 
-/* A piece of a million characters, of every class. */
+/* Pieces of a million characters, of every class. */
 static void long_pieces(void **state)
 {
     const size_t count = 1000003;

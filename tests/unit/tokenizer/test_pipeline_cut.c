@@ -52,7 +52,7 @@ static void close_tokenizer(void)
     tokenizer_close(tokenizer);
 }
 
-/* Appends the ids of a part. */
+/* Encodes a part and returns the number of ids. */
 static uint64_t encode(const uint8_t *text, size_t count, bool resumed, bool unfinished, uint8_t *ids, uint64_t room)
 {
     struct tokmap_error error;
@@ -66,7 +66,8 @@ static uint64_t encode(const uint8_t *text, size_t count, bool resumed, bool unf
     return out.count;
 }
 
-/* In parts, of which each time no more than `known` bytes are seen. Returns how many times it was cut. */
+/* Encodes a text as a whole and in parts, where each cut is chosen among the next `known` bytes, and compares the ids.
+ * Returns the number of cuts. */
 static size_t compare(const uint8_t *text, size_t count, size_t known)
 {
     const uint64_t room = (uint64_t)count * info.ids_per_byte_most + 64;
@@ -85,8 +86,8 @@ static size_t compare(const uint8_t *text, size_t count, size_t known)
         at += part;
     }
     if (made != wanted || memcmp(whole, parts, wanted * info.width) != 0)
-        fail_msg("%s: %llu ids in parts of what was seen as %zu bytes, not %llu, of: %.*s", info.scanner,
-                 (unsigned long long)made, known, (unsigned long long)wanted, (int)count, (const char *)text);
+        fail_msg("%s: in parts of at most %zu bytes the text has %llu ids that are not the %llu of the whole: %.*s", info.scanner,
+                 known, (unsigned long long)made, (unsigned long long)wanted, (int)count, (const char *)text);
     free(whole);
     free(parts);
     return cuts;
@@ -99,7 +100,7 @@ static size_t compare_texts(int rounds)
     for (int round = 0; round < rounds; round++) {
         const size_t count = 1 + awkward_below(awkward_below(4) ? 60 : TEXT_MOST);
         awkward_text(text, count);
-        /* Words and spaces, so that there are places to cut at. */
+        /* Words and spaces, so that there are places for cuts. */
         for (size_t i = 0; i + 8 < count && round % 2; i += 1 + awkward_below(40)) {
             static const char *const common[] = {"e x", "s\nt", "A  b", "\xE4\xB8\xAD\xE3\x80\x82", "d \n", "\xD0\xB6 a",
                                                  "x the."};
@@ -128,7 +129,8 @@ static size_t base64(char *into, const uint8_t *bytes, size_t count)
     return made;
 }
 
-/* All bytes, then beginnings of what stands anywhere in awkward texts, so that merges make them. */
+/* Writes a rank file: all bytes, then parts of awkward texts together with all their beginnings, so that merges can
+ * make them. */
 static void ranks_write(void)
 {
     static uint8_t tokens[TOKENS][8], text[512];
@@ -174,7 +176,8 @@ static void rules(void **state)
 
 /* ---- tokenizer.json ---- */
 
-/* All bytes, or with `characters` ASCII, the mark and tokens for bytes; some merges; the parts that are given. */
+/* Writes a tokenizer.json with these parts and some merges. Its vocabulary has all bytes or, with `characters`, ASCII,
+ * U+2581, and tokens for bytes. */
 static void json_write(const char *normalizer, const char *pre_tokenizer, const char *added, bool characters,
                        const char *model)
 {
@@ -220,7 +223,7 @@ static void parts(void **state)
         bool characters, cuts;
     } cases[] = {
         {nfc, gpt2, "", "", false, true},
-        {nfc, gpt2, TOKEN("the ", false, false, false, true), "", false, true},            /* before a newline it may */
+        {nfc, gpt2, TOKEN("the ", false, false, false, true), "", false, true},            /* cuts before newlines remain */
         {none, gpt2, TOKEN("  ", false, false, false, false) "," TOKEN("\\n\\n", false, true, true, true), "", false, true},
         {none, gpt2, TOKEN(" the", true, false, false, false) "," TOKEN("ab", true, true, false, true), "", false, true},
         {none, gpt2, TOKEN("ab", false, false, true, false), "", false, false},
@@ -243,7 +246,7 @@ static void parts(void **state)
         assert_int_equal(info.cuts, cases[i].cuts);
         const size_t cuts = compare_texts(awkward_rounds(800));
         assert_true(cases[i].cuts ? cuts > 0 : !cuts);
-        /* What the cases above add, before and behind what a cut stands at. */
+        /* The added tokens of the cases above, before and after possible cuts. */
         static const char around[] = "the ab ab the abab ab.\nab  ab\n\nab the <s>the ab <s> a\nb ab";
         for (size_t known = 1; known <= sizeof around - 1; known++)
             (void)compare((const uint8_t *)around, sizeof around - 1, known);
@@ -251,11 +254,11 @@ static void parts(void **state)
     }
 }
 
-/* ---- long documents, which go through the pipeline in stretches ---- */
+/* ---- long documents, which the pipeline encodes in stretches ---- */
 
 #define LONG_TEXT ((size_t)400 << 10)
 
-/* Awkward texts of all lengths up to the count with words between them. */
+/* Fills the text with awkward texts of various lengths and words between them. */
 static void long_text(uint8_t *text, size_t count)
 {
     static const char between[] = "e \xC3\xA9 e\xCC\x81 the <s> ";
@@ -269,7 +272,7 @@ static void long_text(uint8_t *text, size_t count)
     }
 }
 
-/* Ids are those of other cuts, and stand for the text. */
+/* A long document has the same ids, however it is cut. */
 static void stretches(void **state)
 {
     static const char gpt2[] = "{\"type\":\"ByteLevel\",\"add_prefix_space\":false}";
@@ -288,13 +291,13 @@ static void stretches(void **state)
         long_text(text, sizeof text);
         (void)compare(text, sizeof text, 3000);
         (void)compare(text, sizeof text, (size_t)200 << 10);
-        memset(text, '1', sizeof text); /* nowhere to be cut */
+        memset(text, '1', sizeof text); /* cannot be cut anywhere */
         (void)compare(text, sizeof text, (size_t)200 << 10);
         close_tokenizer();
     }
 }
 
-/* Where a special token is said to be: counted from the document's first byte. */
+/* The error for a special token reports its offset in the document, not in the stretch. */
 static void special_far(void **state)
 {
     const struct tokenizer_options options = {.special = TOKENIZER_SPECIAL_ERROR};
@@ -317,7 +320,7 @@ static void special_far(void **state)
     close_tokenizer();
 }
 
-/* What is around a cut is looked at, and no byte more. */
+/* A cut needs the characters on both sides of it, and no byte more. */
 static void places(void **state)
 {
     const struct tokenizer_options options = {.pattern = "gpt2"};

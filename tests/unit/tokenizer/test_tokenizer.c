@@ -1,5 +1,5 @@
-/* test_tokenizer.c - the byte tokenizer through the interface of all tokenizers, and its widening against a plain loop.
- */
+/* test_tokenizer.c - the byte tokenizer through the interface of all tokenizers; widening, compared with a plain
+ * loop. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -62,7 +62,7 @@ static void test_open(void **state)
     assert_int_equal(info.width, 2);
     assert_int_equal(info.eod_id, 256);
     assert_true(info.bos_id == TOKMAP_NO_ID);
-    /* It stands in the index of every shard that was packed: it never changes. */
+    /* The index of every packed shard contains it, so it must never change. */
     char hex[33];
     hash128_hex(info.fingerprint, hex);
     assert_string_equal(hex, "838f97144d8539b9b44dfc8fdc71fcb5");
@@ -110,7 +110,7 @@ static void test_encode(void **state)
     assert_memory_equal(tokens, ((uint16_t[]){7, 'a', 'b', 256, 7, 256, 7, 255, 256}), 18);
     assert_memory_equal(ends, ((uint64_t[]){4, 6, 9}), 24);
 
-    /* Parts: no prefix where a document goes on, no suffix where it will. */
+    /* Parts: a resumed document gets no prefix, an unfinished one no suffix. */
     batch.resumed = batch.unfinished = true;
     assert_int_equal(tokenizer_encode(own, &batch, &out, NULL), TOKMAP_OK);
     assert_int_equal(out.count, 7);
@@ -119,7 +119,7 @@ static void test_encode(void **state)
     assert_int_equal(tokenizer_encode(own, &batch, &out, NULL), TOKMAP_OK);
     assert_int_equal(out.count, 2);
 
-    /* Room for the bound is asked for, no more, no less. */
+    /* Exactly the room that the documents may need is required. */
     batch = (struct tokenizer_batch){texts, 3, false, false};
     out.capacity = 9;
     assert_int_equal(tokenizer_encode(own, &batch, &out, NULL), TOKMAP_OK);
@@ -149,7 +149,7 @@ static void test_decode(void **state)
     assert_memory_equal(text.bytes, "a<|endoftext|>b<|endoftext|>", 28);
     const uint16_t wrong[] = {'a', 257};
     assert_int_equal(tokenizer_decode(tokenizer, wrong, 2, true, false, &text, NULL), TOKMAP_ERROR_TOKEN);
-    /* Many special tokens: the buffer grows for each name. */
+    /* Many special tokens: the buffer grows for their names. */
     text.count = 0;
     for (size_t i = 0; i < 10000; i++)
         tokens[i] = 256;

@@ -1,4 +1,4 @@
-/* test_classes.c - the table of classes against the ranges that the references' engines match. */
+/* test_classes.c - the table of classes, compared with the ranges that the engines of the references match. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -33,7 +33,7 @@ static uint8_t class_of(uint32_t c)
     return character_class(bytes);
 }
 
-/* What needs no reference. */
+/* Some characters that need no reference data. */
 static void known_characters(void **state)
 {
     static const struct {
@@ -100,7 +100,7 @@ static void all_characters(void **state)
                                       CLASS_MARK,  CLASS_NUMBER, CLASS_PUNCTUATION, CLASS_SYMBOL, CLASS_SPACE};
     char *json = reference();
     if (!json) {
-        print_message("no classes_unicode16_reference.json\n");
+        print_message("classes_unicode16_reference.json is missing\n");
         skip();
     }
     for (int engine = 0; engine < 2; engine++) {
@@ -117,7 +117,7 @@ static void all_characters(void **state)
                 if (kind == classes[i] || (kind == CLASS_NEWLINE && classes[i] == CLASS_SPACE))
                     expected |= 1u << i;
             if (bits[c] != expected)
-                fail_msg("U+%04X has the class 0x%02x, the reference 0x%x", c, found, bits[c]);
+                fail_msg("U+%04X has the class 0x%02x, but in the reference it belongs to 0x%x", c, found, bits[c]);
             assert_int_equal((found & CLASS_CJK) != 0, (c >= 0x4E00 && c <= 0x9FA5) || (c >= 0x3040 && c <= 0x30FF));
         }
         free(bits);

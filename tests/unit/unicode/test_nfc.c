@@ -1,5 +1,5 @@
-/* test_nfc.c - NFC: what nfc_find skips, what it returns, and runs of marks of any length. The golden tests of tokenizers with
- * NFC (test_hf_golden.c) compare with the reference. */
+/* test_nfc.c - NFC: what nfc_find skips, what it returns, and runs of marks of any length. The golden tests of
+ * tokenizers with NFC (test_hf_golden.c) compare with the reference. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -59,7 +59,8 @@ static void parts(void **state)
     assert_int_equal(nfc_find(&scratch, (const uint8_t *)text, end, count, &end), count);
 }
 
-/* Runs of marks in the wrong order, short ones that are sorted by insertion and a long one that must not take quadratic time. */
+/* Runs of marks in the wrong order, short ones that are sorted by insertion and a long one that must not take quadratic
+ * time. */
 static void long_runs(void **state)
 {
     static const size_t lengths[] = {1, 15, 16, 17, 40, 500000};
