@@ -1,32 +1,129 @@
 /*
  * tokmap.h - datasets of token ids, runs over them, and the loader that feeds a training program
  *
- * A dataset is one or more shards (NAME.bin, tokens and nothing else, with NAME.tmx, their index) seen as one token
- * address space. A run is a short text that says what a training run reads. A loader delivers the run's rows to one
- * rank, step after step. Everything that a run delivers is arithmetic over its text and the datasets' contents: there
- * is no index to build, no worker process, and a cursor of one line resumes it exactly, on any number of ranks.
+ * A *dataset* is one or more shards, seen as one address space of tokens. A shard is a file NAME.bin, which contains
+ * tokens and nothing else, and its index NAME.tmx. A *run* is a short text that says everything a training run reads:
+ * the dataset, the sequence length, the global batch, the seed, the end. A *loader* delivers the run's rows to one
+ * rank, step after step.
  *
- * What an operator should know first
- *   - Files that a dataset has open must not be changed while it is open. A shard is replaced by renaming a new one
- *     over it (what `tokmap pack --force` does): the open dataset then goes on reading the old one.
- *   - tokmap_dataset_view() gives pointers into a file mapping. If the file is cut shorter under it, or its storage
- *     fails, touching such a pointer raises SIGBUS in the caller. tokmap_dataset_copy(), and with TOKMAP_READ_PREAD
- *     tokmap_loader_next() and tokmap_loader_read(), report both as a status. With TOKMAP_READ_MAPPED, which
- *     TOKMAP_READ_AUTO may choose, a page is populated before its first use and the file's size is compared once a
- *     batch, so what is left is a cut between that look and the copy.
- *   - The index (.tmx) is read through a mapping for document boundaries; the same caution holds for it.
- *   - Little-endian machines only. Linux only.
+ * Everything that a run delivers is arithmetic over its text and the contents of its datasets. So there is no index to
+ * build and no worker process, and a cursor of one line resumes the run exactly, on any number of ranks.
  *
- * Rules that hold for every function here
- *   - The result is an enum tokmap_status, 0 (TOKMAP_OK) is success. Where a `struct tokmap_error *error` is taken it
- *     may be NULL; on failure it holds the status, the system's error number, the file, the position and a sentence
- *     that says what to do. On success it is left as it was. On failure an output handle is set to NULL.
- *   - The library never prints, never exits, never aborts, installs no signal handler and starts no process.
- *   - Close functions accept NULL.
- *   - Structs that begin with `size` can grow, always behind their last member and never into its padding: set it to
- *     sizeof, or use the _INIT macro. A size smaller than the library's is an older caller's struct and is served; a
- *     larger one is TOKMAP_ERROR_ARGUMENT.
- *   - Any function may return TOKMAP_ERROR_ARGUMENT (a NULL or out-of-range argument) and TOKMAP_ERROR_MEMORY.
+ * A training program opens a run, opens a loader on it, and calls tokmap_loader_next() until it returns TOKMAP_END:
+ *
+ * @code
+ *     struct tokmap_error e = {0};
+ *     struct tokmap_run *run = NULL;
+ *     struct tokmap_loader *loader = NULL;
+ *     if (tokmap_run_open(&run, "train.run", &e))
+ *         fatal(&e);
+ *     struct tokmap_loader_options o = TOKMAP_LOADER_OPTIONS_INIT;
+ *     o.rank = rank;
+ *     o.world = world;
+ *     o.rows = 16;                                    // at most, in one call
+ *     if (tokmap_loader_open(&loader, run, &o, &e))
+ *         fatal(&e);
+ *     struct tokmap_out out = TOKMAP_OUT_INIT;        // the program's own memory
+ *     out.inputs = inputs;                            // int32_t[16][seq_len]
+ *     out.targets = targets;
+ *     struct tokmap_batch b = TOKMAP_BATCH_INIT;
+ *     enum tokmap_status status;
+ *     while ((status = tokmap_loader_next(loader, &out, NULL, &b, &e)) == TOKMAP_OK) {
+ *         if (b.count)
+ *             train(inputs, targets, b.count);
+ *         if (b.last_in_step && b.step % 1000 == 0) {
+ *             char text[TOKMAP_CURSOR_TEXT];
+ *             tokmap_cursor_print(&b.cursor, text);   // the same on every rank
+ *             save(text);                             // beside the model's checkpoint
+ *         }
+ *     }
+ *     if (status != TOKMAP_END)
+ *         fatal(&e);
+ *     tokmap_loader_close(loader);
+ *     tokmap_run_close(run);
+ * @endcode
+ *
+ * A test compiles the lines between @code and @endcode in this header. They use names of the program around them:
+ * fatal() prints an error and exits; train(), save(), and found() are functions of its own; inputs, targets, rank,
+ * world, saved_text, and interrupted are its variables; dataset, run, and loader are open.
+ *
+ *
+ * Caveats for operators
+ *
+ *   Replacing files. Do not change a file while a dataset has it open. To replace a shard, rename a new file over the
+ *   old one, as `tokmap pack --force` does. A dataset that is open then continues to read the old file, which keeps its
+ *   space on disk until the dataset is closed. Bytes that are overwritten in place are delivered as they are: an id
+ *   outside the vocabulary is TOKMAP_ERROR_TOKEN, and any other change is found only by tokmap_dataset_verify().
+ *
+ *   Truncated files and SIGBUS. A load from a file mapping raises SIGBUS, which ends the program, if the file was
+ *   truncated or its storage fails. Which calls can raise it depends on how they read:
+ *     - tokmap_dataset_copy(), and loaders with TOKMAP_READ_PREAD, read tokens with pread. They never raise SIGBUS for
+ *       tokens: a truncated file is TOKMAP_ERROR_TRUNCATED, a failing storage TOKMAP_ERROR_IO.
+ *     - Loaders with TOKMAP_READ_MAPPED, which TOKMAP_READ_AUTO may choose, touch only pages that the kernel has made
+ *       present, and compare the file's size with its index once per batch. Both failures are statuses. What remains is
+ *       a file that is truncated between that comparison and the copy.
+ *     - tokmap_dataset_view() returns pointers into a mapping. Reading them raises SIGBUS in the caller.
+ *     - Indexes (.tmx) are always read through a mapping. So a truncated index can raise SIGBUS in every function that
+ *       looks up documents, origins, or the about section, in tokmap_dataset_verify(), and in loaders that deliver
+ *       anything computed from document boundaries (all fields but inputs, targets, and rows; and mask_targets).
+ *
+ *   Network file systems. TOKMAP_READ_AUTO never maps tokens on NFS, SMB, FUSE, Ceph, Lustre, GPFS, and similar file
+ *   systems. Where another client of a network file system replaces a file, an open dataset may get an I/O error
+ *   instead of the old bytes, so use new names there.
+ *
+ *   Memory. Tokens are read through the page cache, which the kernel reclaims when memory is needed. With
+ *   TOKMAP_READ_PREAD the memory of the process does not grow with the dataset. With TOKMAP_READ_MAPPED the pages that
+ *   were read count as resident memory (RSS) of the process, although they are page cache. The option drop_behind
+ *   removes what was read from the page cache. Besides that, a loader has its ring (see ring_bytes), and a dataset has
+ *   the mappings of its indexes, of which only used pages are in memory.
+ *
+ *   Descriptors and mappings. An open dataset keeps one file descriptor and one mapping (of the index) per shard, and
+ *   another mapping per shard whose tokens are mapped. Large datasets may need a higher `ulimit -n` or
+ *   vm.max_map_count.
+ *
+ *   Fork. A child after fork() may use datasets and runs that its parent opened. It may use a loader only if that has
+ *   threads = 0 and delivers on the host; tokmap_loader_next() of any other loader returns TOKMAP_ERROR_ARGUMENT in the
+ *   child, and closing it is safe. After exec() or in another process, open everything again by name.
+ *
+ *   Threads. Any number of threads may use one dataset or one run. One thread at a time may call tokmap_loader_next(),
+ *   tokmap_loader_wait(), and tokmap_loader_read() of one loader. No other thread may use a handle that is being
+ *   closed.
+ *
+ *   Signals. The library installs no signal handler. The producer thread blocks all signals, so they are delivered to
+ *   the program's own threads. System calls that a signal interrupts are repeated: a signal does not end
+ *   tokmap_loader_next(). A program that must act on signals while it waits calls tokmap_loader_wait() with a timeout
+ *   first. Of this library only the deleters at the end of this header may be called in a signal handler.
+ *
+ *   Machines. Linux on 64-bit, little-endian processors (x86-64, aarch64). Tokens on disk are little-endian, and mapped
+ *   in place. The environment variable TOKMAP_CPU=scalar, avx2, avx512, or neon caps the instruction sets that are
+ *   used; it changes no result.
+ *
+ *
+ * Rules for all functions
+ *
+ *   - Functions that can fail return enum tokmap_status; TOKMAP_OK, which is 0, is success. The compiler warns where
+ *     the result is ignored. The comment of each function lists its statuses. Every one of them may also return
+ *     TOKMAP_ERROR_ARGUMENT (an argument is NULL or invalid) and TOKMAP_ERROR_MEMORY.
+ *   - Where a function takes `struct tokmap_error *error`, it may be NULL. On failure the function fills all of it. On
+ *     success it leaves it unchanged.
+ *   - A function that returns a handle through a pointer sets it to NULL on failure.
+ *   - The library never prints, exits, or aborts because of its input, and starts no process.
+ *   - Strings are terminated by a zero byte unless their length is given beside them. Paths are bytes, as for open(2).
+ *   - Structs that begin with `size_t size` can grow in later versions, by members at their end. Set size to the size
+ *     of the struct, with the _INIT macro or as in `struct tokmap_stats s = {.size = sizeof s};`. A smaller size
+ *     belongs to a program that was compiled with an older header: members that it does not have are neither read nor
+ *     written. A larger size is TOKMAP_ERROR_ARGUMENT.
+ *   - Functions that fill a struct with a size return a status even if nothing else can fail, because a size that was
+ *     not set must not pass for a result. They then write nothing.
+ *
+ * What misuse does
+ *
+ *   - NULL for a handle or a result is TOKMAP_ERROR_ARGUMENT; functions without a status return 0 (what else they
+ *     return is said in their comment). Close functions accept NULL.
+ *   - A struct whose size is not set is TOKMAP_ERROR_ARGUMENT, with a message that names the struct.
+ *   - Some errors cannot be detected, and their behavior is undefined: using a handle after closing it; closing a run
+ *     before its loaders; closing a dataset that belongs to a run (see tokmap_source_info); two threads in
+ *     tokmap_loader_next() of one loader; output memory that is smaller than documented.
  */
 #ifndef TOKMAP_TOKMAP_H
 #define TOKMAP_TOKMAP_H
@@ -53,34 +150,34 @@ extern "C" {
 
 /* ---------------------------------------------------------------- status and error ---------------------------- */
 
-/* The one list of statuses: name, number, meaning. Numbers never change; new ones are added at the end. */
+/* The list of statuses: name, number, meaning. Numbers never change; new statuses are added at the end. */
 #define TOKMAP_STATUS_MAP(XX)                                                                                          \
     XX(OK, 0, "success")                                                                                               \
-    XX(END, 1, "the run is at its end")                                                                                \
-    XX(ERROR_ARGUMENT, 2, "an argument is missing or out of range")                                                    \
+    XX(END, 1, "the run has ended")                                                                                    \
+    XX(ERROR_ARGUMENT, 2, "an argument is missing or invalid")                                                         \
     XX(ERROR_MEMORY, 3, "out of memory")                                                                               \
-    XX(ERROR_IO, 4, "the system refused or failed an operation on a file")                                             \
-    XX(ERROR_NOT_FOUND, 5, "no such file, dataset, source or item")                                                    \
-    XX(ERROR_EXISTS, 6, "the output exists already")                                                                   \
+    XX(ERROR_IO, 4, "a file operation failed")                                                                         \
+    XX(ERROR_NOT_FOUND, 5, "a file, dataset, source, or item does not exist")                                          \
+    XX(ERROR_EXISTS, 6, "the output already exists")                                                                   \
     XX(ERROR_BUSY, 7, "another process is writing this output")                                                        \
-    XX(ERROR_FORMAT, 8, "not a file of the expected format")                                                           \
-    XX(ERROR_VERSION, 9, "the file was written for a newer major version of the format")                               \
-    XX(ERROR_CORRUPT, 10, "the content of a file contradicts its checksums or itself")                                 \
+    XX(ERROR_FORMAT, 8, "the file does not have the expected format")                                                  \
+    XX(ERROR_VERSION, 9, "the file or cursor has a newer major version of its format than this library reads")         \
+    XX(ERROR_CORRUPT, 10, "the content of a file does not match its checksums, or contradicts itself")                 \
     XX(ERROR_TRUNCATED, 11, "a file is shorter or longer than its index or header says")                               \
     XX(ERROR_MISMATCH, 12, "files that must agree with each other do not")                                             \
-    XX(ERROR_RANGE, 13, "a number lies outside what the dataset or the run has")                                       \
-    XX(ERROR_RUN, 14, "the text of the run is wrong")                                                                  \
-    XX(ERROR_CURSOR, 15, "the text is not a cursor")                                                                   \
-    XX(ERROR_PAST, 16, "the run's past is not the one that the cursor stands on")                                      \
-    XX(ERROR_TOKEN, 17, "a token id is not in the vocabulary")                                                         \
-    XX(ERROR_INPUT, 18, "a record of the input is wrong")                                                              \
+    XX(ERROR_RANGE, 13, "a number is outside the range of the dataset or run")                                         \
+    XX(ERROR_RUN, 14, "the run text is invalid")                                                                       \
+    XX(ERROR_CURSOR, 15, "the text is not a valid cursor")                                                             \
+    XX(ERROR_PAST, 16, "the run's past differs from the past that the cursor records")                                 \
+    XX(ERROR_TOKEN, 17, "a token id is outside the vocabulary")                                                        \
+    XX(ERROR_INPUT, 18, "an input record is invalid")                                                                  \
     XX(ERROR_ENCODING, 19, "the input is not valid UTF-8")                                                             \
-    XX(ERROR_LIMIT, 20, "a size is over its limit")                                                                    \
-    XX(ERROR_INTERRUPTED, 21, "interrupted by the caller")                                                             \
-    XX(ERROR_UNSUPPORTED, 22, "this build or this version cannot do that")                                             \
-    XX(ERROR_INTERNAL, 23, "a fault in tokmap itself")                                                                 \
-    XX(ERROR_DEVICE, 24, "the GPU or its driver failed an operation")                                                  \
-    XX(ERROR_NO_DEVICE, 25, "no such GPU, or no usable driver")
+    XX(ERROR_LIMIT, 20, "a size exceeds its limit")                                                                    \
+    XX(ERROR_INTERRUPTED, 21, "the caller stopped the operation")                                                      \
+    XX(ERROR_UNSUPPORTED, 22, "this build or version does not support the operation")                                  \
+    XX(ERROR_INTERNAL, 23, "an internal error in tokmap")                                                              \
+    XX(ERROR_DEVICE, 24, "an operation failed on the GPU or in its driver")                                            \
+    XX(ERROR_NO_DEVICE, 25, "the GPU does not exist, or has no usable driver")
 
 enum tokmap_status {
 #define TOKMAP_STATUS_ENUM(name, number, text) TOKMAP_##name = number,
@@ -90,192 +187,264 @@ enum tokmap_status {
 
 #define TOKMAP_NO_OFFSET UINT64_MAX
 
-/* What went wrong. Owned by the caller; a function that fails fills all of it. */
+/* Describes a failure. The struct belongs to the caller and holds no pointers, so it may be copied and kept.
+ *
+ * @code
+ *     struct tokmap_error e = {0};
+ *     struct tokmap_dataset *dataset = NULL;
+ *     if (tokmap_dataset_open(&dataset, "data/web", NULL, &e)) {
+ *         char text[1500];
+ *         if (e.status == TOKMAP_ERROR_NOT_FOUND)
+ *             puts("pack the data first");
+ *         puts(tokmap_error_print(&e, text, sizeof text));
+ *     }
+ * @endcode
+ */
 struct tokmap_error {
     enum tokmap_status status;
-    int system;        /* errno of the failing system call, or 0 */
+    int system;        /* errno of the system call that failed, or 0 */
     int device;        /* CUDA result code, or 0 */
-    uint32_t line;     /* line of a run file, manifest or JSONL input, from 1; 0 if none */
+    uint32_t line;     /* line of a run file, manifest, or JSONL input, from 1; 0: unknown or not applicable */
     uint64_t offset;   /* byte offset in the file, or TOKMAP_NO_OFFSET */
-    char path[512];    /* the file, "" if none; a longer path keeps its end, after "..." */
-    char message[768]; /* one sentence or two: what is wrong, and what to do. Does not repeat path, line and offset */
+    char path[512];    /* the file, or ""; of a longer path the end is kept, after "..." */
+    char message[768]; /* what is wrong, and what to do about it; path, line, and offset are not repeated in it */
 };
 
-/* The name of a status as in TOKMAP_STATUS_MAP ("ERROR_RANGE"), and its meaning; "unknown" for other numbers.
- * The text is static. Any thread. Cannot fail. */
+/* Returns the name of a status as it appears in TOKMAP_STATUS_MAP, for example "ERROR_RANGE", or "unknown" for a number
+ * that is not a status. The text is static. Any thread may call it. */
 TOKMAP_API const char *tokmap_status_name(enum tokmap_status status);
+
+/* Returns the meaning of a status as it appears in TOKMAP_STATUS_MAP, or "unknown". The text is static. Any thread may
+ * call it. */
 TOKMAP_API const char *tokmap_status_text(enum tokmap_status status);
 
-/* Writes "path:line: message (offset N; system text)" of an error into text[capacity], cut to fit, always terminated.
- * Any thread. Returns text; cannot fail. */
+/* Writes an error as "path:line: message: system text (byte N)" into text, without the parts that the error does not
+ * have. An empty message is replaced by the meaning of the status.
+ *   error     NULL: the text is empty
+ *   text      of `capacity` bytes; the result is cut to fit and always terminated. 1,500 bytes hold any error. NULL, or
+ *             a capacity of 0: nothing is written
+ * Returns text. Any thread may call it. */
 TOKMAP_API const char *tokmap_error_print(const struct tokmap_error *error, char *text, size_t capacity);
 
-/* TOKMAP_VERSION_STRING of the library that is running. Static. Cannot fail. */
+/* Returns TOKMAP_VERSION_STRING of the library that is running. The text is static. Any thread may call it. */
 TOKMAP_API const char *tokmap_version(void);
 
 /* ---------------------------------------------------------------- dataset -------------------------------------- */
 
-/* A dataset. Immutable once open: any number of threads may use it at once. After fork() the child may use it too. */
+/* An open dataset. It is immutable: any number of threads may use it at the same time, and so may a child after fork().
+ *
+ * @code
+ *     struct tokmap_error e = {0};
+ *     struct tokmap_dataset *dataset = NULL;
+ *     if (tokmap_dataset_open(&dataset, "data/web", NULL, &e))
+ *         fatal(&e);
+ *     struct tokmap_dataset_info info = {.size = sizeof info};
+ *     struct tokmap_document document;
+ *     if (tokmap_dataset_info(dataset, &info) || tokmap_dataset_document(dataset, 17, &document, &e))
+ *         fatal(&e);
+ *     struct tokmap_span spans[2];                    // 2, in case the range continues in the next shard
+ *     size_t used;
+ *     if (tokmap_dataset_view(dataset, document.first_token, document.tokens, spans, 2, &used, &e))
+ *         fatal(&e);
+ *     for (size_t i = 0; i < used; i++)
+ *         for (uint64_t k = 0; k < spans[i].count; k++)
+ *             printf("%" PRIu32 "\n", info.width == 2 ? ((const uint16_t *)spans[i].tokens)[k]
+ *                                                     : ((const uint32_t *)spans[i].tokens)[k]);
+ *     tokmap_dataset_close(dataset);                  // the spans end here
+ * @endcode
+ */
 struct tokmap_dataset;
 
-/* How token bytes are read. */
+/* How loaders read tokens. */
 enum tokmap_reading {
-    TOKMAP_READ_AUTO = 0,   /* mapped if the file system is local and the dataset fits half of the memory (and of the
-                               control group's), else pread */
-    TOKMAP_READ_MAPPED = 1, /* from a shared mapping whose pages are populated before their first use; until then, and
-                               while they are not in the page cache, by pread */
-    TOKMAP_READ_PREAD = 2   /* by pread: memory use does not grow with the dataset, every failure is a status */
+    TOKMAP_READ_AUTO = 0,   /* mapped if all files are on local file systems and the tokens fit in half of the memory
+                               that this process may use (of the machine and of its control group); otherwise pread */
+    TOKMAP_READ_MAPPED = 1, /* from a shared mapping, page by page after the kernel has made the page present; by pread
+                               until then, and where a page is not in the page cache */
+    TOKMAP_READ_PREAD = 2   /* by pread: the memory of the process does not grow with the dataset, and every failure is
+                               a status */
 };
 
 struct tokmap_dataset_options {
     size_t size;                 /* sizeof(struct tokmap_dataset_options) */
-    enum tokmap_reading reading; /* TOKMAP_READ_AUTO */
+    enum tokmap_reading reading; /* default: TOKMAP_READ_AUTO */
 };
 #define TOKMAP_DATASET_OPTIONS_INIT {sizeof(struct tokmap_dataset_options), TOKMAP_READ_AUTO}
 
 #define TOKMAP_NO_ID UINT64_MAX
 
-/* What the name of a dataset begins with that is arithmetic instead of files: see tokmap_dataset_open(). */
+/* The beginning of the name of a synthetic dataset: see tokmap_dataset_open(). */
 #define TOKMAP_SYNTHETIC "synthetic:"
 
 struct tokmap_dataset_info {
-    size_t size;                 /* in: sizeof; out: what was filled */
+    size_t size;                 /* set by the caller: sizeof(struct tokmap_dataset_info) */
     uint64_t tokens;
     uint64_t documents;
-    uint64_t shards;
-    uint32_t width;              /* bytes a token: 2 or 4 */
-    enum tokmap_reading reading; /* how loaders read it, after AUTO was resolved */
-    uint64_t vocabulary;         /* number of ids of the tokenizer, specials included: every id is below it */
-    uint64_t largest_id;         /* the largest id present, 0 for no tokens */
-    uint64_t eod_id;             /* the id that ends a document, or TOKMAP_NO_ID */
-    uint64_t bos_id;             /* the id that begins a document, or TOKMAP_NO_ID */
-    uint8_t content[16];         /* content id of the dataset (see FORMAT.md, identity) */
-    uint8_t tokenizer[16];       /* fingerprint of the tokenizer; all zero if unknown */
+    uint64_t shards;             /* 0 for a synthetic dataset */
+    uint32_t width;              /* bytes of a token: 2 or 4 */
+    enum tokmap_reading reading; /* how loaders read it: TOKMAP_READ_MAPPED or TOKMAP_READ_PREAD */
+    uint64_t vocabulary;         /* number of ids of the tokenizer, special tokens included; every id is below it */
+    uint64_t largest_id;         /* the largest id in the dataset; 0 if it has no tokens */
+    uint64_t eod_id;             /* the id that ends a document, or TOKMAP_NO_ID if there is none or shards differ */
+    uint64_t bos_id;             /* the id that begins a document, or TOKMAP_NO_ID, as for eod_id */
+    uint8_t content[16];         /* content id of the dataset: see "Identity" in src/format/FORMAT.md */
+    uint8_t tokenizer[16];       /* fingerprint of the tokenizer; all zero if it is unknown */
 };
 
-/* One shard of a dataset. Pointers live as long as the dataset. */
+/* One shard of a dataset. Its pointers are valid until the dataset is closed. */
 struct tokmap_shard_info {
-    size_t size;
+    size_t size;             /* set by the caller: sizeof(struct tokmap_shard_info) */
     const char *index_path;
     const char *tokens_path;
-    uint64_t first_token;    /* in the dataset's address space */
+    uint64_t first_token;    /* address of the shard's first token in the dataset */
     uint64_t tokens;
-    uint64_t first_document;
+    uint64_t first_document; /* number of the shard's first document in the dataset */
     uint64_t documents;
-    uint64_t index_bytes;
-    uint64_t blocks;         /* hashed blocks of 1 MiB of tokens, the last one perhaps shorter */
-    uint8_t content[16];
-    const char *about;       /* JSON, `about_bytes` long, not zero-terminated; its hash has been checked */
+    uint64_t index_bytes;    /* size of the index file */
+    uint64_t blocks;         /* hashed blocks of 1 MiB of tokens; the last block may be shorter */
+    uint8_t content[16];     /* content id of the shard */
+    const char *about;       /* JSON of `about_bytes` bytes, not terminated; its hash has been checked */
     uint64_t about_bytes;
 };
 
-/* Consecutive tokens in the mapping of one shard. Little-endian uint16_t or uint32_t, as the dataset's width says. The
- * pointer lives as long as the dataset, must not be written through, and is aligned to the width, no more. */
+/* Consecutive tokens in the mapping of one shard, as little-endian uint16_t or uint32_t according to the dataset's
+ * width. The pointer is aligned to the width and not more. It is valid until the dataset is closed. The memory is
+ * read-only. */
 struct tokmap_span {
     const void *tokens;
     uint64_t count;
 };
 
 struct tokmap_document {
-    uint64_t number;      /* in the dataset */
-    uint64_t first_token; /* in the dataset's address space */
+    uint64_t number;      /* in the dataset, from 0 */
+    uint64_t first_token; /* address in the dataset */
     uint64_t tokens;      /* may be 0 */
-    uint64_t shard;
+    uint64_t shard;       /* number of the shard that contains it, from 0 */
 };
 
-/* Where a document came from. Pointers live as long as the dataset. */
+/* Where a document came from. The pointer is valid until the dataset is closed. */
 struct tokmap_origin {
-    const char *path;    /* the input file as it was named to `tokmap pack`; "-" for standard input. Not terminated: */
-    uint64_t path_bytes; /* its length */
-    uint64_t record;     /* number of the record in that file from 0: for JSONL the line, for text always 0 */
+    const char *path;    /* the input file as `tokmap pack` was given it, or "-" for standard input; not terminated */
+    uint64_t path_bytes; /* the length of path */
+    uint64_t record;     /* number of the record in that file, from 0: for JSONL the line, for a text file always 0 */
 };
 
 /* Opens a dataset.
- *   name     a prefix ("data/web" for data/web.bin and data/web.tmx; either file's full name will do), a directory (all
- *            .tmx below it, in byte order of path), or a manifest (a text file whose first line is "tokmap-shards 1",
- *            then one prefix a line, relative to the manifest's folder); or no file at all, but arithmetic:
- *            "synthetic:vocab=50257", with ",tokens=N" ",document=N" (their average length) ",width=2|4" ",seed=N" as
- *            wanted, defined in src/run/RUN.md: the same shapes without data. It has no shards, no origins and no views
- *            (TOKMAP_ERROR_UNSUPPORTED); all else holds for it
- *   options  NULL for the defaults
- * Cost: O(shards), a few KiB read of each, whatever their size. Checks all that can be checked so: magic, version,
- * header, table and shard-section hashes, bounds, the lengths of both files. tokmap_dataset_verify() checks the rest.
+ *   dataset  receives the handle; close it with tokmap_dataset_close()
+ *   name     one of:
+ *              a prefix: "data/web" for data/web.bin and data/web.tmx; the full name of either file works too
+ *              a folder: all .tmx files below it, in byte order of their paths
+ *              a manifest: a text file whose first line is "tokmap-shards 1", followed by one prefix per line, relative
+ *                to the manifest's folder
+ *              a synthetic dataset, which has no files: "synthetic:vocab=50257", optionally followed by ",tokens=N",
+ *                ",document=N" (average tokens of a document), ",width=2" or ",width=4", and ",seed=N". Its tokens are
+ *                computed: see src/run/RUN.md. It has no shards, origins, or views
+ *   options  NULL: the defaults
+ * Opening reads a few KiB per shard, whatever its size. It checks the magic, the version, the hashes of the header, the
+ * section table, and the shard section, all bounds, and the sizes of both files. tokmap_dataset_verify() checks the
+ * rest. Any thread may call it.
  * Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_FORMAT, ERROR_VERSION, ERROR_CORRUPT, ERROR_TRUNCATED, ERROR_MISMATCH
- * (shards of different width or tokenizer), ERROR_LIMIT, ERROR_UNSUPPORTED, ERROR_ARGUMENT, ERROR_MEMORY. */
+ * (shards differ in width or tokenizer), ERROR_BUSY (a shard is replaced again and again while it is being opened),
+ * ERROR_LIMIT, ERROR_UNSUPPORTED, ERROR_ARGUMENT, ERROR_MEMORY. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_open(struct tokmap_dataset **dataset, const char *name,
                                                                     const struct tokmap_dataset_options *options,
                                                                     struct tokmap_error *error);
 
-/* Closes a dataset; all pointers into it end. No other thread may be using it. Cannot fail. */
+/* Closes a dataset. All pointers into it become invalid. Accepts NULL. No other thread may be using the dataset. Do not
+ * close a dataset that tokmap_run_source() returned: it belongs to its run. */
 TOKMAP_API void tokmap_dataset_close(struct tokmap_dataset *dataset);
 
-/* What a dataset holds. Statuses: OK, ERROR_ARGUMENT. */
+/* Fills *info. Statuses: OK, ERROR_ARGUMENT (an argument is NULL, or info->size is not set). */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_info(const struct tokmap_dataset *dataset,
                                                                     struct tokmap_dataset_info *info);
 
-/* What shard `shard` (from 0) holds. Reads its about section, checking the hash.
+/* Fills *info for shard number `shard`, from 0. It reads the shard's about section and checks its hash.
  * Statuses: OK, ERROR_RANGE, ERROR_CORRUPT, ERROR_ARGUMENT. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_shard(const struct tokmap_dataset *dataset,
                                                                      uint64_t shard, struct tokmap_shard_info *info,
                                                                      struct tokmap_error *error);
 
-/* Tokens [first, first + count) without copying: fills spans[0..*used), in order, one for each shard touched.
- *   capacity  of spans; 1 does inside one shard, 2 unless shards are shorter than count
- *   used      spans filled; on ERROR_LIMIT the number that would be needed
- * Maps a shard's tokens on first use. See the caution on SIGBUS above.
- * Statuses: OK, ERROR_RANGE, ERROR_LIMIT (capacity too small), ERROR_IO (mapping failed), ERROR_ARGUMENT. */
+/* Returns tokens [first, first + count) without copying them: fills spans[0] to spans[*used - 1], in order, one span
+ * for each shard that contains some of them.
+ *   spans     of `capacity` elements. Inside one shard 1 element suffices; 2 suffice unless a shard is shorter than
+ *             count
+ *   used      receives the number of spans; with ERROR_LIMIT, the number that is needed; with any other failure 0
+ * The first view of a shard maps its tokens; the mapping stays until the dataset is closed. Reading a span raises
+ * SIGBUS if the file was truncated: see the caveats at the top. A synthetic dataset has no views.
+ * Statuses: OK, ERROR_RANGE, ERROR_LIMIT (capacity is too small), ERROR_IO (mapping failed), ERROR_UNSUPPORTED (the
+ * dataset is synthetic), ERROR_ARGUMENT, ERROR_MEMORY. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_view(const struct tokmap_dataset *dataset,
                                                                     uint64_t first, uint64_t count,
                                                                     struct tokmap_span *spans, size_t capacity,
                                                                     size_t *used, struct tokmap_error *error);
 
-/* Copies tokens [first, first + count) to out (count * width bytes) with pread: never a signal.
+/* Copies tokens [first, first + count) to out, which holds count * width bytes and may have any alignment. It reads
+ * with pread and never raises a signal. After a failure the content of out is undefined.
  * Statuses: OK, ERROR_RANGE, ERROR_IO, ERROR_TRUNCATED, ERROR_ARGUMENT. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_copy(const struct tokmap_dataset *dataset,
                                                                     uint64_t first, uint64_t count, void *out,
                                                                     struct tokmap_error *error);
 
-/* Document `number`; the document that holds token `token` (never an empty one). O(log documents of the shard).
- * Statuses: OK, ERROR_RANGE, ERROR_CORRUPT (the documents section contradicts itself there), ERROR_ARGUMENT. */
+/* Looks up document `number`, from 0. The time is logarithmic in the shard's documents.
+ * Statuses: OK, ERROR_RANGE, ERROR_CORRUPT (the index contradicts itself there), ERROR_ARGUMENT. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_document(const struct tokmap_dataset *dataset,
                                                                         uint64_t number,
                                                                         struct tokmap_document *document,
                                                                         struct tokmap_error *error);
+
+/* Looks up the document that contains the token at address `token`; it is never an empty document. The time is
+ * logarithmic in the shard's documents.
+ * Statuses: OK, ERROR_RANGE, ERROR_CORRUPT (the index contradicts itself there), ERROR_ARGUMENT. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_document_at(const struct tokmap_dataset *dataset,
                                                                            uint64_t token,
                                                                            struct tokmap_document *document,
                                                                            struct tokmap_error *error);
 
-/* Where document `number` came from.
- * Statuses: OK, ERROR_RANGE, ERROR_NOT_FOUND (the index holds no origin), ERROR_CORRUPT, ERROR_ARGUMENT. */
+/* Looks up where document `number`, from 0, came from.
+ * Statuses: OK, ERROR_RANGE, ERROR_NOT_FOUND (the index records no origins), ERROR_CORRUPT, ERROR_ARGUMENT. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_origin(const struct tokmap_dataset *dataset,
                                                                       uint64_t number, struct tokmap_origin *origin,
                                                                       struct tokmap_error *error);
 
+/* Options of tokmap_dataset_verify(). The callbacks may be called from threads of the library, one call at a time. They
+ * return 0 to continue; any other value ends the verification with ERROR_INTERRUPTED. */
 struct tokmap_verify_options {
-    size_t size;
-    uint32_t threads; /* 0: one for each processor this process may use */
-    /* Called for each fault found, by one thread at a time, in no fixed order: path, offset (first byte of the faulty
-     * block or section) and message say which. Return 0 to go on, else verify ends with ERROR_INTERRUPTED. */
+    size_t size;      /* sizeof(struct tokmap_verify_options) */
+    uint32_t threads; /* 0: one for each processor that this process may use */
+    /* Called for each fault, in no particular order. The error has the file, the offset of the first byte of the faulty
+     * block or section, and a message. NULL: not called. */
     int (*fault)(void *user, const struct tokmap_error *error);
-    /* Called now and then with the bytes read so far and in all, by one thread at a time. Return as above. */
+    /* Called from time to time with the number of bytes read so far and in total. NULL: not called. */
     int (*progress)(void *user, uint64_t done, uint64_t total);
-    void *user;
+    void *user; /* passed to both callbacks */
 };
 #define TOKMAP_VERIFY_OPTIONS_INIT {sizeof(struct tokmap_verify_options), 0, NULL, NULL, NULL}
 
 struct tokmap_verify_result {
-    size_t size;
+    size_t size;     /* set by the caller: sizeof(struct tokmap_verify_result) */
     uint64_t bytes;  /* read and hashed */
-    uint64_t blocks; /* of tokens */
+    uint64_t blocks; /* blocks of tokens that were hashed */
     uint64_t faults;
 };
 
-/* Reads every byte of every shard: section hashes, block hashes, order and bounds of documents and origin, content ids,
- * the largest id, zero padding. Goes on after a fault to find them all. result and options may be NULL. A dataset that
- * is read through mappings is verified through them where that is faster, under the caution on SIGBUS above.
- * Statuses: OK (all sound), ERROR_CORRUPT (faults were found; error holds the first by position), ERROR_IO,
- * ERROR_TRUNCATED, ERROR_INTERRUPTED, ERROR_ARGUMENT, ERROR_MEMORY. */
+/* Reads every byte of every shard and checks everything that the index says about it: section hashes, block hashes, the
+ * order and bounds of documents and origins, content ids, the largest id, and zero padding. It continues after a fault,
+ * to find them all. A synthetic dataset has nothing to verify.
+ *   options  NULL: the defaults
+ *   result   NULL: not wanted
+ * A dataset that loaders read through mappings is verified through them where that is faster; the caveat about SIGBUS
+ * at the top applies. Memory use does not grow with the dataset.
+ *
+ * @code
+ *     struct tokmap_error e = {0};
+ *     struct tokmap_verify_result result = {.size = sizeof result};
+ *     if (tokmap_dataset_verify(dataset, NULL, &result, &e))
+ *         fatal(&e);                                  // e is the first fault
+ *     printf("%" PRIu64 " bytes are sound\n", result.bytes);
+ * @endcode
+ *
+ * Statuses: OK (no faults); ERROR_CORRUPT, ERROR_IO, or ERROR_TRUNCATED (there are faults; error describes the first by
+ * position); ERROR_INTERRUPTED (a callback did not return 0); ERROR_ARGUMENT, ERROR_MEMORY. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_verify(const struct tokmap_dataset *dataset,
                                                                       const struct tokmap_verify_options *options,
                                                                       struct tokmap_verify_result *result,
@@ -283,42 +452,93 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_verify(const stru
 
 /* ---------------------------------------------------------------- order ----------------------------------------- */
 
-/* The order in which the windows of one epoch of one source are drawn: a keyed bijection on [0, windows), computed in
- * O(1) time and memory. Frozen: an update of tokmap never changes it (src/order/permutation.c holds the definition).
- * A plain value: copy it freely, use it from any thread. */
+/* The order in which the windows of one epoch of one source are drawn: a keyed bijection on [0, windows). Each call
+ * takes constant time and memory. The definition is in src/order/ORDER.md and never changes. The struct is a plain
+ * value: it may be copied, and any thread may use it. Its content is private.
+ *
+ * The order can be computed without any data, for example to list the windows that begin epoch 3:
+ *
+ * @code
+ *     struct tokmap_order order;
+ *     if (tokmap_order_init(&order, 1000000, 1234, "web", 3) == TOKMAP_OK)
+ *         for (uint64_t draw = 0; draw < 10; draw++)
+ *             printf("%" PRIu64 "\n", tokmap_order_window(&order, draw));
+ * @endcode
+ */
 struct tokmap_order {
     uint64_t state[12];
 };
 
-/* windows 1 .. 2^63, any seed, any epoch; source: the source's name ("data" for a run made from arguments), any length.
- * Statuses: OK, ERROR_ARGUMENT. */
+/* Prepares an order.
+ *   windows  1 to 2^63
+ *   seed     the seed of the run, any value
+ *   source   the name of the source, of any length; "data" for a run made by tokmap_run_make()
+ *   epoch    any value
+ * Statuses: OK, ERROR_ARGUMENT (a NULL argument, or windows is out of range). */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_order_init(struct tokmap_order *order, uint64_t windows,
                                                                   uint64_t seed, const char *source, uint64_t epoch);
-/* The window of draw `draw`, and the draw of window `window`; both below `windows`, else UINT64_MAX. Cannot fail. */
+
+/* Returns the window of a draw, or UINT64_MAX if draw is not below `windows` or order is NULL. */
 TOKMAP_API uint64_t tokmap_order_window(const struct tokmap_order *order, uint64_t draw);
+
+/* Returns the draw of a window, the inverse of tokmap_order_window(), or UINT64_MAX if window is not below `windows` or
+ * order is NULL. */
 TOKMAP_API uint64_t tokmap_order_draw(const struct tokmap_order *order, uint64_t window);
 
 /* ---------------------------------------------------------------- run ------------------------------------------- */
 
-/* A run with its datasets open. Immutable: any number of threads may use it. Must outlive the loaders opened on it. */
+/* A run with its datasets open. It is immutable: any number of threads may use it at the same time, and so may a child
+ * after fork(). It must stay open until all loaders on it are closed.
+ *
+ * A row of a step can be located, and a document found, without reading tokens:
+ *
+ * @code
+ *     struct tokmap_error e = {0};
+ *     struct tokmap_run *run = NULL;
+ *     struct tokmap_run_options o = TOKMAP_RUN_OPTIONS_INIT;
+ *     o.data = "data/web";
+ *     o.seq_len = 2048;
+ *     o.batch = 64;
+ *     o.seed = 1;
+ *     o.passes = 2;
+ *     if (tokmap_run_make(&run, &o, &e))
+ *         fatal(&e);
+ *     struct tokmap_source_info source = {.size = sizeof source};
+ *     struct tokmap_place place;
+ *     struct tokmap_document document;
+ *     if (tokmap_run_source(run, 0, &source) || tokmap_run_locate(run, 12345, 17, &place, &e) ||
+ *         tokmap_dataset_document_at(source.dataset, place.first_token, &document, &e))
+ *         fatal(&e);
+ *     printf("row 17 of step 12345 begins in document %" PRIu64 "\n", document.number);
+ *     if (tokmap_run_find(run, 0, document.first_token, document.tokens, 0, TOKMAP_FOREVER, found, NULL, &e))
+ *         fatal(&e);                                  // found() is called for every row that contains the document
+ *     tokmap_run_close(run);
+ * @endcode
+ */
 struct tokmap_run;
 
 #define TOKMAP_FOREVER UINT64_MAX
 
-enum tokmap_ordering { TOKMAP_SHUFFLE = 0, TOKMAP_SEQUENTIAL = 1 };
+enum tokmap_ordering {
+    TOKMAP_SHUFFLE = 0,   /* the windows of each epoch, and the rows of each step, are permuted */
+    TOKMAP_SEQUENTIAL = 1 /* windows are delivered in the order in which they are stored */
+};
 
-/* A run of one source, made from arguments. The source is called "data". */
+/* A run of one source, made from arguments. The source is called "data". A run file with a source of that name and the
+ * same values is the same run: cursors are interchangeable. */
 struct tokmap_run_options {
-    size_t size;
-    const char *data;              /* dataset: prefix, directory, manifest or "synthetic:..." */
-    uint64_t seq_len;              /* 1 .. 2^31 */
-    uint64_t lookahead;            /* 0 .. 2^31; 1 gives targets */
-    uint64_t batch;                /* rows of a global batch, 1 .. 2^31 */
-    uint64_t seed;
-    enum tokmap_ordering ordering;
-    uint64_t steps;                /* end of the run, or TOKMAP_FOREVER */
-    uint64_t passes;               /* end after this many passes, or TOKMAP_FOREVER; not both */
-    enum tokmap_reading reading;
+    size_t size;                   /* sizeof(struct tokmap_run_options) */
+    const char *data;              /* name of the dataset, as for tokmap_dataset_open() */
+    uint64_t seq_len;              /* tokens of a sequence, 1 to 2^31 */
+    uint64_t lookahead;            /* tokens that a window has beyond seq_len, 0 to 2^31; default: 1, so that each token
+                                      has a target */
+    uint64_t batch;                /* rows of a global batch, over all ranks, 1 (default) to 2^31 */
+    uint64_t seed;                 /* default: 0 */
+    enum tokmap_ordering ordering; /* default: TOKMAP_SHUFFLE */
+    uint64_t steps;                /* the run ends after this many steps; default: TOKMAP_FOREVER */
+    uint64_t passes;               /* the run ends after this many passes over the data; default: TOKMAP_FOREVER. Set at
+                                      most one of steps and passes */
+    enum tokmap_reading reading;   /* default: TOKMAP_READ_AUTO */
 };
 #define TOKMAP_RUN_OPTIONS_INIT                                                                                        \
     {                                                                                                                  \
@@ -326,78 +546,96 @@ struct tokmap_run_options {
             TOKMAP_READ_AUTO                                                                                           \
     }
 
-/* Opens the run described by the file `path`; paths in it are relative to its folder. The grammar is in FORMAT.md's
- * sibling src/run/RUN.md and in the man page tokmap-run(5).
- * Statuses: OK, ERROR_RUN (with line), ERROR_RANGE (a sequence longer than the dataset, a run past 2^63 draws),
- * those of tokmap_dataset_open(). */
+/* Opens the run that a file describes. The grammar is in src/run/RUN.md and in the man page tokmap-run(5).
+ *   run   receives the handle; close it with tokmap_run_close()
+ *   path  the run file; relative paths in it start from its own folder
+ * Any thread may call it.
+ * Statuses: OK, ERROR_RUN (error->line is the line), ERROR_RANGE (a window is longer than the dataset, or the run has
+ * more than 2^63 rows or no step), ERROR_UNSUPPORTED (a directive that this version does not have), and those of
+ * tokmap_dataset_open(). */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_open(struct tokmap_run **run, const char *path,
                                                                 struct tokmap_error *error);
-/* The same from text in memory (zero-terminated); paths in it are relative to `folder`, NULL for the current one.
- * Statuses: as tokmap_run_open(). */
+
+/* Opens a run from the text of a run file, terminated by a zero byte. Relative paths in it start from `folder`, or from
+ * the current folder if that is NULL. Everything else is as in tokmap_run_open().
+ * Statuses: those of tokmap_run_open(). */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_parse(struct tokmap_run **run, const char *text,
                                                                  const char *folder, struct tokmap_error *error);
-/* The same from arguments. Statuses: as tokmap_run_open(), without ERROR_RUN. */
+
+/* Opens a run from arguments. Everything else is as in tokmap_run_open().
+ * Statuses: those of tokmap_run_open(), except ERROR_RUN. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_make(struct tokmap_run **run,
                                                                 const struct tokmap_run_options *options,
                                                                 struct tokmap_error *error);
-/* Closes a run and its datasets. Its loaders must be closed before. Cannot fail. */
+
+/* Closes a run and its datasets. Accepts NULL. Close its loaders first. */
 TOKMAP_API void tokmap_run_close(struct tokmap_run *run);
 
 struct tokmap_run_info {
-    size_t size;
-    uint64_t seq_len;
-    uint64_t lookahead;
+    size_t size;         /* set by the caller: sizeof(struct tokmap_run_info) */
+    uint64_t seq_len;    /* tokens of a sequence */
+    uint64_t lookahead;  /* tokens that a window has beyond seq_len */
     uint64_t batch;      /* rows of a global batch in the first phase */
     uint64_t seed;
     enum tokmap_ordering ordering;
     uint64_t sources;
-    uint64_t steps;      /* step numbers of the run are below this; TOKMAP_FOREVER if it has no end */
-    uint64_t delivered;  /* steps that are delivered: steps less the skipped ones; TOKMAP_FOREVER if it has no end */
-    uint64_t remainder;  /* with `passes`: windows that are left over because they fill no whole global batch */
+    uint64_t steps;      /* the run's step numbers are below this; TOKMAP_FOREVER if it has no end */
+    uint64_t delivered;  /* the number of steps that are delivered, which is all but the skipped ones; TOKMAP_FOREVER if
+                            the run has no end */
+    uint64_t remainder;  /* of a run with `passes`: windows left over because they do not fill a global batch */
 };
-/* Statuses: OK, ERROR_ARGUMENT. */
+
+/* Fills *info. Statuses: OK, ERROR_ARGUMENT (an argument is NULL, or info->size is not set). */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_info(const struct tokmap_run *run,
                                                                 struct tokmap_run_info *info);
 
 struct tokmap_source_info {
-    size_t size;
-    const char *name;                     /* lives as long as the run */
-    const struct tokmap_dataset *dataset; /* likewise */
+    size_t size;                          /* set by the caller: sizeof(struct tokmap_source_info) */
+    const char *name;                     /* valid until the run is closed */
+    const struct tokmap_dataset *dataset; /* valid until the run is closed, which closes it */
     uint64_t windows;                     /* of one epoch */
-    uint64_t tail;                        /* tokens of one epoch that lie in no window's stride: tokens - windows * seq_len */
+    uint64_t tail;                        /* tokens left over in one epoch: the dataset's tokens - windows * seq_len */
 };
-/* Statuses: OK, ERROR_RANGE, ERROR_ARGUMENT. */
+
+/* Fills *info for source number `source`, from 0, below tokmap_run_info.sources.
+ * Statuses: OK, ERROR_RANGE, ERROR_ARGUMENT (an argument is NULL, or info->size is not set). */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_source(const struct tokmap_run *run, uint64_t source,
                                                                   struct tokmap_source_info *info);
 
-/* Whether `step` is delivered: 1 if it is below the run's end and not skipped, else 0. Cannot fail. */
+/* Returns 1 if `step` is delivered, which means that it is before the run's end and not skipped; otherwise 0. */
 TOKMAP_API int tokmap_run_delivers(const struct tokmap_run *run, uint64_t step);
-/* Rows of the global batch of a step (its phase's batch), 0 past the end of the run. Cannot fail. */
+
+/* Returns the number of rows in the global batch of `step`, skipped or not; 0 from the run's end on. */
 TOKMAP_API uint64_t tokmap_run_rows(const struct tokmap_run *run, uint64_t step);
 
-/* What one row of one step holds. */
+/* Which window one row of one step contains. */
 struct tokmap_place {
     uint64_t step;
-    uint64_t row;         /* in the global batch */
-    uint64_t draw;        /* over the whole run */
-    uint64_t source;
+    uint64_t row;         /* in the global batch, from 0 */
+    uint64_t draw;        /* number of the row over the whole run, before rows are permuted within their step */
+    uint64_t source;      /* number of the source, from 0 */
     uint64_t epoch;       /* of the source, from 0 */
-    uint64_t window;      /* in the epoch */
-    uint64_t first_token; /* in the source's dataset. The window holds `tokens` tokens from here, taken modulo */
-    uint64_t tokens;      /* the dataset's: seq_len + lookahead */
+    uint64_t window;      /* number of the window in its epoch, from 0 */
+    uint64_t first_token; /* address of the window's first token in the source's dataset */
+    uint64_t tokens;      /* of the window: seq_len + lookahead. After the dataset's last token the window continues
+                             with its first */
 };
 
-/* Which window row `row` of step `step` shows. O(1), no file is read. Skipped steps have places too (they are what the
- * step would have shown); ask tokmap_run_delivers().
- * Statuses: OK, ERROR_RANGE (row or step not in the run), ERROR_ARGUMENT. */
+/* Computes which window row `row` of step `step` contains, in constant time and without reading a file. Skipped steps
+ * have places too: those that the step would have had. tokmap_run_delivers() tells them apart.
+ * Statuses: OK, ERROR_RANGE (the run does not have the step or the row), ERROR_ARGUMENT. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_locate(const struct tokmap_run *run, uint64_t step,
                                                                   uint64_t row, struct tokmap_place *place,
                                                                   struct tokmap_error *error);
 
-/* The way back: calls found() for every delivered row of steps [first_step, end_step) whose window holds any of the
- * tokens [first_token, first_token + count) of a source's dataset, in order of epoch and window. Return 0 from found() to
- * go on, else the search ends with ERROR_INTERRUPTED. end_step may be TOKMAP_FOREVER only if the run has an end.
- * A document's rows: its first_token and tokens.
+/* The inverse of tokmap_run_locate(): calls found() for every delivered row of steps [first_step, end_step) whose
+ * window contains any of the tokens [first_token, first_token + count) of a source's dataset, in order of epoch and
+ * window. To find the rows of a document, pass its first_token and tokens.
+ *   end_step  TOKMAP_FOREVER: to the run's end, which it must then have
+ *   found     called in the calling thread; `place` is valid during the call. It returns 0 to continue; any other value
+ *             ends the search with ERROR_INTERRUPTED
+ *   user      passed to found()
+ * The time depends on the number of epochs and of windows found, not on the size of the dataset.
  * Statuses: OK, ERROR_RANGE, ERROR_INTERRUPTED, ERROR_ARGUMENT. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status
 tokmap_run_find(const struct tokmap_run *run, uint64_t source, uint64_t first_token, uint64_t count,
@@ -406,220 +644,297 @@ tokmap_run_find(const struct tokmap_run *run, uint64_t source, uint64_t first_to
 
 /* ---------------------------------------------------------------- cursor ---------------------------------------- */
 
-/* Bytes that hold any cursor's text, its terminating zero included. */
+/* Bytes that hold the text of any cursor, including its terminating zero. */
 #define TOKMAP_CURSOR_TEXT 160
 
-/* The exact resume state: the next step to deliver, and a fingerprint of the past it stands on. A plain value. The same
- * on every rank. Inside a step it is that step. */
+/* The exact resume state of a run: the next step to deliver, and a fingerprint of the past before that step. It is the
+ * same on every rank. During a step it is the cursor of the start of that step. It is a plain value.
+ *
+ * The text of a cursor belongs in a checkpoint. tokmap_loader_options.resume takes it; to examine it first:
+ *
+ * @code
+ *     struct tokmap_error e = {0};
+ *     struct tokmap_cursor cursor;
+ *     if (tokmap_cursor_parse(&cursor, saved_text, &e))
+ *         fatal(&e);
+ *     if (tokmap_run_check(run, &cursor, &e) == TOKMAP_ERROR_PAST)
+ *         puts(e.message);                            // which kinds differ, and the lines of the run that set them
+ *     printf("resumes at step %" PRIu64 "\n", cursor.step);
+ * @endcode
+ */
 struct tokmap_cursor {
     uint64_t step;
-    uint64_t tokens;      /* delivered before it, over all ranks: rows * seq_len; skipped steps left out. UINT64_MAX if
-                             they are more */
+    uint64_t tokens;      /* delivered before it, over all ranks: rows * seq_len, without skipped steps; UINT64_MAX if
+                             the number is larger */
     uint64_t past[2];     /* fingerprint of the run restricted to the steps before `step` */
-    uint32_t of[5];       /* its kinds: geometry, seed and order, batch, skips, data */
+    uint32_t of[5];       /* fingerprints of its kinds: geometry, order (with the seed), batch, skips, data */
 };
 
-/* One line without newline: tokmap1 step=.. tokens=.. past=.. of=.. ; "" for a NULL cursor. Any thread. Cannot fail. */
+/* Writes the text of a cursor: one line, "tokmap1 step=.. tokens=.. past=.. of=..", without a newline; "" if cursor is
+ * NULL. Any thread may call it. */
 TOKMAP_API void tokmap_cursor_print(const struct tokmap_cursor *cursor, char text[TOKMAP_CURSOR_TEXT]);
-/* Reads such a line (white space around it is ignored). Statuses: OK, ERROR_CURSOR, ERROR_VERSION, ERROR_ARGUMENT. */
+
+/* Reads the text of a cursor. White space around it is ignored. Any thread may call it.
+ * Statuses: OK, ERROR_CURSOR, ERROR_VERSION (a newer version of tokmap wrote it), ERROR_ARGUMENT. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_cursor_parse(struct tokmap_cursor *cursor, const char *text,
                                                                     struct tokmap_error *error);
-/* The cursor of a run at the start of a step; steps 0 .. the run's end. Of a skipped step it is the cursor of the next
- * one that is delivered, or of the run's end.
+
+/* Computes the cursor of the start of a step. For a skipped step it is the cursor of the next step that is delivered,
+ * or of the run's end.
+ *   step  0 to tokmap_run_info.steps, inclusive
  * Statuses: OK, ERROR_RANGE, ERROR_ARGUMENT. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_cursor(const struct tokmap_run *run, uint64_t step,
                                                                   struct tokmap_cursor *cursor,
                                                                   struct tokmap_error *error);
-/* Whether the run's past before cursor->step is the one that the cursor stands on. The error names each kind that
- * differs and the lines of the run that say it.
- * Statuses: OK, ERROR_PAST, ERROR_RANGE (past the run's end), ERROR_ARGUMENT. */
+
+/* Compares the run's past before cursor->step with the past that the cursor records. If they differ, the error names
+ * each kind that differs and the lines of the run that set it. Changes to the future (steps, passes, later skips) do
+ * not matter.
+ * Statuses: OK, ERROR_PAST, ERROR_RANGE (the step is after the run's end), ERROR_ARGUMENT. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_check(const struct tokmap_run *run,
                                                                  const struct tokmap_cursor *cursor,
                                                                  struct tokmap_error *error);
 
 /* ---------------------------------------------------------------- loader ---------------------------------------- */
 
-/* Delivers a run's rows to one rank. One thread at a time may call next(); stats() may be called from any thread at any
- * time. Not usable in a child after fork() if it has a producer thread or delivers to a GPU. */
+/* Delivers a run's rows to one rank. One thread at a time may call next(), wait(), and read(); any thread may call
+ * stats(), rows(), calls(), and cu_seqlens() at any time before the loader is closed. A child after fork() cannot use
+ * it if it has a producer thread or delivers to a GPU.
+ *
+ * The program at the top of this header shows a loader. To resume, and to read the rows without copying them:
+ *
+ * @code
+ *     struct tokmap_error e = {0};
+ *     struct tokmap_loader *loader = NULL;
+ *     struct tokmap_loader_options o = TOKMAP_LOADER_OPTIONS_INIT;
+ *     o.resume = saved_text;
+ *     o.fields = 0;                                   // pointers to the rows only
+ *     if (tokmap_loader_open(&loader, run, &o, &e))
+ *         fatal(&e);
+ *     struct tokmap_batch b = TOKMAP_BATCH_INIT;
+ *     if (tokmap_loader_next(loader, NULL, NULL, &b, &e))
+ *         fatal(&e);
+ *     for (uint64_t i = 0; i < b.count; i++)
+ *         printf("row %" PRIu64 " is window %" PRIu64 "\n", b.first_row + i, b.places[i].window);
+ *     tokmap_loader_close(loader);
+ * @endcode
+ */
 struct tokmap_loader;
 
-/* What next() delivers. Combine with |. All but TOKMAP_ROWS and TOKMAP_CU_SEQLENS are arrays [row][j] with j < seq_len.
- * A document that holds no token is nowhere. The token that ends a document belongs to it. The window's first token and
- * the dataset's first (the seam) begin a document wherever they lie. */
+/* The fields that next() can deliver; combine them with |. All but TOKMAP_ROWS and TOKMAP_CU_SEQLENS are arrays [i][j]
+ * with i < count and j < seq_len.
+ *
+ * A token that ends a document belongs to it. A document without tokens appears nowhere. The first token of a window
+ * and the first token of the dataset (the seam) count as the start of a document, wherever they are. */
 enum {
-    TOKMAP_INPUTS = 1 << 0,       /* out.inputs[i][j]  = token j of row i */
+    TOKMAP_INPUTS = 1 << 0,       /* out.inputs[i][j] = token j of row i */
     TOKMAP_TARGETS = 1 << 1,      /* out.targets[i][j] = token j + 1 of row i; needs lookahead >= 1 */
-    TOKMAP_POSITION_IDS = 1 << 2, /* out.position_ids[i][j] = distance of token j from the later of the window's start and
-                                     the start of its document */
-    TOKMAP_ROWS = 1 << 3,         /* out.rows: seq_len + lookahead tokens of each row, in the dataset's width */
-    TOKMAP_DOCUMENT_IDS = 1 << 4, /* out.document_ids[i][j] = documents that start at tokens 1 .. j of row i: 0 for the one
-                                     that the row begins with */
-    TOKMAP_LOSS_MASK = 1 << 5,    /* out.loss_mask[i][j] = 0 where token j + 1 starts a document, so that target j lies in
-                                     another than token j, else 1; needs lookahead >= 1 */
-    TOKMAP_CU_SEQLENS = 1 << 6    /* out.cu_seqlens, batch.documents and batch.max_seqlen: where the documents of the whole
-                                     batch begin and end, as attention over sequences of different lengths takes them */
+    TOKMAP_POSITION_IDS = 1 << 2, /* out.position_ids[i][j] = how many tokens token j is after the start of its
+                                     document, or after the start of the window if that is later */
+    TOKMAP_ROWS = 1 << 3,         /* out.rows: the seq_len + lookahead tokens of each row, in the dataset's width */
+    TOKMAP_DOCUMENT_IDS = 1 << 4, /* out.document_ids[i][j] = how many documents start at tokens 1 to j of row i: 0 for
+                                     the document at the start of the row */
+    TOKMAP_LOSS_MASK = 1 << 5,    /* out.loss_mask[i][j] = 0 if token j + 1 starts a document, so that target j belongs
+                                     to another document than token j; otherwise 1; needs lookahead >= 1 */
+    TOKMAP_CU_SEQLENS = 1 << 6    /* out.cu_seqlens, batch.documents, and batch.max_seqlen: where the documents of the
+                                     batch begin and end, in the form that variable-length attention takes */
 };
 
-/* What a target that does not count is with options.mask_targets: what PyTorch's cross_entropy ignores by itself. */
+/* The value of a masked target (options.mask_targets). PyTorch's cross_entropy ignores it by default. */
 #define TOKMAP_IGNORE (-100)
 
 enum tokmap_type { TOKMAP_I32 = 0, TOKMAP_I64 = 1 };
 
 struct tokmap_loader_options {
-    size_t size;
-    uint64_t rank, world;        /* 0 <= rank < world <= batch */
-    uint64_t rows;               /* rows a call, at most; 0: the rank's whole slice of a global batch in one call */
-    uint32_t fields;             /* TOKMAP_INPUTS | ...; 0: row pointers only (batch.rows) */
-    uint32_t threads;            /* 1: a producer thread works ahead; 0: next() does the work itself */
-    const char *resume;          /* text of a cursor, or NULL: from the start */
-    const char *device;          /* where `out` points: NULL or "cpu": this machine's memory; "cuda:N": GPU N; "cuda": that
-                                    of the calling thread's current CUDA context, else GPU 0. See cuda.h. Not used after
-                                    tokmap_loader_open() */
-    uint64_t ring_bytes;         /* memory of the ring; 0: 64 MiB or 32 batches, the smaller, and 4 batches at least */
-    uint32_t read_ahead;         /* windows whose bytes are asked of the storage before they are needed; 0: 128 windows
-                                    or 16 MiB, the smaller, and 8 at least */
-    uint32_t unchecked;          /* 1: do not compare ids with the vocabulary */
-    uint32_t drop_behind;        /* 1: tell the kernel to drop pages that were read (pread only) */
+    size_t size;                 /* sizeof(struct tokmap_loader_options) */
+    uint64_t rank, world;        /* 0 <= rank < world <= batch; default: 0 and 1 */
+    uint64_t rows;               /* the largest number of rows in one call; 0 (default): the rank's whole slice of a
+                                    global batch in one call */
+    uint32_t fields;             /* TOKMAP_INPUTS | ...; default: inputs and targets; 0: pointers to rows (batch.rows)
+                                    only */
+    uint32_t threads;            /* 1 (default): a producer thread works ahead; 0: next() does the work itself */
+    const char *resume;          /* text of a cursor to start from; NULL (default): from the start of the run. Not used
+                                    after tokmap_loader_open() */
+    const char *device;          /* where `out` points. NULL (default) or "cpu": to memory of this machine. "cuda:N": to
+                                    memory of GPU N. "cuda": to that of the GPU of the calling thread's current CUDA
+                                    context, or else GPU 0. See cuda.h. Not used after tokmap_loader_open() */
+    uint64_t ring_bytes;         /* memory of the ring; 0 (default): the smaller of 64 MiB and 32 batches, but at least
+                                    4 batches */
+    uint32_t read_ahead;         /* how many windows are requested from the storage before they are needed, at most
+                                    65536; 0 (default): the smaller of 128 windows and 16 MiB, but at least 8 windows */
+    uint32_t unchecked;          /* 1: ids are not compared with the vocabulary; default: 0 */
+    uint32_t drop_behind;        /* 1: pages that were read leave the page cache, which implies pread; default: 0 */
     uint32_t mask_targets;       /* 1: out.targets[i][j] = TOKMAP_IGNORE where out.loss_mask[i][j] would be 0; needs
-                                    TOKMAP_TARGETS */
+                                    TOKMAP_TARGETS; default: 0 */
 };
 #define TOKMAP_LOADER_OPTIONS_INIT                                                                                     \
     {                                                                                                                  \
         sizeof(struct tokmap_loader_options), 0, 1, 0, TOKMAP_INPUTS | TOKMAP_TARGETS, 1, NULL, NULL, 0, 0, 0, 0, 0    \
     }
 
-/* Where next() writes. The memory is the caller's, on the loader's device; each pointer asked for in `fields` holds at
- * least tokmap_loader_rows() rows of seq_len elements (out.rows: of (seq_len + lookahead) * width bytes; out.cu_seqlens:
- * tokmap_loader_cu_seqlens() elements). On the host any alignment will do; on a GPU that of the elements must hold, and
- * that of 16 bytes is fastest. Pointers that are not asked for are not looked at. */
+/* Where next() writes. The memory belongs to the caller, and is on the loader's device. Each pointer that `fields`
+ * requests has room for tokmap_loader_rows() rows of seq_len elements; out.rows has room for as many rows of (seq_len +
+ * lookahead) * width bytes, and out.cu_seqlens for tokmap_loader_cu_seqlens() elements. On the host any alignment
+ * works. On a GPU a pointer must be aligned to its elements, and alignment to 16 bytes is fastest. Other pointers are
+ * ignored. The contents are undefined after a call that failed. */
 struct tokmap_out {
-    size_t size;
-    enum tokmap_type type; /* of all but rows and cu_seqlens */
+    size_t size;           /* sizeof(struct tokmap_out) */
+    enum tokmap_type type; /* of the elements of all fields but rows and cu_seqlens; default: TOKMAP_I32 */
     void *inputs;
     void *targets;
     void *position_ids;
     void *rows;
     void *document_ids;
     void *loss_mask;
-    int32_t *cu_seqlens; /* [0] = 0, then where each document ends, the batch's count * seq_len tokens counted through; a
-                            row's end is a document's. All elements behind them, up to the last that there is room for,
-                            repeat count * seq_len: documents without a token */
+    int32_t *cu_seqlens; /* [0] is 0. Then comes the end of each document, counted over the batch's count * seq_len
+                            tokens; the end of a row ends its last document. All further elements, up to the last for
+                            which there is room, are count * seq_len: documents without tokens */
 };
 #define TOKMAP_OUT_INIT {sizeof(struct tokmap_out), TOKMAP_I32, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
 
-/* What next() delivered. Pointers live until the next call on the loader. */
+/* What next() delivered. Its pointers are valid until the next call of next(), wait(), or read() on the loader, or
+ * until it is closed. Initialize it with TOKMAP_BATCH_INIT; the same struct serves all calls. */
 struct tokmap_batch {
-    size_t size;                     /* sizeof(struct tokmap_batch); next() leaves it as it is */
+    size_t size;                     /* set by the caller: sizeof(struct tokmap_batch); not changed */
     uint64_t step;
-    uint64_t first_row;              /* in the global batch */
-    uint64_t count;                  /* rows in this call; may be 0 where ranks' slices differ */
+    uint64_t first_row;              /* number of the first of these rows in the global batch */
+    uint64_t count;                  /* rows in this batch; 0 is possible where the ranks' slices differ in size */
     uint64_t tokens;                 /* count * seq_len */
-    int last_in_step;                /* the step's last call on this rank */
-    uint32_t width;                  /* bytes a token in rows[] */
-    uint64_t row_tokens;             /* seq_len + lookahead */
-    const void *const *rows;         /* count pointers to rows, each 16-byte aligned */
-    const struct tokmap_place *places; /* count places: what each row is */
-    struct tokmap_cursor cursor;     /* the state after this call */
-    /* The following are 0 unless the loader was opened with TOKMAP_CU_SEQLENS. */
-    uint64_t documents;              /* in cu_seqlens: its elements 0 .. documents differ; 0 where count is */
-    uint64_t max_seqlen;             /* tokens of the longest of them */
+    int last_in_step;                /* 1: this is the step's last batch on this rank */
+    uint32_t width;                  /* bytes of a token in rows[]: 2 or 4 */
+    uint64_t row_tokens;             /* tokens of a row in rows[]: seq_len + lookahead */
+    const void *const *rows;         /* `count` pointers to rows in host memory, each aligned to 16 bytes */
+    const struct tokmap_place *places; /* `count` places: which window each row contains */
+    struct tokmap_cursor cursor;     /* the state after this batch: what to save */
+    /* The following members are 0 unless the loader was opened with TOKMAP_CU_SEQLENS. */
+    uint64_t documents;              /* documents in cu_seqlens, whose elements 0 to `documents` are all different; 0 if
+                                        count is 0 */
+    uint64_t max_seqlen;             /* tokens of the longest of these documents */
 };
 #define TOKMAP_BATCH_INIT                                                                                              \
     {                                                                                                                  \
         sizeof(struct tokmap_batch), 0, 0, 0, 0, 0, 0, 0, NULL, NULL, {0, 0, {0, 0}, {0, 0, 0, 0, 0}}, 0, 0            \
     }
 
-/* Opens a loader of a run for one rank. O(1): the resume is arithmetic. With TOKMAP_CU_SEQLENS the ends of all documents
- * are read, some 10 ns each, to know how many a window can show.
- * Statuses: OK, ERROR_RANGE (rank >= world, fewer rows than ranks, TARGETS or LOSS_MASK without lookahead), ERROR_CURSOR,
- * ERROR_VERSION (a cursor of a newer version), ERROR_PAST, ERROR_LIMIT (a batch does not fit ring_bytes, or is too large for
- * cu_seqlens), ERROR_IO, ERROR_CORRUPT (the ends of documents, with TOKMAP_CU_SEQLENS), ERROR_NO_DEVICE, ERROR_DEVICE, ERROR_UNSUPPORTED, ERROR_ARGUMENT,
- * ERROR_MEMORY. */
+/* Opens a loader of a run for one rank. The time does not depend on where the run resumes. With TOKMAP_CU_SEQLENS the
+ * ends of all documents are read, about 10 ns each, to compute how many documents a window can contain.
+ *   loader   receives the handle; close it with tokmap_loader_close(), before the run
+ *   options  NULL: the defaults
+ * Any thread may call it.
+ * Statuses: OK, ERROR_RANGE (rank >= world, fewer rows than ranks, or targets or loss mask without lookahead),
+ * ERROR_CURSOR, ERROR_VERSION (the cursor has a newer version), ERROR_PAST, ERROR_LIMIT (a batch does not fit in
+ * ring_bytes or in memory, or is too large for cu_seqlens), ERROR_MISMATCH (sources differ in width), ERROR_IO,
+ * ERROR_CORRUPT (the ends of documents, with TOKMAP_CU_SEQLENS), ERROR_NO_DEVICE, ERROR_DEVICE, ERROR_UNSUPPORTED,
+ * ERROR_ARGUMENT, ERROR_MEMORY. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_open(struct tokmap_loader **loader,
                                                                    const struct tokmap_run *run,
                                                                    const struct tokmap_loader_options *options,
                                                                    struct tokmap_error *error);
 
 /* Delivers the next rows of this rank.
- *   out     NULL if fields is 0 or row pointers are all that is wanted
- *   stream  NULL on the host; on a GPU the CUstream on which `out` will be read, NULL for the default one: the outputs
- *           are enqueued there and are complete for what is enqueued behind them
- *   batch   begins as TOKMAP_BATCH_INIT; at most batch->size bytes of it are written
- * Allocates nothing. After a failure that is not END the same rows are tried again by the next call; *batch is all zero
- * but for its size.
- * Statuses: OK, END (the run is over; every further call says so too), ERROR_IO, ERROR_TRUNCATED, ERROR_CORRUPT,
- * ERROR_TOKEN (path, offset and id are in error), ERROR_DEVICE, ERROR_ARGUMENT. */
+ *   out     NULL: nothing is written to the caller's memory, and the rows are read through batch->rows
+ *   stream  on the host NULL. On a GPU the CUstream on which `out` will be read; NULL is the default stream. The
+ *           outputs are enqueued on it, so they are complete for work that is enqueued after the call
+ *   batch   initialized with TOKMAP_BATCH_INIT; at most batch->size bytes of it are written
+ * It waits until the batch is ready, and allocates no memory. After a failure other than END all members of *batch but
+ * size are 0, and the next call tries the same rows again.
+ * Statuses: OK, END (the run has ended; so do all further calls), ERROR_IO, ERROR_TRUNCATED, ERROR_CORRUPT, ERROR_TOKEN
+ * (error has the file, the offset, and the id), ERROR_DEVICE, ERROR_ARGUMENT (among others: batch->size is not set; the
+ * process was forked), ERROR_MEMORY (a shard could not be mapped). */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_next(struct tokmap_loader *loader,
                                                                    const struct tokmap_out *out, void *stream,
                                                                    struct tokmap_batch *batch,
                                                                    struct tokmap_error *error);
 
-/* Waits for timeout_ns at most until the next call of next() has its rows, or its failure, ready: for callers that must
- * look at something else meanwhile, such as signals. 1 if it has, 0 if not yet. Always 1 with threads = 0, which has nothing
- * to wait for, and for NULL. As next() it ends the pointers of the last batch, and is called by one thread at a time; what
- * it waited counts for the statistics as if next() had. Cannot fail. */
+/* Waits at most timeout_ns nanoseconds until the rows of the next call of next(), or its failure, are ready. It is for
+ * programs that must look at something else while they wait, such as signals:
+ *
+ * @code
+ *     while (!tokmap_loader_wait(loader, 50000000))
+ *         if (interrupted)                            // set by a signal handler
+ *             exit(1);
+ * @endcode
+ *
+ * Returns 1 if they are ready and 0 if not. It always returns 1 with threads = 0, which has nothing to wait for, and
+ * for NULL. Like next(), it ends the pointers of the last batch, and one thread at a time may call it. The time that it
+ * waited counts in the statistics as if next() had waited. */
 TOKMAP_API int tokmap_loader_wait(struct tokmap_loader *loader, uint64_t timeout_ns);
 
-/* Delivers `count` rows by name instead of the next ones: row rows[i] of the global batch of steps[i], in this order, of
- * whichever rank, in the way of next(). Only for loaders on the host with threads = 0. The loader's place in the run stays
- * as it is; batch->step and first_row are those of the first row, last_in_step is 0, and cursor is the loader's.
- * Statuses: OK, ERROR_RANGE (no such row or step in the run), ERROR_LIMIT (count over tokmap_loader_rows()), ERROR_IO,
- * ERROR_TRUNCATED, ERROR_CORRUPT, ERROR_TOKEN, ERROR_ARGUMENT. */
+/* Delivers chosen rows instead of the next ones: in this order, row rows[i] of the global batch of steps[i], for i <
+ * count, of any rank. It works only for loaders on the host with threads = 0. The position of the loader in the run
+ * does not change. Of *batch, step and first_row are those of the first row, last_in_step is 0, and cursor is the
+ * loader's. After a failure all members of *batch but size are 0.
+ *   count   0 to tokmap_loader_rows()
+ *   out, batch  as in tokmap_loader_next()
+ * Statuses: OK, ERROR_RANGE (the run does not have the row or the step), ERROR_LIMIT (count is larger than
+ * tokmap_loader_rows()), ERROR_IO, ERROR_TRUNCATED, ERROR_CORRUPT, ERROR_TOKEN, ERROR_ARGUMENT, ERROR_MEMORY. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_read(struct tokmap_loader *loader, const uint64_t *steps,
                                                                    const uint64_t *rows, uint64_t count,
                                                                    const struct tokmap_out *out,
                                                                    struct tokmap_batch *batch,
                                                                    struct tokmap_error *error);
 
-/* The largest batch.count of any call: what `out` must hold. 0 for NULL. Cannot fail. */
+/* Returns the largest batch.count of any call, for which `out` must have room; 0 for NULL. */
 TOKMAP_API uint64_t tokmap_loader_rows(const struct tokmap_loader *loader);
-/* Calls of next() a step; the same on every rank. 0 for NULL. Cannot fail. */
+
+/* Returns the number of calls of next() per step, which is the same on every rank; 0 for NULL. */
 TOKMAP_API uint64_t tokmap_loader_calls(const struct tokmap_loader *loader);
 
-/* The elements that out.cu_seqlens must hold, the same for every batch: tokmap_loader_rows() times the most documents that
- * a window of any of the run's datasets can show, wherever it begins, and 1. 0 if the loader was opened without
- * TOKMAP_CU_SEQLENS, and for NULL. Cannot fail. */
+/* Returns the number of elements of out.cu_seqlens, which is the same for every batch: tokmap_loader_rows() times the
+ * largest number of documents that a window of any dataset of the run can contain, wherever it begins, plus 1. Returns
+ * 0 if the loader was opened without TOKMAP_CU_SEQLENS, and for NULL. */
 TOKMAP_API uint64_t tokmap_loader_cu_seqlens(const struct tokmap_loader *loader);
 
-/* Stops the producer and frees everything; pointers from batches end. With a GPU it waits for what next() has enqueued; the
- * outputs are the caller's and stay. Cannot fail. */
+/* Stops the producer thread and frees everything; pointers from batches become invalid. On a GPU it first waits for
+ * what next() has enqueued; the outputs belong to the caller and stay. Accepts NULL. */
 TOKMAP_API void tokmap_loader_close(struct tokmap_loader *loader);
 
 #define TOKMAP_WAIT_BUCKETS 64
 
+/* What a loader has done since it was opened. */
 struct tokmap_stats {
-    size_t size;
+    size_t size;                /* set by the caller: sizeof(struct tokmap_stats) */
     uint64_t batches;           /* delivered */
-    uint64_t rows;
-    uint64_t tokens;            /* rows * seq_len */
-    uint64_t bytes;             /* of tokens gathered */
-    uint64_t cold_reads;        /* windows that were not in the page cache when they were needed, as far as known */
-    uint64_t epoch;             /* the latest epoch delivered */
-    uint64_t ring_bytes;
-    uint32_t ring_slots;
+    uint64_t rows;              /* delivered */
+    uint64_t tokens;            /* delivered: rows * seq_len */
+    uint64_t bytes;             /* of tokens copied into the ring */
+    uint64_t cold_reads;        /* windows that were not in the page cache when they were needed, as far as the kernel
+                                   reports it */
+    uint64_t epoch;             /* the largest epoch delivered */
+    uint64_t ring_bytes;        /* memory of the ring */
+    uint32_t ring_slots;        /* batches that the ring holds */
     uint32_t ring_ready;        /* slots that are filled and not yet taken */
-    uint32_t ring_ready_lowest; /* the lowest of that seen by next() since the ring first filled */
-    enum tokmap_reading reading;
-    uint64_t waits;             /* calls of next() that found no filled slot; none with threads = 0, which has no ring */
-    uint64_t wait_ns;           /* their sum */
-    uint64_t wait_ns_largest;
-    uint64_t wait_histogram[TOKMAP_WAIT_BUCKETS]; /* calls of next() by wait: bucket b counts [2^(b-1), 2^b) ns, b = 0: 0 */
-    uint64_t host_expanded;     /* batches for a GPU that the host expanded, since the kernel could not be loaded */
+    uint32_t ring_ready_lowest; /* the smallest ring_ready that next() found since the ring was first full */
+    enum tokmap_reading reading; /* TOKMAP_READ_MAPPED or TOKMAP_READ_PREAD */
+    uint64_t waits;             /* calls of next() that found no filled slot; always 0 with threads = 0 */
+    uint64_t wait_ns;           /* the sum of their waits */
+    uint64_t wait_ns_largest;   /* the longest of their waits */
+    uint64_t wait_histogram[TOKMAP_WAIT_BUCKETS]; /* calls of next() by wait: bucket 0 counts waits of 0 ns, bucket b
+                                                     those of 2^(b-1) ns to below 2^b ns */
+    uint64_t host_expanded;     /* batches for a GPU that the host expanded, because the kernel could not be loaded */
     uint64_t late_copies;       /* calls of next() that found the batch still on its way to the GPU */
-    uint64_t device_bytes;      /* of the GPU's memory held by the loader */
+    uint64_t device_bytes;      /* GPU memory that the loader holds */
 };
 
-/* A snapshot; any thread. Statuses: OK, ERROR_ARGUMENT. */
+/* Fills *stats with a snapshot. Any thread may call it while another thread is in next().
+ *
+ * @code
+ *     struct tokmap_stats stats = {.size = sizeof stats};
+ *     if (tokmap_loader_stats(loader, &stats) == TOKMAP_OK)
+ *         printf("waited %.3f s for data\n", (double)stats.wait_ns / 1e9);
+ * @endcode
+ *
+ * Statuses: OK, ERROR_ARGUMENT (an argument is NULL, or stats->size is not set). */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_stats(const struct tokmap_loader *loader,
                                                                     struct tokmap_stats *stats);
 
 /* ---------------------------------------------------------------- arrays for others ----------------------------- */
 
-/* Deleters for tensors that a program hands to others by DLPack (dlpack.h) without giving the memory away: they set
- * *(uint32_t *)manager_ctx to 1, behind which the owner, who looks there, may use the memory again; the first is for a
- * DLManagedTensor, the other for a DLManagedTensorVersioned. They take no lock, allocate nothing and call nothing, so whoever
- * frees such a tensor may be in any state: an exception of Python's on its way, a signal handler, the end of the program.
- * Any thread. Cannot fail; NULL is nothing. */
+/* Deleters for tensors that a program exports through DLPack (dlpack.h) while it keeps the memory: the first for a
+ * DLManagedTensor, the second for a DLManagedTensorVersioned. They set *(uint32_t *)manager_ctx to 1, with release
+ * ordering. The owner reads that flag, and may reuse the memory once it is set. They take no lock, allocate nothing,
+ * and call nothing, so a tensor may be freed in any state: while a Python exception propagates, in a signal handler, or
+ * while the program exits. Any thread may call them. NULL is ignored. */
 TOKMAP_API void tokmap_dlpack_deleted(void *tensor);
 TOKMAP_API void tokmap_dlpack_deleted_versioned(void *tensor);
 

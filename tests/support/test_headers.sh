@@ -1,6 +1,63 @@
 #!/bin/sh
-# test_headers.sh: each public header compiles alone, as strict C11 and as C++, without a warning.
+# test_headers.sh: each public header compiles alone, as strict C11 and as C++, without a warning, and so does each example
+# in its comments. An example is the text between the lines " * @code" and " * @endcode".
 set -u
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/headers.XXXXXX") || exit 1
+trap 'rm -rf "$scratch"' EXIT
+
+# What the examples use of the program that they are part of.
+cat >"$scratch/program.h" <<'END'
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tokmap/tokmap.h"
+#include "tokmap/cuda.h"
+void fatal(const struct tokmap_error *error) __attribute__((noreturn));
+void train(const int32_t *inputs, const int32_t *targets, uint64_t rows);
+void save(const char *text);
+int found(void *user, const struct tokmap_place *place);
+extern int interrupted;
+extern int32_t *inputs, *targets;
+extern uint64_t rank, world;
+extern const char *saved_text;
+extern struct tokmap_dataset *dataset;
+extern struct tokmap_run *run;
+extern struct tokmap_loader *loader;
+extern struct CUstream_st *stream;
+END
+
+# Writes example N of a header to $scratch/example-N.c, as the body of a function; prints the number of examples, or
+# "unbalanced" if a marker has no counterpart.
+extract()
+{
+    awk -v folder="$scratch" '
+        /^ *\*? *@code$/ {
+            if (inside) bad = 1
+            inside = 1
+            file = folder "/example-" ++count ".c"
+            printf "#include \"program.h\"\nvoid example(void);\nvoid example(void)\n{\n" >file
+            printf "#line %d \"%s\"\n", NR + 1, FILENAME >file
+            next
+        }
+        /^ *\*? *@endcode$/ {
+            if (!inside) bad = 1
+            inside = 0
+            print "}" >file
+            close(file)
+            next
+        }
+        /@code|@endcode/ && !/compiles/ { bad = 1 }
+        inside { sub(/^ \* ?/, ""); print >file }
+        END { print bad || inside ? "unbalanced" : count + 0 }' "$1"
+}
+
+compile_example()
+{
+    $CC -std=c11 -pedantic -Wall -Wextra -Werror -Iinclude -I"$scratch" -fsyntax-only -x c "$1"
+}
+
 for header in include/tokmap/*.h; do
     name=$(basename "$header")
     for standard in c11 c17 gnu11; do
@@ -27,4 +84,55 @@ for header in include/tokmap/*.h; do
     else
         echo "not ok - $name twice"
     fi
+    examples=$(extract "$header")
+    if [ "$examples" = unbalanced ] || { [ "$name" = tokmap.h ] && [ "$examples" -eq 0 ]; }; then
+        echo "not ok - the examples of $name are marked by pairs of @code and @endcode ($examples)"
+        continue
+    fi
+    example=0
+    while [ $((example += 1)) -le "$examples" ]; do
+        if compile_example "$scratch/example-$example.c"; then
+            echo "ok - example $example of $name"
+        else
+            echo "not ok - example $example of $name"
+        fi
+    done
 done
+
+# The macro of every struct that a caller initializes works in C and in C++.
+cat >"$scratch/macros.c" <<'END'
+#include "tokmap/tokmap.h"
+int sizes_are_set(void);
+int sizes_are_set(void)
+{
+    struct tokmap_dataset_options dataset = TOKMAP_DATASET_OPTIONS_INIT;
+    struct tokmap_verify_options verify = TOKMAP_VERIFY_OPTIONS_INIT;
+    struct tokmap_run_options run = TOKMAP_RUN_OPTIONS_INIT;
+    struct tokmap_loader_options loader = TOKMAP_LOADER_OPTIONS_INIT;
+    struct tokmap_out out = TOKMAP_OUT_INIT;
+    struct tokmap_batch batch = TOKMAP_BATCH_INIT;
+    return dataset.size && verify.size && run.size && loader.size && out.size && batch.size;
+}
+END
+if $CC -std=c11 -pedantic -Wall -Wextra -Werror -Iinclude -fsyntax-only "$scratch/macros.c"; then
+    echo "ok - the _INIT macros in C"
+else
+    echo "not ok - the _INIT macros in C"
+fi
+if ! printf '#include <new>\n' | $CXX -std=c++11 -fsyntax-only -x c++ - 2>/dev/null; then
+    echo "ok - the _INIT macros in C++ # SKIP no C++ compiler ($CXX)"
+elif $CXX -std=c++11 -pedantic -Wall -Wextra -Werror -Iinclude -fsyntax-only -x c++ "$scratch/macros.c"; then
+    echo "ok - the _INIT macros in C++"
+else
+    echo "not ok - the _INIT macros in C++"
+fi
+
+# The check of examples can fail.
+printf '/*\n * @code\n *     tokmap_nothing();\n * @endcode\n */\n' >"$scratch/wrong.h"
+printf '/*\n * @code\n *     int i = 0;\n */\n' >"$scratch/open.h"
+if [ "$(extract "$scratch/wrong.h")" = 1 ] && ! compile_example "$scratch/example-1.c" 2>/dev/null &&
+    [ "$(extract "$scratch/open.h")" = unbalanced ]; then
+    echo "ok - a wrong example is found"
+else
+    echo "not ok - a wrong example is found"
+fi
