@@ -101,8 +101,7 @@ static enum tokmap_status fault_cut(const struct shard_view *view, uint64_t size
 {
     return error_set(error, TOKMAP_ERROR_TRUNCATED, view->path, size,
                      "the file ends here, but its index says that it has %" PRIu64 " bytes: it was truncated while it "
-                     "was "
-                     "open; restore it, or pack it again under another name",
+                     "was open; restore it, or pack it again under another name",
                      view->bytes);
 }
 
@@ -128,15 +127,13 @@ static __attribute__((cold, noinline)) enum tokmap_status fault_token(const stru
         if (id >= gather->vocabulary)
             return error_set(error, TOKMAP_ERROR_TOKEN, path, stretch->offset + i * gather->width,
                              "id %" PRIu32 " is not in the vocabulary of %" PRIu64 " ids: the file was damaged or "
-                             "changed; "
-                             "run `tokmap verify`, which names the damaged block",
+                             "changed; run `tokmap verify`, which names the damaged block",
                              id, gather->vocabulary);
     }
     return error_set(error, TOKMAP_ERROR_TOKEN, path, stretch->offset,
                      "id %" PRIu32 " is not in the vocabulary of %" PRIu64 " ids; it was read from one of the %" PRIu64
                      " tokens from here on, and a moment later it was gone: the file is being changed while it is "
-                     "open; "
-                     "stop the program that writes it, then run `tokmap verify`",
+                     "open; stop the program that writes it, then run `tokmap verify`",
                      largest, gather->vocabulary, stretch->count);
 }
 

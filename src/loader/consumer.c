@@ -74,8 +74,7 @@ static enum tokmap_status prepare(struct tokmap_loader *loader, const struct tok
     if (batch->size < BATCH_SIZE_FIRST || batch->size > sizeof *batch)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "batch.size is %zu, but struct tokmap_batch of this library has %zu bytes; initialize the "
-                         "batch "
-                         "with TOKMAP_BATCH_INIT",
+                         "batch with TOKMAP_BATCH_INIT",
                          batch->size, sizeof *batch);
     batch_write(batch, &nothing);
     enum tokmap_status status = struct_copy_in(where, out, &no_out, sizeof *where, "tokmap_out", error);
@@ -266,9 +265,7 @@ static enum tokmap_status check_read(const struct tokmap_loader *loader, const u
 {
     if (count && (!steps || !rows))
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "%s is NULL; pass one number for each "
-                         "row",
-                         steps ? "rows" : "steps");
+                         "%s is NULL; pass one number for each row", steps ? "rows" : "steps");
     if (loader->producer)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "this loader has a producer thread; to read rows by name, open one with options.threads = 0");

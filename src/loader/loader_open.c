@@ -43,20 +43,17 @@ static enum tokmap_status check_options(const struct tokmap_loader_options *opti
     if (options->world > info->batch)
         return error_set(error, TOKMAP_ERROR_RANGE, NULL, TOKMAP_NO_OFFSET,
                          "options.world is %" PRIu64 ", but the global batch has only %" PRIu64 " rows, and each rank "
-                         "needs "
-                         "at least one; use fewer ranks or a larger batch",
+                         "needs at least one; use fewer ranks or a larger batch",
                          options->world, info->batch);
     if (options->fields & ~(uint32_t)ALL_FIELDS)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "options.fields is 0x%" PRIx32 ", of which 0x%" PRIx32 " is not a field; combine "
-                         "TOKMAP_INPUTS to "
-                         "TOKMAP_CU_SEQLENS",
+                         "TOKMAP_INPUTS to TOKMAP_CU_SEQLENS",
                          options->fields, options->fields & ~(uint32_t)ALL_FIELDS);
     if ((options->fields & (TOKMAP_TARGETS | TOKMAP_LOSS_MASK)) && !info->lookahead)
         return error_set(error, TOKMAP_ERROR_RANGE, NULL, TOKMAP_NO_OFFSET,
                          "the run has lookahead 0, so the last token of a row has no target; set lookahead 1 in the "
-                         "run, or "
-                         "remove %s from options.fields",
+                         "run, or remove %s from options.fields",
                          options->fields & TOKMAP_TARGETS ? "TOKMAP_TARGETS" : "TOKMAP_LOSS_MASK");
     if (options->mask_targets > 1 || (options->mask_targets && !(options->fields & TOKMAP_TARGETS)))
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
@@ -65,14 +62,12 @@ static enum tokmap_status check_options(const struct tokmap_loader_options *opti
                          options->fields & TOKMAP_TARGETS ? "" : " without TOKMAP_TARGETS in options.fields");
     if (options->threads > 1)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "options.threads is %" PRIu32 "; set it to 1 for a producer thread, or to 0 for "
-                         "none",
+                         "options.threads is %" PRIu32 "; set it to 1 for a producer thread, or to 0 for none",
                          options->threads);
     if (options->read_ahead > READ_AHEAD_MOST)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "options.read_ahead is %" PRIu32 " windows; the limit is "
-                         "%d",
-                         options->read_ahead, READ_AHEAD_MOST);
+                         "options.read_ahead is %" PRIu32 " windows; the limit is %d", options->read_ahead,
+                         READ_AHEAD_MOST);
     return TOKMAP_OK;
 }
 
@@ -166,8 +161,7 @@ static enum tokmap_status count_cu(struct tokmap_loader *loader, uint64_t rows, 
     if (mul_overflows(rows, loader->seq_len, &tokens) || tokens > INT32_MAX)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                          "%" PRIu64 " rows of %" PRIu64 " tokens have more than the 2^31 - 1 tokens that cu_seqlens "
-                         "can "
-                         "count; lower options.rows",
+                         "can count; lower options.rows",
                          rows, loader->seq_len);
     for (uint64_t i = 0; i < loader->sources; i++) {
         uint64_t of_source;
@@ -223,8 +217,7 @@ static enum tokmap_status open_ring(struct tokmap_loader *loader, struct tokmap_
     if (given && one > given)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                          "a batch of %" PRIu64 " rows needs %" PRIu64 " bytes (%" PRIu64 " of them for cu_seqlens), "
-                         "but "
-                         "options.ring_bytes is %" PRIu64 "; raise it, or lower options.rows",
+                         "but options.ring_bytes is %" PRIu64 "; raise it, or lower options.rows",
                          shape.rows, one, shape.cu_elements * (uint64_t)sizeof(int32_t), given);
     slots = given ? given / one : max64(min64(RING_BYTES / one, RING_SLOTS), RING_SLOTS_LEAST);
     /* Without a producer thread one slot is enough, unless a copy from it to a GPU may still be under way. */
@@ -233,8 +226,7 @@ static enum tokmap_status open_ring(struct tokmap_loader *loader, struct tokmap_
     if (mul_overflows(slots, one, &bytes) || (bytes > RING_BYTES && bytes > os_memory_limit()))
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                          "%" PRIu64 " batches of %" PRIu64 " rows, with %" PRIu64 " bytes each, do not fit the memory "
-                         "of this "
-                         "machine; lower options.rows or options.ring_bytes",
+                         "of this machine; lower options.rows or options.ring_bytes",
                          slots, shape.rows, one);
     loader->ring_bytes = bytes;
     status = open_backend(loader, error);
@@ -296,8 +288,7 @@ enum tokmap_status tokmap_loader_open(struct tokmap_loader **made, const struct 
     struct tokmap_run_info info;
     if (!made)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "loader is NULL; pass the address of a "
-                         "handle");
+                         "loader is NULL; pass the address of a handle");
     *made = NULL;
     if (!run)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "run is NULL; open a run first");

@@ -44,10 +44,8 @@ enum tokmap_status producer_fill_cu(const struct tokmap_loader *loader, struct s
         if (!boundaries_cu_row(&cu, slot->marks + i * loader->shape.row_marks, loader->seq_len))
             return error_set(error, TOKMAP_ERROR_CORRUPT, NULL, TOKMAP_NO_OFFSET,
                              "row %" PRIu64 " of step %" PRIu64 " contains more documents than any row could when the "
-                             "loader "
-                             "was opened: an index was changed while it was open; restore it, then continue from the "
-                             "last "
-                             "cursor",
+                             "loader was opened: an index was changed while it was open; restore it, then continue "
+                             "from the last cursor",
                              slot->places[i].row, slot->places[i].step);
     boundaries_cu_end(&cu);
     slot->documents = cu.documents;

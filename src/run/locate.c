@@ -108,9 +108,8 @@ enum tokmap_status run_walk_locate(struct run_walk *walk, uint64_t step, uint64_
     const struct tokmap_run *run = walk->run;
     if (step >= run->steps_most)
         return error_set(error, TOKMAP_ERROR_RANGE, run->path, TOKMAP_NO_OFFSET,
-                         "step %" PRIu64 " does not exist: the run ends %s step %" PRIu64 "; ask for an earlier "
-                         "step", step,
-                         run->steps == TOKMAP_FOREVER ? "at 2^63 rows, before" : "before", run->steps_most);
+                         "step %" PRIu64 " does not exist: the run ends %s step %" PRIu64 "; ask for an earlier step",
+                         step, run->steps == TOKMAP_FOREVER ? "at 2^63 rows, before" : "before", run->steps_most);
     if (row >= run->spec.batch)
         return error_set(error, TOKMAP_ERROR_RANGE, run->path, TOKMAP_NO_OFFSET,
                          "row %" PRIu64 " does not exist: a step of the run has %" PRIu64 " rows, counted from 0", row,
@@ -206,8 +205,8 @@ enum tokmap_status tokmap_run_find(const struct tokmap_run *run, uint64_t source
                          "source %" PRIu64 " does not exist: the run has one source, number 0", source);
     if (first_token > run->tokens || count > run->tokens - first_token)
         return error_set(error, TOKMAP_ERROR_RANGE, run->path, TOKMAP_NO_OFFSET,
-                         "%" PRIu64 " tokens from token %" PRIu64 " on are more than dataset '%s' has, which is "
-                         "%" PRIu64,
+                         "%" PRIu64 " tokens from token %" PRIu64
+                         " on are more than dataset '%s' has, which is %" PRIu64,
                          count, first_token, run->spec.data, run->tokens);
     if (end_step == TOKMAP_FOREVER && run->steps == TOKMAP_FOREVER)
         return error_set(error, TOKMAP_ERROR_RANGE, run->path, TOKMAP_NO_OFFSET,

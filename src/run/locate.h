@@ -12,13 +12,13 @@
 /* One thread at a time may use a walk. It owns no memory. */
 struct run_walk {
     const struct tokmap_run *run;
-    bool step_known;                   /* the next three members hold values of `step` */
+    bool step_known; /* the next three members hold values of `step` */
     uint64_t step;
-    uint64_t step_base;                /* first draw of the step */
+    uint64_t step_base; /* first draw of the step */
     struct tokmap_order rows_order;
-    bool epoch_known;                  /* the next four members hold values of `epoch` */
+    bool epoch_known; /* the next four members hold values of `epoch` */
     uint64_t epoch;
-    uint64_t epoch_first;              /* first draw of the epoch */
+    uint64_t epoch_first; /* first draw of the epoch */
     uint64_t shift;
     struct tokmap_order windows_order;
 };

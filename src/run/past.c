@@ -295,9 +295,8 @@ enum tokmap_status past_compare(const struct past *past, const struct tokmap_cur
                               saved->step, sentence.text);
     if (memcmp(own->past, saved->past, sizeof own->past) != 0 || own->tokens != saved->tokens)
         return error_set(error, TOKMAP_ERROR_PAST, path, TOKMAP_NO_OFFSET,
-                         "the cursor contradicts itself: before step %" PRIu64 " this run delivers %" PRIu64
-                         " tokens, but the cursor states %" PRIu64 " tokens or has a different fingerprint; use the "
-                         "cursor "
+                         "the cursor contradicts itself: before step %" PRIu64 " this run delivers %" PRIu64 " tokens, "
+                         "but the cursor states %" PRIu64 " tokens or has a different fingerprint; use the cursor "
                          "exactly as it was saved",
                          saved->step, own->tokens, saved->tokens);
     return TOKMAP_OK;

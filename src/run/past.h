@@ -15,7 +15,7 @@
 enum past_kind { PAST_GEOMETRY, PAST_ORDER, PAST_BATCH, PAST_SKIPS, PAST_DATA, PAST_KINDS };
 
 struct past {
-    const struct run_spec *spec;     /* what the hashes below were made of; owned by the run, as are the skips */
+    const struct run_spec *spec; /* what the hashes below were made of; owned by the run, as are the skips */
     const struct skips *skips;
     uint8_t content[16];             /* content id of the dataset */
     struct hash128 kind[PAST_KINDS]; /* hash of each kind; that of PAST_SKIPS is the chain before the first range */

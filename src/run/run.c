@@ -42,13 +42,13 @@ static enum tokmap_status count_windows(struct tokmap_run *run, struct tokmap_er
     if (run->tokens < run->row_tokens) {
         if (run->tokens > spec->lookahead)
             return range_wrong(run, error, spec->lines[RUN_SEQ_LEN],
-                               "a sequence of %" PRIu64 " tokens plus a lookahead of %" PRIu64
-                               " is longer than dataset '%s', which has %" PRIu64 " tokens; lower seq_len to %" PRIu64
-                               " or less, or use a larger dataset",
+                               "a sequence of %" PRIu64 " tokens plus a lookahead of %" PRIu64 " is longer than "
+                               "dataset '%s', which has %" PRIu64 " tokens; lower seq_len to %" PRIu64 " or less, or "
+                               "use a larger dataset",
                                spec->seq_len, spec->lookahead, spec->data, run->tokens, run->tokens - spec->lookahead);
         return range_wrong(run, error, spec->lines[RUN_SEQ_LEN],
-                           "a sequence of %" PRIu64 " tokens plus a lookahead of %" PRIu64
-                           " is longer than dataset '%s', which has %" PRIu64 " tokens; use a larger dataset",
+                           "a sequence of %" PRIu64 " tokens plus a lookahead of %" PRIu64 " is longer than dataset "
+                           "'%s', which has %" PRIu64 " tokens; use a larger dataset",
                            spec->seq_len, spec->lookahead, spec->data, run->tokens);
     }
     run->windows = (run->tokens - spec->lookahead) / spec->seq_len;
@@ -72,25 +72,24 @@ static enum tokmap_status count_steps(struct tokmap_run *run, struct tokmap_erro
         run->remainder = (uint64_t)draws % spec->batch;
         if (run->steps == 0)
             return range_wrong(run, error, spec->lines[RUN_BATCH],
-                               "%" PRIu64 " passes over %" PRIu64 " windows do not fill a global batch of %" PRIu64
-                               " rows; lower batch or seq_len, or raise passes",
+                               "%" PRIu64 " passes over %" PRIu64 " windows do not fill a global batch of %" PRIu64 " "
+                               "rows; lower batch or seq_len, or raise passes",
                                spec->passes, run->windows, spec->batch);
     }
     if (spec->steps != TOKMAP_FOREVER && spec->steps > most)
         return range_wrong(run, error, spec->lines[RUN_STEPS],
-                           "%" PRIu64 " steps of %" PRIu64 " rows have more than 2^63 rows; lower steps to %" PRIu64
-                           " or less",
+                           "%" PRIu64 " steps of %" PRIu64 " rows have more than 2^63 rows; lower steps to %" PRIu64 " "
+                           "or less",
                            spec->steps, spec->batch, most);
     run->steps_most = min64(run->steps, most);
     return TOKMAP_OK;
 }
 
-/* Returns the path of a source's dataset: `data` in `folder`, or only `data` if it is absolute or synthetic or folder is
- * NULL. Free it with free(). NULL: out of memory. */
+/* Returns the path of a source's dataset: `data` in `folder`, or only `data` if it is absolute or synthetic or folder
+ * is NULL. Free it with free(). NULL: out of memory. */
 static char *data_path(const char *folder, const char *data)
 {
-    const bool complete =
-        path_is_absolute(data) || strncmp(data, TOKMAP_SYNTHETIC, sizeof TOKMAP_SYNTHETIC - 1) == 0;
+    const bool complete = path_is_absolute(data) || strncmp(data, TOKMAP_SYNTHETIC, sizeof TOKMAP_SYNTHETIC - 1) == 0;
     return path_in(folder && !complete ? folder : "", data);
 }
 
@@ -192,8 +191,8 @@ enum tokmap_status tokmap_run_open(struct tokmap_run **run, const char *path, st
                          "run is NULL; pass the address of a handle");
     *run = NULL;
     if (!path)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "path is NULL; pass the path of a run "
-                                                                               "file");
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "path is NULL; pass the path of a run file");
     char *text = NULL, *folder = NULL;
     size_t bytes = 0;
     struct run_spec spec;

@@ -169,8 +169,7 @@ static enum tokmap_status read_source(struct reader *reader, enum run_directive 
     if (!name_is_good(name))
         return wrong(reader,
                      "'%.80s' is not a valid name for a source; use at most %d letters, digits, '_', '-', and '.', "
-                     "beginning "
-                     "with a letter or '_'",
+                     "beginning with a letter or '_'",
                      name, RUN_NAME_MOST);
     if (data[0] == '\0')
         return wrong(reader, "the dataset of source '%s' is an empty word; name a prefix, a folder, or a manifest",
@@ -199,8 +198,8 @@ static enum tokmap_status read_skip(struct reader *reader, enum run_directive wh
                      "skip %" PRIu64 "..%" PRIu64 " contains no step; A..B includes A but not B, so B must be above A",
                      skip.first, skip.end);
     if (skip.end > RUN_DRAWS_MOST)
-        return wrong(reader, "the range ends after step %" PRIu64 ", the last step that any run can have; lower its "
-                             "end",
+        return wrong(reader,
+                     "the range ends after step %" PRIu64 ", the last step that any run can have; lower its end",
                      (uint64_t)RUN_DRAWS_MOST - 1);
     if (spec->skip_count == reader->skip_capacity) {
         size_t capacity = reader->skip_capacity ? 2 * reader->skip_capacity : 16;
@@ -239,8 +238,8 @@ static enum tokmap_status unknown_directive(struct reader *reader)
     char *word = reader->words[0];
     for (size_t i = 0; i < sizeof later_directives / sizeof later_directives[0]; i++)
         if (strcmp(word, later_directives[i]) == 0)
-            return not_yet(reader, "this version of tokmap does not read '%s'; remove the line or use a newer "
-                                   "version", word);
+            return not_yet(reader, "this version of tokmap does not read '%s'; remove the line or use a newer version",
+                           word);
     size_t plain = strcspn(word, "=:");
     if (word[plain] != '\0' && plain > 0) {
         word[plain] = '\0';
@@ -253,8 +252,7 @@ static enum tokmap_status unknown_directive(struct reader *reader)
         return wrong(reader, "unknown directive '%.40s'; did you mean '%s'?", word, nearest);
     return wrong(reader,
                  "unknown directive '%.40s'; the directives are seq_len, lookahead, batch, seed, order, source, "
-                 "passes, "
-                 "steps, and skip",
+                 "passes, steps, and skip",
                  word);
 }
 
@@ -269,8 +267,8 @@ static enum tokmap_status later_form(struct reader *reader, int which)
     if (reader->count >= 4 && strncmp(reader->words[3], "epochs", 6) == 0)
         return not_yet(reader, "this version does not read 'epochs<='; remove it, and use 'passes' to end the run");
     if (spec->lines[RUN_SOURCE] && reader->count >= 2 && strcmp(reader->words[1], spec->source) != 0)
-        return not_yet(reader, "this version does not read runs of more than one source; the first source is on line "
-                               "%" PRIu64,
+        return not_yet(reader,
+                       "this version does not read runs of more than one source; the first source is on line %" PRIu64,
                        spec->lines[RUN_SOURCE]);
     return TOKMAP_OK;
 }
@@ -292,9 +290,8 @@ static enum tokmap_status read_line(struct reader *reader, char *line)
     if ((status = later_form(reader, which)))
         return status;
     if (spec->lines[which] && which != RUN_SKIP)
-        return wrong(reader, "'%s' is already set on line %" PRIu64 "; keep one of the two "
-                             "lines", directives[which].name,
-                     spec->lines[which]);
+        return wrong(reader, "'%s' is already set on line %" PRIu64 "; keep one of the two lines",
+                     directives[which].name, spec->lines[which]);
     if ((which == RUN_STEPS && spec->lines[RUN_PASSES]) || (which == RUN_PASSES && spec->lines[RUN_STEPS]))
         return wrong(reader,
                      "'steps' and 'passes' both end the run, and the other directive is on line %" PRIu64 "; keep one "
@@ -354,8 +351,8 @@ enum tokmap_status run_text_read(struct run_spec *spec, const char *text, size_t
     spec->reading = TOKMAP_READ_AUTO;
     if (bytes > RUN_TEXT_MOST)
         return error_set(error, TOKMAP_ERROR_LIMIT, path, TOKMAP_NO_OFFSET,
-                         "the text is longer than %d bytes, the limit for a run; check that the file is a run "
-                         "file", RUN_TEXT_MOST);
+                         "the text is longer than %d bytes, the limit for a run; check that the file is a run file",
+                         RUN_TEXT_MOST);
     char *copy = malloc(bytes + 1);
     if (!copy)
         return error_set_memory(error, "the run's text", bytes + 1);
