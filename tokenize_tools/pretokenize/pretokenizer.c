@@ -61,14 +61,14 @@ void pretokenizer_state_free(struct pretokenizer_state *state)
 {
     for (uint32_t i = 0; i < PRETOKENIZER_STEPS_MOST; i++) {
         regex_state_free(state->regexes[i]);
-        bytes_free(&state->prefixed[i]);
+        bytes_free(&state->changed[i]);
     }
 }
 
 void pretokenizer_trim(struct pretokenizer_state *state)
 {
     for (uint32_t i = 0; i < PRETOKENIZER_STEPS_MOST; i++) {
-        bytes_trim(&state->prefixed[i]);
+        bytes_trim(&state->changed[i]);
         if (state->regexes[i])
             regex_trim(state->regexes[i]);
     }
@@ -76,7 +76,7 @@ void pretokenizer_trim(struct pretokenizer_state *state)
 
 static bool run_from(struct pretokenizer_state *state, uint32_t number, const uint8_t *text, size_t count);
 
-static bool lacks_memory(struct pretokenizer_state *state, size_t bytes)
+static bool out_of_memory(struct pretokenizer_state *state, size_t bytes)
 {
     state->status = error_set_memory(state->error, "a piece of text", bytes);
     return false;
@@ -219,7 +219,7 @@ static bool find_literal(struct joiner *j, size_t count)
 static bool metaspace_write(struct pretokenizer_state *state, uint32_t number, const uint8_t *text, size_t count)
 {
     const struct pretokenizer_step *step = &state->pretokenizer->steps[number];
-    struct bytes_buffer *into = &state->prefixed[number];
+    struct bytes_buffer *into = &state->changed[number];
     const uint8_t *end = text + count;
     const bool has_literal = count >= step->literal_bytes && !memcmp(text, step->literal, step->literal_bytes);
     into->count = 0;
@@ -243,9 +243,9 @@ static bool run_metaspace(struct joiner *j, size_t count)
 {
     const struct pretokenizer_step *step = j->step;
     if (!metaspace_write(j->state, j->number, j->text, count))
-        return lacks_memory(j->state, count);
-    j->text = j->state->prefixed[j->number].bytes;
-    count = j->state->prefixed[j->number].count;
+        return out_of_memory(j->state, count);
+    j->text = j->state->changed[j->number].bytes;
+    count = j->state->changed[j->number].count;
     return step->splits ? find_literal(j, count) : pass_on(j, 0, count);
 }
 
@@ -265,7 +265,7 @@ static bool find_matches(struct joiner *j, size_t count)
     struct regex_state *regex = state->regexes[j->number];
     size_t done = 0, from, to;
     if (!regex_begin(regex, j->text, count, j->step->mapped))
-        return lacks_memory(state, count);
+        return out_of_memory(state, count);
     enum regex_found found;
     while ((found = regex_next(regex, &from, &to)) == REGEX_MATCH) {
         if ((done != from && !join(j, done, from, false)) || !join(j, from, to, true))
@@ -321,11 +321,11 @@ static bool run_from(struct pretokenizer_state *state, uint32_t number, const ui
     if (number == state->pretokenizer->count)
         return state->emit(state->user, text, count);
     if (state->pretokenizer->steps[number].prefix_space && text[0] != ' ') {
-        struct bytes_buffer *prefixed = &state->prefixed[number];
-        prefixed->count = 0;
-        if (!bytes_append(prefixed, " ", 1) || !bytes_append(prefixed, text, count))
-            return lacks_memory(state, count);
-        return run_step(state, number, prefixed->bytes, prefixed->count);
+        struct bytes_buffer *changed = &state->changed[number];
+        changed->count = 0;
+        if (!bytes_append(changed, " ", 1) || !bytes_append(changed, text, count))
+            return out_of_memory(state, count);
+        return run_step(state, number, changed->bytes, changed->count);
     }
     return run_step(state, number, text, count);
 }

@@ -59,7 +59,7 @@ void pretokenizer_free(struct pretokenizer *pretokenizer);
 struct pretokenizer_state {
     const struct pretokenizer *pretokenizer;
     struct regex_state *regexes[PRETOKENIZER_STEPS_MOST];
-    struct bytes_buffer prefixed[PRETOKENIZER_STEPS_MOST]; /* by step: the text that it has changed */
+    struct bytes_buffer changed[PRETOKENIZER_STEPS_MOST]; /* by step: its text, if it changes the text */
     bool first; /* set by the caller before each run: the text begins the document */
     /* Set by the caller: receives the pieces. The bytes are valid only during the call. Returns false to stop. */
     bool (*emit)(void *user, const uint8_t *bytes, size_t count);

@@ -35,8 +35,8 @@
  * chunk; scan_chunk drops them, and the next call finds them again.
  *
  * Cost. The first two steps take time in proportion to bytes, not to pieces. They process 64 bytes per step of
- * classification and per word, and with AVX-512 the second step processes 512 bytes at once. Extraction of the bits
- * costs more, per piece; that is up to the caller.
+ * classification and per word, and with AVX-512 the second step processes 512 bytes at once. The cost
+ * per piece arises in the caller, which extracts the bits.
  */
 #include "scanner.h"
 
@@ -108,8 +108,8 @@ static void find_swallowed_marks(struct scan_work *w, const struct scan_masks *m
 
 /* ---- corrections, bit by bit ---- */
 
-/* \s*[\r\n]+ ends after the last newline of a run of spaces. scan_words has put a start after each newline: removes
- * those that another newline of the same run follows. */
+/* \s*[\r\n]+ ends after the last newline of a run of spaces. scanner_words.c has put a start after each newline:
+ * removes those that another newline of the same run follows. */
 static void join_lines(struct scan_work *w)
 {
     for (size_t i = 0; i < w->words; i++)
@@ -121,8 +121,8 @@ static void join_lines(struct scan_work *w)
         }
 }
 
-/* The last of several spaces is a start. If it has more than one byte, scan_words has seen only its last byte: adds the
- * start at its first byte. */
+/* The last of several spaces is a start. If it has more than one byte, scanner_words.c has seen only its last byte:
+ * adds the start at its first byte. */
 static void add_wide_ends(struct scan_work *w, const struct scan_masks *masks)
 {
     for (size_t i = 0; i < w->words; i++)
@@ -210,7 +210,7 @@ static void apply_contractions(struct scan_work *w, const struct scan_masks *mas
             if (suffix)
                 clear_bit(w->starts, at);
             if (end < w->count) {
-                /* For letters without case, scan_words has looked back to the letters of the contraction. */
+                /* For letters without case, scanner_words.c has looked back to the letters of the contraction. */
                 if (suffix && (bit(KIND(LETTER), end) || bit(KIND(EXTRA), end))) {
                     w->by_piece = true;
                     return;
@@ -230,7 +230,7 @@ static inline uint64_t uncovered_word(const struct scan_work *w, const struct sc
 }
 
 /* DeepSeek: whether a character of CLASS_CJK is unassigned. Letters after it would take it as their prefix, which
- * scan_words does not know. */
+ * scanner_words.c does not know. */
 static bool has_unassigned(const struct scan_work *w, const struct scan_masks *masks, size_t count)
 {
     for (size_t i = 0; i < w->words; i++)
@@ -323,7 +323,7 @@ static size_t certain_end(const struct scan_work *w, const struct scan_masks *ma
     return last_start(w->starts, last_start(w->starts, 64 * word + 64 - (size_t)__builtin_clzll(solid)));
 }
 
-/* Applies the rules that scan_words leaves out because they are rare. */
+/* Applies the rules that scanner_words.c leaves out because they are rare. */
 static void apply_rare_rules(struct scan_work *w, const struct scan_masks *masks, size_t count, uint64_t valid)
 {
     const struct split_rules *rules = w->rules;

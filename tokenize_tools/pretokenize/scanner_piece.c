@@ -258,5 +258,5 @@ size_t scan_piece(const struct split_rules *rules, const uint8_t *text, size_t a
     if ((end = letters_piece(&r, at)) > at || (end = numbers_piece(&r, at)) > at ||
         (end = symbols_piece(&r, at)) > at || (end = spaces_piece(&r, at)) > at)
         return end;
-    return at + bytes_at(&r, at); /* only DeepSeek's rules leave characters unmatched, so this is invalid UTF-8 */
+    return at + bytes_at(&r, at); /* not reached: all rules except DeepSeek's match every character */
 }

@@ -1,3 +1,5 @@
+/* byte_alphabet.c - see byte_alphabet.h. 0x00-0x20, 0x7F-0xA0, and 0xAD are the bytes that do not represent
+ * themselves. */
 #include "byte_alphabet.h"
 
 uint32_t byte_character(uint8_t byte)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""make_classes.py REFERENCE.json: generates classes.c, the class of every character of Unicode 16.0.
+"""make_classes.py REFERENCE.json [FOLDER]: generates classes.c, the class of every character of Unicode 16.0.
 
 REFERENCE.json contains, for each class (L N M P S s Lu Lt Lm Lo Ll Han), the ranges of code points that the regular
 expression engines of the reference tokenizers match ("tik" for tiktoken and "hf" for Hugging Face; the two must agree).
 
 The table is a trie over the bytes of UTF-8, so a lookup does not decode the character: the first two bytes select a
 block of 64 entries, and the third byte selects the entry. A character of two bytes has a block of equal entries. A
-character of four bytes takes one more level. The script prints the sizes to put into classes.h.
+character of four bytes takes one more level. The script prints the sizes to put into classes.h. It writes to FOLDER,
+by default its own.
 """
 import json
 import os
@@ -84,8 +85,8 @@ def main():
                     middle_numbers[row] = len(middles)
                     middles.append(row)
                 first.append(middle_numbers[row])
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "classes")
-    with open(path + ".c", "w", encoding="ascii") as out:
+    folder = sys.argv[2] if len(sys.argv) > 2 else os.path.dirname(os.path.abspath(__file__))
+    with open(os.path.join(folder, "classes.c"), "w", encoding="ascii") as out:
         out.write("/* classes.c - the class of every character of Unicode 16.0. Made by make_classes.py: do not edit. */\n")
         out.write('#include "classes.h"\n\n')
         out.write("const uint8_t class_ascii[128] = {\n%s\n};\n\n" % numbers(table[:128]))

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""make_unicode.py: generates nfc_tables.c and code_sets.c by asking the reference. Requires Python 3 and tokenizers 0.23.
+"""make_unicode.py [FOLDER]: generates nfc_tables.c and code_sets.c by asking the reference.
 
 Hugging Face tokenizers takes NFC, digits, and punctuation from several libraries, each with its own version of Unicode.
 The script assumes nothing about them: it passes every code point, and every pair that might compose, through the
-library. It prints the sizes to put into nfc_tables.h and the names to put into code_sets.h.
+library. It prints the sizes to put into nfc_tables.h and the names to put into code_sets.h. It requires Python 3 and
+tokenizers 0.23, and writes to FOLDER, by default its own.
 """
 import os
+import sys
 import unicodedata
 
 from tokenizers import Regex, normalizers, pre_tokenizers
@@ -15,7 +17,7 @@ SBASE, SCOUNT, VBASE, TBASE = 0xAC00, 11172, 0x1161, 0x11A8
 CATEGORIES = ("Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf Co Cn").split()
 SCRIPTS = ("Arabic Armenian Bengali Bopomofo Cyrillic Devanagari Georgian Greek Han Hangul Hebrew Hiragana Katakana Khmer "
            "Latin Tamil Thai").split()
-HERE = os.path.dirname(os.path.abspath(__file__))
+FOLDER = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__))
 
 
 def each(normalizer, texts, separator="\n"):
@@ -117,7 +119,7 @@ def nfc_tables():
     for c in sorted(parts):
         flat += [ord(p) for p in parts[c]]
         offsets.append(len(flat))
-    with open(os.path.join(HERE, "nfc_tables.c"), "w", encoding="ascii") as out:
+    with open(os.path.join(FOLDER, "nfc_tables.c"), "w", encoding="ascii") as out:
         out.write("/* nfc_tables.c - canonical decomposition and composition (Unicode 9, as in the reference).\n"
                   " * Made by make_unicode.py: do not edit. */\n#include \"nfc_tables.h\"\n\n")
         out.write("const uint64_t nfc_masks[0x10000 / 64] = {\n%s\n};\n\n" % numbers(masks, "0x%X"))
@@ -177,7 +179,7 @@ def code_sets():
         sets[name.upper()] = regex(r"[\p{%s}&&[^a]]" % name) + ([ord("a")] if name == "Ll" else [])
     for name in SCRIPTS:
         sets[name.upper()] = regex(r"[\p{%s}&&[^a]]" % name) + ([ord("a")] if name == "Latin" else [])
-    with open(os.path.join(HERE, "code_sets.c"), "w", encoding="ascii") as out:
+    with open(os.path.join(FOLDER, "code_sets.c"), "w", encoding="ascii") as out:
         out.write("/* code_sets.c - sets of code points, as in the reference.\n"
                   " * Made by make_unicode.py: do not edit. */\n"
                   "#include \"code_sets.h\"\n\n")
