@@ -1,16 +1,16 @@
-# common.sh, read by test_pack.sh and test_reading.sh: every system call that pack, open, next and verify make fails once,
-# and every allocation; each is interrupted once, and each read and write done by half once. inject.c does it, this looks
-# at what is left:
-#   - no crash, no hang; exit 0 with the right result, or 1 with a message
-#   - a failed write, sync or rename is never passed over
-#   - a .tmx is there only beside its whole .bin: the old shard, none, or the whole new one
-#   - nothing named *.partial is left, unless removing it was what failed
-# A failure seen once must not last: the loader's second next() gives the same rows.
+# common.sh: functions for test_pack.sh and test_reading.sh, which make every system call and every allocation of a
+# command fail once. Each call is also interrupted once, and each read and write is cut to half its size once. inject.c
+# makes the calls fail. These functions check the result:
+#   - The command does not crash or hang. It exits with 0 and the right result, or with 1 and a message.
+#   - A failed write, sync, or rename is never ignored.
+#   - A .tmx exists only beside its complete .bin: the old shard, no shard, or the complete new shard.
+#   - No *.partial file is left, unless its removal is the call that failed.
+# A failure that happens once must not last: the loader's second next() delivers the same rows.
 set -u
 inject=$BUILD_DIR/tests/inject.so
 reader=$BUILD_DIR/tests/fault_reader
 if [ -n "${SANITIZE:-}" ]; then
-    echo "skipped: a preloaded library and a sanitizer's runtime exclude each other"
+    echo "skipped: a preloaded library cannot be combined with the runtime of a sanitizer"
     exit 77
 fi
 if [ ! -x "$TOKMAP" ]; then
@@ -21,7 +21,7 @@ work=$TMPDIR/work
 mkdir -p "$work/in" || exit 1
 cd "$work" || exit 1
 
-# ---- inputs: a few files, some longer than a block of tokens, so that every path of the writer is walked ----
+# ---- inputs: a few files, some longer than a block of tokens, so that every path of the writer is taken ----
 awk 'BEGIN { for (i = 0; i < 60000; i++) print "line " i " of a text, with words " i * i % 9973 }' >in/long.txt
 printf 'a short text\n' >in/short.txt
 : >in/void.txt
@@ -41,7 +41,7 @@ problem() {
     problems=$((problems + 1))
 }
 
-# with_fault COMMAND...: runs it with call `number` failing; sets status.
+# with_fault COMMAND...: runs the command with call `number` failing, and sets status.
 with_fault() {
     rm -f report
     INJECT_KIND=$kind INJECT_NUMBER=$number INJECT_REPORT=report LD_PRELOAD=$inject \
@@ -51,11 +51,11 @@ with_fault() {
     0) ;;
     1 | 4) [ -s err ] || problem "failed without a message" ;;
     124 | 137) problem "hung" ;;
-    *) problem "ended badly" ;;
+    *) problem "crashed" ;;
     esac
 }
 
-# is_shard PREFIX REFERENCE: the same shard, byte for byte.
+# is_shard PREFIX REFERENCE: whether the two shards are equal byte for byte.
 is_shard() {
     cmp -s "$1.tmx" "$2.tmx" && cmp -s "$1.bin" "$2.bin"
 }
@@ -66,9 +66,9 @@ check_pack() {
         [ -e "$left" ] || continue
         case $call:$left in
         unlink:*) ;;
-        # Without a lock that is known to be held, the file may be another writer's, and stays.
-        flock:*.tmx.partial | fstat:*.tmx.partial | lstat:*.tmx.partial) [ ! -s "$left" ] || problem "left $left" ;;
-        *) problem "left $left" ;;
+        # Without a lock, the file could belong to another writer, so it is kept.
+        flock:*.tmx.partial | fstat:*.tmx.partial | lstat:*.tmx.partial) [ ! -s "$left" ] || problem "$left was left" ;;
+        *) problem "$left was left" ;;
         esac
     done
     if [ -e new.tmx ] && ! is_shard new "$1" && ! { [ -n "$2" ] && is_shard new "$2"; }; then
@@ -76,20 +76,20 @@ check_pack() {
     fi
     case $status in
     0)
-        is_shard new "$1" || problem "said that it worked, but the shard is not right"
+        is_shard new "$1" || problem "it exited with 0, but the shard is wrong"
         case $kind:$call in
-        system:fsync | system:write | system:pwrite | system:rename) problem "passed over" ;;
+        system:fsync | system:write | system:pwrite | system:rename) problem "the failure was ignored" ;;
         esac
         ;;
     1)
-        [ "$kind" != eintr ] || problem "an interrupted call is no failure"
-        [ "$kind" != short ] || problem "a short read or write is no failure"
+        [ "$kind" != eintr ] || problem "an interrupted call is not a failure"
+        [ "$kind" != short ] || problem "a short read or write is not a failure"
         ;;
     esac
     rm -f ./*.partial
 }
 
-# sweep NAME KIND: calls `attempt` with number = 1, 2, .. until no call is left to fail.
+# sweep NAME KIND: runs `attempt` with number = 1, 2, .. until no call is left to fail.
 sweep() {
     scenario=$1
     kind=$2
@@ -102,7 +102,7 @@ sweep() {
         [ $problems -lt 5 ] || break
     done
     if [ -e report ] && [ $problems = 0 ]; then
-        problem "more calls than this test goes through"
+        problem "there are more calls than this test makes fail"
     elif [ ! -e report ] && [ $status != 0 ]; then
         problem "fails without a fault"
     fi

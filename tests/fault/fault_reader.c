@@ -1,10 +1,12 @@
 /*
- * fault_reader.c - reads a dataset through the loader and by copying, and goes on after failures, for test_reading.sh.
+ * fault_reader.c - reads a dataset through the loader and by copying, and continues after failures. test_reading.sh
+ * runs it.
  *
  *     fault_reader PREFIX mapped|pread THREADS
  *
- * Prints a hash of all it read. A call that fails is told on standard error and made once more, as tokmap.h promises
- * that it may be; opening is made once. Exit 0 all went well, 4 something failed and the second call did it, 1 not.
+ * Prints a hash of everything that it read. If a call fails, it reports the error on standard error and makes the call
+ * once more, which tokmap.h allows; opening is tried only once. Exit status: 0 all calls succeeded, 4 some call failed
+ * and succeeded the second time, 1 a call failed for good, 3 a failure broke the rules of tokmap.h, 2 misused.
  */
 #include <inttypes.h>
 #include <stdint.h>
@@ -16,7 +18,7 @@
 
 static int failures;
 
-static void tell(const char *what, const struct tokmap_error *error)
+static void report(const char *what, const struct tokmap_error *error)
 {
     char text[1500];
     fprintf(stderr, "fault_reader: %s: %s\n", what, tokmap_error_print(error, text, sizeof text));
@@ -45,7 +47,7 @@ static uint64_t read_rows(struct tokmap_loader *loader, uint64_t seq_len, struct
         if (status == TOKMAP_END)
             return hash;
         if (status) {
-            tell("next", &error);
+            report("next", &error);
             if (again++)
                 exit(1);
             continue;
@@ -65,12 +67,12 @@ static uint64_t read_copies(const struct tokmap_dataset *dataset, uint64_t hash)
     if (tokmap_dataset_info(dataset, &info))
         exit(1);
     char *tokens = malloc((size_t)(info.tokens * info.width));
-    if (!tokens) { /* this program's own memory, not the library's */
+    if (!tokens) { /* memory of this program, not of the library */
         perror("fault_reader");
         exit(1);
     }
     if (tokmap_dataset_copy(dataset, 0, info.tokens, tokens, &error)) {
-        tell("copy", &error);
+        report("copy", &error);
         if (tokmap_dataset_copy(dataset, 0, info.tokens, tokens, &error))
             exit(1);
     }
@@ -93,14 +95,14 @@ int main(int argc, char **argv)
     options.passes = 1;
     options.reading = strcmp(argv[2], "pread") ? TOKMAP_READ_MAPPED : TOKMAP_READ_PREAD;
     if (tokmap_run_make(&run, &options, &error)) {
-        tell("run", &error);
+        report("run", &error);
         return run ? 3 : 1;
     }
     struct tokmap_loader_options loading = TOKMAP_LOADER_OPTIONS_INIT;
     loading.threads = (uint32_t)strtoul(argv[3], NULL, 10);
     loading.fields = TOKMAP_INPUTS | TOKMAP_TARGETS | TOKMAP_POSITION_IDS;
     if (tokmap_loader_open(&loader, run, &loading, &error)) {
-        tell("loader", &error);
+        report("loader", &error);
         tokmap_run_close(run);
         return loader ? 3 : 1;
     }

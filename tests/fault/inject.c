@@ -1,15 +1,17 @@
 /*
- * inject.c - makes one chosen call of a program fail. Preloaded (LD_PRELOAD) into programs built without sanitizers.
+ * inject.c - makes one chosen call of a program fail. It is preloaded (LD_PRELOAD) into programs built without
+ * sanitizers.
  *
  *     INJECT_KIND    system  the call fails with an errno that is usual for it
- *                    eintr   calls that may be interrupted return EINTR; others are not counted
- *                    short   reads and writes of more than one byte do half of it; others are not counted
- *                    memory  malloc, calloc, realloc and their kin return NULL
- *     INJECT_NUMBER  which of the counted calls, from 1; 0 or nothing: none
- *     INJECT_REPORT  a file that gets the call's name when it happened
- *     INJECT_ONLY    counts only calls of this name
+ *                    eintr   calls that can be interrupted fail with EINTR; other calls are not counted
+ *                    short   reads and writes of more than one byte do half of their work; other calls are not counted
+ *                    memory  malloc, calloc, realloc, aligned_alloc, and posix_memalign return no memory
+ *     INJECT_NUMBER  which of the counted calls fails, from 1; 0 or unset: none
+ *     INJECT_REPORT  a file to which the name of the call is written when it fails
+ *     INJECT_ONLY    counts only calls with this name
  *
- * Calls made inside libc (fopen's open, printf's write) are not seen, those of the program and of other libraries are.
+ * Calls that libc makes itself (open in fopen, write in printf) are not counted. Calls of the program and of other
+ * libraries are.
  */
 #define _LARGEFILE64_SOURCE 1
 #include <dirent.h>
@@ -70,7 +72,8 @@ __attribute__((constructor)) static void start(void)
                                      : NONE;
 }
 
-/* Counts a call; true if it is the chosen one. System calls of its own are made directly. */
+/* Counts a call, and returns whether it is the chosen one. It makes its own system calls directly, so that they are not
+ * counted. */
 static bool now(const char *name)
 {
     if (only && strcmp(only, name))
@@ -88,7 +91,7 @@ static bool now(const char *name)
     return true;
 }
 
-/* True if this call fails now: errno is set. */
+/* Returns whether this call is to fail, and then sets errno. */
 static bool fails(const char *name, int system, bool interruptible)
 {
     if (kind == SYSTEM && now(name)) {
@@ -102,7 +105,7 @@ static bool fails(const char *name, int system, bool interruptible)
     return false;
 }
 
-/* What is left of a request of `count` bytes. */
+/* Returns the size of a request of `count` bytes after it was shortened, if it is to be. */
 static size_t shortened(const char *name, size_t count)
 {
     return kind == SHORT && count > 1 && now(name) ? count / 2 : count;
@@ -114,7 +117,7 @@ static void *real(const char *name)
     return dlsym(RTLD_NEXT, name);
 }
 
-/* A function and the name that it has where files are large (name64), when both have the same types here. */
+/* A function, and its variant for large files (name64) if both have the same types here. */
 #define BOTH(result, name, parameters, arguments, system, interruptible, failure)                                      \
     result name parameters                                                                                             \
     {                                                                                                                  \
@@ -232,7 +235,7 @@ int lstat64(const char *path, struct stat64 *found)
     return fails("lstat", EIO, false) ? -1 : REAL(lstat64)(path, found);
 }
 
-/* The descriptor is closed in any case, as the kernel does. */
+/* Closes the descriptor in any case, as the kernel does. */
 int close(int fd)
 {
     bool failing = fails("close", EIO, false);
@@ -248,7 +251,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
     return fails("pthread_create", EAGAIN, false) ? EAGAIN : REAL(pthread_create)(thread, attributes, body, argument);
 }
 
-/* ---- memory: libc's own names are called, since dlsym allocates ---- */
+/* ---- memory: the functions inside libc are called directly, because dlsym() allocates memory ---- */
 
 static bool refuses(const char *name)
 {

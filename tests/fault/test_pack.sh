@@ -1,5 +1,5 @@
 #!/bin/sh
-# test_pack.sh: faults under `tokmap pack`; common.sh says what is looked at.
+# test_pack.sh: faults during `tokmap pack`. common.sh lists the checks.
 . tests/fault/common.sh
 
 for kinds in system eintr short memory; do

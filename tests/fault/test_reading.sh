@@ -1,19 +1,19 @@
 #!/bin/sh
-# test_reading.sh: faults under opening, next(), verify, info and show; common.sh says what is looked at.
+# test_reading.sh: faults during opening, next(), verify, info, and show. common.sh lists the checks.
 . tests/fault/common.sh
 
-# ---- open and next, of a shard of few pages: each page of a mapping is a call ----
-# Sometimes a failure makes the reading merely slower (a hint, a probe of the machine): then the rows are right too.
+# ---- open and next, on a shard of few pages, because populating each page of a mapping is a call ----
+# Some failures only make the reading slower (hints, questions about the machine). The rows must be right then too.
 for kinds in system eintr short memory; do
     for reading in mapped pread; do
         for threads in 0 1; do
             attempt() {
                 with_fault "$reader" old $reading $threads
                 case $status in
-                0 | 4) cmp -s out old.hash || problem "other rows than without the fault" ;;
+                0 | 4) cmp -s out old.hash || problem "the rows differ from those without the fault" ;;
                 esac
                 case $kind:$status in
-                eintr:[14] | short:[14]) problem "an interrupted or short call is no failure" ;;
+                eintr:[14] | short:[14]) problem "an interrupted or short call is not a failure" ;;
                 esac
             }
             sweep "open and next, $reading, $threads threads" $kinds
@@ -21,10 +21,10 @@ for kinds in system eintr short memory; do
     done
 done
 
-# ---- info --seq-len: a message about memory does not name a byte of the file ----
+# ---- info --seq-len: a message about memory must not name a byte of the file ----
 attempt() {
     with_fault "$TOKMAP" info --seq-len 64 whole
-    ! grep -q '(byte ' err || problem "lack of memory is reported with a place in the file"
+    ! grep -q '(byte ' err || problem "lack of memory is reported with an offset in the file"
 }
 sweep "info --seq-len 64" memory
 
@@ -33,15 +33,15 @@ for command in "verify" "verify --threads 1" "info" "show --document 1"; do
     "$TOKMAP" $command whole >expected 2>/dev/null || { echo "not ok - $command without faults"; continue; }
     sed '/[0-9] *\(s\|ms\|MB\/s\|GB\/s\)\b/d' expected >expected.stable
     for kinds in system eintr short memory; do
-        # Without memory info leaves out what it cannot hold and says the rest.
+        # Without memory, info omits what it cannot hold and prints the rest.
         [ "$kinds $command" != "memory info" ] || continue
         attempt() {
             with_fault "$TOKMAP" $command whole
             sed '/[0-9] *\(s\|ms\|MB\/s\|GB\/s\)\b/d' out >out.stable
             [ $status != 0 ] || cmp -s out.stable expected.stable || grep -q '(there is no memory for ' out ||
-                problem "other output than without the fault"
+                problem "the output differs from that without the fault"
             case $kind:$status in
-            eintr:1 | short:1) problem "an interrupted or short call is no failure" ;;
+            eintr:1 | short:1) problem "an interrupted or short call is not a failure" ;;
             esac
         }
         sweep "$command" $kinds

@@ -1,16 +1,18 @@
 /*
- * consumer.c - a program as a user would write it, over the public header alone, for the demonstration and for tests.
+ * consumer.c - a training program as a user would write it, which uses only the public header. The demonstration and
+ * tests run it.
  *
- *     consumer stream RUN TOKENS      every row to the end of the run, each token compared with the file TOKENS (the
- *                                     dataset's .bin), each window counted; prints figures as "name value" lines
+ *     consumer stream RUN TOKENS  reads every row to the end of the run, compares each token with the file TOKENS (the
+ *                                 .bin of the dataset), counts each window, and prints figures as lines "name value"
  *     consumer rows RUN RANK WORLD CHECKPOINT ROWS [DIE]
- *                                     appends "step row hash" of every row to ROWS. With DIE: from the start, rank 0
- *                                     saving CHECKPOINT every 5 steps, until it kills itself by SIGKILL in the middle
- *                                     of that step. Without: from CHECKPOINT if it exists, to the end
- *     consumer first RUN              one batch, and the time from the start of the process to it
- *     consumer copy                   the machine's memory copy bandwidth: the median of 9 copies of 64 MiB
+ *                                 appends "step row hash" of every row to the file ROWS. With DIE, it starts at step
+ *                                 0, rank 0 saves CHECKPOINT every 5 steps, and it kills itself with SIGKILL in the
+ *                                 middle of step DIE. Without DIE, it continues from CHECKPOINT if that exists, to the
+ *                                 end of the run
+ *     consumer first RUN          reads one batch and prints the time from the start of the process to that batch
+ *     consumer copy               prints the bandwidth of memory copies: the median of 9 copies of 64 MiB
  *
- * Exit 0 done, 1 wrong or failed, 2 misused.
+ * Exit status: 0 done, 1 wrong or failed, 2 misused.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -56,7 +58,8 @@ static double seconds_now(clockid_t clock)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* Seconds since this process was started, to the tick (10 ms at worst) that the kernel notes; exec and loading count. */
+/* Returns the seconds since this process was started, including exec and loading. The kernel stores the start to the
+ * tick, which is 10 ms at most. */
 static double seconds_since_start(void)
 {
     char text[1024] = "";
@@ -107,20 +110,20 @@ static void training_open(struct training *training, const char *run, uint64_t r
     struct tokmap_error error = {0};
     memset(training, 0, sizeof *training);
     if (tokmap_run_open(&training->run, run, &error))
-        fail("the run", &error);
+        fail("opening the run", &error);
     training->info.size = sizeof training->info;
     training->source.size = sizeof training->source;
     training->dataset.size = sizeof training->dataset;
     if (tokmap_run_info(training->run, &training->info) || tokmap_run_source(training->run, 0, &training->source) ||
         tokmap_dataset_info(training->source.dataset, &training->dataset))
-        fail("the run's facts", &error);
+        fail("describing the run", &error);
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
     options.rank = rank;
     options.world = world;
     options.rows = 16;
     options.resume = resume;
     if (tokmap_loader_open(&training->loader, training->run, &options, &error))
-        fail("the loader", &error);
+        fail("opening the loader", &error);
     size_t elements = (size_t)(tokmap_loader_rows(training->loader) * training->info.seq_len);
     training->inputs = allocate(elements * sizeof(int32_t));
     training->targets = allocate(elements * sizeof(int32_t));
@@ -138,7 +141,7 @@ static void training_close(struct training *training)
     free(training->targets);
 }
 
-/* What the file says that token `index` of the dataset is. */
+/* Returns token `index` of the dataset, from the file. */
 static int32_t token_of(const char *tokens, uint32_t width, uint64_t index)
 {
     uint16_t narrow;
@@ -151,31 +154,31 @@ static int32_t token_of(const char *tokens, uint32_t width, uint64_t index)
     return (int32_t)wide;
 }
 
-/* Compares a delivered row with the file and notes its window as seen in its epoch. */
+/* Compares a delivered row with the file, and marks its window as seen in its epoch. */
 static void row_check(const struct training *training, const struct tokmap_batch *batch, uint64_t i, const char *tokens,
                       uint8_t *seen, uint64_t *shift)
 {
     const struct tokmap_place *place = &batch->places[i];
     uint64_t length = training->info.seq_len, total = training->dataset.tokens;
     if (place->step != batch->step || place->row != batch->first_row + i)
-        wrong("a place is not the row's own", batch->step, place->row);
+        wrong("the place is that of another row", batch->step, place->row);
     if (place->epoch > 1 || place->window >= training->source.windows)
-        wrong("a window outside its epoch", place->step, place->row);
+        wrong("the window is not in its epoch", place->step, place->row);
     uint8_t *mark = &seen[place->epoch * training->source.windows + place->window];
     if (*mark)
-        wrong("a window that was delivered before", place->step, place->row);
+        wrong("the window was delivered before", place->step, place->row);
     *mark = 1;
-    /* All windows of an epoch lie on one grid: their starts differ by multiples of seq_len from one shift. */
+    /* All windows of an epoch are on one grid: the first token of each is a multiple of seq_len away from one shift. */
     uint64_t grid = (place->first_token + total - place->window * length % total) % total;
     if (shift[place->epoch] == UINT64_MAX)
         shift[place->epoch] = grid;
     if (shift[place->epoch] != grid || (place->epoch == 0 && grid != 0))
-        wrong("a window off its epoch's grid", place->step, place->row);
+        wrong("the window is not on the grid of its epoch", place->step, place->row);
     for (uint64_t j = 0; j < length; j++) {
         uint64_t at = (place->first_token + j) % total;
         if (training->inputs[i * length + j] != token_of(tokens, training->dataset.width, at) ||
             training->targets[i * length + j] != token_of(tokens, training->dataset.width, (at + 1) % total))
-            wrong("a token that is not the file's", place->step, place->row);
+            wrong("a token differs from the file", place->step, place->row);
     }
 }
 
@@ -188,7 +191,7 @@ static int stream(const char *run, const char *tokens_path)
     char *tokens = read_all(tokens_path, &bytes);
     training_open(&training, run, 0, 1, NULL);
     if (bytes != training.dataset.tokens * training.dataset.width)
-        wrong("the file's size is not the dataset's", 0, 0);
+        wrong("the file does not have the size of the dataset", 0, 0);
     uint8_t *seen = allocate((size_t)training.source.windows * 2);
     uint64_t shift[2] = {UINT64_MAX, UINT64_MAX}, next_step = 0, rows = 0, in_step = 0;
     double in_next = 0, started = seconds_now(CLOCK_MONOTONIC);
@@ -200,14 +203,14 @@ static int stream(const char *run, const char *tokens_path)
         if (status)
             break;
         if (batch.step != next_step)
-            wrong("a step out of order", batch.step, 0);
+            wrong("the step is out of order", batch.step, 0);
         for (uint64_t i = 0; i < batch.count; i++)
             row_check(&training, &batch, i, tokens, seen, shift);
         rows += batch.count;
         in_step += batch.count;
         if (batch.last_in_step) {
             if (in_step != training.info.batch)
-                wrong("a step without all its rows", batch.step, in_step);
+                wrong("the step lacks rows", batch.step, in_step);
             in_step = 0;
             next_step++;
         }
@@ -221,12 +224,13 @@ static int stream(const char *run, const char *tokens_path)
             wrong("a window of the first epoch was never delivered", i, 0);
     }
     if (marks != rows || rows + training.info.remainder != training.source.windows * 2)
-        wrong("windows delivered and windows there are differ", rows, marks);
+        wrong("the number of windows delivered is wrong", rows, marks);
     struct tokmap_stats stats = {.size = sizeof stats};
     if (tokmap_loader_stats(training.loader, &stats))
         fail("statistics", &error);
     printf("steps %" PRIu64 "\nrows %" PRIu64 "\ntokens %" PRIu64 "\nremainder %" PRIu64 "\nseconds %.6f\n"
-           "next_seconds %.6f\nwaits %" PRIu64 "\nwait_ms %.3f\nlargest_wait_ms %.3f\nring_mib %.1f\nshift %" PRIu64 "\n",
+           "next_seconds %.6f\nwaits %" PRIu64 "\nwait_ms %.3f\nlargest_wait_ms %.3f\nring_mib %.1f\nshift "
+           "%" PRIu64 "\n",
            next_step, rows, rows * training.info.seq_len, training.info.remainder,
            seconds_now(CLOCK_MONOTONIC) - started, in_next, stats.waits, (double)stats.wait_ns * 1e-6,
            (double)stats.wait_ns_largest * 1e-6, (double)stats.ring_bytes / 1048576.0, shift[1]);
@@ -236,7 +240,7 @@ static int stream(const char *run, const char *tokens_path)
     return 0;
 }
 
-/* A checkpoint is there whole or not at all, as a trainer's must be. */
+/* Writes a checkpoint that is complete or absent at any moment, as the checkpoints of a training program must be. */
 static void checkpoint_save(const char *path, const struct tokmap_cursor *cursor)
 {
     char text[TOKMAP_CURSOR_TEXT], partial[4096];
@@ -262,7 +266,7 @@ static int rows(const char *run, uint64_t rank, uint64_t world, const char *chec
 {
     char *resume = NULL;
     size_t bytes;
-    if (die == UINT64_MAX && !access(checkpoint, F_OK)) /* a rank that is to die starts at the start */
+    if (die == UINT64_MAX && !access(checkpoint, F_OK)) /* with DIE, the run starts at step 0 */
         resume = read_all(checkpoint, &bytes);
     struct training training;
     struct tokmap_error error = {0};
@@ -326,7 +330,7 @@ static int copy(void)
     for (int i = 0; i < TIMES; i++) {
         double before = seconds_now(CLOCK_MONOTONIC);
         memcpy(into, from, BYTES);
-        __asm__ volatile("" : : "r"(into) : "memory"); /* the copy is wanted */
+        __asm__ volatile("" : : "r"(into) : "memory"); /* so that the compiler keeps the copy */
         rates[i] = BYTES / (seconds_now(CLOCK_MONOTONIC) - before);
     }
     qsort(rates, TIMES, sizeof rates[0], compare_doubles);
@@ -348,6 +352,7 @@ int main(int argc, char **argv)
         return first(argv[2]);
     if (!strcmp(what, "copy") && argc == 2)
         return copy();
-    fprintf(stderr, "usage: consumer stream RUN TOKENS | rows RUN RANK WORLD CHECKPOINT ROWS [DIE] | first RUN | copy\n");
+    fprintf(stderr, "usage: consumer stream RUN TOKENS | rows RUN RANK WORLD CHECKPOINT ROWS [DIE] | first RUN | "
+                    "copy\n");
     return 2;
 }
