@@ -1,10 +1,16 @@
 /*
- * index_documents.c - documents and their origins, read in place.
+ * index_documents.c - finds documents and their origins in the mapped index.
  *
- * end(i) = (number of carries <= i) << 32 | low[i]. carry[k] is the first document that ends at or after token
- * (k + 1) << 32, so the documents whose ends have the high half k are [carry[k-1], carry[k]), and the search for a
- * token is a binary one inside one such range. Nothing here trusts the order that the section promises: an answer is
- * compared with its neighbours before it is given.
+ * The end of document i is (number of carries <= i) << 32 | low[i]. carry[k] is the first document that ends at or
+ * after token (k + 1) << 32. The documents whose ends have the high half k are therefore [carry[k-1], carry[k]), and a
+ * binary search inside one of these ranges finds the document that holds a token.
+ *
+ * Example: a shard of 6 * 10^9 tokens has one carry. If documents 0 to 9 end below 2^32 and document 10 is the first
+ * that ends at or after it, carry[0] = 10. Token 5 * 10^9 has the high half 1, so the search looks at documents 10 and
+ * later, and compares the low halves of their ends with 5 * 10^9 - 2^32.
+ *
+ * Opening does not check that ends and carries are in order, because that would take time proportional to the number of
+ * documents. Each function therefore compares its answer with the neighboring values before it returns the answer.
  */
 #include <string.h>
 
@@ -12,7 +18,7 @@
 #include "common/error.h"
 #include "index.h"
 
-#define MEND "run `tokmap verify` on it, and restore the index or pack the shard again"
+#define REMEDY "run `tokmap verify` on it, and restore the index or pack the shard again"
 
 static uint32_t low_of(const struct index *index, uint64_t document)
 {
@@ -25,7 +31,7 @@ static uint64_t carry_of(const struct index *index, uint64_t k)
     return load64(index->bytes + index->documents.offset + lows + 8 * k);
 }
 
-/* How many carries are <= document: the high half of its end. */
+/* Returns the number of carries <= document, which is the high half of its end. */
 static uint64_t high_of(const struct index *index, uint64_t document)
 {
     uint64_t first = 0, last = index->carries;
@@ -46,9 +52,10 @@ static uint64_t end_of(const struct index *index, uint64_t document)
 
 static enum tokmap_status contradiction(const struct index *index, uint64_t document, struct tokmap_error *error)
 {
-    return error_set(
-        error, TOKMAP_ERROR_CORRUPT, index->path, index->documents.offset + 4 * document,
-        "the ends of documents contradict each other or the number of tokens at document %" PRIu64 "; " MEND, document);
+    return error_set(error, TOKMAP_ERROR_CORRUPT, index->path, index->documents.offset + 4 * document,
+                     "the ends of documents near document %" PRIu64
+                     " contradict each other or the number of tokens; " REMEDY,
+                     document);
 }
 
 enum tokmap_status index_document(const struct index *index, uint64_t number, uint64_t *start, uint64_t *end,
@@ -77,7 +84,7 @@ enum tokmap_status index_document_at(const struct index *index, uint64_t token, 
         else
             first = middle + 1;
     }
-    /* All of the range may end at or before the token: then the next range's first document holds it. */
+    /* If every document of the range ends at or before the token, the first document of the next range holds it. */
     if (first >= index->shard.documents)
         return contradiction(index, index->shard.documents - 1, error);
     *number = first;
@@ -120,14 +127,14 @@ enum tokmap_status index_walk_ends(const struct index *index, struct index_walk 
     while (found < capacity && now.document < documents) {
         while (now.high < index->carries && carry_of(index, now.high) <= now.document)
             now.high++;
-        uint64_t same = documents; /* documents below it have the same high half */
+        uint64_t same = documents; /* the documents up to, not including, this one have the same high half */
         if (now.high < index->carries)
             same = min64(same, carry_of(index, now.high));
         for (; found < capacity && now.document < same; now.document++) {
             uint64_t end = now.high << 32 | low_of(index, now.document);
             if (end < now.before || end > tokens)
                 return contradiction(index, now.document, error);
-            ends[found] = end + shift; /* written over where it is an empty document's */
+            ends[found] = end + shift; /* if the document is empty, the next end replaces this one */
             found += end != now.before;
             now.before = end;
         }
@@ -144,7 +151,7 @@ enum tokmap_status index_walk_ends(const struct index *index, struct index_walk 
 static enum tokmap_status bad_origin(const struct index *index, uint64_t at, struct tokmap_error *error)
 {
     return error_set(error, TOKMAP_ERROR_CORRUPT, index->path, index->origin.offset + at,
-                     "the origin section contradicts itself here; " MEND);
+                     "the origin section is inconsistent at this byte; " REMEDY);
 }
 
 bool origin_layout_of(const struct index *index, struct origin_layout *layout)
@@ -173,12 +180,12 @@ enum tokmap_status index_origin(const struct index *index, uint64_t document, st
 {
     if (!index->origin.offset)
         return error_set(error, TOKMAP_ERROR_NOT_FOUND, index->path, TOKMAP_NO_OFFSET,
-                         "the index does not say where documents came from (it has no origin section)");
+                         "the index has no origin section, so the source of its documents is unknown");
     struct origin_layout layout;
     if (!origin_layout_of(index, &layout))
         return bad_origin(index, 0, error);
     const uint8_t *section = index->bytes + index->origin.offset;
-    /* The last run that begins at or before the document. */
+    /* Find the last run that begins at or before the document. */
     uint64_t first = 0, last = layout.runs;
     while (first < last) {
         uint64_t middle = first + (last - first) / 2;

@@ -1,12 +1,14 @@
 /*
- * index_reader.c - opens a .tmx and checks all that costs the same for every size: rules 1 to 11 of FORMAT.md (rule 12
- * is about the .bin, which is the dataset's).
+ * index_reader.c - opens an index and makes every check whose cost does not depend on its size: rules 1 to 11 of
+ * FORMAT.md. (Rule 12 concerns the .bin; src/dataset checks it.)
  *
- * Three small reads (header, table, shard section), then a mapping of the file for what is read on demand. The sections
- * must follow each other without holes, so the table alone decides where every byte of the file belongs.
+ * Opening makes three small reads (header, table, shard section) and then maps the file; the other sections are read on
+ * demand. The sections must follow each other without gaps, so the table alone determines which section each byte
+ * belongs to, and no byte can be hidden from verify.
  */
 #include "index.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "common/bytes.h"
@@ -14,12 +16,12 @@
 #include "common/hash.h"
 #include "platform/os.h"
 
-/* A shard's .bin stays below this, so that no sum of offsets and sizes can overflow. */
+/* The size limit of a .bin. It keeps sums of offsets and sizes from overflowing. */
 #define TOKEN_BYTES_MAX ((uint64_t)1 << 62)
 
 #define END_BYTES ((uint64_t)4096)
 
-#define MEND "restore this index from a good copy, or pack the shard again"
+#define REMEDY "restore this index from a good copy, or pack the shard again"
 
 struct opening {
     struct index *index;
@@ -40,7 +42,7 @@ static enum tokmap_status read_part(struct opening *opening, uint64_t offset, vo
         return error_set_system(opening->error, system, opening->index->path, offset, "the index cannot be read");
     if (got < count)
         return error_set(opening->error, TOKMAP_ERROR_TRUNCATED, opening->index->path, offset + got,
-                         "the index ends here, while it is being opened; " MEND);
+                         "the index ends at this byte, although it was longer when it was opened; " REMEDY);
     return TOKMAP_OK;
 }
 
@@ -49,51 +51,55 @@ static enum tokmap_status check_header(struct opening *opening)
     struct index *index = opening->index;
     const struct index_header *header = &opening->header;
     if (index->file_bytes < sizeof *header) {
-        /* A cut index and a file of another kind look alike when they are this short. */
+        /* A file this short is either a truncated index or another kind of file; its first bytes tell which. */
         uint8_t start[8] = {0};
         size_t got = 0;
         (void)os_pread(opening->fd, start, sizeof start, 0, &got);
         if (got && memcmp(start, INDEX_MAGIC, got))
-            return error_set(opening->error, TOKMAP_ERROR_FORMAT, index->path, 0,
-                             "not an index of tokmap (a .tmx begins with other bytes); name the shard's own files");
+            return error_set(
+                opening->error, TOKMAP_ERROR_FORMAT, index->path, 0,
+                "this is not a tokmap index (it does not begin with the bytes of a .tmx); give the name of a shard");
         return error_set(opening->error, TOKMAP_ERROR_TRUNCATED, index->path, index->file_bytes,
-                         "the index is %" PRIu64 " bytes long, and its header alone takes %zu; " MEND,
+                         "the index is %" PRIu64 " bytes long, but its header alone needs %zu; " REMEDY,
                          index->file_bytes, sizeof *header);
     }
     enum tokmap_status status = read_part(opening, 0, &opening->header, sizeof opening->header);
     if (status)
         return status;
     if (memcmp(header->magic, INDEX_MAGIC, sizeof header->magic))
-        return error_set(opening->error, TOKMAP_ERROR_FORMAT, index->path, 0,
-                         "not an index of tokmap (a .tmx begins with other bytes); name the shard's own files");
+        return error_set(
+            opening->error, TOKMAP_ERROR_FORMAT, index->path, 0,
+            "this is not a tokmap index (it does not begin with the bytes of a .tmx); give the name of a shard");
     bool sound = hash64(header, offsetof(struct index_header, header_hash)) == header->header_hash;
     if (header->major > INDEX_MAJOR)
         return error_set(opening->error, TOKMAP_ERROR_VERSION, index->path, 8,
-                         "the index is of major version %u, this tokmap reads %u; %s", header->major, INDEX_MAJOR,
-                         sound ? "use a newer tokmap" : "use a newer tokmap, or, if none wrote it, " MEND);
+                         "the index has major version %u, but this tokmap reads version %u; %s", header->major,
+                         INDEX_MAJOR,
+                         sound ? "use a newer tokmap" : "use a newer tokmap, or, if no newer tokmap wrote it, " REMEDY);
     if (!sound)
-        return CORRUPT(opening, 0, "the header does not have its hash; " MEND);
+        return CORRUPT(opening, 0, "the hash of the header does not match its bytes; " REMEDY);
     if (header->major != INDEX_MAJOR || header->header_bytes != sizeof *header ||
         header->entry_bytes != sizeof(struct index_entry) || header->reserved)
-        return CORRUPT(opening, 8, "the header's version, sizes or reserved field are not those of version %u; " MEND,
+        return CORRUPT(opening, 8, "the header's version, sizes, or reserved field do not match version %u; " REMEDY,
                        INDEX_MAJOR);
     if (header->file_bytes != index->file_bytes)
         return error_set(opening->error, TOKMAP_ERROR_TRUNCATED, index->path,
                          min64(header->file_bytes, index->file_bytes),
-                         "the index is %" PRIu64 " bytes long, its header says %" PRIu64 "; " MEND, index->file_bytes,
-                         header->file_bytes);
+                         "the index is %" PRIu64 " bytes long, but its header says %" PRIu64 "; " REMEDY,
+                         index->file_bytes, header->file_bytes);
     if (header->sections > INDEX_SECTIONS_MAX)
-        return CORRUPT(opening, 20, "the header counts %u sections, %u is the limit; " MEND, header->sections,
+        return CORRUPT(opening, 20, "the header counts %u sections, but the limit is %u; " REMEDY, header->sections,
                        INDEX_SECTIONS_MAX);
     uint64_t table_bytes = (uint64_t)header->sections * sizeof(struct index_entry);
     if (header->table_offset < sizeof *header || header->table_offset % INDEX_ALIGN ||
         header->table_offset > index->file_bytes || index->file_bytes - header->table_offset != table_bytes)
-        return CORRUPT(opening, 24, "the header puts the table at byte %" PRIu64 ", where it cannot be; " MEND,
+        return CORRUPT(opening, 24,
+                       "the header places the table at byte %" PRIu64 ", where it cannot end with the file; " REMEDY,
                        header->table_offset);
     return TOKMAP_OK;
 }
 
-/* Where a known section is kept; NULL for those of other versions. */
+/* Returns the place where a section of known type is recorded, or NULL for an unknown type. */
 static struct index_section *section_slot(struct index *index, uint32_t type, struct index_section *shard)
 {
     switch (type) {
@@ -120,25 +126,26 @@ static enum tokmap_status check_entry(struct opening *opening, uint32_t number, 
     uint64_t at = header->table_offset + number * sizeof *entry;
     if (entry->offset != expected || entry->bytes > header->table_offset - entry->offset)
         return CORRUPT(opening, at,
-                       "section %u lies at byte %" PRIu64 " with %" PRIu64
-                       " bytes, but the one before ends such that it must begin at %" PRIu64
-                       " and the table at %" PRIu64 "; " MEND,
+                       "section %u begins at byte %" PRIu64 " and has %" PRIu64
+                       " bytes, but the previous section requires it to begin at %" PRIu64
+                       " and the table begins at %" PRIu64 "; " REMEDY,
                        number, entry->offset, entry->bytes, expected, header->table_offset);
     if (entry->reserved || entry->flags & ~(uint32_t)SECTION_REQUIRED || !entry->type)
-        return CORRUPT(opening, at, "entry %u of the table has a type of 0, or reserved bits set; " MEND, number);
+        return CORRUPT(opening, at, "entry %u of the table has type 0 or a reserved bit that is set; " REMEDY, number);
     for (uint32_t before = 0; before < number; before++)
         if (opening->table[before].type == entry->type)
-            return CORRUPT(opening, at, "two sections are of type %u; " MEND, entry->type);
+            return CORRUPT(opening, at, "two sections have type %u; " REMEDY, entry->type);
     struct index_section *slot = section_slot(opening->index, entry->type, shard);
     if (slot && entry->flags)
-        return CORRUPT(opening, at, "entry %u of the table has flags that its type has not; " MEND, number);
+        return CORRUPT(opening, at, "entry %u of the table has flags that its type does not allow; " REMEDY, number);
     if (slot)
         *slot = (struct index_section){entry->offset, entry->bytes, entry->hash};
     else if (entry->flags & SECTION_REQUIRED)
-        return error_set(opening->error, TOKMAP_ERROR_UNSUPPORTED, opening->index->path, at,
-                         "the index has a section of type %u that must be understood to read the shard; use a newer "
-                         "tokmap",
-                         entry->type);
+        return error_set(
+            opening->error, TOKMAP_ERROR_UNSUPPORTED, opening->index->path, at,
+            "the index has a section of type %u, which this tokmap does not know and which is required to read "
+            "the shard; use a newer tokmap",
+            entry->type);
     return TOKMAP_OK;
 }
 
@@ -150,21 +157,21 @@ static enum tokmap_status check_table(struct opening *opening, struct index_sect
     if (status)
         return status;
     if (hash64(opening->table, table_bytes) != header->table_hash)
-        return CORRUPT(opening, header->table_offset, "the table of sections does not have its hash; " MEND);
+        return CORRUPT(opening, header->table_offset, "the hash of the table does not match its bytes; " REMEDY);
     uint64_t expected = sizeof *header;
     for (uint32_t i = 0; i < header->sections; i++) {
         status = check_entry(opening, i, expected, shard);
         if (status)
             return status;
-        /* In bounds: the section ends at or before table_offset, which is a multiple of the alignment. */
+        /* This cannot exceed table_offset: the section ends at or before it, and it is a multiple of the alignment. */
         expected = round_up(opening->table[i].offset + opening->table[i].bytes, INDEX_ALIGN);
     }
     if (expected != header->table_offset)
         return CORRUPT(opening, header->table_offset,
-                       "the sections end before byte %" PRIu64 ", the table begins at %" PRIu64 "; " MEND, expected,
+                       "the sections end at byte %" PRIu64 ", but the table begins at %" PRIu64 "; " REMEDY, expected,
                        header->table_offset);
     if (!shard->offset || !opening->index->documents.offset || !opening->index->blocks.offset)
-        return CORRUPT(opening, header->table_offset, "the index has no section %s; " MEND,
+        return CORRUPT(opening, header->table_offset, "the index has no %s section; " REMEDY,
                        !shard->offset                      ? "shard"
                        : !opening->index->documents.offset ? "documents"
                                                            : "blocks");
@@ -181,58 +188,63 @@ static enum tokmap_status check_shard(struct opening *opening, const struct inde
     struct index *index = opening->index;
     struct section_shard *shard = &index->shard;
     if (section->bytes != sizeof *shard)
-        return CORRUPT(opening, section->offset, "the shard section has %" PRIu64 " bytes in place of %zu; " MEND,
+        return CORRUPT(opening, section->offset, "the shard section has %" PRIu64 " bytes instead of %zu; " REMEDY,
                        section->bytes, sizeof *shard);
     enum tokmap_status status = read_part(opening, section->offset, shard, sizeof *shard);
     if (status)
         return status;
     if (hash64(shard, sizeof *shard) != section->hash)
-        return CORRUPT(opening, section->offset, "the shard section does not have its hash; " MEND);
+        return CORRUPT(opening, section->offset, "the hash of the shard section does not match its bytes; " REMEDY);
     if (shard->width != 2 && shard->width != 4)
-        return CORRUPT(opening, section->offset + 16, "tokens of %u bytes, 2 or 4 are possible; " MEND, shard->width);
+        return CORRUPT(opening, section->offset + 16,
+                       "the width of a token is %u bytes, but it must be 2 or 4; " REMEDY, shard->width);
     if (shard->block_bytes != BLOCK_BYTES)
-        return CORRUPT(opening, section->offset + 20, "blocks of %u bytes, %u is the only size; " MEND,
+        return CORRUPT(opening, section->offset + 20, "the size of a block is %u bytes, but it must be %u; " REMEDY,
                        shard->block_bytes, (uint32_t)BLOCK_BYTES);
     if (shard->vocabulary > (uint64_t)1 << 8 * shard->width)
-        return CORRUPT(opening, section->offset + 24, "a vocabulary of %" PRIu64 " ids in tokens of %u bytes; " MEND,
-                       shard->vocabulary, shard->width);
+        return CORRUPT(opening, section->offset + 24,
+                       "a vocabulary of %" PRIu64 " ids does not fit in tokens of %u bytes; " REMEDY, shard->vocabulary,
+                       shard->width);
     if (shard->tokens ? shard->largest_id >= shard->vocabulary : shard->largest_id != 0)
         return CORRUPT(opening, section->offset + 32,
-                       "the largest id is %" PRIu64 ", the vocabulary has %" PRIu64 " ids; " MEND, shard->largest_id,
-                       shard->vocabulary);
+                       "the largest id is %" PRIu64 ", but the vocabulary has %" PRIu64 " ids; " REMEDY,
+                       shard->largest_id, shard->vocabulary);
     if (!id_is_sound(shard->eod_id, shard->vocabulary) || !id_is_sound(shard->bos_id, shard->vocabulary))
-        return CORRUPT(opening, section->offset + 40, "an EOD or BOS id that is not in the vocabulary; " MEND);
+        return CORRUPT(opening, section->offset + 40, "the EOD or BOS id is not in the vocabulary; " REMEDY);
     for (size_t i = 0; i < sizeof shard->reserved / sizeof shard->reserved[0]; i++)
         if (shard->reserved[i])
-            return CORRUPT(opening, section->offset + 88 + 8 * i, "a reserved field is not zero; " MEND);
+            return CORRUPT(opening, section->offset + 88 + 8 * i, "a reserved field is not zero; " REMEDY);
     return TOKMAP_OK;
 }
 
-/* The counts of the shard section against each other and against the sizes of the sections. */
+/* Compares the counts of the shard section with each other and with the sizes of the sections. */
 static enum tokmap_status check_counts(struct opening *opening, const struct index_section *section)
 {
     struct index *index = opening->index;
     const struct section_shard *shard = &index->shard;
     if (mul_overflows(shard->tokens, shard->width, &index->token_bytes) || index->token_bytes > TOKEN_BYTES_MAX)
-        return CORRUPT(opening, section->offset, "%" PRIu64 " tokens are more than a file can hold; " MEND,
+        return CORRUPT(opening, section->offset,
+                       "the shard section counts %" PRIu64 " tokens, which is more than a file can hold; " REMEDY,
                        shard->tokens);
     if (shard->tokens && !shard->documents)
-        return CORRUPT(opening, section->offset + 8, "%" PRIu64 " tokens and no document; " MEND, shard->tokens);
+        return CORRUPT(opening, section->offset + 8,
+                       "the shard section counts %" PRIu64 " tokens but no document; " REMEDY, shard->tokens);
     index->carries = shard->tokens >> 32;
     if (shard->documents > index->documents.bytes / 4 ||
         index->documents.bytes != round_up(4 * shard->documents, 8) + 8 * index->carries)
         return CORRUPT(opening, index->documents.offset,
-                       "the documents section has %" PRIu64 " bytes, which %" PRIu64 " documents and %" PRIu64
-                       " tokens do not make; " MEND,
+                       "the documents section has %" PRIu64 " bytes, which does not match %" PRIu64
+                       " documents and %" PRIu64 " tokens; " REMEDY,
                        index->documents.bytes, shard->documents, shard->tokens);
     if (index->blocks.bytes != 8 * div_ceil(index->token_bytes, BLOCK_BYTES))
         return CORRUPT(opening, index->blocks.offset,
-                       "the blocks section has %" PRIu64 " bytes, %" PRIu64 " bytes of tokens need %" PRIu64 "; " MEND,
+                       "the blocks section has %" PRIu64 " bytes, but %" PRIu64 " bytes of tokens need %" PRIu64
+                       "; " REMEDY,
                        index->blocks.bytes, index->token_bytes, 8 * div_ceil(index->token_bytes, BLOCK_BYTES));
     uint8_t content[16];
     index_content_id(shard->width, shard->tokens, shard->documents, index->blocks.hash, index->documents.hash, content);
     if (memcmp(content, shard->content, sizeof content))
-        return CORRUPT(opening, section->offset + 56, "the content id is not that of the content; " MEND);
+        return CORRUPT(opening, section->offset + 56, "the content id does not match the content; " REMEDY);
     return TOKMAP_OK;
 }
 
@@ -268,13 +280,14 @@ enum tokmap_status index_open(struct index *index, const char *path, struct tokm
     }
     if (found.kind != OS_KIND_FILE) {
         status = error_set(error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET,
-                           "not a regular file; an index must be one, since it is mapped");
+                           "an index must be a regular file, because it is mapped into memory");
         goto done;
     }
     index->file_bytes = found.bytes;
     index->device = found.device;
     index->inode = found.inode;
-    /* The table, and as we write it the shard section, are at the end: from cold storage both ends come at once. */
+    /* The table is at the end of the file, and so is the shard section as tokmap writes it. Asking for the end now
+     * lets cold storage read both ends of the file at the same time. */
     if (found.bytes > 2 * END_BYTES)
         os_read_ahead(opening.fd, found.bytes - END_BYTES, END_BYTES);
     status = check_all(&opening);
@@ -283,8 +296,9 @@ enum tokmap_status index_open(struct index *index, const char *path, struct tokm
     const void *mapped = NULL;
     system = os_map_file(opening.fd, index->file_bytes, &mapped);
     if (system)
-        status = error_set_system(error, system, path, TOKMAP_NO_OFFSET,
-                                  "the index cannot be mapped; if the system's limit is met, raise vm.max_map_count");
+        status = error_set_system(
+            error, system, path, TOKMAP_NO_OFFSET,
+            "the index cannot be mapped; if the process has too many mappings, raise vm.max_map_count");
     index->bytes = mapped;
 done:
     os_close(opening.fd);
@@ -299,6 +313,7 @@ void index_close(struct index *index)
 
 uint64_t index_block_hash(const struct index *index, uint64_t block)
 {
+    assert(block < index_blocks(index));
     return load64(index->bytes + index->blocks.offset + 8 * block);
 }
 
@@ -309,7 +324,7 @@ enum tokmap_status index_about(const struct index *index, const char **about, ui
     *bytes = index->about.bytes;
     if (index->about.offset && hash64(*about, *bytes) != index->about.hash)
         return error_set(error, TOKMAP_ERROR_CORRUPT, index->path, index->about.offset,
-                         "the about section does not have its hash; " MEND);
+                         "the hash of the about section does not match its bytes; " REMEDY);
     return TOKMAP_OK;
 }
 

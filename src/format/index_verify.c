@@ -1,8 +1,8 @@
 /*
- * index_verify.c - reads every byte of an index: hashes, padding, and the rules that the sections' contents keep.
+ * index_verify.c - reads every byte of an index and checks hashes, padding, and the rules for the contents of sections.
  *
- * At most one fault for the content of each section: what follows a first contradiction says nothing more. A section
- * without its hash is not looked into.
+ * It reports at most one fault for the content of a section, because a first contradiction makes later ones
+ * meaningless. If the hash of a section does not match, its content is not examined.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,14 +13,14 @@
 #include "index.h"
 #include "platform/os.h"
 
-#define MEND "restore this index from a good copy, or pack the shard again"
+#define REMEDY "restore this index from a good copy, or pack the shard again"
 #define POPULATE_BYTES ((uint64_t)16 << 20)
 
 struct check {
     const struct index *index;
     int (*fault)(void *user, const struct tokmap_error *error);
     void *user;
-    int ended; /* what fault() returned */
+    int ended; /* the value that fault() returned */
 };
 
 #define FAULT(check, status, at, ...)                                                                                  \
@@ -37,17 +37,18 @@ static const char *section_name(uint32_t type)
     return type < sizeof names / sizeof names[0] ? names[type] : "of an unknown type";
 }
 
-/* Makes a range of the mapping present, so that a file that was cut or whose storage fails is a status and not a
- * signal. */
+/* Reads the pages of a range of the mapping, so that a truncated file or failing storage results in a status and not
+ * in a signal. */
 static enum tokmap_status populate(const struct index *index, uint64_t at, uint64_t bytes, struct tokmap_error *error)
 {
     int system = os_map_populate(index->bytes + at, bytes);
-    if (!system || system == ENOTSUP || system == ENOMEM) /* not for lack of the file: the access itself will do it */
+    if (!system || system == ENOTSUP ||
+        system == ENOMEM) /* the file is not at fault; the access itself will read the page */
         return TOKMAP_OK;
     if (system == EFAULT)
         return error_set(error, TOKMAP_ERROR_TRUNCATED, index->path, at,
-                         "the index was cut since it was opened; " MEND);
-    return error_set_system(error, system, index->path, at, "the index cannot be read from its storage; " MEND);
+                         "the index has been truncated since it was opened; " REMEDY);
+    return error_set_system(error, system, index->path, at, "the index cannot be read from storage; " REMEDY);
 }
 
 static bool populate_all(struct check *check)
@@ -80,14 +81,15 @@ static void check_zeros(struct check *check, uint64_t from, uint64_t to)
 {
     for (uint64_t at = from; at < to; at++) {
         if (check->index->bytes[at]) {
-            FAULT(check, TOKMAP_ERROR_CORRUPT, at, "a byte between two sections is not zero; " MEND);
+            FAULT(check, TOKMAP_ERROR_CORRUPT, at, "a byte between two sections is not zero; " REMEDY);
             return;
         }
     }
 }
 
-/* Ends that never fall and end at the number of tokens. With the carries in order that is all of it: the high half of
- * an end is the number of carries before it, so a carry in a wrong place makes an end fall or the last one wrong. */
+/* Checks that carries are in order, that ends never decrease, and that the last end is the number of tokens. These
+ * checks are sufficient: the high half of an end is the number of carries before it, so a wrong carry makes an end
+ * decrease or makes the last end wrong. */
 static void check_documents(struct check *check)
 {
     const struct index *index = check->index;
@@ -98,7 +100,8 @@ static void check_documents(struct check *check)
         uint64_t carry = load64(section + lows + 8 * k);
         if (carry >= documents || carry < high) {
             FAULT(check, TOKMAP_ERROR_CORRUPT, index->documents.offset + lows + 8 * k,
-                  "carry %" PRIu64 " names document %" PRIu64 ", which is out of order or not there; " MEND, k, carry);
+                  "carry %" PRIu64 " names document %" PRIu64 ", which is out of order or does not exist; " REMEDY, k,
+                  carry);
             return;
         }
         high = carry;
@@ -110,19 +113,19 @@ static void check_documents(struct check *check)
         uint64_t end = high << 32 | load32(section + 4 * i);
         if (end < before) {
             FAULT(check, TOKMAP_ERROR_CORRUPT, index->documents.offset + 4 * i,
-                  "document %" PRIu64 " ends at token %" PRIu64 ", before it begins at %" PRIu64 "; " MEND, i, end,
-                  before);
+                  "document %" PRIu64 " ends at token %" PRIu64 ", before it begins at token %" PRIu64 "; " REMEDY, i,
+                  end, before);
             return;
         }
         before = end;
     }
     if (before != index->shard.tokens)
         FAULT(check, TOKMAP_ERROR_CORRUPT, index->documents.offset,
-              "the last document ends at token %" PRIu64 ", the shard has %" PRIu64 "; " MEND, before,
+              "the last document ends at token %" PRIu64 ", but the shard has %" PRIu64 " tokens; " REMEDY, before,
               index->shard.tokens);
     else if (lows > 4 * documents && load32(section + 4 * documents))
         FAULT(check, TOKMAP_ERROR_CORRUPT, index->documents.offset + 4 * documents,
-              "the padding of the documents section is not zero; " MEND);
+              "the padding of the documents section is not zero; " REMEDY);
 }
 
 static void check_origin(struct check *check)
@@ -132,12 +135,12 @@ static void check_origin(struct check *check)
     struct origin_layout layout;
     if (!origin_layout_of(index, &layout)) {
         FAULT(check, TOKMAP_ERROR_CORRUPT, index->origin.offset,
-              "the head of the origin section contradicts its size; " MEND);
+              "the head of the origin section contradicts its size; " REMEDY);
         return;
     }
     if (!layout.runs != !index->shard.documents) {
         FAULT(check, TOKMAP_ERROR_CORRUPT, index->origin.offset,
-              "the origin section has %" PRIu64 " runs for %" PRIu64 " documents; " MEND, layout.runs,
+              "the origin section has %" PRIu64 " runs for %" PRIu64 " documents; " REMEDY, layout.runs,
               index->shard.documents);
         return;
     }
@@ -150,7 +153,7 @@ static void check_origin(struct check *check)
         if (!ordered || run.document >= index->shard.documents || run.file >= layout.files ||
             add_overflows(run.record, index->shard.documents, &last)) {
             FAULT(check, TOKMAP_ERROR_CORRUPT, index->origin.offset + at,
-                  "run %" PRIu64 " of the origin section is out of order or bounds; " MEND, i);
+                  "run %" PRIu64 " of the origin section is out of order or out of bounds; " REMEDY, i);
             return;
         }
         before = run.document;
@@ -160,23 +163,26 @@ static void check_origin(struct check *check)
         uint64_t at = layout.files_at + i * sizeof(struct origin_file), next = load64(section + at);
         if (next < end || next > layout.path_bytes) {
             FAULT(check, TOKMAP_ERROR_CORRUPT, index->origin.offset + at,
-                  "path %" PRIu64 " of the origin section is out of order or bounds; " MEND, i);
+                  "path %" PRIu64 " of the origin section is out of order or out of bounds; " REMEDY, i);
             return;
         }
         end = next;
     }
     if (end != layout.path_bytes)
         FAULT(check, TOKMAP_ERROR_CORRUPT, index->origin.offset,
-              "the paths of the origin section end at byte %" PRIu64 " of %" PRIu64 "; " MEND, end, layout.path_bytes);
+              "the paths of the origin section end at byte %" PRIu64 " of %" PRIu64 "; " REMEDY, end,
+              layout.path_bytes);
 }
 
-/* False if the header or the table are no longer what was opened: their offsets cannot be trusted then. */
+/* Checks that the header and the table have not changed since the index was opened. If they have, returns false,
+ * because their offsets cannot be trusted. */
 static bool check_frame(struct check *check, struct index_header *header)
 {
     const struct index *index = check->index;
     if (index_was_cut(index)) {
         FAULT(check, TOKMAP_ERROR_TRUNCATED, 0,
-              "the index is no longer %" PRIu64 " bytes long, as it was when it was opened; " MEND, index->file_bytes);
+              "the index is no longer %" PRIu64 " bytes long, as it was when it was opened; " REMEDY,
+              index->file_bytes);
         return false;
     }
     if (!populate_all(check))
@@ -187,7 +193,8 @@ static bool check_frame(struct check *check, struct index_header *header)
         header->file_bytes != index->file_bytes || header->table_offset > index->file_bytes ||
         table_bytes != index->file_bytes - header->table_offset ||
         hash64(index->bytes + header->table_offset, table_bytes) != header->table_hash) {
-        FAULT(check, TOKMAP_ERROR_CORRUPT, 0, "the header or the table changed since the index was opened; " MEND);
+        FAULT(check, TOKMAP_ERROR_CORRUPT, 0,
+              "the header or the table has changed since the index was opened; " REMEDY);
         return false;
     }
     return true;
@@ -205,18 +212,18 @@ int index_verify(const struct index *index, int (*fault)(void *user, const struc
         memcpy(&entry, index->bytes + header.table_offset + i * sizeof entry, sizeof entry);
         if (entry.offset < end || entry.offset > index->file_bytes || entry.bytes > index->file_bytes - entry.offset) {
             FAULT(&check, TOKMAP_ERROR_CORRUPT, header.table_offset + i * sizeof entry,
-                  "the table changed since the index was opened; " MEND);
+                  "the table has changed since the index was opened; " REMEDY);
             break;
         }
         check_zeros(&check, end, entry.offset);
         end = entry.offset + entry.bytes;
         if (hash64(index->bytes + entry.offset, entry.bytes) != entry.hash)
             FAULT(&check, TOKMAP_ERROR_CORRUPT, entry.offset,
-                  "section %u (%s, bytes %" PRIu64 "..%" PRIu64 ") does not have its hash; " MEND, i,
+                  "the hash of section %u (%s, bytes %" PRIu64 "..%" PRIu64 ") does not match its bytes; " REMEDY, i,
                   section_name(entry.type), entry.offset, end);
         else if (entry.type == SECTION_SHARD && memcmp(index->bytes + entry.offset, &index->shard, sizeof index->shard))
             FAULT(&check, TOKMAP_ERROR_CORRUPT, entry.offset,
-                  "the shard section changed since the index was opened; " MEND);
+                  "the shard section has changed since the index was opened; " REMEDY);
         else if (entry.type == SECTION_DOCUMENTS && entry.offset == index->documents.offset)
             check_documents(&check);
         else if (entry.type == SECTION_ORIGIN && entry.offset == index->origin.offset)

@@ -1,5 +1,6 @@
 #include "index_writer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +76,7 @@ int index_writer_init(struct index_writer *writer, int fd)
         index_writer_free(writer);
         return ENOMEM;
     }
-    /* Zeros where the header will be: the file is no index until it is whole. */
+    /* The space of the header is zero until the end, so an incomplete file is not a valid index. */
     writer->offset = writer->used = writer->hashed = sizeof(struct index_header);
     return 0;
 }
@@ -88,7 +89,7 @@ void index_writer_free(struct index_writer *writer)
     writer->hash = NULL;
 }
 
-/* Hashes what the buffer has of the open section. */
+/* Adds the bytes of the open section that are in the buffer to its hash. */
 static void hash_buffered(struct index_writer *writer)
 {
     hash_state_add(writer->hash, writer->buffer + writer->hashed, writer->used - writer->hashed);
@@ -152,7 +153,7 @@ int index_writer_add_spill(struct index_writer *writer, struct spill *spill)
         size_t part = (size_t)min64(SPILL_BUFFER, spill->stored - done), got = 0;
         system = os_pread(spill->fd, spill->buffer, part, done, &got);
         if (!system && got < part)
-            system = EIO; /* an unnamed file of our own is shorter than we made it */
+            system = EIO; /* our own unnamed file has become shorter */
         if (!system)
             system = index_writer_add(writer, spill->buffer, part);
         done += part;
@@ -172,6 +173,7 @@ int index_writer_pad(struct index_writer *writer, uint64_t power)
 
 int index_writer_end(struct index_writer *writer)
 {
+    assert(writer->sections && !writer->table[writer->sections - 1].bytes);
     struct index_entry *entry = &writer->table[writer->sections - 1];
     hash_buffered(writer);
     entry->bytes = writer->offset - entry->offset;

@@ -1,14 +1,14 @@
 /*
- * shard_writer.c - see shard_writer.h.
+ * shard_writer.c - writes a shard as a stream; shard_writer.h describes the protocol.
  *
- * Tokens are hashed and written in pieces of PIECE_BYTES, while they are in the cache: from where they lie in the caller's
- * memory if a piece begins there, else from a buffer. A block never ends inside a piece, and every write but the last is
- * of a whole one. Behind the writes the kernel is told to start storing, so that the fsync at the end finds little left
- * to do.
+ * Tokens are hashed and written in pieces of PIECE_BYTES, while they are in the cache. A piece that is complete in the
+ * caller's memory is written from there; otherwise it is collected in a buffer. A block never ends inside a piece, and
+ * every write except the last one writes a whole piece. After each few MiB the writer asks the kernel to start writing
+ * the pages to storage, so that the fsync at the end has little left to do.
  *
- * Names. NAME.tmx.partial is both the index under construction and the lock. Whoever has locked it compares the file
- * that the name leads to with the one it has locked: between its open and its lock another writer may have renamed or
- * removed it. Only the holder of the lock touches NAME.bin.partial.
+ * NAME.tmx.partial is both the index under construction and the lock. After locking it, a writer checks that the name
+ * still refers to the locked file, because another writer may have renamed or removed that file between the open and
+ * the lock. Only the holder of the lock touches NAME.bin.partial.
  */
 #include "shard_writer.h"
 
@@ -34,9 +34,9 @@ enum path { TOKENS, INDEX, TOKENS_PARTIAL, INDEX_PARTIAL, PATHS };
 static const char *const path_ends[PATHS] = {".bin", ".tmx", ".bin.partial", ".tmx.partial"};
 
 struct origin_state {
-    bool known;    /* an origin has been given */
-    bool changed;  /* it begins a run at the next document */
-    bool new_file; /* and that run is of a file that has no number yet */
+    bool known;    /* the caller has stated an origin */
+    bool changed;  /* the next document begins a run */
+    bool new_file; /* that run is of a file that is not in the index yet */
     char *path;
     uint64_t path_bytes, path_capacity;
     uint64_t record; /* of the next document */
@@ -56,13 +56,13 @@ struct shard_writer {
 
     uint8_t *buffer; /* PIECE_BYTES */
     size_t buffered;
-    uint64_t written; /* bytes of the .bin, those in the buffer left out */
-    uint64_t behind;  /* up to where the kernel has been told to store */
+    uint64_t written; /* bytes written to the .bin, without those in the buffer */
+    uint64_t behind;  /* the kernel has been asked to store the bytes up to this offset */
     struct hash_state *block;
     size_t block_filled;
-    uint64_t zero_block_hash; /* 0: not yet computed */
+    uint64_t zero_block_hash; /* 0 until it is computed */
 
-    struct index_writer index; /* its first section, documents, is open while tokens are added */
+    struct index_writer index; /* the documents section, its first one, is open while tokens are added */
     uint64_t carries;
     struct spill carry_spill, block_spill;
     struct origin_state origin;
@@ -73,8 +73,9 @@ struct shard_writer {
 static enum tokmap_status system_failed(const struct shard_writer *writer, int system, enum path path, const char *what,
                                         struct tokmap_error *error)
 {
-    const char *mend = system == ENOSPC || system == EDQUOT ? "; make room on its file system, or write elsewhere" : "";
-    return error_set_system(error, system, writer->paths[path], TOKMAP_NO_OFFSET, "%s%s", what, mend);
+    const char *remedy =
+        system == ENOSPC || system == EDQUOT ? "; free space on its file system, or write elsewhere" : "";
+    return error_set_system(error, system, writer->paths[path], TOKMAP_NO_OFFSET, "%s%s", what, remedy);
 }
 
 static enum tokmap_status check_absent(const struct shard_writer *writer, struct tokmap_error *error)
@@ -86,14 +87,14 @@ static enum tokmap_status check_absent(const struct shard_writer *writer, struct
         int system = os_lstat(writer->paths[i], &found);
         if (!system)
             return error_set(error, TOKMAP_ERROR_EXISTS, writer->paths[i], TOKMAP_NO_OFFSET,
-                             "the output exists; choose another name, or ask for it to be replaced");
+                             "the output already exists; choose another name, or use options.replace");
         if (system != ENOENT)
             return system_failed(writer, system, (enum path)i, "the output cannot be examined", error);
     }
     return TOKMAP_OK;
 }
 
-/* One try to create and lock NAME.tmx.partial. *stale: what was locked is not what the name leads to. */
+/* Tries once to create and lock NAME.tmx.partial. *stale: the name no longer refers to the locked file. */
 static int lock_once(struct shard_writer *writer, bool *stale)
 {
     struct os_stat locked, named;
@@ -142,16 +143,18 @@ static enum tokmap_status make_partials(struct shard_writer *writer, struct tokm
     enum tokmap_status status = take_lock(writer, error);
     if (status)
         return status;
-    /* Again, now that no other writer can finish one. */
+    /* Check again, because another writer may have finished before the lock was taken. */
     status = check_absent(writer, error);
     if (status)
         return status;
     int system = os_truncate(writer->index_fd, 0);
     if (system)
-        return system_failed(writer, system, INDEX_PARTIAL, "an unfinished output cannot be emptied", error);
-    system = os_unlink(writer->paths[TOKENS_PARTIAL]); /* of a writer that was killed */
+        return system_failed(writer, system, INDEX_PARTIAL,
+                             "the unfinished output of an earlier writer cannot be emptied", error);
+    system = os_unlink(writer->paths[TOKENS_PARTIAL]); /* left by a writer that was killed */
     if (system && system != ENOENT)
-        return system_failed(writer, system, TOKENS_PARTIAL, "an unfinished output cannot be removed", error);
+        return system_failed(writer, system, TOKENS_PARTIAL,
+                             "the unfinished output of an earlier writer cannot be removed", error);
     system = os_open(writer->paths[TOKENS_PARTIAL], OS_WRITE_NEW, &writer->tokens_fd);
     if (system) {
         writer->tokens_fd = -1;
@@ -167,10 +170,10 @@ static enum tokmap_status check_options(const char *prefix, const struct shard_w
     const char *name = path_name(prefix);
     if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
         return error_set(error, TOKMAP_ERROR_ARGUMENT, prefix, TOKMAP_NO_OFFSET,
-                         "the output's name is empty or a folder; give a prefix such as data/web");
+                         "the name of the output is empty or names a folder; give a prefix, for example data/web");
     if (options->width != 2 && options->width != 4)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, prefix, TOKMAP_NO_OFFSET,
-                         "tokens of %u bytes; 2 and 4 are possible", options->width);
+                         "the width of a token is %u bytes, but it must be 2 or 4", options->width);
     if (options->vocabulary > (uint64_t)1 << 8 * options->width)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, prefix, TOKMAP_NO_OFFSET,
                          "a vocabulary of %" PRIu64 " ids needs wider tokens than %u bytes", options->vocabulary,
@@ -235,7 +238,7 @@ static int block_finish(struct shard_writer *writer)
     return spill_add(&writer->block_spill, &hash, sizeof hash);
 }
 
-/* Hashes and writes bytes at the end of the file. */
+/* Hashes bytes and writes them at the end of the file. */
 static int emit(struct shard_writer *writer, const uint8_t *bytes, size_t count)
 {
     int system = 0;
@@ -264,8 +267,8 @@ static int emit_buffered(struct shard_writer *writer)
     return count ? emit(writer, writer->buffer, count) : 0;
 }
 
-/* Until the last flush only whole pieces are written, which the kernel keeps in large pages: half the time of as many bytes
- * in calls that begin and end anywhere. */
+/* Writes only whole pieces until the last flush. The kernel stores aligned pieces in large pages, which takes half
+ * the time of writing the same bytes in calls that begin and end anywhere. */
 static int append(struct shard_writer *writer, const uint8_t *bytes, uint64_t count)
 {
     int system = 0;
@@ -287,7 +290,8 @@ static int append(struct shard_writer *writer, const uint8_t *bytes, uint64_t co
 
 /* ---- documents ---- */
 
-/* A run begins where the origin changed, a file where its path did; both only when a document is of them. */
+/* Records a run if the origin has changed, and a file if its path has changed. To be called when a document ends, so
+ * that an origin without documents leaves no trace. */
 static int origin_flush(struct shard_writer *writer)
 {
     struct origin_state *origin = &writer->origin;
@@ -349,13 +353,13 @@ static enum tokmap_status check_add(const struct shard_writer *writer, uint64_t 
     for (uint64_t i = 0; i < documents; i++) {
         if (ends[i] < before)
             return error_set(error, TOKMAP_ERROR_ARGUMENT, path, TOKMAP_NO_OFFSET,
-                             "document %" PRIu64 " of a call ends before it begins; ends must not fall", i);
+                             "document %" PRIu64 " of this call ends before it begins; ends must not decrease", i);
         before = ends[i];
     }
     if (before > count)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, path, TOKMAP_NO_OFFSET,
-                         "the documents of a call end at token %" PRIu64 " of %" PRIu64
-                         "; none may end behind the last",
+                         "the documents of this call end at token %" PRIu64 ", but the call has only %" PRIu64
+                         " tokens",
                          before, count);
     if (count && largest >= writer->options.vocabulary)
         return error_set(error, TOKMAP_ERROR_TOKEN, path, TOKMAP_NO_OFFSET,
@@ -365,11 +369,11 @@ static enum tokmap_status check_add(const struct shard_writer *writer, uint64_t 
     uint64_t width = writer->options.width;
     if (count > FILE_BYTES_MAX / width || writer->tokens > FILE_BYTES_MAX / width - count)
         return error_set(error, TOKMAP_ERROR_LIMIT, path, TOKMAP_NO_OFFSET,
-                         "more tokens than a file can hold; write several shards");
+                         "the tokens are more than a file can hold; write several shards");
     return TOKMAP_OK;
 }
 
-/* The part of adding that is the same whatever the tokens are. */
+/* Records the ends of documents and the counts. This part does not depend on the tokens. */
 static int add_documents(struct shard_writer *writer, uint64_t count, const uint64_t *ends, uint64_t documents,
                          uint64_t largest)
 {
@@ -405,8 +409,8 @@ enum tokmap_status shard_writer_add(struct shard_writer *writer, const void *tok
     return TOKMAP_OK;
 }
 
-/* Whole blocks of zeros are skipped in the file; what surrounds them is written, so that the rest of the writer need
- * not know of holes. */
+/* Appends zeros. Whole blocks become holes in the file; the zeros around them are written, so the rest of the writer
+ * does not have to handle holes. */
 static int append_zeros(struct shard_writer *writer, uint64_t count)
 {
     static const uint8_t zeros[ZERO_BYTES];
@@ -458,13 +462,13 @@ enum tokmap_status shard_writer_origin(struct shard_writer *writer, const char *
         return failed_before(writer, error);
     if (!origin->known && writer->documents)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, writer->paths[INDEX_PARTIAL], TOKMAP_NO_OFFSET,
-                         "the first document has no origin; give one before the first document or none at all");
+                         "earlier documents have no origin; state an origin before the first document, or never");
     bool same_path = origin->known && path_bytes == origin->path_bytes && !memcmp(path, origin->path, path_bytes);
     if (same_path && record == origin->record)
         return TOKMAP_OK;
     if (writer->document_open)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, writer->paths[INDEX_PARTIAL], TOKMAP_NO_OFFSET,
-                         "the origin changes while a document is open; end it first");
+                         "the origin cannot change while a document is open; end the document first");
     if (!same_path) {
         if (path_bytes > origin->path_capacity || !origin->path) {
             char *grown = path_bytes < SIZE_MAX / 2 ? realloc(origin->path, (size_t)path_bytes + 1) : NULL;
@@ -500,7 +504,8 @@ static int finish_tokens(struct shard_writer *writer)
     if (!system && writer->block_filled)
         system = block_finish(writer);
     if (!system)
-        system = os_truncate(writer->tokens_fd, writer->written); /* a hole at the end makes no bytes by itself */
+        system =
+            os_truncate(writer->tokens_fd, writer->written); /* a hole at the end does not extend the file by itself */
     return system;
 }
 
@@ -562,7 +567,7 @@ static int finish_index(struct shard_writer *writer, const char *about, uint64_t
     memcpy(shard.tokenizer, options->tokenizer, sizeof shard.tokenizer);
     index_content_id(shard.width, shard.tokens, shard.documents, blocks_hash, documents_hash, shard.content);
     memcpy(content, shard.content, sizeof shard.content);
-    /* Last of the sections: it lies beside the table, and one read from storage gets both. */
+    /* The shard section is written last, next to the table, so that one read from storage returns both. */
     if (!system)
         system = write_section(writer, SECTION_SHARD, &shard, sizeof shard);
     return system ? system : index_writer_finish(index);
@@ -577,25 +582,28 @@ static enum tokmap_status rename_both(struct shard_writer *writer, struct tokmap
         if (system && system != ENOENT)
             return system_failed(writer, system, INDEX, "the old index cannot be removed", error);
         old_removed = !system;
-        /* On storage too, before new tokens can stand beside the old index there. */
+        /* The removal must reach storage before the new tokens do, or a power failure could pair them with the old
+         * index. */
         if (old_removed && writer->options.sync)
             system = os_sync_folder(writer->paths[INDEX]);
         if (old_removed && system)
             return system_failed(writer, system, INDEX,
-                                 "the folder cannot be synced; the old shard's index is removed already", error);
+                                 "the folder cannot be synced; the index of the old shard has already been removed",
+                                 error);
     }
     system = os_rename(writer->paths[TOKENS_PARTIAL], writer->paths[TOKENS]);
     if (system)
         return system_failed(writer, system, TOKENS,
-                             old_removed ? "the tokens cannot be renamed; the old shard's index is removed already"
-                                         : "the tokens cannot be renamed",
+                             old_removed
+                                 ? "the tokens cannot be renamed; the index of the old shard has already been removed"
+                                 : "the tokens cannot be renamed",
                              error);
     writer->tokens_made = false;
     system = os_rename(writer->paths[INDEX_PARTIAL], writer->paths[INDEX]);
     if (system) {
-        (void)os_unlink(writer->paths[TOKENS]); /* tokens without an index are of no use */
+        (void)os_unlink(writer->paths[TOKENS]); /* tokens without an index are useless */
         return system_failed(writer, system, INDEX,
-                             old_removed ? "the index cannot be renamed; the old shard is removed already"
+                             old_removed ? "the index cannot be renamed; the old shard has already been removed"
                                          : "the index cannot be renamed",
                              error);
     }
@@ -603,7 +611,8 @@ static enum tokmap_status rename_both(struct shard_writer *writer, struct tokmap
     system = writer->options.sync ? os_sync_folder(writer->paths[INDEX]) : 0;
     if (system)
         return system_failed(writer, system, INDEX,
-                             "the folder cannot be synced; the shard is there, but a power failure may lose it", error);
+                             "the folder cannot be synced; the shard is complete, but a power failure could lose it",
+                             error);
     return TOKMAP_OK;
 }
 
@@ -614,7 +623,7 @@ enum tokmap_status shard_writer_commit(struct shard_writer *writer, const char *
     enum tokmap_status status = writer->failed ? failed_before(writer, error) : TOKMAP_OK;
     if (!status && writer->document_open)
         status = error_set(error, TOKMAP_ERROR_ARGUMENT, writer->paths[TOKENS_PARTIAL], TOKMAP_NO_OFFSET,
-                           "the last document has not ended; end it before the commit");
+                           "the last document is still open; end it before the commit");
     if (status)
         goto done;
     int system = finish_tokens(writer);
@@ -649,7 +658,7 @@ done:
     return status;
 }
 
-/* The lock is given up last: until then nobody else may use these names. */
+/* Closing the index releases the lock. That happens last, because no other writer may use these names before. */
 void shard_writer_abort(struct shard_writer *writer)
 {
     if (!writer)

@@ -5,10 +5,10 @@ printf 'text' >in/a
 tokmap pack -q -o d in
 cp d.bin old.bin
 exits 1 tokmap pack -o d in 2>err
-holds err 'd.bin: the output exists; choose another name, or replace it with --force'
+holds err 'd.bin: the output already exists; choose another name, or use --force'
 rm d.bin
 exits 1 tokmap pack -o d in 2>err
-holds err 'd.tmx: the output exists'
+holds err 'd.tmx: the output already exists'
 tokmap pack -q --force -o d in
 same d.bin old.bin
 exits 1 tokmap pack -o nowhere/d in 2>err

@@ -223,9 +223,6 @@ static int inputs_pack(struct packing *packing, const struct pack_options *optio
             cli_say(program, "interrupted; the unfinished output has been removed");
         os_signal_die(os_signal_caught());
     }
-    if (status == TOKMAP_ERROR_EXISTS)
-        (void)snprintf(error.message, sizeof error.message,
-                       "the output exists; choose another name, or replace it with --force");
     if (status)
         return command_failed(packing->command, &error);
     if (packing->json)
