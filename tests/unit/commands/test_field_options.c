@@ -1,4 +1,4 @@
-/* Errors of the rooms below name fields; the commands print options instead. */
+/* Messages of the rooms below name fields; commands print the options that set them. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 #include "commands/commands.h"
 #include "commands/shared/field_options.h"
 
-/* What a command prints on standard output with --help. Allocated. */
+/* Returns what a command prints on standard output with --help. The caller frees it. */
 static char *help_of(int (*run)(int argc, char **argv), char *name)
 {
     char option[] = "--help";
@@ -29,7 +29,7 @@ static char *help_of(int (*run)(int argc, char **argv), char *name)
     return text;
 }
 
-/* Whether a help lists the option at the beginning of a line. */
+/* Whether a line of the help text begins with the option. */
 static bool lists(const char *help, const char *option)
 {
     char head[64];
@@ -90,7 +90,7 @@ static void test_fields_become_options(void **state)
     becomes("raise options.record_limit", "raise --max-record");
     becomes("options.field, options.record_limit.", "--field, --max-record.");
     becomes("set options.skip to leave it out", "set --on-error skip to leave it out");
-    /* An option that this command does not have, a field that the table does not have, and what only looks like a field. */
+    /* An option that this command lacks, a field that the table lacks, and text that only looks like a field. */
     becomes("lower options.threads", "lower options.threads");
     becomes("set options.no_such_field", "set options.no_such_field");
     becomes("options. and options", "options. and options");
@@ -99,7 +99,20 @@ static void test_fields_become_options(void **state)
     (void)state;
 }
 
-/* The text grows, but never beyond the error's room. */
+/* A clause of advice that the command has no option for is left out, but not the rest of the message. */
+static void test_advice_without_option(void **state)
+{
+    becomes("raise options.record_limit, or set options.threads", "raise --max-record");
+    becomes("set options.threads, or set options.skip", "set options.threads, or set --on-error skip");
+    becomes("mend it, or set options.threads, or set options.skip", "mend it, or set --on-error skip");
+    becomes("mend it, or set options.threads; see the page", "mend it; see the page");
+    becomes("mend it, or set options.threads. Or not.", "mend it. Or not.");
+    becomes("mend v1.2, or rename a.b, or set options.skip", "mend v1.2, or rename a.b, or set --on-error skip");
+    becomes("a, or b", "a, or b");
+    (void)state;
+}
+
+/* The text may grow, but never beyond the size of the message. */
 static void test_long_messages(void **state)
 {
     struct tokmap_error error;
@@ -121,6 +134,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_option_exists),
         cmocka_unit_test(test_fields_become_options),
+        cmocka_unit_test(test_advice_without_option),
         cmocka_unit_test(test_long_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,7 +37,7 @@ static const struct field_option table[] = {
     {"world", "ranks", NULL},
 };
 
-static const char prefix[] = "options.";
+static const char prefix[] = "options.", clause[] = ", or ";
 #define PREFIX_LENGTH (sizeof prefix - 1)
 
 const struct field_option *field_options(size_t *count)
@@ -54,43 +54,66 @@ static bool has_option(const struct cli_command *command, const char *name)
     return false;
 }
 
-/* The entry of a field whose option the command has, or NULL. */
-static const struct field_option *entry_find(const struct cli_command *command, const char *field, size_t length)
-{
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-        if (strlen(table[i].field) == length && memcmp(table[i].field, field, length) == 0)
-            return has_option(command, table[i].option) ? &table[i] : NULL;
-    return NULL;
-}
-
 static bool is_name_byte(char byte)
 {
     return (byte >= 'a' && byte <= 'z') || (byte >= '0' && byte <= '9') || byte == '_';
 }
 
+/* Returns the entry of the field that is named at `at`, which is inside `message`, and sets *length to the bytes of its name.
+ * Returns NULL if no field of the table is named there. */
+static const struct field_option *field_at(const char *message, const char *at, size_t *length)
+{
+    if ((at > message && is_name_byte(at[-1])) || strncmp(at, prefix, PREFIX_LENGTH) != 0)
+        return NULL;
+    size_t end = PREFIX_LENGTH;
+    while (is_name_byte(at[end]))
+        end++;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (strlen(table[i].field) == end - PREFIX_LENGTH &&
+            memcmp(table[i].field, at + PREFIX_LENGTH, end - PREFIX_LENGTH) == 0) {
+            *length = end;
+            return &table[i];
+        }
+    return NULL;
+}
+
+/* If a clause ", or ..." begins at `at` and names a field whose option the command lacks, returns its bytes, else 0. The clause
+ * ends before the next ", or", before a semicolon or a period, or with the message. */
+static size_t clause_without_option(const struct cli_command *command, const char *message, const char *at)
+{
+    bool lacking = false;
+    size_t i, length;
+    if (strncmp(at, clause, sizeof clause - 1) != 0)
+        return 0;
+    for (i = sizeof clause - 1; at[i] && at[i] != ';' && strncmp(at + i, clause, sizeof clause - 1) != 0; i++) {
+        if (at[i] == '.' && (at[i + 1] == ' ' || !at[i + 1]))
+            break;
+        const struct field_option *entry = field_at(message, at + i, &length);
+        lacking = lacking || (entry && !has_option(command, entry->option));
+    }
+    return lacking ? i : 0;
+}
+
 void error_name_options(const struct cli_command *command, struct tokmap_error *error)
 {
     char named[sizeof error->message];
-    size_t used = 0;
+    const size_t room = sizeof named - 1;
+    size_t used = 0, length = 0;
     assert(memchr(error->message, '\0', sizeof error->message));
-    for (const char *at = error->message; *at && used < sizeof named - 1;) {
-        const struct field_option *entry = NULL;
-        size_t length = 0;
-        if ((at == error->message || !is_name_byte(at[-1])) && strncmp(at, prefix, PREFIX_LENGTH) == 0) {
-            while (is_name_byte(at[PREFIX_LENGTH + length]))
-                length++;
-            entry = entry_find(command, at + PREFIX_LENGTH, length);
-        }
-        if (!entry) {
-            named[used++] = *at++;
-            continue;
-        }
-        const int written = snprintf(named + used, sizeof named - used, "--%s%s%s", entry->option,
+    for (const char *at = error->message; *at && used < room;) {
+        const size_t left_out = clause_without_option(command, error->message, at);
+        const struct field_option *entry = left_out ? NULL : field_at(error->message, at, &length);
+        if (left_out) {
+            at += left_out;
+        } else if (entry && has_option(command, entry->option)) {
+            used += (size_t)snprintf(named + used, sizeof named - used, "--%s%s%s", entry->option,
                                      entry->value ? " " : "", entry->value ? entry->value : "");
-        used += (size_t)written;
-        at += PREFIX_LENGTH + length;
+            at += length;
+        } else {
+            named[used++] = *at++;
+        }
     }
-    used = used < sizeof named - 1 ? used : sizeof named - 1;
+    used = used < room ? used : room;
     named[used] = '\0';
     memcpy(error->message, named, used + 1);
 }
