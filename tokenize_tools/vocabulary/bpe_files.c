@@ -27,7 +27,8 @@ struct half {
     uint64_t bytes;
 };
 
-/* The two files. Of the one that was found beside the other, this struct owns the path and the text. */
+/* The two files. The struct owns the path and the text of the file that this unit found and read; the caller owns
+ * those of the file that it was given. */
 struct halves {
     struct half merges, ids;
     char *found_path, *found_text;

@@ -3,8 +3,8 @@
  * others.
  *
  * If ByteLevel is the last step, a scanner can perform it together with the step before it: ByteLevel's own regular
- * expression, the last Split before it if the scanner knows its pattern, or DeepSeek's three Splits. This is the case for
- * nearly all models. Any steps before these cut the text first, and the scanner then works on each of their pieces.
+ * expression, the last Split before it if the scanner knows its pattern, or DeepSeek's three Splits. This is the case
+ * for nearly all models. Any steps before these cut the text first, and the scanner then works on each of their pieces.
  * "Mapped" steps come after ByteLevel, so they work on the characters that stand for bytes.
  */
 #include "hf_pretokenizer.h"

@@ -1,6 +1,6 @@
 /*
  * sp_file.c - parses a ModelProto. Only fields that decide ids are read; unknown fields are skipped, as the rules of
- * protocol buffers ask. Every length is checked against what is left of the message that contains it.
+ * protocol buffers ask. Every length is checked against the rest of the message that contains it.
  *
  * The file is walked twice: first to count pieces and to read the settings, which may come after the pieces; then to
  * copy the pieces into arrays of the right size.

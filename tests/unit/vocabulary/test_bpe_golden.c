@@ -1,4 +1,4 @@
-/* test_bpe_golden.c - ids of the rank file vocabularies equal to those that the reference implementations gave. */
+/* test_bpe_golden.c - real rank files: ids equal the stored ids of the reference. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -42,7 +42,8 @@ static uint32_t *encode(size_t which, const char *text, size_t bytes, size_t *co
     for (uint64_t i = 0; i < out.count; i++)
         ids[i] = info.width == 4 ? ((uint32_t *)out.tokens)[i] : ((uint16_t *)out.tokens)[i];
     struct text_buffer back = {0};
-    assert_int_equal(tokenizer_decode(tokenizers[which], out.tokens, out.count, false, false, &back, &error), TOKMAP_OK);
+    assert_int_equal(tokenizer_decode(tokenizers[which], out.tokens, out.count, false, false, &back, &error),
+                     TOKMAP_OK);
     assert_int_equal(back.count, bytes);
     if (bytes)
         assert_memory_equal(back.bytes, text, bytes);
@@ -89,12 +90,13 @@ static void strings(void **state)
     }
 }
 
-/* golden, vocab, file, mode, special tokens, count, SHA-256 of the ids as little-endian 32 bits */
+/* The fields of files.tsv: golden name, vocabulary, file, mode, special tokens, number of ids, and SHA-256 of the
+ * ids as little-endian 32-bit integers. */
 static void files(void **state)
 {
     char path[1024];
     size_t bytes;
-    int checked = 0, turn = 0;
+    int checked = 0, number = 0;
     snprintf(path, sizeof path, "%s/golden/files.tsv", data);
     char *content = reference_read(path, &bytes);
     assert_non_null(content);
@@ -112,7 +114,7 @@ static void files(void **state)
             if (strcmp(field[0], vocabularies[i].name))
                 continue;
             size_t count;
-            if (turn++ % 8 >= awkward_rounds(8)) /* all, but on a slow machine */
+            if (number++ % 8 >= awkward_rounds(8)) /* fewer files on slow machines */
                 continue;
             snprintf(path, sizeof path, "%s/%s", data, field[2]);
             char *text = reference_read(path, &bytes);
@@ -120,7 +122,8 @@ static void files(void **state)
             uint32_t *ids = encode(i, text, bytes, &count);
             sha256_hex(ids, count * sizeof *ids, hex);
             if (count != strtoul(field[5], NULL, 10) || strcmp(hex, field[6]))
-                fail_msg("%s %s: %zu ids, not %s, or others", field[0], field[2], count, field[5]);
+                fail_msg("%s %s: %zu ids; expected %s, with another SHA-256 or number", field[0], field[2], count,
+                         field[5]);
             free(ids);
             free(text);
             checked++;
@@ -151,7 +154,8 @@ int main(void)
     }
     for (size_t i = 0; i < VOCABULARIES; i++) {
         snprintf(path, sizeof path, "%s/%s", data, vocabularies[i].path);
-        if (vocabulary_open(&tokenizers[i], path, NULL, &error) || tokenizer_state_new(&states[i], tokenizers[i], &error)) {
+        if (vocabulary_open(&tokenizers[i], path, NULL, &error) ||
+            tokenizer_state_new(&states[i], tokenizers[i], &error)) {
             printf("%s: %s\n", path, error.message);
             return 1;
         }

@@ -1,5 +1,5 @@
-/* test_hf_file.c - tokenizer.json files with one fault each, files that are like the references' but not the same, folders,
- * and what special tokens do under each policy. All files are written here; no reference data is needed. */
+/* test_hf_file.c - tokenizer.json files: each field that is wrong or unsupported is refused by name, damaged files
+ * do no harm, and small files encode as expected, under each policy for special tokens. The files are written here. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -29,10 +29,10 @@ static void write_file(const char *name, const char *text, size_t bytes)
     os_close(fd);
 }
 
-/* ---- a small tokenizer: all bytes, then "ab", "abc", " a", in pieces that a test replaces ---- */
+/* ---- a small tokenizer: all bytes, then "ab", "abc", " a". Tests replace parts of its file ---- */
 
 struct parts {
-    const char *before, *added, *normalizer, *pre_tokenizer, *post_processor, *model, *vocabulary, *merges, *behind;
+    const char *before, *added, *normalizer, *pre_tokenizer, *post_processor, *model, *vocabulary, *merges, *after;
     const char *truncation, *padding; /* NULL: null */
 };
 #define SOUND                                                                                                          \
@@ -47,8 +47,8 @@ static size_t make(char *into, size_t room, const struct parts *parts)
                         "\"normalizer\":%s,\"pre_tokenizer\":%s,\"post_processor\":%s,\"decoder\":null,"
                         "\"model\":{\"type\":\"BPE\",%s\"vocab\":{",
                         parts->before, parts->truncation ? parts->truncation : "null",
-                        parts->padding ? parts->padding : "null", parts->added, parts->normalizer, parts->pre_tokenizer, parts->post_processor,
-                        parts->model);
+                        parts->padding ? parts->padding : "null", parts->added, parts->normalizer, parts->pre_tokenizer,
+                        parts->post_processor, parts->model);
     for (unsigned byte = 0; byte < 256; byte++) {
         uint8_t text[5] = {0};
         const size_t bytes = code_point_put(text, byte_character((uint8_t)byte));
@@ -57,7 +57,7 @@ static size_t make(char *into, size_t room, const struct parts *parts)
                          (char *)text, byte);
     }
     used += snprintf(into + used, room - (size_t)used, "%s\"ab\":256,\"abc\":257,\"\xC4\xA0" "a\":258},\"merges\":%s}%s}",
-                     parts->vocabulary, parts->merges, parts->behind);
+                     parts->vocabulary, parts->merges, parts->after);
     assert_true((size_t)used < room);
     return (size_t)used;
 }
@@ -123,7 +123,7 @@ static void fields(void **state)
     REFUSED(before, "\"version\":\"2.0\",", bad, "twice");
     REFUSED(vocabulary, "\"a\":300,", bad, "twice");
     REFUSED(vocabulary, "\"x!\":97,", bad, "two tokens have the id 97");
-    REFUSED(vocabulary, "\"x!\":-1,", bad, "not negative");
+    REFUSED(vocabulary, "\"x!\":-1,", bad, "whole number from 0");
     REFUSED(vocabulary, "\"x!\":1.5,", bad, "whole");
     REFUSED(vocabulary, "\"x!\":4000000,", TOKMAP_ERROR_LIMIT, "id");
     REFUSED(vocabulary, "\"\\ud83d\":300,", bad, "surrogate");
@@ -137,10 +137,10 @@ static void fields(void **state)
     REFUSED(merges, "[[\"a\",\"b\",\"c\"]]", bad, "but has more");
     REFUSED(merges, "7", bad, "array");
     REFUSED(added, "{\"id\":259,\"content\":\"<s>\"}", bad, "lacks");
-    REFUSED(behind, ",\"model\":{}", bad, "twice");
+    REFUSED(after, ",\"model\":{}", bad, "twice");
 }
 
-/* The text of a sound file, cut and with each byte changed: never more than a refusal. */
+/* A good file that is cut off, or has some bytes changed, is refused or read, but never causes a crash. */
 static void damaged(void **state)
 {
     static char text[65536], wrong[65536];
@@ -170,7 +170,7 @@ static void damaged(void **state)
     }
 }
 
-/* 10^6 brackets: nothing recurses by the file's depth. */
+/* 10^6 nested brackets do not overflow the stack. */
 static void deep(void **state)
 {
     const size_t count = 1000000;
@@ -240,10 +240,10 @@ static void specials(void **state)
                   "\"normalized\":false,\"special\":true},"
                   "{\"id\":8,\"content\":\"s>b\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,"
                   "\"normalized\":false,\"special\":false}";
-    /* Ids of the file count for nothing: the next two behind the 259 of the model. */
+    /* The ids in the file are ignored: the tokens get the next two ids after the 259 of the model. */
     CHECK(&parts, TOKENIZER_SPECIAL_RECOGNIZE, "ab<s>  ab", 256, 259, 256);
     CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "ab<s>ab", 256, '<', 's', '>', 256);
-    /* The special token is passed over whole: no "s>b" begins inside it. */
+    /* A special token is skipped as a whole: "s>b" is not found inside it. */
     CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "<s>b", '<', 's', '>', 'b');
     CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "as>b", 'a', 260);
     assert_int_equal(open_parts(&tokenizer, &parts, TOKENIZER_SPECIAL_ERROR, &error), TOKMAP_OK);
@@ -256,7 +256,7 @@ static void specials(void **state)
     tokenizer_close(tokenizer);
 }
 
-/* Spaces that one token takes and the next would take too: of a token that has nothing left nothing is made. */
+/* Spaces that two tokens could strip belong to the first. A token that has no text left becomes no id. */
 static void stripped(void **state)
 {
     struct parts parts = SOUND;
@@ -268,7 +268,7 @@ static void stripped(void **state)
     CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "<s> \n \n<s>", 260, 260);
 }
 
-/* Without ByteLevel, parts that the engine does not do by itself. Ids of these characters are their codes. */
+/* Files without ByteLevel whose parts are not plain (hf_characters.h). The ids of ASCII characters are their codes. */
 static void characters(void **state)
 {
     struct parts parts = SOUND;
@@ -276,7 +276,7 @@ static void characters(void **state)
     parts.vocabulary = "\"\xE2\x96\x81\":300,\"\xE2\x96\x81" "a\":301,\" \":302,";
     parts.merges = "[[\"a\",\"b\"],[\"ab\",\"c\"],[\"\xE2\x96\x81\",\"a\"]]";
     parts.pre_tokenizer = "null";
-    /* The mark that is put before is the mark, though spaces stay spaces. */
+    /* The mark that is prepended is not a space, although spaces are not replaced by marks. */
     parts.normalizer = "{\"type\":\"Prepend\",\"prepend\":\"\xE2\x96\x81\"}";
     CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "ab b", 300, 256, 302, 'b');
     parts.normalizer = "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Replace\",\"pattern\":{\"String\":"
@@ -290,7 +290,7 @@ static void characters(void **state)
     parts.pre_tokenizer = "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Whitespace\"},{\"type\":\"Metaspace\","
                           "\"replacement\":\"\xE2\x96\x81\",\"prepend_scheme\":\"always\",\"split\":false}]}";
     CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "a  abc-", 301, 300, 257, 300, '-');
-    /* No token for the mark. */
+    /* The vocabulary has no token for the mark. */
     parts.vocabulary = "";
     parts.merges = "[[\"a\",\"b\"],[\"ab\",\"c\"]]";
     parts.pre_tokenizer = "{\"type\":\"Metaspace\",\"replacement\":\"\xE2\x96\x81\",\"prepend_scheme\":\"always\"}";
@@ -300,11 +300,11 @@ static void characters(void **state)
 static void merges(void **state)
 {
     struct parts parts = SOUND;
-    parts.behind = ",\"more\":{},\"still more\":[],\"more\":1"; /* what is not known changes nothing */
+    parts.after = ",\"more\":{},\"still more\":[],\"more\":1"; /* unknown fields change nothing */
     CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "abc ab a", 257, ' ', 256, 258);
     parts.merges = "[[\"a\",\"b\"],[\"ab\",\"c\"]]";
     CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "abc a", 257, ' ', 'a');
-    /* A pair that stands twice counts where it stands last. */
+    /* A merge that is listed twice has the rank of its last place. */
     parts.merges = "[\"a b\",\"\xC4\xA0 a\",\"a b\"]";
     CHECK(&parts, TOKENIZER_SPECIAL_TEXT, " ab", 258, 'b');
     parts.merges = "[\"#version: 0.2\",\"a b\"]";
@@ -314,7 +314,7 @@ static void merges(void **state)
     CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "abc abx", 257, ' ', 'a', 'b', 'x');
 }
 
-/* The post-processor names what frames a document; nothing is added by itself. */
+/* The post-processor names the tokens around a document; encode does not add them. */
 static void frame(void **state)
 {
     struct parts parts = SOUND;
@@ -333,11 +333,12 @@ static void frame(void **state)
     CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "ab", 256);
 }
 
-/* The objects that the reference writes for truncation and padding: ids, fingerprint, and vocabulary are as without them, and a
- * note names what is ignored. */
+/* The objects that the reference writes for truncation and padding: ids, fingerprint, and vocabulary are as without
+ * them, and a note names what is ignored. */
 static void truncation_and_padding(void **state)
 {
-    static const char truncation[] = "{\"direction\":\"Right\",\"max_length\":2,\"strategy\":\"LongestFirst\",\"stride\":0}";
+    static const char truncation[] = "{\"direction\":\"Right\",\"max_length\":2,\"strategy\":\"LongestFirst\","
+                                     "\"stride\":0}";
     static const char fixed[] = "{\"strategy\":{\"Fixed\":9},\"direction\":\"Right\",\"pad_to_multiple_of\":null,"
                                 "\"pad_id\":0,\"pad_type_id\":0,\"pad_token\":\"a\"}";
     static const char longest[] = "{\"strategy\":\"BatchLongest\",\"direction\":\"Left\",\"pad_to_multiple_of\":8,"
@@ -371,7 +372,7 @@ static void truncation_and_padding(void **state)
     }
 }
 
-/* 10^6 marks, which sort by their class, and a text that NFC makes longer. */
+/* 10^6 combining marks, which NFC sorts by class, and texts that NFC makes longer. */
 static void normalized(void **state)
 {
     struct parts parts = SOUND;
@@ -388,11 +389,11 @@ static void normalized(void **state)
     assert_true(text && ids);
     text[0] = 'a';
     for (size_t i = 0; i < marks; i++)
-        memcpy(text + 1 + 2 * i, i % 2 ? "\xCC\xA3" : "\xCC\x88", 2); /* class 220 behind class 230 */
+        memcpy(text + 1 + 2 * i, i % 2 ? "\xCC\xA3" : "\xCC\x88", 2); /* combining classes 230 and 220 */
     text[1 + 2 * marks] = 0;
     assert_int_equal(open_parts(&tokenizer, &parts, TOKENIZER_SPECIAL_TEXT, &error), TOKMAP_OK);
     const size_t count = encode(tokenizer, text, ids, TOKMAP_OK);
-    assert_int_equal(count, 2 * marks + 1); /* a dot below is composed: three bytes in place of its three */
+    assert_int_equal(count, 2 * marks + 1); /* the dot below is composed with the letter: three bytes for three */
     assert_int_equal(ids[0], 0xE1);
     assert_int_equal(ids[3], 0xCC);
     assert_int_equal(ids[4], 0xA3);
@@ -415,7 +416,7 @@ static void folders(void **state)
     write_file("model/tokenizer.json", text, make(text, sizeof text, &parts));
     assert_int_equal(vocabulary_open(&tokenizer, name, NULL, &error), TOKMAP_OK);
     tokenizer_close(tokenizer);
-    /* Half of a pair. */
+    /* One of two files, without the other. */
     write_file("merges.txt", "#version: 0.2\na b\n", 18);
     assert_int_equal(vocabulary_open(&tokenizer, path, NULL, &error), TOKMAP_ERROR_NOT_FOUND);
     assert_non_null(strstr(error.message, "encoder.json"));

@@ -1,6 +1,8 @@
-/* test_hf_golden.c - ids of tokenizer.json, tekken.json, vocab.bpe and SentencePiece models equal to those that the
- * reference gave, with special tokens as text and recognised; what must be refused; fingerprints of forms that are the
- * same tokenizer. */
+/*
+ * test_hf_golden.c - real tokenizer.json, tekken.json, vocab.bpe and SentencePiece files: ids equal the stored ids of
+ * the reference, with special tokens as text and recognized. Also an unsupported file, and the fingerprints of one
+ * tokenizer in several formats.
+ */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -17,11 +19,11 @@
 
 static const struct {
     const char *strings, *files, *path; /* names of the golden strings and files */
-    bool inverse;                       /* decoding gives the text back: no normalizer */
-    uint32_t renumbered; /* golden ids from here on are not the file's: they were made without the special tokens, so that
-                            the added tokens that are not special got other numbers */
-    enum { MARKS = 1,               /* U+2581 is a space when it is decoded */
-           AS_TEXT = 2 } how;       /* the golden ids are only of special tokens as text */
+    bool inverse;                       /* decoding returns the text unchanged; false if there is a normalizer */
+    uint32_t renumbered; /* lines with a golden id from here on are skipped: these ids were made without the special
+                            tokens, so the other added tokens got different numbers; 0: none */
+    enum { MARKS = 1,               /* U+2581 is decoded to a space */
+           AS_TEXT = 2 } how;       /* the golden ids exist only for special tokens as text */
 } vocabularies[] = {
     {"r50k_base", "gpt2_hf", "vocab/gpt2/tokenizer.json", true, 0, 0},
     {"r50k_base", NULL, "vocab/gpt2/vocab.bpe", true, 0, 0},
@@ -39,7 +41,7 @@ static const struct {
 #define VOCABULARIES (sizeof vocabularies / sizeof vocabularies[0])
 
 static const char *data;
-static struct tokenizer *tokenizers[VOCABULARIES][2]; /* special tokens as text, and recognised */
+static struct tokenizer *tokenizers[VOCABULARIES][2]; /* special tokens as text, and recognized */
 static struct tokenizer_state *states[VOCABULARIES][2];
 
 static uint32_t *encode(size_t which, int special, const char *text, size_t bytes, size_t *count)
@@ -92,7 +94,7 @@ static void check(size_t which, int special, const char *text, size_t bytes, con
     size_t count;
     uint32_t *ids = encode(which, special, text, bytes, &count);
     if (count != wanted || (count && memcmp(ids, expected, count * sizeof *ids)))
-        fail_msg("%s %s: %.300s", vocabularies[which].path, special ? "recognised" : "text", line);
+        fail_msg("%s %s: %.300s", vocabularies[which].path, special ? "recognized" : "text", line);
     free(ids);
 }
 
@@ -122,7 +124,7 @@ static void check_lines(size_t which, const char *kind)
             continue;
         if (!is_renumbered(which, expected, wanted))
             check(which, 0, text, text_bytes, expected, wanted, line);
-        /* The ids with special tokens recognised stand behind, where they differ. */
+        /* The ids with special tokens recognized follow if they differ. */
         char *specials = strstr(line, "\"ids_special\":");
         if (specials) {
             wanted = 0;
@@ -132,8 +134,9 @@ static void check_lines(size_t which, const char *kind)
                 at += *at == ',';
             }
         }
-        /* An old tekken.json does not name its special tokens; <pad> is not in all of them the same. */
-        if (!(vocabularies[which].how & AS_TEXT) && (!strstr(vocabularies[which].path, "tekken") || !strstr(text, "<pad>")))
+        /* Old tekken.json files do not name their special tokens, and their <pad> has no common id. */
+        if (!(vocabularies[which].how & AS_TEXT) &&
+            (!strstr(vocabularies[which].path, "tekken") || !strstr(text, "<pad>")))
             check(which, 1, text, text_bytes, expected, wanted, line);
         checked++;
         free(text);
@@ -152,12 +155,13 @@ static void strings(void **state)
     }
 }
 
-/* golden, vocab, file, mode, special tokens, count, SHA-256 of the ids as little-endian 32 bits */
+/* The fields of files.tsv: golden name, vocabulary, file, mode, special tokens, number of ids, and SHA-256 of the
+ * ids as little-endian 32-bit integers. */
 static void files(void **state)
 {
     char path[1024];
     size_t bytes;
-    int checked = 0, turn = 0;
+    int checked = 0, number = 0;
     snprintf(path, sizeof path, "%s/golden/files.tsv", data);
     char *content = reference_read(path, &bytes);
     assert_non_null(content);
@@ -175,7 +179,7 @@ static void files(void **state)
             if (!vocabularies[i].files || strcmp(field[0], vocabularies[i].files))
                 continue;
             size_t count;
-            if (turn++ % 8 >= awkward_rounds(8)) /* all, but on a slow machine */
+            if (number++ % 8 >= awkward_rounds(8)) /* fewer files on slow machines */
                 continue;
             snprintf(path, sizeof path, "%s/%s", data, field[2]);
             char *text = reference_read(path, &bytes);
@@ -183,7 +187,8 @@ static void files(void **state)
             uint32_t *ids = encode(i, strcmp(field[4], "special") == 0, text, bytes, &count);
             sha256_hex(ids, count * sizeof *ids, hex);
             if (count != strtoul(field[5], NULL, 10) || strcmp(hex, field[6]))
-                fail_msg("%s %s %s: %zu ids, not %s, or others", field[0], field[2], field[4], count, field[5]);
+                fail_msg("%s %s %s: %zu ids; expected %s, with another SHA-256 or number", field[0], field[2], field[4],
+                         count, field[5]);
             free(ids);
             free(text);
             checked++;
@@ -219,7 +224,8 @@ static void fingerprint(const char *name, enum tokenizer_special special, uint8_
     tokenizer_close(tokenizer);
 }
 
-/* The same tokenizer in several forms has one fingerprint; another policy for special tokens is another tokenizer. */
+/* The same tokenizer has one fingerprint in all formats; a different policy for special tokens is a different
+ * tokenizer. */
 static void fingerprints(void **state)
 {
     uint8_t one[16], other[16];

@@ -1,4 +1,4 @@
-/* test_rank_file.c - rank files: what is read, and each fault with its line. */
+/* test_rank_file.c - rank files: good ones are read, and each kind of damage is reported with its line. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -13,8 +13,8 @@
 #include "vocabulary/rank_tokenizer.h"
 #include "tokenizer/tokenizer.h"
 
-static enum tokmap_status open_ranks(struct tokenizer **tokenizer, const char *text, uint64_t bytes, const char *pattern,
-                                     struct tokmap_error *error)
+static enum tokmap_status open_ranks(struct tokenizer **tokenizer, const char *text, uint64_t bytes,
+                                     const char *pattern, struct tokmap_error *error)
 {
     const struct tokenizer_options options = {.pattern = pattern};
     return rank_tokenizer_new(tokenizer, "test", text, bytes, &options, error);
@@ -36,7 +36,7 @@ static size_t line_of(char *into, const uint8_t *bytes, size_t count, uint32_t r
     return at + (size_t)sprintf(into + at, " %u%s", rank, end);
 }
 
-/* The bytes, then "ab" "abc"; rank_of shifts and mixes the lines. */
+/* Writes a rank file: all 256 bytes, then "ab" and "abc". */
 static size_t make_file(char *into, const char *end)
 {
     size_t at = 0;
@@ -91,7 +91,7 @@ static void good_files(void **state)
     }
 }
 
-/* The order of lines does not matter. */
+/* Lines may be in any order. */
 static void any_order(void **state)
 {
     struct rank_file file;
@@ -112,7 +112,7 @@ static void any_order(void **state)
 static void faults(void **state)
 {
     static const struct {
-        const char *line, *says; /* put in the place of line 257 */
+        const char *line, *says; /* line: written after the 256 lines of the bytes; at: the line of the error */
         uint64_t at;
     } wrong[] = {
         {"YWI=256\n", "lacks the space", 257},
@@ -148,7 +148,7 @@ static void faults(void **state)
     }
 }
 
-/* A rank that no token has is a token that was lost; a byte that no token has cannot be encoded. */
+/* A rank without a token means that the file lost a line; a byte without a token could not be encoded. */
 static void holes(void **state)
 {
     struct tokmap_error error;
@@ -167,7 +167,7 @@ static void holes(void **state)
     assert_int_equal(open_ranks(&tokenizer, "\n", 1, "gpt2", &error), TOKMAP_ERROR_FORMAT);
 }
 
-static void told_by_content(void **state)
+static void recognized_by_content(void **state)
 {
     static const char *const others[] = {"", "\n", "{\"version\": \"1.0\"}", "#version: 0.2\na b\n", "the cat sat",
                                          "\x0a\x10<unk>",
@@ -181,7 +181,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_files), cmocka_unit_test(any_order),       cmocka_unit_test(faults),
-        cmocka_unit_test(holes),      cmocka_unit_test(told_by_content),
+        cmocka_unit_test(holes),      cmocka_unit_test(recognized_by_content),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,10 @@
 /*
- * test_worst_cases.c - a million equal letters, spaces, digits, Han characters, combining marks, emoji, alternating pairs
- * and the like, as one document of every vocabulary: encoding ends, and decoding gives the text back.
+ * test_worst_cases.c - documents of a million equal letters, spaces, digits, Han characters, combining marks, emoji, or
+ * pairs: every vocabulary encodes them in time, and decoding returns the text.
  *
- * Nothing is timed: what is quadratic takes 10^12 steps here and does not end within the time of a test. With TEST_SHOW=1
- * the rates are printed, beside that of text drawn at random, of which each may take three times the time.
+ * The test measures no time. A quadratic algorithm needs 10^12 steps here, and the test exceeds its time limit. With
+ * TEST_SHOW=1 it prints the time per byte of documents that are slower than random text; up to three times that of
+ * random text is expected.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,10 +33,10 @@ static const char *const atoms[] = {
 
 static const struct {
     const char *path;
-    bool stored;  /* below the reference data, else one of ours */
-    bool inverse; /* decoding gives the text back: no normalizer, no marks that become spaces */
+    bool stored;  /* path is relative to the reference data; false: to this tree */
+    bool inverse; /* decoding returns the text unchanged; false if there is a normalizer, or U+2581 becomes a space */
 } vocabularies[] = {
-    {"tests/fuzz/corpus/fuzz_vocabulary/gpt2.json", false, false}, /* an added token takes spaces before it */
+    {"tests/fuzz/corpus/fuzz_vocabulary/gpt2.json", false, false}, /* an added token strips spaces */
     {"tests/fuzz/corpus/fuzz_vocabulary/split.json", false, false},
     {"tests/fuzz/corpus/fuzz_vocabulary/characters.json", false, false},
     {"tests/fuzz/corpus/fuzz_vocabulary/small.model", false, false},
@@ -60,7 +61,7 @@ static double seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* Returns the seconds of encoding. */
+/* Encodes a text, checks the decoded text, and returns the seconds that encoding took. */
 static double check(const struct tokenizer *tokenizer, const char *text, size_t bytes, bool inverse)
 {
     struct tokenizer_info info;
@@ -92,7 +93,8 @@ static double check(const struct tokenizer *tokenizer, const char *text, size_t 
 static void every_vocabulary(void **unused)
 {
     const char *data = reference_data();
-    /* A build with a sanitizer looks for bounds, which less text reaches too: it would take a quarter of an hour. */
+    /* A sanitizer build looks for accesses out of bounds, for which less text is enough; with all of it, it would
+     * take 15 minutes. */
     const char *sanitizer = getenv("SANITIZE");
     const size_t characters = (size_t)awkward_rounds(sanitizer && *sanitizer ? 40000 : 1000000);
     const size_t random_bytes = 2 * characters;
@@ -100,7 +102,7 @@ static void every_vocabulary(void **unused)
     char *text = malloc(16 * characters), *random = malloc(random_bytes);
     assert_true(text && random);
     awkward_seed(9);
-    for (size_t at = 0; at < random_bytes;) { /* atoms drawn one by one: pieces of all kinds, hardly any twice */
+    for (size_t at = 0; at < random_bytes;) { /* pieces of all kinds, hardly any of them twice */
         const char *drawn = awkward_atoms[awkward_below((uint32_t)awkward_atom_count)];
         const size_t bytes = at + strlen(drawn) <= random_bytes ? strlen(drawn) : 1;
         memcpy(random + at, bytes == 1 ? "x" : drawn, bytes);
@@ -112,15 +114,15 @@ static void every_vocabulary(void **unused)
         char path[1024];
         if (vocabularies[v].stored && !data)
             continue;
-        (void)snprintf(path, sizeof path, "%s%s%s", vocabularies[v].stored ? data : "", vocabularies[v].stored ? "/" : "",
-                       vocabularies[v].path);
+        (void)snprintf(path, sizeof path, "%s%s%s", vocabularies[v].stored ? data : "",
+                       vocabularies[v].stored ? "/" : "", vocabularies[v].path);
         const enum tokmap_status opened = vocabulary_open(&tokenizer, path, NULL, &error);
         if (opened == TOKMAP_ERROR_UNSUPPORTED && strstr(error.message, "PCRE2"))
             continue;
         assert_int_equal(opened, TOKMAP_OK);
         const double usual = check(tokenizer, random, random_bytes, vocabularies[v].inverse) / (double)random_bytes;
         if (show)
-            print_message("%s: random %.1f ns a byte\n", vocabularies[v].path, usual * 1e9);
+            print_message("%s: random text: %.1f ns per byte\n", vocabularies[v].path, usual * 1e9);
         for (size_t atom = 0; atom < ATOMS; atom++) {
             const size_t bytes = strlen(atoms[atom]);
             for (size_t i = 0; i < characters; i++)
@@ -128,8 +130,8 @@ static void every_vocabulary(void **unused)
             double took = check(tokenizer, text, characters * bytes, vocabularies[v].inverse);
             took /= (double)(characters * bytes);
             if (show && took > usual)
-                print_message("  %zu times \"%s\": %.1f ns a byte, %.1f of random\n", characters, atoms[atom], took * 1e9,
-                              took / usual);
+                print_message("  %zu times \"%s\": %.1f ns per byte, %.1f times that of random text\n", characters,
+                              atoms[atom], took * 1e9, took / usual);
         }
         tokenizer_close(tokenizer);
     }
