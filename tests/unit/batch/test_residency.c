@@ -1,4 +1,4 @@
-/* residency.h: when it asks the storage, when it stops, what ends the warm state, and which pages it takes to be
+/* residency.h: when it asks the storage, when it stops asking, what ends the warm state, and which pages it treats as
  * populated. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@ static int teardown(void **unused)
     return 0;
 }
 
-static uint64_t largest_number; /* that the residency wanted to know */
+static uint64_t largest_number; /* of the windows that the residency asked about */
 
 static bool order(void *user, uint64_t number, struct window *window)
 {
@@ -77,13 +77,13 @@ static void files_in_the_page_cache_need_no_asking(void **unused)
     residency_close(residency);
 }
 
-/* A window that is not in the page cache begins the asking, from the window that follows it. */
+/* After a window that was not in the page cache, the storage is asked for the windows that follow it. */
 static void a_cold_window_ends_the_warm_state(void **unused)
 {
     (void)unused;
     struct residency *residency = open_residency();
     residency->warm = residency->sources[0].warm = true;
-    residency->until_look = 1000; /* no look finds the files in the page cache */
+    residency->until_look = 1000; /* so that no look finds the files in the page cache */
     residency_next(residency, 500, 510);
     assert_int_equal(residency->until_look, 999);
     residency_was_cold(residency, 501);
@@ -91,7 +91,7 @@ static void a_cold_window_ends_the_warm_state(void **unused)
     assert_int_equal(residency->asked, 501);
     residency->until_look = 1000;
     residency_next(residency, 501, 510);
-    assert_int_equal(residency->asked, 510); /* at first the rest of the batch at hand */
+    assert_int_equal(residency->asked, 510); /* first the rest of the batch at hand */
     for (uint64_t number = 502; number < 600; number++) {
         residency_next(residency, number, number - number % 10 + 10);
         assert_in_range(residency->asked, number + 1, number + 1 + WINDOW);
@@ -115,7 +115,7 @@ static void nothing_is_asked_for_past_the_end(void **unused)
     residency_close(residency);
 }
 
-/* Windows that were read while warm have their pages populated, until they are forgotten. */
+/* The pages of windows that were read in the warm state are populated, until they are forgotten. */
 static void populated_pages_are_remembered_and_forgotten(void **unused)
 {
     (void)unused;
@@ -146,7 +146,7 @@ static void populated_pages_are_remembered_and_forgotten(void **unused)
     residency_close(residency);
 }
 
-/* A window at the seam is two stretches, and one that crosses shards as well. */
+/* A window that crosses the seam or a border of shards has two stretches. */
 static void stretches_cover_a_window(void **unused)
 {
     (void)unused;

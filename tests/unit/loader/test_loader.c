@@ -1,8 +1,8 @@
 /*
- * tokmap_loader_*: the union of all ranks' deliveries is the run, row by row, in order, whatever the ranks, rows a call,
- * threads and readings; a cursor goes on anywhere.
+ * tokmap_loader_*: all ranks together deliver the run, row by row and in order, with any number of ranks, rows per
+ * call, and threads, and in both readings. A run continues from a cursor on any number of ranks.
  *
- * Tokens tell their places (support/made.h), and tokmap_run_locate() says what each row must be.
+ * The value of a token shows its place (support/made.h), and tokmap_run_locate() defines what each row must be.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,7 +52,7 @@ static struct tokmap_run *parse(const char *text)
     return run;
 }
 
-/* ---- one rank's calls, checked ---- */
+/* ---- the calls of one rank ---- */
 
 struct outputs {
     char *inputs, *targets, *positions, *rows;
@@ -88,7 +88,7 @@ static uint64_t cell(const char *cells, uint64_t i, enum tokmap_type type)
     return type == TOKMAP_I64 ? load64(cells + i * 8) : load32(cells + i * 4);
 }
 
-/* Row i of a batch: place, raw tokens, and every field asked for, against the definitions. */
+/* Compares row i of a batch with the definitions: its place, its tokens, and every field that was asked for. */
 static bool row_is_right(const struct made *made, const struct tokmap_run_info *info, const struct tokmap_batch *batch,
                          uint64_t i, const struct outputs *outputs, uint32_t fields, const struct tokmap_place *place)
 {
@@ -118,7 +118,7 @@ struct cover {
     const struct made *made;
     const struct tokmap_run *run;
     struct tokmap_run_info info;
-    unsigned char *seen; /* times row r of step s was delivered, at s * batch + r */
+    unsigned char *seen; /* at s * batch + r: how often row r of step s was delivered */
     uint64_t steps;
 };
 
@@ -134,7 +134,7 @@ static uint64_t next_delivered(const struct tokmap_run *run, uint64_t step, uint
     return step;
 }
 
-/* Takes calls until the end or `limit` calls; checks each and counts the rows. Returns the last cursor. */
+/* Makes calls until the end of the run, or `limit` calls, checks each, and counts the rows. Returns the last cursor. */
 static struct tokmap_cursor take(struct cover *cover, struct tokmap_loader *loader, struct outputs *outputs,
                                  uint32_t fields, uint64_t from_step, uint64_t limit, uint64_t rank, uint64_t world)
 {
@@ -186,7 +186,7 @@ static struct tokmap_loader *open_loader(const struct tokmap_run *run, const str
     return loader;
 }
 
-/* All ranks from `from` (a cursor's text, or NULL) to the end, or `limit` calls. */
+/* Runs all ranks from `from` (the text of a cursor, or NULL) to the end of the run, or for `limit` calls. */
 static struct tokmap_cursor take_all(struct cover *cover, const char *from, uint64_t from_step, uint64_t world,
                                      uint64_t rows, uint32_t threads, uint32_t fields, uint64_t limit)
 {
@@ -223,7 +223,7 @@ static void cover_new(struct cover *cover, const struct made *made, const struct
     cover->seen = calloc(cover->steps * cover->info.batch + 1, 1);
 }
 
-/* Every row of every delivered step `times` times, the others never. */
+/* Checks that every row of every delivered step was delivered `times` times, and no row of a skipped step. */
 static void cover_check(struct cover *cover, unsigned times)
 {
     for (uint64_t step = 0; step < cover->steps; step++)
@@ -309,8 +309,8 @@ static void every_reading_delivers_the_same(void **unused)
         }
 }
 
-/* Stops after any number of calls on one world size and goes on from the cursor on another: the rows of the step that
- * was begun come again, whole; all others once. */
+/* Stops after any number of calls on one number of ranks, and continues from the cursor on another. All rows of the
+ * step that was begun are delivered again, and all other rows once. */
 static void a_cursor_goes_on_at_any_call_on_any_ranks(void **unused)
 {
     (void)unused;
@@ -325,7 +325,7 @@ static void a_cursor_goes_on_at_any_call_on_any_ranks(void **unused)
             for (uint64_t limit = 0; limit <= calls * 10; limit++) {
                 char text[TOKMAP_CURSOR_TEXT];
                 struct tokmap_cursor cursor = take_all(&cover, NULL, 0, world, rows, limit % 2, fields, limit);
-                if (limit % calls) /* the step that was begun is taken off again */
+                if (limit % calls) /* do not count the step that was begun */
                     for (uint64_t row = 0; row < 6; row++)
                         cover.seen[cursor.step * 6 + row] = 0;
                 tokmap_cursor_print(&cursor, text);
@@ -338,8 +338,9 @@ static void a_cursor_goes_on_at_any_call_on_any_ranks(void **unused)
     tokmap_run_close(run);
 }
 
-/* Pages of the file that the page cache holds. The process's own counter of bytes read from storage would also count
- * pages of the C library that somebody's drop_caches, beside this test, made cold: up to the device's readahead each. */
+/* Returns the number of pages of the file that are in the page cache. The bytes that this process read from storage
+ * would be a worse measure: they include pages of the C library if another process empties the page cache during the
+ * test. */
 static uint64_t cached_pages(int fd, uint64_t bytes)
 {
     uint64_t page = os_page_bytes(), pages = 0;
@@ -351,8 +352,9 @@ static uint64_t cached_pages(int fd, uint64_t bytes)
     return pages;
 }
 
-/* Read from storage, a run makes it read the pages of its windows and of those asked ahead, whatever the device's own
- * readahead is: here windows are spread so thin that this would read all of the file. */
+/* If a run is read from storage, only the pages of its windows and of the windows asked for ahead are read, whatever
+ * the readahead of the device is. The windows here are so far apart that the readahead of the device would read the
+ * whole file. */
 static void a_cold_file_is_read_exactly(void **unused)
 {
     (void)unused;
@@ -377,7 +379,7 @@ static void a_cold_file_is_read_exactly(void **unused)
             assert_int_equal(os_open(made.bin[0], OS_WRITE_OPEN, &fd), 0);
             assert_int_equal(os_sync(fd), 0);
             os_advise_drop(fd, 0, size[0] * 2);
-            uint64_t before = cached_pages(fd, size[0] * 2); /* all of it on tmpfs */
+            uint64_t before = cached_pages(fd, size[0] * 2); /* the whole file on tmpfs */
             assert_int_equal(tokmap_run_make(&run, &options, NULL), TOKMAP_OK);
             struct tokmap_loader *loader = open_loader(run, &how);
             for (uint64_t step = 0; step < 50; step++) {
@@ -416,7 +418,7 @@ static void a_run_without_end_goes_on(void **unused)
     tokmap_run_close(run);
 }
 
-/* Loaders that are closed while the producer is at any point. */
+/* Closes loaders while the producer is anywhere in its work. */
 static void closing_at_any_moment(void **unused)
 {
     (void)unused;
@@ -441,7 +443,7 @@ static void statistics_tell_the_ring(void **unused)
     struct tokmap_loader *loader = open_loader(run, &options);
     struct tokmap_stats stats = {.size = sizeof stats};
     struct tokmap_batch batch = TOKMAP_BATCH_INIT;
-    do /* the producer fills all of it */
+    do /* wait until the producer has filled the ring */
         assert_int_equal(tokmap_loader_stats(loader, &stats), TOKMAP_OK);
     while (stats.ring_ready < stats.ring_slots);
     assert_int_equal(stats.ring_slots, 32);

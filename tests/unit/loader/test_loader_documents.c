@@ -1,6 +1,6 @@
 /*
- * The fields of a loader that are made of documents: ids, masks, masked targets, cu_seqlens; and the room that the last
- * needs. What they must be is told by where support/made.h let documents start, token by token.
+ * The fields of a loader that depend on documents: document ids, masks, masked targets, cu_seqlens, and the capacity of
+ * cu_seqlens. support/made.h knows at which tokens documents start, and so what every element must be.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ static int setup(void **unused)
     made_new(&wide, folder, "wide", 4, 9001, one, 1);
     made_new(&narrow, folder, "narrow", 2, 50257, many, 5);
     made_new(&tiny, folder, "tiny", 2, 100, few, 1);
-    made_new(&ones, folder, "ones", 2, 100, singles, 10); /* a document each */
+    made_new(&ones, folder, "ones", 2, 100, singles, 10); /* shards of one document each */
     return 0;
 }
 
@@ -61,7 +61,7 @@ static struct tokmap_run *make_run(const struct made *made, uint64_t seq_len, ui
     return run;
 }
 
-/* The most documents that any window shows, counted in all of them. */
+/* Returns the largest number of documents in any window, by counting in all windows. */
 static uint64_t most_documents(const struct made *made, uint64_t seq_len)
 {
     uint64_t most = 0;
@@ -88,7 +88,8 @@ static uint64_t cell_bytes(const struct checked *checked)
     return checked->out.type == TOKMAP_I64 ? 8 : 4;
 }
 
-/* Outputs that begin at an odd address, all bytes 0x77, with some behind what the loader may write. */
+/* Outputs that begin at an odd address and are filled with 0x77, with more bytes behind the end that the loader may
+ * write. */
 static void outputs_new(struct checked *checked, enum tokmap_type type)
 {
     checked->out = (struct tokmap_out)TOKMAP_OUT_INIT;
@@ -113,7 +114,7 @@ static int64_t cell(const struct checked *checked, const void *cells, uint64_t i
     return checked->out.type == TOKMAP_I64 ? (int64_t)load64(at + i * 8) : (int32_t)load32(at + i * 4);
 }
 
-/* Element `at` of a field's output must be `value` where the field is asked for, else what it was. */
+/* Checks that element `at` of an output is `value` if the field was asked for, and unchanged if not. */
 static void check_cell(const struct checked *checked, uint32_t field, const void *cells, uint64_t at, int64_t value)
 {
     int64_t untouched = checked->out.type == TOKMAP_I64 ? 0x7777777777777777 : 0x77777777;
@@ -123,7 +124,7 @@ static void check_cell(const struct checked *checked, uint32_t field, const void
                  (long long)cell(checked, cells, at), (long long)expected);
 }
 
-/* Row i, beginning at `first`. The ends of its documents go to cu[*documents ..]. */
+/* Checks row i, whose window begins at `first`. Appends the ends of its documents to cu[*documents ..]. */
 static void check_row(const struct checked *checked, uint64_t i, uint64_t first, int32_t *cu, uint64_t *documents,
                       uint64_t *longest)
 {
@@ -162,7 +163,7 @@ static void check_batch(const struct checked *checked, const struct tokmap_batch
         for (uint64_t i = 0; i < checked->cu_elements; i++)
             assert_int_equal(checked->out.cu_seqlens[i], i <= documents ? cu[i] : (int32_t)batch->tokens);
     }
-    for (unsigned k = 0; k < OUTPUTS; k++) { /* nothing behind */
+    for (unsigned k = 0; k < OUTPUTS; k++) { /* nothing was written behind the end */
         uint64_t size = k == 5 ? checked->cu_elements * 4 : checked->rows * checked->seq_len * cell_bytes(checked) + 1;
         for (unsigned b = 0; b < MARGIN; b++)
             assert_int_equal(checked->memory[k][size + b], 0x77);
@@ -197,7 +198,7 @@ static void check_loader(const struct made *made, struct tokmap_run *run, const 
     tokmap_loader_close(checked.loader);
 }
 
-/* Every set of these fields would be 128: each alone, all, and all but each. */
+/* There are 128 sets of these fields. Tested are each field alone, all fields, and all fields but one. */
 static uint32_t field_set(unsigned number)
 {
     return number < 7 ? 1u << number : number < 14 ? ALL & ~(1u << (number - 7)) : ALL;
@@ -215,7 +216,7 @@ static void every_field_is_its_definition(void **unused)
             for (uint64_t lookahead = 0; lookahead < 4; lookahead += 1 + lookahead / 2 * 2) {
                 if (sizes[size] + lookahead > sets[set]->tokens)
                     continue;
-                /* Several epochs, so that windows begin everywhere and cross the seam. */
+                /* Several epochs, so that windows begin at many places and cross the seam. */
                 struct tokmap_run *run = make_run(sets[set], sizes[size], lookahead, 7, sizes[size] < 9 ? 150 : 40);
                 for (uint64_t world = 1; world <= 7; world += 3) {
                     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
@@ -234,7 +235,7 @@ static void every_field_is_its_definition(void **unused)
         }
 }
 
-/* ---- what is refused ---- */
+/* ---- refused options ---- */
 
 static enum tokmap_status open_with(struct tokmap_run *run, uint32_t fields, uint32_t mask_targets, uint64_t ring_bytes,
                                     struct tokmap_error *error)
@@ -268,7 +269,7 @@ static void what_cannot_be_is_refused(void **unused)
     assert_non_null(strstr(error.message, "for cu_seqlens"));
     assert_int_equal(open_with(run, TOKMAP_CU_SEQLENS, 0, 0, &error), TOKMAP_OK);
     tokmap_run_close(run);
-    run = make_run(&wide, 9000, 1, 300000, 1); /* 2.7 * 10^9 tokens a batch */
+    run = make_run(&wide, 9000, 1, 300000, 1); /* 2.7 * 10^9 tokens in a batch */
     assert_int_equal(open_with(run, TOKMAP_CU_SEQLENS, 0, 0, &error), TOKMAP_ERROR_LIMIT);
     assert_non_null(strstr(error.message, "2^31"));
     tokmap_run_close(run);
@@ -303,8 +304,8 @@ static void a_missing_output_is_named(void **unused)
 
 /* ---- callers of other versions ---- */
 
-/* Options, outputs and statistics that end before the newest members, as an older caller's do: nothing behind their ends is
- * read or written. */
+/* Options, outputs, and statistics of an older caller end before the newest members. Nothing behind their ends is read
+ * or written. */
 static void smaller_structs_are_served(void **unused)
 {
     (void)unused;
@@ -337,7 +338,7 @@ static void smaller_structs_are_served(void **unused)
     tokmap_run_close(run);
 }
 
-/* A batch whose size was not set, or is not one that this library has had, is refused and not written to. */
+/* A batch whose size is not set, or is not a size that the struct ever had, is refused and left unchanged. */
 static void the_size_of_a_batch_is_checked(void **unused)
 {
     (void)unused;
@@ -366,7 +367,7 @@ static void the_size_of_a_batch_is_checked(void **unused)
     room.batch.size = sizeof room.batch;
     assert_int_equal(tokmap_loader_next(loader, NULL, NULL, &room.batch, NULL), TOKMAP_OK);
     assert_int_equal(room.batch.size, sizeof room.batch);
-    assert_int_equal(room.batch.step, 0); /* the refused calls took nothing */
+    assert_int_equal(room.batch.step, 0); /* the refused calls consumed no rows */
     assert_int_equal(room.batch.count, 4);
     assert_int_equal(room.batch.documents, 0);
     assert_int_equal(room.batch.max_seqlen, 0);
@@ -375,7 +376,7 @@ static void the_size_of_a_batch_is_checked(void **unused)
     tokmap_run_close(run);
 }
 
-/* ---- an index that says what cannot be ---- */
+/* ---- an index that contradicts itself ---- */
 
 static void spoil(const char *path, uint64_t offset, uint32_t value)
 {
@@ -407,8 +408,8 @@ static void a_spoilt_index_is_a_status(void **unused)
             uint64_t document = where == 1 ? documents / 3 : documents - 1;
             index_close(&index);
             spoil(path, offset + 4 * document, values[i]);
-            struct tokmap_run *run = make_run(&made, 1400, 1, 4, 5); /* more than documents of one token in a row */
-            assert_int_equal(open_with(run, TOKMAP_INPUTS, 0, 0, NULL), TOKMAP_OK); /* it is not looked at */
+            struct tokmap_run *run = make_run(&made, 1400, 1, 4, 5); /* rows longer than a run of documents of one token */
+            assert_int_equal(open_with(run, TOKMAP_INPUTS, 0, 0, NULL), TOKMAP_OK); /* the loader does not read the index then */
             assert_int_equal(open_with(run, TOKMAP_CU_SEQLENS, 0, 0, &error), TOKMAP_ERROR_CORRUPT);
             assert_true(error.message[0] && error.path[0]);
             tokmap_run_close(run);

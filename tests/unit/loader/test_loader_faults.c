@@ -1,6 +1,6 @@
 /*
- * tokmap_loader_*: what goes wrong is a status, where it happened, with what to do; the same rows come when it is mended.
- * Also what must not happen: an allocation in steady state, a hang in a child after fork().
+ * tokmap_loader_*: a fault is reported as a status at the batch where it happened, with what to do. After the fault is
+ * removed, the same rows are delivered. Also: no allocation in steady state, and no hang in a child after fork().
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -118,7 +118,7 @@ static void wrong_options_are_refused(void **unused)
     options.resume = "tokmap1 nonsense";
     refused(run, &options, TOKMAP_ERROR_CURSOR, "");
     refused(NULL, &good, TOKMAP_ERROR_ARGUMENT, "run");
-    refused(run, NULL, TOKMAP_ERROR_RANGE, "lookahead"); /* the defaults ask for targets */
+    refused(run, NULL, TOKMAP_ERROR_RANGE, "lookahead"); /* the default fields include targets */
     assert_int_equal(tokmap_loader_open(NULL, run, &good, NULL), TOKMAP_ERROR_ARGUMENT);
     tokmap_run_close(run);
 }
@@ -200,7 +200,7 @@ static void ids_that_do_not_fit_32_bits_are_refused(void **unused)
 
 /* ---- faults of files ---- */
 
-/* Zeroes all ends of documents but the first in an index. */
+/* Sets the ends of all documents in an index to 0, except the first. */
 static void damage_documents(const struct made *of, uint64_t documents)
 {
     char path[700];
@@ -219,7 +219,7 @@ static void damage_documents(const struct made *of, uint64_t documents)
     os_close(fd);
 }
 
-/* What only position ids need fails only those who ask for them. */
+/* A damage that only concerns position ids is reported only to loaders that deliver them. */
 static void a_damaged_index_is_a_status(void **unused)
 {
     (void)unused;
@@ -250,7 +250,7 @@ static void a_damaged_index_is_a_status(void **unused)
     made_free(&damaged);
 }
 
-static void whole_again(const struct made *of, unsigned shard, uint64_t first, uint64_t count)
+static void restore(const struct made *of, unsigned shard, uint64_t first, uint64_t count)
 {
     int fd;
     uint16_t *tokens = malloc(count * 2);
@@ -286,7 +286,7 @@ static bool batch_is_right(const struct tokmap_run *run, const struct tokmap_bat
     return fine;
 }
 
-/* Whether a step shows what was damaged: tokens from `first` on. */
+/* Returns whether a step shows a damaged token, which are those from `first` on. */
 static bool shows(const struct tokmap_run *run, uint64_t step, uint64_t first)
 {
     for (uint64_t row = 0; row < 4; row++) {
@@ -298,8 +298,9 @@ static bool shows(const struct tokmap_run *run, uint64_t step, uint64_t first)
     return false;
 }
 
-/* Damage in the second half of the second shard, while a loader stands after `before` steps: all sound batches before
- * the first that shows it come, then the fault, again and again, then, mended, the same rows and all that follow. */
+/* The second half of the second shard is damaged while a loader has delivered `before` steps. The loader must deliver
+ * all batches before the first that shows the damage, then report the fault again and again, and after the repair
+ * deliver the same rows and all that follow. */
 static void check_fault(enum tokmap_reading reading, uint32_t threads, bool cut, uint64_t before)
 {
     struct tokmap_run *run = make_run(made.name, reading, 1);
@@ -310,7 +311,7 @@ static void check_fault(enum tokmap_reading reading, uint32_t threads, bool cut,
     struct tokmap_error error = {.status = TOKMAP_OK};
     assert_int_equal(tokmap_run_info(run, &info), TOKMAP_OK);
     options.threads = threads;
-    options.ring_bytes = 5000; /* few slots: the producer is never far ahead of the damage */
+    options.ring_bytes = 5000; /* few slots, so that the producer is never far ahead */
     assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_OK);
     uint64_t step = 0, faults = 0;
     for (; step < before; step++)
@@ -334,7 +335,7 @@ static void check_fault(enum tokmap_reading reading, uint32_t threads, bool cut,
         error.status = TOKMAP_OK;
         assert_int_equal(tokmap_loader_next(loader, NULL, NULL, &batch, &error), expected);
     }
-    whole_again(&made, 1, 20000, 12000);
+    restore(&made, 1, 20000, 12000);
     for (; step < info.steps; step++) {
         assert_int_equal(tokmap_loader_next(loader, NULL, NULL, &batch, &error), TOKMAP_OK);
         assert_true(batch_is_right(run, &batch, step));
@@ -344,13 +345,13 @@ static void check_fault(enum tokmap_reading reading, uint32_t threads, bool cut,
     tokmap_run_close(run);
 }
 
-static void a_fault_comes_where_it_happened_and_goes_when_mended(void **unused)
+static void a_fault_is_reported_where_it_happened_until_it_is_repaired(void **unused)
 {
     (void)unused;
     for (int reading = TOKMAP_READ_MAPPED; reading <= TOKMAP_READ_PREAD; reading++)
         for (uint32_t threads = 0; threads < 2; threads++)
             for (int cut = 0; cut < 2; cut++)
-                for (uint64_t before = 0; before < 300; before += 149) /* from nothing to all pages populated */
+                for (uint64_t before = 0; before < 300; before += 149) /* with no page populated, some, and all */
                     check_fault((enum tokmap_reading)reading, threads, cut, before);
 }
 
@@ -369,7 +370,7 @@ static void closing_after_a_fault(void **unused)
                 continue;
         tokmap_loader_close(loader);
     }
-    whole_again(&made, 1, 20000, 12000);
+    restore(&made, 1, 20000, 12000);
     tokmap_run_close(run);
 }
 
@@ -464,7 +465,7 @@ static void steady_state_allocates_nothing(void **unused)
     uint64_t before = __atomic_load_n(&allocations, __ATOMIC_RELAXED);
     void *volatile some = malloc(10);
     free(some);
-    assert_true(__atomic_load_n(&allocations, __ATOMIC_RELAXED) > before); /* the counter counts */
+    assert_true(__atomic_load_n(&allocations, __ATOMIC_RELAXED) > before); /* the counter works */
     for (int reading = TOKMAP_READ_MAPPED; reading <= TOKMAP_READ_PREAD; reading++)
         for (uint32_t threads = 0; threads < 2; threads++) {
             struct tokmap_run *run = make_run(made.name, (enum tokmap_reading)reading, 1);
@@ -499,7 +500,7 @@ int main(void)
         cmocka_unit_test(wrong_outputs_are_refused_and_lose_nothing),
         cmocka_unit_test(ids_that_do_not_fit_32_bits_are_refused),
         cmocka_unit_test(a_damaged_index_is_a_status),
-        cmocka_unit_test(a_fault_comes_where_it_happened_and_goes_when_mended),
+        cmocka_unit_test(a_fault_is_reported_where_it_happened_until_it_is_repaired),
         cmocka_unit_test(closing_after_a_fault),
         cmocka_unit_test(a_child_never_hangs),
         cmocka_unit_test(steady_state_allocates_nothing),

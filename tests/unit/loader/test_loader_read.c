@@ -1,6 +1,7 @@
 /*
- * tokmap_loader_read(): rows by name are the rows that next() delivers, in any order, and reading moves nothing.
- * tokmap_loader_wait(): says what next() would find, waits no longer than asked, and loses no batch.
+ * tokmap_loader_read(): rows that are read by name, in any order, are the rows that next() delivers, and reading them
+ * does not move the loader. tokmap_loader_wait(): reports whether next() would wait, waits no longer than asked, and
+ * loses no batch.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -72,7 +73,7 @@ static struct tokmap_out out_of(struct cells *cells)
                                .position_ids = cells->positions};
 }
 
-static struct cells whole[STEPS]; /* what next() delivers, by step */
+static struct cells whole[STEPS]; /* what next() delivers in each step */
 
 static void take_all(void)
 {
@@ -124,7 +125,7 @@ static void test_read_any_order(void **unused)
             assert_int_equal(batch.places[i].row, rows[i]);
             assert_true(made_row_is(&made, batch.rows[i], batch.places[i].first_token, batch.row_tokens));
         }
-        /* The loader's own place is where it was. */
+        /* The loader continues where it was. */
         if (turn % 25 == 0) {
             assert_int_equal(tokmap_loader_next(loader, &out, NULL, &next, &error), TOKMAP_OK);
             assert_int_equal(next.step, delivered < 3 ? delivered : delivered + 2);
@@ -135,7 +136,7 @@ static void test_read_any_order(void **unused)
     tokmap_loader_close(loader);
 }
 
-/* The rows of other ranks too; as many at once as the loader delivers in a call. */
+/* A loader reads the rows of other ranks too, at most as many at once as it delivers in a call. */
 static void test_read_of_one_rank(void **unused)
 {
     (void)unused;
@@ -167,7 +168,7 @@ static void test_read_of_one_rank(void **unused)
     tokmap_loader_close(loader);
 }
 
-/* Calls of the system that read, by this process so far; 0 where the system does not count them. */
+/* Returns the number of read system calls that this process has made; 0 if the system does not count them. */
 static uint64_t reads(void)
 {
     char line[128];
@@ -180,7 +181,7 @@ static uint64_t reads(void)
     return count;
 }
 
-/* Six rows of any steps, by name. */
+/* Reads six rows of random steps by name. */
 static enum tokmap_status read_some(struct tokmap_loader *loader, uint64_t *made_up)
 {
     struct tokmap_batch batch = TOKMAP_BATCH_INIT;
@@ -194,8 +195,8 @@ static enum tokmap_status read_some(struct tokmap_loader *loader, uint64_t *made
     return tokmap_loader_read(loader, steps, rows, BATCH, NULL, &batch, &error);
 }
 
-/* What is in the page cache is soon read from the mapping, as by next(), without a call of the system a row; and a file
- * that is cut then is a status still. */
+/* Rows in the page cache are soon read from the mapping, like by next(), without a system call for each row. A file
+ * that is truncated then is still reported as a status. */
 static void test_read_from_the_mapping(void **unused)
 {
     (void)unused;
@@ -227,7 +228,7 @@ static void test_read_from_the_mapping(void **unused)
     before = reads();
     for (int i = 0; i < 200; i++)
         assert_int_equal(read_some(by_name, &made_up), TOKMAP_OK);
-    /* Where a mapping cannot be populated, both read each row. */
+    /* If the kernel cannot populate a mapping, both loaders make a system call for each row. */
     assert_in_range(reads() - before, 0, next_took + 100);
     assert_int_equal(truncate(mapped.bin[0], 100), 0);
     assert_int_equal(read_some(by_name, &made_up), TOKMAP_ERROR_TRUNCATED);
@@ -247,8 +248,8 @@ static enum tokmap_status failing_expand(struct backend *backend, uint32_t slot,
     return failures-- > 0 ? TOKMAP_ERROR_DEVICE : real_calls->expand(backend, slot, work, stream, error);
 }
 
-/* The rows of a batch whose outputs failed are delivered by the next call of next(), and once, also if rows are read by
- * name in between, or if the next call asks for no outputs. */
+/* If writing the outputs fails, the next call of next() delivers the rows, exactly once, even if rows are read by name
+ * in between, and even if that call passes no outputs. */
 static void test_read_after_a_failed_next(void **unused)
 {
     (void)unused;
@@ -298,7 +299,7 @@ static void test_wait(void **unused)
             while (!tokmap_loader_wait(loader, taken % 3 ? 1000000 : 0))
                 ;
             if (taken % 4 == 0)
-                assert_int_equal(tokmap_loader_wait(loader, 1000), 1); /* asked again it says the same */
+                assert_int_equal(tokmap_loader_wait(loader, 1000), 1); /* a second call reports the same */
             enum tokmap_status status = tokmap_loader_next(loader, &out, NULL, &batch, &error);
             if (status == TOKMAP_END)
                 break;
@@ -307,7 +308,7 @@ static void test_wait(void **unused)
             taken++;
         }
         assert_int_equal(taken, STEPS - 2);
-        assert_int_equal(tokmap_loader_wait(loader, UINT64_MAX / 2), 1); /* at the end nothing is waited for */
+        assert_int_equal(tokmap_loader_wait(loader, UINT64_MAX / 2), 1); /* at the end it does not wait */
         struct tokmap_stats stats = {.size = sizeof stats};
         assert_int_equal(tokmap_loader_stats(loader, &stats), TOKMAP_OK);
         assert_int_equal(stats.batches, taken);
@@ -316,7 +317,7 @@ static void test_wait(void **unused)
     assert_int_equal(tokmap_loader_wait(NULL, 0), 1);
 }
 
-/* Waits in short turns, as a caller that looks at something else in between. */
+/* Waits in short turns, as a caller does that must look at something else in between. */
 static void wait_in_turns(struct tokmap_loader *loader, uint64_t *in_vain)
 {
     while (!tokmap_loader_wait(loader, 100000))
@@ -332,7 +333,7 @@ static void test_wait_counts(void **unused)
     struct tokmap_batch batch = TOKMAP_BATCH_INIT;
     uint64_t in_vain = 0;
     options.fields = 0;
-    options.ring_bytes = 4096; /* a slot or two: next() must give one back before another is filled */
+    options.ring_bytes = 4096; /* one or two slots, so next() must release one before another can be filled */
     assert_int_equal(tokmap_loader_open(&loader, run, &options, &error), TOKMAP_OK);
     for (uint64_t taken = 0; taken < STEPS - 2; taken++) {
         wait_in_turns(loader, &in_vain);
@@ -344,7 +345,7 @@ static void test_wait_counts(void **unused)
     uint64_t counted = 0;
     for (int i = 0; i < TOKMAP_WAIT_BUCKETS; i++)
         counted += stats.wait_histogram[i];
-    assert_int_equal(counted, STEPS - 2); /* one each, however often it waited */
+    assert_int_equal(counted, STEPS - 2); /* one for each batch, however often it waited */
     assert_true(!in_vain || stats.waits);
     tokmap_loader_close(loader);
 }

@@ -1,4 +1,4 @@
-/* test_cursor.c - the cursor: its text, golden fingerprints, and which changes of a run it forgives. */
+/* The cursor: its text, golden fingerprints, and which changes of a run still allow a resume. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,7 +81,7 @@ static void refused_texts(void **state)
     struct tokmap_cursor cursor = {.step = 7};
     struct tokmap_error error = {0};
     char text[300];
-    /* Every cut, and every single letter changed to one that cannot stand there. */
+    /* The text is cut at every length, and every single letter is changed to one that is wrong there. */
     for (size_t length = 0; length < strlen(sample); length++) {
         memcpy(text, sample, length);
         text[length] = '\0';
@@ -110,7 +110,7 @@ static void refused_texts(void **state)
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_int_equal(tokmap_cursor_parse(&cursor, bad[i], &error), TOKMAP_ERROR_CURSOR);
-    assert_int_equal(cursor.step, 7); /* left as it was */
+    assert_int_equal(cursor.step, 7); /* unchanged */
     assert_int_equal(tokmap_cursor_parse(&cursor, "tokmap2 whatever=3", &error), TOKMAP_ERROR_VERSION);
     assert_int_equal(tokmap_cursor_parse(NULL, sample, &error), TOKMAP_ERROR_ARGUMENT);
     assert_int_equal(tokmap_cursor_parse(&cursor, NULL, &error), TOKMAP_ERROR_ARGUMENT);
@@ -118,7 +118,8 @@ static void refused_texts(void **state)
 
 /* ---- golden ---- */
 
-/* Computed by a second implementation of the heads of past.c and cursor.c (in Python), for content id 00 01 02 .. 0f. */
+/* Computed by a second implementation of the heads of past.c and cursor.c (in Python), for content id 00 01 02 ..
+ * 0f. */
 static const char golden_run[] = "seq_len 8192\nbatch 1024\nseed 1234\nsource web d\nskip 100..110\nskip 5..9\n"
                                  "skip 200000..200010\nskip 108..112\n";
 static const char *const golden[] = {
@@ -155,7 +156,7 @@ static void golden_values(void **state)
         if (tokmap_run_check(run, &cursor, &error))
             fail_msg("%s: %s", golden[i], error.message);
         if (!tokmap_run_delivers(run, cursor.step))
-            continue; /* the run's own cursor names the next step that is delivered */
+            continue; /* tokmap_run_cursor() returns the cursor of the next delivered step */
         assert_int_equal(tokmap_run_cursor(run, cursor.step, &own, NULL), TOKMAP_OK);
         tokmap_cursor_print(&own, text);
         assert_string_equal(text, golden[i]);
@@ -172,29 +173,30 @@ static void golden_values(void **state)
     tokmap_run_close(run);
 }
 
-/* ---- what may change ---- */
+/* ---- changes of a run ---- */
 
 #define BASE_RUN "seq_len 10\nlookahead 1\nbatch 4\nseed 7\norder shuffle\nsource web d\n"
 static const char base_run[] = BASE_RUN "steps 500\nskip 20..30\nskip 25..40\nskip 300..310\n";
 
 static const struct {
     const char *text;
-    uint64_t step; /* of the cursor, made by base_run */
+    uint64_t step; /* of the cursor, which comes from base_run */
     enum tokmap_status status;
     uint32_t line;
-    const char *kinds; /* that the message names, in this order */
+    const char *kinds; /* part of the message */
 } changes[] = {
-    /* The future is free. */
+    /* The future may change. */
     {BASE_RUN "steps 500\nskip 20..30\nskip 25..40\nskip 300..310\n", 200, TOKMAP_OK, 0, ""},
     {BASE_RUN "steps 201\nskip 20..30\nskip 25..40\nskip 300..310\n", 200, TOKMAP_OK, 0, ""},
     {BASE_RUN "steps 200\nskip 20..30\nskip 25..40\n", 200, TOKMAP_OK, 0, ""},
     {BASE_RUN "passes 1\nskip 20..30\nskip 25..40\nskip 300..310\n", 200, TOKMAP_OK, 0, ""},
     {BASE_RUN "skip 20..40\nskip 200..210\nskip 300..400\n", 200, TOKMAP_OK, 0, ""},
-    {BASE_RUN "skip 30..40\nskip 20..30\n", 200, TOKMAP_OK, 0, ""}, /* the same steps, said otherwise */
-    {BASE_RUN "skip 20..41\n", 20, TOKMAP_OK, 0, ""},               /* the cursor stands at 40; */
-    {BASE_RUN "skip 20..400\n", 20, TOKMAP_OK, 0, ""},              /* what is skipped from there on is future */
-    {"seed 7\nbatch 4\nsource web d\nseq_len 10\n\nskip 20..40\n", 200, TOKMAP_OK, 0, ""}, /* other lines, defaults */
-    /* The past is not. */
+    {BASE_RUN "skip 30..40\nskip 20..30\n", 200, TOKMAP_OK, 0, ""}, /* the same steps, written differently */
+    {BASE_RUN "skip 20..41\n", 20, TOKMAP_OK, 0, ""},               /* the cursor is at step 40, */
+    {BASE_RUN "skip 20..400\n", 20, TOKMAP_OK, 0, ""},              /* so later skips are the future */
+    {"seed 7\nbatch 4\nsource web d\nseq_len 10\n\nskip "
+     "20..40\n", 200, TOKMAP_OK, 0, ""}, /* other lines, and defaults */
+    /* The past must not change. */
     {"lookahead 1\nseq_len 11\nbatch 4\nseed 7\nsource web d\nskip 20..40\n", 200, TOKMAP_ERROR_PAST, 2,
      "geometry (line 2: seq_len 11, line 1: lookahead 1)"},
     {"seq_len 10\nlookahead 2\nbatch 4\nseed 7\nsource web d\nskip 20..40\n", 200, TOKMAP_ERROR_PAST, 1, "geometry ("},
@@ -212,8 +214,8 @@ static const struct {
      "data (line 4: source wab d"},
     {"seq_len 9\nbatch 5\nseed 6\nsource wab d\nskip 20..41\n", 200, TOKMAP_ERROR_PAST, 1,
      "data (line 4: source wab d"},
-    {"seq_len 9\nbatch 5\nseed 6\nsource wab d\nskip 20..41\n", 0, TOKMAP_OK, 0, ""}, /* nothing is past */
-    /* Past the end. */
+    {"seq_len 9\nbatch 5\nseed 6\nsource wab d\nskip 20..41\n", 0, TOKMAP_OK, 0, ""}, /* step 0 has no past */
+    /* The cursor is past the end of the run. */
     {BASE_RUN "steps 199\nskip 20..40\n", 200, TOKMAP_ERROR_RANGE, 7, "raise 'steps'"},
     {"seq_len 1000\nbatch 4\nseed 7\nsource web d\npasses 5\n", 200, TOKMAP_ERROR_RANGE, 5, "raise 'passes'"},
 };
@@ -239,7 +241,7 @@ static void every_change(void **state)
         check_change(i);
 }
 
-/* Each kind that differs is named, and no other. */
+/* The message names exactly the kinds that differ. */
 static void kinds_are_named(void **state)
 {
     static const char *const names[] = {"geometry (", "order (", "batch (", "skips (", "data ("};
@@ -270,7 +272,7 @@ static void datasets(void **state)
     struct tokmap_error error = {0};
     assert_int_equal(tokmap_run_cursor(run, 200, &cursor, NULL), TOKMAP_OK);
     tokmap_run_close(run);
-    run = parse_in(text, same_tokens.folder); /* the same content somewhere else */
+    run = parse_in(text, same_tokens.folder); /* the same content in another place */
     assert_int_equal(tokmap_run_check(run, &cursor, &error), TOKMAP_OK);
     tokmap_run_close(run);
     run = parse_in(text, other_tokens.folder);
@@ -300,7 +302,7 @@ static void made_from_arguments(void **state)
     struct tokmap_error error = {0};
     assert_int_equal(tokmap_run_make(&run, &options, &error), TOKMAP_OK);
     assert_int_equal(tokmap_run_cursor(run, 100, &cursor, NULL), TOKMAP_OK);
-    assert_int_equal(tokmap_run_check(text, &cursor, &error), TOKMAP_OK); /* the same run, said otherwise */
+    assert_int_equal(tokmap_run_check(text, &cursor, &error), TOKMAP_OK); /* the same run in other words */
     tokmap_run_close(run);
     tokmap_run_close(text);
     options.batch = 8;
@@ -322,7 +324,7 @@ static void tokens_and_steps(void **state)
     struct tokmap_error error = {0};
     static const uint64_t steps[][3] = {{0, 0, 0},       {1, 1, 1},      {19, 19, 19},    {20, 40, 20},
                                         {39, 40, 20},    {40, 40, 20},   {299, 299, 279}, {300, 310, 280},
-                                        {499, 499, 469}, {500, 500, 470}}; /* asked, said, delivered before */
+                                        {499, 499, 469}, {500, 500, 470}}; /* step asked for, step of the cursor, steps delivered before it */
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         assert_int_equal(tokmap_run_cursor(run, steps[i][0], &cursor, NULL), TOKMAP_OK);
         assert_int_equal(cursor.step, steps[i][1]);
@@ -336,14 +338,14 @@ static void tokens_and_steps(void **state)
     assert_int_equal(tokmap_run_check(run, NULL, NULL), TOKMAP_ERROR_ARGUMENT);
     tokmap_run_close(run);
 
-    /* The end of the run is the next step where only skipped ones are left. */
+    /* If only skipped steps are left, the next step is the end of the run. */
     run = parse(BASE_RUN "steps 50\nskip 45..60\n");
     assert_int_equal(tokmap_run_cursor(run, 45, &cursor, NULL), TOKMAP_OK);
     assert_int_equal(cursor.step, 50);
     assert_int_equal(tokmap_run_check(run, &cursor, NULL), TOKMAP_OK);
     tokmap_run_close(run);
 
-    /* A cursor whose text was edited belongs to no run. */
+    /* A cursor whose text was edited fits no run. */
     run = parse(base_run);
     assert_int_equal(tokmap_run_cursor(run, 200, &cursor, NULL), TOKMAP_OK);
     struct tokmap_cursor edited = cursor;
@@ -360,7 +362,7 @@ static void tokens_and_steps(void **state)
     assert_int_equal(tokmap_run_check(run, &edited, &error), TOKMAP_ERROR_PAST);
     tokmap_run_close(run);
 
-    /* More tokens than 64 bits count. */
+    /* The number of tokens does not fit 64 bits. */
     run = parse("seq_len 9000\nbatch 2147483648\nsource web d\n");
     assert_int_equal(tokmap_run_cursor(run, (uint64_t)1 << 32, &cursor, NULL), TOKMAP_OK);
     assert_true(cursor.tokens == UINT64_MAX);

@@ -1,6 +1,6 @@
 /*
- * test_run_locate.c - which window a row shows, against a plain model of the design; that an epoch shows every window
- * once; and that find gives, for every range of tokens, exactly the rows whose windows locate says hold any of it.
+ * The place of a row, compared with a simple model; every epoch shows every window once; and for every range of tokens,
+ * tokmap_run_find() reports exactly the rows whose windows, according to tokmap_run_locate(), contain any of them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +39,7 @@ static int remove_datasets(void **state)
     return 0;
 }
 
-/* What DESIGN says, in the plainest words. */
+/* The definition in RUN.md, without any shortcut. */
 static struct tokmap_place model(uint64_t tokens, uint64_t seq_len, uint64_t lookahead, uint64_t batch, uint64_t seed,
                                  bool shuffle, uint64_t step, uint64_t row)
 {
@@ -110,10 +110,11 @@ static void as_the_model_says(void **state)
                 }
 }
 
-/* Over whole epochs every window is shown once, its stride is the design's, and consecutive epochs differ. */
+/* Whole epochs show every window once, windows are seq_len tokens apart, and consecutive epochs differ. */
 static void epochs_cover(void **state)
 {
-    struct tokmap_run *run = run_of(5, 3, 1, 7, 9, true, "passes 35\n"); /* 21 windows, 7 rows: 3 steps an epoch */
+    struct tokmap_run *run = run_of(5, 3, 1, 7, 9, true, "passes "
+                                                         "35\n"); /* 21 windows and 7 rows, so 3 steps per epoch */
     unsigned shown[35][21] = {{0}}, shifts = 0;
     for (uint64_t step = 0; step < 105; step++)
         for (uint64_t row = 0; row < 7; row++) {
@@ -129,11 +130,11 @@ static void epochs_cover(void **state)
     for (int epoch = 0; epoch < 35; epoch++)
         for (int window = 0; window < 21; window++)
             assert_int_equal(shown[epoch][window], 1);
-    assert_int_equal(shifts, 7); /* all three of them */
+    assert_int_equal(shifts, 7); /* all three shifts occurred */
     tokmap_run_close(run);
 }
 
-/* The rows of a step are permuted, each step otherwise. */
+/* The rows of each step are permuted differently. */
 static void rows_are_permuted(void **state)
 {
     struct tokmap_run *run = run_of(5, 1, 0, 8, 1, true, "");
@@ -156,7 +157,7 @@ static void rows_are_permuted(void **state)
     tokmap_run_close(run);
 }
 
-/* A walk that jumps about gives the same as one that does not. */
+/* A walk that jumps between steps computes the same places as one that does not. */
 static void walk_in_any_order(void **state)
 {
     struct tokmap_run *run = run_of(5, 3, 1, 16, 4, true, "");
@@ -183,12 +184,12 @@ static void ranges(void **state)
     assert_non_null(strstr(error.message, "step 10"));
     assert_int_equal(tokmap_run_locate(run, 9, 4, &place, &error), TOKMAP_ERROR_RANGE);
     assert_non_null(strstr(error.message, "row 4"));
-    assert_int_equal(tokmap_run_locate(run, 4, 0, &place, &error), TOKMAP_OK); /* skipped, and has places */
+    assert_int_equal(tokmap_run_locate(run, 4, 0, &place, &error), TOKMAP_OK); /* a skipped step has places too */
     assert_int_equal(tokmap_run_locate(NULL, 0, 0, &place, &error), TOKMAP_ERROR_ARGUMENT);
     assert_int_equal(tokmap_run_locate(run, 0, 0, NULL, &error), TOKMAP_ERROR_ARGUMENT);
     tokmap_run_close(run);
 
-    /* The last rows that any run can have. */
+    /* The last rows that a run can have. */
     run = run_of(5, 3, 1, 4, 4, true, "");
     uint64_t last = ((uint64_t)1 << 61) - 1;
     assert_int_equal(tokmap_run_locate(run, last, 3, &place, &error), TOKMAP_OK);
@@ -197,7 +198,7 @@ static void ranges(void **state)
     tokmap_run_close(run);
 }
 
-/* ---- back ---- */
+/* ---- inverse ---- */
 
 struct found {
     struct tokmap_place places[4096];
@@ -222,7 +223,7 @@ static bool holds(const struct tokmap_place *place, uint64_t tokens, uint64_t fi
     return false;
 }
 
-/* Every range of tokens of the run against all its rows. */
+/* Compares the search for every range of tokens with all rows of the run. */
 static void check_find(struct tokmap_run *run, uint64_t tokens, uint64_t batch, uint64_t first_step, uint64_t end_step)
 {
     static struct tokmap_place all[4096];
@@ -247,7 +248,7 @@ static void check_find(struct tokmap_run *run, uint64_t tokens, uint64_t batch, 
                 assert_true(tokmap_run_delivers(run, place->step));
                 assert_int_equal(tokmap_run_locate(run, place->step, place->row, &again, NULL), TOKMAP_OK);
                 same_place(place, &again);
-                if (i > 0) /* in order, so none twice */
+                if (i > 0) /* in order, so no row comes twice */
                     assert_true(place->epoch > place[-1].epoch ||
                                 (place->epoch == place[-1].epoch && place->window > place[-1].window));
             }
@@ -266,7 +267,7 @@ static void find_is_locate_backwards(void **state)
                     if (seq_len + lookahead > sizes[size])
                         continue;
                     uint64_t windows = (sizes[size] - lookahead) / seq_len;
-                    uint64_t steps = 3 * windows / batch + 2; /* three epochs and some */
+                    uint64_t steps = 3 * windows / batch + 2; /* a little more than three epochs */
                     char more[100];
                     (void)snprintf(more, sizeof more, "steps %llu\nskip 2..3\nskip 5..7\n", (unsigned long long)steps);
                     struct tokmap_run *run = run_of(size, seq_len, lookahead, batch, s, shuffle, more);
@@ -306,7 +307,7 @@ static void find_limits(void **state)
     assert_int_equal(tokmap_run_find(NULL, 0, 0, 1, 0, 7, collect, &found, &error), TOKMAP_ERROR_ARGUMENT);
     tokmap_run_close(run);
 
-    /* Without an end of the run the search needs its own; far out it costs no more. */
+    /* If the run has no end, the search needs one. A search far from step 0 costs no more. */
     run = run_of(5, 3, 1, 4, 4, true, "");
     assert_int_equal(tokmap_run_find(run, 0, 0, 1, 0, TOKMAP_FOREVER, collect, &found, &error), TOKMAP_ERROR_RANGE);
     assert_non_null(strstr(error.message, "no end"));
@@ -317,7 +318,7 @@ static void find_limits(void **state)
     tokmap_run_close(run);
 }
 
-/* A dataset of 2^61 tokens, which only the numbers of the run say: places as the model has them, and back. */
+/* A dataset of 2^61 tokens, which exists only as a number in the run: places, and the search for them. */
 static void beyond_32_bits(void **state)
 {
     static struct found found;

@@ -1,5 +1,4 @@
-/* test_run_parse.c - the text of a run: what is read, what is refused and on which line; runs from files and arguments.
- */
+/* The text of a run: what is read, and what is refused on which line; runs from files and from arguments. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +23,7 @@ static enum tokmap_status read_text(struct run_spec *spec, const char *text, str
     return run_text_read(spec, text, strlen(text), "some.run", error);
 }
 
-/* ---- text alone ---- */
+/* ---- the text, without a dataset ---- */
 
 static void four_lines(void **state)
 {
@@ -146,7 +145,8 @@ static const struct {
     {"source \"\" data\n", TOKMAP_ERROR_RUN, 1, "not a valid name for a source"},
     {"source we/b data\n", TOKMAP_ERROR_RUN, 1, "not a valid name for a source"},
     {"source web \"\"\n", TOKMAP_ERROR_RUN, 1, "empty word"},
-    {"source aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa data\n", TOKMAP_ERROR_RUN, 1, "not a valid name"},
+    {"source aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa data\n", TOKMAP_ERROR_RUN, 1, "not a "
+     "valid name"},
     {"source web \"data\n", TOKMAP_ERROR_RUN, 1, "add the closing quote"},
     {"source web \"data\\\n", TOKMAP_ERROR_RUN, 1, "add the closing quote"},
     {"source web \"data\"x\n", TOKMAP_ERROR_RUN, 1, "not followed by a space"},
@@ -190,7 +190,7 @@ static void zero_byte_and_size(void **state)
     free(long_text);
 }
 
-/* Cut anywhere, the text is read or refused, and never past its end (run under the address sanitizer). */
+/* A text that is cut anywhere is read or refused, and never read past its end (the address sanitizer checks that). */
 static void cut_anywhere(void **state)
 {
     static const char text[] =
@@ -289,7 +289,7 @@ static void info(void **state)
     tokmap_run_close(run);
 }
 
-/* Skips at random against a plain table. */
+/* Random skips, compared with a table of all steps. */
 static void skips_at_random(void **state)
 {
     uint64_t random = 3;
@@ -360,7 +360,7 @@ static void files(void **state)
     assert_string_equal(error.path, path);
     assert_int_equal(tokmap_run_open(&run, folder, &error), TOKMAP_ERROR_IO);
 
-    /* Relative to the file's folder, wherever the process is. */
+    /* Paths are relative to the folder of the run file, wherever the process runs. */
     file_write_text(path, "seq_len 10\nbatch 2\nsource web ../d\n");
     assert_int_equal(tokmap_run_open(&run, path, &error), TOKMAP_OK);
     tokmap_run_close(run);
@@ -435,10 +435,10 @@ static void arguments(void **state)
     assert_int_equal(tokmap_run_open(&run, NULL, NULL), TOKMAP_ERROR_ARGUMENT);
     assert_int_equal(tokmap_run_parse(&run, NULL, NULL, NULL), TOKMAP_ERROR_ARGUMENT);
 
-    /* An older caller's structs. */
+    /* The structs of an older caller. */
     options = base;
     options.size = offsetof(struct tokmap_run_options, passes);
-    options.passes = 0; /* beyond what it knows */
+    options.passes = 0; /* a member that the older caller does not have */
     assert_int_equal(tokmap_run_make(&run, &options, &error), TOKMAP_OK);
     struct tokmap_run_info old = {.size = offsetof(struct tokmap_run_info, sources)};
     old.sources = 77;
