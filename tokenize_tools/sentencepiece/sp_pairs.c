@@ -34,11 +34,12 @@
 
 struct pairing {
     struct sp_builder *builder;
-    uint64_t *places;  /* with scores: a hash table of pieces by text: the high 32 bits of the hash, then id + 1; 0: empty */
+    uint64_t
+        *places; /* with scores: a hash table of pieces by text: the high 32 bits of the hash, then id + 1; 0: empty */
     uint32_t place_bits;
-    uint32_t ranks;    /* ranks are below it */
-    bool twice;        /* a pair is in the list twice */
-    uint32_t kept;     /* pairs that can come up */
+    uint32_t ranks; /* ranks are below it */
+    bool twice;     /* a pair is in the list twice */
+    uint32_t kept;  /* pairs that can come up */
 };
 
 static enum tokmap_status table_new(struct sp_builder *builder, uint64_t pairs)
@@ -61,8 +62,9 @@ static enum tokmap_status table_new(struct sp_builder *builder, uint64_t pairs)
 static bool merge_fits(const struct sp_builder *builder, const struct bpe_merge *merge)
 {
     const struct sp_source *source = builder->source;
-    if (merge->left >= source->vocabulary || merge->right >= source->vocabulary || merge->result >= source->vocabulary ||
-        merge->left == source->unk || merge->right == source->unk || merge->result == source->unk)
+    if (merge->left >= source->vocabulary || merge->right >= source->vocabulary ||
+        merge->result >= source->vocabulary || merge->left == source->unk || merge->right == source->unk ||
+        merge->result == source->unk)
         return false;
     const uint32_t left = sp_text_bytes(builder, merge->left), right = sp_text_bytes(builder, merge->right);
     const uint8_t *result = sp_text(builder, merge->result);
@@ -143,38 +145,27 @@ static uint32_t symbol_of(const struct pairing *pairing, const uint8_t *text, ui
     return BPE_NONE;
 }
 
-/* The scores are sorted together with their ids, so that the comparison needs nothing else: several threads may build
- * models at once. */
-struct scored {
-    float score;
-    uint32_t id;
-};
-
-static int by_score(const void *a, const void *b)
+/* context: the scores. It is an argument, not a variable of the file, because several threads may build models at once.
+ */
+static int by_score(const void *a, const void *b, void *context)
 {
-    const struct scored *left = a, *right = b;
-    if (left->score != right->score)
-        return left->score > right->score ? -1 : 1;
-    return left->id < right->id ? -1 : left->id > right->id;
+    const float *scores = context;
+    const uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+    if (scores[left] != scores[right])
+        return scores[left] > scores[right] ? -1 : 1;
+    return left < right ? -1 : left > right;
 }
 
-/* Fills `order` with the pieces that merges make, the best score first and equal scores by id. Returns false if
- * memory ran out. */
-static bool order_by_score(const struct sp_builder *builder, uint32_t *order, uint32_t *count)
+/* Fills `order` with the pieces that merges make, the best score first and equal scores by id. Returns how many. */
+static uint32_t order_by_score(const struct sp_builder *builder, uint32_t *order)
 {
     const struct sp_source *source = builder->source;
-    struct scored *scored = malloc(((size_t)source->vocabulary + 1) * sizeof *scored);
-    *count = 0;
-    if (!scored)
-        return false;
+    uint32_t count = 0;
     for (uint32_t id = 0; id < source->vocabulary; id++)
         if (can_merge(builder, id) && sp_kind_of(source, id) != SP_USER_DEFINED)
-            scored[(*count)++] = (struct scored){source->scores[id], id};
-    qsort(scored, *count, sizeof *scored, by_score);
-    for (uint32_t rank = 0; rank < *count; rank++)
-        order[rank] = scored[rank].id;
-    free(scored);
-    return true;
+            order[count++] = id;
+    qsort_r(order, count, sizeof *order, by_score, (void *)(uintptr_t)source->scores);
+    return count;
 }
 
 struct score_pair {
@@ -182,7 +173,8 @@ struct score_pair {
 };
 
 /* Appends the pairs of all borders of a piece that have symbols on both sides. Returns the new count. */
-static size_t pairs_of(const struct pairing *pairing, uint32_t id, uint32_t rank, struct score_pair *pairs, size_t count)
+static size_t pairs_of(const struct pairing *pairing, uint32_t id, uint32_t rank, struct score_pair *pairs,
+                       size_t count)
 {
     struct sp_builder *builder = pairing->builder;
     const uint8_t *text = sp_text(builder, id);
@@ -218,7 +210,8 @@ static enum tokmap_status scored_pairs(const struct pairing *pairing, const uint
         *equals |= equal && *count > before;
         if (*count > before && sp_kind_of(source, results[rank]) == SP_UNUSED)
             return error_set(builder->error, TOKMAP_ERROR_UNSUPPORTED, source->path, TOKMAP_NO_OFFSET,
-                             "pieces: piece %" PRIu32 " has the type UNUSED, but merges make it. What SentencePiece does "
+                             "pieces: piece %" PRIu32
+                             " has the type UNUSED, but merges make it. What SentencePiece does "
                              "with it depends on the whole text, which is not supported",
                              results[rank]);
     }
@@ -236,11 +229,12 @@ static enum tokmap_status add_scored(struct pairing *pairing)
     model->priorities = malloc(((size_t)source->vocabulary + 1) * sizeof *model->priorities);
     model->head.results = malloc(((size_t)source->vocabulary + 1) * sizeof *model->head.results);
     enum tokmap_status status = TOKMAP_OK;
-    if (!pairs || !model->priorities || !model->head.results || !places_new(pairing) ||
-        !order_by_score(builder, model->head.results, &pairing->ranks))
+    if (!pairs || !model->priorities || !model->head.results || !places_new(pairing))
         status = sp_no_memory(builder);
-    if (!status)
+    if (!status) {
+        pairing->ranks = order_by_score(builder, model->head.results);
         status = scored_pairs(pairing, model->head.results, pairs, &count, &equals);
+    }
     if (!status)
         status = table_new(builder, count);
     for (size_t i = 0; i < count && !status; i++)
@@ -282,7 +276,8 @@ static uint32_t *by_length(const struct sp_builder *builder, uint32_t *count)
 }
 
 /* Adds the pair that makes a token. border: the bytes of its left part. */
-static void keep_pair(struct pairing *pairing, uint32_t left, uint32_t right, uint32_t rank, uint32_t id, uint32_t border)
+static void keep_pair(struct pairing *pairing, uint32_t left, uint32_t right, uint32_t rank, uint32_t id,
+                      uint32_t border)
 {
     struct sp_builder *builder = pairing->builder;
     struct bpe_model *head = &builder->model->head;
@@ -330,12 +325,13 @@ static bool keep_splits(struct pairing *pairing, const struct bpe_model *listed)
 
 /* Merges a token's text. If two parts are left that are a pair of `listed`, keeps the pair. Returns false if memory ran
  * out. */
-static bool merge_token(struct pairing *pairing, const struct bpe_model *listed, struct bpe_scratch *scratch, uint32_t id)
+static bool merge_token(struct pairing *pairing, const struct bpe_model *listed, struct bpe_scratch *scratch,
+                        uint32_t id)
 {
     struct sp_builder *builder = pairing->builder;
     uint32_t parts[2] = {0, 0}, border;
-    const size_t left = sp_merge_symbols(builder->model, scratch, sp_text(builder, id), sp_text_bytes(builder, id), parts,
-                                         &border);
+    const size_t left =
+        sp_merge_symbols(builder->model, scratch, sp_text(builder, id), sp_text_bytes(builder, id), parts, &border);
     if (left == 1)
         builder->reached[id] = parts[0] == id;
     const uint32_t rank = left == 2 ? bpe_pair_rank(listed, parts[0], parts[1]) : BPE_NONE;
@@ -419,8 +415,8 @@ static enum tokmap_status number_symbols(struct pairing *pairing)
     struct sp_builder *builder = pairing->builder;
     struct sp_model *model = builder->model;
     struct bpe_model *head = &model->head;
-    struct bpe_model old = {.pairs = head->pairs, .pair_bits = head->pair_bits, .pair_filter = head->pair_filter,
-                            .results = head->results};
+    struct bpe_model old = {
+        .pairs = head->pairs, .pair_bits = head->pair_bits, .pair_filter = head->pair_filter, .results = head->results};
     uint32_t *numbers = new_numbers(pairing);
     head->pairs = head->pair_filter = NULL;
     const enum tokmap_status status = numbers ? table_new(builder, pairing->kept) : sp_no_memory(builder);

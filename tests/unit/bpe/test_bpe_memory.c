@@ -1,6 +1,6 @@
 /*
- * test_bpe_memory.c - encoding goes on after an allocation failed: the call reports it, and nothing is written to memory that
- * is not there.
+ * test_bpe_memory.c - encoding goes on after an allocation failed: the call reports it, and nothing is written to
+ * memory that is not there.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,8 +40,8 @@ void *malloc(size_t bytes)
     return __libc_malloc(bytes);
 }
 
-/* The 256 bytes; CHARACTERS times the character U+4E2D, and "hello", which no merges reach, so that they are tokens only where
- * they are whole pieces; and the character U+6587, with its first two bytes. */
+/* The 256 bytes; CHARACTERS times the character U+4E2D, and "hello", which no merges reach, so that they are tokens
+ * only where they are whole pieces; and the character U+6587, with its first two bytes. */
 enum { CHARACTERS = 1700, LONG = 3 * CHARACTERS, LONG_ID = 256, HELLO_ID, TWO_BYTES_ID, OTHER_ID, VOCABULARY };
 static const char character[] = "\xE4\xB8\xAD", other_character[] = "\xE6\x96\x87";
 
@@ -49,8 +49,12 @@ static struct bpe_model *make_model(void)
 {
     static uint8_t bytes[256 + LONG + 5 + 2 + 3];
     static uint32_t offsets[VOCABULARY + 1];
-    const struct bpe_source source = {.path = "made", .vocabulary = VOCABULARY, .bytes = bytes, .offsets = offsets,
-                                      .whole = true, .rules = *split_rules_named("gpt2")};
+    const struct bpe_source source = {.path = "made",
+                                      .vocabulary = VOCABULARY,
+                                      .bytes = bytes,
+                                      .offsets = offsets,
+                                      .whole = true,
+                                      .rules = *split_rules_named("gpt2")};
     struct bpe_model *model;
     struct tokmap_error error;
     for (uint32_t i = 0; i < 256; i++) {
@@ -79,8 +83,8 @@ static size_t merge_any(const struct bpe_model *model, struct bpe_scratch *scrat
     return bpe_merge(model, scratch, bytes, count, ids);
 }
 
-/* A long part of a piece needs more room for its ids than there is, and the allocation fails. The cache holds what follows, up
- * to the piece "hello": it is looked up whole, and its id needs that room too. */
+/* A long part of a piece needs more room for its ids than there is, and the allocation fails. The cache holds what
+ * follows, up to the piece "hello": it is looked up whole, and its id needs that room too. */
 static void a_whole_piece_after_a_failure(void **unused)
 {
     static uint8_t text[LONG + 3 + 1 + 5];

@@ -1,9 +1,9 @@
 /*
  * test_sp_threads.c - models of different vocabularies can be built at the same time.
  *
- * Sorting pieces by score once went through a variable that all builds shared. The first test makes the clash certain: it
- * replaces qsort, and builds a second vocabulary completely while the first one is being sorted. The second test lets two
- * threads build over and over; the thread sanitizer runs it too.
+ * Sorting pieces by score once went through a variable that all builds shared. The first test makes the clash certain:
+ * it replaces qsort and qsort_r, and builds a second vocabulary completely while the first one is being sorted. The
+ * second test lets two threads build over and over; the thread sanitizer runs it too.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,8 +61,8 @@ static void make_vocabulary(struct vocabulary *v, uint32_t multiplier)
     v->source.scores = v->scores;
 }
 
-/* Builds a model and merges all texts of four letters. Returns a hash of their ids, or 0 if the build failed. Several threads
- * call it at once, so it asserts nothing. */
+/* Builds a model and merges all texts of four letters. Returns a hash of their ids, or 0 if the build failed. Several
+ * threads call it at once, so it asserts nothing. */
 static uint64_t ids_hash(const struct vocabulary *v)
 {
     struct sp_model *model;
@@ -100,11 +100,10 @@ static void build_interrupting(void *unused)
     interrupting_hash = ids_hash(v);
 }
 
-/* In place of the C library's: an insertion sort, and before it, once, the second build on another thread. */
-void qsort(void *base, size_t count, size_t size, int (*compare)(const void *, const void *));
-void qsort(void *base, size_t count, size_t size, int (*compare)(const void *, const void *))
+static void sort_interrupted(char *items, size_t count, size_t size, int (*compare)(const void *, const void *),
+                             int (*compare_r)(const void *, const void *, void *), void *context)
 {
-    char *items = base, moving[64];
+    char moving[64];
     __atomic_add_fetch(&sorts, 1, __ATOMIC_RELAXED);
     if (interrupting && count > 1) {
         struct os_thread *thread;
@@ -116,10 +115,27 @@ void qsort(void *base, size_t count, size_t size, int (*compare)(const void *, c
     for (size_t i = 1; i < count; i++) {
         size_t at = i;
         memcpy(moving, items + i * size, size);
-        for (; at && compare(items + (at - 1) * size, moving) > 0; at--)
-            memcpy(items + at * size, items + (at - 1) * size, size);
+        for (; at; at--) {
+            const char *before = items + (at - 1) * size;
+            if ((compare ? compare(before, moving) : compare_r(before, moving, context)) <= 0)
+                break;
+            memcpy(items + at * size, before, size);
+        }
         memcpy(items + at * size, moving, size);
     }
+}
+
+/* In place of the C library's: an insertion sort, and before it, once, the second build on another thread. */
+void qsort(void *base, size_t count, size_t size, int (*compare)(const void *, const void *));
+void qsort(void *base, size_t count, size_t size, int (*compare)(const void *, const void *))
+{
+    sort_interrupted(base, count, size, compare, NULL, NULL);
+}
+
+void qsort_r(void *base, size_t count, size_t size, int (*compare)(const void *, const void *, void *), void *context);
+void qsort_r(void *base, size_t count, size_t size, int (*compare)(const void *, const void *, void *), void *context)
+{
+    sort_interrupted(base, count, size, NULL, compare, context);
 }
 
 static void a_build_inside_a_sort(void **unused)
