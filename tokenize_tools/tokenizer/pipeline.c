@@ -118,8 +118,8 @@ static enum tokmap_status refuse_special(const struct pipeline_state *own, const
 {
     at += own->done;
     return error_set(own->error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
-                     "the document contains the text of the special token '%.*s' (about byte %zu); set options.special "
-                     "to 'text' to encode it as text, or to 'recognise' to encode it as the token",
+                     "the document contains the text of the special token '%.*s' (about byte %zu); choose with "
+                     "options.special whether it is encoded as text or as the token",
                      (int)min64(token->bytes, 64), (const char *)token->text, at);
 }
 
