@@ -1,15 +1,15 @@
-"""What a user would otherwise use, for the rows of README's five numbers that no case of tokmap-bench compares yet.
+"""The alternatives to tokmap in those rows of README's five numbers that tokmap-bench does not compare.
 
     python bench/peers/alternatives.py --bin DATA.bin --jsonl TEXT.jsonl --tokenizer tokenizer.json --eod 50256
 
---bin     a file of 16-bit tokens on real storage (`tokmap-bench slice --keep` leaves one). Two rows are measured with it:
-          random windows of 2049 tokens through np.memmap with the file evicted from the page cache, with MADV_RANDOM, which is
-          its best setting for this; and the time from the start of a Python process to the first batch of a torch DataLoader
-          over np.memmap.
---jsonl   documents, one a line, with a field "text". They are read with the json module, encoded by gigatoken on all processors,
-          each followed by --eod, and written by NumPy to a file that is synced.
+--bin     A file of 16-bit tokens on real storage, such as `tokmap-bench slice --keep` leaves. It is used for two rows:
+          random windows of 2049 tokens through np.memmap, after the file was dropped from the page cache, with
+          MADV_RANDOM, which is the best setting for this; and the time from the start of a Python process to the first
+          batch of a torch DataLoader over np.memmap.
+--jsonl   Documents, one per line, with a field "text". The json module reads them, gigatoken encodes them on all
+          processors, NumPy inserts --eod after each document and writes the ids to a file, which is synced.
 
-Needs numpy; torch for the start, gigatoken and awkward for --jsonl. Prints one line a figure: the median of --repeats.
+Needs numpy, torch for --bin, and gigatoken and awkward for --jsonl. Prints one line per figure: a median.
 """
 import argparse
 import json
@@ -41,7 +41,8 @@ next(iter(loader))
 
 
 def say(what, values, unit):
-    print(f"{what:<72} {statistics.median(values):>10.2f} {unit}   ({min(values):.2f} to {max(values):.2f})", flush=True)
+    print(f"{what:<72} {statistics.median(values):>10.2f} {unit}   ({min(values):.2f} to {max(values):.2f})",
+          flush=True)
 
 
 def start_ms(path):
@@ -63,7 +64,7 @@ def cold_mtokens_per_s(path, batches, random):
 
 
 def pack_mb_per_s(path, tokenizer, eod, out):
-    """The whole work in a process that has its imports: vocabulary, JSON, encoding, writing, fsync."""
+    """Times everything but the imports: opening the vocabulary, parsing JSON, encoding, writing, fsync."""
     import awkward
     import gigatoken
 

@@ -1,10 +1,11 @@
-"""One turn of another tokenizer, for `tokmap-bench tokenize --against`; run by the Python of --venv.
+"""One repeat of another tokenizer, run by `tokmap-bench tokenize --against` with the Python of --venv.
 
     encode.py PEER VOCABULARY TEXT BYTES PATTERN WHOLE IDS
 
-Encodes the first BYTES of TEXT in one thread: whole (if WHOLE is 1) and in documents of 4096 bytes, each with what a fresh
-tokenizer has in its caches, and again. Prints seconds as name=value. IDS, unless empty, is the prefix of two files that
-get the ids, 32 bits each: IDS.whole and IDS.documents. PATTERN names the split pattern of a rank file, or is empty.
+Encodes the first BYTES of TEXT in one thread: as a whole (if WHOLE is 1) and in documents of 4096 bytes. Each is
+encoded twice, first by a new tokenizer with empty caches, then by the same tokenizer again. Prints the seconds as
+name=value. Unless IDS is empty, the ids are written as 32-bit integers to the files IDS.whole and IDS.documents.
+PATTERN names the split pattern of a rank file, or is empty.
 """
 import os
 import sys
@@ -20,7 +21,7 @@ DOCUMENT = 4096
 
 
 def documents_of(text):
-    """As the bench cuts: at most 4096 bytes, no character torn."""
+    """Cuts the text like tokmap-bench: at most 4096 bytes, and never inside a character."""
     ends, at = [0], 0
     while at < len(text):
         end = min(at + DOCUMENT, len(text))
@@ -34,7 +35,7 @@ def documents_of(text):
 def json_of(vocabulary):
     path = os.path.join(vocabulary, "tokenizer.json") if os.path.isdir(vocabulary) else vocabulary
     if not path.endswith(".json"):
-        raise SystemExit(f"it needs a tokenizer.json, and is given {path}")
+        raise SystemExit(f"this tokenizer needs a tokenizer.json, but --tokenizer is {path}")
     return path
 
 
@@ -44,7 +45,7 @@ def is_rank_file(vocabulary):
 
 class Gigatoken:
     def __init__(self, vocabulary, pattern):
-        import awkward  # now, not within the first batch that is timed
+        import awkward  # gigatoken would import it during the first batch, which is timed
         import gigatoken
 
         self.awkward = awkward
@@ -53,7 +54,7 @@ class Gigatoken:
             self.tokenizer = gigatoken.Tokenizer.from_tiktoken(vocabulary, schemes.get(pattern))
         else:
             self.tokenizer = gigatoken.Tokenizer(vocabulary)
-        self.documents([b"a"])  # what it imports and makes at its first batch is no part of the rate
+        self.documents([b"a"])  # the imports and initializations of its first batch do not count
 
     def whole(self, text):
         return self.tokenizer.encode(text)
@@ -122,10 +123,10 @@ class Tiktoken:
         from tiktoken_ext import openai_public
 
         if not is_rank_file(vocabulary):
-            raise SystemExit("it needs a rank file (.tiktoken)")
+            raise SystemExit("tiktoken needs a rank file (.tiktoken)")
         if not hasattr(openai_public, pattern):
-            raise SystemExit(f"it has no pattern '{pattern}'; name one of its own with --pattern")
-        # Its constructors know the patterns; the ranks are those of the file that was given.
+            raise SystemExit(f"tiktoken does not have the pattern '{pattern}'; name one of its patterns with --pattern")
+        # The constructors of tiktoken contain the patterns, and load the ranks with this function.
         openai_public.load_tiktoken_bpe = lambda *unused, **also: load.load_tiktoken_bpe(vocabulary)
         self.tokenizer = tiktoken.Encoding(**getattr(openai_public, pattern)())
 

@@ -1,10 +1,10 @@
-"""What the Python package costs, beside C's own call and beside what one would write with NumPy in torch's DataLoader.
+"""The cost of the Python package, beside the same call in C and beside what users write with NumPy and torch.
 
     python bench/peers/python_loader.py DATA [--tokens FILE.bin] [--seconds S]
 
-DATA is a dataset of 16-bit tokens (`tokmap-bench slice` leaves one, `tokmap pack` makes one); its .bin is what the NumPy
-peers map. Each figure is a median; peers are measured in turns with ours, in the same process. PYTHONPATH=src/python, and
-torch and NumPy for all but the first figures. Prints one line a figure.
+DATA is a dataset of 16-bit tokens, made by `tokmap pack` or by `tokmap-bench slice --keep`. The NumPy peers map its
+.bin file. Each figure is a median. The peers are measured in the same process, interleaved with tokmap. Set
+PYTHONPATH=src/python. All but the first figures need torch and NumPy. Prints one line per figure.
 """
 import argparse
 import ctypes
@@ -31,21 +31,9 @@ def measure_import():
     say("import tokmap, processor time", 1e3 * statistics.median(t[1] for t in times), "ms")
 
 
-def in_turns(seconds, *functions):
-    """Each function's times, called in turns for so long."""
-    times = [[] for _ in functions]
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        for mine, function in zip(times, functions):
-            start = time.perf_counter_ns()
-            function()
-            mine.append(time.perf_counter_ns() - start)
-    return [statistics.median(mine) for mine in times]
-
-
 def measure_next(tokmap, run, seconds, framework):
-    """Python's next() beside the library's: two loaders of the same run, called in turns. The library's is called by a
-    function that is compiled: ctypes itself would be measured otherwise."""
+    """Compares next() in Python with tokmap_loader_next(), called alternately on two loaders of the same run.
+    A compiled function calls the library, because ctypes takes longer than the call."""
     from tokmap import _library as c
     ours, plain = (run.loader(rows=8, framework=framework) for _ in range(2))
     static = ours.out()
@@ -80,11 +68,12 @@ def measure_next(tokmap, run, seconds, framework):
     say(f"tokmap_loader_next() in C, 8 rows of {run.info.seq_len}, int64", base / 1e3, "us",
         "" if timed else "(through ctypes: no compiler)")
     for what, times in (("next()", fresh), ("next(out=static)", given)):
-        say(f"loader.{what}, {framework}: what Python adds", (statistics.median(times) - base) / 1e3, "us", "at most 15")
+        say(f"loader.{what}, {framework}: what Python adds", (statistics.median(times) - base) / 1e3, "us",
+            "at most 15")
 
 
 def timed_next():
-    """A compiled call of tokmap_loader_next() that says how many ns it took; None without a compiler."""
+    """Compiles a function that times one call of tokmap_loader_next(), in ns. Returns None without a compiler."""
     import tempfile
     import tokmap
     folder = tempfile.mkdtemp()
@@ -112,7 +101,7 @@ uint64_t timed(next_call *next, void *loader, const void *out, void *batch, void
 
 
 class MemmapRows:
-    """What one writes: a row by index from a memory map, inputs and targets as int64 tensors."""
+    """What users write: one row by index from a memory map, with inputs and targets as int64 tensors."""
 
     def __init__(self, path, torch, numpy):
         self.data = numpy.memmap(path, dtype=numpy.uint16, mode="r")
@@ -127,7 +116,7 @@ class MemmapRows:
 
 
 class MemmapBatches(MemmapRows):
-    """The same with whole batches: what nanoGPT's get_batch does, without the two copies that its stack makes."""
+    """The same with whole batches, as in nanoGPT's get_batch() but without the two copies made by its stack()."""
 
     def __getitems__(self, indices):
         rows = self.numpy.stack([self.data[i * SEQ:i * SEQ + SEQ + 1] for i in indices]).astype(self.numpy.int64)
@@ -135,7 +124,7 @@ class MemmapBatches(MemmapRows):
 
 
 class MemmapViews(MemmapRows):
-    """Whole batches whose inputs and targets are two views of one array, not contiguous: half as much is written."""
+    """Whole batches whose inputs and targets are non-contiguous views of one array: half as much is written."""
 
     def __getitems__(self, indices):
         rows = self.numpy.empty((len(indices), SEQ + 1), self.numpy.int64)
@@ -186,7 +175,7 @@ def measure_map_style(tokmap, run, path, seconds):
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("data")
-    arguments.add_argument("--tokens", help="the .bin file; DATA.bin without")
+    arguments.add_argument("--tokens", help="the .bin file (default: DATA.bin)")
     arguments.add_argument("--seconds", type=float, default=5.0)
     given = arguments.parse_args()
     measure_import()
@@ -199,11 +188,11 @@ def main():
         try:
             measure_next(tokmap, endless, given.seconds, framework)
         except ImportError as problem:
-            print(f"left out: {framework}: {problem}")
+            print(f"{framework} is skipped: {problem}")
     try:
         measure_map_style(tokmap, run, given.tokens or given.data + ".bin", 2 * given.seconds)
     except ImportError as problem:
-        print(f"left out: map-style datasets: {problem}")
+        print(f"map-style datasets are skipped: {problem}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-# The cases that need a GPU, without one, and on the software driver, where results must be right but figures mean nothing.
+# The cases that need a GPU, without one, and on the software driver, where results must be right but figures mean
+# nothing.
 . "$TOKMAP_CLI/helpers.sh"
 
 export TMPDIR="$PWD"
@@ -51,8 +52,8 @@ has loader.json device_loader tokens_per_s next_p50_us next_over_launch_us enque
 has train.json device_train share_percent share_low_percent share_high_percent au_percent step_ms waits
 holds loader.json '"metric": "kernel", "value": 1'
 
-# Every output is right: when both sides are delayed, without delays, and when the host expands because the driver loads the
-# benchmark's two modules but not the loader's.
+# Every output is right: when both sides are delayed, without delays, and when the host expands because the driver loads
+# the benchmark's two modules but not the loader's.
 TOKMAP_CUDA_SOFTWARE=delay=20,seed=5 tokmap-bench race --batches 2000 --json >race.json
 holds race.json '"metric": "mismatches", "value": 0'
 holds race.json '"metric": "batches", "value": 2000'

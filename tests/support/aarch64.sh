@@ -1,9 +1,11 @@
 #!/bin/sh
-# aarch64.sh: builds library, command and units for aarch64 in build/aarch64 and runs the units under qemu-aarch64. `.ci/run
-# aarch64` runs it. Ends with "N passed, N failed, N skipped"; one skip, with the reason, where the tools cannot be had.
+# aarch64.sh [--all]: builds the library, the commands and the unit tests for aarch64 in build/aarch64, and runs the
+# unit tests under qemu-aarch64. `.ci/run aarch64` calls it. The last line is "N passed, N failed, N skipped"; if the
+# tools cannot be installed, everything is one skipped test, with the reason. With --all, unit tests that are unsuitable
+# for qemu run, too.
 #
-# The cross compiler and qemu come by apt, as root or with sudo. Libraries of aarch64 are taken apart below build/, through
-# lists of their own: the machine's apt learns of no other architecture.
+# apt installs the cross compiler and qemu, as root or with sudo. The aarch64 libraries are downloaded with apt lists of
+# their own and unpacked below build/, so the machine's apt configuration does not get a second architecture.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -21,7 +23,7 @@ skip() {
 
 tools_there() { command -v aarch64-linux-gnu-gcc >/dev/null && command -v qemu-aarch64 >/dev/null; }
 if ! tools_there; then
-    command -v apt-get >/dev/null || skip "no aarch64-linux-gnu-gcc with qemu-aarch64, and no apt-get"
+    command -v apt-get >/dev/null || skip "aarch64-linux-gnu-gcc or qemu-aarch64 is missing, and so is apt-get"
     as_root=
     [ "$(id -u)" = 0 ] || as_root="sudo -n"
     apt() { $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 "$@" >>"$log" 2>&1; }
@@ -32,7 +34,7 @@ fi
 
 root=$folder/root/usr
 if [ ! -e "$folder/root/complete" ]; then
-    command -v dpkg-deb >/dev/null || skip "no dpkg-deb to take the libraries of aarch64 apart"
+    command -v dpkg-deb >/dev/null || skip "dpkg-deb is missing, which unpacks the aarch64 libraries"
     rm -rf "$folder/root" "$folder/apt"
     mkdir -p "$folder/apt/lists/partial" "$folder/apt/archives/partial" "$folder/root" || exit 2
     : >"$folder/apt/status"
@@ -42,7 +44,7 @@ if [ ! -e "$folder/root/complete" ]; then
             -o Debug::NoLocking=true "$@" >>"$log" 2>&1
     }
     fetch update && fetch install --no-install-recommends --download-only libzstd-dev libxxhash-dev libcmocka-dev \
-        libpcre2-dev libisal-dev || skip "the libraries of aarch64 could not be fetched: $(tail -n 1 "$log")"
+        libpcre2-dev libisal-dev || skip "the aarch64 libraries could not be downloaded: $(tail -n 1 "$log")"
     for package in "$folder"/apt/archives/lib*.deb; do
         case ${package##*/} in
         libzstd* | libxxhash* | libcmocka* | libpcre2-8* | libpcre2-dev* | libisal*)
@@ -62,22 +64,23 @@ if ! ${MAKE:-make} --no-print-directory -j"$jobs" CC=aarch64-linux-gnu-gcc CXX=a
     exit 1
 fi
 
-# What qemu-user does not do as a kernel does, or what would take minutes there, and says nothing about aarch64.
+# left_out NAME: prints why a unit test does not run here: qemu-user does not behave like a kernel, or the test would
+# take minutes and reveal nothing about aarch64.
 left_out() {
     case $1 in
-    test_os) echo "qemu-user knows no MADV_POPULATE_READ and does not tell that a program could not be started" ;;
+    test_os) echo "qemu-user does not support MADV_POPULATE_READ and does not report that a program could not be started" ;;
     test_loader_faults) echo "qemu-user cannot fork a program with threads" ;;
     test_dataset_large | test_order_quality | test_permutation) echo "too slow under qemu" ;;
     test_conformance) echo "runs Python" ;;
-    test_pack_memory) echo "the memory it measures would be that of qemu with its translations" ;;
+    test_pack_memory) echo "it would measure the memory of qemu and its translated code" ;;
     test_device | test_device_errors | test_device_software)
-        echo "the driver in software is not built here, and its tests fork a program with threads" ;;
+        echo "the software driver is not built here, and its tests fork a program with threads" ;;
     *) return 1 ;;
     esac
 }
 
-# The references' ids are compared on NEON too, where they are: all strings, and an eighth of the files. What a build of this
-# machine has unpacked is taken from there.
+# If the reference data exists, ids are compared on NEON, too: all strings, and an eighth of the files. Data that a
+# native build has already unpacked is used from there.
 native=$(dirname "$folder")/reference_data
 if [ -z "${TOKMAP_DATA-}" ] && [ -e "$native/complete" ]; then
     export TOKMAP_DATA="$native"

@@ -17,7 +17,8 @@ uint32_t awkward_below(uint32_t n)
     return (uint32_t)((random_state >> 33) * n >> 31);
 }
 
-/* What meets in the rules: each class, in one to four bytes; what they name; what looks like it. */
+/* Characters of each class that the rules of pre-tokenizers name, with one to four bytes; strings that the rules name;
+ * and characters that look like these. */
 const char *const awkward_atoms[] = {
     "a", "b", "s", "t", "l", "e", "re", "S", "LL", "A", "B", "Zz", "the", " ", "  ", "\n", "\r\n", "\t", "\n\n",
     "   ", "/", "//", "'", "'s", "'S", "'ll", "'Re", "'t", "'ve", "'d", "'m", "\xC5\xBF", "'\xC5\xBF", "1", "22",

@@ -1,18 +1,25 @@
-/* awkward_text.h - text made to be awkward for tokenizers: characters of every class, alike ones, long runs. */
+/* awkward_text.h - text that is awkward for tokenizers: characters of every class, characters that look alike, long
+ * runs.
+ *
+ * All functions share one random state; call them from one thread. */
 #ifndef TOKMAP_TESTS_AWKWARD_TEXT_H
 #define TOKMAP_TESTS_AWKWARD_TEXT_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+/* Short UTF-8 strings: single characters, and sequences that rules name, such as "'ll". */
 extern const char *const awkward_atoms[];
 extern const size_t awkward_atom_count;
 
 void awkward_seed(uint64_t seed);
+/* Returns a pseudo-random number below n. */
 uint32_t awkward_below(uint32_t n);
-/* How many rounds a test goes: as many as usual, or, where TEST_SHARE=N says that the machine is slow, an N-th of them. */
+/* Returns the number of rounds that a test runs: `usual`, or an N-th of that if the environment has TEST_SHARE=N, which
+ * slow machines set. */
 int awkward_rounds(int usual);
-/* A text of `count` bytes: atoms from a small random choice (so that rare ones meet), some repeated. Valid UTF-8. */
+/* Writes a text of `count` bytes of valid UTF-8. It consists of up to 12 different atoms, so that rare ones become
+ * neighbors, and some atoms are repeated many times. */
 void awkward_text(uint8_t *text, size_t count);
 
 #endif

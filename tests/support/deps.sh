@@ -1,9 +1,9 @@
 #!/bin/sh
-# deps.sh: installs by apt what building and testing need and what is not there yet. What is there is found by trying it
-# (a command, a header), so a machine that has everything needs no apt, no network and no root.
+# deps.sh: installs with apt the packages that building and testing need and that are missing. It finds out by trying
+# each command and header, so a machine that has everything needs no apt, no network, and no root.
 #
-# Needed: without it something of tokmap cannot be built or tested; if it cannot be installed this stops with 2.
-# Useful: tests that want it are skipped where it is missing; if it cannot be installed one line says so.
+#   needed   Parts of tokmap cannot be built or tested without it. If it cannot be installed, the exit status is 2.
+#   useful   Tests that use it are skipped without it. If it cannot be installed, one line says so.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -14,13 +14,13 @@ useful=
 command_there() { command -v "$1" >/dev/null 2>&1; }
 want() { eval "$1=\"\${$1} \$2\""; }
 
-# The compilers named by the user are the user's to install: only the default ones are ours.
+# Only the default compilers are installed here. Users who name other compilers install them on their own.
 cc=${CC:-cc}
 if ! printf '#include <stdio.h>\n' | $cc -E - >/dev/null 2>&1; then
     want needed "gcc libc6-dev"
     command_there cc || cc=:
 fi
-# C++ is not ours: a test compiles the public header as C++.
+# tokmap contains no C++, but a test compiles the public headers as C++.
 cxx=${CXX:-g++}
 printf '#include <new>\n' | $cxx -E -x c++ - >/dev/null 2>&1 || want useful g++
 command_there make || want needed make
@@ -42,21 +42,21 @@ packages=$(echo $needed $useful)
 [ -n "$packages" ] || exit 0
 line="apt-get install -y --no-install-recommends $packages"
 
-# stop REASON: only what is needed stops the caller.
+# stop REASON: ends this script, with status 2 only if a needed package is missing.
 stop() {
     if [ -z "$needed" ]; then
-        echo "tokmap: not installed ($1), tests that want it are skipped: $packages" >&2
+        echo "tokmap: these packages could not be installed ($1), so tests that use them are skipped: $packages" >&2
         exit 0
     fi
     echo "tokmap: $1; run as root: $line" >&2
     exit 2
 }
 
-command_there apt-get || stop "packages are missing and there is no apt-get here"
+command_there apt-get || stop "packages are missing, and this machine does not have apt-get"
 if [ "$(id -u)" = 0 ]; then
     as_root=
 elif ! command_there sudo; then
-    stop "packages are missing, and this is not root and has no sudo"
+    stop "packages are missing, and installing them needs root or sudo"
 elif [ -t 0 ]; then
     as_root=sudo
 else
@@ -71,9 +71,9 @@ apt() {
         -o Acquire::Retries=3 "$@" >>"$log" 2>&1 </dev/null
 }
 : >"$log"
-# The lists are fetched only if apt does not know the packages, or what it knows is no longer on the mirror.
+# apt-get update runs only if the install fails, because apt does not know a package or its version has left the mirror.
 if ! apt install --no-install-recommends $packages; then
-    apt update || { tail -n 5 "$log" >&2; stop "apt-get update failed (whole log: $log)"; }
-    apt install --no-install-recommends $packages || { tail -n 5 "$log" >&2; stop "apt-get failed (whole log: $log)"; }
+    apt update || { tail -n 5 "$log" >&2; stop "apt-get update failed (log: $log)"; }
+    apt install --no-install-recommends $packages || { tail -n 5 "$log" >&2; stop "apt-get failed (log: $log)"; }
 fi
 exit 0

@@ -1,15 +1,17 @@
-/* guarded.h - memory whose last byte is followed by a page that cannot be touched. */
+/* guarded.h - memory whose last byte is followed by an inaccessible page, so that reading or writing beyond it ends the
+ * test. */
 #ifndef TESTS_SUPPORT_GUARDED_H
 #define TESTS_SUPPORT_GUARDED_H
 
 #include <stddef.h>
 
 struct guarded {
-    char *at; /* `bytes` of them, zeroed, at whatever alignment the end leaves */
-    void *base;
-    size_t length;
+    char *at; /* the usable bytes, zeroed. They end at the page, so they may have any alignment */
+    void *base;    /* of the mapping */
+    size_t length; /* of the mapping, in bytes */
 };
 
+/* Allocates `bytes` bytes. Aborts the program if it cannot. */
 struct guarded guarded_new(size_t bytes);
 void guarded_free(struct guarded memory);
 

@@ -1,4 +1,4 @@
-/* made.c - see made.h. Ends the program where it cannot do its work: then no test means anything. */
+/* made.c - see made.h. */
 #include "made.h"
 
 #include <stdio.h>
@@ -56,11 +56,11 @@ static void write_shard(struct made *made, const char *prefix, uint64_t first, u
     for (uint64_t number = first; at < size; number++) {
         uint64_t length = (number * 2654435761u >> 7) % 97;
         if (length > 80)
-            length = length % 3; /* short ones in a row, and empty ones */
+            length = length % 3; /* several short documents in a row, some of them empty */
         else if (length < 3)
             length += 150;
         if (at > size / 2 && at < size / 4 * 3)
-            length = number % 3 != 0; /* hundreds of the shortest, and empty ones among them */
+            length = number % 3 != 0; /* hundreds of documents of one token, some of them empty */
         length = min64(length, size - at);
         if (length)
             made->starts[first + at] = 1;

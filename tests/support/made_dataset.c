@@ -1,3 +1,4 @@
+/* made_dataset.c - see made_dataset.h. */
 #include "made_dataset.h"
 
 #include <setjmp.h>
@@ -31,7 +32,7 @@ void made_dataset_new(struct made_dataset *made, uint64_t tokens, uint64_t first
     if (shard_writer_open(&writer, made->name, &options, &error) ||
         shard_writer_add(writer, values, tokens, &tokens, 1, largest, &error) ||
         shard_writer_commit(writer, "{}", 2, NULL, &error))
-        fail_msg("no dataset: %s: %s", error.path, error.message);
+        fail_msg("the dataset cannot be created: %s: %s", error.path, error.message);
     free(values);
 }
 

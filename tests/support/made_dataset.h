@@ -1,17 +1,17 @@
-/* made_dataset.h - a small dataset on disk for a test: token i of it is (first + i) mod 50000, two bytes wide. */
+/* made_dataset.h - a small dataset on disk, whose token i is (first + i) mod 50000 and takes two bytes. */
 #ifndef TOKMAP_SUPPORT_MADE_DATASET_H
 #define TOKMAP_SUPPORT_MADE_DATASET_H
 
 #include <stdint.h>
 
 struct made_dataset {
-    char folder[512]; /* a new one, below $TMPDIR */
-    char name[520];   /* the prefix: folder/d */
+    char folder[512]; /* a new folder below $TMPDIR */
+    char name[520];   /* the prefix FOLDER/d, for tokmap_dataset_open() */
 };
 
-/* One document of `tokens` tokens. Fails the cmocka test if it cannot be made. */
+/* Creates a dataset that consists of one document with `tokens` tokens. Fails the cmocka test if it cannot. */
 void made_dataset_new(struct made_dataset *made, uint64_t tokens, uint64_t first);
-/* Removes it and its folder. */
+/* Removes the dataset and its folder. */
 void made_dataset_remove(struct made_dataset *made);
 
 #endif

@@ -25,14 +25,14 @@ const char *reference_data(void)
     if (given && *given) {
         if (has(given, "golden/files.tsv"))
             return given;
-        printf("TOKMAP_DATA=%s has no golden/files.tsv\n", given);
+        printf("TOKMAP_DATA=%s does not contain golden/files.tsv\n", given);
         return NULL;
     }
     snprintf(unpacked, sizeof unpacked, "%s/reference_data", build ? build : "build");
     if (has(unpacked, "complete"))
         return unpacked;
     if (!has(packed, "golden.tar.zst")) {
-        printf("no reference data: TOKMAP_DATA is not set, and there is no %s\n", packed);
+        printf("there is no reference data: TOKMAP_DATA is not set, and %s does not exist\n", packed);
         return NULL;
     }
     snprintf(command, sizeof command,
@@ -40,7 +40,7 @@ const char *reference_data(void)
              "\"$d.$$\" || exit 1; done && touch \"$d.$$/complete\" && rm -rf \"$d\" && mv \"$d.$$\" \"$d\"",
              unpacked, packed);
     if (system(command) || !has(unpacked, "golden/files.tsv")) {
-        printf("the reference data could not be unpacked (zstd, tar)\n");
+        printf("the reference data could not be unpacked with zstd and tar\n");
         return NULL;
     }
     return unpacked;
@@ -70,7 +70,7 @@ static uint32_t right(uint32_t x, int n)
     return x >> n | x << (32 - n);
 }
 
-/* The first 32 bits of the fraction of the cube root (or square root) of n, by integer search. */
+/* Returns the first 32 bits of the fraction of the square root (power 2) or cube root of n, by binary search. */
 static uint32_t root_bits(uint32_t n, int power)
 {
     unsigned __int128 low = 0, high = (unsigned __int128)1 << 36;
@@ -168,7 +168,8 @@ static char *put_utf8(char *into, uint32_t c)
     return into;
 }
 
-/* A JSON string's content from behind its quote; NULL without an end. *end: behind the closing quote. */
+/* Decodes a JSON string that begins after its opening quote, and sets *end to the byte after the closing quote. Returns
+ * NULL if there is no closing quote. The caller frees the result. */
 static char *string_content(const char *at, size_t *bytes, const char **end)
 {
     char *content = malloc(strlen(at) + 1), *into = content;
@@ -194,7 +195,7 @@ static char *string_content(const char *at, size_t *bytes, const char **end)
         }
     }
     if (content)
-        *into = 0; /* for strstr; the text may hold zeros itself */
+        *into = 0; /* for strstr(); the text itself may contain zeros */
     *bytes = content ? (size_t)(into - content) : 0;
     *end = at + 1;
     if (content && *at != '"') {

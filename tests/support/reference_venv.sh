@@ -1,7 +1,8 @@
-# reference_venv.sh: sourced; finds or makes the Python environment with the reference tokenizers.
+# reference_venv.sh: finds or creates a Python environment that contains the reference tokenizers. Scripts source it.
 #
-# reference_venv MODULE...: sets REFERENCE_PYTHON to a Python that has these modules, or prints why there is none and
-# returns 1. $TOKMAP_REFERENCE_PYTHON is taken if it has them; else build/venv is made once, by whoever comes first.
+# reference_venv MODULE...: sets REFERENCE_PYTHON to a Python that has these modules. Otherwise prints the reason and
+# returns 1. It uses $TOKMAP_REFERENCE_PYTHON if that has the modules, and else build/venv, which the first caller
+# creates.
 reference_packages='tokenizers==0.23.* tiktoken==0.14.* sentencepiece'
 
 reference_has()
@@ -13,7 +14,7 @@ reference_has()
 
 reference_make()
 {
-    command -v "${PYTHON:-python3}" >/dev/null 2>&1 || { echo "no Python" && return 1; }
+    command -v "${PYTHON:-python3}" >/dev/null 2>&1 || { echo "Python is missing" && return 1; }
     mkdir -p "$BUILD_DIR" || return 1
     (
         command -v flock >/dev/null 2>&1 && flock 9
@@ -24,7 +25,7 @@ reference_make()
                 $reference_packages >>"$BUILD_DIR/venv.log" 2>&1
     ) 9>"$BUILD_DIR/venv.lock"
     reference_has "$reference_venv_folder/bin/python" && return 0
-    echo "no $reference_modules, and they could not be installed: $(tail -n 1 "$BUILD_DIR/venv.log" 2>/dev/null)"
+    echo "$reference_modules are missing and could not be installed: $(tail -n 1 "$BUILD_DIR/venv.log" 2>/dev/null)"
     return 1
 }
 

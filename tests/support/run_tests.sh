@@ -1,5 +1,6 @@
 #!/bin/sh
-# run_tests.sh: runs the tests that `make harness` has built, and the scripts in tests/. `make test` and `make test-run` call it.
+# run_tests.sh: runs the tests that `make harness` has built, and the scripts in tests/. `make test` and `make test-run`
+# call it.
 #
 # A job is a unit test (a program, named ROOM/test_NAME after its source tests/unit/ROOM/test_NAME.c) or a script
 # (FOLDER/run.sh or FOLDER/test_NAME.sh below tests/). Without TESTS all jobs run. TESTS is a list of shell patterns:
@@ -8,15 +9,17 @@
 #   TESTS='loader/* fault/*'     all jobs of a room, or of a folder
 #   TESTS='cli/pack-*'           tests of commands: tests/cli/pack-*.sh
 #
-# Each job runs in the project's top folder with its own TMPDIR below build/, a time limit, and a log in build/logs/. The log
-# decides about the result:
+# Each job runs in the project's top folder with its own TMPDIR below build/, a time limit, and a log in build/logs/.
+# The log decides about the result:
 #   - Each TAP line "ok ...", "not ok ...", or "... # SKIP reason" counts as one test. cmocka prints such lines, too.
 #   - Otherwise a last line "N passed, N failed, N skipped" counts as it says; lines above it name the skipped tests.
-#   - Otherwise the job is one test: exit status 0 is passed, 77 is skipped (the last line is the reason), anything else failed.
-# An exit status that no line explains counts as one more failure. The last line of the output is "N passed, N failed, N skipped".
+#   - Otherwise the job is one test: exit status 0 is passed, 77 is skipped (the last line is the reason), and anything
+#     else is failed.
+# An exit status that no line explains counts as one more failure. The last line of the output is "N passed, N failed, N
+# skipped".
 #
-# Environment: BUILD, CC, CXX and flags from the Makefile; TEST_SECONDS, the time limit of a job (900). Jobs also get TOP,
-# BUILD_DIR, TOKMAP, TOKMAP_BENCH, TOKMAP_BIN and TMPDIR, which are absolute paths.
+# Environment: BUILD, CC, CXX and flags from the Makefile; TEST_SECONDS, the time limit of a job (900). Jobs also get
+# TOP, BUILD_DIR, TOKMAP, TOKMAP_BENCH, TOKMAP_BIN and TMPDIR, which are absolute paths.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -33,7 +36,7 @@ TOKMAP_BIN=$BUILD_DIR/bin
 export TOP BUILD BUILD_DIR TOKMAP TOKMAP_BENCH TOKMAP_BIN PYTHONDONTWRITEBYTECODE
 logs=$BUILD_DIR/logs
 limit=${TEST_SECONDS:-900}
-TIMEOUT=${TIMEOUT:-240} # of one test in tests/cli; generous, because slow machines and sanitizers must not cause failures
+TIMEOUT=${TIMEOUT:-240} # of one test in tests/cli; slow machines and sanitizers must not cause failures
 # The thread sanitizer delays the end of every program with a second thread by a second. A twentieth of that is enough.
 TSAN_OPTIONS=${TSAN_OPTIONS:-atexit_sleep_ms=50}
 export TIMEOUT TSAN_OPTIONS
@@ -98,8 +101,8 @@ fi
 rm -rf "$logs" "$BUILD_DIR/tmp"
 mkdir -p "$logs" "$BUILD_DIR/tmp"
 
-# Every script, then every unit test that has been built, by room. Scripts come first because the longest jobs are among them.
-# Programs in build/tests whose source is gone are left out.
+# Every script, then every unit test that has been built, by room. Scripts come first because the longest jobs are among
+# them. Programs in build/tests whose source is gone are left out.
 list_all() {
     for script in tests/*/run.sh tests/*/test_*.sh; do
         [ ! -f "$script" ] || echo "${script#tests/}"
@@ -148,8 +151,8 @@ fi
 started=$(date +%s)
 tr '\n' '\0' <"$jobs" | xargs -0 -n 1 -P "$(nproc 2>/dev/null || echo 2)" sh "$0" --job
 
-# Prints each skipped test with its reason: the text on its line, or the line before it, or the last line of the log if the job
-# ended with exit status 77.
+# Prints each skipped test with its reason: the text on its line, or the line before it, or the last line of the log if
+# the job ended with exit status 77.
 while read -r name; do
     log=$logs/$(echo "$name" | tr / .)
     [ -f "$log.count" ] || echo "0 1 0 $name" >"$log.count"

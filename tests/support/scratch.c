@@ -1,3 +1,4 @@
+/* scratch.c - see scratch.h. */
 #include "scratch.h"
 
 #include <setjmp.h>
@@ -22,7 +23,7 @@ void scratch_make(char folder[512])
         system = os_make_folder(folder);
     }
     if (system)
-        fail_msg("%s cannot be made: %s", folder, strerror(system));
+        fail_msg("%s cannot be created: %s", folder, strerror(system));
 }
 
 static int remove_one(const char *path, const struct stat *found, int kind, struct FTW *where)
@@ -41,8 +42,8 @@ void scratch_remove(const char *folder)
 const char *in_folder(const char *folder, const char *name)
 {
     static char paths[8][1200];
-    static unsigned turn;
-    char *path = paths[turn++ % 8];
+    static unsigned used;
+    char *path = paths[used++ % 8];
     (void)snprintf(path, sizeof paths[0], "%s/%s", folder, name);
     return path;
 }

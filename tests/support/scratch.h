@@ -1,4 +1,4 @@
-/* scratch.h - folders, files and pseudo-random numbers for tests. Failures end the test (cmocka). */
+/* scratch.h - folders, files, and pseudo-random numbers for tests. Failures end the test (cmocka). */
 #ifndef TESTS_SUPPORT_SCRATCH_H
 #define TESTS_SUPPORT_SCRATCH_H
 
@@ -6,22 +6,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A new folder below $TMPDIR, removed with all in it by scratch_remove(). */
+/* Creates a new folder below $TMPDIR (or /tmp) and writes its path into folder. */
 void scratch_make(char folder[512]);
+/* Removes a folder and everything in it. */
 void scratch_remove(const char *folder);
 
-/* FOLDER/NAME in one of a few static buffers. */
+/* Returns FOLDER/NAME in one of eight static buffers; the ninth call overwrites the result of the first. */
 const char *in_folder(const char *folder, const char *name);
 
-/* A whole file; the result is the caller's to free. */
+/* Returns the content of a file, which the caller frees. */
 void *file_read(const char *path, size_t *bytes);
+/* Creates or replaces a file. */
 void file_write(const char *path, const void *bytes, size_t count);
 void file_write_text(const char *path, const char *text);
+/* Whether the path exists; it may be a folder or a dangling link. */
 bool file_exists(const char *path);
 void file_copy(const char *from, const char *to);
 
-/* A pseudo-random number from a state of one's own: the same everywhere. */
+/* Returns the next pseudo-random number of the caller's state; the sequence is the same on every machine. */
 uint64_t random_next(uint64_t *state);
+/* Returns a pseudo-random number below `limit`, which is not 0. */
 static inline uint64_t random_below(uint64_t *state, uint64_t limit)
 {
     return random_next(state) % limit;

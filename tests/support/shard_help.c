@@ -1,3 +1,4 @@
+/* shard_help.c - see shard_help.h. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

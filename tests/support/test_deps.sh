@@ -1,12 +1,12 @@
 #!/bin/sh
-# test_deps.sh: deps.sh on machines that are made up: root, sudo, neither; nothing is installed here.
+# test_deps.sh: runs deps.sh on simulated machines: with root, with sudo, with neither. It installs nothing.
 set -u
 check() {
     name=$1
     shift
     if "$@"; then echo "ok - $name"; else echo "not ok - $name: $*"; fi
 }
-# A folder of commands that is all of PATH: what is not in it is not there.
+# The only folder in PATH; commands that are not in it do not exist for deps.sh.
 bin=$TMPDIR/bin
 mkdir -p "$bin"
 for name in sh mkdir dirname tail env cat; do
@@ -26,43 +26,43 @@ deps() {
 fake id 'echo 1000'
 fake apt-get 'echo "$@" >>"$CALLED"'
 deps
-check "neither root nor sudo: stops with 2" test $status = 2
-check "and prints the one line to run" grep -q 'apt-get install .*gcc.*libzstd-dev' "$TMPDIR/log"
-check "one line, no more" test "$(wc -l <"$TMPDIR/log")" = 1
-check "and calls no apt-get" test ! -e "$TMPDIR/called"
+check "without root and sudo it exits with 2" test $status = 2
+check "and prints the command to run" grep -q 'apt-get install .*gcc.*libzstd-dev' "$TMPDIR/log"
+check "in a single line" test "$(wc -l <"$TMPDIR/log")" = 1
+check "and does not call apt-get" test ! -e "$TMPDIR/called"
 
 fake sudo 'exit 1'
 deps
-check "sudo that asks for a password: stops with 2" test $status = 2
-check "and prints the one line to run" grep -q 'apt-get install .*gcc' "$TMPDIR/log"
+check "if sudo asks for a password it exits with 2" test $status = 2
+check "and prints the command to run" grep -q 'apt-get install .*gcc' "$TMPDIR/log"
 
 fake sudo 'if [ "$1" = -n ]; then shift; fi; exec "$@"'
 fake true ''
 deps
-check "sudo: installs" test $status = 0
-check "the packages, once, without an update" sh -c \
+check "with sudo it installs" test $status = 0
+check "all packages in one call, without an update" sh -c \
     "test \$(wc -l <'$TMPDIR/called') = 1 && grep -q 'install.*libxxhash-dev.*libcmocka-dev' '$TMPDIR/called'"
 
 rm -f "$bin/sudo"
 fake id 'echo 0'
 deps
-check "root: installs" test $status = 0
+check "as root it installs" test $status = 0
 fake apt-get 'echo "$@" >>"$CALLED"
 case $* in *update*) exit 0 ;; esac
 test -e "$CALLED.updated" || { : >"$CALLED.updated"; exit 1; }'
 deps
-check "an install that fails is tried again after an update" test $status = 0
+check "it repeats a failed install after an update" test $status = 0
 check "in that order" test \
     "$(sed 's/.*\(install\|update\).*/\1/' "$TMPDIR/called" | tr '\n' ' ')" = "install update install "
 fake apt-get 'exit 100'
 deps
-check "no network: stops with 2" test $status = 2
+check "without a network it exits with 2" test $status = 2
 rm -f "$bin/apt-get"
 deps
-check "no apt-get: stops with 2" test $status = 2
-check "and says what is missing" grep -q 'libzstd-dev' "$TMPDIR/log"
+check "without apt-get it exits with 2" test $status = 2
+check "and names the missing packages" grep -q 'libzstd-dev' "$TMPDIR/log"
 
-# A compiler for which every header is there, and every useful command: nothing is done.
+# If every header and every useful command exists, it does nothing.
 fake cc 'case $* in *-P*) echo found ;; esac'
 fake g++ ''
 for name in make python3 zstd gzip pkg-config; do
@@ -71,10 +71,10 @@ done
 fake apt-get 'echo "$@" >>"$CALLED"'
 fake id 'echo 1000'
 deps
-check "all is there: does nothing" test $status = 0
-check "and says nothing" test ! -s "$TMPDIR/log"
+check "if nothing is missing it exits with 0" test $status = 0
+check "and prints nothing" test ! -s "$TMPDIR/log"
 check "and calls nothing" test ! -e "$TMPDIR/called"
 rm -f "$bin/zstd"
 deps
-check "something useful is missing and cannot be installed: goes on" test $status = 0
-check "and says so" grep -q 'skipped: zstd' "$TMPDIR/log"
+check "if something useful cannot be installed it exits with 0" test $status = 0
+check "and says so" grep -q 'are skipped: zstd' "$TMPDIR/log"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# test_headers.sh: each public header compiles alone, as strict C11 and as C++, without a warning, and so does each example
-# in its comments. An example is the text between the lines " * @code" and " * @endcode".
+# test_headers.sh: each public header compiles alone and without warnings, as strict C and as C++, and may be included
+# twice. So do the examples in its comments: the text between the lines " * @code" and " * @endcode".
 set -u
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/headers.XXXXXX") || exit 1
 trap 'rm -rf "$scratch"' EXIT
@@ -70,7 +70,7 @@ for header in include/tokmap/*.h; do
     done
     for standard in c++11 c++17; do
         if ! printf '#include <new>\n' | $CXX -std=$standard -fsyntax-only -x c++ - 2>/dev/null; then
-            echo "ok - $name as $standard # SKIP no C++ compiler ($CXX)"
+            echo "ok - $name as $standard # SKIP there is no C++ compiler ($CXX)"
         elif printf '#include "tokmap/%s"\nint main() { return 0; }\n' "$name" |
             $CXX -std=$standard -pedantic -Wall -Wextra -Werror -Iinclude -fsyntax-only -x c++ -; then
             echo "ok - $name as $standard"
@@ -80,9 +80,9 @@ for header in include/tokmap/*.h; do
     done
     if printf '#include "tokmap/%s"\n#include "tokmap/%s"\n' "$name" "$name" |
         $CC -std=c11 -Werror -Iinclude -fsyntax-only -x c -; then
-        echo "ok - $name twice"
+        echo "ok - $name included twice"
     else
-        echo "not ok - $name twice"
+        echo "not ok - $name included twice"
     fi
     examples=$(extract "$header")
     if [ "$examples" = unbalanced ] || { [ "$name" = tokmap.h ] && [ "$examples" -eq 0 ]; }; then

@@ -1,6 +1,6 @@
 #!/bin/sh
-# test_install.sh: installs into a DESTDIR whose path holds a space, builds and runs a program against it as a user would,
-# statically and with the shared library, and uninstalls everything again.
+# test_install.sh: installs into a DESTDIR whose path contains a space, builds and runs a program against the
+# installation as a user would, with the static and with the shared library, and uninstalls everything.
 set -u
 if [ -n "${SANITIZE:-}" ]; then
     echo "skipped: a sanitizer's build is not installed"
@@ -27,7 +27,7 @@ for page in tokenize_tools/man/*.1; do
     check "$(basename "$page")" test -f "$into$prefix/share/man/man1/$(basename "$page")"
 done
 
-# The places in tokmap.pc are those of the prefix, not of DESTDIR.
+# tokmap.pc contains paths below the prefix, without DESTDIR.
 check "tokmap.pc names the prefix" grep -q "^prefix=$prefix\$" "$into$prefix/lib/pkgconfig/tokmap.pc"
 cat >"$TMPDIR/program.c" <<'PROGRAM'
 #include <stdio.h>
@@ -46,28 +46,28 @@ PROGRAM
 if command -v pkg-config >/dev/null 2>&1; then
     PKG_CONFIG_PATH="$into$prefix/lib/pkgconfig"
     export PKG_CONFIG_PATH
-    check "pkg-config knows the version" test \
+    check "pkg-config reports the version" test \
         "$(pkg-config --modversion tokmap)" = "$("$into$prefix/bin/tokmap" --version | awk '{ print $2; exit }')"
-    check "tokmap.pc holds no path of this tree" test -z "$(pkg-config --cflags --libs tokmap | grep -F "$TOP")"
-    # The installation seen from where it lies, by a path without a space: pkg-config's own quoting is not ours to test.
+    check "tokmap.pc contains no path of this tree" test -z "$(pkg-config --cflags --libs tokmap | grep -F "$TOP")"
+    # Use the installation through a path without a space, because how pkg-config quotes spaces is not under test.
     ln -s "a root" "$TMPDIR/root"
     found=$(cd "$TMPDIR" && PKG_CONFIG_PATH=root$prefix/lib/pkgconfig \
         pkg-config --define-variable=prefix=root$prefix --cflags --libs tokmap)
-    check "a program builds with what pkg-config says" \
+    check "a program builds with the flags of pkg-config" \
         sh -c "cd '$TMPDIR' && $CC $CFLAGS program.c $found $LDFLAGS -o program_pc"
     check "and runs" env LD_LIBRARY_PATH="$into$prefix/lib" "$TMPDIR/program_pc"
 else
-    echo "ok - pkg-config # SKIP no pkg-config"
+    echo "ok - pkg-config # SKIP pkg-config is missing"
 fi
 check "a program with the shared library builds" $CC $CFLAGS -I"$into$prefix/include" "$TMPDIR/program.c" \
     -L"$into$prefix/lib" $LDFLAGS -ltokmap -o "$TMPDIR/program"
 check "and runs" env LD_LIBRARY_PATH="$into$prefix/lib" "$TMPDIR/program"
 check "a program with the static library builds" $CC $CFLAGS -I"$into$prefix/include" "$TMPDIR/program.c" $LDFLAGS \
     "$into$prefix/lib/libtokmap.a" -lzstd -pthread -o "$TMPDIR/program_static"
-check "and runs by itself" "$TMPDIR/program_static"
+check "and runs without the shared library" "$TMPDIR/program_static"
 if command -v readelf >/dev/null 2>&1; then
-    check "the soname has the version of the interface" sh -c \
+    check "the soname contains the version of the interface" sh -c \
         "readelf -d '$into$prefix/lib/libtokmap.so' | grep -q 'SONAME.*libtokmap\\.so\\.[0-9]'"
 fi
 check "make uninstall" run_make uninstall
-check "nothing is left" test -z "$(find "$into" ! -type d)"
+check "no file is left" test -z "$(find "$into" ! -type d)"

@@ -1,5 +1,6 @@
 #!/bin/sh
-# test_make.sh: what the Makefile promises: silence, appended flags, relinking, probes, commands that run where they lie.
+# test_make.sh: what the Makefile promises: silence, the user's flags after its own, relinking, probes for headers, and
+# commands that run from the build folder.
 set -u
 if [ -n "${SANITIZE:-}" ]; then
     echo "skipped: the Makefile is tested in the plain build"
@@ -11,7 +12,8 @@ check() {
     if "$@"; then echo "ok - $name"; else echo "not ok - $name: $*"; fi
 }
 unset MAKEFLAGS MAKELEVEL MFLAGS CFLAGS CPPFLAGS LDFLAGS LIBS TESTS SANITIZE
-# A tree of its own: flags of this test must not make the other tests' programs stale. The path holds a space.
+# A copy of the tree, because the flags of this test must not make the programs of other tests stale. Its path contains
+# a space.
 tree="$TMPDIR/a tree"
 mkdir -p "$tree" || exit 1
 tar -cf - Makefile include src tests/support | (cd "$tree" && tar -xf -)
@@ -19,46 +21,46 @@ run_make() {
     (cd "$tree" && $MAKE --no-print-directory CC="$CC" CXX="$CXX" BUILD=out "$@")
 }
 
-check "the first make says nothing" test -z "$(run_make -j2 lib CFLAGS=-O0 2>&1)"
-check "so does the second" test -z "$(run_make lib CFLAGS=-O0 2>&1)"
+check "the first make prints nothing" test -z "$(run_make -j2 lib CFLAGS=-O0 2>&1)"
+check "neither does the second" test -z "$(run_make lib CFLAGS=-O0 2>&1)"
 ls -i "$tree"/out/lib/libtokmap.so.0 >"$TMPDIR/before"
 run_make lib CFLAGS=-O0
 ls -i "$tree"/out/lib/libtokmap.so.0 >"$TMPDIR/after"
-check "nothing is linked again without a cause" cmp -s "$TMPDIR/before" "$TMPDIR/after"
+check "make does not link again without a reason" cmp -s "$TMPDIR/before" "$TMPDIR/after"
 run_make V=1 lib CFLAGS=-O0 LDFLAGS=-Wl,--hash-style=both >"$TMPDIR/log" 2>&1
-check "another LDFLAGS links again, compiles nothing" sh -c \
+check "after a change of LDFLAGS make links again but does not compile" sh -c \
     "grep -q -e --hash-style=both '$TMPDIR/log' && ! grep -q -e ' -c ' '$TMPDIR/log'"
 touch "$tree/src/common/error.h"
 run_make V=1 lib CFLAGS=-O0 >"$TMPDIR/log" 2>&1
-check "a changed header compiles what includes it" grep -q -e '-c src/common/error.c' "$TMPDIR/log"
+check "after a change of a header make compiles the files that include it" grep -q -e '-c src/common/error.c' "$TMPDIR/log"
 check "V=1 shows the commands" grep -q -e "-std=gnu11 .* -c src/common/error.c" "$TMPDIR/log"
 run_make -n V=1 lib CFLAGS='-O1 -DOF_THE_USER' CPPFLAGS=-DOF_THE_USER_TOO >"$TMPDIR/log" 2>&1
-check "given flags are appended" grep -q -e "-std=gnu11 .*-fvisibility=hidden.* -DOF_THE_USER_TOO -O1 -DOF_THE_USER .*-c" \
+check "the user's flags come after those of the Makefile" grep -q -e "-std=gnu11 .*-fvisibility=hidden.* -DOF_THE_USER_TOO -O1 -DOF_THE_USER .*-c" \
     "$TMPDIR/log"
 check "help lists the targets" sh -c "cd '$tree' && '$MAKE' help | grep -q '^ *uninstall '"
 
-# A compiler that sees everything but one header: the probe reads its questions from standard input.
+# A compiler for which one header does not exist. The Makefile passes the names of headers to it on standard input.
 for pair in zstd.h:libzstd-dev xxhash.h:libxxhash-dev; do
     header=${pair%%:*}
     printf '#!/bin/sh\nsed "s/<%s>/<no such header>/" | exec %s "$@"\n' "$header" "$CC" >"$TMPDIR/cc-without"
     chmod +x "$TMPDIR/cc-without"
     (cd "$tree" && $MAKE --no-print-directory CC=../cc-without BUILD=none lib) >"$TMPDIR/log" 2>&1
     status=$?
-    check "without $header make stops with 2" test $status = 2
-    check "and says in one line what to install" sh -c \
+    check "without $header make exits with 2" test $status = 2
+    check "and prints one line that says what to install" sh -c \
         "test \$(wc -l <'$TMPDIR/log') = 1 && grep -q 'apt-get install $(echo ${pair#*:})' '$TMPDIR/log'"
 done
 (cd "$tree" && $MAKE --no-print-directory CC=/nowhere/cc BUILD=none lib) >"$TMPDIR/log" 2>&1
 status=$?
-check "without a compiler make stops with 2" test $status = 2
-check "and says in one line what to install" sh -c \
+check "without a compiler make exits with 2" test $status = 2
+check "and prints one line that says what to install" sh -c \
     "test \$(wc -l <'$TMPDIR/log') = 1 && grep -q 'apt-get install gcc' '$TMPDIR/log'"
 printf '#!/bin/sh\nsed "s/<isa-l.igzip_lib.h>/<no such header>/" | exec %s "$@"\n' "$CC" >"$TMPDIR/cc-without"
 (cd "$tree" && $MAKE --no-print-directory -n CC=../cc-without BUILD=none lib) >"$TMPDIR/log" 2>&1
-check "an optional header that is missing is one line" sh -c \
+check "a missing optional header causes one line of output" sh -c \
     "test \$(grep -c '^tokmap: built without .*apt-get install libisal-dev' '$TMPDIR/log') = 1"
 
 for name in tokmap tokmap-bench; do
     [ -x "$BUILD_DIR/bin/$name" ] || continue
-    check "$name runs where it lies" sh -c "cd / && env -i '$BUILD_DIR/bin/$name' --version >/dev/null"
+    check "$name runs from the build folder" sh -c "cd / && env -i '$BUILD_DIR/bin/$name' --version >/dev/null"
 done

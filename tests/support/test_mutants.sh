@@ -1,9 +1,10 @@
 #!/bin/sh
-# test_mutants.sh: the tests of the device path find what they are there to find. Each mutant is a copy of one source with
-# one fault put in by sed; a program of test_device with that copy must fail, at the first look, and say the words that
-# belong to the fault. A pattern that no longer fits its source fails here too.
+# test_mutants.sh: shows that the tests of the device path find the faults that they are meant to find. A mutant is a
+# copy of one source file into which sed inserts one fault. The program test_device, linked with that copy, must fail in
+# its first run and print words that belong to the fault. A sed pattern that no longer matches its source fails the
+# test, too.
 #
-# BUILD, CC, CPPFLAGS, CFLAGS, LDFLAGS, LIBS as from the Makefile. MUTANTS: names, to try only those.
+# BUILD, CC, CPPFLAGS, CFLAGS, LDFLAGS and LIBS come from the Makefile. MUTANTS="NAME ..." tries only these mutants.
 set -u
 BUILD=${BUILD:-build}
 case $BUILD in /*) ;; *) BUILD=$(pwd)/$BUILD ;; esac
@@ -12,13 +13,13 @@ if [ -n "${SANITIZE:-}" ]; then
     exit 77
 fi
 if [ ! -x "$BUILD/tests/test_device" ]; then
-    echo "no test_device: no cmocka"
+    echo "test_device has not been built: cmocka is missing"
     exit 77
 fi
 folder=$BUILD/tests/mutants
 rm -rf "$folder"
 mkdir -p "$folder/cuda_software" || exit 1
-# What the mutants run on is beside them, as it is beside test_device.
+# test_device looks for the software driver in its own folder.
 ln -s ../../cuda_software/libcuda.so.1 "$folder/cuda_software/libcuda.so.1" || exit 1
 flags="-std=gnu11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -Itests -pthread -fno-strict-aliasing -w ${CPPFLAGS:-} -O1"
 
@@ -34,8 +35,8 @@ link() {
         "$folder/made.o" "$folder/scratch.o" "$@" "$BUILD/lib/libtokmap.a" -pthread -lzstd -lcmocka -ldl ${LIBS:-} -lm
 }
 
-# Those of the tests that find a fault whenever one is there, however the threads are scheduled: the device is as late in
-# them as the calls allow. (The random ones find most of the faults too, but by chance.)
+# The tests that find a fault however the threads are scheduled, because the device in them is as late as the calls
+# allow. (The random tests find most of the faults, too, but only by chance.)
 tests='a_device_may_be_as_late_as_the_calls_allow no_more_is_filled_than_the_ring_has_slots a_capture_is_not_spoilt
     a_stream_that_captures_is_refused closing_waits_for_what_is_under_way'
 run() {
@@ -46,22 +47,22 @@ run() {
         status=$?
         [ $status = 0 ] || failed=$status
     done
-    ! grep -q '^1\.\.0' "$folder/$1.log" || failed=1 # a name that is no test's passes too
+    ! grep -q '^1\.\.0' "$folder/$1.log" || failed=1 # a wrong test name would pass, with no tests
     return $failed
 }
 
-# try NAME SOURCE SED WORDS: prints the one line that says what came of it
+# try NAME SOURCE SED WORDS: builds and runs a mutant and prints the result as one TAP line.
 try() {
     name=$1 source=$2 change=$3 words=$4
     copy=$folder/$name.c
     sed -e "$change" "$source" >"$copy"
     if cmp -s "$copy" "$source"; then
-        echo "not ok - $name: nothing of $source fits its pattern"
+        echo "not ok - $name: its pattern matches nothing in $source"
         return
     fi
     if ! ${CC:-cc} $flags -iquote "$(dirname "$source")" -c "$copy" -o "$folder/$name.o" 2>"$folder/$name.log" ||
         ! link "$name" "$folder/$name.o" 2>>"$folder/$name.log"; then
-        echo "not ok - $name: does not build: $(head -n 3 "$folder/$name.log")"
+        echo "not ok - $name: the mutant does not build: $(head -n 3 "$folder/$name.log")"
         return
     fi
     run "$name"
@@ -69,17 +70,17 @@ try() {
     if [ $status = 0 ]; then
         echo "not ok - $name: the tests do not find it"
     elif [ $status = 124 ] || [ $status = 137 ]; then
-        echo "not ok - $name: a hang, not a finding"
+        echo "not ok - $name: the tests hang instead of reporting the fault"
     elif ! grep -qE "$words" "$folder/$name.log"; then
-        echo "not ok - $name: found for another reason: $(grep -E 'violation|^not ok|differs|alive' "$folder/$name.log" | head -n 3)"
+        echo "not ok - $name: the tests fail, but for another reason: $(grep -E 'violation|^not ok|differs|alive' "$folder/$name.log" | head -n 3)"
     else
         echo "ok - $name"
         rm -f "$folder/$name"
     fi
 }
 
-# mutant NAME SOURCE SED WORDS: WORDS is a pattern of grep -E that the log must hold. Some at a time, since they mostly
-# sleep.
+# mutant NAME SOURCE SED WORDS: tries a mutant in the background, six at a time, because the tests mostly sleep. WORDS
+# is a pattern for grep -E that must match the log.
 started=0
 mutant() {
     case " ${MUTANTS:-$1} " in *" $1 "*) ;; *) return ;; esac
@@ -91,15 +92,15 @@ mutant() {
 link unchanged && run unchanged
 status=$?
 if [ $status = 0 ]; then
-    echo "ok - without a fault they pass"
+    echo "ok - the tests pass without a fault"
 else
-    echo "not ok - without a fault they fail, status $status: $(tail -n 20 "$folder/unchanged.log")"
+    echo "not ok - the tests fail without a fault, with status $status: $(tail -n 20 "$folder/unchanged.log")"
     exit 1
 fi
 
 cuda=src/cuda/backend_cuda.c
 order='in no order'
-# ---- the two dangers ----
+# ---- the two races that the ring must prevent ----
 mutant slot_refilled_before_its_copy_ended $cuda \
     's/result = cuda->device.driver->event_synchronize(cuda->copied\[slot\]);/result = 0;/' 'has changed between'
 mutant twin_overwritten_before_it_was_expanded $cuda \
@@ -134,7 +135,7 @@ mutant bounce_refilled_before_its_copy_ended $cuda \
     's/int result = driver->event_synchronize(bounce->sent);/int result = 0;/' 'has changed between'
 mutant bounce_not_recorded $cuda \
     's/result = driver->event_record(bounce->sent, stream);/result = 0;/' 'has changed between|still uses'
-# ---- graphs of the caller's ----
+# ---- CUDA graphs of the caller ----
 mutant capture_spoilt_by_the_producer src/cuda/cuda_device.c 's/int mode = CUDA_CAPTURE_RELAXED;/int mode = 0;/' \
     'a_capture_is_not_spoilt'
 mutant capture_taken_for_work $cuda 's/enum tokmap_status status = check_capture(cuda, stream, error);/enum tokmap_status status = TOKMAP_OK;/' \

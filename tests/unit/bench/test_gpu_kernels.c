@@ -1,5 +1,5 @@
-/* The benchmark's GPU kernels, compiled as C: matrix products, and checksums that depend on each word and its place but not on
- * the number of threads. */
+/* The benchmark's GPU kernels, compiled as C: matrix products, and checksums that depend on each word and its place but
+ * not on the number of threads. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
