@@ -259,7 +259,8 @@ static void all_ranks_together_deliver_the_run(void **unused)
         for (uint64_t world = 1; world <= cover.info.batch; world += world < 3 ? 1 : 2)
             for (uint64_t rows = 0; rows <= cover.info.batch; rows += 1 + rows)
                 for (uint32_t threads = 0; threads < 2; threads++) {
-                    (void)take_all(&cover, NULL, 0, world, rows, threads, ++turn % 3 ? all : some[turn % 4], UINT64_MAX);
+                    (void)take_all(&cover, NULL, 0, world, rows, threads, ++turn % 3 ? all : some[turn % 4],
+                                   UINT64_MAX);
                     cover_check(&cover, 1);
                 }
         free(cover.seen);
@@ -292,7 +293,7 @@ static void every_reading_delivers_the_same(void **unused)
                 outputs_new(&outputs, tokmap_loader_rows(loader), &cover.info, 2, TOKMAP_I32);
                 (void)take(&cover, loader, &outputs, options.fields, 0, UINT64_MAX, 0, 1);
                 assert_int_equal(tokmap_loader_stats(loader, &stats), TOKMAP_OK);
-                assert_int_equal(stats.reading, drop                            ? TOKMAP_READ_PREAD
+                assert_int_equal(stats.reading, drop                          ? TOKMAP_READ_PREAD
                                                 : reading == TOKMAP_READ_AUTO ? stats.reading
                                                                               : (enum tokmap_reading)reading);
                 assert_int_equal(stats.rows, cover.steps * 6);

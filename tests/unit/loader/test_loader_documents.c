@@ -26,7 +26,8 @@ static struct made wide, narrow, tiny, ones;
 static int setup(void **unused)
 {
     (void)unused;
-    const uint64_t one[] = {9001}, many[] = {700, 3, 1, 2900, 512}, few[] = {3}, singles[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    const uint64_t one[] = {9001}, many[] = {700, 3, 1, 2900, 512}, few[] = {3},
+                   singles[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     scratch_make(folder);
     made_new(&wide, folder, "wide", 4, 9001, one, 1);
     made_new(&narrow, folder, "narrow", 2, 50257, many, 5);
@@ -224,7 +225,8 @@ static void every_field_is_its_definition(void **unused)
                     options.world = world;
                     options.rows = turn % 4;
                     options.threads = turn % 2;
-                    options.fields = (field_set(turn % 15) & ~(uint32_t)TOKMAP_ROWS) | (world == 1 ? ALL - TOKMAP_ROWS : 0);
+                    options.fields =
+                        (field_set(turn % 15) & ~(uint32_t)TOKMAP_ROWS) | (world == 1 ? ALL - TOKMAP_ROWS : 0);
                     options.fields &= lookahead ? ALL : ALL & ~(uint32_t)AHEAD;
                     options.mask_targets = options.fields & TOKMAP_TARGETS && turn % 3;
                     check_loader(sets[set], run, &options, most);
@@ -288,7 +290,8 @@ static void a_missing_output_is_named(void **unused)
         struct tokmap_loader *loader;
         struct tokmap_error error;
         struct tokmap_batch batch = TOKMAP_BATCH_INIT;
-        void **pointers[] = {&out.inputs, &out.targets, &out.position_ids, &out.rows, &out.document_ids, &out.loss_mask};
+        void **pointers[] = {&out.inputs, &out.targets,      &out.position_ids,
+                             &out.rows,   &out.document_ids, &out.loss_mask};
         options.fields = ALL;
         assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_OK);
         if (k < 6)
@@ -408,8 +411,10 @@ static void a_spoilt_index_is_a_status(void **unused)
             uint64_t document = where == 1 ? documents / 3 : documents - 1;
             index_close(&index);
             spoil(path, offset + 4 * document, values[i]);
-            struct tokmap_run *run = make_run(&made, 1400, 1, 4, 5); /* rows longer than a run of documents of one token */
-            assert_int_equal(open_with(run, TOKMAP_INPUTS, 0, 0, NULL), TOKMAP_OK); /* the loader does not read the index then */
+            struct tokmap_run *run =
+                make_run(&made, 1400, 1, 4, 5); /* rows longer than a run of documents of one token */
+            assert_int_equal(open_with(run, TOKMAP_INPUTS, 0, 0, NULL),
+                             TOKMAP_OK); /* the loader does not read the index then */
             assert_int_equal(open_with(run, TOKMAP_CU_SEQLENS, 0, 0, &error), TOKMAP_ERROR_CORRUPT);
             assert_true(error.message[0] && error.path[0]);
             tokmap_run_close(run);
@@ -420,10 +425,9 @@ static void a_spoilt_index_is_a_status(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_field_is_its_definition), cmocka_unit_test(what_cannot_be_is_refused),
-        cmocka_unit_test(a_missing_output_is_named),     cmocka_unit_test(smaller_structs_are_served),
-        cmocka_unit_test(the_size_of_a_batch_is_checked),
-        cmocka_unit_test(a_spoilt_index_is_a_status),
+        cmocka_unit_test(every_field_is_its_definition),  cmocka_unit_test(what_cannot_be_is_refused),
+        cmocka_unit_test(a_missing_output_is_named),      cmocka_unit_test(smaller_structs_are_served),
+        cmocka_unit_test(the_size_of_a_batch_is_checked), cmocka_unit_test(a_spoilt_index_is_a_status),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -69,8 +69,8 @@ static struct tokmap_run *make_run(const char *data, enum tokmap_reading reading
 
 /* ---- arguments ---- */
 
-static void refused(const struct tokmap_run *run, const struct tokmap_loader_options *options, enum tokmap_status status,
-                    const char *word)
+static void refused(const struct tokmap_run *run, const struct tokmap_loader_options *options,
+                    enum tokmap_status status, const char *word)
 {
     struct tokmap_loader *loader = (struct tokmap_loader *)&made;
     struct tokmap_error error = {.status = TOKMAP_OK};
@@ -126,7 +126,8 @@ static void wrong_options_are_refused(void **unused)
 static void a_cursor_of_another_past_is_refused(void **unused)
 {
     (void)unused;
-    struct tokmap_run *run = make_run(made.name, TOKMAP_READ_AUTO, 1), *other = make_run(made.name, TOKMAP_READ_AUTO, 2);
+    struct tokmap_run *run = make_run(made.name, TOKMAP_READ_AUTO, 1),
+                      *other = make_run(made.name, TOKMAP_READ_AUTO, 2);
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
     struct tokmap_cursor cursor;
     char text[TOKMAP_CURSOR_TEXT];
@@ -470,8 +471,12 @@ static void steady_state_allocates_nothing(void **unused)
         for (uint32_t threads = 0; threads < 2; threads++) {
             struct tokmap_run *run = make_run(made.name, (enum tokmap_reading)reading, 1);
             struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
-            struct tokmap_out out = {.size = sizeof out, .type = TOKMAP_I64, .inputs = inputs,
-                                     .targets = targets, .position_ids = positions, .rows = rows};
+            struct tokmap_out out = {.size = sizeof out,
+                                     .type = TOKMAP_I64,
+                                     .inputs = inputs,
+                                     .targets = targets,
+                                     .position_ids = positions,
+                                     .rows = rows};
             struct tokmap_loader *loader;
             struct tokmap_batch batch = TOKMAP_BATCH_INIT;
             options.threads = threads;

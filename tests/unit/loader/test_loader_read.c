@@ -34,8 +34,10 @@ static int setup(void **unused)
     struct tokmap_error error;
     scratch_make(folder);
     made_new(&made, folder, "narrow", 2, 50257, sizes, 5);
-    return tokmap_run_parse(&run, "seq_len 33\nbatch 6\nseed 9\nsource data narrow.list\nskip 3..5\nsteps "
-                                  "40\n", folder, &error);
+    return tokmap_run_parse(&run,
+                            "seq_len 33\nbatch 6\nseed 9\nsource data narrow.list\nskip 3..5\nsteps "
+                            "40\n",
+                            folder, &error);
 }
 
 static int teardown(void **unused)

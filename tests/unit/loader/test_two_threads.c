@@ -239,7 +239,8 @@ static void prepare(struct work *work, unsigned number, uint32_t *start)
     make_ranks(work->vocabularies[1], 6 + number);
     make_model(work->vocabularies[2], seed, 8 + number);
     (void)snprintf(name, sizeof name, "data%u", number);
-    made_new(&work->made, folder, name, 2, 300 + number, sizes, 2); /* few ids, so that all of them occur and verify is content */
+    made_new(&work->made, folder, name, 2, 300 + number, sizes,
+             2); /* few ids, so that all of them occur and verify is content */
     for (unsigned i = 0; i < TEXTS; i++)
         for (unsigned k = 0; k < 60; k++)
             work->texts[i][k] = random_below(&seed, 5) ? (char)('a' + random_below(&seed, 6)) : ' ';

@@ -195,7 +195,8 @@ static const struct {
     {BASE_RUN "skip 20..41\n", 20, TOKMAP_OK, 0, ""},               /* the cursor is at step 40, */
     {BASE_RUN "skip 20..400\n", 20, TOKMAP_OK, 0, ""},              /* so later skips are the future */
     {"seed 7\nbatch 4\nsource web d\nseq_len 10\n\nskip "
-     "20..40\n", 200, TOKMAP_OK, 0, ""}, /* other lines, and defaults */
+     "20..40\n",
+     200, TOKMAP_OK, 0, ""}, /* other lines, and defaults */
     /* The past must not change. */
     {"lookahead 1\nseq_len 11\nbatch 4\nseed 7\nsource web d\nskip 20..40\n", 200, TOKMAP_ERROR_PAST, 2,
      "geometry (line 2: seq_len 11, line 1: lookahead 1)"},
@@ -322,9 +323,11 @@ static void tokens_and_steps(void **state)
     struct tokmap_run *run = parse(base_run);
     struct tokmap_cursor cursor;
     struct tokmap_error error = {0};
-    static const uint64_t steps[][3] = {{0, 0, 0},       {1, 1, 1},      {19, 19, 19},    {20, 40, 20},
-                                        {39, 40, 20},    {40, 40, 20},   {299, 299, 279}, {300, 310, 280},
-                                        {499, 499, 469}, {500, 500, 470}}; /* step asked for, step of the cursor, steps delivered before it */
+    static const uint64_t steps[]
+                               [3] = {
+                                   {0, 0, 0},       {1, 1, 1},      {19, 19, 19},    {20, 40, 20},
+                                   {39, 40, 20},    {40, 40, 20},   {299, 299, 279}, {300, 310, 280},
+                                   {499, 499, 469}, {500, 500, 470}}; /* step asked for, step of the cursor, steps delivered before it */
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         assert_int_equal(tokmap_run_cursor(run, steps[i][0], &cursor, NULL), TOKMAP_OK);
         assert_int_equal(cursor.step, steps[i][1]);

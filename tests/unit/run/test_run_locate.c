@@ -113,8 +113,9 @@ static void as_the_model_says(void **state)
 /* Whole epochs show every window once, windows are seq_len tokens apart, and consecutive epochs differ. */
 static void epochs_cover(void **state)
 {
-    struct tokmap_run *run = run_of(5, 3, 1, 7, 9, true, "passes "
-                                                         "35\n"); /* 21 windows and 7 rows, so 3 steps per epoch */
+    struct tokmap_run *run = run_of(5, 3, 1, 7, 9, true,
+                                    "passes "
+                                    "35\n"); /* 21 windows and 7 rows, so 3 steps per epoch */
     unsigned shown[35][21] = {{0}}, shifts = 0;
     for (uint64_t step = 0; step < 105; step++)
         for (uint64_t row = 0; row < 7; row++) {

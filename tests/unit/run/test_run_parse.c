@@ -145,7 +145,8 @@ static const struct {
     {"source \"\" data\n", TOKMAP_ERROR_RUN, 1, "not a valid name for a source"},
     {"source we/b data\n", TOKMAP_ERROR_RUN, 1, "not a valid name for a source"},
     {"source web \"\"\n", TOKMAP_ERROR_RUN, 1, "empty word"},
-    {"source aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa data\n", TOKMAP_ERROR_RUN, 1, "not a "
+    {"source aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa data\n", TOKMAP_ERROR_RUN, 1,
+     "not a "
      "valid name"},
     {"source web \"data\n", TOKMAP_ERROR_RUN, 1, "add the closing quote"},
     {"source web \"data\\\n", TOKMAP_ERROR_RUN, 1, "add the closing quote"},
