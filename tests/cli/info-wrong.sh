@@ -37,7 +37,7 @@ holds err "zero.run:3: the line has a zero byte"
 cp small.bin pipe.bin
 mkfifo pipe.tmx
 exits 1 timeout -s KILL 200 tokmap info pipe 2>err
-holds err "pipe.tmx: not a regular file"
+holds err "pipe.tmx: an index must be a regular file"
 rm pipe.tmx pipe.bin
 cp small.tmx pipe.tmx
 mkfifo pipe.bin

@@ -1,18 +1,22 @@
-# A message of the rooms below the commands names a field of an options struct, and the commands print the option that sets it.
-# So every field that such a message names is in the table of field_options.c, and no such message names an option itself.
+# A message of the rooms below the commands names a field of an options struct; the commands print the option that sets it. So
+# the table in field_options.c must have every field that such a message names.
 . "$TOKMAP_CLI/helpers.sh"
 tools=$TOKMAP_TREE/tokenize_tools
-find "$tools" -name '*.c' ! -path '*/commands/*' ! -name tokmap.c >files
+find "$tools" "$TOKMAP_TREE/src/format" -name '*.c' ! -path '*/commands/*' ! -name tokmap.c >files
 [ -s files ]
-# Only inside a string: what a line has before the field holds an odd number of quotes.
+# Only fields inside a string count: an odd number of quotes comes before them on their line.
 xargs awk '{
     line = $0
     while (match(line, /options\.[a-z_0-9]+/)) {
         before = substr(line, 1, RSTART - 1)
-        if (gsub(/"/, "\"", before) % 2) print substr(line, RSTART + 8, RLENGTH - 8)
-        line = (gsub(/"/, "\"", before) % 2 ? "\"" : "") substr(line, RSTART + RLENGTH)
+        rest = substr(line, RSTART + RLENGTH)
+        field = substr(line, RSTART + 8, RLENGTH - 8)
+        odd = gsub(/"/, "", before) % 2
+        if (odd) print field
+        line = (odd ? "\"" : "") rest
     }
 }' <files | sort -u >fields
+[ -s fields ]
 sed -n 's/^    {"\([a-z_0-9]*\)", "[a-z-]*", .*/\1/p' "$tools/commands/shared/field_options.c" >table
 [ -s table ]
 while read -r field; do

@@ -49,7 +49,7 @@ for document in row["documents"]:
 PYTHON
 fi
 exits 1 tokmap show $data --document 1 2>error
-holds error 'print them with --ids'
+holds error 'print its ids with --ids'
 tokmap verify $data >verify
 holds verify 'synthetic; it has no files to verify'
 tokmap verify x.run --json >verify

@@ -1,11 +1,13 @@
 /*
- * command_audit.c - tokmap audit: proves, before a run is started, that it will deliver every window to exactly one rank.
+ * command_audit.c - tokmap audit: proves, before a run is started, that it will deliver every window to exactly one
+ * rank.
  *
- * Coverage: the windows of the first --draws draws are counted as coverage.h describes, if the bitmaps fit into COUNT_BYTES. The
- * rest of the run is sampled.
+ * Coverage: the windows of the first --draws draws are counted as coverage.h describes, if the bitmaps fit into
+ * COUNT_BYTES. The rest of the run is sampled.
  *
- * Ranks: the slices of the ranks are compared with each other and with the global batch. Then real loaders are opened for some
- * ranks at some steps, and every place and every byte that they deliver is compared with what the run's arithmetic predicts.
+ * Ranks: the slices of the ranks are compared with each other and with the global batch. Then real loaders are opened
+ * for some ranks at some steps, and every place and every byte that they deliver is compared with what the run's
+ * arithmetic predicts.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -117,8 +119,9 @@ static uint64_t delivered_before(const struct audit *audit, uint64_t step)
     return cursor.tokens / (audit->info.batch * audit->info.seq_len);
 }
 
-/* Returns the first step from `from` on that is delivered (delivered) or skipped (!delivered), or the number of steps. The number
- * of delivered steps before a step never decreases, and neither does that of skipped steps, so a binary search finds it. */
+/* Returns the first step from `from` on that is delivered (delivered) or skipped (!delivered), or the number of
+ * steps. The number of delivered steps before a step never decreases, and neither does that of skipped steps, so a
+ * binary search finds it. */
 static uint64_t step_find(const struct audit *audit, uint64_t from, bool delivered)
 {
     const uint64_t before = delivered_before(audit, from);
@@ -195,10 +198,11 @@ static enum tokmap_status coverage_check(struct audit *audit, struct tokmap_erro
                   "counted all %s: none of the %s appears twice in the unfinished epoch",
                   cli_counted(audit->draws, "draw", a), cli_counted(windows, "window", b));
     else
-        check_add(audit, "coverage", true,
-                  "counted the first %s of %s: no window appears twice in an epoch; sampled %s of the rest: each leads back "
-                  "to its row",
-                  cli_count(counted, a), cli_counted(audit->draws, "draw", b), cli_count(samples, c));
+        check_add(
+            audit, "coverage", true,
+            "counted the first %s of %s: no window appears twice in an epoch; sampled %s of the rest: each leads back "
+            "to its row",
+            cli_count(counted, a), cli_counted(audit->draws, "draw", b), cli_count(samples, c));
     return TOKMAP_OK;
 }
 
@@ -226,7 +230,8 @@ static void ranks_check(struct audit *audit)
     for (uint64_t rank = 0; rank < ranks && !fault[0]; rank++) {
         const uint64_t first = slice_first(audit, rank), end = slice_first(audit, rank + 1);
         if (first != reached || end <= first)
-            fault_set(fault, "rank %" PRIu64 " owns rows %" PRIu64 "..%" PRIu64 ", but the rank before it ends at %" PRIu64,
+            fault_set(fault,
+                      "rank %" PRIu64 " owns rows %" PRIu64 "..%" PRIu64 ", but the rank before it ends at %" PRIu64,
                       rank, first, end, reached);
         reached = end;
         audit->rows_least = min64(audit->rows_least, end - first);
@@ -360,7 +365,8 @@ static enum tokmap_status loader_check(struct audit *audit, struct tokmap_error 
     if (!audit->delivered)
         return TOKMAP_OK;
     if (row_bytes > LOADER_BYTES || call_rows > LOADER_BYTES / row_bytes) {
-        check_add(audit, "loader", true, "not tried, because a call would deliver more than %s", cli_bytes(LOADER_BYTES, a));
+        check_add(audit, "loader", true, "not tried, because a call would deliver more than %s",
+                  cli_bytes(LOADER_BYTES, a));
         return TOKMAP_OK;
     }
     trial.copy = malloc(row_bytes);
@@ -437,9 +443,9 @@ static void facts_print(const struct audit *audit)
     uint64_t step_tokens = 0, tokens = 0;
     const bool huge = mul_overflows(audit->info.batch, audit->info.seq_len, &step_tokens) ||
                       mul_overflows(step_tokens, audit->delivered, &tokens);
-    printf("%s: %s (last: %s), %s skipped; %s delivered\n", audit->target->name,
-           cli_counted(audit->steps, "step", a), audit->steps ? cli_count(audit->steps - 1, b) : "none",
-           cli_count(audit->steps - audit->delivered, c), huge ? "more than 2^64 tokens" : cli_counted(tokens, "token", d));
+    printf("%s: %s (last: %s), %s skipped; %s delivered\n", audit->target->name, cli_counted(audit->steps, "step", a),
+           audit->steps ? cli_count(audit->steps - 1, b) : "none", cli_count(audit->steps - audit->delivered, c),
+           huge ? "more than 2^64 tokens" : cli_counted(tokens, "token", d));
     for (uint64_t i = 0; i < audit->skip_count && i < SKIPS_KEPT; i++)
         printf("%s%" PRIu64 "..%" PRIu64 "%s", i ? ", " : "skipped: ", audit->skips[i].first, audit->skips[i].end,
                i + 1 == audit->skip_count ? "\n"
@@ -515,8 +521,8 @@ static void report_json(const struct audit *audit)
 
 /* ---- the audit ---- */
 
-/* Finds the number of steps to audit: those of the run, or fewer if the arguments say so. Returns -1 to go on, or prints a message
- * and returns the exit status. */
+/* Finds the number of steps to audit: those of the run, or fewer if the arguments say so. Returns -1 to go on, or
+ * prints a message and returns the exit status. */
 static int end_find(struct audit *audit, const struct cli_command *command)
 {
     const struct run_arguments *given = &audit->given->run;
@@ -526,7 +532,8 @@ static int end_find(struct audit *audit, const struct cli_command *command)
     if (audit->target->is_run_file && given->passes_given) {
         uint64_t draws;
         if (mul_overflows(given->passes, audit->source.windows, &draws))
-            return cli_misused(command, "--passes %" PRIu64 " is too large: its draws do not fit in 64 bits", given->passes);
+            return cli_misused(command, "--passes %" PRIu64 " is too large: its draws do not fit in 64 bits",
+                               given->passes);
         steps = min64(steps, draws / audit->info.batch);
     }
     if (steps == TOKMAP_FOREVER)
@@ -641,13 +648,14 @@ int command_audit(int argc, char **argv)
         .usage = "RUN --ranks R [OPTION]...\n"
                  "       tokmap audit DATASET --seq-len S --batch G --seed N --steps N|--passes P\n"
                  "                    --ranks R [OPTION]...",
-        .summary = "Proves that a run shows every window of an epoch exactly once, that its ranks own disjoint rows which "
-                   "together are the global batch, and that loaders deliver exactly these rows.",
+        .summary =
+            "Proves that a run shows every window of an epoch exactly once, that its ranks own disjoint rows which "
+            "together are the global batch, and that loaders deliver exactly these rows.",
         .details = "The exit status is 1 if a line begins with FAULT.\n\n"
                    "Examples:\n"
                    "  tokmap audit train.run --ranks 1024 --rows 4\n"
                    "  tokmap audit data/web --seq-len 2048 --batch 512 --seed 1 --passes 2 \\\n"
-                   "      --ranks 8\n",
+                   "          --ranks 8\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
     };

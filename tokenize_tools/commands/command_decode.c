@@ -1,8 +1,8 @@
 /*
  * command_decode.c - tokmap decode: prints the text of each line of ids.
  *
- * A state machine with five states reads the ids byte by byte, so a line may be longer than memory, and text is printed before
- * its line has ended.
+ * A state machine with five states reads the ids byte by byte, so a line may be longer than memory, and text is printed
+ * before its line has ended.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /*
  * command_encode.c - tokmap encode: prints the ids of each document as one line.
  *
- * A program may hold a conversation with this command through two pipes. So a line is written as soon as its document has
- * arrived, and standard output is flushed before each wait for more input.
+ * A program may hold a conversation with this command through two pipes. So a line is written as soon as its document
+ * has arrived, and standard output is flushed before each wait for more input.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /*
  * command_info.c - tokmap info: describes a dataset or a run without reading its tokens.
  *
- * The number of documents per row comes from the document index, in one pass and in memory that does not grow with the dataset.
- * Each document is visited once, and the windows that are entirely inside one document are counted together.
+ * The number of documents per row comes from the document index, in one pass and in memory that does not grow with the
+ * dataset. Each document is visited once, and the windows that are entirely inside one document are counted together.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,8 +20,8 @@ static const char program[] = "tokmap info";
 
 /* ---- documents per row ---- */
 
-/* The histogram has one cell for each number of documents below EXACT. Above, a cell covers 2^-9 of a power of two, so a
- * percentile is exact to 0.2%. The largest number is exact. */
+/* The histogram has one cell for each number of documents below EXACT. Above, a cell covers 2^-9 of a power of two,
+ * so a percentile is exact to 0.2%. The largest number is exact. */
 #define EXACT 65536u
 #define EXACT_BITS 16
 #define CELL_BITS 9
@@ -570,8 +570,9 @@ int command_info(int argc, char **argv)
         .usage = "DATASET [--seq-len S [--lookahead L]] [OPTION]...\n"
                  "       tokmap info RUN [OPTION]...\n"
                  "       tokmap info DATASET --seq-len S --batch G --seed N [OPTION]...",
-        .summary = "Describes a dataset or a run without reading its tokens. For a run, and with --seq-len for a dataset, it "
-                   "also prints the windows per epoch, the tail, and the documents per row, counted from the index.",
+        .summary =
+            "Describes a dataset or a run without reading its tokens. For a run, and with --seq-len for a dataset, it "
+            "also prints the windows per epoch, the tail, and the documents per row, counted from the index.",
         .details = "With --batch and --seed it describes the run that these arguments make of the dataset.\n\n"
                    "Examples:\n"
                    "  tokmap info data/web --seq-len 8192\n"

@@ -94,7 +94,8 @@ struct line_reader {
 
 enum line_result { LINE_READ, LINE_WAITS, LINE_END, LINE_FAILED };
 
-static char zero_byte[] = "a zero byte"; /* returned in place of a line that contains one; it is never a valid request */
+/* Returned in place of a line that contains a zero byte. It is never a valid request. */
+static char zero_byte[] = "a zero byte";
 
 /* Returns the next line, zero-terminated, if the buffer contains one; LINE_WAITS if more bytes must be read first. */
 static enum line_result line_next(struct line_reader *reader, char **line)
@@ -141,7 +142,8 @@ static bool line_fill(struct line_reader *reader)
     return true;
 }
 
-/* Reads up to five decimal numbers separated by blanks. Returns their count, or -1 if the line contains anything else. */
+/* Reads up to five decimal numbers separated by blanks. Returns their count, or -1 if the line contains anything
+ * else. */
 static int numbers_parse(char *line, uint64_t numbers[5])
 {
     int count = 0;
@@ -244,8 +246,9 @@ static int arguments_check(const struct cli_command *command, struct order_argum
     if (given->windows == 0 || given->windows > WINDOWS_MAX)
         return cli_misused(command, "--windows must be between 1 and 2^63");
     if (given->inverse && (given->start_given || given->count_given))
-        return cli_misused(command, "with --inverse the windows come from standard input; --start and --count cannot be "
-                                    "added");
+        return cli_misused(command,
+                           "with --inverse the windows come from standard input; --start and --count cannot be "
+                           "added");
     if (given->start > given->windows)
         return cli_misused(command, "--start %" PRIu64 " is past the last draw, %" PRIu64, given->start,
                            given->windows - 1);
@@ -318,8 +321,9 @@ int command_order(int argc, char **argv)
     const struct cli_command command = {
         .program = program,
         .usage = "--windows N --seed S [OPTION]...\n       tokmap order --stdin [--source NAME] [--json]",
-        .summary = "Prints the windows of one epoch in the order in which they are drawn, one number per line. The order "
-                   "depends only on the number of windows, the seed, the epoch, and the name of the source.",
+        .summary =
+            "Prints the windows of one epoch in the order in which they are drawn, one number per line. The order "
+            "depends only on the number of windows, the seed, the epoch, and the name of the source.",
         .details = "Examples:\n"
                    "  tokmap order --windows 1000000 --seed 1234 --count 10\n"
                    "  echo 17 | tokmap order --windows 1000000 --seed 1234 --inverse\n"

@@ -184,7 +184,8 @@ static int arguments_check(const struct cli_command *command, struct packing *pa
     return corpus_arguments_check(command, &packing->corpus, operands, operand_count);
 }
 
-/* Checks the output folder first, so that the message is about the folder and not about a file that cannot be created in it. */
+/* Checks the output folder first, so that the message is about the folder and not about a file that cannot be
+ * created in it. */
 static enum tokmap_status folder_check(const char *prefix, struct tokmap_error *error)
 {
     struct os_stat stat;
@@ -290,12 +291,13 @@ int command_pack(int argc, char **argv)
         .program = program,
         .usage = "-o PREFIX [OPTION]... [INPUT]...",
         .summary = "Turns text into a shard of token ids: PREFIX.bin and its index PREFIX.tmx.",
-        .details = "An INPUT is a file, a folder (all regular files below it), a pattern, or '-' for standard input. It "
-                   "contains text, one document per file, or JSONL, one document per line; plain, gzip, or zstd.\n\n"
-                   "Examples:\n"
-                   "  tokmap pack -o data/books books/\n"
-                   "  tokmap pack -o data/web -t gpt2/tokenizer.json 'crawl/*.jsonl.zst'\n"
-                   "  zcat mail.gz | tokmap pack -o data/mail --invalid-utf8 replace -\n",
+        .details =
+            "An INPUT is a file, a folder (all regular files below it), a pattern, or '-' for standard input. It "
+            "contains text, one document per file, or JSONL, one document per line; plain, gzip, or zstd.\n\n"
+            "Examples:\n"
+            "  tokmap pack -o data/books books/\n"
+            "  tokmap pack -o data/web -t gpt2/tokenizer.json 'crawl/*.jsonl.zst'\n"
+            "  zcat mail.gz | tokmap pack -o data/mail --invalid-utf8 replace -\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
     };

@@ -1,6 +1,6 @@
 /*
- * command_show.c - tokmap show: prints documents, windows, tokens, or the rows of a step, with the documents that they came from;
- * with --where, lists the steps and rows that show a document.
+ * command_show.c - tokmap show: prints documents, windows, tokens, or the rows of a step, with the documents that they
+ * came from; with --where, lists the steps and rows that show a document.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -162,8 +162,8 @@ static enum tokmap_status show_tokens(struct showing *show, struct tokmap_error 
     char text[64];
     if (range.end > show->printer.info.tokens)
         return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
-                         "tokens %" PRIu64 "..%" PRIu64 " reach past the end; the dataset has %s", range.first, range.end,
-                         cli_counted(show->printer.info.tokens, "token", text));
+                         "tokens %" PRIu64 "..%" PRIu64 " reach past the end; the dataset has %s", range.first,
+                         range.end, cli_counted(show->printer.info.tokens, "token", text));
     const struct item item = {.kind = kind_tokens, .first = range.first, .count = range.end - range.first};
     return item_show(show, &item, false, error);
 }
@@ -243,8 +243,8 @@ struct where {
     uint64_t found;        /* rows */
 };
 
-/* Returns how many tokens of [first, first + count) are in the window of `tokens` tokens from `start` on. A window that reaches
- * past the dataset's last token continues at its first one; all: the dataset's tokens. */
+/* Returns how many tokens of [first, first + count) are in the window of `tokens` tokens from `start` on. A window
+ * that reaches past the dataset's last token continues at its first one; all: the dataset's tokens. */
 static uint64_t tokens_shared(uint64_t first, uint64_t count, uint64_t start, uint64_t tokens, uint64_t all)
 {
     uint64_t shared = 0;
@@ -336,7 +336,8 @@ static int arguments_check(const struct cli_command *command, const struct show_
     if (given->rank_given != given->ranks_given)
         return cli_misused(command, "--rank and --ranks need each other");
     if (given->rank_given && given->rank >= given->ranks)
-        return cli_misused(command, "rank %" PRIu64 " does not exist; with --ranks %" PRIu64 " ranks are below %" PRIu64,
+        return cli_misused(command,
+                           "rank %" PRIu64 " does not exist; with --ranks %" PRIu64 " ranks are below %" PRIu64,
                            given->rank, given->ranks, given->ranks);
     if (given->where && (given->ids || given->specials))
         return cli_misused(command, "--where prints no tokens, so --ids and --specials cannot be added");
@@ -416,8 +417,9 @@ int command_show(int argc, char **argv)
         .usage = "DATASET|RUN --document N|--window I|--tokens A..B [OPTION]...\n"
                  "       tokmap show RUN --step N [--row J] [OPTION]...\n"
                  "       tokmap show RUN --document N --where [--steps A..B] [OPTION]...",
-        .summary = "Prints tokens of a dataset, or the rows of a step of a run, as text or ids. Reports on standard error "
-                   "which documents they came from.",
+        .summary =
+            "Prints tokens of a dataset, or the rows of a step of a run, as text or ids. Reports on standard error "
+            "which documents they came from.",
         .details = "Instead of a run file, a dataset with --seq-len, --batch, and --seed can be used.\n\n"
                    "Examples:\n"
                    "  tokmap show data/web --document 17\n"

@@ -173,13 +173,15 @@ int command_tokenizer(int argc, char **argv)
     const struct cli_command command = {
         .program = program,
         .usage = "[OPTION]... FILE",
-        .summary = "Describes a tokenizer: its form, the scanner that cuts text into pieces, its fingerprint, its largest "
-                   "id, the width of a token, and its special tokens.",
-        .details = "FILE is a tokenizer.json, a tekken.json, a vocab.bpe beside its encoder.json, a rank file (.tiktoken), "
-                   "a SentencePiece tokenizer.model, a folder that holds one of these, or 'bytes'.\n\n"
-                   "Examples:\n"
-                   "  tokmap tokenizer tokenizer.json\n"
-                   "  tokmap tokenizer --json models/llama3/\n",
+        .summary =
+            "Describes a tokenizer: its form, the scanner that cuts text into pieces, its fingerprint, its largest "
+            "id, the width of a token, and its special tokens.",
+        .details =
+            "FILE is a tokenizer.json, a tekken.json, a vocab.bpe beside its encoder.json, a rank file (.tiktoken), "
+            "a SentencePiece tokenizer.model, a folder that holds one of these, or 'bytes'.\n\n"
+            "Examples:\n"
+            "  tokmap tokenizer tokenizer.json\n"
+            "  tokmap tokenizer --json models/llama3/\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
     };

@@ -47,7 +47,8 @@ static void progress_report(void *user, enum train_stage stage, uint64_t done)
     struct training_command *training = user;
     if (stage != training->stage) {
         cli_progress_end(&training->progress);
-        cli_progress_start(&training->progress, "merging", training->vocabulary - training->special_count, training->quiet);
+        cli_progress_start(&training->progress, "merging", training->vocabulary - training->special_count,
+                           training->quiet);
         training->progress.unit = "tokens";
         training->stage = stage;
     }
@@ -156,8 +157,10 @@ static int specials_split(const struct cli_command *command, struct training_com
         const bool single = spelt && train_spelt_bytes(&text, spelt, &count) && count == 1;
         free(spelt);
         if (single)
-            return cli_misused(command, "--special-tokens: '%.*s' is how a tokenizer.json writes a single byte; choose a "
-                                        "longer name", (int)bytes, at);
+            return cli_misused(command,
+                               "--special-tokens: '%.*s' is how a tokenizer.json writes a single byte; choose a "
+                               "longer name",
+                               (int)bytes, at);
         training->specials[training->special_count++] = text;
         at += bytes;
         if (!*at)
@@ -180,8 +183,8 @@ static int arguments_check(const struct cli_command *command, struct training_co
             count++;
         const char *nearest = cli_nearest(training->pattern, names, count);
         if (nearest)
-            return cli_misused(command, "--pattern: there is no split pattern '%s'; did you mean '%s'?", training->pattern,
-                               nearest);
+            return cli_misused(command, "--pattern: there is no split pattern '%s'; did you mean '%s'?",
+                               training->pattern, nearest);
         return cli_misused(command, "--pattern: there is no split pattern '%s'; --help lists them", training->pattern);
     }
     const int status = specials_split(command, training);
@@ -220,7 +223,8 @@ static int inputs_train(struct training_command *training, const char **operands
     corpus_arguments_apply(&training->corpus, &options.corpus);
     const uint64_t started = os_clock_ns();
     const bool shown = !training->quiet && os_is_terminal(2);
-    cli_progress_start(&training->progress, "counting", shown ? corpus_size(operands, operand_count) : 0, training->quiet);
+    cli_progress_start(&training->progress, "counting", shown ? corpus_size(operands, operand_count) : 0,
+                       training->quiet);
     const enum tokmap_status status = train_corpus(&options, operands, operand_count, &result, &error);
     cli_progress_end(&training->progress);
     training->seconds = (double)(os_clock_ns() - started) * 1e-9;
@@ -229,9 +233,6 @@ static int inputs_train(struct training_command *training, const char **operands
             cli_say(program, "interrupted; the unfinished output has been removed");
         os_signal_die(os_signal_caught());
     }
-    if (status == TOKMAP_ERROR_EXISTS)
-        (void)snprintf(error.message, sizeof error.message, "the output exists; choose another name, or replace it with "
-                                                            "--force");
     if (status)
         return command_failed(training->command, &error);
     if (training->json)
@@ -286,12 +287,13 @@ int command_train(int argc, char **argv)
         .program = program,
         .usage = "-o PREFIX --vocab-size N [OPTION]... [INPUT]...",
         .summary = "Makes a byte-level BPE vocabulary from text: PREFIX.tiktoken and PREFIX.json (a tokenizer.json).",
-        .details = "An INPUT is a file, a folder (all regular files below it), a pattern, or '-' for standard input. It "
-                   "contains text, one document per file, or JSONL, one document per line; plain, gzip, or zstd.\n\n"
-                   "Examples:\n"
-                   "  tokmap train -o vocab/tokenizer --vocab-size 32768 \\\n"
-                   "      --special-tokens '<|endoftext|>' books/\n"
-                   "  tokmap train -o web --vocab-size 50k --pattern o200k_base 'crawl/*.jsonl.zst'\n",
+        .details =
+            "An INPUT is a file, a folder (all regular files below it), a pattern, or '-' for standard input. It "
+            "contains text, one document per file, or JSONL, one document per line; plain, gzip, or zstd.\n\n"
+            "Examples:\n"
+            "  tokmap train -o vocab/tokenizer --vocab-size 32768 \\\n"
+            "          --special-tokens '<|endoftext|>' books/\n"
+            "  tokmap train -o web --vocab-size 50k --pattern o200k_base 'crawl/*.jsonl.zst'\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
     };

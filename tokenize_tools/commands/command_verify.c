@@ -1,4 +1,5 @@
-/* command_verify.c - tokmap verify: reads every byte of a dataset and prints each fault as one line that says where it is. */
+/* command_verify.c - tokmap verify: reads every byte of a dataset and prints each fault as one line that says where
+ * it is. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,8 @@ struct verify_report {
     uint64_t faults;
 };
 
-/* Finds the block of a fault in a token file, and the byte at which it ends. Returns false if the fault is in an index. */
+/* Finds the block of a fault in a token file, and the byte at which it ends. Returns false if the fault is in an
+ * index. */
 static bool fault_block(const struct verify_report *report, const struct tokmap_error *fault, uint64_t *block,
                         uint64_t *end)
 {
@@ -230,9 +232,10 @@ int command_verify(int argc, char **argv)
     const struct cli_command command = {
         .program = program,
         .usage = "DATASET|RUN [OPTION]...",
-        .summary = "Reads every byte of a dataset, or of a run's dataset, and compares it with the checksums in the index. "
-                   "Prints one line for each fault: the file, and the section of an index or the block and byte range of "
-                   "a token file.",
+        .summary =
+            "Reads every byte of a dataset, or of a run's dataset, and compares it with the checksums in the index. "
+            "Prints one line for each fault: the file, and the section of an index or the block and byte range of "
+            "a token file.",
         .details = "The exit status is 1 if there are faults.\n\n"
                    "Examples:\n"
                    "  tokmap verify data/web\n"

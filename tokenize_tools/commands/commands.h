@@ -19,8 +19,9 @@
     XX(decode, "turn token ids into text")                                                                             \
     XX(tokenizer, "describe a tokenizer file")
 
-/* argv[0] is the subcommand's name, argv[1 .. argc) are its arguments. Returns the exit status: CLI_DONE, CLI_FAILED, or
- * CLI_MISUSED (cli.h). To be called once per process: a command may catch signals and replace standard output. */
+/* argv[0] is the subcommand's name, argv[1 .. argc) are its arguments. Returns the exit status: CLI_DONE,
+ * CLI_FAILED, or CLI_MISUSED (cli.h). To be called once per process: a command may catch signals and replace
+ * standard output. */
 #define COMMAND_DECLARE(name, text) int command_##name(int argc, char **argv);
 COMMANDS(COMMAND_DECLARE)
 #undef COMMAND_DECLARE

@@ -237,7 +237,8 @@ static enum tokmap_status exists_check(const struct train_files *files, struct t
     struct os_stat stat;
     for (int i = 0; i < FILES; i++)
         if (!files->replace && !os_lstat(files->paths[i], &stat))
-            return error_set(error, TOKMAP_ERROR_EXISTS, files->paths[i], TOKMAP_NO_OFFSET, "the output exists");
+            return error_set(error, TOKMAP_ERROR_EXISTS, files->paths[i], TOKMAP_NO_OFFSET,
+                             "the output already exists; choose another name, or use options.replace");
     return TOKMAP_OK;
 }
 

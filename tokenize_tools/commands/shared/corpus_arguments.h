@@ -39,8 +39,9 @@ struct corpus_arguments {
      "the largest accepted text that must be held in memory whole (default: 64Mi)", NULL}
 /* clang-format on */
 
-/* Refuses arguments that contradict each other. If there are no operands, adds "-" (standard input), unless standard input is a
- * terminal or /dev/null; operands needs room for one more. Returns 0, or prints a message and returns the exit status. */
+/* Refuses arguments that contradict each other. If there are no operands, adds "-" (standard input), unless standard
+ * input is a terminal or /dev/null; operands needs room for one more. Returns 0, or prints a message and returns the
+ * exit status. */
 int corpus_arguments_check(const struct cli_command *command, const struct corpus_arguments *arguments,
                            const char **operands, size_t *operand_count);
 

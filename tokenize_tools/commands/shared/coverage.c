@@ -38,9 +38,10 @@ static enum tokmap_status interrupted(struct tokmap_error *error)
 /* ---- by counting ---- */
 
 /*
- * Rows are numbered over the whole run: row j of step t has the number t * batch + j. The draw of that row has another number,
- * but one of the same step. The rows are processed in waves. Within a wave, threads take chunks of rows. Between waves, a single
- * thread compares the epochs whose draws are over with what they should contain, and clears their bitmaps for reuse.
+ * Rows are numbered over the whole run: row j of step t has the number t * batch + j. The draw of that row has another
+ * number, but one of the same step. The rows are processed in waves. Within a wave, threads take chunks of rows.
+ * Between waves, a single thread compares the epochs whose draws are over with what they should contain, and clears
+ * their bitmaps for reuse.
  */
 struct counting {
     const struct coverage *coverage;
@@ -59,8 +60,8 @@ struct counting {
 
 static uint64_t maps_needed(const struct coverage *coverage)
 {
-    /* A wave ends at the latest with the step in which its first epoch ends, and that step of `batch` draws can reach this
-     * many epochs. */
+    /* A wave ends at the latest with the step in which its first epoch ends, and that step of `batch` draws can
+     * reach this many epochs. */
     return (coverage->batch - 1) / coverage->windows + 2;
 }
 
@@ -69,8 +70,8 @@ uint64_t coverage_bytes(const struct coverage *coverage)
     return maps_needed(coverage) * (div_ceil(coverage->windows, 64) + 1) * 8;
 }
 
-/* Marks the window of a row and sets *fresh to whether it was unmarked before. Returns false if the place contradicts itself or
- * names an epoch that has no bitmap. */
+/* Marks the window of a row and sets *fresh to whether it was unmarked before. Returns false if the place
+ * contradicts itself or names an epoch that has no bitmap. */
 static bool window_mark(struct counting *counting, const struct tokmap_place *place, bool *fresh)
 {
     const uint64_t windows = counting->coverage->windows;
@@ -84,7 +85,8 @@ static bool window_mark(struct counting *counting, const struct tokmap_place *pl
     return true;
 }
 
-/* Records what was wrong with a row and stops all threads. marked: the place was valid, so the window was marked twice. */
+/* Records what was wrong with a row and stops all threads. marked: the place was valid, so the window was marked
+ * twice. */
 static void wave_stop(struct counting *counting, const struct tokmap_place *place, bool marked,
                       enum tokmap_status status, const struct tokmap_error *error)
 {
@@ -145,7 +147,8 @@ static void wave_work(void *user)
     }
 }
 
-/* Counts the wave [next, end) on all processors. The calling thread takes chunks too, shows progress, and notices signals. */
+/* Counts the wave [next, end) on all processors. The calling thread takes chunks too, shows progress, and notices
+ * signals. */
 static void wave_count(struct counting *counting, struct cli_progress *progress)
 {
     struct os_thread *threads[THREADS_MOST] = {0};
@@ -190,7 +193,8 @@ static enum tokmap_status waves_count(struct counting *counting, uint64_t steps,
     progress.unit = "draws";
     for (uint64_t first = 0; first < all && !counting->stop && !counting->fault[0]; first = counting->end) {
         epochs_retire(counting, first / windows);
-        /* The wave ends with the step in which the oldest epoch ends, or after WAVE_ROWS rows and the rest of their step. */
+        /* The wave ends with the step in which the oldest epoch ends, or after WAVE_ROWS rows and the rest of their
+         * step. */
         const uint64_t epoch_end = div_ceil((first / windows + 1) * windows, batch) * batch;
         const uint64_t most = first + div_ceil(WAVE_ROWS, batch) * batch;
         counting->next = first;
@@ -208,7 +212,8 @@ static enum tokmap_status waves_count(struct counting *counting, uint64_t steps,
     /* The epochs that end with the last draw, then the one that the run does not finish. */
     epochs_retire(counting, all / windows);
     if (counting->marked[counting->oldest % counting->maps] != all % windows)
-        fault_set(counting->fault, "the number of windows that epoch %" PRIu64 " shows differs from the number of its draws",
+        fault_set(counting->fault,
+                  "the number of windows that epoch %" PRIu64 " shows differs from the number of its draws",
                   counting->oldest);
     return TOKMAP_OK;
 }

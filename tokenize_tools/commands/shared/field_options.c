@@ -4,8 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
-/* Fields of struct tokenizer_options, corpus_options, pack_options, train_corpus_options, and of the library's options, by
- * name. A field has the same option in every command that has the option at all. */
+/* Fields of struct tokenizer_options, corpus_options, pack_options, train_corpus_options, and of the library's
+ * options, by name. A field has the same option in every command that has the option at all. */
 static const struct field_option table[] = {
     {"batch", "batch", NULL},
     {"bos_id", "bos", NULL},
@@ -59,8 +59,8 @@ static bool is_name_byte(char byte)
     return (byte >= 'a' && byte <= 'z') || (byte >= '0' && byte <= '9') || byte == '_';
 }
 
-/* Returns the entry of the field that is named at `at`, which is inside `message`, and sets *length to the bytes of its name.
- * Returns NULL if no field of the table is named there. */
+/* Returns the entry of the field that is named at `at`, which is inside `message`, and sets *length to the bytes of
+ * its name. Returns NULL if no field of the table is named there. */
 static const struct field_option *field_at(const char *message, const char *at, size_t *length)
 {
     if ((at > message && is_name_byte(at[-1])) || strncmp(at, prefix, PREFIX_LENGTH) != 0)
@@ -77,8 +77,8 @@ static const struct field_option *field_at(const char *message, const char *at, 
     return NULL;
 }
 
-/* If a clause ", or ..." begins at `at` and names a field whose option the command lacks, returns its bytes, else 0. The clause
- * ends before the next ", or", before a semicolon or a period, or with the message. */
+/* If a clause ", or ..." begins at `at` and names a field whose option the command lacks, returns its bytes, else 0.
+ * The clause ends before the next ", or", before a semicolon or a period, or with the message. */
 static size_t clause_without_option(const struct cli_command *command, const char *message, const char *at)
 {
     bool lacking = false;

@@ -1,13 +1,13 @@
 /*
  * field_options.h - errors of the rooms below, in the words of the command line.
  *
- * The rooms below the commands do not know the command line. If a message of theirs asks for another setting, it names the
- * field of the options struct, written "options.NAME": "raise options.record_limit, or leave the line out with options.skip".
- * One table here maps each field to the option that sets it, and every command prints errors through this file. So a user of
- * `tokmap pack` reads "raise --max-record, or leave the line out with --on-error skip".
+ * The rooms below the commands do not know the command line. If a message of theirs asks for another setting, it names
+ * the field of the options struct, written "options.NAME": "raise options.record_limit, or leave the line out with
+ * options.skip". One table here maps each field to the option that sets it, and every command prints errors through
+ * this file. So a user of `tokmap pack` reads "raise --max-record, or leave the line out with --on-error skip".
  *
- * A command may lack the option. Advice that the user cannot follow is then left out if it is a clause that begins with ", or":
- * `tokmap encode` prints "raise --max-record". Anywhere else the field stays as it is.
+ * A command may lack the option. Advice that the user cannot follow is then left out if it is a clause that begins with
+ * ", or": `tokmap encode` prints "raise --max-record". Anywhere else the field stays as it is.
  */
 #ifndef TOKMAP_COMMANDS_SHARED_FIELD_OPTIONS_H
 #define TOKMAP_COMMANDS_SHARED_FIELD_OPTIONS_H

@@ -67,8 +67,9 @@ void visible_end(struct visible *visible)
 
 /* ---- tokens ---- */
 
-/* Opens the tokenizer and compares its fingerprint with the dataset's. The fingerprint depends on whether special tokens in text
- * were recognized when the dataset was packed. A reader should not have to know that, so both ways are tried. */
+/* Opens the tokenizer and compares its fingerprint with the dataset's. The fingerprint depends on whether special
+ * tokens in text were recognized when the dataset was packed. A reader should not have to know that, so both ways
+ * are tried. */
 static enum tokmap_status tokenizer_open_matching(struct printer *printer, const struct tokenizer_arguments *asked,
                                          struct tokmap_error *error)
 {
@@ -77,7 +78,7 @@ static enum tokmap_status tokenizer_open_matching(struct printer *printer, const
     char name[TOKENIZER_NAME], hex[33], wanted[33];
     if (!printer->info.shards)
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
-                         "a synthetic dataset has ids but no text; print them with --ids");
+                         "a synthetic dataset has no text; print its ids with --ids");
     for (int special = 0; special < 2; special++) {
         tokenizer_close(printer->tokenizer);
         options.special = special ? TOKENIZER_SPECIAL_RECOGNIZE : TOKENIZER_SPECIAL_TEXT;
@@ -130,8 +131,8 @@ void printer_close(struct printer *printer)
     memset(printer, 0, sizeof *printer);
 }
 
-/* Takes the longest run of tokens from *first on that does not pass the end of the dataset and fits the chunk. Sets *start to its
- * first token, moves *first and *count past it, and returns its length. */
+/* Takes the longest run of tokens from *first on that does not pass the end of the dataset and fits the chunk. Sets
+ * *start to its first token, moves *first and *count past it, and returns its length. */
 static uint64_t span_next(const struct printer *printer, uint64_t *first, uint64_t *count, uint64_t *start)
 {
     *start = *first % printer->info.tokens;

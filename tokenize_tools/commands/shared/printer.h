@@ -14,9 +14,9 @@
 
 #define PRINTER_CHUNK ((uint64_t)1 << 18) /* tokens copied at a time */
 
-/* Writes text to a terminal with its control characters made visible, so that the text cannot act on the terminal: ^[ for escape,
- * \x9b for a byte that is not valid UTF-8 or that belongs to a C1 control. Newlines and tabs stay. A character may be split
- * between two calls. Initialize with {.file = ...}. */
+/* Writes text to a terminal with its control characters made visible, so that the text cannot act on the terminal:
+ * ^[ for escape, \x9b for a byte that is not valid UTF-8 or that belongs to a C1 control. Newlines and tabs stay. A
+ * character may be split between two calls. Initialize with {.file = ...}. */
 struct visible {
     unsigned char held[4];       /* the bytes of a character that has begun */
     unsigned held_count, wanted; /* their number, and the length of that character */
@@ -37,20 +37,20 @@ struct printer {
     void *chunk; /* room for PRINTER_CHUNK tokens */
 };
 
-/* Prepares to print tokens of `dataset`, which must stay open. asked: the tokenizer that made the dataset, or NULL to print ids.
- * printer_close() must follow in any case.
- * Statuses: OK, ERROR_MISMATCH (the dataset was made with another tokenizer), ERROR_UNSUPPORTED (the dataset is synthetic, or no
- * tokenizer was given and the dataset was not made with the built-in one), ERROR_MEMORY, those of vocabulary_open(). */
+/* Prepares to print tokens of `dataset`, which must stay open. asked: the tokenizer that made the dataset, or NULL
+ * to print ids. printer_close() must follow in any case. Statuses: OK, ERROR_MISMATCH (the dataset was made with
+ * another tokenizer), ERROR_UNSUPPORTED (the dataset is synthetic, or no tokenizer was given and the dataset was not
+ * made with the built-in one), ERROR_MEMORY, those of vocabulary_open(). */
 enum tokmap_status printer_open(struct printer *printer, const struct tokmap_dataset *dataset,
                                 const struct tokenizer_arguments *asked, bool specials, struct tokmap_error *error);
 /* Accepts a printer that is all zero. */
 void printer_close(struct printer *printer);
 
-/* Prints `count` tokens from `first` on to standard output, continuing at the dataset's first token after its last one; `first`
- * is below the number of tokens, `count` may be any number. start: a document begins at `first`, so what the tokenizer put before
- * its text (a prefix space) is left out.
- * printer_text: the text, unchanged, or with visible control characters on a terminal. printer_ids: decimal ids separated by
- * spaces, without a newline. Statuses: OK, those of tokmap_dataset_copy() and tokenizer_decode(). */
+/* Prints `count` tokens from `first` on to standard output, continuing at the dataset's first token after its last
+ * one; `first` is below the number of tokens, `count` may be any number. start: a document begins at `first`, so
+ * what the tokenizer put before its text (a prefix space) is left out. printer_text: the text, unchanged, or with
+ * visible control characters on a terminal. printer_ids: decimal ids separated by spaces, without a newline.
+ * Statuses: OK, those of tokmap_dataset_copy() and tokenizer_decode(). */
 enum tokmap_status printer_text(struct printer *printer, uint64_t first, uint64_t count, bool start,
                                 struct tokmap_error *error);
 enum tokmap_status printer_ids(struct printer *printer, uint64_t first, uint64_t count, struct tokmap_error *error);
@@ -69,9 +69,9 @@ struct part {
     const char *tokens_path; /* the shard's .bin; NULL: the dataset is synthetic */
 };
 
-/* Calls each() in order for every document that has tokens in a range, which may continue at the dataset's first token after its
- * last one. Empty documents have no part.
- * Statuses: OK, ERROR_CORRUPT, those of tokmap_dataset_document_at() and tokmap_dataset_origin(). */
+/* Calls each() in order for every document that has tokens in a range, which may continue at the dataset's first
+ * token after its last one. Empty documents have no part. Statuses: OK, ERROR_CORRUPT, those of
+ * tokmap_dataset_document_at() and tokmap_dataset_origin(). */
 enum tokmap_status parts_walk(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count,
                               void (*each)(void *user, const struct part *part), void *user,
                               struct tokmap_error *error);

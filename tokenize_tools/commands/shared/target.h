@@ -1,8 +1,9 @@
 /*
- * target.h - what info, show, and audit work on: a dataset, a run file, or a run that is made from a dataset and arguments.
+ * target.h - what info, show, and audit work on: a dataset, a run file, or a run that is made from a dataset and
+ * arguments.
  *
- * A name means a run file if it is a regular text file that is not a manifest and has no index beside it. Every other name means
- * a dataset; a name that begins with "synthetic:" always does.
+ * A name means a run file if it is a regular text file that is not a manifest and has no index beside it. Every other
+ * name means a dataset; a name that begins with "synthetic:" always does.
  */
 #ifndef TOKMAP_COMMANDS_SHARED_TARGET_H
 #define TOKMAP_COMMANDS_SHARED_TARGET_H
@@ -45,8 +46,8 @@ struct target {
 /* Whether `name` means a run file. A name that does not exist means a dataset. */
 bool target_names_run(const char *name);
 
-/* Opens a run file or a dataset; with make_run, a run of the dataset that the arguments describe. target_close() must follow in
- * any case. Returns -1 to go on, or prints a message and returns the exit status. */
+/* Opens a run file or a dataset; with make_run, a run of the dataset that the arguments describe. target_close()
+ * must follow in any case. Returns -1 to go on, or prints a message and returns the exit status. */
 int target_open(struct target *target, const struct cli_command *command, const char *name,
                 const struct run_arguments *arguments, bool make_run);
 /* Closes what is open; a target that is all zero is accepted. */
@@ -61,8 +62,8 @@ void target_json(const struct target *target, struct cli_json *json);
 /* Writes the 32 hexadecimal digits of an id, or "unknown" if all its bytes are zero, and returns `text`. */
 const char *id_hex(const uint8_t id[16], char text[33]);
 
-/* Copies the name of the tokenizer that made the dataset from the index of its first shard. Returns false if that index does not
- * have the name, or has one that is too long or contains control characters. */
+/* Copies the name of the tokenizer that made the dataset from the index of its first shard. Returns false if that
+ * index does not have the name, or has one that is too long or contains control characters. */
 #define TOKENIZER_NAME 96
 bool dataset_tokenizer_name(const struct tokmap_dataset *dataset, char name[TOKENIZER_NAME]);
 

@@ -41,8 +41,8 @@ int tokenizer_arguments_open(const struct cli_command *command, struct tokenizer
     return 0;
 }
 
-/* Finds the id that --eod or --bos (`option`) means. value: "" for the token that the tokenizer names, else the name of a
- * special token, or an id. */
+/* Finds the id that --eod or --bos (`option`) means. value: "" for the token that the tokenizer names, else the name
+ * of a special token, or an id. */
 static int id_find(const struct cli_command *command, const struct tokenizer *tokenizer, const char *option,
                    const char *value, uint64_t *id)
 {
@@ -77,10 +77,11 @@ int tokenizer_arguments_eod_bos(const struct cli_command *command, const struct 
     tokenizer_info(tokenizer, &info);
     *eod = *bos = TOKMAP_NO_ID;
     if (eod_needed && !arguments->no_eod && !arguments->eod_given && info.eod_id == TOKMAP_NO_ID)
-        return cli_misused(command,
-                           "the tokenizer '%s' does not name a token that ends a document; choose one with --eod=NAME or "
-                           "--eod=ID, or none with --no-eod",
-                           info.name);
+        return cli_misused(
+            command,
+            "the tokenizer '%s' does not name a token that ends a document; choose one with --eod=NAME or "
+            "--eod=ID, or none with --no-eod",
+            info.name);
     if (arguments->eod_given || (eod_needed && !arguments->no_eod)) {
         const int status = id_find(command, tokenizer, "eod", arguments->eod, eod);
         if (status)

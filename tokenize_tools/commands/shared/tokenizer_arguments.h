@@ -1,5 +1,5 @@
-/* tokenizer_arguments.h - the options that choose a tokenizer and the tokens around documents, for every command that opens a
- * tokenizer. */
+/* tokenizer_arguments.h - the options that choose a tokenizer and the tokens around documents, for every command
+ * that opens a tokenizer. */
 #ifndef TOKMAP_COMMANDS_SHARED_TOKENIZER_ARGUMENTS_H
 #define TOKMAP_COMMANDS_SHARED_TOKENIZER_ARGUMENTS_H
 
@@ -50,18 +50,18 @@ struct tokenizer_arguments {
      "begin each document with this token", NULL}
 /* clang-format on */
 
-/* Refuses arguments that contradict each other, as far as the command line alone shows it. Returns 0, or prints a message and
- * returns the exit status. */
+/* Refuses arguments that contradict each other, as far as the command line alone shows it. Returns 0, or prints a
+ * message and returns the exit status. */
 int tokenizer_arguments_check(const struct cli_command *command, const struct tokenizer_arguments *arguments);
 
-/* Opens the tokenizer; tokenizer_close() frees it. print_note: if its file has parts that are ignored, a note on stderr says so.
- * Returns 0, or prints a message and returns the exit status. */
+/* Opens the tokenizer; tokenizer_close() frees it. print_note: if its file has parts that are ignored, a note on
+ * stderr says so. Returns 0, or prints a message and returns the exit status. */
 int tokenizer_arguments_open(const struct cli_command *command, struct tokenizer_arguments *arguments, bool print_note,
                              struct tokenizer **tokenizer);
 
-/* Finds the ids that end and begin each document, TOKMAP_NO_ID for no token. With eod_needed, a token ends each document unless
- * --no-eod is given, and the user must choose one where the tokenizer does not name it; without, only --eod adds one. Returns
- * 0, or prints a message and returns the exit status. */
+/* Finds the ids that end and begin each document, TOKMAP_NO_ID for no token. With eod_needed, a token ends each
+ * document unless --no-eod is given, and the user must choose one where the tokenizer does not name it; without,
+ * only --eod adds one. Returns 0, or prints a message and returns the exit status. */
 int tokenizer_arguments_eod_bos(const struct cli_command *command, const struct tokenizer_arguments *arguments,
                                 const struct tokenizer *tokenizer, bool eod_needed, uint64_t *eod, uint64_t *bos);
 
