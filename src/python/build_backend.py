@@ -1,13 +1,13 @@
-"""Builds tokmap's wheel, the Python package and libtokmap with zstd linked in, and its source distribution. A PEP 517 backend
-of the standard library.
+"""A PEP 517 build backend that needs only the standard library. It builds tokmap's wheel (the Python package, with
+libtokmap and zstd inside) and its source distribution.
 
-    pip install ./src/python              in a tree of tokmap, wherever pip is
-    make wheel                            runs this file, and leaves the wheel in build/wheel
-    python -m build --sdist src/python    the part of the tree that the wheel is made of; pip installs it as it does the tree
+    pip install ./src/python              installs from the source tree
+    make wheel                            runs this file, which writes the wheel to build/wheel
+    python -m build --sdist src/python    packs the part of the tree from which the wheel is built; pip installs it too
 
-The library is made by the project's Makefile (its target wheel-lib), with the caller's CC, CFLAGS and so on. The wheel is
-tagged linux_ARCHITECTURE: it needs the C library of the machine that built it, or a newer one. The same sources, compiler
-and version of Python's zip give the same bytes.
+The project's Makefile builds the library (target wheel-lib) with the caller's CC, CFLAGS, and other variables. The
+wheel is tagged linux_ARCHITECTURE: it needs the C library of the machine that built it, or a newer one. The same
+sources, compiler, and version of Python's zip module produce the same bytes.
 """
 import base64
 import gzip
@@ -24,7 +24,7 @@ import zipfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 MACHINES = {62: "x86_64", 183: "aarch64"}  # e_machine of ELF
-WHEN = (2020, 1, 1, 0, 0, 0)  # a wheel says nothing of when it was made
+WHEN = (2020, 1, 1, 0, 0, 0)  # of every file in a wheel, so that equal sources make equal wheels
 
 
 def _version():
@@ -37,23 +37,24 @@ def _metadata():
         text = readme.read()
     return "\n".join((
         "Metadata-Version: 2.1", "Name: tokmap", f"Version: {_version()}",
-        "Summary: Token files into training programs, in an order that can be computed, audited and resumed exactly",
+        "Summary: Feeds token files to training programs in an order that can be computed, audited, and resumed",
         "License: MIT", "Requires-Python: >=3.9", "Classifier: License :: OSI Approved :: MIT License",
         "Classifier: Operating System :: POSIX :: Linux", "Classifier: Programming Language :: Python :: 3",
         "Description-Content-Type: text/markdown", "", text))
 
 
 def _library(target="wheel-lib", folder="wheel"):
-    """Builds the library by a target of the Makefile, and says where it lies."""
+    """Builds the library by a target of the Makefile. Returns its path."""
     if not os.path.exists(os.path.join(TOP, "Makefile")):
-        sys.exit("tokmap: this folder is not in a tree of tokmap, whose library belongs into the package: install from the "
-                 "tree (pip install ./src/python), or a wheel")
+        sys.exit("tokmap: the package contains a library, which is built from the source tree of tokmap, but this "
+                 "folder is not inside one: install from the tree (pip install ./src/python), or install a wheel")
     make = os.environ.get("MAKE", "make").split()
     if shutil.which(make[0]) is None:
-        sys.exit("tokmap: the library is built by make, which is not here: apt-get install make gcc libxxhash-dev "
+        sys.exit("tokmap: make, which builds the library, was not found: apt-get install make gcc libxxhash-dev "
                  "libzstd-dev")
-    # Flags of a make that runs this file are not for the one that it runs.
-    environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+    # If a make runs this file, its flags must not reach the make that this file runs.
+    environment = {name: value for name, value in os.environ.items()
+                   if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     command = [*make, "-s", "-C", TOP, f"-j{os.cpu_count() or 1}", target]
     command += [f"{name}={os.environ[name]}" for name in ("BUILD", "CC", "CFLAGS", "CPPFLAGS", "LDFLAGS", "LIBS")
                 if os.environ.get(name)]
@@ -68,15 +69,15 @@ def _architecture(library):
         head = file.read(20)
     machine = int.from_bytes(head[18:20], "little")
     if head[:4] != b"\x7fELF" or machine not in MACHINES:
-        sys.exit(f"tokmap: {library} is no library for x86-64 or aarch64")
+        sys.exit(f"tokmap: {library} is not a library for x86-64 or aarch64")
     return MACHINES[machine]
 
 
 def _write(path, files, tag):
-    """A wheel of files {name: bytes}."""
+    """Writes a wheel of files {name: bytes}."""
     info = f"tokmap-{_version()}.dist-info"
-    with open(os.path.join(TOP, "LICENSE"), "rb") as licence:
-        files[f"{info}/LICENSE"] = licence.read()
+    with open(os.path.join(TOP, "LICENSE"), "rb") as license:
+        files[f"{info}/LICENSE"] = license.read()
     files[f"{info}/METADATA"] = _metadata().encode()
     files[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: tokmap\nRoot-Is-Purelib: false\nTag: {tag}\n".encode()
     record = []
@@ -117,7 +118,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
-    """The package where it lies, with the library that `make` leaves in build/lib."""
+    """Builds a wheel that refers to the package in the source tree, with the library in build/lib."""
     library = _library("lib", "lib")
     tag = f"py3-none-linux_{_architecture(library)}"
     name = f"tokmap-{_version()}-{tag}.whl"
@@ -125,16 +126,17 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
     return name
 
 
-# Folders that building leaves behind, this one's own output included.
-_MADE = "__pycache__", "build", "dist"
+# Folders that builds create.
+_BUILT = "__pycache__", "build", "dist"
 
 
 def _sources():
-    """What the wheel is made of, {name in the tree: bytes}. Known by their places: the tree need not be one of git."""
+    """The files from which the wheel is built, {name in the tree: bytes}. They are found by folder, because the tree
+    need not be a git checkout."""
     paths = ["LICENSE", "Makefile", "README.md"]
     for top in ("include", "src"):
         for folder, folders, names in os.walk(os.path.join(TOP, top)):
-            folders[:] = [name for name in folders if name[0] != "." and name not in _MADE]
+            folders[:] = [name for name in folders if name[0] != "." and name not in _BUILT]
             paths += [os.path.relpath(os.path.join(folder, name), TOP) for name in names if name[0] != "."]
     files = {}
     for path in paths:
@@ -146,7 +148,7 @@ def _sources():
 def build_sdist(sdist_directory, config_settings=None):
     files = _sources()
     files["PKG-INFO"] = _metadata().encode()
-    # This file lies deeper than the distribution's top, where pip looks for what names it.
+    # pip looks for pyproject.toml at the top of the distribution, from where this file is two folders below.
     files["pyproject.toml"] = files["src/python/pyproject.toml"].replace(b'["."]', b'["src/python"]')
     base = f"tokmap-{_version()}"
     with open(os.path.join(sdist_directory, f"{base}.tar.gz"), "wb") as to, \

@@ -1,4 +1,5 @@
-/* Deleters of DLPack tensors that only tell their owner. What they know of dlpack.h is where manager_ctx lies. */
+/* dlpack_deleted.c - deleters of DLPack tensors that only set their owner's flag. The only member of dlpack.h's structs
+ * that they use is manager_ctx, so the structs here are complete only up to it. */
 #include "tokmap/tokmap.h"
 
 /* struct DLManagedTensor */
@@ -14,13 +15,14 @@ struct managed {
     void *manager_ctx;
 };
 
-/* struct DLManagedTensorVersioned, of every major version up to where flags and the tensor follow */
+/* struct DLManagedTensorVersioned: the members that precede its flags and tensor, which are the same in every major
+ * version. */
 struct versioned {
     uint32_t major, minor;
     void *manager_ctx;
 };
 
-static void tell(void *manager_ctx)
+static void set_flag(void *manager_ctx)
 {
     __atomic_store_n((uint32_t *)manager_ctx, 1, __ATOMIC_RELEASE);
 }
@@ -28,11 +30,11 @@ static void tell(void *manager_ctx)
 void tokmap_dlpack_deleted(void *tensor)
 {
     if (tensor)
-        tell(((const struct managed *)tensor)->manager_ctx);
+        set_flag(((const struct managed *)tensor)->manager_ctx);
 }
 
 void tokmap_dlpack_deleted_versioned(void *tensor)
 {
     if (tensor)
-        tell(((const struct versioned *)tensor)->manager_ctx);
+        set_flag(((const struct versioned *)tensor)->manager_ctx);
 }

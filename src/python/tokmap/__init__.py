@@ -26,10 +26,11 @@ from .device import Gpu, gpus
 IGNORE = -100
 
 __all__ = [
-    "Run", "Loader", "Batch", "Stats", "RunDataset", "Columns", "collate", "Dataset", "Array", "RunInfo", "Source", "Place",
-    "Shown", "Info", "Shard", "Document", "Origin", "Gpu", "gpus", "IGNORE", "library_path", "__version__",
+    "Run", "Loader", "Batch", "Stats", "RunDataset", "Columns", "collate", "Dataset", "Array", "RunInfo", "Source",
+    "Place", "Shown", "Info", "Shard", "Document", "Origin", "Gpu", "gpus", "IGNORE", "library_path", "__version__",
     "TokmapError", "ArgumentError", "BusyError", "ClosedError", "CorruptError", "CursorError", "DeviceError",
-    "EncodingError", "End", "ExistsError", "FormatError", "InputError", "InternalError", "InterruptedByCaller", "IoError",
-    "LibraryError", "LimitError", "OutOfMemoryError", "MismatchError", "NoDeviceError", "NotFoundError", "OutputError",
+    "EncodingError", "End", "ExistsError", "FormatError", "InputError", "InternalError", "InterruptedByCaller",
+    "IoError", "LibraryError", "LimitError", "OutOfMemoryError", "MismatchError", "NoDeviceError", "NotFoundError",
+    "OutputError",
     "PastError", "RangeError", "RunError", "TokenError", "TruncatedError", "UnsupportedError", "VersionError",
 ]

@@ -84,7 +84,8 @@ class RunInfo(Structure):
 
 
 class SourceInfo(Structure):
-    _fields_ = [("size", c_size_t), ("name", c_char_p), ("dataset", c_void_p), ("windows", c_uint64), ("tail", c_uint64)]
+    _fields_ = [("size", c_size_t), ("name", c_char_p), ("dataset", c_void_p), ("windows", c_uint64),
+                ("tail", c_uint64)]
 
 
 class Place(Structure):
@@ -102,7 +103,8 @@ class Cursor(Structure):
 class LoaderOptions(Structure):
     _fields_ = [("size", c_size_t), ("rank", c_uint64), ("world", c_uint64), ("rows", c_uint64), ("fields", c_uint32),
                 ("threads", c_uint32), ("resume", c_char_p), ("device", c_char_p), ("ring_bytes", c_uint64),
-                ("read_ahead", c_uint32), ("unchecked", c_uint32), ("drop_behind", c_uint32), ("mask_targets", c_uint32)]
+                ("read_ahead", c_uint32), ("unchecked", c_uint32), ("drop_behind", c_uint32),
+                ("mask_targets", c_uint32)]
 
 
 class Out(Structure):
@@ -113,12 +115,14 @@ class Out(Structure):
 
 class Batch(Structure):
     _fields_ = [("size", c_size_t), ("step", c_uint64), ("first_row", c_uint64), ("count", c_uint64),
-                ("tokens", c_uint64), ("last_in_step", c_int), ("width", c_uint32), ("row_tokens", c_uint64), ("rows", c_void_p),
+                ("tokens", c_uint64), ("last_in_step", c_int), ("width", c_uint32), ("row_tokens", c_uint64),
+                ("rows", c_void_p),
                 ("places", c_void_p), ("cursor", Cursor), ("documents", c_uint64), ("max_seqlen", c_uint64)]
 
 
 class Stats(Structure):
-    _fields_ = [("size", c_size_t), ("batches", c_uint64), ("rows", c_uint64), ("tokens", c_uint64), ("bytes", c_uint64),
+    _fields_ = [("size", c_size_t), ("batches", c_uint64), ("rows", c_uint64), ("tokens", c_uint64),
+                ("bytes", c_uint64),
                 ("cold_reads", c_uint64), ("epoch", c_uint64), ("ring_bytes", c_uint64), ("ring_slots", c_uint32),
                 ("ring_ready", c_uint32), ("ring_ready_lowest", c_uint32), ("reading", c_int), ("waits", c_uint64),
                 ("wait_ns", c_uint64), ("wait_ns_largest", c_uint64), ("wait_histogram", c_uint64 * WAIT_BUCKETS),
@@ -206,9 +210,9 @@ _SONAME = "libtokmap.so." + __version__.split(".")[0]
 
 
 def _library_file() -> str:
-    """The file to load. It is $TOKMAP_LIBRARY if that is set; otherwise the first that exists of the library beside this
-    file (in a wheel) and the library in build/lib of the source tree that contains this file; otherwise the name alone,
-    which the system's loader searches for."""
+    """The file to load. It is $TOKMAP_LIBRARY if that is set; otherwise the first that exists of the library beside
+    this file (in a wheel) and the library in build/lib of the source tree that contains this file; otherwise the name
+    alone, which the system's loader searches for."""
     chosen = os.environ.get("TOKMAP_LIBRARY")
     if chosen:
         return chosen
@@ -226,8 +230,8 @@ def _load():
         library = CDLL(name)
     except OSError as error:
         raise errors.LibraryError(
-            f"cannot load the tokmap library {name}: {error}; reinstall the package (pip install ./src/python), build the "
-            f"library (make lib), or set TOKMAP_LIBRARY to its path") from None
+            f"cannot load the tokmap library {name}: {error}; reinstall the package (pip install ./src/python), build "
+            f"the library (make lib), or set TOKMAP_LIBRARY to its path") from None
     try:
         library.tokmap_version.restype = c_char_p
         version = library.tokmap_version().decode()
@@ -235,8 +239,8 @@ def _load():
         raise errors.LibraryError(f"{name} is not a tokmap library: it has no function tokmap_version") from None
     if version != __version__:
         raise errors.LibraryError(
-            f"the library {name} has version {version}, but this package has version {__version__}: reinstall the package, "
-            f"or set TOKMAP_LIBRARY to a library of the same version")
+            f"the library {name} has version {version}, but this package has version {__version__}: reinstall the "
+            f"package, or set TOKMAP_LIBRARY to a library of the same version")
     for function, (result, arguments) in _FUNCTIONS.items():
         try:
             entry = getattr(library, function)
@@ -290,7 +294,8 @@ def number(value, name: str, smallest: int = 0, largest: int = 2 ** 64 - 1) -> i
     except AttributeError:
         raise errors.ArgumentError(f"{name} is {value!r}, but it must be a whole number") from None
     if not smallest <= integer <= largest:
-        raise errors.RangeError(f"{name} is {integer}, but it must be from {smallest} to {largest}", status="ERROR_RANGE")
+        raise errors.RangeError(f"{name} is {integer}, but it must be from {smallest} to {largest}",
+                                status="ERROR_RANGE")
     return integer
 
 

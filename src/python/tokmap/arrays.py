@@ -21,7 +21,8 @@ def _dtype_name(dtype) -> tuple[str | None, str | None]:
 
 
 def _device_name(device) -> tuple[str, str | None]:
-    """The name and framework of a device: ("cuda:1", "torch") for torch.device("cuda", 1), ("cuda", None) for "cuda"."""
+    """The name and framework of a device: ("cuda:1", "torch") for torch.device("cuda", 1), ("cuda", None) for
+    "cuda"."""
     if device is None:
         return "cpu", None
     if isinstance(device, bool):
@@ -53,9 +54,9 @@ def _importable(name: str) -> bool:
 
 
 def choose(framework, dtype, device):
-    """The kind of arrays for a loader's arguments, with the name of the element type and of the device. The kind is that of
-    framework if it is set, otherwise that of the framework to which dtype or device belongs, otherwise torch on a GPU and
-    NumPy on the host where they are installed, otherwise this package's own."""
+    """The kind of arrays for a loader's arguments, with the name of the element type and of the device. The kind is
+    that of framework if it is set, otherwise that of the framework to which dtype or device belongs, otherwise torch on
+    a GPU and NumPy on the host where they are installed, otherwise this package's own."""
     code, from_dtype = _dtype_name(dtype)
     name, from_device = _device_name(device)
     code = code or "int64"
@@ -83,7 +84,8 @@ def _wrong(field: str, what: str, expected, found) -> OutputError:
 
 def _no_stream(stream: int) -> int:
     if stream:
-        raise ArgumentError(f"stream is {stream}, but this loader delivers on the host, which does not have streams: leave stream out")
+        raise ArgumentError(f"stream is {stream}, but this loader delivers on the host, which does not have streams: "
+                            f"leave stream out")
     return stream
 
 
@@ -101,8 +103,8 @@ _KEPT_BLOCKS = 8  # unused blocks of one size that are kept
 
 
 def block_pool(count: int):
-    """Returns a function that returns blocks of count bytes. A block is reused after the last array over it is gone. Any
-    thread may call the function."""
+    """Returns a function that returns blocks of count bytes. A block is reused after the last array over it is gone.
+    Any thread may call the function."""
     from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap  # private: a child after fork() has its own copy
     vacant = []
 
@@ -198,7 +200,8 @@ class TorchArrays:
     def _dtype(self, code: str):
         found = getattr(self._torch, code, None)
         if found is None:
-            raise TokmapError(f"this version of torch does not have {code}, the type of the field rows in this run: use NumPy")
+            raise TokmapError(f"this version of torch does not have {code}, the type of the field rows in this run: "
+                              f"use NumPy")
         return found
 
     def maker(self, shape: tuple, code: str):
@@ -290,8 +293,8 @@ class OwnArrays:
         if not isinstance(array, Array):
             described = getattr(array, "__cuda_array_interface__", None) if self._pool else None
             if described is None:
-                raise _wrong(field, "kind", "a tokmap.Array" + (" or one with __cuda_array_interface__" if self._pool else
-                                                                ""), type(array).__name__)
+                kinds = "a tokmap.Array" + (" or one with __cuda_array_interface__" if self._pool else "")
+                raise _wrong(field, "kind", kinds, type(array).__name__)
             if described["typestr"] != f"<{'u' if code[0] == 'u' else 'i'}{BYTES[code]}":
                 raise _wrong(field, "dtype", code, described["typestr"])
             strides = tuple(length * BYTES[code] for length in _row_strides(shape))
@@ -313,7 +316,8 @@ class OwnArrays:
         return self.use_stream(0, True)
 
     def written(self, arrays: list, stream: int) -> None:
-        """Called after the library has written to arrays of the caller, on a stream. Readers must wait for that stream."""
+        """Called after the library has written to arrays of the caller, on a stream. Readers must wait for that
+        stream."""
         if self._pool is not None:
             for array in arrays:
                 if isinstance(array, Array) and array.stream != stream:

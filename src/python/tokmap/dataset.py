@@ -11,19 +11,21 @@ from ._library import check, lib
 from .errors import ClosedError, RangeError, TokmapError
 
 Document = namedtuple("Document", "number first_token tokens shard")
-Document.__doc__ = "A document of a dataset: its number, its first token, its number of tokens (0 is possible), and its shard."
+Document.__doc__ = """A document of a dataset: its number, its first token, its number of tokens (0 is possible), and
+its shard."""
 
 Origin = namedtuple("Origin", "path record")
-Origin.__doc__ = "Where a document came from: the input file as `tokmap pack` was given it, and the record in it, from 0."
+Origin.__doc__ = """Where a document came from: the input file as `tokmap pack` was given it, and the record in it,
+from 0."""
 
 Info = namedtuple("Info", "tokens documents shards width reading vocabulary largest_id eod_id bos_id content tokenizer")
 Info.__doc__ = """The contents of a dataset: the members of struct tokmap_dataset_info in tokmap.h.
 
-eod_id and bos_id are None if the dataset does not have one. content and tokenizer are hexadecimal; tokenizer is "" if it
-is unknown."""
+eod_id and bos_id are None if the dataset does not have one. content and tokenizer are hexadecimal; tokenizer is "" if
+it is unknown."""
 
-Shard = namedtuple("Shard", "index_path tokens_path first_token tokens first_document documents index_bytes blocks content"
-                   " about")
+Shard = namedtuple("Shard", "index_path tokens_path first_token tokens first_document documents index_bytes blocks "
+                   "content about")
 Shard.__doc__ = "A shard of a dataset: the members of struct tokmap_shard_info in tokmap.h. about is JSON text."
 
 
@@ -87,13 +89,13 @@ class Dataset:
         return self._handle
 
     def close(self) -> None:
-        """Closes the dataset. A second close has no effect. Raises a TokmapError while a view() is in use, because closing
-        would unmap its memory. A run closes its own datasets; for these close() has no effect."""
+        """Closes the dataset. A second close has no effect. Raises a TokmapError while a view() is in use, because
+        closing would unmap its memory. A run closes its own datasets; for these close() has no effect."""
         if self._handle is None or self._owner is not None:
             return
         if len(self._views):
-            raise TokmapError(f"{len(self._views)} views of the dataset {self.name} are still in use: delete them before you "
-                              f"close it")
+            raise TokmapError(f"{len(self._views)} views of the dataset {self.name} are still in use: delete them "
+                              f"before you close it")
         handle, self._handle = self._handle, None
         lib.tokmap_dataset_close(handle)
 
@@ -141,8 +143,9 @@ class Dataset:
                      string_at(found.about, found.about_bytes).decode() if found.about else "")
 
     def tokens(self, first: int = 0, count: int | None = None):
-        """A copy of tokens [first, first + count), or of all tokens from first on: a NumPy array of uint16 or uint32, or a
-        memoryview where NumPy is not installed. It is read by pread, so a truncated or failing file raises an exception."""
+        """A copy of tokens [first, first + count), or of all tokens from first on: a NumPy array of uint16 or uint32,
+        or a memoryview where NumPy is not installed. It is read by pread, so a truncated or failing file raises an
+        exception."""
         handle, info = self._open(), self.info
         first, count = _range(first, count, info.tokens)
         buffer = ((c_uint16 if info.width == 2 else c_uint32) * count)()
@@ -151,15 +154,16 @@ class Dataset:
         return _as_array(buffer, info.width)
 
     def view(self, first: int = 0, count: int | None = None) -> list:
-        """Tokens [first, first + count) without a copy: a list of read-only arrays like those of tokens(), one for each shard
-        that holds some of them. They point into a mapping of the file: if the file is truncated, reading them raises
-        SIGBUS, which ends the process."""
+        """Tokens [first, first + count) without a copy: a list of read-only arrays like those of tokens(), one for each
+        shard that holds some of them. They point into a mapping of the file: if the file is truncated, reading them
+        raises SIGBUS, which ends the process."""
         handle, info = self._open(), self.info
         first, count = _range(first, count, info.tokens)
         error, used, capacity = c.Error(), c_size_t(), 2
         while True:
             spans = (c.Span * capacity)()
-            status = lib.tokmap_dataset_view(handle, first, count, addressof(spans), capacity, byref(used), byref(error))
+            status = lib.tokmap_dataset_view(handle, first, count, addressof(spans), capacity, byref(used),
+                                             byref(error))
             if status and used.value > capacity:
                 capacity, error = used.value, c.Error()
                 continue
@@ -203,8 +207,8 @@ class Dataset:
         return Origin(os.fsdecode(string_at(found.path, found.path_bytes)), found.record)
 
     def verify(self, progress=None, threads: int = 0) -> int:
-        """Reads every byte of the dataset and compares every hash. Returns the number of bytes read. If there are faults, it
-        raises a CorruptError that names the first.
+        """Reads every byte of the dataset and compares every hash. Returns the number of bytes read. If there are
+        faults, it raises a CorruptError that names the first.
 
         progress  called from time to time as progress(done, total), in bytes; an exception in it stops verify()
         threads   0: one for each processor that this process may use

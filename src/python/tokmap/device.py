@@ -10,12 +10,13 @@ from . import _library as c
 from ._library import check, lib
 
 Gpu = namedtuple("Gpu", "number name capability numa_node memory")
-Gpu.__doc__ = """A GPU: its number, its name, its compute capability (major, minor), the nearest NUMA node (-1: unknown), and
-the bytes of its memory."""
+Gpu.__doc__ = """A GPU: its number, its name, its compute capability (major, minor), the nearest NUMA node (-1:
+unknown), and the bytes of its memory."""
 
 
 def gpus() -> list[Gpu]:
-    """The GPUs that a loader can deliver to. Without a GPU or a usable driver it raises a NoDeviceError with the reason."""
+    """The GPUs that a loader can deliver to. Without a GPU or a usable driver it raises a NoDeviceError with the
+    reason."""
     info, error, found = c.CudaInfo(sizeof(c.CudaInfo)), c.Error(), []
     check(lib.tokmap_cuda_probe(byref(info), byref(error)), error)
     for number in range(info.devices):
@@ -39,8 +40,8 @@ class Pool:
     """Reusable memory on one GPU: allocating from the driver takes longer than a batch.
 
     A block is reused only for batches on the stream on which it was written, and only if it was not shared with another
-    stream. The order of that stream then puts the next batch after the last use. All other blocks are freed, which waits
-    for the GPU.
+    stream. The order of that stream then puts the next batch after the last use. All other blocks are freed, which
+    waits for the GPU.
     """
 
     def __init__(self, device: str):

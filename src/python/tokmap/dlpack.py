@@ -1,9 +1,9 @@
 """This package's own arrays, which any framework (CuPy, JAX, torch, NumPy) takes through DLPack without a copy.
 
-A framework may free a tensor that it took at any time: in any thread, while an exception propagates, or after Python has
-ended. No Python code can run then. (A ctypes callback used as the deleter would clear an exception that is propagating.) So
-the deleter is a function of the library that only sets a flag, and the capsule has no destructor. sweep() looks at both. It
-is called wherever arrays are exported, and where large ones are made.
+A framework may free a tensor that it took at any time: in any thread, while an exception propagates, or after Python
+has ended. No Python code can run then. (A ctypes callback used as the deleter would clear an exception that is
+propagating.) So the deleter is a function of the library that only sets a flag, and the capsule has no destructor.
+sweep() looks at both. It is called wherever arrays are exported, and where large ones are made.
 """
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ class _Export:
             return True
         if self.capsule is None:
             return False
-        # The references are counted before the name is checked, because whoever has the capsule may take its tensor between.
+        # The references are counted before the name is checked, because whoever has the capsule may take its tensor
+        # between.
         unshared = _references(self) == _references(_UNSHARED)
         if not _api.PyCapsule_IsValid(self.capsule, self.name):
             self.capsule = None  # the tensor was taken: its consumer has renamed the capsule
@@ -138,7 +139,8 @@ def _capsule(array: Array, versioned: bool):
 class Array:
     """A C-contiguous array of integers on the host or on a GPU, which keeps its memory alive.
 
-    torch.from_dlpack(a), cupy.from_dlpack(a), jax.dlpack.from_dlpack(a), and numpy.from_dlpack(a) take it without a copy.
+    torch.from_dlpack(a), cupy.from_dlpack(a), jax.dlpack.from_dlpack(a), and numpy.from_dlpack(a) take it without a
+    copy.
 
     address, shape, dtype   where the elements are, how many, and of which type: "int32", "int64", "uint16" or "uint32"
     device                  "cpu" or "cuda:N"
@@ -181,7 +183,8 @@ class Array:
         if isinstance(rows, slice):
             first, end, step = rows.indices(self.shape[0])
             if step != 1:
-                raise ArgumentError("a tokmap.Array can be sliced only into consecutive rows: pass it to a framework with from_dlpack() for other slices")
+                raise ArgumentError("a tokmap.Array can be sliced only into consecutive rows: pass it to a framework "
+                                    "with from_dlpack() for other slices")
             shape = (max(end - first, 0), *self.shape[1:])
         else:
             first = rows.__index__()
@@ -193,7 +196,8 @@ class Array:
         return Array(self._owner, self.address + first * row, shape, self.dtype, self.device, self.stream)
 
     def memoryview(self):
-        """The elements as a memoryview of the array's shape. For an array on a GPU it is a copy, and waits for the GPU."""
+        """The elements as a memoryview of the array's shape. For an array on a GPU it is a copy, and waits for the
+        GPU."""
         if self.device != "cpu":
             return self.to_host().memoryview()
         buffer = (c_uint8 * self.nbytes).from_address(self.address)
@@ -239,8 +243,8 @@ class Array:
         return f"<{'u' if self.dtype[0] == 'u' else 'i'}{BYTES[self.dtype]}"
 
     def _share(self, stream: int | None) -> None:
-        """Records that the memory may be used on a stream (None: an unknown one). If that is not the stream on which the
-        array is written, the pool does not reuse the memory for other batches."""
+        """Records that the memory may be used on a stream (None: an unknown one). If that is not the stream on which
+        the array is written, the pool does not reuse the memory for other batches."""
         if stream is None or (stream or 1) != (self.stream or 1):
             self._owner.shared = True
 
@@ -250,8 +254,9 @@ class Array:
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         """Exports the array as a DLPack capsule.
 
-        stream  the consumer's stream, which is made to wait for the data: 1 is the legacy default stream, 2 the thread's
-                default stream, any other number a handle; -1 means that the consumer waits by itself; None means 1
+        stream  the consumer's stream, which is made to wait for the data: 1 is the legacy default stream, 2 the
+                thread's default stream, any other number a handle; -1 means that the consumer waits by itself; None
+                means 1
         """
         own = self.__dlpack_device__()
         versioned = max_version is not None and max_version[0] >= 1
@@ -267,7 +272,8 @@ class Array:
             self._share(None if consumer == -1 else consumer)
             if consumer != -1 and consumer != (self.stream or 1):
                 error = c.Error()
-                check(lib.tokmap_cuda_stream_wait(self.device.encode(), consumer, self.stream or None, byref(error)), error)
+                check(lib.tokmap_cuda_stream_wait(self.device.encode(), consumer, self.stream or None, byref(error)),
+                      error)
         elif stream is not None:
             raise BufferError("an array on the host does not have a stream: leave stream out")
         return _capsule(self, versioned)

@@ -1,8 +1,8 @@
 """The statuses of tokmap.h as exceptions.
 
-Every failure of the library raises a TokmapError with the library's message. Each class is also a subclass of the built-in
-exception that a Python program expects in that case (FileNotFoundError, ValueError, MemoryError, ...), so code that does
-not import tokmap can catch it too.
+Every failure of the library raises a TokmapError with the library's message. Each class is also a subclass of the
+built-in exception that a Python program expects in that case (FileNotFoundError, ValueError, MemoryError, ...), so code
+that does not import tokmap can catch it too.
 """
 from __future__ import annotations
 

@@ -13,9 +13,11 @@ from .fields import TOKEN_FIELDS, field_bits, parse_fields
 from .reader import Reader, exclusive
 from .state import cursor_of_state, cursor_text, state_of_cursor
 
-Stats = namedtuple("Stats", "batches rows tokens bytes cold_reads epoch ring_bytes ring_slots ring_ready ring_ready_lowest "
-                   "reading waits wait_ns wait_ns_largest wait_histogram host_expanded late_copies device_bytes")
-Stats.__doc__ = """What a loader has delivered, and how long next() waited: the members of struct tokmap_stats in tokmap.h.
+Stats = namedtuple("Stats", "batches rows tokens bytes cold_reads epoch ring_bytes ring_slots ring_ready "
+                   "ring_ready_lowest reading waits wait_ns wait_ns_largest wait_histogram host_expanded late_copies "
+                   "device_bytes")
+Stats.__doc__ = """What a loader has delivered, and how long next() waited: the members of struct tokmap_stats in
+tokmap.h.
 
 reading is "mapped" or "pread"; wait_histogram is a tuple."""
 
@@ -46,8 +48,9 @@ class Batch:
     inputs, targets, position_ids, document_ids, loss_mask
                      arrays of shape [count, seq_len]; None for a field that the loader was not opened with
     rows             [count, seq_len + lookahead] in the dataset's width: uint16 or uint32
-    cu_seqlens       int32, with the same number of elements in every batch: 0, then the end of each document. The elements
-                     after the last document repeat its end; variable-length attention reads them as empty documents
+    cu_seqlens       int32, with the same number of elements in every batch: 0, then the end of each document. The
+                     elements after the last document repeat its end; variable-length attention reads them as empty
+                     documents
     documents        the number of documents in cu_seqlens
     max_seqlen       the number of tokens in the longest of them, as a plain int
     step             the number of the global batch that these rows belong to
@@ -112,8 +115,8 @@ class Loader(Reader):
     rank, world    which part of every global batch this loader delivers; 0 <= rank < world
     rows           the largest number of rows in one batch; 0: the rank's whole part of a global batch in one batch
     fields         any of "inputs targets position_ids document_ids loss_mask cu_seqlens rows"
-    dtype          int32 or int64, as a name or as a dtype of torch or NumPy, of every field but cu_seqlens (always int32)
-                   and rows
+    dtype          int32 or int64, as a name or as a dtype of torch or NumPy, of every field but cu_seqlens (always
+                   int32) and rows
     device         "cpu", "cuda", "cuda:N", or a torch.device
     framework      "torch", "numpy", or "dlpack" (tokmap.Array). By default the framework of dtype or device; otherwise
                    torch on a GPU and NumPy on the host where they are installed
@@ -123,8 +126,8 @@ class Loader(Reader):
     ring_bytes, read_ahead, unchecked, drop_behind
                    see struct tokmap_loader_options in tokmap.h
 
-    iter(loader) is the loader itself: iteration continues where the loader is, and ends with the run. len(loader) is the
-    number of batches from the first step of the run to its end.
+    iter(loader) is the loader itself: iteration continues where the loader is, and ends with the run. len(loader) is
+    the number of batches from the first step of the run to its end.
 
     Any thread may call any method; calls run one at a time. A signal handler may call state_dict() and stats(). A child
     after fork() cannot use the loader and must open its own.
@@ -143,13 +146,14 @@ class Loader(Reader):
         self._options = c.LoaderOptions(
             size=sizeof(c.LoaderOptions), rank=self.rank, world=self.world, rows=c.number(rows, "rows"),
             fields=field_bits(self.fields), threads=c.number(threads, "threads", 0, 2 ** 32 - 1),
-            ring_bytes=c.number(ring_bytes, "ring_bytes"), read_ahead=c.number(read_ahead, "read_ahead", 0, 2 ** 32 - 1),
-            unchecked=bool(unchecked), drop_behind=bool(drop_behind),
-            device=None if device_name == "cpu" else device_name.encode(), mask_targets=bool(mask_targets))
+            ring_bytes=c.number(ring_bytes, "ring_bytes"),
+            read_ahead=c.number(read_ahead, "read_ahead", 0, 2 ** 32 - 1), unchecked=bool(unchecked),
+            drop_behind=bool(drop_behind), device=None if device_name == "cpu" else device_name.encode(),
+            mask_targets=bool(mask_targets))
         self._arguments = {"rank": rank, "world": world, "rows": rows, "fields": self.fields, "dtype": code,
                            "device": device_name, "framework": self._arrays.name, "mask_targets": mask_targets,
-                           "threads": threads, "ring_bytes": ring_bytes, "read_ahead": read_ahead, "unchecked": unchecked,
-                           "drop_behind": drop_behind}
+                           "threads": threads, "ring_bytes": ring_bytes, "read_ahead": read_ahead,
+                           "unchecked": unchecked, "drop_behind": drop_behind}
         # The structs that every call passes are made once. There are two batches, used alternately, because a call that
         # fails clears its batch and the state needs the previous one.
         self._error = c.Error()
@@ -272,8 +276,8 @@ class Loader(Reader):
         for name in self.fields:
             array = out.get(name) if isinstance(out, dict) else getattr(out, name, None)
             if array is None:
-                raise OutputError(f"out has no {name}, but the loader was opened with that field: pass an array of shape "
-                                  f"{self._shapes[name][0]}")
+                raise OutputError(f"out has no {name}, but the loader was opened with that field: pass an array of "
+                                  f"shape {self._shapes[name][0]}")
             found.append(array)
         return found
 
@@ -298,9 +302,9 @@ class Loader(Reader):
     # ---- state ----
 
     def state_dict(self) -> dict:
-        """The state after the last batch, as text and numbers. Inside a step it is the state at the start of that step, so
-        save it where batch.last_in_step is true. It is the same on every rank, and any number of ranks with any rows can
-        resume from it."""
+        """The state after the last batch, as text and numbers. Inside a step it is the state at the start of that step,
+        so save it where batch.last_in_step is true. It is the same on every rank, and any number of ranks with any rows
+        can resume from it."""
         with self._lock:
             position = self._position
             cursor = position if isinstance(position, str) else cursor_text(position[0].cursor)
@@ -329,8 +333,8 @@ class Loader(Reader):
         return Stats(**values)
 
     def delivery(self) -> LoaderDevice:
-        """How the loader delivers: on which GPU (None: on the host), and whether that GPU expands the batches or, if not,
-        the reason."""
+        """How the loader delivers: on which GPU (None: on the host), and whether that GPU expands the batches or, if
+        not, the reason."""
         found = c.LoaderDevice(sizeof(c.LoaderDevice))
         self._query(lib.tokmap_loader_device, found)
         return LoaderDevice(None if found.device < 0 else found.device, found.numa_node, bool(found.kernel),
@@ -349,8 +353,8 @@ class Loader(Reader):
 
     @exclusive
     def close(self) -> None:
-        """Stops the producer thread and frees its memory. A second close has no effect. Batches that were delivered stay
-        valid."""
+        """Stops the producer thread and frees its memory. A second close has no effect. Batches that were delivered
+        stay valid."""
         with self._query_lock:
             if self._in_query:
                 raise self._interrupted()
@@ -373,8 +377,8 @@ class Loader(Reader):
     def __repr__(self) -> str:
         if self._handle is None:
             return "<tokmap.Loader, closed>"
-        return (f"<tokmap.Loader of rank {self.rank} of {self.world}: {self.rows} rows a call, {self.calls} calls a step, "
-                f"{', '.join(self.fields) or 'no fields'} on {self.device}>")
+        return (f"<tokmap.Loader of rank {self.rank} of {self.world}: {self.rows} rows a call, {self.calls} calls a "
+                f"step, {', '.join(self.fields) or 'no fields'} on {self.device}>")
 
 
 def _rebuild(run, arguments: dict, state: dict) -> Loader:

@@ -26,8 +26,8 @@ def exclusive(method):
 class Reader:
     """Keeps a loader of the library for a run.
 
-    The run keeps the handle too, because Python may finalize the two objects in any order: whoever removes the handle from
-    run._readers closes the loader.
+    The run keeps the handle too, because Python may finalize the two objects in any order: whoever removes the handle
+    from run._readers closes the loader.
     """
     _handle = None
     _name = "loader"
@@ -37,8 +37,8 @@ class Reader:
         self._lock = RLock()
 
     def _interrupted(self) -> ArgumentError:
-        return ArgumentError(f"this thread was using the {self._name} when the signal handler interrupted it: set a flag in "
-                             f"the handler, and act on the flag after the call has returned")
+        return ArgumentError(f"this thread was using the {self._name} when the signal handler interrupted it: set a "
+                             f"flag in the handler, and act on the flag after the call has returned")
 
     def _open(self) -> int:
         """The handle, for a call of the library."""

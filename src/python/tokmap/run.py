@@ -20,8 +20,8 @@ RunInfo.__doc__ = """The properties of a run: the members of struct tokmap_run_i
 ordering is "shuffle" or "sequential"; steps and delivered are None if the run has no end."""
 
 Source = namedtuple("Source", "name dataset windows tail")
-Source.__doc__ = """A source of a run: its name, its Dataset, the number of windows in an epoch, and the number of tokens
-after the last window's stride."""
+Source.__doc__ = """A source of a run: its name, its Dataset, the number of windows in an epoch, and the number of
+tokens after the last window's stride."""
 
 Place = namedtuple("Place", "step row draw source epoch window first_token tokens")
 Place.__doc__ = "Which window a row of a step holds: the members of struct tokmap_place in tokmap.h."
@@ -33,7 +33,8 @@ dataset records no origins)."""
 
 
 def _place(found) -> Place:
-    return Place(found.step, found.row, found.draw, found.source, found.epoch, found.window, found.first_token, found.tokens)
+    return Place(found.step, found.row, found.draw, found.source, found.epoch, found.window, found.first_token,
+                 found.tokens)
 
 
 class Run:
@@ -62,16 +63,18 @@ class Run:
                  passes: int | None = None, reading: str = "auto"):
         self._handle = None
         self._loaders, self._views = weakref.WeakSet(), weakref.WeakSet()
-        # Handles of the library's open loaders. They must be closed before the run, whichever object is finalized first.
+        # Handles of the library's open loaders. They must be closed before the run, whichever object is finalized
+        # first.
         self._readers = set()
         if (path is None) + (text is None) + (data is None) != 2:
             raise ArgumentError("a run is opened from exactly one of path, text and data")
         if data is None and (seq_len, batch, seed, lookahead, ordering, steps, passes, reading) != \
                 (None, 1, 0, 1, "shuffle", None, None, "auto"):
-            raise ArgumentError("a run file or text sets seq_len, batch, seed and the other values itself: pass them as "
-                                "arguments only together with data")
+            raise ArgumentError("a run file or text sets seq_len, batch, seed and the other values itself: pass them "
+                                "as arguments only together with data")
         if text is None and folder is not None:
-            raise ArgumentError("folder is only for text: relative paths in a run file start from the file's own folder")
+            raise ArgumentError("folder is only for text: relative paths in a run file start from the file's own "
+                                "folder")
         handle, error = c_void_p(), c.Error()
         if path is not None:
             self.name = os.fspath(path)
@@ -111,8 +114,8 @@ class Run:
         return self._handle
 
     def close(self) -> None:
-        """Closes the run, its loaders, and its datasets. A second close has no effect. Raises a TokmapError while a view()
-        of one of its datasets is in use."""
+        """Closes the run, its loaders, and its datasets. A second close has no effect. Raises a TokmapError while a
+        view() of one of its datasets is in use."""
         if self._handle is None:
             return
         if len(self._views):
@@ -140,7 +143,8 @@ class Run:
             self._handle = None
 
     def __reduce__(self):
-        # The cursor of step 1 covers everything that decides the order, so a different run under the same name is detected.
+        # The cursor of step 1 covers everything that decides the order, so a different run under the same name is
+        # detected.
         self._open()
         past = self.cursor(1) if self.info.steps is None or self.info.steps > 0 else self.cursor(0)
         return (_rebuild, (self._description, past))
@@ -175,8 +179,8 @@ class Run:
     def locate(self, step: int, row: int) -> Place:
         """Which window row `row` of step `step` holds. This is arithmetic: it reads no file."""
         found, error = c.Place(), c.Error()
-        check(lib.tokmap_run_locate(self._open(), c.number(step, "step"), c.number(row, "row"), byref(found), byref(error)),
-              error)
+        check(lib.tokmap_run_locate(self._open(), c.number(step, "step"), c.number(row, "row"), byref(found),
+                                    byref(error)), error)
         return _place(found)
 
     def documents(self, step: int, row: int) -> list[Shown]:
@@ -198,8 +202,9 @@ class Run:
 
     def find(self, source: int | str = 0, *, document: int | None = None, first_token: int = 0, count: int = 1,
              first_step: int = 0, end_step: int | None = None, limit: int | None = None) -> list[Place]:
-        """The inverse of locate(): every delivered row of steps [first_step, end_step) whose window contains any token of a
-        document, or any of the tokens [first_token, first_token + count), of a source, in order of epoch and window.
+        """The inverse of locate(): every delivered row of steps [first_step, end_step) whose window contains any token
+        of a document, or any of the tokens [first_token, first_token + count), of a source, in order of epoch and
+        window.
 
         source    the source's number or name
         document  the number of a document; it takes the place of first_token and count

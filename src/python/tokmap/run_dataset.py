@@ -13,7 +13,8 @@ from .reader import Reader, exclusive
 
 
 class Columns(dict):
-    """The fields of several rows by name, each an array of shape [rows, seq_len]. columns.inputs is columns["inputs"]."""
+    """The fields of several rows by name, each an array of shape [rows, seq_len]. columns.inputs is
+    columns["inputs"]."""
 
     def __getattr__(self, name: str):
         try:
@@ -23,7 +24,8 @@ class Columns(dict):
 
 
 class _Rows:
-    """What __getitems__ returns: to any collate function a list of rows, each a dict; to tokmap.collate whole columns."""
+    """What __getitems__ returns: to any collate function a list of rows, each a dict; to tokmap.collate whole
+    columns."""
     __slots__ = ("columns", "count")
 
     def __init__(self, columns: Columns, count: int):
@@ -39,8 +41,8 @@ class _Rows:
 
 
 def collate(rows) -> Columns:
-    """The collate_fn for a RunDataset. Rows that one call of __getitems__ read are returned without a copy; other rows are
-    stacked."""
+    """The collate_fn for a RunDataset. Rows that one call of __getitems__ read are returned without a copy; other rows
+    are stacked."""
     if isinstance(rows, _Rows):
         return rows.columns
     columns = Columns()
@@ -59,13 +61,15 @@ def collate(rows) -> Columns:
 
 
 class RunDataset(Reader):
-    """The run's delivered rows by index, in the order in which a loader delivers them. The rows of a step are consecutive:
-    index = base(step) + row, where base is the number of rows in all delivered steps before. Run.dataset() makes one:
+    """The run's delivered rows by index, in the order in which a loader delivers them. The rows of a step are
+    consecutive: index = base(step) + row, where base is the number of rows in all delivered steps before. Run.dataset()
+    makes one:
 
         ds = run.dataset(fields="inputs targets", dtype=torch.int64)
         torch.utils.data.DataLoader(ds, batch_size=64, collate_fn=tokmap.collate, num_workers=4)
 
-    ds[i] is a dict with the fields of one row. ds.__getitems__(indices), which DataLoader calls, reads many rows at once.
+    ds[i] is a dict with the fields of one row. ds.__getitems__(indices), which DataLoader calls, reads many rows at
+    once.
 
     fields         any of "inputs targets position_ids document_ids loss_mask"
     dtype          int32 or int64, as a name or as a dtype of torch or NumPy
@@ -73,8 +77,8 @@ class RunDataset(Reader):
     mask_targets   True: a target in another document than its input is tokmap.IGNORE (-100)
     unchecked      True: ids are not compared with the vocabulary
 
-    Pickling stores the run's description, in less than 4 KiB; a worker process opens the files again. Any thread may use
-    the dataset, and so may a child after fork().
+    Pickling stores the run's description, in less than 4 KiB; a worker process opens the files again. Any thread may
+    use the dataset, and so may a child after fork().
     """
     _ROWS = 64  # read in one call of the library
     _name = "dataset"
@@ -183,8 +187,8 @@ class RunDataset(Reader):
 
 
 def _delivered_spans(run) -> tuple[list, list]:
-    """Where the delivered steps are. spans[i] is a range (first step, end step) without skipped steps, and starts[i] is the
-    index of its first row; the last element of starts is the number of all rows.
+    """Where the delivered steps are. spans[i] is a range (first step, end step) without skipped steps, and starts[i] is
+    the index of its first row; the last element of starts is the number of all rows.
 
     The tokens that the cursor of a step counts reveal how many steps before it are delivered. Bisection therefore finds
     each end of a skipped range with as many cursors as a step number has bits."""

@@ -29,8 +29,8 @@ def cursor_of_state(state) -> str | None:
     try:
         version, cursor = state["tokmap"], state["cursor"]
     except (KeyError, TypeError, IndexError):
-        raise CursorError(f"the state is a {type(state).__name__} without the keys \"tokmap\" and \"cursor\": pass what "
-                          f"state_dict() of a tokmap loader returned, or the text of a cursor") from None
+        raise CursorError(f"the state is a {type(state).__name__} without the keys \"tokmap\" and \"cursor\": pass "
+                          f"what state_dict() of a tokmap loader returned, or the text of a cursor") from None
     if version != _VERSION or not isinstance(cursor, str):
         raise CursorError(f"the state has version {version!r}, but this package reads version {_VERSION}: install the "
                           f"version of tokmap that wrote it")

@@ -1,4 +1,5 @@
-/* The deleters of DLPack tensors: each finds manager_ctx where dlpack.h has it, tells there, and touches nothing else. */
+/* The deleters of DLPack tensors: each finds manager_ctx at the offset that dlpack.h gives it, sets the flag to which it
+ * points, and changes nothing else. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -9,26 +10,26 @@
 
 #include "tokmap/tokmap.h"
 
-/* As dlpack.h, version 1.0, lays them out on 64-bit machines. */
+/* Offsets and sizes in dlpack.h, version 1.0, on 64-bit machines. */
 enum { CONTEXT = 48, MANAGED = 64, VERSIONED_CONTEXT = 8, VERSIONED = 80 };
 
 static void check(void (*deleted)(void *), size_t size, size_t context)
 {
     _Alignas(8) unsigned char tensor[96], before[96];
-    uint32_t told[3] = {0x55555555, 0, 0x55555555}, *place = &told[1];
+    uint32_t flags[3] = {0x55555555, 0, 0x55555555}, *owner = &flags[1];
     memset(tensor, 0xa5, sizeof tensor);
-    memcpy(tensor + context, &place, sizeof place);
+    memcpy(tensor + context, &owner, sizeof owner);
     memcpy(before, tensor, sizeof before);
     assert_true(size <= sizeof tensor);
     deleted(tensor);
     assert_memory_equal(tensor, before, sizeof before);
-    assert_int_equal(told[0], 0x55555555);
-    assert_int_equal(told[1], 1);
-    assert_int_equal(told[2], 0x55555555);
+    assert_int_equal(flags[0], 0x55555555);
+    assert_int_equal(flags[1], 1);
+    assert_int_equal(flags[2], 0x55555555);
     deleted(NULL);
 }
 
-static void the_owner_is_told(void **unused)
+static void the_owner_s_flag_is_set(void **unused)
 {
     (void)unused;
     check(tokmap_dlpack_deleted, MANAGED, CONTEXT);
@@ -37,6 +38,6 @@ static void the_owner_is_told(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_owner_is_told)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_owner_s_flag_is_set)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
