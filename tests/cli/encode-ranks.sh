@@ -44,7 +44,7 @@ fails 1 nowhere encode -t v.tiktoken --pattern gpt2 --special-tokens nowhere
 mkdir folder empty
 cp v.tiktoken folder
 equal "$(tokmap encode -t folder --pattern gpt2 <in)" '259 260 32 256 108 112'
-fails 1 'holds no tokenizer' encode -t empty
+fails 1 'contains no tokenizer' encode -t empty
 printf '{"<|end|>": 5}' >wrong.json
 fails 1 'is a token of the file' encode -t v.tiktoken --pattern gpt2 --special-tokens wrong.json
 for wrong in '' '[]' '{"a": "b"}' '{"a": -1}' '{"a": 300' '{"a": 300, "b": 300}' '{"": 300}' '{"a": 99999999999}'; do

@@ -34,7 +34,7 @@ wrong 'hollow: the folder holds no regular file' in hollow
 wrong 'nowhere: the input cannot be opened: No such file' in nowhere
 wrong 'none*: nothing matches this pattern' in 'none*'
 wrong 'the inputs hold no document' blank.jsonl
-wrong "the tokenizer 'gpt2.json' cannot be read" -t gpt2.json in
+wrong "gpt2.json: the tokenizer cannot be read" -t gpt2.json in
 printf '{"text": 1}\n' >in/piped
 wrong "standard input:1: the field is no string" --input-format jsonl - <in/piped
 if command -v zstd >/dev/null 2>&1; then

@@ -1,6 +1,6 @@
 /*
- * byte_level.c - a token that contains a character which stands for no byte can never come from a text. It is kept for
- * decoding only, and merges that need such a token are left out.
+ * byte_level.c - some vocabularies contain tokens with characters that do not stand for a byte. No text can become such
+ * a token: it is kept for decoding only, and merges that need it are left out.
  */
 #include "byte_level.h"
 
@@ -27,7 +27,8 @@ struct building {
     struct tokmap_error *error;
 };
 
-/* Writes the bytes that a token stands for and returns their number; 0 if a character stands for no byte. */
+/* Writes the bytes that a token stands for and returns their number, or 0 if one of its characters does not stand
+ * for a byte. */
 static uint32_t token_bytes(const struct text_entry *entry, uint8_t *into)
 {
     uint32_t made = 0;
@@ -103,8 +104,8 @@ static enum tokmap_status merges_build(struct building *building)
     return TOKMAP_OK;
 }
 
-/* Sets *lacks if a byte is not a token. The reference drops such a byte, which the engine can do, too; but where one
- * of three settings gives the byte another meaning, the file is refused. */
+/* Sets *lacks if some byte is not a token. The reference drops such a byte, and so can the engine. But each of three
+ * settings makes the reference do something else with it; a file with one of these settings is refused. */
 static enum tokmap_status bytes_check(const struct building *building, bool *lacks)
 {
     const struct hf_model *model = building->model;

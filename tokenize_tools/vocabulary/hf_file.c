@@ -220,22 +220,22 @@ static bool version_parse(struct json_file *file)
                             (const char *)text);
 }
 
-/* Parses "truncation" or "padding". Both describe how a caller of the reference wants its batches; they are no
- * property of the vocabulary. The reference's own encode obeys them, but transformers switches both off at every
- * call that does not ask for them, so the ids that models are trained on have neither. tokmap ignores them and says
- * so in a note. */
+/* Parses "truncation" or "padding". Both say how one caller of the reference wants its batches; the vocabulary does
+ * not depend on them. The encode function of the tokenizers library (0.23) obeys them. transformers (5.23) does not:
+ * it switches both off in every call that does not ask for them, so models are trained on ids without either. tokmap
+ * ignores both fields, and a note reports that. */
 static bool ignored_parse(struct json_file *file, const char *field, bool *ignored)
 {
     const enum json_kind kind = json_kind(&file->scan);
     if (kind == JSON_NULL)
         return json_null(&file->scan);
     if (kind != JSON_OBJECT)
-        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s must be null or an object", field);
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s must be null or an object; set it to null", field);
     *ignored = true;
     return json_skip(&file->scan);
 }
 
-/* The note for users about fields that were ignored; NULL: none were. */
+/* Returns the note about ignored fields, or NULL if no field was ignored. */
 static const char *ignored_note(bool truncation, bool padding)
 {
     if (truncation && padding)

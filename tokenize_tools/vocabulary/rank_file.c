@@ -1,6 +1,6 @@
 /*
- * rank_file.c - reads rank files. All of them that are published list their tokens in the order of the ranks, without
- * gaps except for special tokens; files that do not are sorted.
+ * rank_file.c - reads rank files. Published files list their tokens in the order of the ranks. Lines in any other order
+ * are sorted.
  */
 #include "rank_file.h"
 
@@ -14,7 +14,7 @@
 #include "common/hash.h"
 #include "text/decimal.h"
 
-/* A line without its end. */
+/* A line, without the characters that end it. */
 struct line {
     const uint8_t *text;
     uint64_t bytes, number; /* number: counted from 1 */

@@ -1,4 +1,4 @@
-/* rank_tokenizer.c - joins a rank file, a split pattern and special tokens to a tokenizer. */
+/* rank_tokenizer.c - makes a tokenizer of a rank file, a split pattern and special tokens. */
 #include "rank_tokenizer.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* sp_tokenizer.c - joins a SentencePiece model to a tokenizer. */
+/* sp_tokenizer.c - makes a tokenizer of a SentencePiece model. */
 #include "sp_tokenizer.h"
 
 #include <stdio.h>

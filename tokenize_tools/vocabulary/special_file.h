@@ -21,8 +21,8 @@ void special_list_free(struct special_list *list);
 /* Appends a token, whose text must outlive the list. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status special_list_add(struct special_list *list, const char *text, size_t bytes, uint32_t id,
                                     struct tokmap_error *error);
-/* Appends the tokens of a file. Statuses: OK, ERROR_FORMAT, ERROR_LIMIT, ERROR_NOT_FOUND, ERROR_UNSUPPORTED (empty,
- * larger than 1 GiB, or not a file), ERROR_TRUNCATED, ERROR_IO, ERROR_MEMORY. */
+/* Appends the tokens of a file. Statuses: OK, ERROR_FORMAT, ERROR_LIMIT, ERROR_NOT_FOUND, ERROR_UNSUPPORTED (empty, or
+ * not a regular file), ERROR_TRUNCATED, ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status special_list_read(struct special_list *list, const char *path, struct tokmap_error *error);
 
 #endif

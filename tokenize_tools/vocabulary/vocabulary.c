@@ -97,11 +97,11 @@ static enum tokmap_status folder_open(struct tokenizer **tokenizer, const char *
         status = error_set_system(error, failed, path, TOKMAP_NO_OFFSET, "the folder cannot be listed");
     } else if (search.several) {
         status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
-                           "the folder holds several .tiktoken files; name the one to use");
+                           "the folder contains several .tiktoken files; name the one to use");
     } else if (!search.name) {
         status = error_set(
             error, TOKMAP_ERROR_NOT_FOUND, path, TOKMAP_NO_OFFSET,
-            "the folder holds no tokenizer, which would be tokenizer.json, tekken.json, tokenizer.model, vocab.bpe, "
+            "the folder contains no tokenizer, which would be tokenizer.json, tekken.json, tokenizer.model, vocab.bpe, "
             "merges.txt, or *.tiktoken");
     } else {
         char *file = path_in(path, search.name);
@@ -152,7 +152,12 @@ static enum tokmap_status file_open(struct tokenizer **tokenizer, const char *pa
     char *text;
     uint64_t bytes;
     *tokenizer = NULL;
-    if (!os_stat(path, &about) && about.kind == OS_KIND_FOLDER)
+    const int failed = os_stat(path, &about);
+    if (failed)
+        return error_set_system(
+            error, failed, path, TOKMAP_NO_OFFSET,
+            "the tokenizer cannot be read; name a vocabulary file, a folder that contains one, or 'bytes'");
+    if (about.kind == OS_KIND_FOLDER)
         return folder_open(tokenizer, path, options, error);
     enum tokmap_status status = vocabulary_file_read(path, &text, &bytes, error);
     if (status)

@@ -10,7 +10,7 @@
 
 /* Reads a whole file. Sets *text to its bytes, which the caller frees, and *bytes to their number. The file is read
  * rather than mapped, so that a program that replaces it at the same time cannot cause a signal. Statuses: OK,
- * ERROR_NOT_FOUND, ERROR_UNSUPPORTED (empty, larger than VOCABULARY_FILE_MOST, or not a regular file),
+ * ERROR_NOT_FOUND, ERROR_UNSUPPORTED (empty, or not a regular file), ERROR_LIMIT (larger than VOCABULARY_FILE_MOST),
  * ERROR_TRUNCATED (the file was emptied before it could be read), ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status vocabulary_file_read(const char *path, char **text, uint64_t *bytes, struct tokmap_error *error);
 

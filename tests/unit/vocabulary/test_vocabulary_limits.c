@@ -10,11 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "platform/os.h"
 #include "vocabulary/byte_level.h"
 #include "vocabulary/hf_characters.h"
 #include "vocabulary/hf_file.h"
 #include "vocabulary/hf_model.h"
 #include "vocabulary/text_table.h"
+#include "vocabulary/vocabulary.h"
 
 static void expect_limit(enum tokmap_status status, const struct tokmap_error *error, const char *word)
 {
@@ -113,6 +115,25 @@ static void bytes(void **state)
     free(text);
 }
 
+/* A file of more than 1 GiB, which is one large hole. */
+static void file(void **state)
+{
+    const char *scratch = getenv("TMPDIR");
+    char path[640];
+    int fd;
+    struct tokenizer *tokenizer;
+    struct tokmap_error error = {0};
+    snprintf(path, sizeof path, "%s/test_vocabulary_limits.%llu", scratch ? scratch : "/tmp",
+             (unsigned long long)os_clock_ns());
+    assert_int_equal(os_open(path, OS_WRITE_NEW, &fd), 0);
+    assert_int_equal(os_truncate(fd, ((uint64_t)1 << 30) + 1), 0);
+    os_close(fd);
+    expect_limit(vocabulary_open(&tokenizer, path, NULL, &error), &error, "1073741825 bytes");
+    assert_null(tokenizer);
+    assert_string_equal(error.path, path);
+    assert_int_equal(os_unlink(path), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -120,6 +141,7 @@ int main(void)
         cmocka_unit_test(added_tokens),
         cmocka_unit_test(merges),
         cmocka_unit_test(bytes),
+        cmocka_unit_test(file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
