@@ -241,6 +241,7 @@ static bool pattern_write(struct bytes_buffer *into, const struct intervals *int
         at += plain;
         if (!mark)
             break;
+        assert(at + 3 <= pattern->count); /* the whole marker */
         if (!set_write(into, intervals, (uint32_t)(mark[1] & 127) << 7 | (mark[2] & 127u)))
             return false;
         at += 3;
@@ -252,6 +253,7 @@ bool regex_kinds_make(struct regex_kinds *kinds, const struct regex_sets *sets, 
                       struct bytes_buffer *into, bool *too_many)
 {
     struct intervals intervals;
+    assert(!kinds->blocks && !kinds->block_count);
     memset(&intervals, 0, sizeof intervals);
     *too_many = false;
     bool good = intervals_make(&intervals, sets);

@@ -6,6 +6,7 @@
  */
 #include "regex_rewrite.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -630,6 +631,7 @@ bool regex_rewrite(struct bytes_buffer *into, struct regex_sets *sets, const cha
                    enum regex_dialect dialect, struct regex_fault *fault)
 {
     struct rewriter r;
+    assert(into && sets && fault && (pattern || !bytes));
     memset(&r, 0, sizeof r);
     r.pattern = r.at = pattern;
     r.end = pattern + bytes;
@@ -642,6 +644,7 @@ bool regex_rewrite(struct bytes_buffer *into, struct regex_sets *sets, const cha
     bool good = r.set != NULL;
     while (good && r.at < r.end)
         good = parse_one(&r);
+    assert(r.at <= r.end && r.depth < GROUPS_MOST && (!good || r.classes == 0));
     if (good && r.depth)
         good = refuse(&r, "a ( lacks its )");
     free(r.set);

@@ -101,6 +101,7 @@ static bool trie_fill(struct trie *trie, const struct added_token **sorted, size
         }
         node->edges = edges - node->first_edge;
     }
+    assert(trie->node_count <= total + 1);
     free(spans);
     return true;
 }

@@ -211,6 +211,7 @@ static enum tokmap_status pipeline_encode(struct tokenizer_state *state, const s
         if (out->has_suffix && !status && !unfinished)
             ids_append(&own->ids, out->suffix);
         out->ends[i] = own->ids.count;
+        assert(own->ids.count <= own->ids.room); /* tokenizer_check_capacity has made sure of it */
         out->failed = i; /* used only if this document failed */
     }
     out->count = own->ids.count;

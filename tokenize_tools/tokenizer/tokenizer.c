@@ -49,6 +49,8 @@ enum tokmap_status tokenizer_encode(struct tokenizer_state *state, const struct 
     assert(state->tokenizer->info.cuts || (!batch->resumed && !batch->unfinished));
     assert(!batch->count || (batch->documents && out->ends));
     assert(out->tokens || !out->capacity);
+    assert(state->tokenizer->info.width == 4 || !out->has_prefix || out->prefix <= UINT16_MAX);
+    assert(state->tokenizer->info.width == 4 || !out->has_suffix || out->suffix <= UINT16_MAX);
     out->count = 0;
     out->largest = 0;
     out->failed = 0;

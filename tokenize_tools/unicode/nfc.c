@@ -196,6 +196,7 @@ static bool run_normalize(struct nfc_scratch *scratch, const uint8_t *run, size_
     if (!run_order(scratch, codes, codes_count))
         return false;
     codes_count = run_compose(codes, codes_count);
+    assert(codes_count > 0 || count == 0);
     if (!bytes_reserve(&scratch->made, codes_count * 4))
         return false;
     for (size_t i = 0; i < codes_count; i++)
