@@ -323,11 +323,10 @@ static void tokens_and_steps(void **state)
     struct tokmap_run *run = parse(base_run);
     struct tokmap_cursor cursor;
     struct tokmap_error error = {0};
-    static const uint64_t steps[]
-                               [3] = {
-                                   {0, 0, 0},       {1, 1, 1},      {19, 19, 19},    {20, 40, 20},
-                                   {39, 40, 20},    {40, 40, 20},   {299, 299, 279}, {300, 310, 280},
-                                   {499, 499, 469}, {500, 500, 470}}; /* step asked for, step of the cursor, steps delivered before it */
+    /* The step asked for, the step of its cursor, and the steps delivered before that. */
+    static const uint64_t steps[][3] = {{0, 0, 0},       {1, 1, 1},      {19, 19, 19},    {20, 40, 20},
+                                        {39, 40, 20},    {40, 40, 20},   {299, 299, 279}, {300, 310, 280},
+                                        {499, 499, 469}, {500, 500, 470}};
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         assert_int_equal(tokmap_run_cursor(run, steps[i][0], &cursor, NULL), TOKMAP_OK);
         assert_int_equal(cursor.step, steps[i][1]);
