@@ -188,6 +188,7 @@ static int option_store(const struct cli_command *command, const struct cli_opti
         wanted = "a number";
         break;
     case CLI_CHOICE:
+        assert(option->choices);
         good = choice_parse(option->choices, text, option->into);
         wanted = option->choices;
         break;
@@ -306,6 +307,8 @@ static int environment_check(const struct cli_command *command)
 int cli_parse(const struct cli_command *command, int argc, char **argv, const char **operands, size_t *operand_count)
 {
     bool options_end = false;
+    assert(command && command->program && argc >= 1 && operands && operand_count);
+    assert(command->options || !command->option_count);
     *operand_count = 0;
     for (int i = 1; i < argc; i++) {
         int status = -1;

@@ -10,8 +10,8 @@ enum cli_kind {
     CLI_TEXT,   /* const char *: --name VALUE, --name=VALUE */
     CLI_MAYBE,  /* const char *: --name (stores "") or --name=VALUE; the next word is never its value */
     CLI_NUMBER, /* uint64_t: decimal */
-    CLI_SIZE, /* uint64_t: decimal, with k m g t (powers of 1000) or Ki Mi Gi Ti (powers of 1024), and an optional B */
-    CLI_REAL, /* double */
+    CLI_SIZE,   /* uint64_t: decimal, then k m g t (powers of 1000) or Ki Mi Gi Ti (of 1024), and B, all optional */
+    CLI_REAL,   /* double */
     CLI_CHOICE, /* int: the index of the value in `choices`, a list such as "a|b|c" */
     CLI_RANGE   /* struct cli_range (numbers.h): A..B, which includes A and excludes B */
 };

@@ -34,6 +34,7 @@ static bool table_grow(struct cli_table *table)
 
 void cli_table_row(struct cli_table *table, const char *const *cells)
 {
+    assert(cells);
     if (!table || table->lost)
         return;
     if (!table_grow(table)) {

@@ -20,18 +20,15 @@
 
 /* ---- files ---- */
 
-/* All files are opened with O_CLOEXEC. */
-enum os_open {
-    OS_READ = 0,        /* the file must exist */
-    OS_READ_DIRECT = 1, /* as OS_READ, with O_DIRECT; EINVAL where the file system does not support it */
-    OS_WRITE_NEW = 2, /* for reading and writing; creates the file, which must not exist, not even as a symbolic link */
-    OS_WRITE_OPEN = 3,    /* for reading and writing; creates the file, or keeps its content if it exists; ELOOP if the
-                             path    is a symbolic link */
-    OS_WRITE_UNNAMED = 4, /* for reading and writing; the path is a folder, where a file without a name is created,
-                             which disappears when it is closed */
-    OS_READ_NOW = 5 /* as OS_READ, but does not wait for the writer of a pipe. os_fstat() then reports that it is a
-                       pipe, and os_wait_readable() waits for data. */
-};
+/* How os_open() opens a file; O_CLOEXEC is always set.
+ *   OS_READ           for reading; the file must exist
+ *   OS_READ_DIRECT    as OS_READ, with O_DIRECT; EINVAL where the file system does not support it
+ *   OS_WRITE_NEW      for reading and writing; creates the file, which must not exist, not even as a symbolic link
+ *   OS_WRITE_OPEN     for reading and writing; creates the file, or keeps its content if it exists; ELOOP if the path
+ * is a symbolic link OS_WRITE_UNNAMED  for reading and writing; the path is a folder, in which a file without a name is
+ * created, which disappears when it is closed OS_READ_NOW       as OS_READ, but does not wait for the writer of a pipe;
+ * os_fstat() then reports that it is a pipe, and os_wait_readable() waits for data */
+enum os_open { OS_READ, OS_READ_DIRECT, OS_WRITE_NEW, OS_WRITE_OPEN, OS_WRITE_UNNAMED, OS_READ_NOW };
 
 enum os_kind { OS_KIND_FILE, OS_KIND_FOLDER, OS_KIND_LINK, OS_KIND_PIPE, OS_KIND_OTHER };
 
@@ -103,8 +100,8 @@ int os_folder_list(const char *path, int (*entry)(void *user, const char *name),
 void os_read_ahead(int fd, uint64_t offset, uint64_t bytes);
 void os_advise_random(int fd);     /* no read-ahead by the kernel for this opening. A hint. */
 void os_advise_sequential(int fd); /* more read-ahead by the kernel. A hint. */
-void os_advise_drop(int fd, uint64_t offset,
-                    uint64_t bytes); /* removes the range's clean pages from the cache. A hint. */
+/* Removes the clean pages of a range from the cache. A hint. */
+void os_advise_drop(int fd, uint64_t offset, uint64_t bytes);
 
 /* ---- memory ---- */
 
@@ -136,14 +133,14 @@ void os_memory_zero_on_fork(void *address, uint64_t bytes);
 
 /* The NUMA node nearest to a PCI device; -1 if it is unknown or if the machine has only one node. */
 int os_pci_node(unsigned domain, unsigned bus, unsigned device);
-/* Takes those pages of the range that are not yet present from the given node, as long as it has free memory. A hint.
- */
+/* Takes pages of the range that are not yet present from the given node, as long as it has free memory. A hint. */
 void os_memory_prefer_node(void *address, uint64_t bytes, int node);
 
 /* Bytes of physical memory that this process may use: the machine's, or the limit of its control group if that is
  * smaller. */
 uint64_t os_memory_limit(void);
-/* False if the file is known to be on a network file system or on one that another process implements. */
+/* False if the file is on a network file system or on one that another process implements (FUSE), or if that is
+ * unknown. */
 bool os_file_is_local(int fd);
 /* Whether the file's data is in memory (tmpfs, hugetlbfs), where it cannot be dropped from the page cache. */
 bool os_file_is_memory(int fd);
@@ -153,8 +150,8 @@ bool os_file_is_memory(int fd);
 uint64_t os_clock_ns(void);       /* monotonic; does not count time during which the machine is suspended */
 uint64_t os_thread_cpu_ns(void);  /* CPU time of the calling thread */
 uint64_t os_process_cpu_ns(void); /* CPU time of all threads */
-uint64_t
-os_process_start_ns(void); /* when the process started, on the clock of os_clock_ns(), to about 10 ms; 0 if unknown */
+/* When the process started, on the clock of os_clock_ns(), to about 10 ms; 0 if unknown. */
+uint64_t os_process_start_ns(void);
 void os_sleep_ns(uint64_t ns);
 uint32_t os_processors(void);                     /* on which this process may run; at least 1 */
 uint64_t os_memory_resident(void);                /* bytes of RAM that the process uses, 0 if unknown */

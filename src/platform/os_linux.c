@@ -249,6 +249,7 @@ int os_write_stream(int fd, const void *from, size_t count)
 
 int os_write(int fd, const void *from, size_t count)
 {
+    assert(from || !count);
     for (size_t done = 0; done < count;) {
         size_t wanted = count - done < ONE_CALL ? count - done : ONE_CALL;
         ssize_t part = write(fd, (const char *)from + done, wanted);
@@ -306,6 +307,7 @@ static int copy_fallback(int from, uint64_t from_offset, int into, uint64_t into
 
 int os_copy_range(int from, uint64_t from_offset, int into, uint64_t into_offset, uint64_t count)
 {
+    assert(from_offset <= INT64_MAX - count && into_offset <= INT64_MAX - count);
     while (count) {
         off64_t in = (off64_t)from_offset, out = (off64_t)into_offset;
         ssize_t part = copy_file_range(from, &in, into, &out, count < ONE_CALL ? (size_t)count : ONE_CALL, 0);

@@ -1,5 +1,6 @@
 #include "edit_distance.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@ static char lower(char letter)
 size_t edit_distance(const char *a, const char *b)
 {
     size_t row[EDIT_DISTANCE_BYTES_MOST + 1];
+    assert(a && b);
     const size_t a_bytes = strlen(a), b_bytes = strlen(b);
     if (a_bytes > EDIT_DISTANCE_BYTES_MOST || b_bytes > EDIT_DISTANCE_BYTES_MOST)
         return SIZE_MAX;

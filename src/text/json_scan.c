@@ -387,11 +387,13 @@ static bool next_item(struct json_scan *scan)
 
 bool json_member(struct json_scan *scan, struct json_string *name)
 {
+    assert(scan->fault.reason || top_is_object(scan));
     return next_item(scan) && name_skip(scan, name);
 }
 
 bool json_element(struct json_scan *scan)
 {
+    assert(scan->fault.reason || !top_is_object(scan));
     return next_item(scan);
 }
 
