@@ -156,13 +156,15 @@ static enum tokmap_status check(const struct sp_source *source, struct tokmap_er
 {
     if (source->vocabulary > BPE_IDS - 2 || source->merge_count > BPE_MERGES)
         return error_set(error, TOKMAP_ERROR_LIMIT, source->path, TOKMAP_NO_OFFSET,
-                         "the vocabulary has %" PRIu32 " ids and %" PRIu32 " merges, but at most %u ids and %u merges are "
+                         "the vocabulary has %" PRIu32 " ids and %" PRIu32
+                         " merges, but at most %u ids and %u merges are "
                          "supported",
                          source->vocabulary, source->merge_count, BPE_IDS - 2, BPE_MERGES);
     if (source->ignore_merges && (source->split || !source->escape))
-        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, source->path, TOKMAP_NO_OFFSET,
-                         "ignore_merges is not supported together with a Metaspace pre-tokenizer that splits, or with a "
-                         "vocabulary that keeps spaces as they are");
+        return error_set(
+            error, TOKMAP_ERROR_UNSUPPORTED, source->path, TOKMAP_NO_OFFSET,
+            "ignore_merges is not supported together with a Metaspace pre-tokenizer that splits, or with a "
+            "vocabulary that keeps spaces as they are");
     for (uint32_t id = 0; source->scores && id < source->vocabulary; id++)
         if (isnan(source->scores[id]))
             return error_set(error, TOKMAP_ERROR_FORMAT, source->path, TOKMAP_NO_OFFSET,

@@ -1,9 +1,10 @@
 /*
- * sp_cut.c - groups of first bytes, and cutting without special instructions.
+ * sp_cut.c - the groups of first bytes, and cutting without special instructions; sp_cut.h explains the method.
  *
- * There are at most some 180 first bytes and 16 groups. Those that are joined by the same left bytes are one group at
- * no cost, and those that nothing joins need none. From there on the two groups whose union adds the fewest false joins
- * become one, again and again, a join weighing as much as its two bytes are common side by side.
+ * There are at most some 180 first bytes, but a byte of bits has room for 8 groups, and two for 16. First bytes that
+ * are joined to the same left bytes share a group at no cost, and those that nothing is joined to need none. Then,
+ * while there are more than 16 groups, the two are united whose union adds the fewest false joins, a join counting as
+ * much as its two bytes are common side by side. A false join makes pieces longer, but never wrong.
  */
 #include "sp_cut.h"
 
@@ -16,7 +17,7 @@
 
 #define GROUPS 16
 
-/* How common a character is, in text of any kind; only its order of magnitude matters. */
+/* How common an ASCII character is in text of any kind. Only the order of magnitude matters. */
 static uint32_t weight(uint32_t byte)
 {
     if (byte == ' ')
@@ -28,17 +29,19 @@ static uint32_t weight(uint32_t byte)
     return byte > ' ' && byte < 0x7F ? 2 : 1;
 }
 
-/* Scripts by their first bytes: text is mostly in one of them. 0: none. */
+/* The number of the script of a first byte; characters side by side are mostly of the same script. 0: below all
+ * scripts. */
 static uint32_t script(uint32_t lead)
 {
-    static const uint8_t from[] = {0xC2, 0xCC, 0xD0, 0xD4, 0xD6, 0xD8, 0xDC, 0xE0, 0xE1, 0xE2, 0xE3, 0xEA, 0xEE, 0xEF, 0xF0};
+    static const uint8_t from[] = {0xC2, 0xCC, 0xD0, 0xD4, 0xD6, 0xD8, 0xDC, 0xE0,
+                                   0xE1, 0xE2, 0xE3, 0xEA, 0xEE, 0xEF, 0xF0};
     uint32_t found = 0;
     while (found < sizeof from && from[found] <= lead)
         found++;
     return found;
 }
 
-/* How common it is that a character with one first byte stands before one with another. */
+/* How common it is that a character with the first byte `left` comes before one with `right`. */
 static uint32_t weight_of(uint32_t left, uint32_t right)
 {
     if (left < 0x80 && right < 0x80)
@@ -53,13 +56,13 @@ static uint32_t weight_of(uint32_t left, uint32_t right)
 
 struct groups {
     uint32_t count;
-    uint8_t of[256];           /* group + 1 of a first byte; 0: nothing joins it */
-    uint64_t joined[256][4];   /* the left bytes */
-    uint32_t weights[256][256]; /* [group][left byte]: of the left byte before any of the group */
-    uint32_t costs[256][256];  /* of the union of two; the first is less than the second */
+    uint8_t of[256];            /* group + 1 of a first byte; 0: nothing is joined to it */
+    uint64_t joined[256][4];    /* [group]: bits of the left bytes that are joined to it */
+    uint32_t weights[256][256]; /* [group][left byte]: how common the left byte is before the group */
+    uint32_t costs[256][256];   /* of uniting two groups; the first number is less than the second */
 };
 
-/* What the left bytes weigh before a group that are in one set and not in another. */
+/* The sum of weights of the left bytes that are in `set` but not in `minus`. */
 static uint32_t false_joins(const uint32_t weights[256], const uint64_t set[4], const uint64_t minus[4])
 {
     uint32_t sum = 0;
@@ -69,17 +72,17 @@ static uint32_t false_joins(const uint32_t weights[256], const uint64_t set[4], 
     return sum;
 }
 
+/* Computes the costs of uniting a group with each other one. */
 static void find_costs(struct groups *groups, uint32_t group)
 {
     for (uint32_t other = 0; other < groups->count; other++) {
         const uint32_t low = group < other ? group : other, high = group < other ? other : group;
-        groups->costs[low][high] =
-            false_joins(groups->weights[high], groups->joined[low], groups->joined[high]) +
-            false_joins(groups->weights[low], groups->joined[high], groups->joined[low]);
+        groups->costs[low][high] = false_joins(groups->weights[high], groups->joined[low], groups->joined[high]) +
+                                   false_joins(groups->weights[low], groups->joined[high], groups->joined[low]);
     }
 }
 
-/* The last group takes the place of the one that is gone. */
+/* Adds the group `gone` to the group `into`. The last group takes the number of the one that is gone. */
 static void unite(struct groups *groups, uint32_t into, uint32_t gone)
 {
     const uint32_t last = --groups->count;
@@ -180,12 +183,13 @@ bool sp_cut_scalar(const struct sp_cut_table *table, const struct bpe_model *joi
             if ((byte & 0xC0) == 0x80)
                 continue;
             const uint32_t right = table->right[0][byte] | (uint32_t)table->right[1][byte] << 8;
-            cuts |= (uint64_t)!(left & right) << i;
+            cuts |= (uint64_t) !(left & right) << i;
             left = table->left[0][byte] | (uint32_t)table->left[1][byte] << 8;
             if (byte < 0xE0)
                 continue;
             open |= (uint64_t)(from + i >= 3 && text[from + i - 3] >= 0xE0) << i;
-            marked |= byte == 0xE2 && readable - from - i >= 3 && text[from + i + 1] == 0x96 && text[from + i + 2] == 0x81;
+            marked |=
+                byte == 0xE2 && readable - from - i >= 3 && text[from + i + 1] == 0x96 && text[from + i + 2] == 0x81;
         }
         if (table->tall)
             cuts |= sp_cut_tall(joins, text, from, readable, open & ~cuts);

@@ -1,4 +1,7 @@
-/* sp_cut_avx2.c - borders in ASCII by looks-up of 16 entries, 32 at once (AVX2); in other text one by one. */
+/*
+ * sp_cut_avx2.c - cutting with AVX2: 32 borders of ASCII at once, by lookups in tables of 16 entries; blocks with other
+ * characters go to sp_cut_scalar().
+ */
 #include "sp_cut.h"
 
 #if defined(__x86_64__)
@@ -7,30 +10,31 @@
 #include <string.h>
 
 struct tables {
-    __m256i left[2][8], right[2][8]; /* rows of 16, twice */
+    __m256i left[2][8], right[2][8]; /* rows of 16 entries, each repeated in both halves */
 };
 
-/* What a table of 128 says of bytes below 128. */
+/* Looks up bytes below 128 in a table of 8 rows. */
 static inline __m256i look_up(const __m256i rows[8], __m256i bytes)
 {
     __m256i found = _mm256_setzero_si256();
     const __m256i low = _mm256_and_si256(bytes, _mm256_set1_epi8(15));
     const __m256i high = _mm256_and_si256(_mm256_srli_epi16(bytes, 4), _mm256_set1_epi8(7));
     for (int row = 0; row < 8; row++) {
-        const __m256i here = _mm256_cmpeq_epi8(high, _mm256_set1_epi8((char)row));
-        found = _mm256_or_si256(found, _mm256_and_si256(here, _mm256_shuffle_epi8(rows[row], low)));
+        const __m256i in_row = _mm256_cmpeq_epi8(high, _mm256_set1_epi8((char)row));
+        found = _mm256_or_si256(found, _mm256_and_si256(in_row, _mm256_shuffle_epi8(rows[row], low)));
     }
     return found;
 }
 
+/* Returns the cuts among 32 bytes of ASCII after a byte of ASCII. */
 static uint32_t cut_ascii(const struct tables *tables, const uint8_t *text)
 {
     const __m256i now = _mm256_loadu_si256((const __m256i *)(const void *)text);
     const __m256i previous = _mm256_loadu_si256((const __m256i *)(const void *)(text - 1));
     __m256i joined = _mm256_setzero_si256();
     for (int set = 0; set < 2; set++)
-        joined = _mm256_or_si256(joined, _mm256_and_si256(look_up(tables->left[set], previous),
-                                                          look_up(tables->right[set], now)));
+        joined = _mm256_or_si256(
+            joined, _mm256_and_si256(look_up(tables->left[set], previous), look_up(tables->right[set], now)));
     return (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(joined, _mm256_setzero_si256()));
 }
 
@@ -58,7 +62,7 @@ bool sp_cut_avx2(const struct sp_cut_table *table, const struct bpe_model *joins
             starts[from / 64] = cut_ascii(&tables, text + from) | (uint64_t)cut_ascii(&tables, text + from + 32) << 32;
             continue;
         }
-        /* The scalar way needs the character before. */
+        /* sp_cut_scalar() has to begin with the character before the block. */
         uint64_t words[2] = {0, 0};
         size_t back = 0;
         if (from)

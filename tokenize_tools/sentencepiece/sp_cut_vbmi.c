@@ -1,4 +1,4 @@
-/* sp_cut_vbmi.c - borders by two looks-up a byte, 64 at once (AVX-512 with VBMI). */
+/* sp_cut_vbmi.c - cutting with AVX-512 (VBMI): 64 borders at once, by two lookups for each byte. */
 #include "sp_cut.h"
 
 #include "bpe/bpe_model.h"
@@ -8,8 +8,8 @@
 #include <immintrin.h>
 
 struct tables {
-    __m512i left[2][2], right[2][2];     /* of ASCII */
-    __m512i left_lead[3][2];             /* of first bytes from 0xC0 on: of characters of two, three, four bytes */
+    __m512i left[2][2], right[2][2]; /* [groups 0 to 7 or 8 to 15][half]: of the 128 bytes of ASCII */
+    __m512i left_lead[3][2]; /* of first bytes from 0xC0 on: only those of characters of two, three, or four bytes */
     __m512i right_lead[2];
 };
 
@@ -27,13 +27,13 @@ static inline void load_tables(struct tables *tables, const struct sp_cut_table 
     }
 }
 
-/* The 64 bytes that begin `bytes` before those of `now`. */
+/* The 64 bytes that begin some bytes before those of `now`: how many is in `places`. */
 static inline __m512i shifted(__m512i before, __m512i now, __m512i places)
 {
     return _mm512_permutex2var_epi8(before, places, now);
 }
 
-/* Bits: what groups both have. Bytes from 0xC0 on are in `wide`. */
+/* Returns the borders that tokens may cross, with a bit for each byte inside a character too. */
 static inline uint64_t joined_wide(const struct tables *tables, __m512i before, __m512i now, const __m512i places[4])
 {
     const __m512i first = _mm512_set1_epi8((char)0xC0);
@@ -51,26 +51,26 @@ static inline uint64_t joined_wide(const struct tables *tables, __m512i before, 
         const __m512i lead = shifted(before, now, places[length + 1]);
         const uint64_t are = _mm512_cmpge_epu8_mask(lead, first);
         for (int set = 0; set < 2; set++)
-            left[set] = _mm512_or_si512(left[set],
-                                        _mm512_maskz_permutexvar_epi8(are, lead, tables->left_lead[length][set]));
+            left[set] =
+                _mm512_or_si512(left[set], _mm512_maskz_permutexvar_epi8(are, lead, tables->left_lead[length][set]));
     }
     for (int set = 0; set < 2; set++)
         joined |= _mm512_test_epi8_mask(left[set], right[set]);
-    return joined | (~ascii_now & ~leads); /* inside characters */
+    return joined | (~ascii_now & ~leads); /* bytes inside characters */
 }
 
+/* The same if all bytes are ASCII, and the one before too. */
 static inline uint64_t joined_ascii(const struct tables *tables, __m512i before, __m512i now, const __m512i places[4])
 {
     const __m512i previous = shifted(before, now, places[0]);
     uint64_t joined = 0;
     for (int set = 0; set < 2; set++)
-        joined |= _mm512_test_epi8_mask(
-            _mm512_permutex2var_epi8(tables->left[set][0], previous, tables->left[set][1]),
-            _mm512_permutex2var_epi8(tables->right[set][0], now, tables->right[set][1]));
+        joined |= _mm512_test_epi8_mask(_mm512_permutex2var_epi8(tables->left[set][0], previous, tables->left[set][1]),
+                                        _mm512_permutex2var_epi8(tables->right[set][0], now, tables->right[set][1]));
     return joined;
 }
 
-/* As sp_cut_tall, eight borders at once. (edge_joins are of bytes that are no characters: here there are none.) */
+/* sp_cut_tall() for eight borders at once. (It need not read edge_joins: tokens here consist of whole characters.) */
 static inline uint64_t cut_tall(const struct bpe_model *joins, const uint8_t *text, size_t from, size_t readable,
                                 uint64_t open, __m512i numbers)
 {
@@ -78,17 +78,18 @@ static inline uint64_t cut_tall(const struct bpe_model *joins, const uint8_t *te
                   eighths = _mm512_and_si512(_mm512_srli_epi16(numbers, 3), _mm512_set1_epi8(7));
     const size_t rest = readable - from + 3, more = rest > 64 ? rest - 64 : 0;
     const uint64_t there = _bzhi_u64(from ? UINT64_MAX : ~(uint64_t)7, rest < 64 ? (uint32_t)rest : 64);
-    const __m512i here = _mm512_maskz_loadu_epi8(there, text + from - 3),
-                  next = _mm512_maskz_loadu_epi8(_bzhi_u64(UINT64_MAX, more < 8 ? (uint32_t)more : 8), text + from + 61);
+    const __m512i block = _mm512_maskz_loadu_epi8(there, text + from - 3),
+                  next =
+                      _mm512_maskz_loadu_epi8(_bzhi_u64(UINT64_MAX, more < 8 ? (uint32_t)more : 8), text + from + 61);
     const __m512i borders = _mm512_maskz_compress_epi8(open, numbers);
     const uint32_t count = (uint32_t)_mm_popcnt_u64(open);
     uint64_t cuts = 0;
     for (uint32_t i = 0; i < count; i += 8) {
         const __m512i at = _mm512_permutexvar_epi8(_mm512_add_epi8(eighths, _mm512_set1_epi8((char)i)), borders);
-        __m512i six = _mm512_permutex2var_epi8(here, _mm512_add_epi8(at, eights), next);
+        __m512i six = _mm512_permutex2var_epi8(block, _mm512_add_epi8(at, eights), next);
         six = _mm512_and_si512(six, _mm512_set1_epi64(0xFFFFFFFFFFFF));
-        const __m512i hash = _mm512_srli_epi64(_mm512_mullo_epi64(six, _mm512_set1_epi64((long long)0x9E3779B97F4A7C15u)),
-                                               64 - BPE_JOIN_BITS);
+        const __m512i hash = _mm512_srli_epi64(
+            _mm512_mullo_epi64(six, _mm512_set1_epi64((long long)0x9E3779B97F4A7C15u)), 64 - BPE_JOIN_BITS);
         const __m512i words = _mm512_i64gather_epi64(_mm512_srli_epi64(hash, 6), joins->joins, 8);
         const __m512i bits = _mm512_sllv_epi64(_mm512_set1_epi64(1), _mm512_and_si512(hash, _mm512_set1_epi64(63)));
         cuts |= (uint64_t)_mm512_testn_epi64_mask(words, bits) << i;

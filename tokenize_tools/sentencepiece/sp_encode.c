@@ -1,29 +1,41 @@
-/* sp_encode.c - chunks, blocks that are copied, and pieces longer than a chunk. */
+/*
+ * sp_encode.c - cutting a text into chunks and pieces, for the caches of bpe_encode.c.
+ *
+ * A chunk of text is cut (sp_cut.h), and its pieces are encoded where they are in memory. The last piece of a chunk may
+ * go on behind it, so the next chunk begins with it. A piece that is longer than a chunk is merged straight to the
+ * output.
+ *
+ * Text cannot be read unchanged where a space is put before it, or where it contains "▁" itself, which is the same as a
+ * space to these vocabularies. Then it is copied first, a block at a time: a small block for the space, which grows
+ * until a place to cut is found, and larger blocks for "▁".
+ */
 #include "sp_encode.h"
 
+#include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/bytes.h"
 #include "common/error.h"
 
-#define BLOCK_FIRST 2048 /* what is copied because of a space before it */
-#define BLOCK_MARKED ((size_t)1 << 16)
-#define SCRATCH_KEPT ((size_t)1 << 20)
+#define BLOCK_FIRST 2048               /* bytes that are copied to put a space before them */
+#define BLOCK_MARKED ((size_t)1 << 16) /* bytes that are copied because U+2581 is among them */
+#define SCRATCH_KEPT ((size_t)1 << 20) /* a larger scratch is freed after the text */
 
 struct output {
     uint8_t *tokens;
-    uint64_t made, room;
-    uint32_t width;
+    uint64_t made, room; /* in tokens */
+    uint32_t width;      /* bytes of a token */
 };
 
-/* Where the piece ends that begins at text[0], no border before `from` being cut; count: at the end of the text.
- * *marked: a U+2581 is in what was looked at. */
+/* Returns where the piece that begins at text[0] ends; there is no cut before `from`. count: it ends with the text.
+ * Returns 0 and sets *marked if a U+2581 was found. */
 static size_t find_end(struct sp_state *state, const uint8_t *text, size_t from, size_t count, bool *marked)
 {
     const struct sp_model *model = state->model;
     uint64_t *starts = state->pieces->chunk.starts;
     for (;;) {
-        /* Back to a border that is known. */
+        /* Begin with the character before, whose border is known. */
         from -= min64(from, 4);
         for (uint32_t steps = 0; steps < 3 && from && (text[from] & 0xC0) == 0x80; steps++)
             from--;
@@ -41,9 +53,9 @@ static size_t find_end(struct sp_state *state, const uint8_t *text, size_t from,
     }
 }
 
-/* Encodes pieces of text from its start on. whole: the text ends with it, else the last piece is left alone, since
- * it may go on. Returns how many bytes are done; 0: a U+2581 is in the way, or (not whole) all of it may be one
- * piece. */
+/* Encodes pieces from the start of the text on, up to a chunk. whole: the text ends with these bytes; otherwise the
+ * last piece is left out, since it may go on. Returns how many bytes are done; 0: a U+2581 is among them, or (not
+ * whole) all bytes may be one piece. */
 static size_t encode_some(struct sp_state *state, const uint8_t *text, size_t count, bool whole, struct output *out)
 {
     const struct sp_model *model = state->model;
@@ -73,12 +85,12 @@ static size_t encode_some(struct sp_state *state, const uint8_t *text, size_t co
         starts[word] &= ~((uint64_t)1 << last);
         bytes = end;
     }
-    out->made += bpe_encode_starts(state->pieces, text, bytes, out->tokens + out->made * out->width,
-                                   out->room - out->made);
+    out->made +=
+        bpe_encode_starts(state->pieces, text, bytes, out->tokens + out->made * out->width, out->room - out->made);
     return bytes;
 }
 
-/* Copies text with U+2581 as spaces; false: no memory. */
+/* Appends text to a block, with U+2581 as spaces. Returns false if memory ran out. */
 static bool copy_block(struct bytes_buffer *block, const uint8_t *text, size_t count)
 {
     if (!bytes_reserve(block, count + 8))
@@ -102,7 +114,7 @@ static bool copy_block(struct bytes_buffer *block, const uint8_t *text, size_t c
     return true;
 }
 
-/* How many bytes of text became the first `done` of their copy. */
+/* Returns how many bytes of text became the first `done` bytes of its copy. */
 static size_t bytes_before(const uint8_t *text, size_t count, size_t done)
 {
     size_t at = 0;
@@ -120,7 +132,8 @@ static size_t bytes_before(const uint8_t *text, size_t count, size_t done)
     return at;
 }
 
-/* The same of a copy, with a space before it if `prefix`. Returns how many bytes of text are done; 0: no memory. */
+/* The same for a copy of up to `size` bytes of the text, with a space before it if `prefix`. Returns how many bytes of
+ * the text are done; 0: memory ran out. */
 static size_t encode_copied(struct sp_state *state, const uint8_t *text, size_t count, bool prefix, size_t size,
                             struct output *out)
 {
@@ -137,7 +150,8 @@ static size_t encode_copied(struct sp_state *state, const uint8_t *text, size_t 
             some = encode_some(state, block->bytes + done, block->count - done, taken == count, out);
             done += some;
         }
-        /* A space alone takes nothing off the text: then the rest, if cut off it, is known to be so. */
+        /* If only the space was encoded, nothing of the text is done; but it is known that the text is cut off the
+         * space. */
         if (done > (size_t)prefix || (done && taken == count))
             return state->model->escape ? bytes_before(text, taken, done - prefix) : done - prefix;
         if (done)
@@ -145,6 +159,7 @@ static size_t encode_copied(struct sp_state *state, const uint8_t *text, size_t 
     }
 }
 
+/* Returns the token that the whole text is although merging does not give it, or BPE_NONE. */
 static uint32_t whole_of(struct sp_state *state, const uint8_t *text, uint64_t count, bool prefix)
 {
     if (!state->model->whole_longest || count > 3 * (uint64_t)state->model->whole_longest)
@@ -155,8 +170,8 @@ static uint32_t whole_of(struct sp_state *state, const uint8_t *text, uint64_t c
     return sp_whole(state->model, state->block.bytes, state->block.count);
 }
 
-/* SentencePiece's remove_extra_whitespaces. A U+2581 is no space to it, but at the end of the text it goes too.
- * False: no memory. */
+/* What SentencePiece's remove_extra_whitespaces does. It does not treat U+2581 as a space, except at the end of the
+ * text, where it is removed too. Replaces *text and *count by those of the result. Returns false if memory ran out. */
 static bool strip_spaces(struct sp_state *state, const uint8_t **text, uint64_t *count)
 {
     struct bytes_buffer *into = &state->stripped;
@@ -182,7 +197,7 @@ static bool strip_spaces(struct sp_state *state, const uint8_t **text, uint64_t 
     return true;
 }
 
-/* unk after unk is one. */
+/* Makes several unk in a row one. Returns the number of tokens that are left. */
 static uint64_t fuse(const struct sp_model *model, void *tokens, uint64_t count)
 {
     uint64_t kept = 0;
@@ -206,15 +221,16 @@ enum tokmap_status sp_encode(struct sp_state *state, const uint8_t *text, uint64
     const struct sp_model *model = state->model;
     struct output out = {tokens, 0, room, model->head.wide ? 4 : 2};
     bool lacks_memory = false;
+    assert(room >= count + prefix);
     *written = 0;
     state->pieces->largest = 0;
     if (!count)
         return TOKMAP_OK;
     if (model->remove_spaces) {
         if (!strip_spaces(state, &text, &count))
-            return error_set_memory(error, "a text without its spaces", count);
+            return error_set_memory(error, "removing spaces from a text", count);
         if (!count)
-            return TOKMAP_OK; /* the space before it goes too */
+            return TOKMAP_OK; /* an empty text gets no space before it either */
     }
     const uint32_t whole = whole_of(state, text, count, prefix);
     if (whole != BPE_NONE) {
@@ -229,7 +245,8 @@ enum tokmap_status sp_encode(struct sp_state *state, const uint8_t *text, uint64
     for (uint64_t at = 0; at < count && !lacks_memory;) {
         size_t done = prefix ? 0 : encode_some(state, text + at, (size_t)(count - at), true, &out);
         if (!done) {
-            done = encode_copied(state, text + at, (size_t)(count - at), prefix, prefix ? BLOCK_FIRST : BLOCK_MARKED, &out);
+            done = encode_copied(state, text + at, (size_t)(count - at), prefix, prefix ? BLOCK_FIRST : BLOCK_MARKED,
+                                 &out);
             lacks_memory = !done;
         }
         prefix = false;
@@ -244,7 +261,7 @@ enum tokmap_status sp_encode(struct sp_state *state, const uint8_t *text, uint64
     *written = model->fuse_unk && !model->byte_fallback ? fuse(model, tokens, out.made) : out.made;
     if (lacks_memory || state->pieces->lacks_memory) {
         state->pieces->lacks_memory = false;
-        return error_set_memory(error, "a long piece of text", count);
+        return error_set_memory(error, "merging a long piece of text", count);
     }
     return TOKMAP_OK;
 }

@@ -1,4 +1,4 @@
-/* sp_engine.c - text to a sp_model and back. */
+/* sp_engine.c - the engine over a sp_model (text_engine.h). */
 #include "sp_engine.h"
 
 #include <stdlib.h>
@@ -110,8 +110,8 @@ static void engine_measure(struct text_engine_state *state, const uint8_t *text,
     *measures = (struct tokenizer_measures){pieces->counts.pieces, pieces->counts.missed, pieces->counts.merged};
 }
 
-/* Only before a space: a part that begins with one is given none before it. Not where a short rest of a text may be
- * looked up whole, nor where spaces at the ends of texts go. */
+/* Text may only be cut before a space, because no space is put before a part that begins with one. It may not be cut
+ * where a short text may be a token as a whole, nor where spaces at the ends of texts are removed. */
 static bool engine_border(const struct text_engine *engine, uint8_t left, uint8_t right)
 {
     const struct sp_model *model = ((const struct sp_engine *)engine)->model;
@@ -120,12 +120,17 @@ static bool engine_border(const struct text_engine *engine, uint8_t left, uint8_
            !(cuts->left[0][left] & cuts->right[0][right]) && !(cuts->left[1][left] & cuts->right[1][right]);
 }
 
-enum tokmap_status sp_engine_new(struct text_engine **engine, const struct sp_source *source, struct tokmap_error *error)
+enum tokmap_status sp_engine_new(struct text_engine **engine, const struct sp_source *source,
+                                 struct tokmap_error *error)
 {
-    static const struct text_engine_kind kind = {.free = engine_free, .state_new = engine_state_new,
-                                                 .state_free = engine_state_free, .encode_text = engine_text,
-                                                 .id_bytes = engine_bytes, .decoded_prefix = engine_front,
-                                                 .measure = engine_measure, .may_cut = engine_border};
+    static const struct text_engine_kind kind = {.free = engine_free,
+                                                 .state_new = engine_state_new,
+                                                 .state_free = engine_state_free,
+                                                 .encode_text = engine_text,
+                                                 .id_bytes = engine_bytes,
+                                                 .decoded_prefix = engine_front,
+                                                 .measure = engine_measure,
+                                                 .may_cut = engine_border};
     struct sp_engine *made = calloc(1, sizeof *made);
     *engine = NULL;
     if (!made)

@@ -5,9 +5,11 @@
 #include "sp_source.h"
 #include "tokenizer/text_engine.h"
 
-/* Text that the engine gets is as it was written: spaces become "▁", and one is put before it, by the engine. Text
- * that has "▁" already is the same to it, but slower. Needs room for two ids a byte: the space before one byte, and
- * the byte. Statuses: OK, ERROR_FORMAT, ERROR_UNSUPPORTED, ERROR_LIMIT, ERROR_MEMORY. */
-enum tokmap_status sp_engine_new(struct text_engine **engine, const struct sp_source *source, struct tokmap_error *error);
+/* Makes an engine. It takes text as it was written: the engine makes spaces "▁" and puts one before the text. Text that
+ * has "▁" already gives the same ids, more slowly. A text needs room for two ids for each byte, since a text of one
+ * byte may become the space before it and the byte. *engine is NULL on failure. Statuses: OK, ERROR_FORMAT,
+ * ERROR_UNSUPPORTED, ERROR_LIMIT, ERROR_MEMORY. */
+enum tokmap_status sp_engine_new(struct text_engine **engine, const struct sp_source *source,
+                                 struct tokmap_error *error);
 
 #endif

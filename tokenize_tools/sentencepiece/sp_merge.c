@@ -235,9 +235,9 @@ static size_t merge_window(const struct sp_model *model, const struct bpe_scratc
         return merge_heap(head, scratch->memory, parts, made, pair_rank, window_priority);
     int32_t priorities[MERGE_ROUNDS];
     for (size_t i = 0; i < made; i++)
-        priorities[i] = i + 1 < made ? merge_pair_priority(head, parts[i].symbol, parts[i + 1].symbol, pair_rank,
-                                                           window_priority)
-                                     : MERGE_NONE;
+        priorities[i] =
+            i + 1 < made ? merge_pair_priority(head, parts[i].symbol, parts[i + 1].symbol, pair_rank, window_priority)
+                         : MERGE_NONE;
     return merge_rounds(head, parts, priorities, made, pair_rank, window_priority, window_result);
 }
 

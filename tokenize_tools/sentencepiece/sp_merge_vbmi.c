@@ -1,22 +1,24 @@
 /*
  * sp_merge_vbmi.c - the merges of several short pieces of characters at once (AVX-512); see bpe_merge_lanes.h.
  *
- * A part stands at the place of its first byte, so characters of several bytes leave holes from the start. Pairs of
- * ASCII have a table by their bytes; other pieces ask for the lines of all their pairs first, and have their keys a
- * turn later.
+ * A part has the place of its first byte, so characters of several bytes leave holes from the start. The first keys of
+ * ASCII come from the table of pairs by bytes. For other pieces the cache lines of all first pairs are prefetched, and
+ * the keys are made in the lane's next turn.
  */
 #include "bpe/bpe_merge_lanes.h"
 #include "sp_merge.h"
 
 #if defined(__x86_64__)
 
-#define FRESH UINT32_MAX /* as the place of a lane: its first pairs are asked for */
+#define FRESH                                                                                                          \
+    UINT32_MAX /* in place of lane.at: the pairs of the first row are prefetched, and no merge was chosen yet */
 
 LANE_INLINE const struct sp_model *own_of(const struct bpe_model *model)
 {
     return (const struct sp_model *)model;
 }
 
+/* Starts a lane with a piece of ASCII. */
 LANE_INLINE bool start_ascii(const struct bpe_model *model, struct lane *lane, const uint8_t *bytes, uint32_t count,
                              uint32_t registers)
 {
@@ -30,15 +32,15 @@ LANE_INLINE bool start_ascii(const struct bpe_model *model, struct lane *lane, c
         keys.of[i] = lane_byte_keys(model, left, right, joined, 16 * (int)i, own_of(model)->tied);
         const __m512i atoms = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), present, _mm512_cvtepu8_epi32(left),
                                                           own_of(model)->atoms, 4);
-        const __m512i symbols = _mm512_sub_epi32(atoms, _mm512_set1_epi32(1)); /* none: the greatest number */
-        _mm512_storeu_si512(lane->ids + 1 + 16 * i,
-                            _mm512_mask_min_epu32(_mm512_set1_epi32(LANE_END), present, symbols,
-                                                  _mm512_set1_epi32(SP_NO_SYMBOL)));
+        const __m512i symbols = _mm512_sub_epi32(atoms, _mm512_set1_epi32(1)); /* without an atom: UINT32_MAX */
+        _mm512_storeu_si512(lane->ids + 1 + 16 * i, _mm512_mask_min_epu32(_mm512_set1_epi32(LANE_END), present, symbols,
+                                                                          _mm512_set1_epi32(SP_NO_SYMBOL)));
     }
     lane->ids[1 + 16 * registers] = LANE_END;
     return lane_choose(model, lane, keys, registers, own_of(model)->tied);
 }
 
+/* Starts a lane with any piece; step() makes its first keys. */
 LANE_INLINE bool start_any(const struct bpe_model *model, struct lane *lane, const uint8_t *bytes, uint32_t count)
 {
     uint32_t before = LANE_END, length;
@@ -87,7 +89,7 @@ LANE_INLINE bool step(const struct bpe_model *model, struct lane *lane, uint32_t
     return lane_choose(model, lane, keys, registers, own_of(model)->tied);
 }
 
-/* Leaves symbols, whose ids are asked for. */
+/* Leaves symbols in the place of ids, and prefetches the ids. */
 LANE_INLINE void finish(const struct bpe_model *model, const struct lane *lane, uint32_t registers)
 {
     const uint32_t made = lane_ids(lane, registers);
@@ -96,13 +98,15 @@ LANE_INLINE void finish(const struct bpe_model *model, const struct lane *lane, 
     lane->piece->ids_count = made;
 }
 
-/* Some of the symbols are characters that no token is: once more, the slow way. */
+/* Some of the symbols are not tokens: merges the piece again with sp_merge(), which can write several ids for a symbol.
+ */
 static __attribute__((noinline)) void merge_again(const struct bpe_model *model, struct bpe_piece *piece)
 {
-    struct bpe_scratch none = {NULL, 0}; /* short pieces need none */
-    piece->ids_count = (uint32_t)sp_merge(model, &none, piece->bytes, piece->count, piece->ids);
+    struct bpe_scratch unused = {NULL, 0}; /* short pieces do not need it */
+    piece->ids_count = (uint32_t)sp_merge(model, &unused, piece->bytes, piece->count, piece->ids);
 }
 
+/* Replaces the symbols of a piece by ids. */
 static void find_ids(const struct bpe_model *model, struct bpe_piece *piece)
 {
     const uint32_t symbols = own_of(model)->symbols;

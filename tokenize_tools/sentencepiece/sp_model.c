@@ -20,7 +20,8 @@ int sp_byte_name(const uint8_t *text, uint32_t count)
     return high < 0 || low < 0 ? -1 : 16 * high + low;
 }
 
-/* Decoded, such a token is its text, since it is none of bytes or of control. */
+/* Compares a token of `wholes` with a text. These tokens are never bytes or control pieces, so they decode to their
+ * text. */
 static int compare_whole(const struct sp_model *model, uint32_t id, const uint8_t *bytes, size_t count)
 {
     const size_t own = model->head.offsets[id + 1] - model->head.offsets[id];

@@ -14,6 +14,7 @@ enum tokmap_status sp_no_memory(const struct sp_builder *builder)
 
 /* ---- texts ---- */
 
+/* Copies a text with spaces for "▁". Returns the bytes written. */
 static uint32_t without_marks(const uint8_t *text, uint32_t count, uint8_t *into)
 {
     uint32_t made = 0;
@@ -25,7 +26,6 @@ static uint32_t without_marks(const uint8_t *text, uint32_t count, uint8_t *into
     return made;
 }
 
-/* What ids are decoded to, what text must be to become them, and the tokens of bytes. */
 enum tokmap_status sp_texts_read(struct sp_builder *builder)
 {
     const struct sp_source *source = builder->source;
@@ -46,8 +46,9 @@ enum tokmap_status sp_texts_read(struct sp_builder *builder)
         const int byte = source->byte_fallback && (source->merges || kind == SP_BYTE) ? sp_byte_name(text, count) : -1;
         if (kind == SP_BYTE && byte < 0)
             return error_set(builder->error, TOKMAP_ERROR_FORMAT, source->path, TOKMAP_NO_OFFSET,
-                             "pieces: number %" PRIu32 " is of the type BYTE, but %s", id,
-                             source->byte_fallback ? "no byte's name" : "trainer_spec.byte_fallback is false");
+                             "pieces: piece %" PRIu32 " has the type BYTE, but %s; the file is damaged", id,
+                             source->byte_fallback ? "its text does not name a byte, as <0x0A> does"
+                                                   : "trainer_spec.byte_fallback is false");
         model->head.offsets[id] = decoded;
         builder->offsets[id] = matched;
         if (byte >= 0) {
@@ -62,7 +63,7 @@ enum tokmap_status sp_texts_read(struct sp_builder *builder)
         if (!source->escape) {
             memcpy(builder->bytes + matched, text, count);
             matched += count;
-        } else if (!memchr(text, ' ', count)) { /* no text has a space then */
+        } else if (!memchr(text, ' ', count)) { /* with `escape` no text becomes a token that has a space */
             matched += without_marks(text, count, builder->bytes + matched);
         }
     }
@@ -73,27 +74,33 @@ enum tokmap_status sp_texts_read(struct sp_builder *builder)
     model->byte_fallback = bytes_found != 0;
     if (bytes_found < 256 && source->scores && source->byte_fallback)
         return error_set(builder->error, TOKMAP_ERROR_FORMAT, source->path, TOKMAP_NO_OFFSET,
-                         "trainer_spec.byte_fallback is true, but only %" PRIu32 " of the 256 pieces of bytes are there",
+                         "trainer_spec.byte_fallback is true, but the vocabulary has only %" PRIu32
+                         " of the 256 pieces for "
+                         "bytes; the file is damaged",
                          bytes_found);
     return TOKMAP_OK;
 }
 
 /* ---- symbols ---- */
 
-/* What has no token must become something, whatever stands beside it. A byte may lack its token if no character that is
- * unknown has it: bytes of ASCII whose character is a token (Gemma has "\t", not <0x09>), and those of no character. */
+/* Checks that each character without a token has ids that do not depend on its neighbors. A byte needs no token if no
+ * such character has it: bytes of ASCII whose character is a token (Gemma has "\t" but not <0x09>), and bytes that are
+ * not part of any character. */
 static enum tokmap_status check_unknown(const struct sp_builder *builder)
 {
     const struct sp_model *model = builder->model;
     for (uint32_t byte = 0; byte < 0xF5 && model->byte_fallback; byte++)
-        if (model->head.byte_ids[byte] == BPE_NONE && (byte < 0x80 ? !model->atoms[byte] : byte != 0xC0 && byte != 0xC1))
-            return error_set(builder->error, TOKMAP_ERROR_UNSUPPORTED, builder->source->path, TOKMAP_NO_OFFSET,
-                             "byte_fallback: the token <0x%02X> is not there, others are; what characters with this byte "
-                             "become would depend on their neighbours", byte);
+        if (model->head.byte_ids[byte] == BPE_NONE &&
+            (byte < 0x80 ? !model->atoms[byte] : byte != 0xC0 && byte != 0xC1))
+            return error_set(
+                builder->error, TOKMAP_ERROR_UNSUPPORTED, builder->source->path, TOKMAP_NO_OFFSET,
+                "byte_fallback: the vocabulary has tokens for some bytes but not <0x%02X>, so the ids of characters "
+                "with this byte would depend on their neighbors, which is not supported",
+                byte);
     if (!model->byte_fallback && model->unk >= builder->source->vocabulary)
         return error_set(builder->error, TOKMAP_ERROR_UNSUPPORTED, builder->source->path, TOKMAP_NO_OFFSET,
                          "unk_token: the vocabulary has neither tokens for bytes nor an unknown token, so characters "
-                         "without a token would be lost");
+                         "without a token would be lost, which is not supported");
     return TOKMAP_OK;
 }
 
@@ -115,18 +122,19 @@ enum tokmap_status sp_atoms_read(struct sp_builder *builder)
     }
     if (builder->source->escape && !model->atoms[' '])
         return error_set(builder->error, TOKMAP_ERROR_UNSUPPORTED, builder->source->path, TOKMAP_NO_OFFSET,
-                         "the vocabulary has no token for the space ('\xE2\x96\x81')");
+                         "the vocabulary has no token for the space ('\xE2\x96\x81'), which is not supported");
     const enum tokmap_status status = check_unknown(builder);
     if (status || builder->source->merges)
         return status;
-    /* Characters that are no piece take part in merges all the same. */
+    /* With scores, characters that are not pieces take part in merges too: they become symbols. */
     for (uint32_t id = 0; id < vocabulary; id++)
         for (uint32_t at = builder->offsets[id]; at < builder->offsets[id + 1]; at += length) {
             const uint32_t code = sp_character(builder->bytes + at, builder->offsets[id + 1] - at, &length);
             if (!model->atoms[code]) {
                 if (model->symbols + 2 >= BPE_IDS)
                     return error_set(builder->error, TOKMAP_ERROR_LIMIT, builder->source->path, TOKMAP_NO_OFFSET,
-                                     "the vocabulary has more than %u symbols", BPE_IDS);
+                                     "the vocabulary has more pieces and characters than the %u that are supported",
+                                     BPE_IDS);
                 model->atoms[code] = ++model->symbols;
             }
         }
@@ -135,7 +143,7 @@ enum tokmap_status sp_atoms_read(struct sp_builder *builder)
 
 /* ---- borders ---- */
 
-/* The first byte of the character that ends before `at`. */
+/* Returns the offset of the character that ends before `at`. */
 static uint32_t character_before(const uint8_t *text, uint32_t at)
 {
     do

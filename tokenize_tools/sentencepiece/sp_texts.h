@@ -14,8 +14,8 @@ struct sp_builder {
     /* For each id the text that becomes it by characters and merges, with spaces for "▁"; empty: no text does. */
     uint8_t *bytes;
     uint32_t *offsets;
-    bool defined;     /* there are user-defined pieces */
-    uint8_t *reached; /* by id: merging the token's own text is known to give it; NULL: not known of any */
+    bool defined;                /* there are user-defined pieces */
+    uint8_t *reached;            /* by id: merging the token's own text is known to give it; NULL: not known of any */
     struct sp_relation relation; /* the first bytes of characters that stand side by side in tokens */
 };
 
