@@ -1,4 +1,4 @@
-# More ranks than rows, and damaged files, are faults or failures; misuse is misuse.
+# More ranks than rows is a fault, damaged files are a failure, and misuse has its own exit status.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus
 printf 'seq_len 64\nbatch 8\nseed 3\nsource web small\npasses 3\n' >train.run

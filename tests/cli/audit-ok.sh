@@ -1,4 +1,4 @@
-# Audits that end well: of a run, of a dataset, with steps that are skipped, ranks that do not divide the batch.
+# Audits without faults: a run, a dataset, skipped steps, and a number of ranks that does not divide the batch.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus
 printf 'seq_len 64\nbatch 8\nseed 3\nsource web small\npasses 3\nskip 3..5\nskip 7..8\n' >train.run
@@ -13,7 +13,7 @@ tokmap audit train.run --ranks 8 --json >out
 json out
 holds out '"ok": true'
 holds out '"skipped": [[3, 5], [7, 8]]'
-# An end for a run that has none, and an earlier one for a run that has.
+# An end for a run without one, and an earlier end for a run that has one.
 printf 'seq_len 64\nbatch 8\nseed 3\nsource web small\n' >endless.run
 exits 2 tokmap audit endless.run --ranks 2 2>err
 holds err "'endless.run' has no end"
@@ -25,7 +25,7 @@ tokmap audit train.run --ranks 2 --steps 4 --json >out
 holds out '"steps": 4, "delivered": 3,'
 tokmap audit train.run --ranks 2 --steps 1000000 --json >out
 holds out '"steps": 86, "delivered": 83,'
-# Ranges of skipped steps are found whatever their size, and loaders are tried behind them.
+# Ranges of skipped steps are found whatever their size, and loaders are tried after them.
 printf 'seq_len 64\nbatch 8\nseed 3\nsource web small\nskip 0..3\nskip 100..1000000000\nskip 1000000001..1000000002\n' >skips.run
 tokmap audit skips.run --ranks 2 --steps 2000000000 --draws 1k --json >out
 holds out '"steps": 2000000000, "delivered": 1000000096, '

@@ -1,5 +1,5 @@
-# A tokenizer that puts a space before each document: it is taken off again, once a document, however long that is, and no
-# space of the text with it.
+# A tokenizer that puts a space before each document: decoding removes that space once per document, however long the
+# document is, and removes no space of the text.
 . "$TOKMAP_CLI/helpers.sh"
 {
     printf '{"version": "1.0", "truncation": null, "padding": null, "added_tokens": ['
@@ -20,7 +20,7 @@
     printf '"\\u2581": 258, "a": 259, "b": 260, "\\u2581a": 261}, "merges": ["\\u2581 a"]}}'
 } >tokenizer.json
 json tokenizer.json
-# back WANTED: the text of in as ids, and as it was.
+# back WANTED: encodes the text in the file `in`, compares the ids, and decodes them again.
 back()
 {
     equal "$(tokmap encode -t tokenizer.json in)" "$1"
@@ -39,7 +39,7 @@ back ''
 printf 'a' >in
 equal "$(tokmap encode -t tokenizer.json --eod --bos='<unk>' in)" '0 261 1'
 equal "$(echo 0 261 1 | tokmap decode -t tokenizer.json)" a
-# More ids than are decoded at once, those at the border with spaces before them.
+# More ids than are decoded at a time; those at the border have spaces before them.
 i=0
 while [ $i -lt 3000 ]; do
     printf ' a b  a'
@@ -47,7 +47,7 @@ while [ $i -lt 3000 ]; do
 done >in
 tokmap encode -t tokenizer.json in | tokmap decode -t tokenizer.json | cmp - in
 tokmap encode -t tokenizer.json --output-format jsonl in | tokmap decode -t tokenizer.json --output-format text | cmp - in
-# Documents of a shard come out as they went in.
+# Documents of a shard come out unchanged.
 printf '{"text": "a"}\n{"text": " a b"}\n{"text": ""}\n' >in.jsonl
 tokmap pack -q -o d -t tokenizer.json in.jsonl in
 tokmap show -q d -d 1 -t tokenizer.json >out

@@ -1,4 +1,4 @@
-# Ids that are none: the line and the byte; what came before is there.
+# Invalid ids: the message names the line and the byte, and the text before them is printed.
 . "$TOKMAP_CLI/helpers.sh"
 wrong()
 {

@@ -1,4 +1,4 @@
-# Each line is answered before the next one is asked: encode and decode can be talked to through pipes.
+# Each line is answered before the next one is sent: a program can talk to encode and decode through pipes.
 . "$TOKMAP_CLI/helpers.sh"
 mkfifo to from
 talk()

@@ -1,4 +1,4 @@
-# Text and JSONL in, ids as text or JSON out, and back.
+# Text and JSONL in, ids as text or JSON out, and back to text.
 . "$TOKMAP_CLI/helpers.sh"
 encoded()
 {
@@ -25,7 +25,7 @@ encoded '123 34' --input-format text --max-record 1 --field x | head -c 6 || tru
 tokmap encode --input-format jsonl <in | tokmap decode >back
 printf '{"text": "Hi"}\n{"text": "\303\251"}\n{"text": ""}\n' >wanted
 same back wanted
-# Any bytes that are UTF-8 come back as they were, whatever their length.
+# Any valid UTF-8 comes back unchanged, whatever its length.
 i=0
 while [ $i -lt 4000 ]; do
     printf 'line %d \303\251 \360\237\230\200\r\n' $i

@@ -1,4 +1,4 @@
-# A rank file: how it splits text must be known, its special tokens may be given, ids go there and back.
+# A rank file: its split pattern is required, its special tokens are optional, and ids decode to the same text.
 . "$TOKMAP_CLI/helpers.sh"
 need base64
 ranks
@@ -28,7 +28,7 @@ if tokmap encode -t v.tiktoken --pattern-regex '[^ ]+| ' <in >out 2>err; then
 else
     holds err PCRE2 # which this build may be without
 fi
-# What the pattern is, is not guessed.
+# The pattern is not guessed.
 fails 1 'set --pattern to one of' encode -t v.tiktoken
 fails 1 "no split pattern 'gpt7'" encode -t v.tiktoken --pattern gpt7
 fails 1 gpt2 encode -t v.tiktoken --pattern gpt7
@@ -52,7 +52,7 @@ for wrong in '' '[]' '{"a": "b"}' '{"a": -1}' '{"a": 300' '{"a": 300, "b": 300}'
     exits 1 tokmap encode -t v.tiktoken --pattern gpt2 --special-tokens wrong.json <in >out 2>err
     holds err wrong.json
 done
-# Back: exact, special tokens only where they are asked for, ids that stand for nothing refused with their line.
+# Decoding is exact, prints special tokens only on request, and refuses unknown ids with their line.
 i=0
 while [ $i -lt 3000 ]; do
     printf 'hello %d \303\251 \360\237\230\200\r\n' $i
@@ -69,7 +69,7 @@ fails 1 'ids:2: id 280 is not in the vocabulary' decode -t v.tiktoken --pattern 
 # Ids that need more than 16 bits.
 printf '{"<|far|>": 70000}' >far.json
 printf 'hello<|far|>' >in
-encoded '259 70000' --pattern gpt2 --special-tokens far.json --special recognise
-encoded '[259, 70000]' --pattern gpt2 --special-tokens far.json --special recognise --output-format jsonl
+encoded '259 70000' --pattern gpt2 --special-tokens far.json --special recognize
+encoded '[259, 70000]' --pattern gpt2 --special-tokens far.json --special recognize --output-format jsonl
 echo '259 70000' | tokmap decode -t v.tiktoken --pattern gpt2 --special-tokens far.json --specials >out
 equal "$(cat out)" 'hello<|far|>'

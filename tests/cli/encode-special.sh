@@ -1,4 +1,4 @@
-# Text that reads like a special token, under each policy; text that is not UTF-8, with a vocabulary.
+# Text that reads like a special token, under each policy; text that is not valid UTF-8, with a vocabulary.
 . "$TOKMAP_CLI/helpers.sh"
 need base64
 ranks
@@ -10,7 +10,8 @@ printf 'hello<|end|>hello<|end|' >in
 plain='259 60 124 101 110 100 124 62 259 60 124 101 110 100 124'
 equal "$(encode <in)" "$plain"
 equal "$(encode --special text <in)" "$plain"
-equal "$(encode --special recognise <in)" '259 300 259 60 124 101 110 100 124'
+equal "$(encode --special recognise <in)" '259 300 259 60 124 101 110 100 124' # kept spelling
+equal "$(encode --special recognize <in)" '259 300 259 60 124 101 110 100 124'
 exits 1 encode --special error <in >out 2>err
 holds err "standard input: the document contains the text of the special token '<|end|>'"
 exits 2 encode --special maybe <in 2>err
@@ -20,17 +21,17 @@ printf '{"text": "hello"}\n{"text": "x<|endoftext|>"}\n' >in.jsonl
 exits 1 encode --special error in.jsonl >out 2>err
 holds err "in.jsonl:2: the document contains the text of the special token '<|endoftext|>'"
 equal "$(cat out)" '[259]'
-equal "$(encode --special recognise in.jsonl)" '[259]
+equal "$(encode --special recognize in.jsonl)" '[259]
 [120, 301]'
-# A record that only becomes such a text when its escapes are decoded.
+# A record that reads like a special token only after its escapes are decoded.
 printf '{"text": "\\u003c|end|\\u003e"}\n' >escaped.jsonl
-equal "$(encode --special recognise escaped.jsonl)" '[300]'
+equal "$(encode --special recognize escaped.jsonl)" '[300]'
 exits 1 encode --special error escaped.jsonl 2>err
 holds err 'escaped.jsonl:1: '
-# An empty document is none of this.
+# An empty document does not read like a special token.
 : >none
 equal "$(encode --special error --eod none)" 301
-# pack says where, and leaves nothing behind.
+# pack reports where the text is, and leaves no files.
 mkdir many
 i=0
 while [ $i -lt 2000 ]; do
@@ -44,7 +45,7 @@ for threads in 1 3; do
     holds err "many/a.jsonl:2002: the document contains the text of the special token '<|endoftext|>'"
 done
 equal "$(ls d.* 2>/dev/null | wc -l | tr -d ' ')" 0
-# Wrong UTF-8.
+# Invalid UTF-8.
 printf 'hello\377 hello' >in
 exits 1 encode <in 2>err
 holds err 'not valid UTF-8'

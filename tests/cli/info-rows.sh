@@ -1,4 +1,4 @@
-# Documents a row, against a count over tokens; windows and tail with every lookahead.
+# Documents per row, compared with a count over tokens; windows and tail with every lookahead.
 . "$TOKMAP_CLI/helpers.sh"
 need python3
 pack_corpus

@@ -1,4 +1,4 @@
-# A run says what it is, then its source; a run without an end says so.
+# A run is described first, then its source; a run without an end is described as endless.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus
 printf 'seq_len 64\nbatch 8\nseed 3\nsource web small\npasses 2\nskip 3..5\nskip 7..8\n' >train.run
@@ -28,7 +28,7 @@ holds text "endless"
 tokmap info endless.run --json >json
 json json
 holds json '"steps": null, "delivered": null, "remainder": null'
-# A run is found by its text: a missing file and a folder are datasets, and so is what has an index beside it.
+# A run file is recognized by its text. A missing file, a folder, and a name with an index beside it mean datasets.
 printf 'seq_len 64\n' >small
 tokmap info small >text
 holds text "14,761"

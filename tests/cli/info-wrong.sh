@@ -1,4 +1,4 @@
-# Misuse, and datasets that are not there or not sound.
+# Misuse, and datasets that are missing or damaged.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus
 exits 2 tokmap info 2>err
@@ -24,7 +24,7 @@ cp small.tmx short.tmx
 : >short.bin
 exits 1 tokmap info short 2>err
 holds err "short.bin"
-# A folder in the place of an index is called that.
+# A folder where an index should be: the message calls it a folder.
 mkdir folder.tmx
 exits 1 tokmap info folder 2>err
 holds err "folder.tmx: this is a folder, where the shard's index should be"
@@ -33,7 +33,7 @@ rmdir folder.tmx
 printf 'seq_len 64\nbatch 8\nse\000ed 3\nsource web small\n' >zero.run
 exits 1 tokmap info zero.run 2>err
 holds err "zero.run:3: the line has a zero byte"
-# A pipe in the place of a file is refused, not waited for.
+# A pipe where a file should be is refused; the command does not wait for it.
 cp small.bin pipe.bin
 mkfifo pipe.tmx
 exits 1 timeout -s KILL 200 tokmap info pipe 2>err

@@ -1,4 +1,4 @@
-# --help and help list the same; an unknown command is told the nearest.
+# --help and help print the same text; the message about an unknown command suggests the nearest name.
 . "$TOKMAP_CLI/helpers.sh"
 tokmap --help >one
 tokmap help >two

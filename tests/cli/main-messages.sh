@@ -1,4 +1,4 @@
-# A name from outside cannot act on the terminal through a message, and one of any length is taken.
+# A name that a user passes cannot act on the terminal through a message, and may have any length.
 . "$TOKMAP_CLI/helpers.sh"
 name=$(printf 'a\033]0;title\007b\177')
 exits 1 tokmap info "$name" 2>err

@@ -1,4 +1,4 @@
-# Every option that --help lists is taken by the parser and stands in the man page; so do the commands.
+# The parser accepts every option that --help lists, and the man pages document every option and command.
 . "$TOKMAP_CLI/helpers.sh"
 man=$TOKMAP_TREE/tokenize_tools/man
 tokmap --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' >commands

@@ -1,4 +1,4 @@
-# A command that is ended by a signal dies by it, and prints no result.
+# A command that receives a signal ends by that signal and prints no result.
 . "$TOKMAP_CLI/helpers.sh"
 head -c 3000000 /dev/zero >in.txt
 tokmap pack -q -o zeros in.txt
@@ -11,7 +11,7 @@ wait $child || status=$?
 equal $status 143 "exit status:"
 [ ! -s out ]
 
-# While it waits for a reader that does not read.
+# The same while it waits for a reader that does not read.
 cp zeros.bin bad.bin
 cp zeros.tmx bad.tmx
 flip bad.bin 100

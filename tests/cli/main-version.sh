@@ -10,7 +10,7 @@ tokmap --version --json >out
 json out
 holds out "\"version\": \"$version\""
 holds out '"cpu": "'
-# TOKMAP_CPU caps the variant, and a value that is not one is refused.
+# TOKMAP_CPU caps the variant, and an unknown value is refused.
 TOKMAP_CPU=scalar tokmap --version >out
 holds out 'CPU variant: scalar'
 TOKMAP_CPU=scalar tokmap --version --json >out

@@ -1,4 +1,4 @@
-# A part of an order is that part of the whole; the inverse leads back; requests on standard input get the same answers.
+# A part of an order equals that part of the whole order; --inverse is its inverse; --stdin gives the same answers.
 . "$TOKMAP_CLI/helpers.sh"
 for windows in 1 2 3 63 64 65 1000 1025; do
     for epoch in 0 1 7; do
@@ -18,7 +18,7 @@ for windows in 1 2 3 63 64 65 1000 1025; do
         same wanted line
     done
 done
-# Seeds, epochs and names each give an order of their own.
+# Each seed, epoch, and source name has its own order.
 tokmap order --windows 1000 --seed 5 >a
 tokmap order --windows 1000 --seed 6 >b
 tokmap order --windows 1000 --seed 5 --epoch 1 >c
@@ -28,7 +28,7 @@ same a e
 for other in b c d; do
     ! cmp -s a $other || { echo "FAULT: a and $other are the same" >&2; exit 1; }
 done
-# The ends of the range.
+# The limits of the ranges.
 tokmap order --windows 9223372036854775808 --seed 18446744073709551615 --epoch 18446744073709551615 \
     --start 9223372036854775800 >far
 equal "$(wc -l <far | tr -d ' ')" 8

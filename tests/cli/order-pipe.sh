@@ -1,4 +1,4 @@
-# A program asks through pipes: each answer comes before the next question is asked. A closed pipe ends the command.
+# A program asks through pipes: each answer arrives before the next question is sent. A closed pipe ends the command.
 . "$TOKMAP_CLI/helpers.sh"
 need mkfifo
 mkfifo questions answers

@@ -1,4 +1,4 @@
-# What is wrong is said, with the line; what came before it is answered.
+# The message about a wrong line names its number, and the lines before it are answered.
 . "$TOKMAP_CLI/helpers.sh"
 misused()
 {
@@ -20,7 +20,7 @@ misused --windows 5 --seed 1 --stdin
 misused --windows 5 --seed 1 operand
 misused --windows 5x --seed 1
 
-# wrong LINE ARGUMENT...: standard input, in the file `lines`, is wrong in that line.
+# wrong LINE ARGUMENT...: runs the command with the file `lines` as standard input, of which that line is wrong.
 wrong()
 {
     line=$1
@@ -43,7 +43,7 @@ for bad in 5 x '' '1 2' -1; do
 done
 printf '10 1 0 2 3\n10 \0001 0 2 3\n' >lines
 wrong 2 --stdin
-# A last line without a newline is a line.
+# A last line without a newline counts.
 printf '10 1 0 2 3' | tokmap order --stdin >out
 equal "$(wc -l <out | tr -d ' ')" 1
 head -c 100000 /dev/zero | tr '\0' 1 >lines

@@ -1,4 +1,4 @@
-# JSONL: escapes, other fields, line ends, compression; the closing report accounts for every byte.
+# JSONL: escapes, other fields, line ends, and compression; the closing report accounts for every byte.
 . "$TOKMAP_CLI/helpers.sh"
 printf '\357\273\277{"text": "a\\u00e9\\n"}\r\n\n{"n": [1, {"text": 2}], "text": "", "m": null}\n{"body": "x", "text": "\\ud83d\\ude00"}' >l.jsonl
 tokmap pack --json -o d l.jsonl >report
@@ -17,7 +17,7 @@ tokmap pack -q --field body --on-error skip -o e l.jsonl 2>err
 equal "$(od -An -v -tu2 e.bin | tr -s ' \n' ' ')" ' 120 256 '
 equal "$(grep -c 'skipped: ' err)" 2
 holds err "l.jsonl:1: the field is missing: 'body'"
-# As text it is one document.
+# Read as text, the same file is one document.
 tokmap pack -q --input-format text --no-eod -o t l.jsonl
 equal "$(wc -c <t.bin | tr -d ' ')" $((2 * $(wc -c <l.jsonl)))
 cat l.jsonl | tokmap pack -q -o p -
@@ -34,7 +34,7 @@ if tokmap --version | grep -q 'reads .gz: yes' && command -v gzip >/dev/null 2>&
     tokmap pack -q -o x - <no-name
     same d.bin x.bin
 fi
-# What was left out because of --invalid-utf8 skip is not told to choose it.
+# The message about a document that --invalid-utf8 skip left out does not suggest that option.
 printf '{"text": "\\ud800"}\n{"text": "k"}\n' >lone.jsonl
 exits 0 tokmap pack -q --invalid-utf8 skip -o lone lone.jsonl 2>err
 holds err 'or choose --invalid-utf8 replace'

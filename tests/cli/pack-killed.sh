@@ -1,4 +1,5 @@
-# kill -9 at any moment: the old shard, none, or the whole new one; what the dead left behind is in nobody's way.
+# After kill -9 at any moment, there is the old shard, no shard, or the complete new one, and the files that the killed command
+# left do not disturb the next one.
 . "$TOKMAP_CLI/helpers.sh"
 head -c 300000 /dev/zero | tr '\0' 'o' >old
 head -c 3000000 /dev/zero | tr '\0' 'n' >new

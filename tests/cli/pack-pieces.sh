@@ -1,4 +1,4 @@
-# A pipe whose last bytes and end come just as pack asks whether more is to be had: still one document.
+# A pipe whose last bytes and end arrive just as pack asks for more: the input is still one document.
 . "$TOKMAP_CLI/helpers.sh"
 tries=0
 while [ $tries -lt 40 ]; do

@@ -1,5 +1,5 @@
-# A shard by a vocabulary: what ends a document must be said, the same bytes from any number of threads, and what was used
-# is recorded and needed to read it.
+# A shard made with a vocabulary: the token that ends a document must be chosen, any number of threads writes the same bytes,
+# and the index records the tokenizer, which is needed to print text.
 . "$TOKMAP_CLI/helpers.sh"
 need base64
 ranks
@@ -21,19 +21,19 @@ equal "$(ls none.* 2>/dev/null | wc -l | tr -d ' ')" 0
 pack -o plain --no-eod in
 pack -o seven --eod=7 in
 for threads in 1 2 5; do
-    pack -o by$threads --special-tokens specials.json --special recognise --threads $threads in more
+    pack -o by$threads --special-tokens specials.json --special recognize --threads $threads in more
     tokmap verify -q by$threads
 done
 same by1.bin by2.bin
 same by1.bin by5.bin
 same by1.tmx by2.tmx
 same by1.tmx by5.tmx
-# The tokens are those of encode.
+# The tokens equal those of encode.
 printf 'hello hello help' >small.txt
 pack -o small --special-tokens specials.json small.txt
 equal "$(od -An -v -tu2 small.bin | tr -s ' \n' ' ')" ' 259 260 32 256 108 112 301 '
 equal "$(tokmap show small -d 0 -q --ids)" '259 260 32 256 108 112 301'
-# Text needs the same tokenizer; whether special tokens were recognised is found out.
+# Printing text needs the same tokenizer; whether special tokens were recognized is found automatically.
 show()
 {
     tokmap show -q -t v.tiktoken --pattern gpt2 --special-tokens specials.json "$@"
@@ -51,7 +51,7 @@ exits 1 tokmap show by1 -d 18 -t v.tiktoken --pattern cl100k_base --special-toke
 holds err 'was not made with this tokenizer'
 exits 2 tokmap show by1 -d 18 --pattern gpt2 2>err
 tokmap show by1 -d 18 --ids -q >out
-# Ids beyond 16 bits.
+# Ids that need more than 16 bits.
 printf '{"<|far|>": 70000}' >far.json
 pack -o far --special-tokens far.json --eod=far small.txt
 equal "$(od -An -v -tu4 far.bin | tr -s ' \n' ' ')" ' 259 260 32 256 108 112 70000 '
@@ -61,7 +61,7 @@ equal "$(tokmap show -q far -d 0 -t v.tiktoken --pattern gpt2 --special-tokens f
 need python3
 tokmap info --json by1 >info
 json info
-equal "$(field info shards.0.about.tokenizer.special)" recognise
+equal "$(field info shards.0.about.tokenizer.special)" recognise # kept spelling
 equal "$(field info shards.0.about.tokenizer.pattern)" gpt2
 equal "$(field info tokenizer)" "$(field info shards.0.about.tokenizer.fingerprint)"
 equal "$(field info tokenizer_name)" "$(field info shards.0.about.tokenizer.name)"

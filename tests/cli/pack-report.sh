@@ -1,4 +1,4 @@
-# The closing report, and what --quiet and --dry-run leave of it.
+# The closing report, alone and with --quiet and --dry-run.
 . "$TOKMAP_CLI/helpers.sh"
 corpus
 printf '{"text": 1}\n' >>in/c.jsonl

@@ -1,12 +1,12 @@
-# SIGINT, SIGTERM and SIGHUP, whenever they come: the partial files are removed, the command dies by the signal, an old
-# shard stays. No wait here has a limit of its own: what is lost is found by the test's.
+# SIGINT, SIGTERM, and SIGHUP at any moment: the partial files are removed, the command ends by the signal, and an old shard
+# stays. The waits here have no limits of their own; the time limit of the test ends a wait that does not finish.
 . "$TOKMAP_CLI/helpers.sh"
 printf 'old' >old
 tokmap pack -q -o d old
 cp d.bin old.bin
 mkfifo pipe
 
-# What is started in the background ignores SIGINT, under nohup SIGHUP too, and a shell cannot undo that.
+# A command that a shell starts in the background ignores SIGINT, and under nohup also SIGHUP; a shell cannot undo that.
 signals='TERM INT HUP'
 if env --default-signal=INT,HUP true 2>/dev/null; then
     plainly='env --default-signal=INT,HUP'
@@ -14,13 +14,13 @@ else
     plainly=env signals=TERM
 fi
 
-# begun ARGUMENT...: packs in the background; sets pid.
+# begun ARGUMENT...: starts pack in the background and sets pid.
 begun()
 {
     $plainly tokmap pack -q --force -o d "$@" 2>err <&5 &
     pid=$!
 }
-# ended SIGNAL: sends it, and checks what is left.
+# ended SIGNAL: sends the signal and checks the files that are left.
 ended()
 {
     kill -s "$1" $pid
@@ -34,7 +34,7 @@ exec 5<>pipe # of which nobody ever writes to
 
 for threads in 1 4; do
     for signal in $signals; do
-        # While it waits for more of a named pipe.
+        # While it waits for more bytes of a named pipe.
         mkfifo named
         begun --threads $threads named
         exec 3>named
@@ -43,21 +43,21 @@ for threads in 1 4; do
         ended $signal
         holds err 'interrupted'
         exec 3>&-
-        # Of one that nobody opens for writing.
+        # While it waits for a named pipe that nobody opens for writing.
         begun --threads $threads named
         await [ -e d.bin.partial ]
         ended $signal
         holds err 'interrupted'
         rm named
     done
-    # Of standard input.
+    # While it waits for standard input.
     begun --threads $threads -
     await [ -e d.bin.partial ]
     ended TERM
     holds err 'interrupted'
 done
 
-# At any moment: before anything is open, before the wait and in it.
+# At any moment: before any file is open, before the wait, and during the wait.
 mkfifo named
 for delay in 0 0 0 0.002 0.005 0.01 0.01 0.015 0.02 0.02 0.03 0.05 0.1 0.2; do
     begun --threads 3 named
@@ -65,8 +65,8 @@ for delay in 0 0 0 0.002 0.005 0.01 0.01 0.015 0.02 0.02 0.03 0.05 0.1 0.2; do
     ended TERM
 done
 
-# Two at once: it may have no time to tidy up, but ends, and what it leaves is taken over. (The same at once, as timeout(1)
-# sends it, is one, unless this machine takes half a second between them: test_signals has that.)
+# Two signals in a row: the command may have no time to remove its files, but it ends, and the next command replaces those
+# files. (The same signal twice within half a second, as timeout(1) sends it, counts once; test_signals tests that.)
 for second in TERM INT; do
     begun named
     await [ -e d.bin.partial ]
@@ -79,7 +79,7 @@ for second in TERM INT; do
     equal "$(ls d.* | tr '\n' ' ')" 'd.bin d.tmx '
 done
 
-# One that was ignored at the start stays ignored.
+# A signal that was ignored at the start stays ignored.
 (
     trap '' HUP
     exec tokmap pack -q --force -o ignoring named

@@ -1,4 +1,4 @@
-# Text files, folders and patterns: the tokens are the bytes, the origins are the files.
+# Text files, folders, and patterns: the tokens are the bytes, and the origins are the files.
 . "$TOKMAP_CLI/helpers.sh"
 mkdir -p in/sub
 printf 'one' >in/b
@@ -16,7 +16,7 @@ tokmap pack -q --bos=endoftext --eod=7 -o f in/b
 equal "$(od -An -v -tu2 f.bin | tr -s ' \n' ' ')" ' 256 111 110 101 7 '
 cat in/b | tokmap pack -q -o g -
 equal "$(od -An -v -tu2 g.bin | tr -s ' \n' ' ')" ' 111 110 101 256 '
-# The name of an output is nowhere in it, nor is the number of threads or the working folder.
+# The output does not depend on its name, the number of threads, or the working folder.
 mkdir elsewhere
 ln -s "$PWD/in" elsewhere/in
 (cd elsewhere && tokmap pack -q --threads 3 -o other in)

@@ -1,4 +1,4 @@
-# Each wrong input: its name, where it is wrong and what to do on standard error, exit status 1, and no file left.
+# For each bad input, the message names the file, the place, and what to do; the exit status is 1, and no file is left.
 . "$TOKMAP_CLI/helpers.sh"
 mkdir in hollow
 printf 'good' >in/a
@@ -55,7 +55,7 @@ if [ "$(id -u)" -ne 0 ]; then
     chmod 000 secret
     wrong 'secret: the input cannot be opened: Permission denied' in/a secret
 fi
-# All of them left out: the good one is packed.
+# With --on-error skip, all of them are left out and the good one is packed.
 rm in/piped
 tokmap pack -q --on-error skip -o out in latin type.jsonl no.jsonl field.jsonl zip hollow nowhere 'none*' lone.jsonl 2>err
 equal "$(od -An -v -tu2 out.bin | tr -s ' \n' ' ')" ' 103 111 111 100 256 97 256 97 256 '

@@ -1,4 +1,4 @@
-# Outputs that exist, lack their folder, are busy, lie among the inputs, or do not fit.
+# Outputs that exist, whose folder is missing, that are being written, that are also inputs, or for which there is no room.
 . "$TOKMAP_CLI/helpers.sh"
 mkdir in
 printf 'text' >in/a
@@ -24,7 +24,7 @@ exits 2 tokmap pack -o d --eod=999 in 2>err
 exits 2 tokmap pack -o d --threads 0 in 2>err
 exits 2 tokmap pack -o d - - 2>err
 equal "$(ls | tr '\n' ' ')" 'd.bin d.tmx err in old.bin '
-# A second one on the same name while the first still reads.
+# A second command with the same output while the first one still reads.
 mkfifo pipe
 tokmap pack -q -o busy pipe &
 first=$!

@@ -1,7 +1,7 @@
-# Synthetic datasets and runs of them in every command that takes a dataset: shapes without data, and no file looked for.
+# Synthetic datasets and runs of them, in every command that takes a dataset. No command looks for a file.
 . "$TOKMAP_CLI/helpers.sh"
 data=synthetic:vocab=50257
-# A file and a folder of that name are not what it names.
+# A file and a folder with the same name are ignored.
 mkdir "$data,seed=1"
 : >"$data"
 printf 'seq_len 128\nbatch 12\nseed 5\nsource x %s,tokens=100000,document=50 # no path\npasses 2\n' "$data" >x.run
@@ -23,7 +23,7 @@ holds audit 'in 1 full epoch each of the 781 windows appears once'
 tokmap audit $data --seq-len 2048 --batch 512 --seed 1 --steps 300 --ranks 8 >audit
 holds audit 'counted all 153,600 draws'
 
-# The text of RUN.md, computed once more.
+# Computes the identity that RUN.md describes a second time.
 tokmap show -q "$data,tokens=100000,document=50" --tokens 65500..65600 --ids >ids
 tokmap show x.run --step 129 --row 3 --ids --json >row
 json row

@@ -1,4 +1,4 @@
-# Each document comes back byte for byte, with where it came from.
+# Each document comes back byte for byte, with its origin.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus
 tokmap show small -d 0 2>err | cat >text

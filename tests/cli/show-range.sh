@@ -1,4 +1,4 @@
-# Windows and ranges are what the stream of ids holds there; documents they touch are listed.
+# Windows and ranges equal that part of the stream of ids, and the documents that they touch are listed.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus
 tokmap show small -q --tokens 0..14761 --ids >all
@@ -10,7 +10,7 @@ for window in 0 1 57 229; do
     same wanted got
 done
 tokmap show small -q -w 3 --seq-len 64 --lookahead 0 --ids | wc -w | tr -d ' '
-# The text is the bytes: without the ends of documents it is the documents.
+# The text equals the bytes: without the tokens that end documents, it is the documents.
 tokmap show small -q --tokens 0..14761 >text
 for document in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17; do
     tokmap show small -q -d $document

@@ -1,4 +1,4 @@
-# On a terminal control characters are visible and the last line ends; in a pipe nothing is changed.
+# On a terminal, control characters are made visible and the last line gets a newline; into a pipe, nothing is changed.
 . "$TOKMAP_CLI/helpers.sh"
 need script
 printf 'esc\033[31m del\177 bell\007 c1\302\233 half\303( \303\251\tend' >in.txt

@@ -1,4 +1,4 @@
-# The way back, against every row of every step.
+# --where, compared with every row of every step.
 . "$TOKMAP_CLI/helpers.sh"
 need python3
 pack_corpus

@@ -1,4 +1,4 @@
-# Misuse; a dataset whose tokenizer is not known.
+# Misuse, and a dataset whose tokenizer is unknown.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus
 printf 'seq_len 64\nbatch 8\nseed 3\nsource data small\n' >train.run

@@ -1,4 +1,4 @@
-# What a tokenizer's file is: as rows, as JSON; what cannot be used says why.
+# Descriptions of tokenizer files as rows and as JSON; the message about a file that cannot be used says why.
 . "$TOKMAP_CLI/helpers.sh"
 tokmap tokenizer bytes | sed '/^ready in/d' >out
 holds out "ends a document    256  <|endoftext|>"
@@ -10,7 +10,7 @@ if command -v python3 >/dev/null; then
     equal "$(field json added_tokens.0.text)" "<|endoftext|>"
     equal "$(field json bos)" null
 fi
-# A rank file of 256 bytes and two tokens: it does not say how text is split.
+# A rank file of 256 bytes and two tokens, which does not contain its split pattern.
 i=0
 while [ $i -lt 256 ]; do
     printf "$(printf '\\%03o' $i)" | base64 | sed "s/\$/ $i/"
@@ -33,7 +33,7 @@ holds err "which is a token of the file"
 printf '{"<|end|>": 300, "<x>": 300}' >special.json
 exits 1 tokmap tokenizer --pattern gpt2 --special-tokens special.json small.tiktoken 2>err
 holds err "two special tokens have the id 300"
-# A pattern of one's own, where the build can match it; a folder stands for its only rank file.
+# A pattern of the user, if this build can match it; a folder means its only rank file.
 mkdir folder
 mv small.tiktoken folder
 if tokmap tokenizer --pattern-regex '[a-z]+|[^a-z]' folder >out 2>err; then

@@ -1,4 +1,4 @@
-# truncation and padding in a tokenizer.json are ignored: the ids are those of the file without them, and one note says so.
+# truncation and padding in a tokenizer.json are ignored: the ids equal those of the file without them, and one note says so.
 . "$TOKMAP_CLI/helpers.sh"
 # made TRUNCATION PADDING: a tokenizer.json with these two values.
 made()
@@ -12,7 +12,7 @@ padding='{"strategy": {"Fixed": 9}, "direction": "Right", "pad_to_multiple_of": 
 made null null >plain.json
 made "$truncation" "$padding" >both.json
 made "$truncation" null >cut.json
-# notes FILE COUNT: how many lines say that something is ignored.
+# notes FILE COUNT: fails unless COUNT lines say that something is ignored.
 notes()
 {
     equal "$(grep -c 'ignored, as transformers\|is ignored' "$1")" "$2" "notes in $1:"
@@ -32,7 +32,7 @@ mkdir many
 for i in 1 2 3 4 5 6; do cp in many/$i.txt; done
 tokmap pack -t both.json --no-eod --threads 3 -o data many 2>err
 notes err 1
-# What describes the file shows the note there, and not again on stderr.
+# A description of the file contains the note, which is then not printed again on stderr.
 tokmap tokenizer both.json >out 2>err
 notes out 1
 notes err 0

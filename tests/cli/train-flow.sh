@@ -1,4 +1,5 @@
-# A vocabulary is trained, told, and used; its files are the same for any threads and order of inputs; reports add up.
+# A vocabulary is trained, described, and used. Its files do not depend on the threads or the order of the inputs, and the
+# numbers of the reports agree.
 . "$TOKMAP_CLI/helpers.sh"
 corpus
 mkdir vocab
@@ -15,12 +16,12 @@ json_whole vocab/tokenizer.specials.json
 equal "$(wc -l <vocab/tokenizer.tiktoken | tr -d ' ')" 398
 equal "$(head -n 1 vocab/tokenizer.tiktoken)" 'IQ== 0'
 holds vocab/tokenizer.specials.json '"<|endoftext|>": 398'
-# Other threads and another order of inputs.
+# Another number of threads and another order of inputs.
 tokmap train -q --threads 5 -o other --vocab-size 400 --special-tokens '<|endoftext|>,<pad>' in/c.jsonl in/b in/a.txt
 same vocab/tokenizer.json other.json
 same vocab/tokenizer.tiktoken other.tiktoken
 same vocab/tokenizer.specials.json other.specials.json
-# From a pipe, by JSON report.
+# From a pipe, with a JSON report.
 cat in/a.txt in/b/long.txt | tokmap train -o pipe --vocab-size 300 --json >report
 json report
 equal "$(field report vocabulary)" 300
@@ -28,7 +29,7 @@ equal "$(field report merges)" 44
 equal "$(field report documents)" 1
 equal "$(field report text_bytes)" "$(cat in/a.txt in/b/long.txt | wc -c | tr -d ' ')"
 [ ! -e pipe.specials.json ]
-# The tokens of the text that the report names are those that packing makes; and the text comes back.
+# The report's number of tokens equals that of packing the text, and the text comes back unchanged.
 tokmap pack -q --no-eod -t pipe.json -o packed in/a.txt in/b/long.txt
 tokmap train -o again --vocab-size 300 --json in/a.txt in/b/long.txt >report
 equal "$(field report tokens)" "$(tokmap info --json packed | sed -n 's/.*"tokens": *\([0-9]*\).*/\1/p')"
@@ -36,14 +37,14 @@ tokmap encode -t vocab --eod in/b/long.txt | tokmap decode -t vocab >back
 same back in/b/long.txt
 tokmap tokenizer vocab/tokenizer.json >out
 holds out '<|endoftext|>'
-# What the pattern is to be is in the file.
+# The file contains the pattern.
 tokmap train -q -o gpt2 --vocab-size 256 --pattern gpt2 in
 holds gpt2.json '"use_regex": true}'
 tokmap train -q -o deepseek --vocab-size 300 --pattern deepseek_v3 in
 tokmap encode -t deepseek.json in/a.txt >ids
 tokmap decode -t deepseek.json <ids >back
 same back in/a.txt
-# Fewer pairs than were asked for: said. Rare pairs: left.
+# Fewer pairs than requested are reported. Rare pairs are not merged.
 printf 'ab' | tokmap train -o small --vocab-size 1000 - >out
 holds out 'fewer than requested'
 equal "$(wc -l <small.tiktoken | tr -d ' ')" 257

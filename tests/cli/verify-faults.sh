@@ -1,4 +1,4 @@
-# One bit changed anywhere is found, and what was hit is named.
+# One changed bit anywhere is found, and the message names the damaged part.
 . "$TOKMAP_CLI/helpers.sh"
 # Three blocks of tokens, the last one short.
 head -c 1200000 /dev/zero | tr '\0' 'a' >in.txt
@@ -22,7 +22,7 @@ for offset in 0 1048575 1048576 2097151 2097152 2400001; do
     exits 1 tokmap verify bad --quiet >out 2>err
     equal "$(wc -l <out | tr -d ' ')" 1
 done
-# Two blocks: both are found.
+# If two blocks are damaged, both are found.
 cp big.bin bad.bin
 flip bad.bin 5
 flip bad.bin 2400000
@@ -41,7 +41,7 @@ while [ $offset -lt "$size" ]; do
     holds out "bad.tmx"
     offset=$((offset + 37))
 done
-# Longer, shorter, gone.
+# Files that are too long, too short, or missing.
 cp big.tmx bad.tmx
 for bytes in 0 1 2400001 2400003 5000000; do
     cp big.bin bad.bin

@@ -1,4 +1,4 @@
-# A sound dataset: a line on standard output, the same for every number of threads.
+# A sound dataset: one line on standard output, the same for every number of threads.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus
 tokmap verify small 2>err

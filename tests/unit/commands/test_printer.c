@@ -1,4 +1,4 @@
-/* Control characters made visible, wherever the text is cut into parts. */
+/* Control characters become visible wherever the text is split between two calls. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 
 #include "commands/shared/printer.h"
 
-/* Writes text in parts of `part` bytes and compares. */
+/* Writes the text in parts of `part` bytes and compares the result. */
 static void becomes(const char *text, size_t bytes, size_t part, const char *wanted)
 {
     char *written = NULL;
@@ -38,7 +38,7 @@ static void test_visible(void **state)
         {"\x1b[31m", "^[[31m", 5},
         {"\0\x01\x1f\x7f\r", "^@^A^_^?^M", 5},
         {"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", 11},
-        /* C1 controls: U+009B begins a terminal's sequences like escape-bracket; U+00A0 is none. */
+        /* C1 controls: U+009B begins a terminal sequence, as escape and a bracket do. U+00A0 is not a control. */
         {"\xc2\x9b" "31m", "\\xc2\\x9b31m", 5},
         {"\xc2\x80\xc2\x9f\xc2\xa0", "\\xc2\\x80\\xc2\\x9f\xc2\xa0", 6},
         {"\x9b\xff\xc0\xaf", "\\x9b\\xff\\xc0\\xaf", 4},
