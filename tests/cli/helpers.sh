@@ -1,13 +1,13 @@
 # Functions for tests; see run.sh.
 
-# skip REASON: what this machine cannot test.
+# skip REASON: ends the test as skipped, because this machine cannot run it.
 skip()
 {
     echo "$*"
     exit 77
 }
 
-# need COMMAND...: skips the test where one of them is not installed.
+# need COMMAND...: skips the test if one of the commands is not installed.
 need()
 {
     for needed; do
@@ -15,7 +15,7 @@ need()
     done
 }
 
-# exits STATUS COMMAND...: runs it and fails the test unless it ends with that status.
+# exits STATUS COMMAND...: runs the command and fails the test unless it exits with that status.
 exits()
 {
     exits_wanted=$1
@@ -27,7 +27,7 @@ exits()
     exit 1
 }
 
-# same FILE FILE: fails the test unless they hold the same bytes.
+# same FILE FILE: fails the test unless both files contain the same bytes.
 same()
 {
     cmp -s "$1" "$2" && return 0
@@ -36,7 +36,7 @@ same()
     exit 1
 }
 
-# equal GOT WANTED [WHAT]: compares two words.
+# equal GOT WANTED [WHAT]: fails the test unless the two words are equal.
 equal()
 {
     [ "$1" = "$2" ] && return 0
@@ -44,7 +44,7 @@ equal()
     exit 1
 }
 
-# holds FILE TEXT: fails the test unless a line of the file holds the text.
+# holds FILE TEXT: fails the test unless a line of the file contains the text.
 holds()
 {
     grep -qF -e "$2" "$1" && return 0
@@ -53,7 +53,7 @@ holds()
     exit 1
 }
 
-# json FILE: fails the test unless each line of the file is JSON. Without python3 nothing is checked.
+# json FILE: fails the test unless each line of the file is JSON. Checks nothing if python3 is not installed.
 json()
 {
     command -v python3 >/dev/null 2>&1 || return 0
@@ -65,7 +65,7 @@ for line in open(sys.argv[1], "rb"):
     exit 1
 }
 
-# field FILE NAME: prints a field of the JSON object in FILE, as text ("a.b.0" goes down).
+# field FILE NAME: prints a field of the JSON object in FILE, as text; "a.b.0" means element 0 of member b of member a.
 field()
 {
     python3 -c 'import json, sys
@@ -75,7 +75,7 @@ for key in sys.argv[2].split("."):
 print(json.dumps(value) if isinstance(value, (dict, list, bool)) or value is None else value)' "$1" "$2"
 }
 
-# await COMMAND...: repeats it until it succeeds. What never comes is ended by the test's time limit, not by a guess here.
+# await COMMAND...: repeats the command until it succeeds. If it never does, the test's time limit ends the wait.
 await()
 {
     until "$@"; do
@@ -90,14 +90,14 @@ flip()
     printf "\\$(printf %o $((flip_byte ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2>/dev/null
 }
 
-# options COMMAND...: the options that its --help lists, one a line, with an "=" if a value follows.
+# options COMMAND...: prints the options that the command's --help lists, one per line, with "=" after those with a value.
 options()
 {
     "$@" --help | sed -n 's/^  \(-., \|    \)--\([a-z][a-z0-9-]*\)\( [A-Z].*\)\{0,1\}.*$/\2\3/p' | sed 's/ .*/=/'
 }
 
-# corpus: makes in/: text files, one of them empty, and a JSONL file; 18 documents in all, as `pack` reads them:
-# in/a.txt, in/b/long.txt, in/b/none.txt, in/c.jsonl records 0 .. 14.
+# corpus: makes the folder in: text files, one of them empty, and a JSONL file. `pack` reads 18 documents in this order:
+# in/a.txt, in/b/long.txt, in/b/none.txt, in/c.jsonl records 0 to 14.
 corpus()
 {
     mkdir -p in/b
@@ -115,14 +115,14 @@ corpus()
     done >in/c.jsonl
 }
 
-# pack_corpus: the corpus, packed as the dataset `small`: 14,761 tokens, 18 documents, a byte a token and 256 after each.
+# pack_corpus: packs the corpus as the dataset `small`: 14,761 tokens, 18 documents, one token per byte, 256 after each.
 pack_corpus()
 {
     corpus
     tokmap pack -q -o small in
 }
 
-# rank_file FILE TOKEN...: makes a rank file: 256 bytes, then the tokens.
+# rank_file FILE TOKEN...: makes a rank file of the 256 bytes and then the tokens.
 rank_file()
 {
     rank_path=$1

@@ -1,5 +1,5 @@
-# After kill -9 at any moment, there is the old shard, no shard, or the complete new one, and the files that the killed command
-# left do not disturb the next one.
+# After kill -9 at any moment, there is the old shard, no shard, or the complete new one, and the files that the killed
+# command left do not disturb the next one.
 . "$TOKMAP_CLI/helpers.sh"
 head -c 300000 /dev/zero | tr '\0' 'o' >old
 head -c 3000000 /dev/zero | tr '\0' 'n' >new

@@ -1,21 +1,21 @@
 #!/bin/sh
 # Runs the tests of the commands: tests/cli/run.sh [NAME | PATTERN]...   (default: all)
 #
-# A test is tests/cli/NAME.sh. It runs under `sh -eu` in a folder of its own, which is empty at first, goes away after,
-# and has a space in its path; tokmap and tokmap-bench are on PATH; standard input is empty. Beside it may lie
-#   NAME.out, NAME.err            what standard output and error must be, byte for byte
-#   NAME.out.glob, NAME.err.glob  or a shell pattern for each line; the line "..." stands for any lines, none too
-#   NAME.exit                     the exit status, 0 without this file
-# Output without a file of its own is not compared. Exit status 77 is a skip; its reason is the last line of output.
-# helpers.sh holds functions for tests: . "$TOKMAP_CLI/helpers.sh"
+# A test is tests/cli/NAME.sh. It runs under `sh -eu` in its own folder, which is empty at first, is removed afterwards, and
+# has a space in its path. tokmap and tokmap-bench are on PATH, and standard input is empty. These files may be beside it:
+#   NAME.out, NAME.err            the expected standard output and error, byte for byte
+#   NAME.out.glob, NAME.err.glob  or a shell pattern for each line; the line "..." matches any number of lines
+#   NAME.exit                     the exit status; without this file, 0
+# Output without such a file is not compared. Exit status 77 is a skip; its reason is the last line of output.
+# Tests read functions from helpers.sh: . "$TOKMAP_CLI/helpers.sh"
 #
-# From the environment
-#   TOKMAP_BIN  folder of the commands; by default bin in $BUILD_DIR, or in build of this tree
-#   UPDATE=1    write NAME.out and NAME.err anew where they exist
-#   TIMEOUT     seconds a test may take, 60 by default
-#   JOBS        tests that run at once; by default one a processor
-#   KEEP=1      leave the tests' folders in place
-#   V=1         name the tests that pass
+# Environment variables:
+#   TOKMAP_BIN  folder of the commands (default: bin in $BUILD_DIR, or in build of this tree)
+#   UPDATE=1    rewrite NAME.out and NAME.err if they exist
+#   TIMEOUT     time limit of a test in seconds (default: 60)
+#   JOBS        number of tests that run at a time (default: one per processor)
+#   KEEP=1      keep the folders of the tests
+#   V=1         print the names of the tests that pass, too
 set -u
 LC_ALL=C
 export LC_ALL
@@ -46,12 +46,12 @@ if command -v timeout >/dev/null 2>&1; then
     limit="timeout -k 5 ${TIMEOUT:-60}"
 fi
 
-# Compares the lines of $2 with the patterns of $1. Several "..." are served from the first match on.
+# Compares the lines of $2 with the patterns of $1. Each "..." ends at the first line that matches the pattern after it.
 globs_match()
 {
     awk -v patterns="$1" '
     function match_line(pattern, line) {
-        # A shell pattern with * and ? as a regular expression.
+        # Turns a shell pattern with * and ? into a regular expression.
         gsub(/[][\\.^$+(){}|]/, "\\\\&", pattern)
         gsub(/\*/, ".*", pattern)
         gsub(/\?/, ".", pattern)
@@ -72,7 +72,7 @@ globs_match()
     }' "$2"
 }
 
-# check NAME out|err: compares one output; prints what differs.
+# check NAME out|err: compares one output and prints the differences.
 check()
 {
     if [ -f "$TOKMAP_CLI/$1.$2" ]; then
@@ -92,7 +92,7 @@ check()
     fi
 }
 
-# Runs one test: its verdict goes to NAME.verdict, what is to be said of it to standard output.
+# Runs one test: writes its verdict to NAME.verdict and its messages to standard output.
 run_test()
 {
     name=$1
@@ -133,7 +133,7 @@ run_test()
 }
 
 if [ "${1-}" = --test ]; then
-    # Said in one piece: other tests run beside this one.
+    # Printed in one write, because other tests run at the same time.
     said=$(run_test "$2")
     [ -z "$said" ] || printf '%s\n' "$said"
     exit 0

@@ -25,7 +25,7 @@ static void text_write(struct cli_json *json, const char *key, const char *text)
 /* How the tokenizer was asked for, but not by which name: its fingerprint says which it is. */
 static void asked_write(struct cli_json *json, const struct tokenizer_options *asked)
 {
-    static const char *const specials[] = {"text", "recognise", "error"};
+    static const char *const specials[] = {"text", "recognise", "error"}; /* kept spelling: indexes contain it */
     static const struct tokenizer_options defaults = {0};
     asked = asked ? asked : &defaults;
     cli_json_text(json, "special", specials[asked->special]);

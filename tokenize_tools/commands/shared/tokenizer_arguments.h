@@ -18,7 +18,7 @@ struct tokenizer_arguments {
         .spec = "bytes", .eod = "", .bos = ""                                                                          \
     }
 
-/* The values of enum tokenizer_special in order, and an old spelling of the second. */
+/* The values of enum tokenizer_special in order, and the old spelling of the second one, which scripts contain. */
 #define TOKENIZER_SPECIAL_CHOICES "text|recognize|error|recognise" /* kept spelling */
 #define TOKENIZER_SPECIAL_OLD 3
 
