@@ -32,8 +32,8 @@ static const struct field_set {
 static const uint64_t sizes[] = {4096, 32768, 262144, (uint64_t)1 << 20, (uint64_t)1 << 24};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
-#define SMALL                                                                                                          \
-    32768 /* tokens. The cost of a launch dominates in batches up to this size, memory bandwidth in larger ones */
+/* In batches of up to this many tokens the cost of a launch dominates, in larger ones memory bandwidth. */
+#define SMALL 32768
 #define OUTPUTS 5
 #define SPIN_ROUNDS 100000 /* keeps the GPU busy until the launches that are timed have been enqueued */
 

@@ -34,7 +34,8 @@ static const struct order_size {
 #define SIZES (sizeof sizes / sizeof sizes[0])
 #define BURST 4096 /* operations for each look at the clock */
 
-/* BURST operations, beginning at *at, which they leave where the next burst begins. The result must only be used. */
+/* Makes BURST operations, beginning with number *at, which is then where the next burst begins. Returns a value that
+ * depends on all of them, for keep_value(). */
 typedef uint64_t burst(const struct tokmap_order *order, uint64_t windows, uint64_t *at);
 
 static uint64_t draw_burst(const struct tokmap_order *order, uint64_t windows, uint64_t *at)
