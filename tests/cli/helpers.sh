@@ -145,3 +145,15 @@ ranks()
     rank_file v.tiktoken he ll hell hello ' hello'
     printf '{"<|end|>": 300, "<|endoftext|>": 301}' >specials.json
 }
+
+# results FILE CASE METRIC...: checks that a JSON file of tokmap-bench has exactly one result for each metric of the case.
+results()
+{
+    results_file=$1
+    results_case=$2
+    shift 2
+    for results_metric; do
+        equal "$(grep -c "\"case\": *\"$results_case\", *\"metric\": *\"$results_metric\"," "$results_file")" 1 \
+            "$results_case.$results_metric"
+    done
+}
