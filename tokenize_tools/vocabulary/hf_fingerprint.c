@@ -4,6 +4,8 @@
  */
 #include "hf_fingerprint.h"
 
+#include <assert.h>
+
 #include "common/error.h"
 #include "common/hash.h"
 
@@ -63,6 +65,7 @@ static void add_tokens(struct hash_state *hash, const struct pipeline_parts *par
 enum tokmap_status hf_fingerprint(struct pipeline_parts *parts, const struct hf_splits *splits,
                                   const struct split_rules *rules, struct tokmap_error *error)
 {
+    assert(parts->engine && splits->count <= PRETOKENIZER_STEPS_MOST);
     struct hash_state *hash = hash_state_new();
     if (!hash)
         return error_set_memory(error, "a fingerprint", 512);

@@ -219,6 +219,7 @@ static bool normalizer_nested(struct json_file *file, struct normalizer *normali
 
 bool hf_normalizer_parse(struct json_file *file, struct normalizer *normalizer)
 {
+    assert(!file->status && normalizer->count <= NORMALIZER_STEPS_MOST);
     return json_kind(&file->scan) == JSON_NULL ? json_null(&file->scan) : normalizer_nested(file, normalizer, 0);
 }
 
@@ -424,6 +425,7 @@ static bool splits_nested(struct json_file *file, struct hf_splits *splits, uint
 
 bool hf_splits_parse(struct json_file *file, struct hf_splits *splits)
 {
+    assert(!file->status && splits->count <= PRETOKENIZER_STEPS_MOST);
     return json_kind(&file->scan) == JSON_NULL ? json_null(&file->scan) : splits_nested(file, splits, 0);
 }
 
@@ -578,5 +580,6 @@ static bool frame_member(struct json_file *file, const struct json_string *name,
 
 bool hf_frame_parse(struct json_file *file, struct hf_frame *frame)
 {
+    assert(!file->status && frame);
     return json_kind(&file->scan) == JSON_OBJECT ? frame_nested(file, frame, 0) : json_skip(&file->scan);
 }

@@ -46,6 +46,7 @@ uint8_t *text_arena_alloc(struct text_arena *arena, size_t bytes)
 bool json_file_begin(struct json_file *file, const char *path, const char *text, size_t count,
                      struct tokmap_error *error)
 {
+    assert(path && text);
     file->path = path;
     file->arena.blocks = NULL;
     file->error = error;

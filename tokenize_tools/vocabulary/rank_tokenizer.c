@@ -23,6 +23,7 @@ static enum tokmap_status place_specials(struct rank_file *file, const struct sp
                                          struct tokmap_error *error)
 {
     const uint32_t before = file->source.vocabulary;
+    assert(before && (file->hole < before || file->hole == BPE_NONE));
     uint32_t vocabulary = before;
     for (uint32_t i = 0; i < specials->count; i++)
         vocabulary = (uint32_t)max64(vocabulary, specials->tokens[i].id + (uint64_t)1);

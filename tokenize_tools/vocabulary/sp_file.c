@@ -268,6 +268,7 @@ static enum tokmap_status copy_pieces(struct reader *reader, struct message mess
         if (status)
             return status;
         const size_t count = (size_t)(piece.text.end - piece.text.at);
+        assert(id < file->source.vocabulary); /* both walks see the same pieces */
         memcpy(file->bytes + at, piece.text.at, count);
         file->offsets[id] = at;
         file->scores[id] = piece.score;

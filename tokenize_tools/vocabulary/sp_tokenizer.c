@@ -1,6 +1,7 @@
 /* sp_tokenizer.c - makes a tokenizer of a SentencePiece model. */
 #include "sp_tokenizer.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@ static enum tokmap_status add_controls(struct pipeline_parts *parts, const struc
             continue;
         const uint8_t *text = source->bytes + source->offsets[id];
         const uint32_t bytes = source->offsets[id + 1] - source->offsets[id];
+        assert(count < file->control_count);
         tokens[count++] = (struct added_token){.text = text, .bytes = bytes, .id = id, .match = text,
                                                .match_bytes = bytes, .special = true};
     }
@@ -55,6 +57,7 @@ enum tokmap_status sp_tokenizer_new(struct tokenizer **tokenizer, const char *pa
 {
     struct pipeline_parts parts = {.form = "SentencePiece model", .ids_per_byte_most = 2, .engine_cuts = true};
     struct sp_file file;
+    assert(path && bytes && options);
     *tokenizer = NULL;
     enum tokmap_status status = sp_file_read(&file, path, bytes, count, error);
     if (!status)

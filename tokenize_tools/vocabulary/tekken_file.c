@@ -270,6 +270,7 @@ static enum tokmap_status model_make(struct tekken *tekken, struct pipeline_part
     const uint32_t *ends = (const uint32_t *)(const void *)tekken->ends.bytes;
     const uint32_t size = (uint32_t)tekken->size, specials = (uint32_t)tekken->special_count;
     struct bpe_model *model = NULL;
+    assert(size > specials && size - specials <= tekken->ends.count / sizeof *ends);
     uint32_t *offsets = calloc((size_t)size + 1, sizeof *offsets);
     if (!offsets)
         return error_set_memory(file->error, "a vocabulary", size * sizeof *offsets);

@@ -1,6 +1,7 @@
 /* vocabulary.c - recognizes the format of a vocabulary file and calls its reader. */
 #include "vocabulary.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -187,6 +188,7 @@ enum tokmap_status vocabulary_open(struct tokenizer **tokenizer, const char *spe
                                    const struct tokenizer_options *options, struct tokmap_error *error)
 {
     static const struct tokenizer_options defaults;
+    assert(tokenizer && spec);
     *tokenizer = NULL;
     return strcmp(spec, "bytes") ? file_open(tokenizer, spec, options ? options : &defaults, error)
                                  : byte_tokenizer_open(tokenizer, error);

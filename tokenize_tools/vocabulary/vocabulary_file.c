@@ -1,5 +1,7 @@
 #include "vocabulary_file.h"
 
+#include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "common/error.h"
@@ -7,6 +9,7 @@
 
 enum tokmap_status vocabulary_file_read(const char *path, char **text, uint64_t *bytes, struct tokmap_error *error)
 {
+    assert(path && text && bytes);
     int fd, failed = os_open(path, OS_READ, &fd);
     *text = NULL;
     *bytes = 0;
