@@ -1,4 +1,5 @@
-"""What the tests share: datasets packed by the command, and what a run's rows must hold, computed the slow way."""
+"""Shared by the tests: datasets that the command packs, and the correct contents of a run's rows, computed one by
+one."""
 import array
 import json
 import os
@@ -24,7 +25,7 @@ def importable(name):
 
 
 def needs(*modules):
-    """Skips a test or a class where a module is not installed, and says which."""
+    """Skips a test or a class if a module is not installed, and reports which one."""
     for name in modules:
         reason = importable(name)
         if reason is not None:
@@ -37,7 +38,7 @@ def new_folder():
 
 
 def pack(folder, name="web", documents=60, seed=1):
-    """A dataset of documents from 0 to some hundred bytes long; the name that opens it."""
+    """Packs a dataset of documents of 0 to 299 bytes. Returns the name that opens it."""
     lines = []
     for i in range(documents):
         seed = (seed * 6364136223846793005 + 1442695040888963407) % 2 ** 64
@@ -54,7 +55,7 @@ def pack(folder, name="web", documents=60, seed=1):
 
 
 class Truth:
-    """A dataset of one shard read by hand: its tokens, and which of them begin a document."""
+    """A dataset of one shard, read without the library's loader: its tokens, and which of them begin a document."""
 
     def __init__(self, prefix):
         self.tokens = array.array("H")
@@ -68,7 +69,7 @@ class Truth:
                     self.starts[document.first_token] = True
 
     def row(self, place, seq_len, mask_targets=False):
-        """Every field of a row, by the definitions in tokmap.h."""
+        """Every field of a row, computed from the definitions in tokmap.h."""
         tokens, count = self.tokens, len(self.tokens)
         inputs, targets, positions, documents, mask = [], [], [], [], []
         position = document = 0
@@ -89,7 +90,7 @@ class Truth:
                 "loss_mask": mask, "rows": raw}
 
     def batch(self, run, step, first_row, count, mask_targets=False):
-        """The fields of a batch, as lists of rows; cu_seqlens without what pads it, and the longest of its documents."""
+        """The fields of a batch, as lists of rows; cu_seqlens without its padding; and max_seqlen."""
         rows = [self.row(run.locate(step, first_row + i), run.info.seq_len, mask_targets) for i in range(count)]
         made = {name: [row[name] for row in rows] for name in ("inputs", "targets", "position_ids", "document_ids",
                                                                "loss_mask", "rows")}
@@ -110,7 +111,7 @@ def values(array_like):
 
 
 def python(code, *arguments, check=True, **environment):
-    """Runs a program in another Python; what it printed."""
+    """Runs a program in another Python process. Returns its standard output, or with check=False the process."""
     ran = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], env={**os.environ, **environment},
                          capture_output=True, text=True, timeout=300)
     if check and ran.returncode:
@@ -119,7 +120,7 @@ def python(code, *arguments, check=True, **environment):
 
 
 class WithData(unittest.TestCase):
-    """A dataset, and the truth about it, for all tests of a class."""
+    """Gives all tests of a class one dataset, and its correct contents in self.truth."""
 
     @classmethod
     def setUpClass(cls):

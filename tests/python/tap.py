@@ -1,4 +1,4 @@
-"""Runs the tests of this folder with unittest and says each result as TAP, for tests/support/run_tests.sh."""
+"""Runs the tests of this folder with unittest and prints each result as TAP, for tests/support/run_tests.sh."""
 import os
 import sys
 import time
@@ -15,22 +15,22 @@ class Result(unittest.TestResult):
         super().startTest(test)
         self.started[test] = time.monotonic()
 
-    def say(self, ok, test, note=""):
+    def report(self, ok, test, note=""):
         seconds = time.monotonic() - self.started.get(test, time.monotonic())
         name = test.id() if hasattr(test, "id") else str(test)
         print(f"{'ok' if ok else 'not ok'} - {name}{note}" + (f" ({seconds:.1f} s)" if seconds > 2 and not note else ""),
               flush=True)
 
     def addSuccess(self, test):
-        self.say(True, test)
+        self.report(True, test)
 
     def addSkip(self, test, reason):
         super().addSkip(test, reason)
-        self.say(True, test, f" # SKIP {reason}")
+        self.report(True, test, f" # SKIP {reason}")
 
     def failed(self, test, error):
         print("".join(traceback.format_exception(*error)))
-        self.say(False, test)
+        self.report(False, test)
 
     def addError(self, test, error):
         super().addError(test, error)
@@ -48,9 +48,9 @@ class Result(unittest.TestResult):
 
 
 def main():
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path.insert(0, here)
-    names = sys.argv[1:] or sorted(name[:-3] for name in os.listdir(here)
+    folder = os.path.dirname(os.path.abspath(__file__))
+    sys.path.insert(0, folder)
+    names = sys.argv[1:] or sorted(name[:-3] for name in os.listdir(folder)
                                    if name.startswith("test_") and name.endswith(".py"))
     result = Result()
     for name in names:

@@ -1,4 +1,5 @@
-"""NumPy arrays and CPU tensors: the same values as our own arrays, the caller's own memory, every wrong output named."""
+"""NumPy arrays and CPU tensors: the same values as the package's own arrays, the caller's own memory, and wrong
+outputs."""
 import pickle
 import unittest
 
@@ -9,7 +10,7 @@ FIELDS = "inputs targets position_ids document_ids loss_mask rows cu_seqlens"
 
 
 class Both:
-    """What holds for NumPy and torch alike; a subclass says how."""
+    """Tests that apply to NumPy and to torch. A subclass supplies the framework's functions."""
     fields = FIELDS
 
     def test_same_as_ours(self):
@@ -212,7 +213,7 @@ class Torch(Both, WithData):
         self.assertEqual((moved.step, moved.inputs.tolist()), (batch.step, batch.inputs.tolist()))
 
     def test_dataloader(self):
-        """Forked and spawned workers, batches whole and row by row, a random sampler."""
+        """Forked and spawned workers, with and without tokmap.collate, and a random sampler."""
         import torch
         from torch.utils.data import DataLoader
         run = self.run_of()

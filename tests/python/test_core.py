@@ -1,4 +1,4 @@
-"""The package with nothing but Python: deliveries, state, errors, threads, other processes."""
+"""The package without NumPy and torch: batches, state, errors, threads, other processes."""
 import gc
 import json
 import multiprocessing
@@ -90,7 +90,7 @@ class Deliveries(WithData):
         found = run.find(document=wanted)
         by_hand = [(step, row) for step in range(run.info.steps) for row in range(BATCH)
                    if any(shown.number == wanted for shown in run.documents(step, row))]
-        # A window holds one token beyond what a row shows.
+        # A window has one token more than the row's inputs: the last target.
         self.assertEqual(set(by_hand) - {(place.step, place.row) for place in found}, set())
         self.assertEqual(run.find("data", document=wanted, limit=1), found[:1])
         shown = run.documents(0, 0)
@@ -147,7 +147,7 @@ class Deliveries(WithData):
 
 
 class State(WithData):
-    def test_survives_and_goes_on(self):
+    def test_resumes(self):
         run = self.run_of()
         whole = [(b.step, b.first_row, values(b.inputs)) for b in run.loader(rows=2, framework="dlpack")]
         loader = run.loader(rows=2, framework="dlpack")
@@ -192,7 +192,7 @@ class State(WithData):
             with self.assertRaises(tokmap.PastError) as caught:
                 loader.load_state_dict(state)
             self.assertIn(word, str(caught.exception))
-            loader.load_state_dict(loader.run.cursor(0))  # it is still usable
+            loader.load_state_dict(loader.run.cursor(0))  # the loader still works
             self.assertEqual(values(loader.next().inputs), first)
         other = pack(self.folder, "other", seed=2)
         with self.assertRaises(tokmap.PastError) as caught:
@@ -217,7 +217,8 @@ class State(WithData):
             for kind in kinds:
                 self.assertIn(kind, str(caught.exception))
             self.assertEqual(loader.next().step, 0)
-        later = tokmap.Run(text=text.format(*mine[:4], "skip 30..40\n"), folder=self.folder)  # the future may change
+        # A cursor allows changes to the future.
+        later = tokmap.Run(text=text.format(*mine[:4], "skip 30..40\n"), folder=self.folder)
         self.assertEqual(later.loader(framework="dlpack", resume=state).next().step, 20)
 
     def test_of_a_newer_version(self):
@@ -231,7 +232,7 @@ class State(WithData):
             for word in words:
                 self.assertIn(word, str(caught.exception))
 
-    def test_that_is_none(self):
+    def test_that_is_not_one(self):
         loader = self.run_of().loader(framework="dlpack")
         for wrong in ({}, {"tokmap": 1}, {"tokmap": 2, "cursor": "x"}, 7, None, "nonsense", [], {"tokmap": 1, "cursor": 5}):
             with self.assertRaises(tokmap.CursorError, msg=repr(wrong)):
@@ -334,7 +335,7 @@ for i in range(20):
     x.loader = x.run.loader(framework="dlpack"); x.rows = x.run.dataset(framework="dlpack"); x.batch = next(x.loader)
     assert x.batch.inputs.to_host().tolist() == x.batch.inputs.tolist()
     del x; gc.collect()
-# Here the loader's thread has much to read yet, from what the run holds.
+# Here the loader's thread still has much to read from the run's datasets.
 for i in range(20):
     x = Holder(); x.me = x; x.run = tokmap.Run(data=sys.argv[1], seq_len=int(sys.argv[2]), batch=20000, seed=1)
     x.loader = x.run.loader(framework="dlpack")
@@ -343,8 +344,9 @@ for i in range(20):
         subprocess.run([sys.executable, "-c", program, self.prefix, str(SEQ)], check=True,
                        env={**os.environ, "MALLOC_PERTURB_": "165"})
 
-    def test_whatever_stops_the_making_of_a_loader(self):
-        """Its loader of the library ends before the run does, though somebody keeps what was half made."""
+    def test_a_constructor_that_is_stopped(self):
+        """If an exception stops the constructor, the library's loader still ends before the run, even though somebody
+        keeps the unfinished object."""
         kept = []
 
         class Stopped(tokmap.Loader):
@@ -358,15 +360,15 @@ for i in range(20):
         run.close()
         self.assertEqual((len(run._readers), kept[0]._handle), (0, None))
 
-    def test_a_close_that_ctrl_c_ended(self):
+    def test_a_close_that_ctrl_c_interrupted(self):
         run = self.run_of()
         loader = run.loader()
-        loader._handle = None  # as close() has it, when it comes to the library's
+        loader._handle = None  # the state of close() just before it calls the library
         run.close()
         self.assertEqual(len(run._readers), 0)
 
-    def test_half_made(self):
-        """What failed in its making leaves nothing that its end would stumble over."""
+    def test_failed_constructors(self):
+        """An object whose constructor failed can be finalized."""
         for make in (lambda: tokmap.Run("nothing.run"), lambda: tokmap.Dataset("nothing"), lambda: self.run_of().loader(rank=9)):
             with self.assertRaises(tokmap.TokmapError):
                 make()
@@ -388,14 +390,14 @@ for i in range(20):
         with self.assertRaises(tokmap.TokenError) as caught:
             loader.next()
         self.assertEqual((caught.exception.offset, caught.exception.path.endswith("spoilt.bin")), (40, True))
-        with self.assertRaises(tokmap.TokenError):  # the same rows are tried again
+        with self.assertRaises(tokmap.TokenError):  # the next call tries the same rows again
             loader.next()
         loader.close()
 
 
 class Library(unittest.TestCase):
     def made(self, text):
-        """A library of this text of C."""
+        """A library compiled from this C text."""
         folder = new_folder()
         source, library = os.path.join(folder, "other.c"), os.path.join(folder, "other.so")
         with open(source, "w", encoding="utf-8") as file:
@@ -421,8 +423,8 @@ class Library(unittest.TestCase):
         self.assertIn("/no/such/library.so", ran.stderr)
         self.assertIn("make lib", ran.stderr)
 
-    def test_import_takes_nothing_along(self):
-        """Neither NumPy nor torch nor anything large is imported with it, and it works where NumPy is missing."""
+    def test_import_is_light(self):
+        """Importing it imports neither NumPy nor torch nor any large module."""
         code = "import sys; before = set(sys.modules); import tokmap; print(sorted(set(sys.modules) - before))"
         said = python(code)
         for name in ("'numpy", "'torch", "'inspect'", "'typing'", "'dataclasses'", "'asyncio'", "'multiprocessing'"):
@@ -515,7 +517,7 @@ class Rows(WithData):
         self.assertEqual(wrong, [])
 
     def test_two_sizes_at_once(self):
-        """Between any two lines another thread may ask for rows of another number."""
+        """Between any two lines another thread may ask for another number of rows."""
         class Disturbed(tokmap.RunDataset):
             @property
             def _made(self):
@@ -580,7 +582,8 @@ class OtherProcesses(WithData):
                 self.assertEqual(worker.exitcode, 0)
 
     def test_loader_in_a_forked_child(self):
-        """A loader with a thread is of no use in a child, which is told so; its end there does no harm; a new one works."""
+        """A forked child cannot use a loader with a thread: it gets an error, may close the loader, and can open
+        another."""
         run = self.run_of()
         loader = run.loader(framework="dlpack")
         first = values(loader.next().inputs)
@@ -606,7 +609,7 @@ class OtherProcesses(WithData):
 
 class Threads(WithData):
     def test_other_threads_run_meanwhile(self):
-        """The GIL is released while the library works: verify() in one thread, counting in another."""
+        """The library releases the GIL: verify() works in one thread while another runs its progress callback."""
         dataset = tokmap.Dataset(self.prefix)
         seen = []
         dataset.verify(lambda done, total: seen.append(threading.current_thread().name))

@@ -1,7 +1,8 @@
-"""The device path on the driver in software: what arrives on the GPU is what arrives on the host, in the order of the
-consumer's stream, through DLPack; every failure is an exception, and nothing is left when a program ends.
+"""Delivery to a GPU, with the emulated driver. The same batches must arrive as on the host, in the order of the
+consumer's stream, also through DLPack; every failure must be an exception; and a program that ends must leave nothing
+behind.
 
-Each program runs in a process of its own: the driver is chosen when it is opened, and says at the end what it found wrong.
+Each program runs in its own process, because the driver is chosen when it is opened, and reports errors when it ends.
 """
 import os
 import subprocess
@@ -12,7 +13,7 @@ from support import BUILD_DIR, WithData, needs, python
 
 DRIVER = os.path.join(BUILD_DIR, "tests", "cuda_software", "libcuda.so.1")
 
-# What the programs begin with.
+# The programs begin with this.
 HEAD = """
 import ctypes, gc, os, sys
 sys.path.insert(0, os.path.join(os.environ["TOP"], "tests", "python"))
@@ -73,7 +74,7 @@ with run.loader(device="cuda:1", framework="dlpack") as one, run.loader(framewor
 """, "devices=2,delay=100")
 
     def test_static_outputs(self):
-        """The same arrays every time, read in between in the stream's order, while the loader is ahead."""
+        """Every batch is written to the same arrays, and read in the stream's order while the loader works ahead."""
         self.program("""
 stream = new_stream()
 with run.loader(device="cuda", rows=4, framework="dlpack") as one, run.loader(rows=4, framework="dlpack") as other:
@@ -89,7 +90,7 @@ _library.lib.tokmap_cuda_stream_free(b"cuda:0", stream)
 """, "delay=200,seed=9")
 
     def test_the_stream_of_a_call_is_that_call_s(self):
-        """Without stream= the default one is meant, whatever the call before had."""
+        """Without stream= a call uses the default stream, whatever the previous call used."""
         self.program("""
 stream = new_stream()
 with run.loader(device="cuda", framework="dlpack") as one, run.loader(framework="dlpack") as other:
@@ -104,7 +105,7 @@ _library.lib.tokmap_cuda_stream_free(b"cuda:0", stream)
 """, "delay=100,seed=4")
 
     def test_a_collection_of_garbage_inside_the_pool(self):
-        """It may bring a block back to the very pool that is giving one out."""
+        """It may return a block to the pool while the pool is taking another."""
         self.program("""
 import faulthandler
 faulthandler.dump_traceback_later(120, exit=True)
@@ -122,12 +123,12 @@ pool._free[8, 1] = [24]
 del cycle
 block = pool.take(8, 1)
 assert block.address == 24 and pool._free[8, 0] == [16]
-pool._free.clear()  # there is no such memory
+pool._free.clear()  # these addresses are not real memory
 block.pool = None
 """)
 
     def test_dlpack(self):
-        """A consumer on a stream of its own takes capsules as a framework does, and frees them late."""
+        """A consumer with its own stream takes capsules as a framework does, and frees them late."""
         said = self.program("""
 from tokmap import dlpack
 consumer = new_stream()
@@ -157,7 +158,7 @@ with run.loader(device="cuda", framework="dlpack") as one, run.loader(framework=
     kept, count = [], 0
     for got, expected in zip(one, other):
         kept.append((take(got.inputs, consumer), expected.inputs.tolist()))
-        got.inputs.__dlpack__(stream=consumer)  # a capsule that nobody takes
+        got.inputs.__dlpack__(stream=consumer)  # nobody takes the tensor of this capsule
         del got
         if len(kept) == 3:
             for managed, rows in kept:
@@ -272,7 +273,8 @@ gc.collect()
 """, "memory=200000")
 
     def test_a_failing_device(self):
-        """A failure has the code and its name, comes again or passes, and the loader can be closed."""
+        """An error has the CUDA code and its name, the next call fails again or succeeds, and the loader can be
+        closed."""
         said = self.program("""
 one = run.loader(device="cuda", framework="dlpack", ring_bytes=20000)
 try:
@@ -321,14 +323,14 @@ with run.loader(device="cuda:0", framework="dlpack") as one, run.loader(framewor
             one.next(stream=stream, **options)
         except tokmap.ArgumentError as problem:
             print(problem)
-        same(one.next(**options), other.next())  # nothing was lost
+        same(one.next(**options), other.next())  # no batch was lost
     del out
 _library.lib.tokmap_cuda_stream_free(b"cuda:1", stream)
 """, "devices=2,delay=50")
         self.assertEqual([("cuda:1" in line, "cuda:0" in line) for line in said.splitlines()], [(True, True)] * 2, said)
 
     def test_other_arrays_as_outputs(self):
-        """What tells its memory by __cuda_array_interface__, as CuPy's and torch's arrays do, is written to."""
+        """Arrays with __cuda_array_interface__, such as those of CuPy and torch, can be outputs."""
         self.program("""
 with run.loader(device="cuda", framework="dlpack", fields="inputs") as one, run.loader(framework="dlpack") as other:
     ours = one.out()["inputs"]
@@ -362,7 +364,7 @@ one.close()
 """, "delay=50")
 
     def test_the_end_of_a_program(self):
-        """A program that closes nothing ends as it should."""
+        """A program that closes nothing ends normally."""
         ran = self.program("""
 loader = run.loader(device="cuda", framework="dlpack")
 for batch in loader:

@@ -1,4 +1,5 @@
-"""Arrays in other hands, by DLPack: they come back however they are freed, and no exception is lost by it."""
+"""Arrays that frameworks take through DLPack: their memory is reused however they are freed, and no exception gets
+lost."""
 import ctypes
 import gc
 import threading
@@ -17,18 +18,18 @@ _used = ctypes.c_char_p(b"used_dltensor")
 
 
 def take(array):
-    """What a framework does: the tensor of a capsule, which is theirs from then on."""
+    """Takes the tensor of a capsule as a framework does."""
     capsule = array.__dlpack__()
     managed = ctypes.cast(_pointer_of(capsule, b"dltensor"), ctypes.POINTER(dlpack._Managed))
     _rename(capsule, _used)
     return managed
 
 
-def give_back(managed):
+def delete(managed):
     ctypes.CFUNCTYPE(None, ctypes.c_void_p)(managed.contents.deleter)(ctypes.addressof(managed.contents))
 
 
-class Loans(WithData):
+class Exports(WithData):
     def setUp(self):
         self.array = self.run_of().loader(framework="dlpack").next().inputs
         gc.collect()
@@ -39,13 +40,13 @@ class Loans(WithData):
         dlpack.sweep()
         return len(dlpack._alive) - self.before
 
-    def test_taken_and_given_back(self):
+    def test_taken_and_deleted(self):
         taken = [take(self.array) for _ in range(5)]
         self.assertEqual(self.left(), 5)
         for managed in taken:
             tensor = managed.contents.tensor
             self.assertEqual((tensor.data, tensor.shape[0], tensor.shape[1]), (self.array.address, *self.array.shape))
-            give_back(managed)
+            delete(managed)
         self.assertEqual(self.left(), 0)
 
     def test_capsules_that_nobody_takes(self):
@@ -53,11 +54,11 @@ class Loans(WithData):
             self.array.__dlpack__(max_version=version)
         self.assertEqual(self.left(), 0)
         kept = [self.array.__dlpack__(max_version=version) for version in (None, (1, 1))]
-        self.assertEqual(self.left(), 2)  # somebody still may
+        self.assertEqual(self.left(), 2)  # somebody may still take their tensors
         del kept
         self.assertEqual(self.left(), 0)
 
-    def test_what_is_refused(self):
+    def test_wrong_requests(self):
         self.assertEqual(self.array.__dlpack_device__(), (1, 0))
         with self.assertRaises(BufferError):
             self.array.__dlpack__(stream=3)
@@ -65,22 +66,22 @@ class Loans(WithData):
             self.array.__dlpack__(dl_device=(2, 0))
         self.assertEqual(self.left(), 0)
 
-    def test_memory_goes_and_comes(self):
-        """Many are kept, and those behind them are found all the same."""
+    def test_many_exports(self):
+        """Many arrays stay exported. Later ones are still found when they end."""
         kept = [take(self.array) for _ in range(200)]
         for _ in range(500):
-            give_back(take(self.array))
+            delete(take(self.array))
         for _ in range(10):
             dlpack.sweep()
         self.assertEqual(self.left(), 200)
         for managed in kept:
-            give_back(managed)
+            delete(managed)
         for _ in range(10):
             dlpack.sweep()
         self.assertEqual(self.left(), 0)
 
-    def test_an_exception_on_its_way_arrives(self):
-        """What dies of a failing call dies with the exception there already."""
+    def test_an_exception_that_propagates(self):
+        """A capsule that a failing call drops is destroyed while that call's exception is set."""
         for version in (None, (1, 1)):
             with self.assertRaisesRegex(TypeError, "int()"):
                 int(self.array.__dlpack__(max_version=version))
@@ -106,14 +107,14 @@ class Loans(WithData):
             divmod(torch.from_dlpack(self.array), {})
         self.assertEqual(self.left(), 0)
 
-    def test_taken_while_it_is_looked_at(self):
+    def test_taken_during_a_sweep(self):
         held, api = [self.array.__dlpack__()], dlpack._api
 
         class Api:
             @staticmethod
             def PyCapsule_IsValid(capsule, name):
                 found = api.PyCapsule_IsValid(capsule, name)
-                if held:  # another thread takes it now, and lets go of the capsule
+                if held:  # another thread takes the tensor now, and drops the capsule
                     _rename(held.pop(), _used)
                 return found
         (number,) = set(dlpack._alive) - self.known
@@ -127,7 +128,7 @@ class Loans(WithData):
         ctypes.CFUNCTYPE(None, ctypes.c_void_p)(export.managed.deleter)(ctypes.addressof(export.managed))
         self.assertEqual(self.left(), 0)
 
-    def test_one_that_ctrl_c_took_out_of_the_queue(self):
+    def test_an_export_lost_from_the_queue(self):
         capsule = self.array.__dlpack__()
         dlpack._queue.clear()
         self.assertEqual(self.left(), 1)
@@ -142,7 +143,7 @@ class Loans(WithData):
                 unused, managed = self.array.__dlpack__(), take(self.array)
                 if managed.contents.tensor.data != self.array.address or _pointer_of(unused, b"dltensor") is None:
                     wrong.append(turn)
-                give_back(managed)
+                delete(managed)
         threads = [threading.Thread(target=work) for _ in range(4)]
         for thread in threads:
             thread.start()
@@ -153,9 +154,9 @@ class Loans(WithData):
         self.assertEqual((wrong, self.left()), ([], 0))
 
 
-class OtherPlaces(WithData):
+class Processes(WithData):
     def test_the_end_of_a_program(self):
-        """Taken, not taken, and given back when Python has ended already, by the C library's exit."""
+        """Tensors that are taken, that nobody takes, and that the C library's exit deletes after Python has ended."""
         said = python("""
 import builtins, ctypes, sys
 import tokmap
@@ -178,7 +179,7 @@ print("done")
         self.assertEqual(said, "done\n")
 
     def test_prototypes_of_others(self):
-        """Those of ctypes.pythonapi are not touched, and what others make of them does not matter here."""
+        """The package does not change prototypes of ctypes.pythonapi, and changes by others do not affect it."""
         said = python("""
 import ctypes, sys
 names = "PyCapsule_New PyCapsule_IsValid Py_IncRef".split()

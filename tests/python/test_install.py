@@ -1,4 +1,4 @@
-"""pip install ./src/python into a fresh environment without an index, the wheel, and what is in them."""
+"""pip install ./src/python into a new environment without a package index, the wheel, and their contents."""
 import glob
 import os
 import shutil
@@ -16,7 +16,7 @@ MAKE = os.environ.get("MAKE", "make")
 
 
 def clean():
-    """The caller's environment without what points to this tree."""
+    """The caller's environment without the variables that point to this tree."""
     kept = {name: value for name, value in os.environ.items()
             if name not in ("PYTHONPATH", "TOKMAP_LIBRARY", "MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     return {**kept, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
@@ -58,7 +58,7 @@ class Install(WithData):
                                         text=True).stdout.count("??"), 0)
 
     def test_from_a_source_distribution(self):
-        """Made of a copy of the tree that git knows nothing of, and installed where there is no tree."""
+        """It is built from a copy of the tree that is not a git checkout, and installed without the tree."""
         tree, into = os.path.join(new_folder(), "tree"), new_folder()
         for name in ("include", "src"):
             shutil.copytree(os.path.join(TOP, name), os.path.join(tree, name))
@@ -108,14 +108,14 @@ class Wheel(WithData):
         library = os.path.join(folder, "tokmap", os.path.basename(tokmap.library_path()))
         if needed(library) is not None:
             self.assertEqual([name for name in needed(library) if "zstd" in name], [])
-        # A wheel is a folder that Python can use as it is.
+        # An unpacked wheel works without installation.
         code = "import tokmap, sys; print(tokmap.library_path(), tokmap.Run(data=sys.argv[1], seq_len=8))"
         ran = subprocess.run([sys.executable, "-c", code, self.prefix], env={**clean(), "PYTHONPATH": folder},
                              capture_output=True, text=True, cwd=self.folder)
         self.assertTrue(ran.stdout.startswith(library), ran.stdout + ran.stderr)
 
     def test_wheels_are_equal(self):
-        """The same sources, the same bytes."""
+        """The same sources make the same bytes."""
         ran = []
         for _ in range(2):
             folder = new_folder()

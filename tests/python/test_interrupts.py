@@ -1,5 +1,6 @@
-"""Signals while a loader is in use: Ctrl-C loses nothing, and a handler may ask for the state or is refused, but never waits
-for ever. The signals are real ones, raised where the library was just called: handlers run before the next line of Python."""
+"""Signals while a loader is in use. Ctrl-C loses no batch, and a handler that calls the loader gets an answer or an
+error, but never waits forever. The signals are real. They are raised right after a call of the library, so their
+handlers run before the next line of Python."""
 import os
 import signal
 import subprocess
@@ -8,10 +9,11 @@ import unittest
 
 from support import WithData, python
 
-# What the programs begin with: around(name, before, after) lets something happen beside every call of a library's function.
+# The programs begin with this. around(name, before, after) calls before() and after() around every call of a function
+# of the library.
 HEAD = """
 import faulthandler, signal, sys
-faulthandler.dump_traceback_later(120, exit=True)  # what waits for ever is told where
+faulthandler.dump_traceback_later(120, exit=True)  # shows where a program hangs
 import tokmap
 from tokmap import _library
 run = tokmap.Run(data=sys.argv[1], seq_len=48, batch=6, seed=3, passes=2)
@@ -41,7 +43,7 @@ def refused(function, *arguments):
 
 class Interrupts(WithData):
     def hanging_storage(self):
-        """A library that, preloaded, lets reads of files hang for as long as the file $HANG is there."""
+        """A library that, when it is preloaded, blocks reads of files as long as the file $HANG exists."""
         source, library = os.path.join(self.folder, "hang.c"), os.path.join(self.folder, "hang.so")
         with open(source, "w", encoding="utf-8") as file:
             file.write("""
@@ -77,7 +79,7 @@ ssize_t preadv64v2(int fd, const struct iovec *parts, int count, off64_t at, int
         return library
 
     def test_ctrl_c_while_the_storage_hangs(self):
-        """The producer's read does not return, so no batch comes: Ctrl-C ends the wait; nothing is lost by it."""
+        """The producer's read does not return, so there is no batch. Ctrl-C ends the wait, and no batch is lost."""
         code = """
 import os, sys, threading, time
 import tokmap
@@ -87,14 +89,14 @@ loader = run.loader(framework="dlpack", ring_bytes=40000)
 first = loader.next()
 open(os.environ["HANG"], "w").close()
 
-def tell():
+def report_when_it_waits():
     before = None
     while loader.stats().ring_ready or loader.stats().batches != before:
         before = loader.stats().batches
         time.sleep(0.3)
     print("waiting", flush=True)
 
-threading.Thread(target=tell, daemon=True).start()
+threading.Thread(target=report_when_it_waits, daemon=True).start()
 step = 0
 try:
     while step < 50:
@@ -109,7 +111,7 @@ while step < 50:
 print(loader.stats().waits > 0)
 """
         hang = os.path.join(self.folder, "hang")
-        # LD_PRELOAD is cut at spaces: the library is named relative to the current folder.
+        # Spaces separate the paths in LD_PRELOAD, so the library is named relative to the current folder.
         preload = "./" + os.path.basename(self.hanging_storage())
         worker = subprocess.Popen([sys.executable, "-c", code, self.prefix], stdout=subprocess.PIPE, text=True,
                                   cwd=self.folder, env={**os.environ, "LD_PRELOAD": preload, "HANG": hang})
@@ -119,7 +121,8 @@ print(loader.stats().waits > 0)
         self.assertEqual(worker.returncode, 0)
 
     def test_a_handler_asks_for_the_state(self):
-        """In the midst of every call: it gets the state, and is refused what would pull the loader from under the call."""
+        """A handler interrupts every call. It may read the state, but not close or replace the loader that the call
+        uses."""
         said = python(HEAD + """
 loader = run.loader(framework="dlpack")
 seven = run.loader(framework="dlpack", resume=run.cursor(7)).state_dict()
@@ -128,7 +131,7 @@ ending = (loader.close,), (loader.load_state_dict, seven), (run.close,)
 asked = (loader.next,), *ending
 
 def handler(*_):
-    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # what it calls raises the signal, too
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # the calls below would raise the signal again
     states.append(loader.state_dict()["step"])
     loader.stats()
     answers.add(tuple(refused(*one) for one in asked))
@@ -138,7 +141,7 @@ signal.signal(signal.SIGUSR1, handler)
 for name in ("tokmap_loader_wait", "tokmap_loader_next", "tokmap_loader_stats", "tokmap_loader_open"):
     around(name, after=lambda: signal.raise_signal(signal.SIGUSR1))
 for step in range(10):
-    # Before the batch is handed out the state is that of the last one.
+    # Until next() has returned, the state is the state after the previous batch.
     batch = loader.next()
     assert batch.step == step and batch.inputs.tolist() == rows[step]
     assert len(states) >= 2 and set(states) == {step}, (step, states)
@@ -169,8 +172,9 @@ print(answers)
 """, self.prefix)
         self.assertEqual(said, "[(True, True)]\n")
 
-    def test_ctrl_c_behind_the_library_s_call(self):
-        """The library has delivered, and Ctrl-C comes before Python knows: the next call hands that batch out."""
+    def test_ctrl_c_after_the_library_s_call(self):
+        """Ctrl-C arrives after the library has delivered and before Python has stored the batch: the next call returns
+        it."""
         said = python(HEAD + """
 interrupts = 0
 
@@ -195,13 +199,13 @@ for threads in (0, 1):
                 assert armed
                 state = loader.state_dict()
                 assert state["step"] == step
-                if step % 2:  # given up: the state is the one to go on from
+                if step % 2:  # the program resumes from the state
                     loader.load_state_dict(state)
                     armed = False
-                else:         # gone on with
+                else:         # the program continues with the loader
                     try:
                         loader.next(**({} if given else {"out": loader.out()}))
-                        raise SystemExit("other outputs were taken")
+                        raise SystemExit("the call accepted other outputs")
                     except tokmap.ArgumentError as problem:
                         assert "interrupted" in str(problem)
                 batch = loader.next(**out)

@@ -64,7 +64,7 @@ class Layout(unittest.TestCase):
                 self.assertEqual([int(n) for n in self.said[f"{name}.{field}"]], [found.offset, found.size], f"{name}.{field}")
 
     def test_every_struct_of_the_headers(self):
-        """All structs with a body that Python passes are in the table: a new one is noticed here."""
+        """The table has every struct that a header defines, so a new struct cannot be forgotten."""
         defined = set(re.findall(r"^struct (tokmap_\w+) \{", headers(), flags=re.M))
         self.assertEqual(defined - set(_library.STRUCTS), {"tokmap_order"})
         self.assertEqual(set(_library.STRUCTS) - defined, set())
@@ -95,7 +95,7 @@ class Layout(unittest.TestCase):
             self.assertEqual(_library.lib.tokmap_status_name(int(number)).decode(), name)
 
     def test_functions(self):
-        """Each function that is called is declared in a header, with as many arguments."""
+        """Every function in the table is declared in a header, with the same number of arguments."""
         text = headers()
         for name, (_, arguments) in _library._FUNCTIONS.items():
             found = re.search(rf"\b{name}\(((?:[^()]|\([^()]*\))*)\)", text)
@@ -109,8 +109,8 @@ class Layout(unittest.TestCase):
 
 
 def imported_modules(source, names, package="tokmap"):
-    """The modules of a package, by names, that a module's source imports anywhere: at the top, inside functions, and under
-    TYPE_CHECKING. What it imports from the package itself that is not a module counts as "__init__"."""
+    """The modules of a package that a source text imports anywhere: at the top, inside functions, and under
+    TYPE_CHECKING. Importing a name from the package itself counts as importing "__init__"."""
     found = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -132,7 +132,8 @@ def imported_modules(source, names, package="tokmap"):
 
 
 def circle(imports):
-    """The modules of one import circle in {module: imported modules}, in order and closed; [] if there is none."""
+    """The modules of an import circle in {module: imported modules}, in order, with the first repeated at the end; []
+    if there is no circle."""
     finished = set()
 
     def visit(module, path):
@@ -156,14 +157,14 @@ def circle(imports):
 
 class Imports(unittest.TestCase):
     def test_no_circle(self):
-        """No module of the package imports itself through others, imports inside functions included."""
+        """No module of the package imports itself through others. Imports inside functions count."""
         folder = os.path.dirname(tokmap.__file__)
         names = {name[:-3] for name in os.listdir(folder) if name.endswith(".py")}
         imports = {}
         for name in names:
             with open(os.path.join(folder, f"{name}.py"), encoding="utf-8") as file:
                 imports[name] = imported_modules(file.read(), names)
-        self.assertIn("loader", imports["run"])  # the scan does see imports
+        self.assertIn("loader", imports["run"])  # the scan finds imports
         self.assertEqual(" imports ".join(circle(imports)), "")
 
     def test_the_check_can_fail(self):

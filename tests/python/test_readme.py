@@ -1,4 +1,4 @@
-"""Every program of the two READMEs, taken from there and run; the small GPT is killed and goes on bit for bit."""
+"""Runs every Python program in the two READMEs. The small GPT is killed and must resume with identical losses."""
 import math
 import os
 import re
@@ -14,21 +14,21 @@ RUN = "seq_len 64\nbatch 8\nseed 5\nsource web data/web\nsteps 60\n"
 
 
 def examples():
-    """The blocks of Python in both READMEs, by name."""
+    """The Python blocks of both READMEs, by name."""
     found, blocks = {}, 0
     for path in (os.path.join("src", "python", "README.md"), "README.md"):
         with open(os.path.join(TOP, path), encoding="utf-8") as file:
             text = file.read()
         found.update(re.findall(r"<!-- example: (\w+) -->\n```python\n(.*?)^```$", text, flags=re.S | re.M))
         blocks += text.count("```python")
-    assert len(found) == blocks, "a block of Python has no name, or two have the same"
+    assert len(found) == blocks, "a Python block has no name, or two blocks have the same name"
     return found
 
 
 class Readme(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        """A corpus that is there wherever tokmap is: its own sources, as text."""
+        """The corpus is tokmap's own source text, which is always available."""
         cls.folder = new_folder()
         cls.programs = examples()
         os.mkdir(os.path.join(cls.folder, "data"))
@@ -106,7 +106,7 @@ class Readme(unittest.TestCase):
             self.assertEqual(program.returncode, 0 if stop is None else -signal.SIGKILL)
         self.assertEqual(kills, 3)
         steps = [int(line.split()[1]) for line in lines if line.endswith("\n")]
-        self.assertGreater(len(steps), 60)  # some were done again
+        self.assertGreater(len(steps), 60)  # steps after the last checkpoint ran twice
         self.assertEqual(sorted(set(steps)), list(range(60)))
         for line in lines:
             self.assertEqual(float.fromhex(line.split()[3]), undisturbed[int(line.split()[1])], line)
