@@ -17,8 +17,15 @@ xargs awk '{
     }
 }' <files | sort -u >fields
 [ -s fields ]
-sed -n 's/^    {"\([a-z_0-9]*\)", "[a-z-]*", .*/\1/p' "$tools/commands/shared/field_options.c" >table
+sed -n 's/^    {"\([a-z_0-9]*\)", "[a-z0-9-]*", .*/\1/p' "$tools/commands/shared/field_options.c" >table
 [ -s table ]
 while read -r field; do
     grep -qx "$field" table || { echo "options.$field: not in the table of field_options.c" >&2; exit 1; }
 done <fields
+# No message of these rooms names an option itself.
+sed -n 's/^    {"[a-z_0-9]*", "\([a-z0-9-]*\)", .*/\1/p' "$tools/commands/shared/field_options.c" | while read -r option; do
+    if xargs grep -nE "\"[^\"]*--$option([^a-z-]|\$)" <files; then
+        echo "a message names --$option: name the field instead" >&2
+        exit 1
+    fi
+done

@@ -23,10 +23,10 @@ printf '{"text": "%0100d"}\n' 0 >long.jsonl
 printf 'PK\003\004zip' >zip
 printf '\n' >blank.jsonl
 wrong 'latin: not valid UTF-8; convert the file, or choose --invalid-utf8 replace or skip (byte 3)' in latin
-wrong "type.jsonl:2: the field is no string: 'text'" in type.jsonl
-wrong 'no.jsonl:2: no valid record: this is not a JSON value' in no.jsonl
-wrong "field.jsonl:1: the field is missing: 'text'; name another with --field" in field.jsonl
-wrong 'twice.jsonl:1: no valid record: the field stands twice' in twice.jsonl
+wrong "type.jsonl:2: the field is not a string: 'text'" in type.jsonl
+wrong 'no.jsonl:2: invalid record: this is not a JSON value' in no.jsonl
+wrong "field.jsonl:1: the field is missing: 'text'; name another field with --field" in field.jsonl
+wrong 'twice.jsonl:1: invalid record: the field appears twice' in twice.jsonl
 wrong 'lone.jsonl:1: not valid UTF-8: the escape of a surrogate lacks its other half' in lone.jsonl
 wrong 'long.jsonl:1: the line is longer than the limit of 99 bytes' --max-record 99 in long.jsonl
 wrong 'zip: this is a zip archive' in zip
@@ -36,7 +36,7 @@ wrong 'none*: nothing matches this pattern' in 'none*'
 wrong 'the inputs hold no document' blank.jsonl
 wrong "gpt2.json: the tokenizer cannot be read" -t gpt2.json in
 printf '{"text": 1}\n' >in/piped
-wrong "standard input:1: the field is no string" --input-format jsonl - <in/piped
+wrong "standard input:1: the field is not a string" --input-format jsonl - <in/piped
 if command -v zstd >/dev/null 2>&1; then
     zstd -q -c in/a latin | head -c 20 >cut.zst
     wrong 'cut.zst: the zstd file ends in the midst of its data' in/a cut.zst

@@ -24,7 +24,7 @@ bool json_find(const char *record, size_t count, const char *field, size_t field
     json_begin(&scan, record, count);
     if (json_kind(&scan) != JSON_OBJECT) {
         const size_t offset = (size_t)(scan.at - record);
-        return json_skip(&scan) ? wrong_at(fault, offset, "the record is no object") : fault_of(&scan, fault);
+        return json_skip(&scan) ? wrong_at(fault, offset, "the record is not a JSON object") : fault_of(&scan, fault);
     }
     (void)json_enter_object(&scan);
     while (json_member(&scan, &name)) {
@@ -33,7 +33,7 @@ bool json_find(const char *record, size_t count, const char *field, size_t field
             continue;
         }
         if (found_at)
-            return wrong_at(fault, (size_t)(scan.at - record), "the field stands twice in the object");
+            return wrong_at(fault, (size_t)(scan.at - record), "the field appears twice in the object");
         found_at = scan.at;
         is_string = json_kind(&scan) == JSON_STRING;
         if (is_string ? json_text(&scan, &text) : json_skip(&scan))

@@ -17,7 +17,7 @@ struct json_field {
 };
 
 #define JSON_MISSING "the field is missing" /* the reasons of a record that is a JSON object */
-#define JSON_NO_STRING "the field is no string"
+#define JSON_NO_STRING "the field is not a string"
 
 /* False: fault says why. field: the name, UTF-8. Any thread. */
 bool json_find(const char *record, size_t count, const char *field, size_t field_bytes, struct json_field *found,

@@ -231,7 +231,7 @@ enum tokmap_status corpus_issue_error(const struct corpus_issue *issue, const st
 {
     enum tokmap_status status = TOKMAP_ERROR_INPUT;
     const char *path = stream_name(issue->path);
-    const char *after = options->skip ? "" : ", or leave it out with --on-error skip";
+    const char *after = options->skip ? "" : ", or leave it out with options.skip";
     switch (issue->kind) {
     case CORPUS_ISSUE_FILE:
         if (error)
@@ -239,21 +239,21 @@ enum tokmap_status corpus_issue_error(const struct corpus_issue *issue, const st
         return issue->error->status;
     case CORPUS_ISSUE_JSON:
         if (!strcmp(issue->reason, JSON_MISSING) || !strcmp(issue->reason, JSON_NO_STRING))
-            (void)error_set(error, status, path, issue->offset, "%s: '%s'; name another with --field%s", issue->reason,
-                            options->field, after);
+            (void)error_set(error, status, path, issue->offset, "%s: '%s'; name another field with options.field%s",
+                            issue->reason, options->field, after);
         else
-            (void)error_set(error, status, path, issue->offset, "no valid record: %s; mend the line%s", issue->reason,
+            (void)error_set(error, status, path, issue->offset, "invalid record: %s; fix the line%s", issue->reason,
                             after);
         break;
     case CORPUS_ISSUE_LIMIT:
         status = TOKMAP_ERROR_LIMIT;
-        (void)error_set(error, status, path, issue->offset, "%s of %" PRIu64 " bytes; raise it with %s%s",
-                        issue->reason, issue->limit, issue->jsonl ? "--max-record" : "--max-document", after);
+        (void)error_set(error, status, path, issue->offset, "%s of %" PRIu64 " bytes; raise %s%s", issue->reason,
+                        issue->limit, issue->jsonl ? "options.record_limit" : "options.document_limit", after);
         break;
     case CORPUS_ISSUE_ENCODING:
         status = TOKMAP_ERROR_ENCODING;
         (void)error_set(error, status, path, issue->offset,
-                        "not valid UTF-8%s%s; convert the file, or choose --invalid-utf8 replace%s",
+                        "not valid UTF-8%s%s; convert the file, or choose options.invalid replace%s",
                         *issue->reason ? ": " : "", issue->reason,
                         options->invalid == CORPUS_INVALID_SKIP ? "" : " or skip");
         break;

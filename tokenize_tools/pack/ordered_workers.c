@@ -259,7 +259,7 @@ enum tokmap_status turns_run(struct turns *turns, struct tokmap_error *error)
         struct tokmap_error why;
         os_mutex_lock(turns->turning);
         const enum tokmap_status status = error_set_system(&why, system, NULL, TOKMAP_NO_OFFSET,
-                                                           "a thread cannot be started; ask for fewer with --threads");
+                                                           "a thread cannot be started; use fewer with options.threads");
         stop(turns, status, &why);
         os_mutex_unlock(turns->turning);
     } else {

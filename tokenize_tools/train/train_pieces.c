@@ -72,8 +72,8 @@ enum tokmap_status train_budget_take(struct train_budget *budget, uint64_t bytes
         return TOKMAP_OK;
     __atomic_sub_fetch(&budget->used, bytes, __ATOMIC_RELAXED);
     return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
-                     "the different pieces of this text need more memory than the %" PRIu64 " bytes that training may use; "
-                     "raise the limit (--max-memory), or train on a part of the text",
+                     "the distinct pieces of this text need more memory than the %" PRIu64 " bytes that training may use; "
+                     "raise options.memory, or train on a part of the text",
                      budget->limit);
 }
 
