@@ -306,7 +306,7 @@ static bool merge_fits(const struct bpe_model *model, const struct bpe_source *s
     const uint32_t left = bpe_token_bytes(model, merge->left), right = bpe_token_bytes(model, merge->right);
     const uint8_t *result = model->bytes + model->offsets[merge->result];
     return left && right && left + right == bpe_token_bytes(model, merge->result) &&
-           (source->fits || (!memcmp(result, model->bytes + model->offsets[merge->left], left) &&
+           (source->merges_checked || (!memcmp(result, model->bytes + model->offsets[merge->left], left) &&
                              !memcmp(result + left, model->bytes + model->offsets[merge->right], right)));
 }
 

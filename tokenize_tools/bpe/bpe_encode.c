@@ -24,7 +24,7 @@
  * id, and the id of " sat" is stored behind it.
  *
  * Misses, by what they cost:
- *   - The entry is beside: in the neighbor of its bucket, because other entries were in the way. It is swapped home.
+ *   - The entry is in the neighbor of its bucket, because newer entries pushed it there. It is swapped back.
  *   - The piece is longer than 15 bytes, or has too many ids: the second cache (struct bpe_long) holds it, a line of
  *     64 bytes with ids and bytes, or with a place in the store where they are.
  *   - The piece is in no cache. It is merged and added. With AVX-512 it becomes pending instead, and room for its ids

@@ -171,7 +171,7 @@ size_t bpe_merge_long(const struct bpe_model *model, struct bpe_scratch *scratch
     struct accepted accepted = {tokens, wide, 0, 0};
     size_t window = BPE_SHORT, back = 1, successes = 0;
     struct window_memory memory;
-    assert(count && count <= UINT32_MAX / 2);
+    assert(count);
     window_memory_init(&memory);
     for (;;) {
         const bool last = window >= count - accepted.last_start;

@@ -49,8 +49,8 @@ struct lane {
     uint64_t left, right;                   /* the pairs around the last merge, */
     const uint64_t *left_line, *right_line; /* and the lines of the table that were prefetched for them */
     uint64_t alive;
-    uint32_t at, before,
-        gone; /* places + 1 of the part that merged, its left neighbor (0: the end), and the part that went */
+    /* Places + 1 of the part that merged, of its left neighbor (0: the left end), and of the part that went. */
+    uint32_t at, before, gone;
     struct bpe_piece *piece;
 };
 

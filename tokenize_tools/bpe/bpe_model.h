@@ -73,15 +73,14 @@ struct bpe_model {
     uint32_t *unreached;
     uint32_t unreached_bits, unreached_count;
 
-    /* Which pairs of characters of three bytes stand side by side in some token: a filter of 2^BPE_JOIN_BITS bits by
+    /* Which pairs of characters of three bytes are side by side in some token: a filter of 2^BPE_JOIN_BITS bits by
      * the hash of their six bytes; and, for tokens that hold only a part of one of the two characters, a bit for the
      * last byte of the left one (row) and the first byte of the right one (bit), both modulo 64. Where neither bit
      * is set, no merge can cross, so the piece is cut there and its parts are looked up on their own. */
     uint64_t *joins;
     uint64_t edge_joins[64];
 
-    struct bpe_entry
-        *seeds; /* what caches begin with: short tokens, each with the ids that its bytes really merge to */
+    struct bpe_entry *seeds; /* what caches begin with: short tokens, each with the ids that merging its bytes gives */
     uint32_t seed_count;
 
     struct scanner scanner;

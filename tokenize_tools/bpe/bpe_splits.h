@@ -4,12 +4,12 @@
  * A list of merges may name several pairs for a token, and tokens that no text becomes. Which pair is the right one can
  * be found by merging the token's text, but nearly always the list alone is enough:
  *
- *   Let the texts of L and R, each alone, become L and R, by merges of growing rank, and let the list have the pair L
- * R. The text of both together becomes L R unless something merges across the border earlier. At the border there is at
- * any time one token on the left, a last part of L as it grows, and one on the right, a first part of R. Each exists
- * from the merge that makes it to the merge that uses it. Starting from L and R, take apart whichever of the two was
- * made later, and repeat: this visits all pairs that are ever side by side at the border. Such a pair merges if its
- * rank is below that of the merge that uses one of the two; of equal ranks, the left place comes first.
+ *   Let the texts of L and R, each alone, become L and R, by merges of growing rank, and let the list have the pair
+ *   (L, R). The text of both together becomes L and R unless something merges across the border earlier. At the border
+ *   there is at any time one token on the left, a last part of L as it grows, and one on the right, a first part of R.
+ *   Each exists from the merge that makes it to the merge that uses it. Starting from L and R, take apart whichever of
+ *   the two was made later, and repeat: this visits all pairs that are ever side by side at the border. Such a pair
+ *   merges if its rank is below that of the merge that uses one of the two; of equal ranks, the left place comes first.
  *
  * Example: the merges are "a b" (rank 0), "b c" (1), "c d" (2), and "ab cd" (3). Is "ab" + "cd" the way "abcd" is made?
  * The later of "ab" (0) and "cd" (2) is "cd", made of "c" and "d". So before rank 2 the border had "ab" and "c": no

@@ -7,16 +7,17 @@
  * look up each pair of characters in a table, one lookup for each character of the text, and a table of all pairs would
  * not fit any cache. So the question is answered in two steps:
  *
- *   1. By first bytes, for 64 borders at once. The first bytes of characters on the right of a border are put in up to
- * 16 groups (sp_cut.c chooses them), and each first byte has 16 bits on the left (the groups that some token joins it
- * to) and one on the right (its own group). If left AND right is 0, no token crosses the border.
+ *   1. By first bytes, for 64 borders at once. The first bytes of characters on the right of a border are put in up
+ *      to 16 groups (sp_cut.c chooses them). Each first byte has 16 bits for its use on the left (the groups that some
+ *      token joins it to) and 16 for its use on the right (one bit, its own group). If left AND right is 0, no token
+ *      crosses the border.
  *   2. Between two characters of three bytes (Chinese, Japanese, Thai, ...), where first bytes say little, what step 1
- * leaves open is looked up by both characters, in the joins of the bpe_model, a filter of bits.
+ *      leaves open is looked up by both characters, in the joins of the bpe_model, a filter of bits.
  *
  * Both steps may miss a place to cut, which only makes a piece longer, but never cut where a merge could cross.
  *
- * Example: in "cat sat" some token holds "ca", some "at", but none "t" followed by a space: that border has left AND
- * right 0. All others have a common bit. So the pieces are "cat" and " sat".
+ * Example: in "cat sat" some token holds "ca", some "at", but none "t" followed by a space: at that border left AND
+ * right is 0. At all others they have a common bit. So the pieces are "cat" and " sat".
  */
 #ifndef TOKMAP_SENTENCEPIECE_SP_CUT_H
 #define TOKMAP_SENTENCEPIECE_SP_CUT_H

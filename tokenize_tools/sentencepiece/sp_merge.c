@@ -55,9 +55,9 @@ static inline uint32_t priority_of(const struct sp_model *model, uint32_t rank)
     return model->priorities && rank != BPE_NONE ? model->priorities[rank] : rank;
 }
 
-/* Returns the length of the longest user-defined piece at `bytes` and writes its id to *id; 0: there is none. They
- * are sorted, so those that begin with the same bytes are neighbors, and each further byte of text narrows the
- * range. */
+/* Returns the length of the longest user-defined piece at `bytes` and writes its id to *id; 0 if no piece begins
+ * there. They are sorted, so those that begin with the same bytes are neighbors, and each further byte of text
+ * narrows the range. */
 static uint32_t find_defined(const struct sp_model *model, const uint8_t *bytes, size_t count, uint32_t *id)
 {
     const uint32_t *offsets = model->defined_offsets;
@@ -113,7 +113,7 @@ static inline void put_id(struct sp_ids *ids, uint32_t id)
     ids->largest = id > ids->largest ? id : ids->largest;
 }
 
-/* Appends the ids of a symbol that stands for `count` bytes. */
+/* Appends the ids of a symbol whose text has `count` bytes. */
 static inline void put_symbol(const struct sp_model *model, struct sp_ids *ids, uint32_t symbol, const uint8_t *bytes,
                               size_t count)
 {
@@ -283,7 +283,7 @@ bool sp_merge_long(const struct sp_model *model, struct bpe_scratch *scratch, co
     struct window_memory memory;
     size_t window = model->defined_count ? count : WINDOW, from = 0, back = 1;
     const size_t first_id = ids->count;
-    assert(count && count <= UINT32_MAX / 2);
+    assert(count);
     accepted.count = 0;
     window_memory_init(&memory);
     for (;;) {

@@ -18,20 +18,18 @@
 #include "sp_source.h"
 
 /* A symbol is what merging works on: a token, or a character that has no token but is part of one. */
-#define SP_NO_SYMBOL                                                                                                   \
-    (BPE_IDS - 2) /* a character that no token holds. (BPE_IDS - 1 twice would look like an empty slot.) */
+#define SP_NO_SYMBOL (BPE_IDS - 2) /* a character that no token holds. (BPE_IDS - 1 twice looks like an empty slot.) */
 
 struct sp_model {
     struct bpe_model head; /* must be first. Texts are those that ids decode to; byte_ids are the tokens "<0x..>"; pairs
                               are of symbols. */
     uint32_t *atoms;       /* by code point: symbol + 1, or 0 if no token holds the character; SP_CODES of them */
     uint32_t symbols;      /* symbols are below it */
-    uint32_t *ids;         /* by symbol; BPE_NONE: the symbol is no token */
-    uint32_t
-        *priorities; /* by rank; merges with the same priority go from left to right. NULL: the rank is the priority */
-    uint32_t tied;   /* priorities grow with ranks up to this rank, and from it on all are equal. BPE_MERGES: there are
-                        no priorities; BPE_NONE: equal ones come before others, so that this form does not hold */
-    uint32_t unk;    /* the unknown token, or BPE_NONE */
+    uint32_t *ids;         /* by symbol; BPE_NONE: the symbol has no token */
+    uint32_t *priorities;  /* by rank; merges of equal priority go from left to right. NULL: the rank is the priority */
+    uint32_t tied;         /* priorities grow with ranks up to this rank, and from it on all are equal. BPE_MERGES: there
+                              are no priorities; BPE_NONE: equal ones come before others, so that this does not hold */
+    uint32_t unk;          /* the unknown token, or BPE_NONE */
     bool byte_fallback, fuse_unk, escape, remove_spaces, front; /* see struct sp_source */
     enum sp_prefix prefix;
     struct sp_cut_table cuts;

@@ -69,7 +69,7 @@ static bool merge_fits(const struct sp_builder *builder, const struct bpe_merge 
     const uint32_t left = sp_text_bytes(builder, merge->left), right = sp_text_bytes(builder, merge->right);
     const uint8_t *result = sp_text(builder, merge->result);
     return left && right && left + right == sp_text_bytes(builder, merge->result) &&
-           (source->fits || (!memcmp(result, sp_text(builder, merge->left), left) &&
+           (source->merges_checked || (!memcmp(result, sp_text(builder, merge->left), left) &&
                              !memcmp(result + left, sp_text(builder, merge->right), right)));
 }
 

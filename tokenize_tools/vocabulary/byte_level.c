@@ -188,7 +188,7 @@ enum tokmap_status byte_level_build(struct pipeline_parts *parts, const struct h
 {
     struct building building = {.parts = parts, .model = model, .path = path, .error = error};
     struct bpe_source source = {.path = path, .vocabulary = parts->vocabulary, .whole = model->ignore_merges,
-                                .fits = true, .rules = *rules};
+                                .merges_checked = true, .rules = *rules};
     struct bpe_model *made = NULL;
     assert(parts->vocabulary >= model->vocabulary.ids && !parts->engine);
     enum tokmap_status status = texts_build(&building);
