@@ -187,10 +187,10 @@ enum tokmap_status tokmap_loader_next(struct tokmap_loader *loader, const struct
     if (loader_is_forked(loader))
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          loader->on_host
-                             ? "this process was forked from the one that has this loader's producer thread; open "
-                               "another loader here, from a cursor, or use options.threads = 0"
-                             : "this process was forked from the one that uses the GPU for this loader; open another "
-                               "loader, from a cursor, in a process that was not forked");
+                             ? "this process was forked, and the loader's producer thread is in the parent process; "
+                               "open another loader here, from a cursor, or set options.threads to 0"
+                             : "this process was forked, and the loader's use of the GPU belongs to the parent "
+                               "process; open another loader, from a cursor, in a process that was not forked");
     if (loader->ended)
         return report_fault(loader, TOKMAP_END, error);
     const struct slot *slot = take(loader);
