@@ -8,7 +8,7 @@
 #include "common/cpu.h"
 #include "common/hash.h"
 
-/* Constants of XXH3: its default secret as little-endian numbers, its primes. */
+/* Constants of XXH3: its default secret as little-endian numbers, and its primes. */
 const uint64_t scan_secret[SECRET_BYTES / 8] = {
     0xbe4ba423396cfeb8, 0x1cad21f72c81017c, 0xdb979083e96dd4de, 0x1f67b3b7a4a44072, 0x78e5c0cc4ee679cb,
     0x2172ffcc7dd05a82, 0x8e2443f7744608b8, 0x4c263a81e69035e0, 0xcb00c391bb52283c, 0xa32e531b8b65d088,
@@ -30,15 +30,15 @@ static const uint64_t acc_start[8] = {PRIME32_3, PRIME64_1, PRIME64_2, PRIME64_3
                                       PRIME64_4, PRIME32_2, PRIME64_5, PRIME32_1};
 
 struct block_scan {
-    scan_kernel *kernel; /* NULL: hash and largest id one after the other */
+    scan_kernel *kernel; /* NULL: hash and search in two passes */
     uint64_t acc[8];
     uint64_t bytes;
-    struct hash_state *state; /* for parts that the kernel does not take */
+    struct hash_state *state; /* for blocks that are too short for the kernel */
     bool begun, by_kernel;
     uint64_t hash, largest;
 };
 
-/* ---- the end of XXH3 ---- */
+/* ---- finishing XXH3 ---- */
 
 static uint64_t fold(uint64_t a, uint64_t b)
 {
@@ -57,9 +57,9 @@ static uint64_t acc_hash(const uint64_t acc[8], uint64_t bytes)
     return hash ^ hash >> 32;
 }
 
-/* ---- the choice ---- */
+/* ---- choosing a kernel ---- */
 
-/* Compared with the hash itself before it is trusted with anyone's data. */
+/* Compares a kernel with the library's hash on a sample, before it is used on real data. */
 static bool kernel_is_right(scan_kernel *kernel)
 {
     enum { BYTES = 3 * ROUND_BYTES };
@@ -143,7 +143,8 @@ static uint64_t largest32(const uint8_t *tokens, size_t bytes)
 void block_scan_part(struct block_scan *scan, const void *tokens, size_t bytes, uint32_t width, bool last)
 {
     if (!scan->begun) {
-        /* All parts of a block go one way: a block begins with a part of the kernel's size, or is short. */
+        /* All parts of a block are handled the same way: either its first part has the kernel's size, or the block
+         * is short. */
         scan->by_kernel = scan->kernel && bytes == SCAN_PART_BYTES;
         scan->largest = scan->bytes = 0;
         memcpy(scan->acc, acc_start, sizeof scan->acc);

@@ -1,8 +1,9 @@
 /*
- * block_scan.h - what verify needs of a block of tokens, its XXH3-64 and its largest id, from one pass over its bytes.
+ * block_scan.h - computes the XXH3-64 and the largest id of a block of tokens in one pass over its bytes, for verify.
  *
- * A thread's read leaves a part of a block in the cache; hashing it and then looking for the largest id would load it
- * twice, and that is felt beside a read that only copies. Any thread; a state belongs to one.
+ * A read leaves a part of a block in the cache. Hashing the part and then searching it for the largest id would load it
+ * twice, which takes measurable time compared with a read that only copies. A block_scan belongs to one thread at a
+ * time.
  */
 #ifndef TOKMAP_DATASET_BLOCK_SCAN_H
 #define TOKMAP_DATASET_BLOCK_SCAN_H
@@ -11,16 +12,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A whole block of 1 MiB comes in parts of this size, what is shorter than a block in one part. */
+/* The caller passes a whole block of 1 MiB in parts of this size, and a shorter block as one part. */
 #define SCAN_PART_BYTES ((size_t)1 << 19)
 
 struct block_scan;
-struct block_scan *block_scan_new(void); /* NULL without memory */
+struct block_scan *block_scan_new(void); /* returns NULL if memory is exhausted */
 void block_scan_free(struct block_scan *scan);
 
-/* The parts of a block one after the other; the last one ends the block. width: 2 or 4; bytes: a multiple of it. */
+/* Takes the parts of a block in order; `last` marks the part that ends the block. width: 2 or 4; bytes: a multiple
+ * of width. */
 void block_scan_part(struct block_scan *scan, const void *tokens, size_t bytes, uint32_t width, bool last);
-/* After the last part. *largest is 0 for no tokens. */
+/* Returns the results of the block whose last part was taken. *largest is 0 for a block without tokens. */
 void block_scan_result(const struct block_scan *scan, uint64_t *hash, uint64_t *largest);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * dataset.c - shards opened and seen as one space of tokens and documents.
+ * dataset.c - opens shards and presents them as one address space of tokens and documents.
  */
 #include "dataset_internal.h"
 
@@ -24,23 +24,23 @@ static enum tokmap_status open_tokens(struct shard *shard, struct tokmap_error *
     if (system) {
         shard->tokens_fd = -1;
         if (system == EMFILE || system == ENFILE)
-            return error_set_system(
-                error, system, shard->tokens_path, TOKMAP_NO_OFFSET,
-                "the tokens cannot be opened; a dataset keeps one file open a shard: raise the limit "
-                "of open files (ulimit -n), or make the shards larger");
+            return error_set_system(error, system, shard->tokens_path, TOKMAP_NO_OFFSET,
+                                    "the tokens cannot be opened, because too many files are open. A dataset keeps one "
+                                    "file per shard open: "
+                                    "raise the limit (ulimit -n), or use fewer and larger shards");
         return error_set_system(error, system, shard->tokens_path, TOKMAP_NO_OFFSET,
-                                "the tokens that the index belongs to cannot be opened");
+                                "the tokens that belong to the index cannot be opened");
     }
     system = os_fstat(shard->tokens_fd, &found);
     if (system)
         return error_set_system(error, system, shard->tokens_path, TOKMAP_NO_OFFSET, "the tokens cannot be examined");
     if (found.kind != OS_KIND_FILE)
         return error_set(error, TOKMAP_ERROR_FORMAT, shard->tokens_path, TOKMAP_NO_OFFSET,
-                         "not a regular file; tokens must be in one");
+                         "this is not a regular file; tokens must be stored in a regular file");
     if (found.bytes != shard->index.token_bytes)
         return error_set(error, TOKMAP_ERROR_TRUNCATED, shard->tokens_path,
                          min64(found.bytes, shard->index.token_bytes),
-                         "the file is %" PRIu64 " bytes long, its index says %" PRIu64 " (%" PRIu64
+                         "the file is %" PRIu64 " bytes long, but its index says %" PRIu64 " (%" PRIu64
                          " tokens of %u bytes); restore the file or pack the shard again",
                          found.bytes, shard->index.token_bytes, shard->index.shard.tokens, shard->index.shard.width);
     return TOKMAP_OK;
@@ -55,9 +55,9 @@ static void shard_close(struct shard *shard)
     free(shard->index_path);
 }
 
-/* An index and tokens that belong to each other. A writer that replaces the shard removes the old index before it
- * renames the new tokens: if the index that we have is still the one of that name once the tokens are open, they are a
- * pair. */
+/* Opens an index and the tokens that belong to it. A writer that replaces the shard removes the old index before it
+ * renames the new tokens. If the name of the index still refers to the index that we opened once the tokens are
+ * open, the two belong together. */
 static enum tokmap_status open_pair(struct shard *shard, struct tokmap_error *error)
 {
     enum { TRIES = 8 };
@@ -73,15 +73,16 @@ static enum tokmap_status open_pair(struct shard *shard, struct tokmap_error *er
         if (system && system != ENOENT)
             return error_set_system(error, system, shard->index_path, TOKMAP_NO_OFFSET, "the index cannot be examined");
         if (try == TRIES)
-            return error_set(error, TOKMAP_ERROR_BUSY, shard->index_path, TOKMAP_NO_OFFSET,
-                             "the shard is being replaced again and again while it is being opened");
+            return error_set(
+                error, TOKMAP_ERROR_BUSY, shard->index_path, TOKMAP_NO_OFFSET,
+                "the shard is replaced again and again while it is being opened; open it when its writer has finished");
         os_close(shard->tokens_fd);
         shard->tokens_fd = -1;
         index_close(&shard->index);
     }
 }
 
-/* Takes the path. */
+/* Takes ownership of the path. */
 static enum tokmap_status shard_open(struct shard *shard, char *index_path, struct tokmap_error *error)
 {
     memset(shard, 0, sizeof *shard);
@@ -99,9 +100,11 @@ static enum tokmap_status check_agreement(const struct tokmap_dataset *dataset, 
 {
     const struct shard *first = &dataset->shards[0];
     if (shard->index.shard.width != first->index.shard.width)
-        return error_set(error, TOKMAP_ERROR_MISMATCH, shard->index_path, TOKMAP_NO_OFFSET,
-                         "tokens of %u bytes, those of %s have %u; pack both with one tokenizer, or keep them apart",
-                         shard->index.shard.width, first->index_path, first->index.shard.width);
+        return error_set(
+            error, TOKMAP_ERROR_MISMATCH, shard->index_path, TOKMAP_NO_OFFSET,
+            "its tokens have %u bytes, but those of %s have %u; pack both with the same tokenizer, or do not combine "
+            "them",
+            shard->index.shard.width, first->index_path, first->index.shard.width);
     if (known && memcmp(shard->index.shard.tokenizer, unknown, sizeof unknown) &&
         memcmp(shard->index.shard.tokenizer, known->index.shard.tokenizer, sizeof unknown)) {
         char ours[33], theirs[33];
@@ -109,14 +112,14 @@ static enum tokmap_status check_agreement(const struct tokmap_dataset *dataset, 
         hash128_hex(known->index.shard.tokenizer, theirs);
         return error_set(
             error, TOKMAP_ERROR_MISMATCH, shard->index_path, TOKMAP_NO_OFFSET,
-            "the tokenizer's fingerprint is %s, that of %s is %s; pack both with one tokenizer, or keep them "
-            "apart",
+            "its tokenizer has fingerprint %s, but that of %s has %s; pack both with the same tokenizer, or do not "
+            "combine them",
             ours, known->index_path, theirs);
     }
     return TOKMAP_OK;
 }
 
-/* Adds the open shard at shards[shard_count]. */
+/* Adds the open shard at shards[shard_count] to the dataset. */
 static enum tokmap_status join(struct tokmap_dataset *dataset, const struct shard **known, struct tokmap_error *error)
 {
     struct shard *shard = &dataset->shards[dataset->shard_count];
@@ -134,11 +137,11 @@ static enum tokmap_status join(struct tokmap_dataset *dataset, const struct shar
     if (add_overflows(dataset->tokens, head->tokens, &dataset->tokens) || dataset->tokens >> 62 ||
         add_overflows(dataset->documents, head->documents, &dataset->documents))
         return error_set(error, TOKMAP_ERROR_LIMIT, shard->index_path, TOKMAP_NO_OFFSET,
-                         "the dataset has more tokens than 2^62 with this shard");
+                         "with this shard the dataset has more than 2^62 tokens; use fewer shards");
     dataset->width = head->width;
     dataset->vocabulary = max64(dataset->vocabulary, head->vocabulary);
     dataset->largest_id = max64(dataset->largest_id, head->largest_id);
-    /* Where shards differ the dataset has none: what is said of it must hold for all of it. */
+    /* The dataset has an EOD or BOS only if all of its shards agree on it. */
     dataset->eod_id = first || dataset->eod_id == head->eod_id ? head->eod_id : TOKMAP_NO_ID;
     dataset->bos_id = first || dataset->bos_id == head->bos_id ? head->bos_id : TOKMAP_NO_ID;
     dataset->shard_count++;
@@ -168,7 +171,7 @@ static enum tokmap_reading resolve_reading(const struct tokmap_dataset *dataset,
     const struct shard *before = NULL;
     for (uint64_t i = 0; i < dataset->shard_count; i++) {
         const struct shard *shard = &dataset->shards[i];
-        /* One question for each file system, not for each shard. */
+        /* Ask once per file system, not once per shard. */
         if ((!before || shard->index.device != before->index.device) && !os_file_is_local(shard->tokens_fd))
             return TOKMAP_READ_PREAD;
         before = shard;
@@ -176,7 +179,7 @@ static enum tokmap_reading resolve_reading(const struct tokmap_dataset *dataset,
     return dataset->tokens * dataset->width <= os_memory_limit() / 2 ? TOKMAP_READ_MAPPED : TOKMAP_READ_PREAD;
 }
 
-/* What the name says: there is nothing to look for. */
+/* Fills the fields of a synthetic dataset, which its name determines. */
 static enum tokmap_status open_synthetic(struct tokmap_dataset *dataset, const char *name, struct tokmap_error *error)
 {
     enum tokmap_status status = synthetic_open(&dataset->synthetic, name, error);
@@ -207,7 +210,7 @@ static enum tokmap_status open_shards(struct tokmap_dataset *dataset, struct sha
         if (status == TOKMAP_ERROR_NOT_FOUND && names->lines[i])
             status =
                 error_set_line(error, status, names->manifest, names->lines[i],
-                               "the shard %s is not there, or its .bin is not; mend the line or bring the files", path);
+                               "the shard %s or its .bin does not exist; correct the line or restore the files", path);
         if (!status)
             status = join(dataset, &known, error);
         if (status) {
@@ -235,19 +238,19 @@ enum tokmap_status tokmap_dataset_open(struct tokmap_dataset **dataset, const ch
     static const struct tokmap_dataset_options defaults = TOKMAP_DATASET_OPTIONS_INIT;
     struct tokmap_dataset_options chosen;
     if (!dataset)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET, "no place for the dataset was given");
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET, "the place for the dataset is NULL");
     *dataset = NULL;
     if (!name || !*name)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "the dataset's name is missing; give a prefix, a folder or a manifest");
+                         "the name of the dataset is missing; give a prefix, a folder, or a manifest");
     enum tokmap_status status =
         struct_copy_in(&chosen, options, &defaults, sizeof chosen, "tokmap_dataset_options", error);
     if (status)
         return status;
     if ((uint32_t)chosen.reading > TOKMAP_READ_PREAD)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET,
-                         "reading is %d, which is not a member of enum tokmap_reading: set options.reading to "
-                         "TOKMAP_READ_AUTO, TOKMAP_READ_MAPPED or TOKMAP_READ_PREAD",
+                         "reading is %d, which is not a member of enum tokmap_reading; set options.reading to "
+                         "TOKMAP_READ_AUTO, TOKMAP_READ_MAPPED, or TOKMAP_READ_PREAD",
                          (int)chosen.reading);
     struct tokmap_dataset *made = calloc(1, sizeof *made);
     if (!made || !(made->name = strdup(name))) {
@@ -308,11 +311,12 @@ enum tokmap_status tokmap_dataset_shard(const struct tokmap_dataset *dataset, ui
                                         struct tokmap_shard_info *info, struct tokmap_error *error)
 {
     if (!dataset || !info)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "no dataset or no room for the result");
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "the dataset or the place for the result is NULL");
     if (shard >= dataset->shard_count)
         return error_set(error, TOKMAP_ERROR_RANGE, dataset->name, TOKMAP_NO_OFFSET,
-                         "shard %" PRIu64 " of a dataset with %" PRIu64 "%s", shard, dataset->shard_count,
-                         dataset->synthetic ? ": it is synthetic, and has no files" : "");
+                         "shard %" PRIu64 " does not exist: the dataset has %" PRIu64 " shards%s", shard,
+                         dataset->shard_count, dataset->synthetic ? ", because it is synthetic" : ", counted from 0");
     const struct shard *from = &dataset->shards[shard];
     struct tokmap_shard_info made;
     memset(&made, 0, sizeof made);
@@ -363,7 +367,7 @@ uint64_t dataset_shard_of(const struct tokmap_dataset *dataset, uint64_t token, 
     if (hint < dataset->shard_count &&
         token - dataset->shards[hint].first_token < dataset->shards[hint].index.shard.tokens)
         return hint;
-    /* The last shard that begins at or before the token: empty shards before it begin there too. */
+    /* Find the last shard that begins at or before the token. (Empty shards can begin at the same token.) */
     uint64_t first = 0, last = dataset->shard_count;
     while (last - first > 1) {
         uint64_t middle = first + (last - first) / 2;
@@ -388,7 +392,7 @@ uint64_t dataset_shard_of_document(const struct tokmap_dataset *dataset, uint64_
     return first;
 }
 
-/* The shards are of an immutable dataset but for this one pointer, which is published once. */
+/* Maps the tokens of a shard. The mapping is the only field of an open dataset that changes; it is published once. */
 static enum tokmap_status map_shard(const struct tokmap_dataset *dataset, uint64_t number, const uint8_t **tokens,
                                     struct tokmap_error *error)
 {
@@ -400,12 +404,13 @@ static enum tokmap_status map_shard(const struct tokmap_dataset *dataset, uint64
     int system = os_map_file(shard->tokens_fd, shard->index.token_bytes, &mapped);
     if (system)
         return error_set_system(error, system, shard->tokens_path, TOKMAP_NO_OFFSET,
-                                "the tokens cannot be mapped; read with pread, or raise vm.max_map_count or ulimit -v");
+                                "the tokens cannot be mapped; set options.reading to TOKMAP_READ_PREAD, or raise "
+                                "vm.max_map_count or ulimit -v");
     const uint8_t *ours = mapped, *theirs = NULL;
     if (__atomic_compare_exchange_n(&shard->map, &theirs, ours, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         *tokens = ours;
     } else {
-        os_unmap(ours, shard->index.token_bytes); /* another thread was faster */
+        os_unmap(ours, shard->index.token_bytes); /* another thread has mapped the shard in the meantime */
         *tokens = theirs;
     }
     return TOKMAP_OK;
@@ -427,8 +432,8 @@ static enum tokmap_status out_of_range(const struct tokmap_dataset *dataset, uin
                                        struct tokmap_error *error)
 {
     return error_set(error, TOKMAP_ERROR_RANGE, dataset->name, TOKMAP_NO_OFFSET,
-                     "%" PRIu64 " tokens from token %" PRIu64 " of a dataset with %" PRIu64, count, first,
-                     dataset->tokens);
+                     "%" PRIu64 " tokens from token %" PRIu64 " on exceed the dataset, which has %" PRIu64 " tokens",
+                     count, first, dataset->tokens);
 }
 
 static enum tokmap_status view_across(const struct tokmap_dataset *dataset, uint64_t shard, uint64_t first,
@@ -456,7 +461,7 @@ static enum tokmap_status view_across(const struct tokmap_dataset *dataset, uint
     *used = needed;
     if (needed > capacity)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
-                         "the range touches %zu shards, there is room for %zu spans", needed, capacity);
+                         "the range touches %zu shards, but there is space for only %zu spans", needed, capacity);
     return TOKMAP_OK;
 }
 
@@ -465,7 +470,8 @@ enum tokmap_status tokmap_dataset_view(const struct tokmap_dataset *dataset, uin
                                        struct tokmap_error *error)
 {
     if (!dataset || !used || (!spans && capacity))
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "no dataset or no room for the result");
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "the dataset or the place for the result is NULL");
     *used = 0;
     if (first > dataset->tokens || count > dataset->tokens - first)
         return out_of_range(dataset, first, count, error);
@@ -473,7 +479,8 @@ enum tokmap_status tokmap_dataset_view(const struct tokmap_dataset *dataset, uin
         return TOKMAP_OK;
     if (dataset->synthetic)
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
-                         "a synthetic dataset lies nowhere, so nothing can point into it; use tokmap_dataset_copy()");
+                         "the tokens of a synthetic dataset are not stored, so there is no view of them; use "
+                         "tokmap_dataset_copy()");
     uint64_t number = dataset->shard_count == 1 ? 0 : dataset_shard_of(dataset, first, 0);
     const struct shard *shard = &dataset->shards[number];
     const uint8_t *tokens = mapped_already(shard);
@@ -490,7 +497,8 @@ enum tokmap_status tokmap_dataset_copy(const struct tokmap_dataset *dataset, uin
                                        struct tokmap_error *error)
 {
     if (!dataset || (!out && count))
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "no dataset or no room for the result");
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "the dataset or the place for the result is NULL");
     if (first > dataset->tokens || count > dataset->tokens - first)
         return out_of_range(dataset, first, count, error);
     if (dataset->synthetic) {
@@ -509,8 +517,8 @@ enum tokmap_status tokmap_dataset_copy(const struct tokmap_dataset *dataset, uin
             return error_set_system(error, system, shard->tokens_path, offset, "the tokens cannot be read");
         if (got < bytes)
             return error_set(error, TOKMAP_ERROR_TRUNCATED, shard->tokens_path, offset + got,
-                             "the file ends here, its index says %" PRIu64
-                             " bytes; it was cut since it was opened: restore it, or pack the shard again",
+                             "the file ends at this byte, but its index says %" PRIu64
+                             " bytes; it has been truncated since it was opened: restore it, or pack the shard again",
                              shard->index.token_bytes);
         into += bytes;
         first += part;

@@ -1,6 +1,6 @@
 /*
- * dataset.h - what the rooms above need of a dataset beyond the public header: where its bytes lie, its mapping, and the
- * ends of documents in a range.
+ * dataset.h - functions on datasets for the rooms above, in addition to the public header: the files and mappings of
+ * shards, and the ends of documents in a range. All of them may be called by any thread.
  */
 #ifndef TOKMAP_DATASET_DATASET_H
 #define TOKMAP_DATASET_DATASET_H
@@ -10,7 +10,8 @@
 #include "format/index.h"
 #include "tokmap/tokmap.h"
 
-/* Whether a dataset is synthetic: it has no shards, no files and no mapping, and tokmap_dataset_copy() cannot fail. */
+/* Returns true for a synthetic dataset. It has no shards, files, or mappings, and tokmap_dataset_copy() cannot fail
+ * for it. */
 bool dataset_is_synthetic(const struct tokmap_dataset *dataset);
 
 /* Fills *info as tokmap_dataset_info() does, for callers of this build: it sets the size itself, so it cannot fail. */
@@ -20,45 +21,48 @@ void dataset_describe(const struct tokmap_dataset *dataset, struct tokmap_datase
 struct shard_tokens {
     int fd;
     const char *path;
-    uint64_t first_token; /* in the dataset */
+    uint64_t first_token; /* the dataset's token number of the shard's first token */
     uint64_t tokens;
-    uint64_t bytes;       /* what the file's size must be */
+    uint64_t bytes;       /* the size that the file must have */
 };
 
 uint64_t dataset_shards(const struct tokmap_dataset *dataset);
 void dataset_shard_tokens(const struct tokmap_dataset *dataset, uint64_t shard, struct shard_tokens *out);
 
-/* The shard that holds a token (token < tokens). O(log shards); `hint` (a shard number) is tried first. */
+/* Returns the number of the shard that holds a token (token < tokens). Tries the shard number `hint` first;
+ * otherwise the cost is O(log shards). */
 uint64_t dataset_shard_of(const struct tokmap_dataset *dataset, uint64_t token, uint64_t hint);
 
-/* The mapping of a shard's tokens, made at the first call (any thread), never populated by it.
- * Statuses: OK, ERROR_IO, ERROR_MEMORY. */
+/* Returns the mapping of a shard's tokens, which the first call makes. The call does not read any page of it. The
+ * mapping lives as long as the dataset. Statuses: OK, ERROR_RANGE (the shard has no tokens), ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status dataset_shard_map(const struct tokmap_dataset *dataset, uint64_t shard, const uint8_t **tokens,
                                      struct tokmap_error *error);
 
-/* How loaders should read it: never AUTO. */
+/* Returns how loaders read the dataset; never TOKMAP_READ_AUTO. */
 enum tokmap_reading dataset_reading(const struct tokmap_dataset *dataset);
 
-/* Ends of documents inside (first, first + count], as distances from `first`: the ends of the documents that end in that
- * range, in order, empty documents' left out (each distance appears once). first + count <= tokens. *start: the start of
- * the document that holds token `first`. Fills at most `capacity`; *used says how many there are.
- * Statuses: OK, ERROR_LIMIT (more than capacity: the first `capacity` are filled, *used is a number that would do),
- * ERROR_RANGE, ERROR_CORRUPT. */
+/* Finds the documents that end inside (first, first + count] and writes their ends, in order, as distances from
+ * `first`. The end of an empty document equals the previous end and is omitted, so each distance appears once. first
+ * + count <= tokens. *start: the start of the document that holds token `first`. Writes at most `capacity` ends;
+ * *used is the number of ends. Statuses: OK, ERROR_LIMIT (there are more than `capacity` ends: the first `capacity`
+ * are written, and *used is a sufficient capacity), ERROR_RANGE, ERROR_CORRUPT. */
 enum tokmap_status dataset_ends(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count, uint64_t *ends,
                                 uint64_t capacity, uint64_t *used, uint64_t *start, struct tokmap_error *error);
 
-/* A number of documents that no `tokens` consecutive tokens of a synthetic dataset, taken modulo its tokens, can exceed:
- * what the index of a dataset in files has to be searched for. */
+/* Returns an upper bound on the number of documents in any `tokens` consecutive tokens of a synthetic dataset,
+ * including ranges that wrap across the seam. (For a dataset in files, the index has to be searched for this
+ * number.) */
 uint64_t dataset_synthetic_most_documents(const struct tokmap_dataset *dataset, uint64_t tokens);
 
-/* Goes through the ends of all documents in order. All zero: at the first. */
+/* A position in a walk over the ends of all documents, in order. A zeroed struct is at the first document. */
 struct dataset_walk {
     uint64_t shard;
-    struct index_walk place; /* in it */
+    struct index_walk place; /* the position in that shard */
 };
 
-/* The next distinct ends, at most `capacity` (>= 1) of them, as addresses; the last of all is the number of tokens, and
- * after it there are none: *used 0. Statuses: OK, ERROR_CORRUPT. */
+/* Writes the next distinct ends, at most `capacity` (>= 1) of them, as token numbers of the dataset, and advances
+ * the walk. The last end of a walk is the number of tokens; a call after it sets *used to 0. Statuses: OK,
+ * ERROR_CORRUPT. */
 enum tokmap_status dataset_walk_ends(const struct tokmap_dataset *dataset, struct dataset_walk *walk, uint64_t *ends,
                                      uint64_t capacity, uint64_t *used, struct tokmap_error *error);
 

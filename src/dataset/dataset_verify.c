@@ -1,16 +1,18 @@
 /*
  * dataset_verify.c - reads every byte of a dataset, on several threads.
  *
- * The work is cut into units, numbered over all shards: of each shard first its index, then runs of UNIT_BLOCKS blocks
- * of its tokens. Threads take the next number until there is none.
+ * The work is divided into units, numbered over all shards. The first unit of a shard is its index; the others are runs
+ * of UNIT_BLOCKS blocks of its tokens. Each thread takes the next number until all units are taken.
  *
- * Tokens are read by pread in parts that stay in the cache, each scanned as it comes: a fault of storage is a status
- * and memory does not grow with the dataset. Where the dataset is read through mappings anyway, the mapping is tried
- * too, its pages populated first: that is twice as slow as pread over small folios of the page cache, and a third
- * faster over large ones. Nobody can ask which they are, so each thread takes the way that was faster lately, and looks
- * at the other one now and then. What cannot be populated is read by pread, which says why.
+ * Tokens are read with pread in parts that fit in the cache, and each part is scanned right after its read. A fault of
+ * storage is therefore a status, and memory does not grow with the dataset. If the dataset is read through mappings
+ * anyway, threads also try the mapping, after populating its pages. Compared with pread, that is twice as slow if the
+ * page cache holds the file in small folios and a third faster if it holds large ones. A process cannot ask which is
+ * the case. Each thread therefore uses the method that was faster recently and tries the other one now and then. If a
+ * page cannot be populated, the part is read with pread, whose errno tells the reason.
  *
- * The error that is returned is the first by position (shard, index before tokens, offset), whichever thread was first.
+ * The returned error is the first fault by position (shard, index before tokens, offset), regardless of which thread
+ * found a fault first.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,33 +25,35 @@
 #include "block_scan.h"
 #include "platform/os.h"
 
-#define MEND "restore the file from a good copy, or pack the shard again"
+#define REMEDY "restore the file from a good copy, or pack the shard again"
 
-/* The first units go both ways in turn: the very first of each pays for what is touched for the first time. */
+/* The first units alternate between the two methods, because the first unit of each method pays for memory that is
+ * touched for the first time. */
 enum { UNIT_BLOCKS = 16, THREADS_MAX = 256, TRIAL_UNITS = 6, OTHER_WAY_EVERY = 256 };
-/* A thread's buffer: room for a block, in one huge page, in which the kernel copies a quarter faster. */
+/* The size of a thread's buffer: it holds a block, and one huge page, into which the kernel copies a quarter faster. */
 #define BUFFER_BYTES ((uint64_t)2 << 20)
 enum way { BY_PREAD, BY_MAPPING };
 
 struct shard_progress {
     uint64_t first_unit;
-    uint64_t readable; /* bytes of the .bin that are there */
-    uint64_t largest;  /* id seen; atomic access */
-    bool index_lost;   /* the index was cut: its own verification says so, and there are no hashes to compare with */
-    uint32_t damaged;  /* a block is missing or wrong, so `largest` says nothing; atomic access */
-    uint32_t cut;      /* the .bin was found shorter while it was read; atomic access */
+    uint64_t readable; /* bytes of the .bin that exist */
+    uint64_t largest;  /* the largest id so far; accessed atomically */
+    bool index_lost;  /* the index is truncated: its own verification reports that, and the hashes of blocks are missing
+                       */
+    uint32_t damaged; /* a block is missing or wrong, so `largest` is meaningless; accessed atomically */
+    uint32_t cut;     /* the .bin became shorter while it was read; accessed atomically */
 };
 
 struct verify {
     const struct tokmap_dataset *dataset;
     struct tokmap_verify_options options;
     struct shard_progress *shards;
-    uint64_t units, next; /* next: atomic access */
-    uint64_t total, done; /* bytes; done: atomic access */
-    uint64_t blocks;      /* atomic access */
-    uint32_t stop;        /* atomic access */
+    uint64_t units, next; /* next is accessed atomically */
+    uint64_t total, done; /* bytes; done is accessed atomically */
+    uint64_t blocks;      /* accessed atomically */
+    uint32_t stop;        /* accessed atomically */
 
-    struct os_mutex *mutex; /* for what follows, and around calls to the caller's functions */
+    struct os_mutex *mutex; /* protects the fields below and is held during calls of the caller's functions */
     uint64_t faults;
     bool interrupted;
     uint64_t first_shard;
@@ -60,11 +64,11 @@ struct verify {
 struct worker {
     struct verify *verify;
     struct os_thread *thread;
-    void *buffer; /* of BUFFER_BYTES */
+    void *buffer; /* BUFFER_BYTES */
     struct block_scan *scan;
-    uint64_t shard; /* whose index is being verified */
-    uint64_t units; /* of tokens, so far */
-    double cost[2]; /* nanoseconds a byte of the units that went this way, the quick ones counted more */
+    uint64_t shard; /* the shard whose index is being verified */
+    uint64_t units; /* units of tokens so far */
+    double cost[2]; /* recent nanoseconds per byte of each method; faster units count more */
 };
 
 static bool stopped(const struct verify *verify)
@@ -110,7 +114,7 @@ static void advance(struct verify *verify, uint64_t bytes)
     if (!verify->options.progress)
         return;
     os_mutex_lock(verify->mutex);
-    /* What another thread has added since is part of it: the numbers that the caller sees never fall. */
+    /* Load the sum again, including what other threads have added, so that the caller never sees it decrease. */
     done = __atomic_load_n(&verify->done, __ATOMIC_RELAXED);
     if (!verify->interrupted && verify->options.progress(verify->options.user, done, verify->total)) {
         verify->interrupted = true;
@@ -138,7 +142,7 @@ static void verify_index(struct worker *worker, uint64_t number)
 
 /* ---- tokens ---- */
 
-/* One fault a shard says that it was cut, not one a block. */
+/* Reports that the .bin of a shard is truncated: once per shard, not once per block. */
 static void report_cut(struct verify *verify, uint64_t number, uint64_t at)
 {
     struct shard_progress *progress = &verify->shards[number];
@@ -147,11 +151,13 @@ static void report_cut(struct verify *verify, uint64_t number, uint64_t at)
         return;
     struct tokmap_error fault;
     (void)error_set(&fault, TOKMAP_ERROR_TRUNCATED, shard->tokens_path, at,
-                    "the file ends here, its index says %" PRIu64 " bytes; " MEND, shard->index.token_bytes);
+                    "the file ends at this byte, but its index says %" PRIu64 " bytes; " REMEDY,
+                    shard->index.token_bytes);
     report(verify, number, true, &fault);
 }
 
-/* Reads a part of the tokens, or finds it in the mapping (NULL: there is none). *got < count: the file ends. */
+/* Reads a part of the tokens, or finds it in the mapping, which may be NULL. *got < count: the file ends inside the
+ * part. */
 static int find_part(struct worker *worker, const struct shard *shard, const uint8_t *mapping, uint64_t offset,
                      size_t count, const uint8_t **part, size_t *got)
 {
@@ -164,7 +170,7 @@ static int find_part(struct worker *worker, const struct shard *shard, const uin
     return os_pread(shard->tokens_fd, worker->buffer, count, offset, got);
 }
 
-/* Reads and scans one block. False if it cannot be read whole. */
+/* Reads and scans one block. Returns false if it cannot be read completely. */
 static bool scan_block(struct worker *worker, uint64_t number, const uint8_t *mapping, uint64_t offset, size_t bytes,
                        uint64_t *hash, uint64_t *largest)
 {
@@ -179,7 +185,7 @@ static bool scan_block(struct worker *worker, uint64_t number, const uint8_t *ma
             block_scan_part(worker->scan, part, step, verify->dataset->width, at + step == bytes);
             continue;
         }
-        if (at) /* leaves the scan ready for another block */
+        if (at) /* ends the incomplete block, so that the scan can be used for another one */
             block_scan_part(worker->scan, worker->buffer, 0, verify->dataset->width, true);
         __atomic_store_n(&verify->shards[number].damaged, 1, __ATOMIC_RELAXED);
         if (!system) {
@@ -189,7 +195,7 @@ static bool scan_block(struct worker *worker, uint64_t number, const uint8_t *ma
         struct tokmap_error fault;
         (void)error_set_system(&fault, system, shard->tokens_path, offset,
                                "block %" PRIu64 " of the tokens (bytes %" PRIu64 "..%" PRIu64
-                               ") cannot be read from its storage; " MEND,
+                               ") cannot be read from storage; " REMEDY,
                                offset / BLOCK_BYTES, offset, offset + bytes);
         report(verify, number, true, &fault);
         return false;
@@ -212,15 +218,15 @@ static void check_block(struct worker *worker, uint64_t number, const uint8_t *m
         __atomic_store_n(&progress->damaged, 1, __ATOMIC_RELAXED);
         (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, shard->tokens_path, offset,
                         "block %" PRIu64 " of the tokens (bytes %" PRIu64 "..%" PRIu64
-                        ") does not have the hash that the index names; " MEND,
+                        ") does not match its hash in the index; " REMEDY,
                         block, offset, offset + bytes);
         report(verify, number, true, &fault);
         return;
     }
     if (largest > shard->index.shard.largest_id) {
         (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, shard->tokens_path, offset,
-                        "block %" PRIu64 " of the tokens (bytes %" PRIu64 "..%" PRIu64 ") holds id %" PRIu64
-                        ", the largest that the index names is %" PRIu64 "; " MEND,
+                        "block %" PRIu64 " of the tokens (bytes %" PRIu64 "..%" PRIu64 ") contains id %" PRIu64
+                        ", but the largest id in the index is %" PRIu64 "; " REMEDY,
                         block, offset, offset + bytes, largest, shard->index.shard.largest_id);
         report(verify, number, true, &fault);
     }
@@ -243,7 +249,8 @@ static enum way choose_way(struct worker *worker)
     return mapping ? BY_MAPPING : BY_PREAD;
 }
 
-/* Other processes only make a unit look slower: a quicker one is believed at once, a slower one by and by. */
+/* Records the cost of a unit. Other processes can only make a unit look slower, so a lower cost counts at once and a
+ * higher one gradually. */
 static void note_cost(struct worker *worker, enum way way, double cost)
 {
     double before = worker->cost[way];
@@ -268,7 +275,7 @@ static void verify_blocks(struct worker *worker, uint64_t number, uint64_t first
     uint64_t started = os_clock_ns();
     for (uint64_t block = first; block < last && !stopped(verify); block++) {
         uint64_t bytes = min64(BLOCK_BYTES, index->token_bytes - block * BLOCK_BYTES);
-        /* A block that is not all there is part of the fault that says so. */
+        /* A block beyond the end of the file belongs to the fault that reports the truncation. */
         if (!lost && block * BLOCK_BYTES + bytes <= verify->shards[number].readable)
             check_block(worker, number, mapping, block, (size_t)bytes);
         else
@@ -320,7 +327,7 @@ static void worker_free(struct worker *worker)
     block_scan_free(worker->scan);
 }
 
-/* The caller's thread is the first worker; where others cannot be had it does their share. */
+/* Runs the workers. The caller's thread is the first one; if other threads cannot be started, it does their share. */
 static enum tokmap_status work_on_threads(struct verify *verify, struct tokmap_error *error)
 {
     uint64_t wanted = verify->options.threads ? verify->options.threads : os_processors();
@@ -351,7 +358,7 @@ static enum tokmap_status work_on_threads(struct verify *verify, struct tokmap_e
 
 /* ---- the whole ---- */
 
-/* Counts the work, and compares the lengths of the files with the index once more. */
+/* Counts the work, and compares the lengths of the files with the index again. */
 static void prepare(struct verify *verify)
 {
     for (uint64_t i = 0; i < verify->dataset->shard_count; i++) {
@@ -373,13 +380,14 @@ static void prepare(struct verify *verify)
             report_cut(verify, i, now.bytes);
         } else if (now.bytes > progress->readable) {
             (void)error_set(&fault, TOKMAP_ERROR_TRUNCATED, shard->tokens_path, progress->readable,
-                            "the file goes on to byte %" PRIu64 ", its index says that it ends here; " MEND, now.bytes);
+                            "the file is %" PRIu64 " bytes long, but its index says that it ends at this byte; " REMEDY,
+                            now.bytes);
             report(verify, i, true, &fault);
         }
     }
 }
 
-/* What only the whole of a shard can tell. */
+/* Checks the largest id of each shard, which is known only after all of its blocks have been read. */
 static void check_largest(struct verify *verify)
 {
     for (uint64_t i = 0; i < verify->dataset->shard_count; i++) {
@@ -389,8 +397,8 @@ static void check_largest(struct verify *verify)
             continue;
         struct tokmap_error fault;
         (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, index->path, 0,
-                        "the index names %" PRIu64 " as the largest id present, the tokens hold none above %" PRIu64
-                        "; pack the shard again",
+                        "the index says that the largest id is %" PRIu64
+                        ", but the largest id of the tokens is %" PRIu64 "; pack the shard again",
                         index->shard.largest_id, progress->largest);
         report(verify, i, false, &fault);
     }
@@ -407,7 +415,7 @@ static enum tokmap_status conclude(struct verify *verify, struct tokmap_verify_r
     }
     if (verify->interrupted)
         return error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET,
-                         "verify was ended by its caller after %" PRIu64 " of %" PRIu64 " bytes and %" PRIu64 " faults",
+                         "the caller ended verify after %" PRIu64 " of %" PRIu64 " bytes and %" PRIu64 " faults",
                          verify->done, verify->total, verify->faults);
     if (!verify->faults)
         return TOKMAP_OK;
@@ -425,13 +433,12 @@ enum tokmap_status tokmap_dataset_verify(const struct tokmap_dataset *dataset,
     memset(&verify, 0, sizeof verify);
     verify.dataset = dataset;
     if (!dataset)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "no dataset was given");
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "the dataset is NULL");
     enum tokmap_status status =
         result ? struct_size_check(result, sizeof *result, "tokmap_verify_result", error) : TOKMAP_OK;
     if (status)
         return status;
-    status =
-        struct_copy_in(&verify.options, options, &defaults, sizeof verify.options, "tokmap_verify_options", error);
+    status = struct_copy_in(&verify.options, options, &defaults, sizeof verify.options, "tokmap_verify_options", error);
     if (status)
         return status;
     if (!dataset->shard_count) /* synthetic: nothing is stored, so nothing can be damaged */

@@ -1,18 +1,19 @@
-/* documents.c - documents and their origins in a dataset's numbering. */
+/* documents.c - finds documents and their origins by the dataset's numbers for tokens and documents. */
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dataset_internal.h"
 
 static enum tokmap_status no_room(struct tokmap_error *error)
 {
-    return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "no dataset or no room for the result");
+    return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                     "the dataset or the place for the result is NULL");
 }
 
 static enum tokmap_status no_document(const struct tokmap_dataset *dataset, uint64_t number, struct tokmap_error *error)
 {
     return error_set(error, TOKMAP_ERROR_RANGE, dataset->name, TOKMAP_NO_OFFSET,
-                     "document %" PRIu64 " of a dataset with %" PRIu64 " (they count from 0)", number,
-                     dataset->documents);
+                     "document %" PRIu64 " does not exist: the dataset has %" PRIu64 " documents, counted from 0",
+                     number, dataset->documents);
 }
 
 static void synthetic_document(const struct tokmap_dataset *dataset, uint64_t number, struct tokmap_document *document)
@@ -47,7 +48,8 @@ enum tokmap_status tokmap_dataset_document_at(const struct tokmap_dataset *datas
         return no_room(error);
     if (token >= dataset->tokens)
         return error_set(error, TOKMAP_ERROR_RANGE, dataset->name, TOKMAP_NO_OFFSET,
-                         "token %" PRIu64 " of a dataset with %" PRIu64 " (they count from 0)", token, dataset->tokens);
+                         "token %" PRIu64 " does not exist: the dataset has %" PRIu64 " tokens, counted from 0", token,
+                         dataset->tokens);
     if (dataset->synthetic) {
         synthetic_document(dataset, synthetic_document_at(dataset->synthetic, token), document);
         return TOKMAP_OK;
@@ -71,7 +73,7 @@ enum tokmap_status tokmap_dataset_origin(const struct tokmap_dataset *dataset, u
         return no_document(dataset, number, error);
     if (dataset->synthetic)
         return error_set(error, TOKMAP_ERROR_NOT_FOUND, NULL, TOKMAP_NO_OFFSET,
-                         "a document of a synthetic dataset comes from nowhere: it is arithmetic");
+                         "the dataset is synthetic: its documents are computed and have no source");
     const struct shard *from = &dataset->shards[dataset_shard_of_document(dataset, number)];
     return index_origin(&from->index, number - from->first_document, origin, error);
 }
@@ -87,8 +89,9 @@ static enum tokmap_status shards_ends(const struct tokmap_dataset *dataset, uint
     if (status)
         return status;
     *start = from->first_token + begin;
-    /* A shard's end is its last document's, so the shards' ends follow each other without a case of their own. The ends of
-     * documents from the one that holds `first` on lie behind it; in the shards after it they may be 0. */
+    /* A shard ends where its last document ends, so no case is needed for the border of two shards. From the
+     * document that holds `first` on, ends are greater than `first`; in later shards an end can be 0, because
+     * documents can be empty. */
     uint64_t least = first - from->first_token + 1;
     for (; shard < dataset->shard_count && dataset->shards[shard].first_token < last; shard++, number = least = 0) {
         from = &dataset->shards[shard];
@@ -100,7 +103,7 @@ static enum tokmap_status shards_ends(const struct tokmap_dataset *dataset, uint
     return TOKMAP_OK;
 }
 
-/* Each ends in a stretch of its own, so they follow each other without end of one being looked for. */
+/* Each document ends in a stretch of its own (see synthetic.c), so consecutive documents need no search. */
 static void synthetic_ends(const struct synthetic *synthetic, uint64_t first, uint64_t last, uint64_t *ends,
                            uint64_t capacity, uint64_t *used, uint64_t *start)
 {
@@ -118,8 +121,8 @@ static void synthetic_ends(const struct synthetic *synthetic, uint64_t first, ui
 
 uint64_t dataset_synthetic_most_documents(const struct tokmap_dataset *dataset, uint64_t tokens)
 {
-    /* Ends between two of the tokens: of every stretch that the tokens touch one at most. Besides the first document, and
-     * the one that begins at the seam. */
+    /* At most one document ends in each stretch that the tokens touch. The first document and the one that begins at
+     * the seam are added. */
     return min64(tokens, tokens / dataset->synthetic->document + 4);
 }
 
@@ -130,11 +133,12 @@ enum tokmap_status dataset_ends(const struct tokmap_dataset *dataset, uint64_t f
     *start = first;
     if (first > dataset->tokens || count > dataset->tokens - first)
         return error_set(error, TOKMAP_ERROR_RANGE, dataset->name, TOKMAP_NO_OFFSET,
-                         "%" PRIu64 " tokens from token %" PRIu64 " of a dataset with %" PRIu64, count, first,
-                         dataset->tokens);
+                         "%" PRIu64 " tokens from token %" PRIu64 " on exceed the dataset, which has %" PRIu64
+                         " tokens",
+                         count, first, dataset->tokens);
     if (first == dataset->tokens)
         return TOKMAP_OK;
-    uint64_t last = first + count; /* ends up to here are wanted */
+    uint64_t last = first + count; /* the greatest end that counts */
     enum tokmap_status status = TOKMAP_OK;
     if (dataset->synthetic)
         synthetic_ends(dataset->synthetic, first, last, ends, capacity, used, start);
@@ -142,7 +146,8 @@ enum tokmap_status dataset_ends(const struct tokmap_dataset *dataset, uint64_t f
         status = shards_ends(dataset, first, last, ends, capacity, used, start, error);
     if (!status && *used > capacity)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
-                         "%" PRIu64 " documents end in the range, there is room for %" PRIu64, *used, capacity);
+                         "%" PRIu64 " documents end in the range, but there is space for only %" PRIu64, *used,
+                         capacity);
     return status;
 }
 

@@ -1,8 +1,9 @@
 /*
- * shard_names.c - which shards a dataset's name stands for.
+ * shard_names.c - finds the shards that the name of a dataset refers to.
  *
- * In this order: a name that ends in .tmx or .bin is that shard; if NAME.tmx exists, NAME is its prefix; a folder is
- * all the .tmx below it; a file is a manifest. Nothing else is guessed to hold tokens.
+ * The rules are tried in this order. A name that ends in .tmx or .bin is that shard. If NAME.tmx exists, NAME is the
+ * prefix of a shard. A folder stands for all .tmx files below it. A file is a manifest. No other file is assumed to
+ * contain tokens.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@ void shard_names_free(struct shard_names *names)
     memset(names, 0, sizeof *names);
 }
 
-/* Takes the path, also on failure. */
+/* Takes ownership of the path, also on failure. */
 static enum tokmap_status names_add(struct shard_names *names, char *path, uint32_t line, struct tokmap_error *error)
 {
     if (!path)
@@ -36,7 +37,7 @@ static enum tokmap_status names_add(struct shard_names *names, char *path, uint3
     if (names->count == SHARDS_MAX) {
         free(path);
         return error_set(error, TOKMAP_ERROR_LIMIT, names->manifest, TOKMAP_NO_OFFSET,
-                         "more than %" PRIu64 " shards in one dataset; make the shards larger", SHARDS_MAX);
+                         "the dataset has more than %" PRIu64 " shards; use fewer and larger shards", SHARDS_MAX);
     }
     if (names->count == names->capacity) {
         uint64_t capacity = names->capacity ? 2 * names->capacity : 16;
@@ -63,7 +64,7 @@ static bool ends_in(const char *text, size_t bytes, const char *end)
     return bytes > end_bytes && !memcmp(text + bytes - end_bytes, end, end_bytes);
 }
 
-/* FOLDER/NAME.tmx of a name that may have either ending or none. folder may be empty. */
+/* Returns FOLDER/NAME.tmx for a name with or without one of the two suffixes. The folder may be empty. */
 static char *index_path_of(const char *folder, size_t folder_bytes, const char *name, size_t name_bytes)
 {
     if (ends_in(name, name_bytes, ".tmx") || ends_in(name, name_bytes, ".bin"))
@@ -73,12 +74,12 @@ static char *index_path_of(const char *folder, size_t folder_bytes, const char *
 
 /* ---- folders ---- */
 
-/* Folders that are yet to be listed; a list in place of a recursion, so that depth costs no stack. */
+/* The folders that are still to be listed. A list instead of recursion keeps deep trees from using up the stack. */
 struct walk {
     struct shard_names *names;
     char **folders;
     uint64_t count, capacity;
-    const char *folder; /* the one being listed */
+    const char *folder; /* the folder that is being listed */
     enum tokmap_status status;
     struct tokmap_error *error;
 };
@@ -100,7 +101,7 @@ static int walk_push(struct walk *walk, char *folder)
     return 0;
 }
 
-/* A result below 0 says that walk->status holds the reason. */
+/* Handles one entry of a folder. A negative result means that walk->status has the reason. */
 static int walk_entry(void *user, const char *name)
 {
     struct walk *walk = user;
@@ -114,11 +115,11 @@ static int walk_entry(void *user, const char *name)
     int system = os_lstat(path, &found);
     bool index = ends_in(name, name_bytes, ".tmx");
     if (!system && found.kind == OS_KIND_LINK && index) {
-        system = os_stat(path, &found); /* a link to a file is a shard, a link to a folder is not entered */
+        system = os_stat(path, &found); /* a link to a file can be a shard; a link to a folder is not followed */
         if (!system && found.kind == OS_KIND_FOLDER)
             index = false, found.kind = OS_KIND_OTHER;
     }
-    if (system == ENOENT && !index) { /* removed meanwhile */
+    if (system == ENOENT && !index) { /* removed in the meantime */
         free(path);
         return 0;
     }
@@ -161,9 +162,10 @@ static enum tokmap_status find_in_folder(struct shard_names *names, const char *
         free(walk.folders[i]);
     free(walk.folders);
     if (!walk.status && !names->count)
-        return error_set(error, TOKMAP_ERROR_NOT_FOUND, name, TOKMAP_NO_OFFSET,
-                         "no shard in this folder nor below it (no file ends in .tmx); make one with `tokmap pack`");
-    /* strcmp compares as unsigned bytes, whatever the locale. Lines are all 0, so they need not move along. */
+        return error_set(
+            error, TOKMAP_ERROR_NOT_FOUND, name, TOKMAP_NO_OFFSET,
+            "the folder and its subfolders contain no shard (no file name ends in .tmx); make one with `tokmap pack`");
+    /* strcmp() compares unsigned bytes in every locale. All lines are 0, so they need not be sorted with the paths. */
     if (!walk.status)
         qsort(names->index_paths, names->count, sizeof *names->index_paths, compare_paths);
     return walk.status;
@@ -183,14 +185,14 @@ static enum tokmap_status check_manifest_head(const char *path, const char *text
     if (bytes < head || memcmp(text, MANIFEST_HEAD, head))
         return error_set(
             error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET,
-            "neither a shard, nor a folder, nor a manifest (whose first line is \"" MANIFEST_HEAD
-            "1\"); tokens without a .tmx beside them are not guessed to be tokens: `tokmap pack` makes both");
+            "this is not a shard, a folder, or a manifest (a manifest begins with the line \"" MANIFEST_HEAD
+            "1\"); tokmap does not assume that a file without a .tmx contains tokens: `tokmap pack` makes both files");
     while (bytes > head && is_blank(text[bytes - 1]))
         bytes--;
     if (bytes == head + 1 && text[head] == '1')
         return TOKMAP_OK;
     return error_set_line(error, TOKMAP_ERROR_VERSION, path, 1,
-                          "the manifest is of version \"%.*s\", this tokmap reads version 1; use a newer tokmap",
+                          "the manifest has version \"%.*s\", but this tokmap reads version 1; use a newer tokmap",
                           (int)min64(bytes - head, 40), text + head);
 }
 
@@ -210,8 +212,9 @@ static enum tokmap_status parse_manifest(struct shard_names *names, const char *
             status = check_manifest_head(path, start, length, error);
         } else {
             if (memchr(start, '\0', length))
-                return error_set_line(error, TOKMAP_ERROR_FORMAT, path, line,
-                                      "a zero byte in a manifest; it is a text file with one prefix a line");
+                return error_set_line(
+                    error, TOKMAP_ERROR_FORMAT, path, line,
+                    "the line contains a zero byte; a manifest is a text file with one prefix per line");
             while (length && is_blank(start[length - 1]))
                 length--;
             while (length && is_blank(*start))
@@ -227,7 +230,7 @@ static enum tokmap_status parse_manifest(struct shard_names *names, const char *
     }
     if (!names->count)
         return error_set_line(error, TOKMAP_ERROR_NOT_FOUND, path, line,
-                              "the manifest names no shard; write one prefix a line below the first line");
+                              "the manifest names no shard; write one prefix per line below the first line");
     return TOKMAP_OK;
 }
 
@@ -241,7 +244,7 @@ static enum tokmap_status read_manifest(struct shard_names *names, const char *n
     int system = os_open(name, OS_READ, &fd);
     if (system)
         return error_set_system(error, system, name, TOKMAP_NO_OFFSET, "the file cannot be opened");
-    /* First the first line alone: whatever else this file is, it is not read whole. */
+    /* Read the first line first, so that a large file that is not a manifest is not read completely. */
     char head[sizeof MANIFEST_HEAD + 62];
     size_t got = 0;
     enum tokmap_status status = TOKMAP_OK;
@@ -253,7 +256,7 @@ static enum tokmap_status read_manifest(struct shard_names *names, const char *n
     }
     if (!system && !status && bytes > MANIFEST_BYTES_MAX)
         status = error_set(error, TOKMAP_ERROR_LIMIT, name, TOKMAP_NO_OFFSET,
-                           "a manifest of %" PRIu64 " bytes; the limit is %" PRIu64, bytes, MANIFEST_BYTES_MAX);
+                           "the manifest has %" PRIu64 " bytes, but the limit is %" PRIu64, bytes, MANIFEST_BYTES_MAX);
     if (!system && !status && !(text = malloc(bytes + 1)))
         status = error_set_memory(error, "the manifest", bytes);
     if (!system && !status)
@@ -267,7 +270,7 @@ static enum tokmap_status read_manifest(struct shard_names *names, const char *n
     return status;
 }
 
-/* ---- any name ---- */
+/* ---- all names ---- */
 
 enum tokmap_status shard_names_find(struct shard_names *names, const char *name, struct tokmap_error *error)
 {
@@ -287,25 +290,27 @@ enum tokmap_status shard_names_find(struct shard_names *names, const char *name,
     else if (!named && found.kind == OS_KIND_FILE && !whole)
         status = read_manifest(names, name, found.bytes, error);
     else if (!named && !whole)
-        status = error_set(error, TOKMAP_ERROR_FORMAT, name, TOKMAP_NO_OFFSET,
-                           "neither a file nor a folder; give a shard's prefix, a folder of shards, or a manifest");
+        status = error_set(
+            error, TOKMAP_ERROR_FORMAT, name, TOKMAP_NO_OFFSET,
+            "this is neither a file nor a folder; give the prefix of a shard, a folder of shards, or a manifest");
     else if (!system)
-        status = error_set(error, TOKMAP_ERROR_FORMAT, index_path, TOKMAP_NO_OFFSET,
-                           "this is a folder, where the shard's index should be; give the prefix of the shard that is "
-                           "meant, or move the folder away");
+        status =
+            error_set(error, TOKMAP_ERROR_FORMAT, index_path, TOKMAP_NO_OFFSET,
+                      "this is a folder, but it has the name of a shard's index; give the prefix of another shard, or "
+                      "rename the folder");
     else if (system != ENOENT && system != ENOTDIR)
         status = error_set_system(error, system, index_path, TOKMAP_NO_OFFSET, "the index cannot be examined");
     else if (named && named != ENOENT && named != ENOTDIR)
         status = error_set_system(error, named, name, TOKMAP_NO_OFFSET, "the dataset cannot be examined");
     else if (strstr(name, "#docs="))
         status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, name, TOKMAP_NO_OFFSET,
-                           "a part of a dataset (#docs=) cannot be opened by this version; name the whole");
+                           "this version of tokmap cannot open a part of a dataset (#docs=); name the whole dataset");
     else
         status = error_set_system(error, ENOENT, whole ? index_path : name, TOKMAP_NO_OFFSET,
-                                  whole ? "the shard has no index; tokens without a .tmx are not guessed to be tokens, "
-                                          "make both with `tokmap pack`"
-                                        : "no such dataset: neither a shard of this prefix (no file of this name with "
-                                          ".tmx added), nor a folder, nor a manifest");
+                                  whole ? "the shard has no index, and tokmap does not assume that a file without a "
+                                          ".tmx contains tokens; make both files with `tokmap pack`"
+                                        : "there is no dataset of this name: it is not the prefix of a shard (no file "
+                                          "has this name with .tmx added), a folder, or a manifest");
     free(index_path);
     return status;
 }

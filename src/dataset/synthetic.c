@@ -1,12 +1,14 @@
 /*
- * synthetic.c - see synthetic.h.
+ * synthetic.c - computes the tokens and documents of a synthetic dataset.
  *
- * Tokens must cost no more than a copy from the page cache, or a run of synthetic data would be the slower one and tell
- * nothing. So the numbers of 65536 tokens are drawn once, the tile, and token x is tile[x mod 65536] turned by a number
- * of its block x / 65536: one addition and one subtraction modulo the vocabulary, 8 or 4 tokens an instruction.
+ * Computing a token must not cost more than copying it from the page cache; otherwise a run on synthetic data would be
+ * slower than the run that it is compared with. Therefore 65536 ids are drawn once: the tile. Token x is tile[x mod
+ * 65536] plus a number that depends on its block x / 65536, modulo the vocabulary. That takes one addition and one
+ * subtraction for 8 or 4 tokens per instruction.
  *
- * Documents: the one that begins with token 0 has number 0, and document k ends somewhere in (k D, (k + 1) D], D being
- * their average length. So lengths vary from 1 to 2 D - 1, and both ways between tokens and documents are O(1).
+ * Documents have the average length D. Document k ends at a keyed position in the stretch (k D, (k + 1) D], and the
+ * last document ends at the last token. Lengths therefore vary from 1 to 2 D - 1, and finding the document of a token,
+ * or the tokens of a document, takes O(1) time.
  */
 #include "synthetic.h"
 
@@ -28,8 +30,8 @@ enum { OF_TILE = 1, OF_BLOCKS, OF_DOCUMENTS };
 
 /* ---- numbers ---- */
 
-/* Number `index` of a stream, uniform below `below` as far as 64 bits go: the finalizer of splitmix64 over a counter.
- */
+/* Returns number `index` of a stream of numbers below `below`: the finalizer of splitmix64 applied to a counter. The
+ * numbers are uniform up to the resolution of 64 bits. */
 static uint64_t number_below(uint64_t seed, unsigned stream, uint64_t index, uint64_t below)
 {
     uint64_t x = (seed ^ (uint64_t)stream << 56) + (index + 1) * 0x9e3779b97f4a7c15u;
@@ -74,23 +76,25 @@ static enum tokmap_status read_name(struct synthetic *into, const char *name, st
         while (which < WORDS && (strlen(words[which].name) != length || strncmp(words[which].name, at, length) != 0))
             which++;
         if (which == WORDS || at[length] != '=' || given[which])
-            return wrong(error, name, "'%.*s' is %s; a synthetic dataset is named " FORM, (int)min64(length, 40), at,
+            return wrong(error, name, "the word '%.*s' is %s; the name of a synthetic dataset is " FORM,
+                         (int)min64(length, 40), at,
                          which < WORDS && given[which] ? "given twice"
                          : which < WORDS               ? "given without a value"
-                                                       : "not a word that is known here");
+                                                       : "unknown");
         given[which] = true;
         at += length + 1;
         if (!read_number(&at, words[which].into) || *words[which].into < words[which].least ||
             *words[which].into > words[which].most)
-            return wrong(error, name, "%s is a number from %" PRIu64 " to %" PRIu64 ", in decimal digits only",
+            return wrong(error, name,
+                         "the value of %s must be a number from %" PRIu64 " to %" PRIu64 " in decimal digits",
                          words[which].name, words[which].least, words[which].most);
         more = *at == ',';
     }
     if (!given[0])
-        return wrong(error, name, "the vocabulary is missing; a synthetic dataset is named " FORM);
+        return wrong(error, name, "the vocabulary is missing; the name of a synthetic dataset is " FORM);
     const uint32_t needed = into->vocabulary <= (uint64_t)UINT16_MAX + 1 ? 2 : 4;
     if (width == 3 || (width && width < needed))
-        return wrong(error, name, "width is 2 or 4 bytes, and a vocabulary of %" PRIu64 " ids needs %u",
+        return wrong(error, name, "the width must be 2 or 4 bytes, and a vocabulary of %" PRIu64 " ids needs %u",
                      into->vocabulary, needed);
     into->width = width ? (uint32_t)width : needed;
     return TOKMAP_OK;
@@ -148,12 +152,13 @@ void synthetic_content(const struct synthetic *synthetic, uint8_t content[16])
 
 /* ---- tokens ---- */
 
-/* Vectors of the language: every processor that the library runs on has instructions of 16 bytes. */
+/* Vector types of the compiler. Every processor that the library supports has instructions for 16 bytes. */
 typedef uint16_t eight16 __attribute__((vector_size(16)));
 typedef uint32_t four32 __attribute__((vector_size(16)));
 
-/* (a + by) mod the vocabulary, for a below it: a - left where a >= left, left being the vocabulary less `by`. */
-#define TURN(NAME, VECTOR, ELEMENT, WIDTH)                                                                             \
+/* Computes (a + by) mod vocabulary for a < vocabulary, where left = vocabulary - by: a - left if a >= left,
+ * otherwise a + by. */
+#define ROTATE(NAME, VECTOR, ELEMENT, WIDTH)                                                                           \
     static void NAME(uint8_t *out, const uint8_t *from, uint64_t count, ELEMENT by, ELEMENT left)                      \
     {                                                                                                                  \
         const VECTOR bys = (VECTOR){0} + by, lefts = (VECTOR){0} + left;                                               \
@@ -172,8 +177,8 @@ typedef uint32_t four32 __attribute__((vector_size(16)));
             memcpy(out + at * (WIDTH), &a, (WIDTH));                                                                   \
         }                                                                                                              \
     }
-TURN(turn16, eight16, uint16_t, 2)
-TURN(turn32, four32, uint32_t, 4)
+ROTATE(rotate16, eight16, uint16_t, 2)
+ROTATE(rotate32, four32, uint32_t, 4)
 
 void synthetic_copy(const struct synthetic *synthetic, uint64_t first, uint64_t count, void *out)
 {
@@ -184,12 +189,12 @@ void synthetic_copy(const struct synthetic *synthetic, uint64_t first, uint64_t 
         const uint8_t *from = (const uint8_t *)synthetic->tile + at * width;
         const uint64_t by = number_below(synthetic->seed, OF_BLOCKS, first >> TILE_SHIFT, synthetic->vocabulary);
         const uint64_t left = synthetic->vocabulary - by;
-        if (!by) /* `left` would need a bit more */
+        if (!by) /* `left` would be the vocabulary, which may not fit in an element */
             memcpy(into, from, (size_t)(part * width));
         else if (width == 2)
-            turn16(into, from, part, (uint16_t)by, (uint16_t)left);
+            rotate16(into, from, part, (uint16_t)by, (uint16_t)left);
         else
-            turn32(into, from, part, (uint32_t)by, (uint32_t)left);
+            rotate32(into, from, part, (uint32_t)by, (uint32_t)left);
         into += part * width;
         first += part;
         count -= part;

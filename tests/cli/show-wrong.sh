@@ -33,7 +33,7 @@ exits 1 tokmap show nothing -d 1 2>err
 [ ! -w /dev/full ] || exits 1 tokmap show small -d 1 >/dev/full 2>err
 # A message about a place past the end names the dataset.
 exits 1 tokmap show small -d 99 >out 2>err
-holds err 'small: document 99 of a dataset with 18'
+holds err 'small: document 99 does not exist: the dataset has 18 documents'
 printf 'ab' >two
 tokmap pack -q -o two two
 exits 1 tokmap show two --seq-len 2 -w 1 2>err
