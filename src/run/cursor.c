@@ -37,9 +37,9 @@ static enum tokmap_status past_the_end(const struct tokmap_run *run, uint64_t st
     bool by_steps = run->spec.passes == TOKMAP_FOREVER;
     return error_set_line(error, TOKMAP_ERROR_RANGE, run->path,
                           run->from_text ? run->spec.lines[by_steps ? RUN_STEPS : RUN_PASSES] : 0,
-                          "step %" PRIu64 " is past the end of the run, which is step %" PRIu64 "; raise '%s', or use "
-                          "the cursor with the run that it was saved from",
-                          step, run->steps_most, by_steps ? "steps" : "passes");
+                          "step %" PRIu64 " is past the end of the run, which is step %" PRIu64 "; raise '%s%s', or "
+                          "use the cursor with the run that it was saved from",
+                          step, run->steps_most, run->from_text ? "" : "options.", by_steps ? "steps" : "passes");
 }
 
 enum tokmap_status tokmap_run_cursor(const struct tokmap_run *run, uint64_t step, struct tokmap_cursor *cursor,

@@ -19,6 +19,12 @@
 #define range_wrong(run, error, line, ...)                                                                             \
     error_set_line((error), TOKMAP_ERROR_RANGE, (run)->path, (run)->from_text ? (line) : 0, __VA_ARGS__)
 
+/* Written before the name of a value in a message: directives have plain names, and arguments are fields of options. */
+static const char *options_prefix(const struct tokmap_run *run)
+{
+    return run->from_text ? "" : "options.";
+}
+
 /* ---- steps ---- */
 
 uint64_t run_delivered_before(const struct tokmap_run *run, uint64_t step)
@@ -43,9 +49,10 @@ static enum tokmap_status count_windows(struct tokmap_run *run, struct tokmap_er
         if (run->tokens > spec->lookahead)
             return range_wrong(run, error, spec->lines[RUN_SEQ_LEN],
                                "a sequence of %" PRIu64 " tokens plus a lookahead of %" PRIu64 " is longer than "
-                               "dataset '%s', which has %" PRIu64 " tokens; lower seq_len to %" PRIu64 " or less, or "
+                               "dataset '%s', which has %" PRIu64 " tokens; lower %sseq_len to %" PRIu64 " or less, or "
                                "use a larger dataset",
-                               spec->seq_len, spec->lookahead, spec->data, run->tokens, run->tokens - spec->lookahead);
+                               spec->seq_len, spec->lookahead, spec->data, run->tokens, options_prefix(run),
+                               run->tokens - spec->lookahead);
         return range_wrong(run, error, spec->lines[RUN_SEQ_LEN],
                            "a sequence of %" PRIu64 " tokens plus a lookahead of %" PRIu64 " is longer than dataset "
                            "'%s', which has %" PRIu64 " tokens; use a larger dataset",
@@ -66,21 +73,22 @@ static enum tokmap_status count_steps(struct tokmap_run *run, struct tokmap_erro
         unsigned __int128 draws = (unsigned __int128)spec->passes * run->windows;
         if (draws > RUN_DRAWS_MOST)
             return range_wrong(run, error, spec->lines[RUN_PASSES],
-                               "%" PRIu64 " passes over %" PRIu64 " windows have more than 2^63 rows; lower passes",
-                               spec->passes, run->windows);
+                               "%" PRIu64 " passes over %" PRIu64 " windows have more than 2^63 rows; lower %spasses",
+                               spec->passes, run->windows, options_prefix(run));
         run->steps = (uint64_t)draws / spec->batch;
         run->remainder = (uint64_t)draws % spec->batch;
         if (run->steps == 0)
             return range_wrong(run, error, spec->lines[RUN_BATCH],
                                "%" PRIu64 " passes over %" PRIu64 " windows do not fill a global batch of %" PRIu64 " "
-                               "rows; lower batch or seq_len, or raise passes",
-                               spec->passes, run->windows, spec->batch);
+                               "rows; lower %sbatch or %sseq_len, or raise %spasses",
+                               spec->passes, run->windows, spec->batch, options_prefix(run), options_prefix(run),
+                               options_prefix(run));
     }
     if (spec->steps != TOKMAP_FOREVER && spec->steps > most)
         return range_wrong(run, error, spec->lines[RUN_STEPS],
-                           "%" PRIu64 " steps of %" PRIu64 " rows have more than 2^63 rows; lower steps to %" PRIu64 " "
-                           "or less",
-                           spec->steps, spec->batch, most);
+                           "%" PRIu64 " steps of %" PRIu64 " rows have more than 2^63 rows; lower %ssteps to %" PRIu64
+                           " or less",
+                           spec->steps, spec->batch, options_prefix(run), most);
     run->steps_most = min64(run->steps, most);
     return TOKMAP_OK;
 }
@@ -232,7 +240,7 @@ static enum tokmap_status check_argument(const char *name, uint64_t value, uint6
     if (value >= least && value <= most)
         return TOKMAP_OK;
     return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                     "%s is %" PRIu64 "; it must be %" PRIu64 " to %" PRIu64, name, value, least, most);
+                     "options.%s is %" PRIu64 "; it must be %" PRIu64 " to %" PRIu64, name, value, least, most);
 }
 
 static enum tokmap_status check_arguments(const struct tokmap_run_options *options, struct tokmap_error *error)
@@ -240,17 +248,19 @@ static enum tokmap_status check_arguments(const struct tokmap_run_options *optio
     enum tokmap_status status;
     if (!options->data || !options->data[0])
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "data is missing; set it to the name of a dataset: a prefix, a folder, or a manifest");
+                         "options.data is missing; set it to the name of a dataset: a prefix, a folder, or a manifest");
     if ((status = check_argument("seq_len", options->seq_len, 1, RUN_SEQ_LEN_MOST, error)) ||
         (status = check_argument("lookahead", options->lookahead, 0, RUN_SEQ_LEN_MOST, error)) ||
         (status = check_argument("batch", options->batch, 1, RUN_BATCH_MOST, error)))
         return status;
     if (options->ordering != TOKMAP_SHUFFLE && options->ordering != TOKMAP_SEQUENTIAL)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "ordering is %d; set it to TOKMAP_SHUFFLE or TOKMAP_SEQUENTIAL", (int)options->ordering);
+                         "options.ordering is %d; set it to TOKMAP_SHUFFLE or TOKMAP_SEQUENTIAL",
+                         (int)options->ordering);
     if (options->steps != TOKMAP_FOREVER && options->passes != TOKMAP_FOREVER)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "both steps and passes are set; set one, and leave the other at TOKMAP_FOREVER");
+        return error_set(
+            error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+            "options.steps and options.passes are both set; set one of them, and leave the other at TOKMAP_FOREVER");
     if (options->steps != TOKMAP_FOREVER &&
         (status = check_argument("steps", options->steps, 1, RUN_DRAWS_MOST, error)))
         return status;

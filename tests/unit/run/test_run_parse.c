@@ -426,10 +426,10 @@ static void arguments(void **state)
     REFUSED(options.batch = 0, TOKMAP_ERROR_ARGUMENT, "batch is 0");
     REFUSED(options.batch = RUN_BATCH_MOST + 1, TOKMAP_ERROR_ARGUMENT, "batch is 2147483649");
     REFUSED(options.lookahead = UINT64_MAX, TOKMAP_ERROR_ARGUMENT, "lookahead is");
-    REFUSED(options.steps = 4, TOKMAP_ERROR_ARGUMENT, "both steps and passes");
+    REFUSED(options.steps = 4, TOKMAP_ERROR_ARGUMENT, "are both set");
     REFUSED(options.passes = 0, TOKMAP_ERROR_ARGUMENT, "passes is 0");
     REFUSED(options.ordering = (enum tokmap_ordering)7, TOKMAP_ERROR_ARGUMENT, "ordering is 7");
-    REFUSED(options.seq_len = 1000, TOKMAP_ERROR_RANGE, "lower seq_len to 999");
+    REFUSED(options.seq_len = 1000, TOKMAP_ERROR_RANGE, "lower options.seq_len to 999");
     REFUSED(options.size = sizeof options + 8, TOKMAP_ERROR_ARGUMENT, "tokmap_run_options.size");
     assert_int_equal(tokmap_run_make(NULL, &base, &error), TOKMAP_ERROR_ARGUMENT);
     assert_int_equal(tokmap_run_open(NULL, "x", NULL), TOKMAP_ERROR_ARGUMENT);
