@@ -28,12 +28,12 @@ enum sp_kind {
 struct sp_source {
     const char *path;    /* for errors */
     uint32_t vocabulary; /* ids are below it; at most BPE_IDS - 2 */
-    const uint8_t *bytes;    /* the texts of all ids as in the file ("▁", "<0x0A>"), in the order of ids, without gaps */
+    const uint8_t *bytes;    /* texts of all ids as in the file ("▁", "<0x0A>"), in the order of ids, without gaps */
     const uint32_t *offsets; /* vocabulary + 1: where each text begins; an id that no text becomes has an empty text */
     /* Either merges (Hugging Face) or scores (SentencePiece) is not NULL. */
     const struct bpe_merge *merges; /* the list of merges, in order */
     uint32_t merge_count;
-    bool merges_checked;            /* the loader has checked that in each merge the texts of left and right together are the text
+    bool merges_checked;  /* the loader has checked that in each merge the texts of left and right together are the text
                              of the result */
     const float *scores;  /* by id: two neighbors merge if together they are a piece; the best score merges first */
     const uint8_t *kinds; /* with scores: enum sp_kind by id; NULL: all are normal */

@@ -1,5 +1,7 @@
-/* test_bpe.c - ids by the caches and the fast merges are those of a plain reading of the definition, for vocabularies made
- * to be awkward: tokens that merges do not reach, tokens that begin or end inside a character, merges in any order. */
+/*
+ * test_bpe.c - caches and fast merges give the ids that the definition gives, read literally, for awkward vocabularies:
+ * tokens that merging does not reach, tokens that begin or end inside a character, merges in any order.
+ */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -44,7 +46,7 @@ static bool add_token(struct vocabulary *v, const uint8_t *bytes, size_t count)
     return true;
 }
 
-/* kind of list: 0: pairs may stand in it twice; 1: they do not; 2: nor do tokens, which so rise. */
+/* The kinds of lists: 0: pairs may come twice; 1: they do not; 2: results do not come twice either, so they grow. */
 static bool may_list(const struct vocabulary *v, uint32_t kind, uint32_t left, uint32_t right, uint32_t result)
 {
     for (uint32_t i = 0; i < v->source.merge_count && kind; i++)
@@ -53,7 +55,7 @@ static bool may_list(const struct vocabulary *v, uint32_t kind, uint32_t left, u
     return true;
 }
 
-/* Bytes in some order, then pairs of tokens, atoms, and pieces of text as they come. */
+/* The bytes in random order, then parts of awkward texts and concatenations of tokens. */
 static void make_vocabulary(struct vocabulary *v, uint32_t tokens, bool merges, bool wide)
 {
     uint8_t text[48];
@@ -74,7 +76,7 @@ static void make_vocabulary(struct vocabulary *v, uint32_t tokens, bool merges, 
         add_token(v, &order[i], 1);
     for (uint32_t tries = 0; v->count < tokens && tries < 20 * tokens; tries++) {
         if (awkward_below(8) || merges) {
-            /* Likely pairs: those of some text. */
+            /* Pairs that are likely to come up: those of a text. */
             awkward_text(text, sizeof text);
             const uint32_t from = awkward_below(24), bytes = 2 + awkward_below(awkward_below(3) ? 4 : 20);
             if (!merges) {
@@ -117,7 +119,7 @@ static uint32_t naive_rank(const struct vocabulary *v, const uint8_t *text, cons
     if (!v->source.merges)
         return *result = find_token(v, text + from[at], from[at + 2] - from[at]);
     uint32_t found = BPE_NONE;
-    for (uint32_t i = 0; i < v->source.merge_count; i++) /* the last of equal pairs counts */
+    for (uint32_t i = 0; i < v->source.merge_count; i++) /* of equal pairs the last counts */
         if (v->merges[i].left == ids[at] && v->merges[i].right == ids[at + 1]) {
             found = i;
             *result = v->merges[i].result;
@@ -125,7 +127,7 @@ static uint32_t naive_rank(const struct vocabulary *v, const uint8_t *text, cons
     return found;
 }
 
-/* The definition: while some neighbours merge, the lowest does, the leftmost of equals. */
+/* The definition: while any neighbors merge, the pair of lowest rank does, of equals the leftmost. */
 static size_t naive_merge(const struct vocabulary *v, const uint8_t *text, size_t count, uint32_t *ids)
 {
     uint32_t *from = malloc((count + 1) * sizeof *from);
@@ -175,7 +177,7 @@ static size_t naive_encode(const struct vocabulary *v, const uint8_t *text, size
 static void check_encode(struct bpe_state *state, const struct vocabulary *v, const uint8_t *text, size_t count)
 {
     uint32_t *expected = malloc((count + 1) * sizeof *expected);
-    uint8_t *tokens = malloc(count * 4 + 4); /* no room but what is promised */
+    uint8_t *tokens = malloc(count * 4 + 4); /* no more room than the interface asks for */
     struct tokmap_error error;
     uint64_t written, largest = 0;
     assert_non_null(expected);
@@ -228,8 +230,8 @@ static void any_vocabulary(void **unused)
     }
 }
 
-/* Row, rounds and windows give what the definition gives: pieces around the limits, and runs, in which tokens of many
- * bytes and the parity of what is before decide. */
+/* Rows, rounds, and windows give what the definition gives: pieces around the limits, and runs, in which long tokens
+ * and the parity of the bytes before them decide. */
 static void long_merges(void **unused)
 {
     static struct vocabulary v;
@@ -267,8 +269,9 @@ static void long_merges(void **unused)
     }
 }
 
-/* Symbols of two bytes, each of which merges with the next one, the later the earlier: how a text that counts them up
- * divides is decided at its end, however far that is. So windows fail, become longer, and reach the end. */
+/* Symbols of two bytes, each of which merges with the next symbol, and the later pairs first. How a text of consecutive
+ * symbols divides is decided at its end, however far that is. So windows fail, become longer, and at last reach the
+ * end. */
 static void far_context(void **unused)
 {
     enum { SYMBOLS = 3000 };
@@ -314,7 +317,7 @@ static void far_context(void **unused)
     bpe_model_free(model);
 }
 
-/* A million of each awkward thing, and twice that in pairs: it ends, and what comes out spells what went in. */
+/* A million bytes of each awkward character, alone and in pairs: encoding ends, and the ids spell the text. */
 static void long_runs(void **unused)
 {
     static struct vocabulary v;
@@ -353,7 +356,7 @@ static void long_runs(void **unused)
     free(ids);
 }
 
-/* More different pieces than the caches hold: they give up entries, not correctness. */
+/* More different pieces than the caches hold: entries are lost, but the ids stay right. */
 static void full_caches(void **unused)
 {
     static struct vocabulary v;
@@ -380,7 +383,8 @@ static void full_caches(void **unused)
         size_t back = 0;
         for (uint64_t i = 0; i < written; i++) {
             const uint32_t bytes = model->offsets[ids[i] + 1] - model->offsets[ids[i]];
-            assert_true(back + bytes <= sizeof text && !memcmp(text + back, model->bytes + model->offsets[ids[i]], bytes));
+            assert_true(back + bytes <= sizeof text &&
+                        !memcmp(text + back, model->bytes + model->offsets[ids[i]], bytes));
             back += bytes;
         }
         assert_int_equal(back, sizeof text);
@@ -393,7 +397,7 @@ static void full_caches(void **unused)
     bpe_model_free(model);
 }
 
-/* Merges whose result is another text, and bytes that are missing, are refused. */
+/* Merges whose result has another text, missing bytes, and too many ids are refused. */
 static void bad_sources(void **unused)
 {
     static struct vocabulary v;
@@ -442,8 +446,9 @@ static void clear_inside_a_struct(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_vocabulary), cmocka_unit_test(long_merges), cmocka_unit_test(far_context),
-        cmocka_unit_test(long_runs),      cmocka_unit_test(full_caches), cmocka_unit_test(bad_sources),
+        cmocka_unit_test(any_vocabulary),        cmocka_unit_test(long_merges),
+        cmocka_unit_test(far_context),           cmocka_unit_test(long_runs),
+        cmocka_unit_test(full_caches),           cmocka_unit_test(bad_sources),
         cmocka_unit_test(clear_inside_a_struct),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,7 @@
-/* test_bpe_splits.c - what a list of merges tells of its tokens without merging is what merging them gives: small alphabets, in
- * which everything overlaps, tokens that several pairs make, lists in order and out of order. */
+/*
+ * test_bpe_splits.c - the splits that bpe_splits_find() finds without merging are those that merging gives: small
+ * alphabets, in which everything overlaps, tokens that several pairs make, and lists in order and out of order.
+ */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -39,7 +41,7 @@ static bool has_pair(const struct list *list, uint32_t left, uint32_t right)
     return false;
 }
 
-/* moved: how many merges change their place; none of them: tokens in the order of ids. */
+/* moved: how many merges are swapped with others; 0: tokens are made in the order of ids. */
 static void make(struct list *list, uint32_t tokens, uint32_t moved)
 {
     memset(list, 0, sizeof *list);
@@ -69,8 +71,8 @@ static void make(struct list *list, uint32_t tokens, uint32_t moved)
 }
 
 struct part {
-    uint32_t id, rank; /* of the merge that made it; BPE_NONE: a letter */
-    bool rises;        /* and so did all that made its parts */
+    uint32_t id, rank; /* rank: of the merge that made it; BPE_NONE: it is a letter */
+    bool rises;        /* the ranks of the merges that made it and its parts grow */
 };
 
 static uint32_t rank_of(const struct list *list, uint32_t left, uint32_t right)
@@ -81,7 +83,8 @@ static uint32_t rank_of(const struct list *list, uint32_t left, uint32_t right)
     return BPE_NONE;
 }
 
-/* The definition: while neighbours merge, the lowest do, of equals the leftmost. Returns how many parts are left. */
+/* The definition: while any neighbors merge, the pair of lowest rank does, of equals the leftmost. Returns how many
+ * parts are left. */
 static uint32_t merge(const struct list *list, const char *text, struct part *parts)
 {
     uint32_t count = (uint32_t)strlen(text);
@@ -99,7 +102,8 @@ static uint32_t merge(const struct list *list, const char *text, struct part *pa
         if (best == BPE_NONE)
             return count;
         struct part *left = &parts[at], *right = left + 1;
-        const bool above = (left->rank == BPE_NONE || left->rank < best) && (right->rank == BPE_NONE || right->rank < best);
+        const bool above =
+            (left->rank == BPE_NONE || left->rank < best) && (right->rank == BPE_NONE || right->rank < best);
         *left = (struct part){list->merges[best].result, best, left->rises && right->rises && above};
         count--;
         memmove(right, right + 1, (count - at - 1) * sizeof *parts);
@@ -118,8 +122,8 @@ static void try_list(const struct list *list, bool by_result)
     assert_non_null(listed.pair_filter);
     memset(listed.pairs, 0xFF, sizeof *listed.pairs << PAIR_BITS);
     for (uint32_t i = 0; i < list->merge_count; i++)
-        assert_true(bpe_pair_add(&listed, list->merges[i].left, list->merges[i].right,
-                                 by_result ? list->merges[i].result : i));
+        assert_true(
+            bpe_pair_add(&listed, list->merges[i].left, list->merges[i].right, by_result ? list->merges[i].result : i));
     for (uint32_t id = 0; id < list->letters; id++)
         splits[id].made = BPE_ATOM;
     const uint32_t found = bpe_splits_find(&listed, list->merges, list->merge_count, by_result, splits);
@@ -150,7 +154,7 @@ static void as_merged(void **unused)
     }
 }
 
-/* One merge a token, in the order of ids: these are the ranks. */
+/* Lists with one merge for each token, in the order of ids: the ids serve as ranks. */
 static void by_results(void **unused)
 {
     static struct list list;
