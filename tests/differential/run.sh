@@ -1,7 +1,7 @@
 #!/bin/sh
 # run.sh: replays the corpus of past differences, then compares tokmap's ids with those of tiktoken, tokenizers and
-# sentencepiece on a few thousand generated strings. Uses vocabularies that are trained on the spot, and those of $TOKMAP_DATA
-# if it is set. Skipped if the references cannot be installed.
+# sentencepiece on a few thousand generated strings. Uses vocabularies that are trained on the spot, and those of
+# $TOKMAP_DATA if it is set. Skipped if the references cannot be installed.
 #
 # From the environment: DIFFERENTIAL_STRINGS, strings for each family (1500); DIFFERENTIAL_SEED (1).
 set -u

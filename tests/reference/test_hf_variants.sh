@@ -1,6 +1,7 @@
 #!/bin/sh
-# test_hf_variants.sh: for tokenizer.json files that are put together at random, any parts with any flags, tokmap's ids are
-# those of Hugging Face tokenizers, or tokmap refuses the file and names a field. Skipped if the reference cannot be installed.
+# test_hf_variants.sh: for tokenizer.json files that are put together at random, any parts with any flags, tokmap's ids
+# are those of Hugging Face tokenizers, or tokmap refuses the file and names a field. Skipped if the reference cannot be
+# installed.
 #
 # From the environment: REFERENCE_FILES (120); REFERENCE_STRINGS, strings for each file (40); REFERENCE_SEED (1).
 set -u
