@@ -214,7 +214,7 @@ $(cuda_software): $(cuda_software_objects) $(linked_from)
 	$(Q)mkdir -p $(@D) && $(link) -shared -Wl,-soname,libcuda.so.1 -Wl,-z,nodelete $(if $(SANITIZE),,-Wl,-z,defs) \
 	  $(filter %.o,$^) -pthread
 # Programs as users write them: they use only the public headers and the library.
-$(BUILD)/tests/consumer: $(OBJ)/tests/support/demo/consumer.c.o
+$(BUILD)/tests/consumer: $(OBJ)/tests/support/demo/demo_consumer.c.o
 $(BUILD)/tests/fault_reader: $(OBJ)/tests/fault/fault_reader.c.o
 $(user_programs): $(BUILD)/lib/libtokmap.a $(linked_from)
 	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(lib_libs) $(LIBS)

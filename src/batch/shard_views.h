@@ -1,6 +1,6 @@
 /*
  * shard_views.h - the shards of one dataset as the files of this room use them again and again: descriptor, mapping,
- * and bounds, looked up once per shard; and the cutting of a window into stretches that each lie in one shard.
+ * and bounds, looked up once per shard; and the cutting of a window into stretches, each of which is in one shard.
  *
  * One thread at a time may use the views of a dataset.
  */
@@ -37,7 +37,7 @@ struct shard_views {
     bool mapped;
 };
 
-/* The part of a window that lies in one shard. */
+/* The part of a window that is in one shard. */
 struct stretch {
     struct shard_view *view;
     uint64_t offset; /* of its first byte in the file */

@@ -1,5 +1,5 @@
 /*
- * consumer.c - a training program as a user would write it, which uses only the public header. The demonstration and
+ * demo_consumer.c - a training program as a user would write it, which uses only the public header. The demonstration and
  * tests run it.
  *
  *     consumer stream RUN TOKENS  reads every row to the end of the run, compares each token with the file TOKENS (the
