@@ -271,7 +271,7 @@ def generated(options, data):
         families = [stored(data, name) for name in names if name in FAMILIES and data]
         families += [trained(folder, name) for name in names if name in TRAINED]
         if not data:
-            print("no TOKMAP_DATA with vocab/patterns.json: only vocabularies that are trained here")
+            print("TOKMAP_DATA is not set, or lacks vocab/patterns.json: only vocabularies that are trained here are compared")
         random_ = random.Random(options.seed)
         batch = min(20000, max(1, options.count // 4))
         for done in range(0, options.count, batch):
@@ -288,7 +288,7 @@ def generated(options, data):
 
 def corpus(paths, data):
     if not data:
-        print("skipped: TOKMAP_DATA names no folder with vocab/patterns.json")
+        print("skipped: TOKMAP_DATA is not a folder that contains vocab/patterns.json")
         return 77
     lines = {}
     for path in paths:

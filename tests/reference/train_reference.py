@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""train_reference.py TOKMAP FOLDER [SEED]: `tokmap train` against Hugging Face's BpeTrainer, and its files in the libraries.
+"""train_reference.py TOKMAP FOLDER [SEED]: compares `tokmap train` with Hugging Face's BpeTrainer, and loads its files
+with the reference libraries.
 
-For each corpus and pattern: the merges are the trainer's (ByteLevel, the 256 bytes as its initial alphabet), in its order;
-PREFIX.json in Hugging Face tokenizers, PREFIX.tiktoken in tiktoken, and either in `tokmap encode`, give the same ids for
-text that was held back. Prints a TAP line for each.
+For each corpus and pattern, the merges must be those of the trainer (ByteLevel, with the 256 bytes as its initial
+alphabet), in the same order. PREFIX.json in Hugging Face tokenizers, PREFIX.tiktoken in tiktoken, and both files in
+`tokmap encode` must give the same ids for held-back text. Prints a TAP line for each comparison.
 """
 import base64
 import glob
@@ -19,7 +20,7 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 CONTRACTIONS = "'s|'t|'re|'ve|'m|'ll|'d"
 GPT2 = CONTRACTIONS + r"| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 SPECIALS = ["<|endoftext|>", "<pad>", 'a"b\\c', "\U0001f600"]
-SPELT = "\u0120the" # as tokenizer.json writes the token " the": training must not make that one then
+SPELT = "\u0120the"  # a special token that is spelled as tokenizer.json spells " the", which training must then not make
 ATOMS = ("a b s t l e re S LL A the The and hello world foo_bar 's 'S 'll 't \" . , ( ) !! -- _ $ # / // \\ 1 22 333 4444 0 "
          "\u00bd \u0663 \uff11 \u00e9 \u00df \u017f \u01c5 \u0416 \u0436 \u0639 \u4e2d \u6587 \u3042 \u30ab \u3002 \uac00 "
          "\u0e01 \u0e31 \u0915 \u094d \u0301 \U0001f600 \u200d \u2014 \u00ad \x01 \x7f \U00020000 <|endoftext|> "
@@ -116,7 +117,7 @@ def check(tokmap, folder, label, pattern, texts, held, size, encode_options, nam
         return differs(name, "merge %d of %d and %d" % (at, len(merges), len(reference)),
                        "%s %s" % (merges[at:at + 3], reference[at:at + 3]))
     if reference is not merges:
-        print("ok - %s: %d merges are the trainer's" % (name, len(merges)))
+        print("ok - %s: %d merges equal those of the trainer" % (name, len(merges)))
     elif SPELT in ours["model"]["vocab"]:
         return differs(name, "a token is spelt as a special token", SPELT)
     face = Tokenizer.from_file(prefix + ".json")
@@ -127,12 +128,12 @@ def check(tokmap, folder, label, pattern, texts, held, size, encode_options, nam
     got = encoded(tokmap, prefix + ".json", held)
     if got != wanted:
         return differs(name, "tokmap and tokenizers", first_difference(held, got, wanted))
-    print("ok - %s: %d texts have the same ids by tokenizers" % (name, len(held)))
+    print("ok - %s: %d texts have the same ids with tokenizers" % (name, len(held)))
     face.encode_special_tokens = False
     marked = [text + names[0] + text + names[1] for text in held[:50]]
     steps = ours["pre_tokenizer"].get("pretokenizers", [])
     if len(steps) > 2:
-        print("ok - %s: tiktoken # SKIP the pattern is several" % name)
+        print("ok - %s: tiktoken # SKIP tiktoken cannot apply several patterns" % name)
         return 0
     regex = steps[0]["pattern"]["Regex"] if steps else GPT2
     with open(prefix + ".tiktoken", "rb") as file:
@@ -144,13 +145,13 @@ def check(tokmap, folder, label, pattern, texts, held, size, encode_options, nam
     recognized = [encoding.encode(text, allowed_special="all") for text in marked]
     if recognized != [e.ids for e in face.encode_batch(marked, add_special_tokens=False)]:
         return differs(name, "special tokens by tiktoken and tokenizers", "")
-    print("ok - %s: %d texts have the same ids by tiktoken" % (name, len(held)))
+    print("ok - %s: %d texts have the same ids with tiktoken" % (name, len(held)))
     if encode_options:
         got = encoded(tokmap, prefix + ".tiktoken", held, "--pattern", pattern, "--special-tokens",
                       prefix + ".specials.json")
         if got != wanted:
             return differs(name, "tokmap with the rank file", first_difference(held, got, wanted))
-        print("ok - %s: %d texts have the same ids by tokmap with the rank file" % (name, len(held)))
+        print("ok - %s: %d texts have the same ids with tokmap and the rank file" % (name, len(held)))
     return 0
 
 
