@@ -55,10 +55,10 @@ struct audit {
     struct tokmap_run_info info;
     struct tokmap_source_info source;
     struct tokmap_dataset_info dataset;
-    uint64_t steps, draws;        /* steps that are audited, and their rows */
-    uint64_t delivered;           /* of the steps, those that are not skipped */
-    uint64_t counted_steps;       /* of the steps, those whose rows are counted */
-    uint64_t calls;               /* per step, on every rank */
+    uint64_t steps, draws;          /* steps that are audited, and their rows */
+    uint64_t delivered;             /* of the steps, those that are not skipped */
+    uint64_t counted_steps;         /* of the steps, those whose rows are counted */
+    uint64_t calls;                 /* per step, on every rank */
     uint64_t rows_least, rows_most; /* of a rank */
     struct check checks[CHECKS];
     size_t check_count;

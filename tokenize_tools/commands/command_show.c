@@ -35,7 +35,6 @@ struct item {
 };
 
 struct showing {
-    const struct cli_command *command;
     const struct show_arguments *given;
     struct target *target;
     struct printer printer;
@@ -351,7 +350,7 @@ static int arguments_check(const struct cli_command *command, const struct show_
 static int name_show(const struct cli_command *command, const struct show_arguments *given, const char *name)
 {
     struct target target = {0};
-    struct showing showing = {.command = command, .given = given, .target = &target};
+    struct showing showing = {.given = given, .target = &target};
     struct tokmap_error error = {0};
     const bool make_run = given->step_given || given->where;
     int exit_status = -1;

@@ -14,7 +14,7 @@
 #include "platform/process.h"
 
 #define THREADS_MOST 64u
-#define CHUNK 8192u                       /* rows that a thread takes at a time */
+#define CHUNK 8192u                     /* rows that a thread takes at a time */
 #define THREAD_ROWS ((uint64_t)1 << 18) /* fewer rows do not pay for another thread */
 #define WAVE_ROWS ((uint64_t)1 << 26)   /* a wave is about this long if the epoch is longer */
 

@@ -11,7 +11,7 @@ struct tokenizer_arguments {
     struct tokenizer_options options;
     int special;           /* index in TOKENIZER_SPECIAL_CHOICES */
     const char *eod, *bos; /* name or id; "": the token that the tokenizer names */
-    bool spec_given, special_given, eod_given, no_eod, bos_given;
+    bool spec_given, eod_given, no_eod, bos_given;
 };
 #define TOKENIZER_ARGUMENTS_INIT                                                                                       \
     {                                                                                                                  \
@@ -39,7 +39,7 @@ struct tokenizer_arguments {
     TOKENIZER_OPTIONS_RANK_FILE(tokenizer)
 /* ... what happens to text that reads like a special token, ... */
 #define TOKENIZER_OPTION_SPECIAL(tokenizer)                                                                            \
-    {0, "special", CLI_CHOICE, &(tokenizer).special, &(tokenizer).special_given, "ACTION",                             \
+    {0, "special", CLI_CHOICE, &(tokenizer).special, NULL, "ACTION",                                                   \
      "text that reads like a special token is ordinary text (text, the default), becomes that token (recognize), or "  \
      "is an error (error)", TOKENIZER_SPECIAL_CHOICES}
 /* ... and the tokens around documents. */
