@@ -6,6 +6,7 @@
 
 #include "common/bytes.h"
 #include "dataset/dataset.h"
+#include "dataset/documents.h"
 
 /* Document ends fetched at once: more than most windows contain. */
 #define ENDS 256

@@ -12,6 +12,7 @@
 #include "common/struct_copy.h"
 #include "common/hash.h"
 #include "platform/os.h"
+#include "shard_names.h"
 
 /* ---- open ---- */
 

@@ -7,7 +7,6 @@
 
 #include <stdbool.h>
 
-#include "format/index.h"
 #include "tokmap/tokmap.h"
 
 /* Returns true for a synthetic dataset. It has no shards, files, or mappings, and tokmap_dataset_copy() cannot fail
@@ -40,30 +39,5 @@ enum tokmap_status dataset_shard_map(const struct tokmap_dataset *dataset, uint6
 
 /* Returns how loaders read the dataset; never TOKMAP_READ_AUTO. */
 enum tokmap_reading dataset_reading(const struct tokmap_dataset *dataset);
-
-/* Finds the documents that end inside (first, first + count] and writes their ends, in order, as distances from
- * `first`. The end of an empty document equals the previous end and is omitted, so each distance appears once. first
- * + count <= tokens. *start: the start of the document that holds token `first`. Writes at most `capacity` ends;
- * *used is the number of ends. Statuses: OK, ERROR_LIMIT (there are more than `capacity` ends: the first `capacity`
- * are written, and *used is a sufficient capacity), ERROR_RANGE, ERROR_CORRUPT. */
-enum tokmap_status dataset_ends(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count, uint64_t *ends,
-                                uint64_t capacity, uint64_t *used, uint64_t *start, struct tokmap_error *error);
-
-/* Returns an upper bound on the number of documents in any `tokens` consecutive tokens of a synthetic dataset,
- * including ranges that wrap across the seam. (For a dataset in files, the index has to be searched for this
- * number.) */
-uint64_t dataset_synthetic_most_documents(const struct tokmap_dataset *dataset, uint64_t tokens);
-
-/* A position in a walk over the ends of all documents, in order. A zeroed struct is at the first document. */
-struct dataset_walk {
-    uint64_t shard;
-    struct index_walk place; /* the position in that shard */
-};
-
-/* Writes the next distinct ends, at most `capacity` (>= 1) of them, as token numbers of the dataset, and advances
- * the walk. The last end of a walk is the number of tokens; a call after it sets *used to 0. Statuses: OK,
- * ERROR_CORRUPT. */
-enum tokmap_status dataset_walk_ends(const struct tokmap_dataset *dataset, struct dataset_walk *walk, uint64_t *ends,
-                                     uint64_t capacity, uint64_t *used, struct tokmap_error *error);
 
 #endif

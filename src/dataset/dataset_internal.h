@@ -3,7 +3,7 @@
 #define TOKMAP_DATASET_DATASET_INTERNAL_H
 
 #include "dataset.h"
-#include "format/index.h"
+#include "format/index_reader.h"
 #include "synthetic.h"
 
 struct shard {
@@ -29,19 +29,6 @@ struct tokmap_dataset {
     uint8_t content[16];
     uint8_t tokenizer[16];
 };
-
-/* The shards that the name of a dataset refers to, in order. */
-struct shard_names {
-    char **index_paths;
-    uint32_t *lines;       /* the line of the manifest that names each shard; 0 without a manifest */
-    uint64_t count, capacity;
-    char *manifest;        /* its path, or NULL */
-};
-
-/* Fills a zeroed *names. The caller frees it with every status. A name that is the prefix of a shard costs one stat().
- * Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_FORMAT, ERROR_VERSION, ERROR_LIMIT, ERROR_MEMORY. */
-enum tokmap_status shard_names_find(struct shard_names *names, const char *name, struct tokmap_error *error);
-void shard_names_free(struct shard_names *names);
 
 /* Returns the number of the shard that holds a document (< documents). */
 uint64_t dataset_shard_of_document(const struct tokmap_dataset *dataset, uint64_t document);

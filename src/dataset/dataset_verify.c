@@ -23,6 +23,7 @@
 #include "common/struct_copy.h"
 #include "dataset_internal.h"
 #include "block_scan.h"
+#include "format/index_verify.h"
 #include "platform/os.h"
 
 #define REMEDY "restore the file from a good copy, or pack the shard again"

@@ -1,4 +1,6 @@
 /* documents.c - finds documents and their origins by the dataset's numbers for tokens and documents. */
+#include "documents.h"
+
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dataset_internal.h"

@@ -5,13 +5,14 @@
  * prefix of a shard. A folder stands for all .tmx files below it. A file is a manifest. No other file is assumed to
  * contain tokens.
  */
+#include "shard_names.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "dataset_internal.h"
 #include "platform/os.h"
 #include "text/path.h"
 

@@ -16,7 +16,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "index.h"
+#include "index_documents.h"
 
 #define REMEDY "run `tokmap verify` on it, and restore the index or pack the shard again"
 

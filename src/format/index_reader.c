@@ -6,7 +6,7 @@
  * demand. The sections must follow each other without gaps, so the table alone determines which section each byte
  * belongs to, and no byte can be hidden from verify.
  */
-#include "index.h"
+#include "index_reader.h"
 
 #include <assert.h>
 #include <string.h>

@@ -10,7 +10,8 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
-#include "index.h"
+#include "index_documents.h"
+#include "index_verify.h"
 #include "platform/os.h"
 
 #define REMEDY "restore this index from a good copy, or pack the shard again"

@@ -19,7 +19,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
-#include "index.h"
+#include "index_reader.h"
 #include "index_writer.h"
 #include "platform/os.h"
 #include "text/path.h"

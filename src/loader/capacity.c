@@ -21,6 +21,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dataset/dataset.h"
+#include "dataset/documents.h"
 
 #define AT_ONCE 512 /* document ends read at once */
 

@@ -27,7 +27,7 @@ holds err "short.bin"
 # A folder where an index should be: the message calls it a folder.
 mkdir folder.tmx
 exits 1 tokmap info folder 2>err
-holds err "folder.tmx: this is a folder, where the shard's index should be"
+holds err "folder.tmx: this is a folder, but it has the name of a shard's index"
 rmdir folder.tmx
 # A zero byte in a run file is an error in that line, not a sign of another file format.
 printf 'seq_len 64\nbatch 8\nse\000ed 3\nsource web small\n' >zero.run

@@ -61,4 +61,4 @@ for name in synthetic: synthetic:vocab synthetic:vocab=0 "$data,width=3" "$data,
 done
 sed 's/50257,/50257,x/' x.run >wrong.run
 exits 1 tokmap audit wrong.run --ranks 1 2>error
-holds error "'xtokens' is not a word that is known here"
+holds error "the word 'xtokens' is unknown"

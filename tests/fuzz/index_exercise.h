@@ -14,7 +14,8 @@
 #include "common/bytes.h"
 #include "common/hash.h"
 #include "dataset/dataset.h"
-#include "format/index.h"
+#include "dataset/documents.h"
+#include "format/index_reader.h"
 
 static __attribute__((unused)) void index_rehash(uint8_t *bytes, size_t count)
 {

@@ -20,6 +20,7 @@
 #include "common/bytes.h"
 #include "common/hash.h"
 #include "dataset/dataset.h"
+#include "dataset/documents.h"
 #include "platform/os.h"
 #include "support/shard_help.h"
 

@@ -15,7 +15,9 @@
 #include "support/shard_help.h"
 #include "common/bytes.h"
 #include "dataset/dataset.h"
-#include "format/index.h"
+#include "dataset/documents.h"
+#include "format/index_reader.h"
+#include "format/index_verify.h"
 #include "platform/os.h"
 
 #define POWER32 ((uint64_t)1 << 32)

@@ -11,6 +11,7 @@
 
 #include "common/bytes.h"
 #include "dataset/dataset.h"
+#include "dataset/documents.h"
 #include "tokmap/tokmap.h"
 
 /* ---- RUN.md, written down once more: one token and one document at a time ---- */

@@ -15,6 +15,7 @@
 
 #include "fuzz/index_exercise.h"
 #include "support/shard_help.h"
+#include "format/index_verify.h"
 #include "platform/os.h"
 
 static char folder[512];

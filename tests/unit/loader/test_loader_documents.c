@@ -15,7 +15,7 @@
 #include "support/made.h"
 #include "support/scratch.h"
 #include "common/bytes.h"
-#include "format/index.h"
+#include "format/index_reader.h"
 #include "tokmap/tokmap.h"
 
 enum { ALL = 0x7f, AHEAD = TOKMAP_TARGETS | TOKMAP_LOSS_MASK, OUTPUTS = 6, MARGIN = 8 };

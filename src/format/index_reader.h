@@ -1,0 +1,59 @@
+/*
+ * index_reader.h - opens the index of a shard, NAME.tmx, and returns its counts, block hashes, and about text.
+ *
+ * index_open() checks everything that can be checked at a cost that does not grow with the shard; index_verify() checks the
+ * rest. In between, the functions here and in index_documents.h read sections in place, from the mapping, and compare every
+ * number with its bounds before they use it. A hostile index therefore results in TOKMAP_ERROR_CORRUPT, never in an access
+ * outside the mapping. FORMAT.md lists both sets of checks.
+ */
+#ifndef TOKMAP_FORMAT_INDEX_READER_H
+#define TOKMAP_FORMAT_INDEX_READER_H
+
+#include <stdbool.h>
+
+#include "layout.h"
+#include "tokmap/tokmap.h"
+
+struct index_section {
+    uint64_t offset; /* 0: the index has no such section */
+    uint64_t bytes;
+    uint64_t hash;
+};
+
+/* An open index. It is immutable, so any thread may use it. */
+struct index {
+    const char *path; /* owned by the caller; must outlive the index */
+    const uint8_t *bytes; /* the mapping of the whole file */
+    uint64_t file_bytes;
+    uint64_t device, inode;
+    struct section_shard shard;
+    uint64_t token_bytes; /* tokens * width */
+    uint64_t carries;     /* tokens >> 32 */
+    struct index_section documents, blocks, origin, about;
+};
+
+/* Maps the file at `path` and checks it as described above. On failure *index needs no index_close().
+ * Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_FORMAT, ERROR_VERSION, ERROR_CORRUPT, ERROR_TRUNCATED,
+ * ERROR_UNSUPPORTED, ERROR_MEMORY. */
+enum tokmap_status index_open(struct index *index, const char *path, struct tokmap_error *error);
+void index_close(struct index *index);
+
+/* Returns the number of blocks of tokens. */
+static inline uint64_t index_blocks(const struct index *index)
+{
+    return index->blocks.bytes / sizeof(uint64_t);
+}
+
+/* Returns the stored hash of a block of tokens; block < index_blocks(). */
+uint64_t index_block_hash(const struct index *index, uint64_t block);
+
+/* Checks the hash of the about section and returns its text, which lives as long as the index and is not terminated.
+ * Statuses: OK, ERROR_CORRUPT. */
+enum tokmap_status index_about(const struct index *index, const char **about, uint64_t *bytes,
+                               struct tokmap_error *error);
+
+/* Computes the content id as FORMAT.md defines it. */
+void index_content_id(uint32_t width, uint64_t tokens, uint64_t documents, uint64_t blocks_hash,
+                      uint64_t documents_hash, uint8_t content[16]);
+
+#endif
