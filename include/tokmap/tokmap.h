@@ -211,11 +211,11 @@ struct tokmap_error {
 };
 
 /* Returns the name of a status as it appears in TOKMAP_STATUS_MAP, for example "ERROR_RANGE", or "unknown" for a number
- * that is not a status. The text is static. Any thread may call it. */
+ * that is not a status. The text is static. Any thread may call it. Cannot fail. */
 TOKMAP_API const char *tokmap_status_name(enum tokmap_status status);
 
 /* Returns the meaning of a status as it appears in TOKMAP_STATUS_MAP, or "unknown". The text is static. Any thread may
- * call it. */
+ * call it. Cannot fail. */
 TOKMAP_API const char *tokmap_status_text(enum tokmap_status status);
 
 /* Writes an error as "path:line: message: system text (byte N)" into text, without the parts that the error does not
@@ -223,10 +223,10 @@ TOKMAP_API const char *tokmap_status_text(enum tokmap_status status);
  *   error     NULL: the text is empty
  *   text      of `capacity` bytes; the result is cut to fit and always terminated. 1,500 bytes hold any error. NULL, or
  *             a capacity of 0: nothing is written
- * Returns text. Any thread may call it. */
+ * Returns text. Any thread may call it. Cannot fail. */
 TOKMAP_API const char *tokmap_error_print(const struct tokmap_error *error, char *text, size_t capacity);
 
-/* Returns TOKMAP_VERSION_STRING of the library that is running. The text is static. Any thread may call it. */
+/* Returns TOKMAP_VERSION_STRING of the running library. The text is static. Any thread may call it. Cannot fail. */
 TOKMAP_API const char *tokmap_version(void);
 
 /* ---------------------------------------------------------------- dataset -------------------------------------- */
@@ -351,7 +351,7 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_open(struct tokma
                                                                     struct tokmap_error *error);
 
 /* Closes a dataset. All pointers into it become invalid. Accepts NULL. No other thread may be using the dataset. Do not
- * close a dataset that tokmap_run_source() returned: it belongs to its run. */
+ * close a dataset that tokmap_run_source() returned: it belongs to its run. Cannot fail. */
 TOKMAP_API void tokmap_dataset_close(struct tokmap_dataset *dataset);
 
 /* Fills *info. Statuses: OK, ERROR_ARGUMENT (an argument is NULL, or info->size is not set). */
@@ -478,11 +478,11 @@ struct tokmap_order {
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_order_init(struct tokmap_order *order, uint64_t windows,
                                                                   uint64_t seed, const char *source, uint64_t epoch);
 
-/* Returns the window of a draw, or UINT64_MAX if draw is not below `windows` or order is NULL. */
+/* Returns the window of a draw, or UINT64_MAX if draw is not below `windows` or order is NULL. Cannot fail. */
 TOKMAP_API uint64_t tokmap_order_window(const struct tokmap_order *order, uint64_t draw);
 
 /* Returns the draw of a window, the inverse of tokmap_order_window(), or UINT64_MAX if window is not below `windows` or
- * order is NULL. */
+ * order is NULL. Cannot fail. */
 TOKMAP_API uint64_t tokmap_order_draw(const struct tokmap_order *order, uint64_t window);
 
 /* ---------------------------------------------------------------- run ------------------------------------------- */
@@ -568,7 +568,7 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_make(struct tokmap_ru
                                                                 const struct tokmap_run_options *options,
                                                                 struct tokmap_error *error);
 
-/* Closes a run and its datasets. Accepts NULL. Close its loaders first. */
+/* Closes a run and its datasets. Accepts NULL. Close its loaders first. Cannot fail. */
 TOKMAP_API void tokmap_run_close(struct tokmap_run *run);
 
 struct tokmap_run_info {
@@ -602,10 +602,10 @@ struct tokmap_source_info {
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_source(const struct tokmap_run *run, uint64_t source,
                                                                   struct tokmap_source_info *info);
 
-/* Returns 1 if `step` is delivered, which means that it is before the run's end and not skipped; otherwise 0. */
+/* Returns 1 if `step` is delivered, that is, before the run's end and not skipped; otherwise 0. Cannot fail. */
 TOKMAP_API int tokmap_run_delivers(const struct tokmap_run *run, uint64_t step);
 
-/* Returns the number of rows in the global batch of `step`, skipped or not; 0 from the run's end on. */
+/* Returns the number of rows in the global batch of `step`, skipped or not; 0 from the run's end on. Cannot fail. */
 TOKMAP_API uint64_t tokmap_run_rows(const struct tokmap_run *run, uint64_t step);
 
 /* Which window one row of one step contains. */
@@ -671,7 +671,7 @@ struct tokmap_cursor {
 };
 
 /* Writes the text of a cursor: one line, "tokmap1 step=.. tokens=.. past=.. of=..", without a newline; "" if cursor is
- * NULL. Any thread may call it. */
+ * NULL. Any thread may call it. Cannot fail. */
 TOKMAP_API void tokmap_cursor_print(const struct tokmap_cursor *cursor, char text[TOKMAP_CURSOR_TEXT]);
 
 /* Reads the text of a cursor. White space around it is ignored. Any thread may call it.
@@ -857,7 +857,7 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_next(struct tokmap
  *
  * Returns 1 if they are ready and 0 if not. It always returns 1 with threads = 0, which has nothing to wait for, and
  * for NULL. Like next(), it ends the pointers of the last batch, and one thread at a time may call it. The time that it
- * waited counts in the statistics as if next() had waited. */
+ * waited counts in the statistics as if next() had waited. Cannot fail. */
 TOKMAP_API int tokmap_loader_wait(struct tokmap_loader *loader, uint64_t timeout_ns);
 
 /* Delivers chosen rows instead of the next ones: in this order, row rows[i] of the global batch of steps[i], for i <
@@ -874,19 +874,19 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_read(struct tokmap
                                                                    struct tokmap_batch *batch,
                                                                    struct tokmap_error *error);
 
-/* Returns the largest batch.count of any call, for which `out` must have room; 0 for NULL. */
+/* Returns the largest batch.count of any call, for which `out` must have room; 0 for NULL. Cannot fail. */
 TOKMAP_API uint64_t tokmap_loader_rows(const struct tokmap_loader *loader);
 
-/* Returns the number of calls of next() per step, which is the same on every rank; 0 for NULL. */
+/* Returns the number of calls of next() per step, which is the same on every rank; 0 for NULL. Cannot fail. */
 TOKMAP_API uint64_t tokmap_loader_calls(const struct tokmap_loader *loader);
 
 /* Returns the number of elements of out.cu_seqlens, which is the same for every batch: tokmap_loader_rows() times the
  * largest number of documents that a window of any dataset of the run can contain, wherever it begins, plus 1. Returns
- * 0 if the loader was opened without TOKMAP_CU_SEQLENS, and for NULL. */
+ * 0 if the loader was opened without TOKMAP_CU_SEQLENS, and for NULL. Cannot fail. */
 TOKMAP_API uint64_t tokmap_loader_cu_seqlens(const struct tokmap_loader *loader);
 
 /* Stops the producer thread and frees everything; pointers from batches become invalid. On a GPU it first waits for
- * what next() has enqueued; the outputs belong to the caller and stay. Accepts NULL. */
+ * what next() has enqueued; the outputs belong to the caller and stay. Accepts NULL. Cannot fail. */
 TOKMAP_API void tokmap_loader_close(struct tokmap_loader *loader);
 
 #define TOKMAP_WAIT_BUCKETS 64
@@ -934,7 +934,7 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_stats(const struct
  * DLManagedTensor, the second for a DLManagedTensorVersioned. They set *(uint32_t *)manager_ctx to 1, with release
  * ordering. The owner reads that flag, and may reuse the memory once it is set. They take no lock, allocate nothing,
  * and call nothing, so a tensor may be freed in any state: while a Python exception propagates, in a signal handler, or
- * while the program exits. Any thread may call them. NULL is ignored. */
+ * while the program exits. Any thread may call them. NULL is ignored. Cannot fail. */
 TOKMAP_API void tokmap_dlpack_deleted(void *tensor);
 TOKMAP_API void tokmap_dlpack_deleted_versioned(void *tensor);
 
