@@ -42,6 +42,6 @@ rm pipe.tmx pipe.bin
 cp small.tmx pipe.tmx
 mkfifo pipe.bin
 exits 1 timeout -s KILL 200 tokmap info pipe 2>err
-holds err "pipe.bin: not a regular file"
+holds err "pipe.bin: this is not a regular file"
 [ -w /dev/full ] && exits 1 tokmap info small >/dev/full 2>err
 exit 0
