@@ -17,7 +17,7 @@
  * Where the driver does not take the kernel, the host expands: into one of a few pinned bounces, from which each output is
  * copied on the consumer's stream. The twins are not needed then. A bounce is written again when its last copies are done.
  */
-#include "staging/backend.h"
+#include "backend_cuda.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -13,11 +13,13 @@
 #include "common/error.h"
 #include "common/struct_copy.h"
 #include "consumer.h"
+#include "cuda/backend_cuda.h"
 #include "cuda/cuda_device.h"
 #include "dataset/dataset.h"
 #include "loader_state.h"
 #include "producer.h"
 #include "run/run.h"
+#include "staging/backend_host.h"
 
 /* Defaults and limits of options.ring_bytes and options.read_ahead. */
 #define RING_BYTES ((uint64_t)64 << 20)

@@ -1,15 +1,18 @@
 /*
- * backend.h - where the slots of a ring live, and how a filled slot reaches what the trainer reads. The ring and the
- * loader know a device only through these calls; the host is one device, a GPU another.
+ * backend.h - where the slots of a ring live, and how a filled slot becomes the outputs that the trainer reads.
  *
- * A slot goes round: the producer waits until it is vacant (await), fills its memory, and hands it over (copy); the
- * consumer asks for its outputs (expand), after which the next copy of the same slot may follow. With two events a slot:
+ * A backend is a device as the ring and the loader see it: a table of calls. There are two, the host (backend_host.h)
+ * and a GPU (src/cuda/backend_cuda.h).
  *
- *     await    the host may write the slot:    waits for `copied` of the slot's last copy
- *     copy     enqueues host -> device twin, after `expanded` of the slot's last use;   records `copied`
- *     expand   enqueues device twin -> outputs on the consumer's stream, after `copied`; records `expanded`
+ * Each slot goes through the same cycle. The producer waits until it may write the slot (await), fills its memory, and
+ * hands it to the backend (copy). The consumer has the backend write its outputs (expand), and then the slot may be
+ * filled again. On a GPU each slot has a second copy in device memory, its *twin*, and two events:
  *
- * On the host the slot is its own twin: await and copy have nothing to do, and expand writes the outputs at once.
+ *     await    waits on the host for `copied` of the slot's previous copy; then the host may write the slot
+ *     copy     enqueues slot -> twin, after `expanded` of the slot's previous use, and records `copied`
+ *     expand   enqueues twin -> outputs on the consumer's stream, after `copied`, and records `expanded`
+ *
+ * On the host the slot is its own twin: await and copy do nothing, and expand writes the outputs before it returns.
  */
 #ifndef TOKMAP_STAGING_BACKEND_H
 #define TOKMAP_STAGING_BACKEND_H
@@ -23,50 +26,57 @@
 struct backend;
 
 struct backend_facts {
-    int device;             /* -1: the host */
-    int numa_node;          /* of the slots and the producer; -1: any */
-    bool kernel;            /* a device expands by itself */
-    const char *reason;     /* why not; "" if it does. Lives as long as the backend */
-    uint64_t pinned_bytes;
-    uint64_t device_bytes;
-    uint64_t host_expanded; /* batches that the host expanded for the device */
-    uint64_t late_copies;   /* batches that were still on their way when they were asked for */
+    int device;             /* N of "cuda:N"; -1: the host */
+    int numa_node;          /* where the slots are and where the producer runs; -1: any node */
+    bool kernel;            /* true if a GPU expands the batches with its kernel */
+    const char *reason;     /* why a GPU does not use its kernel, else "". Valid until the backend is closed */
+    uint64_t pinned_bytes;  /* page-locked host memory */
+    uint64_t device_bytes;  /* device memory */
+    uint64_t host_expanded; /* batches that the host expanded on behalf of a GPU */
+    uint64_t late_copies;   /* batches whose copy was still under way when the consumer asked for them */
 };
 
 struct backend_calls {
     const char *name;
-    /* Memory for `slots` slots of `slot_bytes` each (a multiple of 64), one after another, zeroed, page-aligned; with
-     * their twins and events. Once in a backend's life. */
+
+    /* Allocates the memory of `slots` slots with slot_bytes bytes each, one after another, zeroed and page-aligned, and
+     * on a GPU their twins and events. Called once, before all other calls but close.
+     *   slots        at least 1
+     *   slot_bytes   a multiple of 64, at least 64
+     * The memory belongs to the backend. Statuses: OK, ERROR_MEMORY, ERROR_DEVICE. */
     enum tokmap_status (*allocate)(struct backend *backend, uint32_t slots, uint64_t slot_bytes, void **memory,
                                    struct tokmap_error *error);
-    /* The first thing on a producer's thread, if there is one: puts it near the device. */
+
+    /* The producer thread calls this first, if there is such a thread: it moves the thread near the device. */
     void (*begin)(struct backend *backend);
-    /* Producer's thread, or the consumer's where it does that work itself. */
+
+    /* Waits until the host may write the slot. Called by the thread that fills slots: the producer, or the consumer
+     * of a loader without a producer thread. Statuses: OK, ERROR_DEVICE, ERROR_MEMORY. */
     enum tokmap_status (*await)(struct backend *backend, uint32_t slot, struct tokmap_error *error);
+
+    /* Enqueues the copy of the slot's first `bytes` bytes, at most slot_bytes. The thread that called await calls it. On
+     * failure nothing of it is under way. Statuses: OK, ERROR_DEVICE, ERROR_MEMORY. */
     enum tokmap_status (*copy)(struct backend *backend, uint32_t slot, uint64_t bytes, struct tokmap_error *error);
-    /* Consumer's thread. work: all but `slot`, which only the backend knows. stream: the consumer's, as given to
-     * tokmap_loader_next(). */
+
+    /* Writes, or enqueues the writing of, the outputs of the slot. Called by the consumer's thread, while it holds the
+     * slot.
+     *   work     everything but work->slot, which the backend fills in its own copy
+     *   stream   as the caller passed it to tokmap_loader_next(); ignored on the host
+     * Statuses: OK, ERROR_ARGUMENT (a stream or an output of the caller is wrong), ERROR_DEVICE, ERROR_MEMORY. */
     enum tokmap_status (*expand)(struct backend *backend, uint32_t slot, const struct expand_arguments *work,
                                  void *stream, struct tokmap_error *error);
-    /* Any thread. */
+
+    /* Fills *facts. Any thread. */
     void (*facts)(const struct backend *backend, struct backend_facts *facts);
-    /* No thread uses the backend any more. Waits for what is enqueued and frees the backend with its memory. forked: this
-     * is a child of the process that opened it, which may not touch the device. */
+
+    /* Waits for everything that is enqueued and frees the backend with its memory. No other thread may use the backend.
+     *   forked   true in a child of the process that opened the backend; the device is not touched then */
     void (*close)(struct backend *backend, bool forked);
 };
 
-/* The head of every backend; each has its own fields behind it. */
+/* The first member of every backend's struct. */
 struct backend {
     const struct backend_calls *calls;
 };
-
-/* Statuses: OK, ERROR_MEMORY. */
-enum tokmap_status backend_host_open(struct backend **backend, struct tokmap_error *error);
-/* device: as struct tokmap_loader_options has it. output_bytes: backend_cuda_output_bytes() of the largest batch.
- * Statuses: OK, ERROR_ARGUMENT, ERROR_NO_DEVICE, ERROR_DEVICE, ERROR_MEMORY. */
-enum tokmap_status backend_cuda_open(struct backend **backend, const char *device, uint64_t output_bytes,
-                                     struct tokmap_error *error);
-/* Memory for all outputs of such a batch, as the host makes them for a GPU; the addresses only say which there are. */
-uint64_t backend_cuda_output_bytes(const struct expand_arguments *work);
 
 #endif

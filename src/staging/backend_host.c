@@ -1,19 +1,21 @@
-/* backend_host.c - the host as a device: slots in ordinary memory, outputs written by the consumer's own thread. */
-#include "backend.h"
+/* backend_host.c - see backend_host.h. */
+#include "backend_host.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "common/bytes.h"
 #include "common/error.h"
 #include "platform/os.h"
 
-/* From here on huge pages pay for the time it takes to clear them. */
+/* Rings of at least this many bytes get huge pages: below, the time to clear the pages exceeds what they save. */
 #define HUGE_FROM ((uint64_t)16 << 20)
 
 struct backend_host {
     struct backend head;
     const struct expand_kernels *kernels;
     void *memory;
+    uint32_t slots;
     uint64_t bytes, slot_bytes;
 };
 
@@ -22,8 +24,10 @@ static enum tokmap_status host_allocate(struct backend *backend, uint32_t slots,
 {
     struct backend_host *host = (struct backend_host *)backend;
     uint64_t bytes;
+    assert(!host->memory && slots && slot_bytes && slot_bytes % 64 == 0);
     if (mul_overflows(slots, slot_bytes, &bytes) || os_memory_new(bytes, bytes >= HUGE_FROM, &host->memory))
         return error_set_memory(error, "the ring", slot_bytes);
+    host->slots = slots;
     host->bytes = bytes;
     host->slot_bytes = slot_bytes;
     *memory = host->memory;
@@ -36,11 +40,13 @@ static void host_begin(struct backend *backend)
 
 static enum tokmap_status host_await(struct backend *backend, uint32_t slot, struct tokmap_error *error)
 {
+    assert(slot < ((const struct backend_host *)backend)->slots);
     return TOKMAP_OK;
 }
 
 static enum tokmap_status host_copy(struct backend *backend, uint32_t slot, uint64_t bytes, struct tokmap_error *error)
 {
+    assert(bytes <= ((const struct backend_host *)backend)->slot_bytes);
     return TOKMAP_OK;
 }
 
@@ -48,9 +54,10 @@ static enum tokmap_status host_expand(struct backend *backend, uint32_t slot, co
                                       void *stream, struct tokmap_error *error)
 {
     const struct backend_host *host = (const struct backend_host *)backend;
-    struct expand_arguments here = *work;
-    here.slot = (uintptr_t)host->memory + slot * host->slot_bytes;
-    expand_batch(host->kernels, &here);
+    struct expand_arguments complete = *work;
+    assert(slot < host->slots);
+    complete.slot = (uintptr_t)host->memory + slot * host->slot_bytes;
+    expand_batch(host->kernels, &complete);
     return TOKMAP_OK;
 }
 

@@ -1,14 +1,39 @@
 /*
- * expand.c - the plain C kernels, the choice among all, and the loop over the rows of a batch.
+ * expand.c - writes the outputs of a batch on the host.
+ *
+ * A slot has, for each row, its tokens as they are on disk and marks: one bit per token, set where a document starts (see
+ * batch/mark.h). Every output follows from these two. A row of 7 tokens (seq_len 6, lookahead 1) in which documents start
+ * at tokens 0, 3, and 6:
+ *
+ *     row             11   12   13 | 24   25   26 | 37      marks: bits 0, 3, 6
+ *     inputs          11   12   13   24   25   26           tokens 0 .. 5
+ *     targets         12   13   24   25   26   37           tokens 1 .. 6
+ *       with mask_targets:
+ *                     12   13 -100   25   26 -100           a target in another document does not count
+ *     position_ids     0    1    2    0    1    2           distance from the start of the document
+ *     document_ids     0    0    0    1    1    1           number of the document in the row
+ *     loss_mask        1    1    0    1    1    0           1 where the target is in the same document
+ *     rows            11   12   13   24   25   26   37      the row as it is, in its own width
+ *
+ * cu_seqlens is complete in the slot (the producer computes it from the document index) and is copied. Outputs have no
+ * gaps: row i begins at element i * seq_len.
+ *
+ * Rows have thousands of tokens and only a few starts. So the loops here run once per row and once per start, and leave
+ * the work per token to the kernels, which widen, count, and fill whole vectors: positions and document numbers are
+ * written document by document; targets and masks are written as if the row were one document and then corrected at the
+ * token before each start. The obvious way, a decision per token, would spend nearly all its time on finding that nothing
+ * starts. (A GPU thread has only a few tokens and cannot share work along a row, so expand.cu does decide per token.)
  */
 #include "expand.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <string.h>
 
+#include "batch/mark.h"
 #include "common/bytes.h"
 #include "common/cpu.h"
-#include "batch/mark.h"
+#include "expand_kernels.h"
 
 #define EXPAND_PLAIN(name, from, to)                                                                                   \
     static void one_##name(const void *in, uint64_t count, void *out)                                                  \
@@ -74,8 +99,6 @@ static const struct expand_kernels plain = {
 };
 
 #if defined(__x86_64__)
-extern const struct expand_kernels expand_avx2, expand_avx512;
-
 const struct expand_kernels *expand_variant(unsigned number)
 {
     const struct expand_kernels *usable[3];
@@ -98,16 +121,17 @@ const struct expand_kernels *expand_variant(unsigned number)
 struct batch {
     const struct expand_kernels *kernels;
     const struct expand_arguments *work;
-    unsigned type;
-    uint64_t row_bytes; /* of an output */
+    unsigned type;      /* enum tokmap_type of the outputs */
+    uint64_t row_bytes; /* of one row in an output */
 };
 
-static char *output(const struct batch *batch, uint64_t output, uint64_t row)
+/* Returns where a row begins in an output, or NULL if the output is not requested. */
+static char *output_row(const struct batch *batch, uint64_t output, uint64_t row)
 {
     return output ? (char *)(uintptr_t)output + row * batch->row_bytes : NULL;
 }
 
-/* One document's tokens [from, to) of a row. */
+/* Writes the positions and document numbers of one document, which has the tokens [from, to) of a row. */
 static void expand_document(const struct batch *batch, uint64_t from, uint64_t to, uint32_t number, char *positions,
                             char *documents)
 {
@@ -118,6 +142,7 @@ static void expand_document(const struct batch *batch, uint64_t from, uint64_t t
         batch->kernels->fill[batch->type](number, to - from, documents + at);
 }
 
+/* Writes the positions and document numbers of a row. */
 static void expand_documents(const struct batch *batch, const struct mark *marks, char *positions, char *documents)
 {
     uint64_t seq_len = batch->work->seq_len, from = 0;
@@ -136,11 +161,13 @@ static void expand_documents(const struct batch *batch, const struct mark *marks
     expand_document(batch, from, seq_len, number, positions, documents);
 }
 
-/* Overwrites what lies before each start: the last tokens of documents, whose targets are in the next. */
+/* Corrects targets and writes the loss mask at the token before each start: it is the last token of its document, and its
+ * target is in the next document. A start at token seq_len, the lookahead, concerns the last token of the row. */
 static void expand_edges(const struct batch *batch, const struct mark *marks, char *targets, char *mask)
 {
     uint64_t seq_len = batch->work->seq_len, element = batch->work->element;
-    const int64_t ignore = TOKMAP_IGNORE, zero = 0; /* little-endian: the first bytes are the narrower number */
+    /* The machine is little-endian, so the first 4 bytes of these are the 32-bit numbers. */
+    const int64_t ignore = TOKMAP_IGNORE, zero = 0;
     if (mask)
         batch->kernels->fill[batch->type](1, seq_len, mask);
     for (uint64_t word = 0; word * 64 <= seq_len; word++) {
@@ -162,9 +189,9 @@ static void expand_row(const struct batch *batch, uint64_t i)
     const struct expand_kernels *kernels = batch->kernels;
     const char *slot = (const char *)(uintptr_t)work->slot, *row = slot + i * work->row_stride;
     const struct mark *marks = (const struct mark *)(const void *)(slot + work->marks_at) + i * work->row_marks;
-    char *inputs = output(batch, work->inputs, i), *targets = output(batch, work->targets, i);
-    char *positions = output(batch, work->position_ids, i), *documents = output(batch, work->document_ids, i);
-    char *mask = output(batch, work->loss_mask, i);
+    char *inputs = output_row(batch, work->inputs, i), *targets = output_row(batch, work->targets, i);
+    char *positions = output_row(batch, work->position_ids, i), *documents = output_row(batch, work->document_ids, i);
+    char *mask = output_row(batch, work->loss_mask, i);
     unsigned width = work->width == 4;
     if (inputs && targets)
         kernels->pair[width][batch->type](row, work->seq_len, inputs, targets);
@@ -184,6 +211,10 @@ static void expand_row(const struct batch *batch, uint64_t i)
 
 void expand_batch(const struct expand_kernels *kernels, const struct expand_arguments *work)
 {
+    assert(kernels && work->slot % 64 == 0 && work->seq_len >= 1 && work->row_tokens >= work->seq_len);
+    assert((work->width == 2 || work->width == 4) && (work->element == 4 || work->element == 8));
+    assert(!(work->targets || work->loss_mask) || work->row_tokens > work->seq_len);
+    assert(work->row_stride >= work->row_tokens * work->width || work->count <= 1);
     struct batch batch = {kernels, work, work->element == 8, work->seq_len * work->element};
     for (uint64_t i = 0; i < work->count; i++)
         expand_row(&batch, i);

@@ -1,6 +1,9 @@
 /*
- * expand.h - from a slot, rows of 16- or 32-bit tokens and the marks of their documents, to what a trainer takes: inputs,
- * targets, positions, documents and masks of 32 or 64 bits. Host side; pure functions. Nothing is read or written outside.
+ * expand.h - writes the outputs of a batch on the host: from a slot, which has rows of 16- or 32-bit tokens and marks of
+ * the documents in them, to the inputs, targets, positions, document numbers, and masks of 32 or 64 bits that a trainer
+ * takes. Pure functions, which read only the slot and write only the outputs. Any thread.
+ *
+ * expand_arguments.h describes the slot; expand.c has an example. src/cuda/expand.cu does the same on a GPU.
  */
 #ifndef TOKMAP_STAGING_EXPAND_H
 #define TOKMAP_STAGING_EXPAND_H
@@ -10,16 +13,19 @@
 #include "expand_arguments.h"
 #include "tokmap/tokmap.h"
 
-/* Widens count tokens: in[0 .. count) to each output given. The pair form writes in[0 .. count) to inputs and
- * in[1 .. count + 1) to targets in one pass. */
+/* The functions below take outputs at any alignment. */
+
+/* Widens in[0 .. count) to out[0 .. count). */
 typedef void expand_one(const void *in, uint64_t count, void *out);
+/* Widens in[0 .. count) to inputs and in[1 .. count + 1) to targets, in one pass. */
 typedef void expand_pair(const void *in, uint64_t count, void *inputs, void *targets);
 /* Writes 0, 1, .. count - 1. */
 typedef void expand_count(uint64_t count, void *out);
-/* Writes one number, that many times. */
+/* Writes the value `count` times. */
 typedef void expand_fill(uint32_t value, uint64_t count, void *out);
 
-/* One set of instructions. First index: 0 for 16-bit tokens, 1 for 32-bit; second: enum tokmap_type. */
+/* The functions for one instruction set. The first index is 0 for 16-bit and 1 for 32-bit tokens, the last is enum
+ * tokmap_type of the output. */
 struct expand_kernels {
     const char *name;
     expand_one *one[2][2];
@@ -28,10 +34,11 @@ struct expand_kernels {
     expand_fill *fill[2];
 };
 
-/* The sets that this processor can run, the best first; NULL past the last, which is the plain C one. */
+/* Returns the kernels that this processor can run and TOKMAP_CPU allows, one set per number from 0, the fastest first.
+ * The last set is plain C; larger numbers return NULL. The sets are static. */
 const struct expand_kernels *expand_variant(unsigned number);
 
-/* Writes the outputs of a batch. All addresses are the host's; any alignment of the outputs. */
+/* Writes the outputs of a batch. All addresses in `work` are host addresses; outputs may have any alignment. */
 void expand_batch(const struct expand_kernels *kernels, const struct expand_arguments *work);
 
 #endif

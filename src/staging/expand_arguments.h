@@ -1,14 +1,15 @@
 /*
- * expand_arguments.h - what is told to whoever expands a batch, the host (expand.c) or the kernel on a GPU (expand.cu):
- * where the slot lies, what is where in it, and where the outputs go. The kernel gets the struct by value, so its
- * layout is fixed: 64-bit words first, no padding. Plain C that a CUDA compiler takes too.
+ * expand_arguments.h - what the function or the kernel that expands a batch needs: where the slot is, what is where in it,
+ * and where the outputs go. The host (expand.c) and the kernel on a GPU (expand.cu) take the same struct. A kernel gets it
+ * by value, so its layout is fixed: 64-bit numbers first, no padding. This header is plain C that a CUDA compiler
+ * accepts, too.
  *
- * A slot holds, each part at a multiple of 64 bytes:
+ * A slot has these parts; each begins at a multiple of 64 bytes:
  *
- *     rows     `count` of them and room for more, row_stride bytes from one to the next
- *     marks    row_marks for each row: see common/mark.h; the host needs their bits alone. Only where a field needs
- *              them
- *     cu       int32, cu_elements of them, all of them valid. Only where cu_seqlens is asked for
+ *     rows     `count` rows, with room for more; each begins row_stride bytes after the one before
+ *     marks    row_marks marks per row, see batch/mark.h. Present only if a field needs them. The host reads only
+ *              their bits
+ *     cu       cu_elements values of type int32, all of them valid. Present only if cu_seqlens is requested
  */
 #ifndef TOKMAP_STAGING_EXPAND_ARGUMENTS_H
 #define TOKMAP_STAGING_EXPAND_ARGUMENTS_H
@@ -16,54 +17,57 @@
 #include <stdint.h>
 
 struct expand_arguments {
-    /* Addresses on the device that expands. The backend sets `slot`: the slot's memory there, a multiple of 64. */
+    /* All addresses are on the device that expands. `slot`, a multiple of 64, is set by the backend. */
     uint64_t slot;
-    /* The outputs, at multiples of their elements' sizes on a GPU, at any address on the host; 0: not asked for. */
+    /* The outputs; 0: not requested. On a GPU they are multiples of the size of their elements; on the host they may have
+     * any alignment. */
     uint64_t inputs;
-    uint64_t targets;       /* row_tokens > seq_len then */
+    uint64_t targets;       /* needs row_tokens > seq_len */
     uint64_t position_ids;
     uint64_t document_ids;
-    uint64_t loss_mask;     /* row_tokens > seq_len then */
-    uint64_t rows;          /* the rows as they are, without gaps */
+    uint64_t loss_mask;     /* needs row_tokens > seq_len */
+    uint64_t rows;          /* the rows in their own width, without gaps */
     uint64_t cu_seqlens;
-    /* In the slot, in bytes. */
+    /* The slot's layout, in bytes from its start. */
     uint64_t row_stride;
     uint64_t marks_at;
     uint64_t cu_at;
     uint64_t cu_elements;
-    uint64_t row_marks;     /* those of seq_len tokens, and of one more where row_tokens > seq_len */
-    uint64_t count;         /* rows */
+    uint64_t row_marks;     /* mark_words(seq_len), or mark_words(seq_len + 1) if row_tokens > seq_len */
+    uint64_t count;         /* rows of the batch */
     uint64_t seq_len;       /* 1 .. 2^31 */
     uint64_t row_tokens;    /* seq_len .. 2^32 */
     uint32_t width;         /* bytes of a token in the slot: 2 or 4 */
-    uint32_t element;       /* bytes of an element of the outputs, rows and cu_seqlens left out: 4 or 8 */
-    uint32_t mask_targets;  /* 1: targets that lie in another document than their token are TOKMAP_IGNORE */
-    uint32_t reserved;      /* 0 */
+    uint32_t element;       /* bytes of an element of the outputs except rows and cu_seqlens: 4 or 8 */
+    uint32_t mask_targets;  /* 1: a target in another document than its input is TOKMAP_IGNORE */
+    uint32_t reserved;      /* 0; makes the size a multiple of 8 */
 };
 
-/* Threads of a block, and the blocks that a multiprocessor of any kind holds at once: 64 registers a thread are there then,
- * and the kernel needs at most 56. All blocks of a launch run at once, so none is left over to run alone at its end. */
+/* The threads of a block, and how many blocks every kind of multiprocessor can hold at once: that many leave 64 registers
+ * for each thread, and the kernel needs at most 56. All blocks of a launch then run at the same time; no block is left
+ * over to run alone at the end. */
 #define EXPAND_BLOCK 256
 #define EXPAND_BLOCKS_HELD 4
 
-/* The most pieces of 16 bytes that a row of so many elements of so many bytes touches, wherever it begins. */
+/* Returns the largest number of 16-byte pieces that a row of `elements` elements of `bytes` bytes touches, wherever it
+ * begins. */
 #ifdef __CUDACC__
 __host__ __device__
 #endif
 static inline uint64_t expand_row_pieces(uint64_t elements, uint32_t bytes)
 {
-    uint32_t in_a_piece = 16 / bytes;
-    return (elements + in_a_piece - 2) / in_a_piece + 1;
+    uint32_t per_piece = 16 / bytes;
+    return (elements + per_piece - 2) / per_piece + 1;
 }
 
-/* rows * pieces, or `most` if that is less. */
+/* Returns the smaller of rows * pieces and `most`. */
 static inline uint64_t expand_at_most(uint64_t rows, uint64_t pieces, uint64_t most)
 {
     return rows < most / pieces ? rows * pieces : most;
 }
 
-/* The number of blocks of EXPAND_BLOCK threads that expand this batch best on a device of `processors` multiprocessors.
- * Any other number >= 1 gives the same outputs: each thread takes every n-th piece. */
+/* Returns the number of blocks of EXPAND_BLOCK threads with which a device of `processors` multiprocessors expands this
+ * batch fastest. Any number from 1 on produces the same outputs: of n threads each takes every n-th piece. */
 static inline uint32_t expand_blocks(const struct expand_arguments *work, uint32_t processors)
 {
     uint64_t blocks = (processors ? processors : 1) * (uint64_t)EXPAND_BLOCKS_HELD, most = blocks * EXPAND_BLOCK;

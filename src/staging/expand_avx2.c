@@ -1,13 +1,11 @@
 /* expand_avx2.c - the kernels of expand.h with 256-bit instructions. */
 #if defined(__x86_64__)
-#include "expand.h"
+#include "expand_kernels.h"
 
 #include <immintrin.h>
 #include <string.h>
 
 #include "common/bytes.h"
-
-extern const struct expand_kernels expand_avx2;
 
 #define LOAD_16_32(p) _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)(p)))
 #define LOAD_16_64(p) _mm256_cvtepu16_epi64(_mm_loadl_epi64((const __m128i *)(const void *)(p)))

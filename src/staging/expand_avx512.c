@@ -1,15 +1,13 @@
 /*
- * expand_avx512.c - the kernels of expand.h with 512-bit instructions. Ends of rows go through masks, so a row of any
- * length costs no scalar tail.
+ * expand_avx512.c - the kernels of expand.h with 512-bit instructions. The last vector of a row is loaded and stored under
+ * a mask, so no row length needs a scalar loop at its end.
  */
 #if defined(__x86_64__)
-#include "expand.h"
+#include "expand_kernels.h"
 
 #include <immintrin.h>
 
-extern const struct expand_kernels expand_avx512;
-
-/* LOAD: a whole vector. PART: the lanes of a mask, the rest zero; nothing outside them is read. */
+/* LOAD reads a whole vector. PART reads only the lanes in a mask and sets the others to 0. */
 #define LOAD_16_32(p) _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)(p)))
 #define LOAD_16_64(p) _mm512_cvtepu16_epi64(_mm_loadu_si128((const __m128i *)(const void *)(p)))
 #define LOAD_32_32(p) _mm512_loadu_si512((const void *)(p))

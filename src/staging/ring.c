@@ -1,22 +1,29 @@
 /*
  * ring.c - see ring.h.
  *
- * Two counters, each written by one side: `filled` slots published, `released` slots given back. Their difference is
- * all the two sides must agree on, so a store with release and a load with acquire carry a slot's contents across; the
- * counters wrap at 2^32 and only their difference, at most the number of slots, is ever used.
+ * The ring has two counters, and each side writes one of them: `filled` counts the slots that were published,
+ * `released` those that the consumer has returned. The two sides need to agree on nothing but the difference, so a store
+ * with release order and a load with acquire order carry the contents of a slot from one side to the other. The counters
+ * wrap at 2^32; only their difference is used, and it is at most the number of slots.
  *
- * A side that finds nothing to do spins for a moment and then sleeps on its own bell, a futex word. Before it sleeps it
- * says in `goal` for which value of the other's counter it wants to be woken, raises `asleep`, and looks once more. The
- * other side moves its counter and then looks at `asleep`. All four are sequentially consistent, so one of the two sees
- * the other: no wake is lost, and while nobody sleeps nobody makes a system call.
+ *     4 slots   filled 9, released 6: slots 2, 3 and 0 (batches 6, 7, 8) are filled, slot 1 is vacant
+ *               the producer publishes batch 9 in slot 1: filled 10, the ring is full
+ *               the consumer returns batch 6: released 7, so slot 2 is vacant for batch 10
  *
- * To wake a thread costs the waker some 5 to 20 us, which a consumer should not pay for being slower than its producer. So
- * a producer that found the ring full wakes up by itself: it sleeps for about the time in which the consumer empties a
- * quarter of the slots, as far as the times before tell. Only if the consumer comes to half of them first, having become
- * faster, does it wake the producer.
+ * A side that finds no work spins for a moment and then sleeps on its own bell, a futex word. Before it sleeps it writes
+ * in `goal` the value of the other side's counter at which it wants to be woken, sets `asleep`, and checks the counter
+ * once more. The other side advances its counter first and then checks `asleep`. All four accesses are sequentially
+ * consistent, so at least one of the two sides sees what the other wrote. Therefore no wake-up is lost, and no side makes
+ * a system call while nobody sleeps.
+ *
+ * Waking a thread costs the waker about 5 to 20 us. A consumer should not pay that for being slower than its producer,
+ * which is the normal case. So a producer that finds the ring full wakes up by itself: it sleeps for about the time in
+ * which the consumer empties a quarter of the slots, a time that it learns from its earlier naps. Only if the consumer
+ * has become faster and empties half of the slots before that does the consumer wake it.
  */
 #include "ring.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,40 +31,42 @@
 #include "common/error.h"
 #include "platform/os.h"
 
-#define LINE 64 /* bytes of a cache line; each side's words have lines of their own */
-/* Turns of spinning, some 20 ns each. A consumer that finds nothing has nothing else to do, and a producer that must wake
- * it pays several us each time; a producer that finds no room is ahead, and may as well sleep. */
+#define LINE 64 /* bytes of a cache line; the words of each side have lines of their own */
+/* How often each side spins, about 20 ns each time. The consumer spins longer: it has nothing else to do, and it would
+ * cost the producer several us to wake it. A producer that finds no vacant slot is ahead and can sleep. */
 #define CONSUMER_SPINS 1500
 #define PRODUCER_SPINS 200
 #define NAP_LEAST ((uint64_t)20000) /* ns */
 #define NAP_MOST ((uint64_t)10000000)
-#define NAPS_IN_VAIN 100 /* after so many the consumer is taken to rest: let it wake the producer when it goes on */
+/* After this many naps during which no slot became vacant, the consumer is regarded as idle. The producer then sleeps
+ * until the consumer wakes it. */
+#define NAPS_IN_VAIN 100
 
-/* One side's place to sleep. */
+/* What one side sleeps on. */
 struct sleeper {
-    uint32_t asleep;
-    uint32_t goal;
-    uint32_t bell;
+    uint32_t asleep; /* 1 while it sleeps or is about to */
+    uint32_t goal;   /* value of the other side's counter at which it is to be woken */
+    uint32_t bell;   /* the futex word, incremented by whoever wakes it */
 };
 
 struct ring {
     struct slot *slots;
     uint32_t count;
-    bool spin; /* another processor may do what is waited for */
+    bool spin; /* true if there is another processor, which may do what this one waits for */
     struct tokmap_error error;
     void *tables; /* places and row pointers of all slots */
     uint64_t tables_bytes;
 
     _Alignas(LINE) uint32_t filled; /* written by the producer */
     uint32_t was_full;
-    uint32_t next_vacant;           /* the producer's own */
-    uint64_t nap_ns;                /* likewise: how long it sleeps while the ring is full */
-    struct sleeper consumer;
+    uint32_t next_vacant;           /* used by the producer alone */
+    uint64_t nap_ns;                /* used by the producer alone: how long it sleeps while the ring is full */
+    struct sleeper consumer;        /* here because the producer reads it when it advances `filled` */
 
     _Alignas(LINE) uint32_t released; /* written by the consumer */
-    uint32_t taken;                   /* likewise: 1 while it has a slot */
-    uint32_t next_filled;             /* the consumer's own */
-    struct sleeper producer;
+    uint32_t taken;                   /* written by the consumer: 1 while it has a slot */
+    uint32_t next_filled;             /* used by the consumer alone */
+    struct sleeper producer;          /* here because the consumer reads it when it advances `released` */
 
     _Alignas(LINE) uint32_t stopped;
 };
@@ -113,6 +122,7 @@ enum tokmap_status ring_new(struct ring **made, struct backend *backend, const s
                             struct tokmap_error *error)
 {
     *made = NULL;
+    assert(slots >= 1);
     uint64_t table = table_bytes(shape), tables;
     struct ring_layout layout;
     if (ring_slot_bytes(shape) == UINT64_MAX || !ring_layout_of(shape, &layout) || mul_overflows(table, slots, &tables))
@@ -136,6 +146,7 @@ enum tokmap_status ring_new(struct ring **made, struct backend *backend, const s
         ring_free(ring);
         return status;
     }
+    assert((uintptr_t)base % LINE == 0 && layout.bytes % LINE == 0);
     for (uint32_t i = 0; i < slots; i++)
         slot_init(&ring->slots[i], i, shape, &layout, (uint8_t *)base + i * layout.bytes,
                   (uint8_t *)ring->tables + i * table);
@@ -157,13 +168,13 @@ static bool is_stopped(const struct ring *ring)
     return __atomic_load_n(&ring->stopped, __ATOMIC_ACQUIRE);
 }
 
-/* True once *counter has come to goal. */
+/* Returns whether *counter has reached goal. */
 static bool reached(const uint32_t *counter, uint32_t goal)
 {
     return (int32_t)(__atomic_load_n(counter, __ATOMIC_SEQ_CST) - goal) >= 0;
 }
 
-/* Moves a counter of ours on, and wakes the other side if it sleeps until this value. */
+/* Advances this side's counter, and wakes the other side if it sleeps until this value. */
 static void advance(uint32_t *counter, struct sleeper *other)
 {
     uint32_t value = __atomic_load_n(counter, __ATOMIC_RELAXED) + 1;
@@ -177,10 +188,10 @@ static void advance(uint32_t *counter, struct sleeper *other)
     os_word_wake(&other->bell);
 }
 
-/* Spins until *counter, the other side's, has come to goal; false if it does not soon. */
-static bool spin(const struct ring *ring, const uint32_t *counter, uint32_t goal, uint32_t turns)
+/* Spins until *counter, which the other side writes, reaches goal. Returns false if it has not after `spins` checks. */
+static bool spin(const struct ring *ring, const uint32_t *counter, uint32_t goal, uint32_t spins)
 {
-    for (uint32_t turn = ring->spin ? turns : 0; turn && !is_stopped(ring); turn--) {
+    for (uint32_t left = ring->spin ? spins : 0; left && !is_stopped(ring); left--) {
         if (reached(counter, goal))
             return true;
         os_relax();
@@ -188,7 +199,8 @@ static bool spin(const struct ring *ring, const uint32_t *counter, uint32_t goal
     return reached(counter, goal);
 }
 
-/* Sleeps until *counter, the other side's, has come to goal, the ring is stopped, or `ns` have passed (0: no limit). */
+/* Sleeps until *counter, which the other side writes, reaches goal, the ring is stopped, or `ns` ns have passed (0: no
+ * limit). */
 static void sleep_until(struct ring *ring, const uint32_t *counter, uint32_t goal, struct sleeper *own, uint64_t ns)
 {
     bool done;
@@ -205,16 +217,18 @@ static void sleep_until(struct ring *ring, const uint32_t *counter, uint32_t goa
     __atomic_store_n(&own->asleep, 0, __ATOMIC_RELAXED);
 }
 
-/* Naps until a slot is vacant, that is until `released` has come to `now`. */
-static void nap(struct ring *ring, uint32_t now)
+/* Sleeps in naps until `released` reaches goal, which is when a slot is vacant. A nap after which fewer than a quarter of
+ * the slots are vacant was too short, so the next one is longer by half; after one with more vacant slots, the next is
+ * half as long. */
+static void nap(struct ring *ring, uint32_t goal)
 {
     uint32_t quarter = ring->count / 4, half = ring->count / 2, in_vain = 0;
-    while (!reached(&ring->released, now) && !is_stopped(ring)) {
-        bool rests = in_vain == NAPS_IN_VAIN;
-        uint32_t goal = rests || !half ? now : now + half - 1;
-        sleep_until(ring, &ring->released, goal, &ring->producer, rests ? 0 : ring->nap_ns);
-        int32_t vacant = (int32_t)(__atomic_load_n(&ring->released, __ATOMIC_RELAXED) - now) + 1;
-        in_vain += vacant <= 0 && !rests;
+    while (!reached(&ring->released, goal) && !is_stopped(ring)) {
+        bool idle = in_vain == NAPS_IN_VAIN;
+        uint32_t wake_at = idle || !half ? goal : goal + half - 1;
+        sleep_until(ring, &ring->released, wake_at, &ring->producer, idle ? 0 : ring->nap_ns);
+        int32_t vacant = (int32_t)(__atomic_load_n(&ring->released, __ATOMIC_RELAXED) - goal) + 1;
+        in_vain += vacant <= 0 && !idle;
         if (vacant <= 0 || (uint32_t)vacant < quarter)
             ring->nap_ns = min64(ring->nap_ns + ring->nap_ns / 2, NAP_MOST);
         else if ((uint32_t)vacant > quarter)
@@ -225,17 +239,25 @@ static void nap(struct ring *ring, uint32_t now)
 struct slot *ring_vacant(struct ring *ring)
 {
     uint32_t filled = __atomic_load_n(&ring->filled, __ATOMIC_RELAXED);
-    uint32_t now = filled - ring->count + 1; /* one slot is vacant when `released` has come here */
-    if (!reached(&ring->released, now)) {
+    uint32_t goal = filled - ring->count + 1; /* a slot is vacant once `released` has reached this value */
+    if (!reached(&ring->released, goal)) {
         __atomic_store_n(&ring->was_full, 1, __ATOMIC_RELAXED);
-        if (!spin(ring, &ring->released, now, PRODUCER_SPINS))
-            nap(ring, now);
+        if (!spin(ring, &ring->released, goal, PRODUCER_SPINS))
+            nap(ring, goal);
     }
     return is_stopped(ring) ? NULL : &ring->slots[ring->next_vacant];
 }
 
+/* The difference of the counters, for assertions. The side that calls knows its own counter exactly, and the other one
+ * moves only in the direction that keeps the assertion true. */
+static uint32_t difference(const struct ring *ring)
+{
+    return __atomic_load_n(&ring->filled, __ATOMIC_RELAXED) - __atomic_load_n(&ring->released, __ATOMIC_RELAXED);
+}
+
 void ring_publish(struct ring *ring)
 {
+    assert(difference(ring) < ring->count);
     ring->next_vacant = ring->next_vacant + 1 == ring->count ? 0 : ring->next_vacant + 1;
     advance(&ring->filled, &ring->consumer);
 }
@@ -256,6 +278,7 @@ struct tokmap_error *ring_error(struct ring *ring)
 struct slot *ring_filled(struct ring *ring, uint64_t *waited_ns)
 {
     uint32_t goal = __atomic_load_n(&ring->released, __ATOMIC_RELAXED) + 1;
+    assert(!__atomic_load_n(&ring->taken, __ATOMIC_RELAXED));
     *waited_ns = 0;
     if (!reached(&ring->filled, goal)) {
         uint64_t from = os_clock_ns();
@@ -272,6 +295,7 @@ struct slot *ring_filled(struct ring *ring, uint64_t *waited_ns)
 bool ring_wait(struct ring *ring, uint64_t ns, uint64_t *waited_ns)
 {
     uint32_t goal = __atomic_load_n(&ring->released, __ATOMIC_RELAXED) + 1;
+    assert(!__atomic_load_n(&ring->taken, __ATOMIC_RELAXED));
     *waited_ns = 0;
     if (!reached(&ring->filled, goal)) {
         uint64_t from = os_clock_ns();
@@ -284,6 +308,7 @@ bool ring_wait(struct ring *ring, uint64_t ns, uint64_t *waited_ns)
 
 void ring_release(struct ring *ring)
 {
+    assert(__atomic_load_n(&ring->taken, __ATOMIC_RELAXED) && difference(ring) >= 1);
     ring->next_filled = ring->next_filled + 1 == ring->count ? 0 : ring->next_filled + 1;
     __atomic_store_n(&ring->taken, 0, __ATOMIC_RELAXED);
     advance(&ring->released, &ring->producer);
@@ -305,7 +330,7 @@ uint32_t ring_slots(const struct ring *ring)
 
 uint32_t ring_ready(const struct ring *ring)
 {
-    /* Another thread may see the two counters of different moments: what comes out is kept within bounds. */
+    /* A third thread may read the counters at two different moments, so their difference may exceed the slots. */
     uint32_t released = __atomic_load_n(&ring->released, __ATOMIC_ACQUIRE);
     uint32_t taken = __atomic_load_n(&ring->taken, __ATOMIC_RELAXED);
     uint32_t ready = __atomic_load_n(&ring->filled, __ATOMIC_ACQUIRE) - released;

@@ -1,9 +1,9 @@
 /*
- * ring.h - a fixed set of slots, each holding one batch, that one producer fills and one consumer empties, in order.
+ * ring.h - a fixed set of slots, each for one batch, that one producer fills and one consumer empties, in order.
  *
- * The producer's and the consumer's calls may be made by two threads, one for each side, or by one thread in turn. A
- * failure takes a slot of its own and so is delivered where it happened. Neither side makes a system call while there is
- * something for it to do.
+ * The two sides may be two threads, or one thread that makes the calls of both sides alternately. A failure occupies a
+ * slot of its own, so the consumer meets it at the batch where it happened. A side makes no system call as long as it
+ * finds work.
  */
 #ifndef TOKMAP_STAGING_RING_H
 #define TOKMAP_STAGING_RING_H
@@ -15,86 +15,102 @@
 #include "backend.h"
 #include "batch/mark.h"
 
-/* What the slots of a ring have room for. */
+/* What one slot has room for. */
 struct ring_shape {
-    uint64_t rows;        /* of a batch, at most; may be 0 */
-    uint64_t row_bytes;   /* of one row: it is put at a multiple of 64 */
-    uint64_t row_marks;   /* marks of a row; 0 if no field needs them */
-    uint64_t cu_elements; /* of cu_seqlens; 0 if they are not asked for */
+    uint64_t rows;        /* most rows of a batch; may be 0 */
+    uint64_t row_bytes;   /* bytes of one row; rows begin at multiples of 64 */
+    uint64_t row_marks;   /* marks of one row; 0 if no field needs marks */
+    uint64_t cu_elements; /* elements of cu_seqlens; 0 if that field is not requested */
 };
 
-/* Where the parts of a slot lie in its memory, in bytes, all multiples of 64: see expand_arguments.h. What a batch needs
- * lies before what it does not, so a device is sent one piece from the memory's start. */
+/* Where the parts of a slot begin in its memory: bytes, all of them multiples of 64. expand_arguments.h describes the
+ * parts. The first bytes are those that every batch needs, so one copy from the start of the memory sends a batch to
+ * the device. */
 struct ring_layout {
-    uint64_t row_stride;
+    uint64_t row_stride; /* from one row to the next */
     uint64_t marks_at;
     uint64_t cu_at;
-    uint64_t bytes; /* of the memory, at least 64 */
+    uint64_t bytes;      /* of the whole memory, at least 64 */
 };
 
-/* False if it is no number. */
+/* Computes the layout. Returns false if a size overflows. */
 bool ring_layout_of(const struct ring_shape *shape, struct ring_layout *layout);
 
 /* One batch. The producer owns it between ring_vacant() and ring_publish(), the consumer between ring_filled() and
- * ring_release(). memory, rows, marks and cu stay as ring_new() made them. */
+ * ring_release(). number, places, rows, marks, cu, and memory stay as ring_new() set them; the producer fills what the
+ * pointers point to. */
 struct slot {
-    uint32_t number;
-    enum tokmap_status status; /* what the producer came to; if not OK, only this and ring_error() say anything */
+    uint32_t number;           /* 0 .. slots - 1 */
+    enum tokmap_status status; /* of filling; if it is not OK, only this and ring_error() are valid */
     uint64_t step;
     uint64_t first_row;
-    uint64_t count;
+    uint64_t count; /* rows that the batch has */
     bool last_in_step;
     struct tokmap_cursor cursor;
-    struct tokmap_place *places;
-    const void **rows;   /* into memory */
-    struct mark *marks;  /* likewise, of row i from i * row_marks on; NULL if there are none */
-    int32_t *cu;         /* likewise; NULL if there are none */
-    uint64_t documents;  /* in cu */
-    uint64_t max_seqlen; /* of them */
-    uint8_t *memory;
+    struct tokmap_place *places; /* one per row */
+    const void **rows;           /* one per row, into memory */
+    struct mark *marks;          /* into memory; those of row i begin at i * row_marks. NULL without marks */
+    int32_t *cu;                 /* into memory; NULL if cu_seqlens is not requested */
+    uint64_t documents;          /* in cu */
+    uint64_t max_seqlen;         /* tokens of the longest document in cu */
+    uint8_t *memory;             /* of the backend; a multiple of 64 */
 };
 
 struct ring;
 
-/* Memory of one slot and of what belongs to it; UINT64_MAX if that is no number. */
+/* Returns the bytes that one slot needs, in the backend and outside, or UINT64_MAX if a size overflows. */
 uint64_t ring_slot_bytes(const struct ring_shape *shape);
 
-/* Makes the slots in memory of the backend, which must outlive the ring. slots >= 1.
- * Statuses: OK, ERROR_MEMORY, and the backend's. */
+/* Makes a ring of `slots` slots, at least 1, whose memory it gets from the backend. The backend must outlive the ring.
+ * Statuses: OK, ERROR_MEMORY, ERROR_DEVICE. */
 enum tokmap_status ring_new(struct ring **ring, struct backend *backend, const struct ring_shape *shape, uint32_t slots,
                             struct tokmap_error *error);
-/* No side may be in a call. Accepts NULL. */
+
+/* Frees the ring, but not the backend. Neither side may be in a call. Accepts NULL. */
 void ring_free(struct ring *ring);
 
 /* ---- the producer's side ---- */
 
-/* The next slot to fill; waits while all are filled. NULL once the ring is stopped. */
+/* Returns the next slot to fill, and waits while all slots are filled. Returns NULL once the ring is stopped. Without a
+ * ring_publish() in between, another call returns the same slot. */
 struct slot *ring_vacant(struct ring *ring);
-/* Hands the slot of the last ring_vacant() over. */
+
+/* Hands the slot of the last ring_vacant() to the consumer. */
 void ring_publish(struct ring *ring);
-/* Waits until the consumer has released every slot. False once the ring is stopped. */
+
+/* Waits until the consumer has released every slot. Returns false once the ring is stopped. */
 bool ring_await_empty(struct ring *ring);
-/* Where the producer writes the error that goes with a status other than OK. The consumer may read it while it has
- * that slot; the producer must not touch it from ring_publish() until ring_await_empty(). */
+
+/* Returns where the producer writes the error that belongs to a status other than OK. The consumer may read it while it
+ * has that slot, so the producer must not write it between ring_publish() and the return of ring_await_empty(). */
 struct tokmap_error *ring_error(struct ring *ring);
 
 /* ---- the consumer's side ---- */
 
-/* The next filled slot; waits for one. *waited_ns: 0 if it was there. NULL once the ring is stopped. */
+/* Returns the next filled slot, and waits until there is one. Returns NULL if the ring is stopped and no slot is
+ * filled. The consumer must have released the previous slot.
+ *   waited_ns   receives the ns that the call waited; 0 if the slot was filled already */
 struct slot *ring_filled(struct ring *ring, uint64_t *waited_ns);
-/* Waits for ns at most; whether ring_filled() would return at once. *waited_ns as there. No slot may be taken. */
+
+/* Waits up to `ns` ns, and returns whether ring_filled() would return at once. The consumer must have released the
+ * previous slot. *waited_ns is set as by ring_filled(). */
 bool ring_wait(struct ring *ring, uint64_t ns, uint64_t *waited_ns);
-/* Gives the slot of the last ring_filled() back. */
+
+/* Returns the slot of the last ring_filled() to the producer. */
 void ring_release(struct ring *ring);
 
 /* ---- any thread ---- */
 
-/* From now on no call waits; those that wait return. For good. */
+/* Stops the ring for good: from now on no call waits, and calls that are waiting return. */
 void ring_stop(struct ring *ring);
+
+/* Returns the number of slots. */
 uint32_t ring_slots(const struct ring *ring);
-/* Slots that are filled and not taken yet. */
+
+/* Returns the number of slots that are filled and that the consumer has not taken. */
 uint32_t ring_ready(const struct ring *ring);
-/* Whether the producer has ever found all slots filled. */
+
+/* Returns whether the producer has ever found all slots filled. */
 bool ring_was_full(const struct ring *ring);
 
 #endif

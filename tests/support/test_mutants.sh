@@ -2,7 +2,7 @@
 # test_mutants.sh: shows that the tests of the device path find the faults that they are meant to find. A mutant is a
 # copy of one source file into which sed inserts one fault. The program test_device, linked with that copy, must fail in
 # its first run and print words that belong to the fault. A sed pattern that no longer matches its source fails the
-# test, too.
+# test, too. Mutants are compiled without assertions, because it is the tests that must find the faults.
 #
 # BUILD, CC, CPPFLAGS, CFLAGS, LDFLAGS and LIBS come from the Makefile. MUTANTS="NAME ..." tries only these mutants.
 set -u
@@ -60,7 +60,7 @@ try() {
         echo "not ok - $name: its pattern matches nothing in $source"
         return
     fi
-    if ! ${CC:-cc} $flags -iquote "$(dirname "$source")" -c "$copy" -o "$folder/$name.o" 2>"$folder/$name.log" ||
+    if ! ${CC:-cc} $flags -DNDEBUG -iquote "$(dirname "$source")" -c "$copy" -o "$folder/$name.o" 2>"$folder/$name.log" ||
         ! link "$name" "$folder/$name.o" 2>>"$folder/$name.log"; then
         echo "not ok - $name: the mutant does not build: $(head -n 3 "$folder/$name.log")"
         return
@@ -129,7 +129,7 @@ mutant copy_from_another_slot $cuda \
     's/(uint8_t \*)cuda->slots_memory.memory + offset, bytes,/(uint8_t *)cuda->slots_memory.memory, bytes,/' \
     'has changed between|differs'
 mutant ring_one_slot_too_many src/staging/ring.c \
-    's/uint32_t now = filled - ring->count + 1;/uint32_t now = filled - ring->count;/' 'differs|otherwise|has changed|no order'
+    's/uint32_t goal = filled - ring->count + 1;/uint32_t goal = filled - ring->count;/' 'differs|otherwise|has changed|no order'
 # ---- expansion on the host ----
 mutant bounce_refilled_before_its_copy_ended $cuda \
     's/int result = driver->event_synchronize(bounce->sent);/int result = 0;/' 'has changed between'

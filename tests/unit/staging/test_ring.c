@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "platform/os.h"
+#include "staging/backend_host.h"
 #include "staging/ring.h"
 
 struct run {
