@@ -158,6 +158,7 @@ _FUNCTIONS = {
     # name: (type of the result, types of the arguments); a status is an int
     "tokmap_version": (c_char_p, ()),
     "tokmap_status_name": (c_char_p, (c_int,)),
+    "tokmap_status_text": (c_char_p, (c_int,)),
     "tokmap_error_print": (c_char_p, (_P, c_char_p, c_size_t)),
     "tokmap_dataset_open": (c_int, (_P, c_char_p, _P, _P)),
     "tokmap_dataset_close": (None, (_P,)),
@@ -260,12 +261,12 @@ def library_path() -> str:
     return _path
 
 
-def failure(status: int, error: Error | None = None, what: str = "") -> errors.TokmapError:
+def failure(status: int, error: Error | None = None) -> errors.TokmapError:
     """The exception for a status, with the library's message."""
     kind = errors.STATUSES[status] if 0 < status < len(errors.STATUSES) else errors.InternalError
     name = lib.tokmap_status_name(status).decode()
     if error is None or not error.status:
-        return kind(what or name, status=name)
+        return kind(lib.tokmap_status_text(status).decode(), status=name)
     text = create_string_buffer(2048)
     lib.tokmap_error_print(byref(error), text, len(text))
     return kind(text.value.decode("utf-8", "replace"), status=name, message=error.message.decode("utf-8", "replace"),
@@ -273,10 +274,10 @@ def failure(status: int, error: Error | None = None, what: str = "") -> errors.T
                 line=error.line or None, system=error.system, device=error.device)
 
 
-def check(status: int, error: Error | None = None, what: str = "") -> None:
+def check(status: int, error: Error | None = None) -> None:
     """Raises the exception for a status that is not OK."""
     if status:
-        raise failure(status, error, what)
+        raise failure(status, error)
 
 
 def text_argument(value, name: str) -> bytes:
