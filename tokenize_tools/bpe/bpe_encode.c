@@ -615,6 +615,7 @@ enum tokmap_status bpe_state_new(struct bpe_state **out, const struct bpe_model 
 {
     void *buckets = NULL, *longs = NULL, *store = NULL;
     struct bpe_state *state = calloc(1, sizeof *state);
+    assert(variant <= cpu_variant_best());
     *out = NULL;
     if (!state)
         return error_set_memory(error, "the state of a tokenizer", sizeof *state);

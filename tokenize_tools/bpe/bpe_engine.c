@@ -7,6 +7,7 @@
  */
 #include "bpe_engine.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,6 +150,7 @@ enum tokmap_status bpe_engine_new(struct text_engine **engine, struct bpe_model 
                                                  engine_text, engine_piece,     engine_bytes,
                                                  NULL,        engine_measure,   engine_border};
     struct bpe_engine *made = calloc(1, sizeof *made);
+    assert(model);
     *engine = NULL;
     if (!made) {
         bpe_model_free(model);

@@ -1,6 +1,8 @@
 /* bpe_splits.c - see bpe_splits.h. */
 #include "bpe_splits.h"
 
+#include <assert.h>
+
 #define AHEAD 16 /* merges whose parts are prefetched before they are handled */
 
 /* Whether merging the texts of left and right side by side gives left and right. Each alone is known to become itself.
@@ -27,6 +29,7 @@ static bool stay_apart(const struct bpe_model *listed, const struct bpe_split *s
 uint32_t bpe_splits_find(const struct bpe_model *listed, const struct bpe_merge *merges, uint32_t count, bool by_result,
                          struct bpe_split *splits)
 {
+    assert(listed->pairs && listed->pair_filter);
     uint32_t found = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct bpe_merge *merge = &merges[i];

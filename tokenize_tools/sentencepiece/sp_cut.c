@@ -8,6 +8,7 @@
  */
 #include "sp_cut.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -173,6 +174,7 @@ uint64_t sp_cut_tall(const struct bpe_model *joins, const uint8_t *text, size_t 
 bool sp_cut_scalar(const struct sp_cut_table *table, const struct bpe_model *joins, const uint8_t *text, size_t count,
                    size_t readable, uint64_t *starts)
 {
+    assert(count && readable >= count);
     uint32_t left = 0;
     bool marked = false;
     for (size_t from = 0; from < count; from += 64) {

@@ -21,6 +21,7 @@
  */
 #include "sp_pairs.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -486,6 +487,7 @@ static void fill_byte_pairs(struct sp_model *model)
 
 enum tokmap_status sp_pairs_build(struct sp_builder *builder)
 {
+    assert(builder->model->atoms && builder->offsets && !builder->model->head.pairs);
     struct pairing pairing = {.builder = builder};
     enum tokmap_status status = builder->source->merges ? add_listed(&pairing) : add_scored(&pairing);
     if (!status) {

@@ -1,6 +1,7 @@
 /* sp_texts.c - what a vocabulary file says of texts and characters, checked; see sp_texts.h. */
 #include "sp_texts.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,6 +110,7 @@ enum tokmap_status sp_atoms_read(struct sp_builder *builder)
     struct sp_model *model = builder->model;
     const uint32_t vocabulary = builder->source->vocabulary;
     void *atoms = NULL;
+    assert(builder->offsets && !model->atoms);
     uint32_t length;
     if (os_memory_new(SP_CODES * sizeof *model->atoms, false, &atoms))
         return sp_no_memory(builder);
@@ -155,6 +157,7 @@ static uint32_t character_before(const uint8_t *text, uint32_t at)
 void sp_border_note(struct sp_builder *builder, const uint8_t *text, uint32_t at, uint32_t count)
 {
     struct sp_model *model = builder->model;
+    assert(at && at < count);
     const uint32_t before = character_before(text, at);
     const uint8_t left = text[before], right = text[at];
     if (builder->source->split && right == ' ')
