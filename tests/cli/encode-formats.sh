@@ -37,7 +37,7 @@ equal "$(tokmap encode long | wc -l | tr -d ' ')" 1
 printf 'a\377b' >in
 encoded '97 239 191 189 98' --invalid-utf8 replace
 exits 1 tokmap encode <in >out 2>err
-holds err 'standard input: not valid UTF-8'
+holds err 'standard input: the text is not valid UTF-8'
 holds err '(byte 1)'
 printf '{"text": "a"}\n{"text": 1}\n' >in
 exits 1 tokmap encode <in >out 2>err

@@ -37,7 +37,7 @@ fi
 # The message about a document that --invalid-utf8 skip left out does not suggest that option.
 printf '{"text": "\\ud800"}\n{"text": "k"}\n' >lone.jsonl
 exits 0 tokmap pack -q --invalid-utf8 skip -o lone lone.jsonl 2>err
-holds err 'or choose --invalid-utf8 replace'
+holds err 'or use --invalid-utf8 replace'
 if grep -q 'or skip' err; then
     echo 'FAULT: skip is proposed where it was chosen' >&2
     exit 1

@@ -22,33 +22,33 @@ printf '{"text": "\\udc00"}\n' >lone.jsonl
 printf '{"text": "%0100d"}\n' 0 >long.jsonl
 printf 'PK\003\004zip' >zip
 printf '\n' >blank.jsonl
-wrong 'latin: not valid UTF-8; convert the file, or choose --invalid-utf8 replace or skip (byte 3)' in latin
+wrong 'latin: the text is not valid UTF-8; convert the file, or use --invalid-utf8 replace or skip (byte 3)' in latin
 wrong "type.jsonl:2: the field is not a string: 'text'" in type.jsonl
-wrong 'no.jsonl:2: invalid record: this is not a JSON value' in no.jsonl
+wrong 'no.jsonl:2: the record is not valid: this is not a JSON value; correct the line, or skip it with --on-error skip' in no.jsonl
 wrong "field.jsonl:1: the field is missing: 'text'; name another field with --field" in field.jsonl
-wrong 'twice.jsonl:1: invalid record: the field appears twice' in twice.jsonl
-wrong 'lone.jsonl:1: not valid UTF-8: the escape of a surrogate lacks its other half' in lone.jsonl
+wrong 'twice.jsonl:1: the record is not valid: the field appears twice' in twice.jsonl
+wrong 'lone.jsonl:1: the text is not valid UTF-8: a surrogate escape has no second half' in lone.jsonl
 wrong 'long.jsonl:1: the line is longer than the limit of 99 bytes' --max-record 99 in long.jsonl
-wrong 'zip: this is a zip archive' in zip
-wrong 'hollow: the folder holds no regular file' in hollow
+wrong 'zip: the input is a zip archive, which tokmap cannot read' in zip
+wrong 'hollow: the folder contains no regular files' in hollow
 wrong 'nowhere: the input cannot be opened: No such file' in nowhere
-wrong 'none*: nothing matches this pattern' in 'none*'
-wrong 'the inputs hold no document' blank.jsonl
+wrong 'none*: no file matches this pattern' in 'none*'
+wrong 'the inputs contain no documents' blank.jsonl
 wrong "gpt2.json: the tokenizer cannot be read" -t gpt2.json in
 printf '{"text": 1}\n' >in/piped
 wrong "standard input:1: the field is not a string" --input-format jsonl - <in/piped
 if command -v zstd >/dev/null 2>&1; then
     zstd -q -c in/a latin | head -c 20 >cut.zst
-    wrong 'cut.zst: the zstd file ends in the midst of its data' in/a cut.zst
+    wrong 'cut.zst: the zstd file is truncated' in/a cut.zst
     { zstd -q -c in/a; echo more; } >behind.zst
-    wrong 'behind.zst: after the zstd data' in/a behind.zst
+    wrong 'behind.zst: the zstd data ends at byte' in/a behind.zst
 fi
 if tokmap --version | grep -q 'reads .gz: yes' && command -v gzip >/dev/null 2>&1; then
     gzip -c in/a | head -c 15 >cut.gz
-    wrong 'cut.gz: the gzip file ends in the midst of its data' in/a cut.gz
+    wrong 'cut.gz: the gzip file is truncated' in/a cut.gz
     { gzip -c in/a; echo more; } >behind.gz
-    wrong 'behind.gz: after the gzip data' in/a behind.gz
-    holds err 'cut it off there, or copy the file again'
+    wrong 'behind.gz: the gzip data ends at byte' in/a behind.gz
+    holds err 'remove them, or copy the file again'
 fi
 if [ "$(id -u)" -ne 0 ]; then
     cp in/a secret

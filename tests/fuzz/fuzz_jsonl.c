@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "corpus/corpus.h"
+#include "corpus/corpus_issue.h"
+#include "corpus/records.h"
 #include "text/utf8.h"
 #include "common/hash.h"
 
@@ -57,7 +59,7 @@ static void batch_see(struct seen *seen, const struct corpus_options *options, c
     for (uint64_t i = 0; i < batch->issue_count; i++) {
         struct tokmap_error error;
         char text[2048];
-        REQUIRE(corpus_issue_error(&batch->issues[i], options, &error) != TOKMAP_OK);
+        REQUIRE(corpus_issue_to_error(&batch->issues[i], options, &error) != TOKMAP_OK);
         REQUIRE(tokmap_error_print(&error, text, sizeof text)[0]);
         REQUIRE(error.line || batch->issues[i].kind == CORPUS_ISSUE_FILE);
         hash_state_add(seen->faults, &error.line, sizeof error.line);
@@ -80,7 +82,7 @@ static uint64_t read_all(const struct corpus_options *options, struct seen *seen
     REQUIRE(seen->hash && seen->faults);
     REQUIRE(corpus_open(&corpus, &operand, 1, options, NULL) == TOKMAP_OK);
     while ((status = corpus_next(corpus, &batch, NULL)) == TOKMAP_OK) {
-        REQUIRE(corpus_prepare(options, &batch, NULL) == TOKMAP_OK);
+        REQUIRE(records_to_documents(options, &batch, NULL) == TOKMAP_OK);
         batch_see(seen, options, &batch);
         if (seen->issues && !options->skip)
             break;

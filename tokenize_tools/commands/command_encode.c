@@ -14,7 +14,8 @@
 #include "commands/shared/tokenizer_arguments.h"
 #include "common/bytes.h"
 #include "common/error.h"
-#include "corpus/corpus.h"
+#include "corpus/corpus_issue.h"
+#include "corpus/records.h"
 #include "text/decimal.h"
 
 static const char program[] = "tokmap encode";
@@ -95,7 +96,7 @@ static enum tokmap_status document_encode(struct encoding *encoding, const struc
         if (!status)
             status = tokenizer_encode(encoding->state, &batch, &encoding->out, error);
         if (status == TOKMAP_ERROR_INPUT || status == TOKMAP_ERROR_LIMIT)
-            corpus_error_place(from, number, error);
+            corpus_error_add_place(from, number, error);
         if (status)
             return status;
         if (list && !document->resumed && !at)
@@ -121,7 +122,7 @@ static enum tokmap_status batch_encode(struct encoding *encoding, const struct c
     for (uint64_t i = 0; i < batch->issue_count && !status; i++) {
         const struct corpus_issue *issue = &batch->issues[i];
         struct tokmap_error why;
-        const enum tokmap_status wrong = corpus_issue_error(issue, &encoding->corpus, &why);
+        const enum tokmap_status wrong = corpus_issue_to_error(issue, &encoding->corpus, &why);
         if (issue->fatal || issue->kind != CORPUS_ISSUE_ENCODING || encoding->corpus.invalid != CORPUS_INVALID_SKIP) {
             *error = why;
             return wrong;
@@ -148,7 +149,7 @@ static int inputs_encode(struct encoding *encoding, const char **operands, size_
     while (!status) {
         status = corpus_next(corpus, &batch, &error);
         if (!status)
-            status = corpus_prepare(&encoding->corpus, &batch, &error);
+            status = records_to_documents(&encoding->corpus, &batch, &error);
         if (!status)
             status = batch_encode(encoding, &batch, &error);
         /* The writer of the pipe may wait for these lines before it writes more. */

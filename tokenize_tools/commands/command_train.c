@@ -154,7 +154,7 @@ static int specials_split(const struct cli_command *command, struct training_com
                 return cli_misused(command, "--special-tokens names '%.*s' twice", (int)bytes, at);
         uint8_t *spelt = malloc(bytes);
         uint64_t count = 0;
-        const bool single = spelt && train_spelt_bytes(&text, spelt, &count) && count == 1;
+        const bool single = spelt && train_decode_spelling(&text, spelt, &count) && count == 1;
         free(spelt);
         if (single)
             return cli_misused(command,
@@ -214,7 +214,7 @@ static int inputs_train(struct training_command *training, const char **operands
         .vocabulary = (uint32_t)training->vocabulary,
         .min_frequency = training->min_frequency,
         .memory = training->memory,
-        .form = {training->pattern, training->specials, training->special_count},
+        .settings = {training->pattern, training->specials, training->special_count},
         .skipped = skipped_report,
         .progress = progress_report,
         .stop = is_stopped,

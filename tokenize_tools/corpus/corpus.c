@@ -1,11 +1,19 @@
 /*
- * corpus.c - the reader: fills batches with raw bytes, cut where a line or a character ends.
+ * corpus.c - see corpus.h. Fills batches with raw bytes, and cuts them where a line or a character ends.
  *
- * Bytes are read straight to where the documents will lie. What is behind the last cut, less than a line or a
- * character, is carried into the next batch. A line longer than a batch makes its batch grow, up to the limit; a text
- * document does not: it goes on in parts, unless it must be held whole, because the tokenizer cannot take parts, or
- * because it may have to be left out altogether and cannot be read twice. A regular file can: where wrong documents are
- * to be skipped, a text that does not fit a batch is first read to its end without being used.
+ * Bytes are read directly to their final position in the batch, so that nothing is copied. The bytes after the last
+ * cut, which are less than a line or a character, are carried over into the next batch.
+ *
+ * Example, with a batch of 32 bytes and lines of 13 bytes: the first read fills the batch with 32 bytes, which are
+ * lines 0 and 1 and 6 bytes of line 2. The cut is at byte 26: the batch becomes one part of 26 bytes, and 6 bytes are
+ * carried over and begin the next batch. (The size of a real batch is at least 8 KiB.)
+ *
+ * A line that is longer than a batch makes its batch grow, up to options.record_limit, because JSON is parsed by whole
+ * lines. A text document does not: it continues in further parts, and memory stays small for a text of any size. There
+ * are two exceptions, in which a text must be held whole (`whole`): the tokenizer cannot process parts; or the document
+ * may have to be skipped, which must be known before its first part is packed, and the input is a pipe, which cannot be
+ * read twice. A regular file can be read twice: where invalid documents are skipped, a text that does not fit in a
+ * batch is first read to its end and only checked (text_prescan()).
  */
 #include "corpus.h"
 
@@ -14,7 +22,6 @@
 #include <string.h>
 
 #include "text/utf8.h"
-#include "document_batch.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "inputs.h"
@@ -25,8 +32,8 @@
 #include <emmintrin.h>
 #endif
 
-#define READ_LEAST 4096 /* room that makes a read worth its call */
-#define ITEMS_MOST 1024 /* files and issues in a batch */
+#define READ_LEAST 4096 /* bytes of free space that make a read worth its call */
+#define ITEMS_MOST 1024 /* a batch with more parts or issues takes no further file */
 #define EXCLUDED_MOST 8
 #define BOM "\xef\xbb\xbf"
 
@@ -34,19 +41,19 @@ struct corpus {
     struct corpus_options options;
     struct inputs *inputs;
     struct stream *stream;
-    bool done;
+    bool done; /* no input is left, or an issue ends the work */
 
     char *path;             /* of the open file */
-    const char *batch_path; /* its copy in the batch being filled, or NULL */
+    const char *batch_path; /* its copy in the batch that is being filled, or NULL */
     bool open, format_known, jsonl;
-    bool resumed;    /* its document has given parts already */
-    bool whole;      /* its document must be held whole */
-    uint64_t offset; /* in the stream, of the first byte that no part holds */
-    uint64_t record; /* of the next line */
+    bool resumed;    /* parts of its document have been delivered */
+    bool whole;      /* its document must be held in memory whole */
+    uint64_t offset; /* in the stream, of the first byte that is in no part yet */
+    uint64_t record; /* number of the next line */
 
-    char *carry;
+    char *carry; /* `carried` bytes of the open file that begin the next batch */
     uint64_t carried, carry_capacity;
-    uint64_t finished_stored;
+    uint64_t finished_stored; /* stored bytes of all files that have been closed */
     struct os_stat excluded[EXCLUDED_MOST];
     size_t excluded_count;
 };
@@ -54,6 +61,7 @@ struct corpus {
 enum tokmap_status corpus_open(struct corpus **corpus, const char *const *operands, size_t count,
                                const struct corpus_options *options, struct tokmap_error *error)
 {
+    assert(operands || !count);
     struct corpus *made = calloc(1, sizeof *made);
     *corpus = NULL;
     if (!made)
@@ -84,7 +92,8 @@ void corpus_close(struct corpus *corpus)
 enum tokmap_status corpus_exclude(struct corpus *corpus, const char *path, struct tokmap_error *error)
 {
     if (corpus->excluded_count == EXCLUDED_MOST)
-        return error_set(error, TOKMAP_ERROR_LIMIT, path, TOKMAP_NO_OFFSET, "too many excluded files");
+        return error_set(error, TOKMAP_ERROR_LIMIT, path, TOKMAP_NO_OFFSET,
+                         "more than 8 files are excluded from the inputs; this is a bug in tokmap, please report it");
     if (!os_stat(path, &corpus->excluded[corpus->excluded_count]))
         corpus->excluded_count++;
     return TOKMAP_OK;
@@ -113,23 +122,6 @@ uint64_t corpus_size(const char *const *operands, size_t count)
     return total;
 }
 
-void corpus_counts_add(struct corpus_counts *sum, const struct corpus_counts *more)
-{
-    sum->files += more->files;
-    sum->files_skipped += more->files_skipped;
-    sum->stored_bytes += more->stored_bytes;
-    sum->stream_bytes += more->stream_bytes;
-    sum->documents += more->documents;
-    sum->records_skipped += more->records_skipped;
-    sum->blank_lines += more->blank_lines;
-    sum->empty_documents += more->empty_documents;
-    sum->replaced += more->replaced;
-    sum->document_bytes += more->document_bytes;
-    sum->structure_bytes += more->structure_bytes;
-    sum->skipped_bytes += more->skipped_bytes;
-    sum->text_bytes += more->text_bytes;
-}
-
 /* ---- format ---- */
 
 static bool ends_with(const char *name, size_t length, const char *end)
@@ -138,7 +130,7 @@ static bool ends_with(const char *name, size_t length, const char *end)
     return length > bytes && !memcmp(name + length - bytes, end, bytes);
 }
 
-/* By the name: JSONL, text, or AUTO where it says nothing. */
+/* Returns the format that the name stands for, or AUTO if the content decides. */
 static enum corpus_format format_of_name(const char *path)
 {
     static const char *const lines[] = {".jsonl", ".ndjson", ".jsonlines", ".json-lines"};
@@ -155,7 +147,7 @@ static enum corpus_format format_of_name(const char *path)
     return ends_with(path, length, ".json") ? CORPUS_AUTO : CORPUS_TEXT;
 }
 
-/* True if a line that is not yet whole begins like one of JSONL. */
+/* Returns true if these bytes are the beginning of a line that can still turn out to be a JSON object. */
 static bool may_be_jsonl(const char *bytes, uint64_t count)
 {
     uint64_t at = memcmp(bytes, BOM, min64(count, 3)) ? 0 : min64(count, 3);
@@ -164,6 +156,7 @@ static bool may_be_jsonl(const char *bytes, uint64_t count)
     return at == count || (bytes[at] == '{' && !memchr(bytes + at, '\n', count - at));
 }
 
+/* Returns true if the first line is a JSON object. */
 static bool is_jsonl(const char *bytes, uint64_t count)
 {
     if (count >= 3 && !memcmp(bytes, BOM, 3)) {
@@ -175,19 +168,19 @@ static bool is_jsonl(const char *bytes, uint64_t count)
     struct json_fault fault;
     if (newline)
         count = (uint64_t)(newline - bytes);
-    /* An object that lacks every field passes all of the check but its last question. */
-    return json_find(bytes, count, "", 0, &field, &fault) || !strcmp(fault.reason, JSON_MISSING) ||
-           !strcmp(fault.reason, JSON_NO_STRING);
+    /* A JSON object passes every check except the last one, since it need not have a field with an empty name. */
+    return json_field_find(bytes, count, "", 0, &field, &fault) || !strcmp(fault.reason, JSON_FIELD_MISSING) ||
+           !strcmp(fault.reason, JSON_FIELD_NOT_STRING);
 }
 
-/* Number of line ends. */
+/* Counts the newlines. */
 static uint64_t lines_count(const char *bytes, uint64_t count)
 {
     uint64_t found = 0, i = 0;
 #if defined(__SSE2__)
     const __m128i newline = _mm_set1_epi8('\n');
     while (count - i >= 16) {
-        /* Bytes count up to 255 before they are summed. */
+        /* Each byte of `sums` counts up to 255 newlines before the bytes are added up. */
         __m128i sums = _mm_setzero_si128();
         const uint64_t stop = i + min64((count - i) / 16, 255) * 16;
         for (; i < stop; i += 16)
@@ -209,24 +202,25 @@ static enum tokmap_status no_memory(struct tokmap_error *error)
     return error_set_memory(error, "a batch of the corpus", 0);
 }
 
+/* Adds an issue about the open file or `path`. Unless issues are skipped, it ends the work. NULL: not enough memory. */
 static struct corpus_issue *issue_add(struct corpus *corpus, struct corpus_batch *batch, enum corpus_issue_kind kind,
                                       const char *path)
 {
-    struct corpus_issue *issue = batch_issue(batch);
+    struct corpus_issue *issue = corpus_batch_add_issue(batch);
     if (!issue)
         return NULL;
     issue->kind = kind;
-    issue->path = batch_path(batch, path);
+    issue->path = corpus_batch_add_path(batch, path);
     issue->jsonl = corpus->jsonl;
     if (!corpus->options.skip && !(kind == CORPUS_ISSUE_ENCODING && corpus->options.invalid == CORPUS_INVALID_SKIP))
         corpus->done = true;
     return issue->path ? issue : NULL;
 }
 
-/* A file's failure becomes an issue; what is no fault of the file ends the call. */
-static enum tokmap_status file_fails(struct corpus *corpus, struct corpus_batch *batch, const char *path,
-                                     uint64_t skipped, enum tokmap_status status, const struct tokmap_error *why,
-                                     struct tokmap_error *error)
+/* Turns an error of a file into an issue. An interrupt or a lack of memory is not the file's fault, and is returned. */
+static enum tokmap_status file_failed(struct corpus *corpus, struct corpus_batch *batch, const char *path,
+                                      uint64_t skipped, enum tokmap_status status, const struct tokmap_error *why,
+                                      struct tokmap_error *error)
 {
     if (status == TOKMAP_ERROR_INTERRUPTED || status == TOKMAP_ERROR_MEMORY) {
         if (error)
@@ -249,7 +243,7 @@ static enum tokmap_status file_fails(struct corpus *corpus, struct corpus_batch 
 
 /* ---- one file ---- */
 
-static uint64_t limit_of(const struct corpus *corpus)
+static uint64_t current_limit(const struct corpus *corpus)
 {
     return corpus->jsonl ? corpus->options.record_limit : corpus->options.document_limit;
 }
@@ -285,7 +279,7 @@ static enum tokmap_status file_begin(struct corpus *corpus, struct corpus_batch 
             stream_close(corpus->stream);
     }
     if (status)
-        return file_fails(corpus, batch, corpus->path, 0, status, &why, error);
+        return file_failed(corpus, batch, corpus->path, 0, status, &why, error);
     enum corpus_format format = corpus->options.format;
     if (format == CORPUS_AUTO)
         format = format_of_name(path);
@@ -297,14 +291,14 @@ static enum tokmap_status file_begin(struct corpus *corpus, struct corpus_batch 
     corpus->offset = corpus->record = corpus->carried = 0;
     /* Text that may have to be left out as a whole must be seen whole before any of it is used. */
     const bool may_skip = corpus->options.skip || corpus->options.invalid == CORPUS_INVALID_SKIP;
-    corpus->whole = !corpus->options.cut_anywhere ||
-                    (may_skip && (corpus->options.cut || !stream_is_regular(corpus->stream)));
+    corpus->whole =
+        !corpus->options.cut_anywhere || (may_skip && (corpus->options.cut || !stream_is_regular(corpus->stream)));
     return TOKMAP_OK;
 }
 
-/* Bytes [from, from + count) of the batch wait for the next call. */
-static enum tokmap_status carry(struct corpus *corpus, const struct corpus_batch *batch, uint64_t from, uint64_t count,
-                                struct tokmap_error *error)
+/* Keeps bytes [from, from + count) of the batch for the next call. */
+static enum tokmap_status carry_over(struct corpus *corpus, const struct corpus_batch *batch, uint64_t from,
+                                     uint64_t count, struct tokmap_error *error)
 {
     if (count > corpus->carry_capacity) {
         char *grown = realloc(corpus->carry, count);
@@ -319,11 +313,11 @@ static enum tokmap_status carry(struct corpus *corpus, const struct corpus_batch
     return TOKMAP_OK;
 }
 
-/* The first `count` bytes behind batch->filled become a part. */
+/* Makes a part of the first `count` bytes from batch->filled on. end: the document ends with them. */
 static enum tokmap_status part_add(struct corpus *corpus, struct corpus_batch *batch, uint64_t count, bool end,
                                    struct tokmap_error *error)
 {
-    /* A document that has a part in this batch already has one part in it still: the bytes lie side by side. */
+    /* If this batch has a part of the document already, the new bytes are adjacent to it: the part grows. */
     if (!corpus->jsonl && corpus->resumed && corpus->batch_path) {
         struct corpus_part *last = &batch->parts[batch->part_count - 1];
         assert(last->unfinished && last->end == batch->filled);
@@ -334,8 +328,8 @@ static enum tokmap_status part_add(struct corpus *corpus, struct corpus_batch *b
         return TOKMAP_OK;
     }
     if (!corpus->batch_path)
-        corpus->batch_path = batch_path(batch, corpus->path);
-    struct corpus_part *part = corpus->batch_path ? batch_part(batch) : NULL;
+        corpus->batch_path = corpus_batch_add_path(batch, corpus->path);
+    struct corpus_part *part = corpus->batch_path ? corpus_batch_add_part(batch) : NULL;
     if (!part)
         return no_memory(error);
     part->path = corpus->batch_path;
@@ -356,14 +350,15 @@ static enum tokmap_status part_add(struct corpus *corpus, struct corpus_batch *b
     return TOKMAP_OK;
 }
 
-/* A line or document over its limit: reads on to its end without keeping it. `have` bytes of it are in the batch. */
-static enum tokmap_status over_limit(struct corpus *corpus, struct corpus_batch *batch, uint64_t have, bool end,
-                                     struct tokmap_error *error)
+/* Skips a line or document that is over its limit: reads to its end without keeping it, and adds an issue. `have` bytes
+ * of it are in the batch. */
+static enum tokmap_status skip_over_limit(struct corpus *corpus, struct corpus_batch *batch, uint64_t have, bool end,
+                                          struct tokmap_error *error)
 {
     struct corpus_issue *issue = issue_add(corpus, batch, CORPUS_ISSUE_LIMIT, corpus->path);
     if (!issue)
         return no_memory(error);
-    issue->limit = limit_of(corpus);
+    issue->limit = current_limit(corpus);
     issue->reason = corpus->jsonl ? "the line is longer than the limit" : "the document is larger than the limit";
     issue->record = corpus->record;
     issue->offset = corpus->offset;
@@ -383,7 +378,7 @@ static enum tokmap_status over_limit(struct corpus *corpus, struct corpus_batch 
         if (newline) {
             found = true;
             used = (uint64_t)(newline - buffer) + 1;
-            const enum tokmap_status carried = carry(corpus, batch, batch->filled + used, got - used, error);
+            const enum tokmap_status carried = carry_over(corpus, batch, batch->filled + used, got - used, error);
             if (carried)
                 return carried;
         }
@@ -395,7 +390,7 @@ static enum tokmap_status over_limit(struct corpus *corpus, struct corpus_batch 
     corpus->offset += skipped;
     corpus->record++;
     if (status) {
-        status = file_fails(corpus, batch, corpus->path, corpus->carried, status, &why, error);
+        status = file_failed(corpus, batch, corpus->path, corpus->carried, status, &why, error);
         file_end(corpus, batch);
         return status;
     }
@@ -406,8 +401,9 @@ static enum tokmap_status over_limit(struct corpus *corpus, struct corpus_batch 
     return TOKMAP_OK;
 }
 
-/* Reads a whole text file without using it. *offset: of the first invalid byte, or TOKMAP_NO_OFFSET. */
-static enum tokmap_status text_examine(struct corpus *corpus, struct corpus_batch *batch, uint64_t *bytes,
+/* Reads a whole text file and only checks it. Sets *bytes to its size and *offset to the position of the first invalid
+ * byte, or to TOKMAP_NO_OFFSET. */
+static enum tokmap_status text_prescan(struct corpus *corpus, struct corpus_batch *batch, uint64_t *bytes,
                                        uint64_t *offset, struct tokmap_error *error)
 {
     const size_t room = corpus->options.batch_bytes;
@@ -440,21 +436,22 @@ static enum tokmap_status text_examine(struct corpus *corpus, struct corpus_batc
     return status;
 }
 
-/* A text that will not fit, where wrong ones are left out: *skip if it is wrong; it is accounted for then. */
+/* Checks a text that does not fit in a batch before its first part is delivered, where invalid documents are skipped.
+ * Sets *skip if it cannot be used; its issue and its bytes are then recorded, and the file is closed. */
 static enum tokmap_status text_check(struct corpus *corpus, struct corpus_batch *batch, uint64_t have, bool *skip,
                                      struct tokmap_error *error)
 {
     struct tokmap_error why;
     uint64_t bytes, offset;
     *skip = false;
-    enum tokmap_status status = text_examine(corpus, batch, &bytes, &offset, &why);
+    enum tokmap_status status = text_prescan(corpus, batch, &bytes, &offset, &why);
     if (!status && offset == TOKMAP_NO_OFFSET)
         return TOKMAP_OK;
     *skip = true;
     bytes = max64(bytes, have);
     batch->counts.stream_bytes += bytes - have;
     if (status) {
-        status = file_fails(corpus, batch, corpus->path, bytes, status, &why, error);
+        status = file_failed(corpus, batch, corpus->path, bytes, status, &why, error);
     } else {
         struct corpus_issue *issue = issue_add(corpus, batch, CORPUS_ISSUE_ENCODING, corpus->path);
         if (!issue)
@@ -470,16 +467,16 @@ static enum tokmap_status text_check(struct corpus *corpus, struct corpus_batch 
     return status;
 }
 
-/* What to do with the bytes that were read. */
-enum verdict { CUT, READ_MORE, BATCH_FULL, OVER_LIMIT };
+/* What to do with the bytes that were read. BATCH_FULL: process the batch without them, and carry them over. */
+enum cut_decision { CUT, READ_MORE, BATCH_FULL, OVER_LIMIT };
 
-/* `have` bytes lie behind batch->filled, the first `seen` of them without the end of a line. *cut: how many of them
- * make a part. */
-static enum verdict judge(const struct corpus *corpus, const struct corpus_batch *batch, uint64_t have, uint64_t seen,
-                          bool end, uint64_t *cut)
+/* Decides about the `have` bytes from batch->filled on; the first `seen` of them contain no newline. For CUT, *cut is
+ * the number of bytes that make a part. */
+static enum cut_decision choose_cut(const struct corpus *corpus, const struct corpus_batch *batch, uint64_t have,
+                                    uint64_t seen, bool end, uint64_t *cut)
 {
     const char *bytes = batch->bytes + batch->filled;
-    const uint64_t limit = limit_of(corpus);
+    const uint64_t limit = current_limit(corpus);
     const bool room = batch->capacity - batch->filled - have >= READ_LEAST;
     *cut = have;
     if (corpus->jsonl) {
@@ -501,8 +498,8 @@ static enum verdict judge(const struct corpus *corpus, const struct corpus_batch
     return room || !batch->filled ? READ_MORE : BATCH_FULL;
 }
 
-/* Room for a read behind `have` bytes; a line or document that fills its batch makes it grow. */
-static enum tokmap_status room_make(struct corpus *corpus, struct corpus_batch *batch, uint64_t have,
+/* Makes room for a read after `have` bytes: a line or document that fills its batch makes the batch grow. */
+static enum tokmap_status room_grow(struct corpus *corpus, struct corpus_batch *batch, uint64_t have,
                                     struct tokmap_error *error)
 {
     if (batch->capacity - batch->filled - have >= READ_LEAST)
@@ -510,21 +507,21 @@ static enum tokmap_status room_make(struct corpus *corpus, struct corpus_batch *
     const uint64_t usual = corpus->options.batch_bytes;
     if (batch->capacity <= 4 * usual && 2 * batch->capacity > 4 * usual && corpus->options.before_large)
         corpus->options.before_large(corpus->options.user);
-    /* Doubled, but not past what the limit can ask for. */
+    /* The capacity doubles, but not beyond what a line or document within its limit can need. */
     uint64_t most, capacity = 2 * max64(batch->capacity, usual);
-    if (!add_overflows(limit_of(corpus), 2 * usual, &most) && have <= limit_of(corpus))
+    if (!add_overflows(current_limit(corpus), 2 * usual, &most) && have <= current_limit(corpus))
         capacity = min64(capacity, most);
-    if (!batch_reserve(batch, max64(capacity, batch->filled + have + READ_LEAST)))
+    if (!corpus_batch_reserve(batch, max64(capacity, batch->filled + have + READ_LEAST)))
         return error_set_memory(error, "a long line or document", capacity);
     return TOKMAP_OK;
 }
 
-/* The format, once the first bytes are there; false: more of them are needed. */
-static bool format_tell(struct corpus *corpus, struct corpus_batch *batch, uint64_t *have, bool end)
+/* Detects the format and removes a byte order mark of JSONL. Returns false if more bytes are needed for that. */
+static bool format_detect(struct corpus *corpus, struct corpus_batch *batch, uint64_t *have, bool end)
 {
     const char *bytes = batch->bytes + batch->filled;
     if (!corpus->format_known) {
-        /* Its first line must be seen whole, however long it is. */
+        /* The whole first line is needed, however long it is. */
         if (!end && may_be_jsonl(bytes, *have) && *have <= corpus->options.record_limit)
             return false;
         corpus->jsonl = is_jsonl(bytes, *have);
@@ -539,13 +536,16 @@ static bool format_tell(struct corpus *corpus, struct corpus_batch *batch, uint6
     return true;
 }
 
+/* A read has failed after `have` bytes that are in no part yet. Delivers the whole lines among them, makes the error an
+ * issue, and closes the file. */
 static enum tokmap_status file_damaged(struct corpus *corpus, struct corpus_batch *batch, uint64_t have,
                                        enum tokmap_status status, const struct tokmap_error *why,
                                        struct tokmap_error *error)
 {
     const char *bytes = batch->bytes + batch->filled;
     const bool started = corpus->resumed;
-    /* Lines that came whole are as good as any; a fault in one of them comes first. */
+    /* Whole lines before the damage are used like others, and an issue in one of them precedes the issue of the file.
+     */
     const char *newline = corpus->jsonl && corpus->format_known ? memrchr(bytes, '\n', have) : NULL;
     if (newline) {
         const uint64_t cut = (uint64_t)(newline - bytes) + 1;
@@ -554,54 +554,54 @@ static enum tokmap_status file_damaged(struct corpus *corpus, struct corpus_batc
             return added;
         have -= cut;
     }
-    status = file_fails(corpus, batch, corpus->path, have, status, why, error);
+    status = file_failed(corpus, batch, corpus->path, have, status, why, error);
     if (!status && started)
         batch->issues[batch->issue_count - 1].fatal = true;
     file_end(corpus, batch);
     return status;
 }
 
-/* Takes what the open file has for this batch. *full: the batch should go. */
+/* Adds bytes of the open file to the batch. Sets *full if the batch should be processed now. */
 static enum tokmap_status file_read(struct corpus *corpus, struct corpus_batch *batch, bool *full,
                                     struct tokmap_error *error)
 {
     uint64_t have = corpus->carried, cut = 0, seen = 0;
-    enum verdict verdict;
+    enum cut_decision decision;
     bool end = false;
     if (batch->capacity - batch->filled < have + READ_LEAST && batch->filled) {
         *full = true;
         return TOKMAP_OK;
     }
-    enum tokmap_status status = batch_reserve(batch, have + READ_LEAST) ? TOKMAP_OK : no_memory(error);
+    enum tokmap_status status = corpus_batch_reserve(batch, have + READ_LEAST) ? TOKMAP_OK : no_memory(error);
     if (status)
         return status;
     if (have)
         memcpy(batch->bytes + batch->filled, corpus->carry, have);
     corpus->carried = 0;
     do {
-        status = room_make(corpus, batch, have, error);
+        status = room_grow(corpus, batch, have, error);
         if (status)
             return status;
         struct tokmap_error why;
         size_t got;
-        /* Not more than a batch at once: what is read behind the end of a long line has to be carried. */
+        /* Not more than a batch at a time, because the bytes after the end of a long line are carried over. */
         const uint64_t room = min64(batch->capacity - batch->filled - have, corpus->options.batch_bytes);
         status = stream_read(corpus->stream, batch->bytes + batch->filled + have, (size_t)room, &got, &end, &why);
         batch->counts.stream_bytes += got;
         have += got;
         if (status)
             return file_damaged(corpus, batch, have, status, &why, error);
-        verdict = READ_MORE;
-        if (format_tell(corpus, batch, &have, end)) {
-            verdict = judge(corpus, batch, have, seen, end, &cut);
+        decision = READ_MORE;
+        if (format_detect(corpus, batch, &have, end)) {
+            decision = choose_cut(corpus, batch, have, seen, end, &cut);
             seen = have;
         }
-    } while (verdict == READ_MORE);
-    if (verdict == OVER_LIMIT)
-        return over_limit(corpus, batch, have, end, error);
-    if (verdict == BATCH_FULL) {
+    } while (decision == READ_MORE);
+    if (decision == OVER_LIMIT)
+        return skip_over_limit(corpus, batch, have, end, error);
+    if (decision == BATCH_FULL) {
         *full = true;
-        return carry(corpus, batch, batch->filled, have, error);
+        return carry_over(corpus, batch, batch->filled, have, error);
     }
     const bool may_skip = corpus->options.skip || corpus->options.invalid == CORPUS_INVALID_SKIP;
     if (!corpus->jsonl && !corpus->whole && !end && !corpus->resumed && may_skip) {
@@ -614,7 +614,7 @@ static enum tokmap_status file_read(struct corpus *corpus, struct corpus_batch *
     if (cut || (!corpus->jsonl && end))
         status = part_add(corpus, batch, cut, end, error);
     if (!status)
-        status = carry(corpus, batch, from + cut, have - cut, error);
+        status = carry_over(corpus, batch, from + cut, have - cut, error);
     if (!status && end) {
         batch->counts.files++;
         file_end(corpus, batch);
@@ -625,9 +625,9 @@ static enum tokmap_status file_read(struct corpus *corpus, struct corpus_batch *
 enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch, struct tokmap_error *error)
 {
     const uint64_t usual = corpus->options.batch_bytes;
-    batch_clear(batch, 4 * usual);
+    corpus_batch_clear(batch, 4 * usual);
     corpus->batch_path = NULL;
-    if (!batch_reserve(batch, usual))
+    if (!corpus_batch_reserve(batch, usual))
         return no_memory(error);
     bool full = false;
     enum tokmap_status status = TOKMAP_OK;
@@ -651,7 +651,7 @@ enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch
         if (found == TOKMAP_END)
             corpus->done = true;
         else if (found)
-            status = file_fails(corpus, batch, why.path, 0, found, &why, error);
+            status = file_failed(corpus, batch, why.path, 0, found, &why, error);
         else
             status = file_begin(corpus, batch, path, error);
     }

@@ -1,5 +1,7 @@
+/* inputs.c - see inputs.h. Folders are walked with a stack of sorted lists, one per folder on the current path. */
 #include "inputs.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdbool.h>
@@ -9,27 +11,27 @@
 #include "common/error.h"
 #include "platform/os.h"
 
-/* A sorted list of names. */
+/* A list of names, sorted when it is complete. */
 struct names {
     char **names;
     size_t count, capacity;
 };
 
-/* A folder on the way down. Names of folders in it end with '/', so that their order is that of the paths below. */
+/* A folder on the current path. Names of its subfolders end with '/', so that sorting the names sorts the paths. */
 struct level {
     struct names names;
     size_t next;
-    size_t path_bytes; /* of the folder's own path in inputs->path */
+    size_t path_bytes; /* length of the folder's path in inputs->path, with the slash */
 };
 
 struct inputs {
     const char *const *operands;
     size_t operand_count, operand_next;
-    struct names matches; /* of the present operand, if it is a pattern */
+    struct names matches; /* of the current operand, if it is a pattern */
     size_t match_next;
     struct level *levels;
     size_t depth, level_capacity;
-    bool found_any; /* in the folder named by an operand */
+    bool found_any; /* the folder that an operand names has at least one file */
     char *path;
     size_t path_bytes, path_capacity;
 };
@@ -53,7 +55,7 @@ static int names_add(struct names *names, const char *first, size_t first_bytes,
         names->capacity = capacity;
     }
     const size_t second_bytes = strlen(second);
-    char *name = malloc(first_bytes + second_bytes + 2); /* and a slash */
+    char *name = malloc(first_bytes + second_bytes + 2); /* level_filter() may append a slash */
     if (!name)
         return ENOMEM;
     if (first_bytes)
@@ -74,7 +76,7 @@ static void names_sort(struct names *names)
         qsort(names->names, names->count, sizeof *names->names, compare);
 }
 
-static int name_list(void *user, const char *name)
+static int name_collect(void *user, const char *name)
 {
     return names_add(user, NULL, 0, name);
 }
@@ -107,10 +109,11 @@ void inputs_free(struct inputs *inputs)
     free(inputs);
 }
 
-/* path = its first `keep` bytes, then name. */
+/* Sets the path to its first `keep` bytes followed by the name. Returns false if there is not enough memory. */
 static bool path_set(struct inputs *inputs, size_t keep, const char *name)
 {
     const size_t bytes = strlen(name);
+    assert(keep <= inputs->path_bytes);
     if (keep + bytes + 2 > inputs->path_capacity) {
         const size_t capacity = 2 * (keep + bytes) + 64;
         char *grown = realloc(inputs->path, capacity);
@@ -129,8 +132,9 @@ static enum tokmap_status no_memory(struct tokmap_error *error)
     return error_set_memory(error, "the list of inputs", 0);
 }
 
-/* Keeps folders, marked with a slash, and regular files; drops the rest. inputs->path is the folder's path and '/'. */
-static int level_sift(struct inputs *inputs, struct names *names)
+/* Keeps the folders, to whose names it appends a slash, and the regular files; removes other names. inputs->path is the
+ * path of the folder that contains them, with a slash. Returns 0 or an errno value. */
+static int level_filter(struct inputs *inputs, struct names *names)
 {
     const size_t base = inputs->path_bytes;
     size_t kept = 0;
@@ -139,8 +143,8 @@ static int level_sift(struct inputs *inputs, struct names *names)
         struct os_stat found;
         if (!path_set(inputs, base, name))
             return ENOMEM;
-        /* What vanished since the folder was listed is not there: no fault. What cannot be examined is kept, so that
-         * opening it says why. */
+        /* A file that was removed after the folder was listed is ignored. A name that cannot be examined is kept, so
+         * that the error appears when it is opened. */
         const int system = os_lstat(inputs->path, &found);
         const bool folder = !system && found.kind == OS_KIND_FOLDER;
         if (system == ENOENT || (!system && !folder && found.kind != OS_KIND_FILE)) {
@@ -157,9 +161,10 @@ static int level_sift(struct inputs *inputs, struct names *names)
     return 0;
 }
 
-/* Goes down into the folder at inputs->path. */
+/* Reads the folder at inputs->path and pushes it on the stack. */
 static enum tokmap_status folder_enter(struct inputs *inputs, struct tokmap_error *error)
 {
+    assert(inputs->path_bytes);
     if (inputs->depth == inputs->level_capacity) {
         const size_t capacity = inputs->level_capacity ? 2 * inputs->level_capacity : 16;
         struct level *grown = realloc(inputs->levels, capacity * sizeof *grown);
@@ -170,11 +175,11 @@ static enum tokmap_status folder_enter(struct inputs *inputs, struct tokmap_erro
     }
     struct level *level = &inputs->levels[inputs->depth];
     memset(level, 0, sizeof *level);
-    int system = os_folder_list(inputs->path, name_list, &level->names);
+    int system = os_folder_list(inputs->path, name_collect, &level->names);
     if (!system && inputs->path[inputs->path_bytes - 1] != '/' && !path_set(inputs, inputs->path_bytes, "/"))
         system = ENOMEM;
     if (!system)
-        system = level_sift(inputs, &level->names);
+        system = level_filter(inputs, &level->names);
     if (system) {
         names_clear(&level->names);
         return error_set_system(error, system, inputs->path, TOKMAP_NO_OFFSET, "the folder cannot be read");
@@ -185,7 +190,8 @@ static enum tokmap_status folder_enter(struct inputs *inputs, struct tokmap_erro
     return TOKMAP_OK;
 }
 
-/* The next file of the folders on the stack; END when it is empty. */
+/* Sets the path to the next file of the folders on the stack. Statuses: OK, END (the stack is empty), those of errors.
+ */
 static enum tokmap_status folders_next(struct inputs *inputs, struct tokmap_error *error)
 {
     while (inputs->depth) {
@@ -197,8 +203,8 @@ static enum tokmap_status folders_next(struct inputs *inputs, struct tokmap_erro
             if (!inputs->depth && !inputs->found_any) {
                 inputs->path[own > 1 ? own - 1 : own] = '\0';
                 return error_set(error, TOKMAP_ERROR_NOT_FOUND, inputs->path, TOKMAP_NO_OFFSET,
-                                 "the folder holds no regular file, and symbolic links are not followed; name a folder "
-                                 "with texts");
+                                 "the folder contains no regular files, and symbolic links are not followed; name a "
+                                 "folder that contains texts");
             }
             continue;
         }
@@ -211,7 +217,7 @@ static enum tokmap_status folders_next(struct inputs *inputs, struct tokmap_erro
         }
         const enum tokmap_status status = folder_enter(inputs, error);
         if (status) {
-            inputs->found_any = true; /* it may have been there */
+            inputs->found_any = true; /* the folder that cannot be read may contain files */
             return status;
         }
     }
@@ -224,7 +230,7 @@ struct match {
     size_t prefix_bytes;
 };
 
-static int name_match(void *user, const char *name)
+static int name_collect_match(void *user, const char *name)
 {
     const struct match *match = user;
     if (fnmatch(match->pattern, name, FNM_PERIOD))
@@ -232,8 +238,8 @@ static int name_match(void *user, const char *name)
     return names_add(match->into, match->prefix, match->prefix_bytes, name);
 }
 
-/* One more component of the pattern: `from` holds paths that end with '/' or are empty, `into` gets those that match.
- */
+/* Expands one more component of a pattern: appends to `into` the matches of the component below each path of `from`.
+ * These paths are empty or end with '/'. Returns 0 or an errno value. */
 static int component_expand(const struct names *from, const char *component, bool last, struct names *into)
 {
     for (size_t i = 0; i < from->count; i++) {
@@ -242,9 +248,9 @@ static int component_expand(const struct names *from, const char *component, boo
         struct match match = {&found, prefix, component, strlen(prefix)};
         int system = 0;
         if (strpbrk(component, "*?[")) {
-            system = os_folder_list(*prefix ? prefix : ".", name_match, &match);
+            system = os_folder_list(*prefix ? prefix : ".", name_collect_match, &match);
             if (system != ENOMEM)
-                system = 0; /* what cannot be listed matches nothing */
+                system = 0; /* a folder that cannot be listed has no matches */
         } else {
             system = names_add(&found, prefix, match.prefix_bytes, component);
         }
@@ -261,6 +267,7 @@ static int component_expand(const struct names *from, const char *component, boo
     return 0;
 }
 
+/* Expands a pattern, component by component, to a sorted list. Returns 0 or an errno value. */
 static int pattern_expand(const char *pattern, struct names *matches)
 {
     struct names from = {0};
@@ -291,8 +298,9 @@ static int pattern_expand(const char *pattern, struct names *matches)
     return 0;
 }
 
-/* An operand, or a match of one, that is there. */
-static enum tokmap_status path_take(struct inputs *inputs, const char *path, struct tokmap_error *error)
+/* Begins with an operand that is not a pattern, or with a match of a pattern: sets the path to it, or to the first file
+ * if it is a folder. */
+static enum tokmap_status path_begin(struct inputs *inputs, const char *path, struct tokmap_error *error)
 {
     struct os_stat stat;
     if (!path_set(inputs, 0, path))
@@ -302,24 +310,25 @@ static enum tokmap_status path_take(struct inputs *inputs, const char *path, str
         const enum tokmap_status status = folder_enter(inputs, error);
         return status ? status : folders_next(inputs, error);
     }
-    return TOKMAP_OK; /* opening it says what is wrong with it */
+    return TOKMAP_OK; /* if the file does not exist, opening it reports that */
 }
 
-static enum tokmap_status operand_take(struct inputs *inputs, const char *operand, struct tokmap_error *error)
+static enum tokmap_status operand_begin(struct inputs *inputs, const char *operand, struct tokmap_error *error)
 {
     struct os_stat stat;
     if (!*operand)
-        return error_set(error, TOKMAP_ERROR_NOT_FOUND, NULL, TOKMAP_NO_OFFSET, "an input's name is empty");
+        return error_set(error, TOKMAP_ERROR_NOT_FOUND, NULL, TOKMAP_NO_OFFSET,
+                         "the name of an input is empty; name a file, a folder, or -");
     if (!strcmp(operand, "-") || !strpbrk(operand, "*?[") || !os_lstat(operand, &stat))
-        return path_take(inputs, operand, error);
+        return path_begin(inputs, operand, error);
     const int system = pattern_expand(operand, &inputs->matches);
     inputs->match_next = 0;
     if (system)
         return no_memory(error);
     if (!inputs->matches.count)
         return error_set(error, TOKMAP_ERROR_NOT_FOUND, operand, TOKMAP_NO_OFFSET,
-                         "nothing matches this pattern; see what is there with 'ls'");
-    return path_take(inputs, inputs->matches.names[inputs->match_next++], error);
+                         "no file matches this pattern; check the path with 'ls'");
+    return path_begin(inputs, inputs->matches.names[inputs->match_next++], error);
 }
 
 enum tokmap_status inputs_next(struct inputs *inputs, const char **path, struct tokmap_error *error)
@@ -327,11 +336,11 @@ enum tokmap_status inputs_next(struct inputs *inputs, const char **path, struct 
     enum tokmap_status status = inputs->depth ? folders_next(inputs, error) : TOKMAP_END;
     while (status == TOKMAP_END) {
         if (inputs->match_next < inputs->matches.count) {
-            status = path_take(inputs, inputs->matches.names[inputs->match_next++], error);
+            status = path_begin(inputs, inputs->matches.names[inputs->match_next++], error);
         } else if (inputs->operand_next < inputs->operand_count) {
             names_clear(&inputs->matches);
             inputs->match_next = 0;
-            status = operand_take(inputs, inputs->operands[inputs->operand_next++], error);
+            status = operand_begin(inputs, inputs->operands[inputs->operand_next++], error);
         } else {
             return TOKMAP_END;
         }

@@ -1,10 +1,10 @@
 /*
- * inputs.h - from the operands of a command to the files that they mean, one after the other.
+ * inputs.h - lists the files that the operands of a command name, one at a time.
  *
- * Operands stand in the order given. A folder means all regular files below it, in byte order of path, symbolic links
- * left out. An operand that names nothing but holds * ? or [ is a pattern, as the shell's, and means what it matches,
- * in byte order; a name that begins with a dot is matched only by a dot. Memory grows with the largest folders on the
- * way down, not with the number of files.
+ * Operands keep their order. A folder stands for all regular files in it and in its subfolders, in byte order of path;
+ * symbolic links in it are not followed. An operand that contains * ? or [ and does not exist as a file is a pattern,
+ * as in the shell, and stands for its matches in byte order; names that begin with a dot match only if the pattern has
+ * that dot. Memory grows with the folders on the current path, not with the number of files.
  */
 #ifndef TOKMAP_CORPUS_INPUTS_H
 #define TOKMAP_CORPUS_INPUTS_H
@@ -15,14 +15,16 @@
 
 struct inputs;
 
-/* operands are not copied. Statuses: OK, ERROR_MEMORY. */
+/* Creates a list. The operands are not copied: they must stay valid until inputs_free(). One thread at a time.
+ * Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status inputs_new(struct inputs **inputs, const char *const *operands, size_t count,
                               struct tokmap_error *error);
 void inputs_free(struct inputs *inputs); /* accepts NULL */
 
-/* The next path, "-" for standard input; it lives until the next call. After a failure the next call goes on behind it.
- * Statuses: OK, END, ERROR_NOT_FOUND (no such file, nothing matched, a folder without files), ERROR_IO, ERROR_MEMORY.
- */
+/* Sets *path to the next path, "-" for standard input; it is valid until the next call. After an error, the next call
+ * continues with the input that follows. A file that does not exist is not an error here: the caller learns it when it
+ * opens the file. Statuses: OK, END, ERROR_NOT_FOUND (a pattern without matches, a folder without files, an empty
+ * name), ERROR_IO (a folder cannot be read), ERROR_MEMORY. */
 enum tokmap_status inputs_next(struct inputs *inputs, const char **path, struct tokmap_error *error);
 
 #endif

@@ -1,30 +1,34 @@
-/* json_field.c - one field of one object; the scanning is text/json_scan's. */
+/* json_field.c - see json_field.h. text/json_scan does the scanning. */
 #include "json_field.h"
 
-static bool fault_of(const struct json_scan *scan, struct json_fault *fault)
+#include <assert.h>
+
+static bool scan_failed(const struct json_scan *scan, struct json_fault *fault)
 {
     *fault = scan->fault;
     return false;
 }
 
-/* A fault of the record as a whole or of its field, which is JSON all the same. */
-static bool wrong_at(struct json_fault *fault, size_t offset, const char *reason)
+/* The record is valid JSON, but the record or its field is not what is needed. */
+static bool fault_at(struct json_fault *fault, size_t offset, const char *reason)
 {
     *fault = (struct json_fault){offset, reason};
     return false;
 }
 
-bool json_find(const char *record, size_t count, const char *field, size_t field_bytes, struct json_field *found,
-               struct json_fault *fault)
+bool json_field_find(const char *record, size_t count, const char *field, size_t field_bytes, struct json_field *found,
+                     struct json_fault *fault)
 {
     struct json_scan scan;
     struct json_string name, text;
     const char *found_at = NULL;
     bool is_string = false;
+    assert(field && found && fault);
     json_begin(&scan, record, count);
     if (json_kind(&scan) != JSON_OBJECT) {
         const size_t offset = (size_t)(scan.at - record);
-        return json_skip(&scan) ? wrong_at(fault, offset, "the record is not a JSON object") : fault_of(&scan, fault);
+        return json_skip(&scan) ? fault_at(fault, offset, "the record is not a JSON object")
+                                : scan_failed(&scan, fault);
     }
     (void)json_enter_object(&scan);
     while (json_member(&scan, &name)) {
@@ -33,18 +37,18 @@ bool json_find(const char *record, size_t count, const char *field, size_t field
             continue;
         }
         if (found_at)
-            return wrong_at(fault, (size_t)(scan.at - record), "the field appears twice in the object");
+            return fault_at(fault, (size_t)(scan.at - record), "the field appears twice in the object");
         found_at = scan.at;
         is_string = json_kind(&scan) == JSON_STRING;
         if (is_string ? json_text(&scan, &text) : json_skip(&scan))
             continue;
     }
     if (!json_end(&scan))
-        return fault_of(&scan, fault);
+        return scan_failed(&scan, fault);
     if (!found_at)
-        return wrong_at(fault, 0, JSON_MISSING);
+        return fault_at(fault, 0, JSON_FIELD_MISSING);
     if (!is_string)
-        return wrong_at(fault, (size_t)(found_at - record), JSON_NO_STRING);
+        return fault_at(fault, (size_t)(found_at - record), JSON_FIELD_NOT_STRING);
     *found = (struct json_field){(size_t)(text.bytes - record), text.count, text.escaped};
     return true;
 }

@@ -1,20 +1,20 @@
-/* records.c - from raw bytes to documents: the part of the corpus that runs in every thread. */
+/* records.c - see records.h. This is the part of reading that every thread runs beside the others. */
+#include "records.h"
+
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "text/json_scan.h"
-#include "text/utf8.h"
-#include "document_batch.h"
-#include "common/bytes.h"
 #include "common/error.h"
 #include "json_field.h"
-#include "stream.h"
+#include "text/json_scan.h"
+#include "text/utf8.h"
 
 struct preparing {
     const struct corpus_options *options;
     struct corpus_batch *batch;
     struct tokmap_error *error;
-    bool stopped; /* an issue that ends the work */
+    bool stopped; /* an issue was found that ends the work */
 };
 
 static enum tokmap_status no_memory(struct tokmap_error *error)
@@ -25,7 +25,7 @@ static enum tokmap_status no_memory(struct tokmap_error *error)
 static struct corpus_issue *issue_add(struct preparing *preparing, const struct corpus_part *part,
                                       enum corpus_issue_kind kind, uint64_t record, uint64_t offset, uint64_t bytes)
 {
-    struct corpus_issue *issue = batch_issue(preparing->batch);
+    struct corpus_issue *issue = corpus_batch_add_issue(preparing->batch);
     if (!issue)
         return NULL;
     issue->kind = kind;
@@ -43,74 +43,76 @@ static struct corpus_issue *issue_add(struct preparing *preparing, const struct 
     return issue;
 }
 
-/* A text as it stands in the batch. */
-struct found_text {
+/* The text of a document before it is checked and decoded. It is inside the bytes of the batch. */
+struct source_text {
     char *text;
     uint64_t bytes;
     uint64_t offset; /* of the text in the stream */
     uint64_t record;
-    uint64_t whole; /* bytes of the stream that go with it if it is skipped */
+    uint64_t whole; /* bytes of the stream that are skipped if the document is skipped: its whole record */
     bool escaped;   /* a JSON string with escapes */
     bool resumed, unfinished;
 };
 
-/* A document that is not valid UTF-8 and is not to be mended. */
-static enum tokmap_status document_wrong(struct preparing *preparing, uint32_t part_number,
-                                         const struct found_text *found, uint64_t offset, const char *reason)
+/* Records that a document is not valid UTF-8. */
+static enum tokmap_status document_invalid(struct preparing *preparing, uint32_t part_number,
+                                           const struct source_text *source, uint64_t offset, const char *reason)
 {
     struct corpus_issue *issue = issue_add(preparing, &preparing->batch->parts[part_number], CORPUS_ISSUE_ENCODING,
-                                           found->record, offset, found->whole);
+                                           source->record, offset, source->whole);
     if (!issue)
         return no_memory(preparing->error);
     issue->reason = reason;
-    /* The reader examines a text before it gives out parts of it that might have to be taken back. */
-    issue->fatal = found->resumed || found->unfinished;
+    /* Earlier parts of a document may be packed already and cannot be taken back. corpus.c avoids this: where documents
+     * may be skipped, it checks a whole text before it delivers the first part. */
+    issue->fatal = source->resumed || source->unfinished;
     preparing->stopped |= issue->fatal;
     return TOKMAP_OK;
 }
 
-/* UTF-8 is checked before escapes are decoded: they are ASCII and become whole characters, so it is the same question,
- * and the place of a fault is still that in the stream. */
+/* Checks a text, replaces invalid UTF-8 if that is wanted, decodes escapes, and adds the document. UTF-8 is checked
+ * before escapes are decoded: escapes are ASCII and become whole characters, so they do not change the result, and the
+ * position of an invalid byte is then still its position in the stream. */
 static enum tokmap_status document_add(struct preparing *preparing, uint32_t part_number,
-                                       const struct found_text *found)
+                                       const struct source_text *source)
 {
     struct corpus_batch *batch = preparing->batch;
-    const bool mend = preparing->options->invalid == CORPUS_INVALID_REPLACE;
-    char *text = found->text;
-    size_t bytes = found->bytes, replaced = 0, lone = 0, first;
+    const bool replace = preparing->options->invalid == CORPUS_INVALID_REPLACE;
+    char *text = source->text;
+    size_t bytes = source->bytes, replaced = 0, lone = 0, first;
     const size_t valid = utf8_valid_prefix(text, bytes);
     if (valid < bytes) {
-        if (!mend)
-            return document_wrong(preparing, part_number, found, found->offset + valid, "");
+        if (!replace)
+            return document_invalid(preparing, part_number, source, source->offset + valid, "");
         const size_t room = utf8_replaced_bytes(text, bytes, &replaced);
-        char *mended = batch_text(batch, room);
-        if (!mended)
+        char *valid_text = corpus_batch_add_text(batch, room);
+        if (!valid_text)
             return no_memory(preparing->error);
-        utf8_replace(mended, text, bytes);
-        text = mended;
+        utf8_replace(valid_text, text, bytes);
+        text = valid_text;
         bytes = room;
     }
-    if (found->escaped) {
+    if (source->escaped) {
         bytes = json_unescape(text, bytes, &lone, &first);
-        if (lone && !mend)
-            return document_wrong(preparing, part_number, found, found->offset + first,
-                                  "the escape of a surrogate lacks its other half");
+        if (lone && !replace)
+            return document_invalid(preparing, part_number, source, source->offset + first,
+                                    "a surrogate escape has no second half");
     }
-    struct corpus_document *document = batch_document(batch);
+    struct corpus_document *document = corpus_batch_add_document(batch);
     if (!document)
         return no_memory(preparing->error);
     document->text = text;
     document->bytes = bytes;
-    document->source_bytes = found->bytes;
-    document->record = found->record;
+    document->source_bytes = source->bytes;
+    document->record = source->record;
     document->part = part_number;
-    document->resumed = found->resumed;
-    document->unfinished = found->unfinished;
+    document->resumed = source->resumed;
+    document->unfinished = source->unfinished;
     batch->counts.replaced += replaced + lone;
-    batch->counts.document_bytes += found->bytes;
+    batch->counts.document_bytes += source->bytes;
     batch->counts.text_bytes += bytes;
-    batch->counts.documents += !found->unfinished;
-    batch->counts.empty_documents += !bytes && !found->resumed && !found->unfinished;
+    batch->counts.documents += !source->unfinished;
+    batch->counts.empty_documents += !bytes && !source->resumed && !source->unfinished;
     return TOKMAP_OK;
 }
 
@@ -122,9 +124,9 @@ static bool is_blank(const char *line, uint64_t count)
     return true;
 }
 
-/* One line, without its end; `whole` counts that too. */
-static enum tokmap_status line_take(struct preparing *preparing, uint32_t part_number, char *line, uint64_t count,
-                                    uint64_t whole, uint64_t record)
+/* Makes a document from a line. `count` excludes the end of the line, `whole` includes it. */
+static enum tokmap_status line_add(struct preparing *preparing, uint32_t part_number, char *line, uint64_t count,
+                                   uint64_t whole, uint64_t record)
 {
     const struct corpus_options *options = preparing->options;
     struct corpus_batch *batch = preparing->batch;
@@ -145,7 +147,7 @@ static enum tokmap_status line_take(struct preparing *preparing, uint32_t part_n
     }
     struct json_field field;
     struct json_fault fault;
-    if (!json_find(line, count, options->field, strlen(options->field), &field, &fault)) {
+    if (!json_field_find(line, count, options->field, strlen(options->field), &field, &fault)) {
         struct corpus_issue *issue =
             issue_add(preparing, part, CORPUS_ISSUE_JSON, record, offset + fault.offset, whole);
         if (!issue)
@@ -153,35 +155,36 @@ static enum tokmap_status line_take(struct preparing *preparing, uint32_t part_n
         issue->reason = fault.reason;
         return TOKMAP_OK;
     }
-    const struct found_text found = {.text = line + field.offset,
-                                     .bytes = field.count,
-                                     .offset = offset + field.offset,
-                                     .record = record,
-                                     .whole = whole,
-                                     .escaped = field.escaped};
+    const struct source_text source = {.text = line + field.offset,
+                                       .bytes = field.count,
+                                       .offset = offset + field.offset,
+                                       .record = record,
+                                       .whole = whole,
+                                       .escaped = field.escaped};
     const uint64_t documents = batch->document_count;
-    const enum tokmap_status status = document_add(preparing, part_number, &found);
+    const enum tokmap_status status = document_add(preparing, part_number, &source);
     if (batch->document_count > documents)
         batch->counts.structure_bytes += whole - field.count;
     return status;
 }
 
-static enum tokmap_status lines_take(struct preparing *preparing, uint32_t part_number)
+static enum tokmap_status lines_add(struct preparing *preparing, uint32_t part_number)
 {
     const struct corpus_part *part = &preparing->batch->parts[part_number];
     char *at = preparing->batch->bytes + part->begin, *end = preparing->batch->bytes + part->end;
+    assert(preparing->options->field);
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t record = part->record; at < end && !status && !preparing->stopped; record++) {
         char *newline = memchr(at, '\n', (size_t)(end - at));
         const uint64_t count = (uint64_t)((newline ? newline : end) - at);
         const uint64_t whole = count + (newline != NULL);
-        status = line_take(preparing, part_number, at, count, whole, record);
+        status = line_add(preparing, part_number, at, count, whole, record);
         at += whole;
     }
     return status;
 }
 
-/* The first `read` issues are the reader's, the others were found in the parts; both are in order. */
+/* Merges two sorted lists of issues: the first `read` were found while the batch was read, the others in its parts. */
 static enum tokmap_status issues_merge(struct corpus_batch *batch, uint64_t read, struct tokmap_error *error)
 {
     const uint64_t count = batch->issue_count;
@@ -203,73 +206,27 @@ static enum tokmap_status issues_merge(struct corpus_batch *batch, uint64_t read
     return TOKMAP_OK;
 }
 
-enum tokmap_status corpus_prepare(const struct corpus_options *options, struct corpus_batch *batch,
-                                  struct tokmap_error *error)
+enum tokmap_status records_to_documents(const struct corpus_options *options, struct corpus_batch *batch,
+                                        struct tokmap_error *error)
 {
+    assert(!batch->document_count);
     struct preparing preparing = {options, batch, error, false};
     const uint64_t read = batch->issue_count;
     enum tokmap_status status = TOKMAP_OK;
     for (uint32_t i = 0; i < batch->part_count && !status && !preparing.stopped; i++) {
         const struct corpus_part *part = &batch->parts[i];
+        assert(part->begin <= part->end && part->end <= batch->filled);
         if (part->jsonl) {
-            status = lines_take(&preparing, i);
+            status = lines_add(&preparing, i);
             continue;
         }
-        const struct found_text found = {.text = batch->bytes + part->begin,
-                                         .bytes = part->end - part->begin,
-                                         .offset = part->offset,
-                                         .whole = part->end - part->begin,
-                                         .resumed = part->resumed,
-                                         .unfinished = part->unfinished};
-        status = document_add(&preparing, i, &found);
+        const struct source_text source = {.text = batch->bytes + part->begin,
+                                           .bytes = part->end - part->begin,
+                                           .offset = part->offset,
+                                           .whole = part->end - part->begin,
+                                           .resumed = part->resumed,
+                                           .unfinished = part->unfinished};
+        status = document_add(&preparing, i, &source);
     }
     return status ? status : issues_merge(batch, read, error);
-}
-
-enum tokmap_status corpus_issue_error(const struct corpus_issue *issue, const struct corpus_options *options,
-                                      struct tokmap_error *error)
-{
-    enum tokmap_status status = TOKMAP_ERROR_INPUT;
-    const char *path = stream_name(issue->path);
-    const char *after = options->skip ? "" : ", or leave it out with options.skip";
-    switch (issue->kind) {
-    case CORPUS_ISSUE_FILE:
-        if (error)
-            *error = *issue->error;
-        return issue->error->status;
-    case CORPUS_ISSUE_JSON:
-        if (!strcmp(issue->reason, JSON_MISSING) || !strcmp(issue->reason, JSON_NO_STRING))
-            (void)error_set(error, status, path, issue->offset, "%s: '%s'; name another field with options.field%s",
-                            issue->reason, options->field, after);
-        else
-            (void)error_set(error, status, path, issue->offset, "invalid record: %s; fix the line%s", issue->reason,
-                            after);
-        break;
-    case CORPUS_ISSUE_LIMIT:
-        status = TOKMAP_ERROR_LIMIT;
-        (void)error_set(error, status, path, issue->offset, "%s of %" PRIu64 " bytes; raise %s%s", issue->reason,
-                        issue->limit, issue->jsonl ? "options.record_limit" : "options.document_limit", after);
-        break;
-    case CORPUS_ISSUE_ENCODING:
-        status = TOKMAP_ERROR_ENCODING;
-        (void)error_set(error, status, path, issue->offset,
-                        "not valid UTF-8%s%s; convert the file, or choose options.invalid replace%s",
-                        *issue->reason ? ": " : "", issue->reason,
-                        options->invalid == CORPUS_INVALID_SKIP ? "" : " or skip");
-        break;
-    }
-    if (error && issue->jsonl && issue->record < UINT32_MAX)
-        error->line = (uint32_t)issue->record + 1;
-    return status;
-}
-
-void corpus_error_place(const struct corpus_batch *batch, uint64_t document, struct tokmap_error *error)
-{
-    const struct corpus_document *met = &batch->documents[document];
-    const struct corpus_part *part = &batch->parts[met->part];
-    char message[sizeof error->message];
-    memcpy(message, error->message, sizeof message);
-    (void)error_set(error, error->status, stream_name(part->path), TOKMAP_NO_OFFSET, "%s", message);
-    if (part->jsonl && met->record < UINT32_MAX)
-        error->line = (uint32_t)met->record + 1;
 }

@@ -1,5 +1,12 @@
+/*
+ * stream.c - see stream.h.
+ *
+ * Compressed bytes pass through two buffers: `input` has stored bytes that are not decompressed yet, and `output` has
+ * decompressed bytes that the caller has not read yet. Plain text is read directly into the caller's memory.
+ */
 #include "stream.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,16 +15,16 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "form.h"
+#include "file_type.h"
 
 #ifdef HAVE_ISAL
 #include <isa-l/igzip_lib.h>
 #endif
 
-#define STORED_BYTES ((size_t)256 << 10) /* compressed bytes held */
-#define STEP_BYTES ((size_t)128 << 10)   /* that are decompressed at a time */
-#define ZSTD_WINDOW_LOG 27               /* 128 MiB: what 'zstd -d' takes too, unless told otherwise */
-#define WAIT_NS 100000000u
+#define INPUT_BYTES ((size_t)256 << 10)  /* size of the buffer of stored bytes */
+#define OUTPUT_BYTES ((size_t)128 << 10) /* decompressed per step */
+#define ZSTD_WINDOW_LOG 27               /* 128 MiB, which is also the default limit of 'zstd -d' */
+#define WAIT_NS 100000000u               /* between two calls of stop() */
 
 struct stream {
     bool (*stop)(void *user);
@@ -25,17 +32,17 @@ struct stream {
     const char *path; /* for messages */
     int fd;
     bool open, regular, begun;
-    bool stored_end; /* all of the file as stored has been read */
-    enum form form;
+    bool stored_end; /* the file has been read to its end */
+    enum file_type type;
     struct os_stat stat;
-    uint64_t stored;    /* bytes read of the file */
-    uint64_t delivered; /* bytes given to the caller */
-    char *held;         /* stored bytes [held_at, held_end) that the decompressor has not taken */
-    size_t held_at, held_end;
-    bool inside; /* in the midst of a member or frame */
-    char *made;  /* decompressed bytes [made_at, made_end) that the caller has not taken */
-    size_t made_at, made_end;
-    enum tokmap_status failed; /* what is to be said behind them */
+    uint64_t stored;    /* bytes read from the file */
+    uint64_t delivered; /* bytes that the caller has read */
+    char *input;        /* bytes [input_at, input_end) are not decompressed yet */
+    size_t input_at, input_end;
+    bool inside_frame; /* the current gzip member or zstd frame is not complete */
+    char *output;      /* bytes [output_at, output_end) are decompressed and not read by the caller yet */
+    size_t output_at, output_end;
+    enum tokmap_status failed; /* the error that follows the bytes of `output`; its text is in `failure` */
     struct tokmap_error failure;
     ZSTD_DCtx *zstd;
 #ifdef HAVE_ISAL
@@ -59,8 +66,8 @@ void stream_free(struct stream *stream)
     if (!stream)
         return;
     stream_close(stream);
-    free(stream->held);
-    free(stream->made);
+    free(stream->input);
+    free(stream->output);
     (void)ZSTD_freeDCtx(stream->zstd);
 #ifdef HAVE_ISAL
     free(stream->gzip);
@@ -75,11 +82,13 @@ const char *stream_name(const char *path)
 
 enum tokmap_status stream_open(struct stream *stream, const char *path, struct tokmap_error *error)
 {
+    assert(path && *path);
     stream_close(stream);
     const bool standard = !strcmp(path, "-");
     stream->path = stream_name(path);
     int fd = 0;
-    /* Of a named pipe nobody may have the other end yet: that is waited for where a signal can end the wait. */
+    /* A named pipe may not have a writer yet. Opening it does not wait for one; read_pipe() does, where stop() can end
+     * the wait. */
     int system = standard ? 0 : os_open(path, OS_READ_NOW, &fd);
     if (system)
         return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the input cannot be opened");
@@ -93,13 +102,13 @@ enum tokmap_status stream_open(struct stream *stream, const char *path, struct t
     }
     stream->fd = fd;
     stream->open = true;
-    /* Standard input may stand anywhere in its file and be shared with others: it is read as a pipe is. */
+    /* Standard input can be a file that other processes share, read from any position: it is treated as a pipe. */
     stream->regular = !standard && stream->stat.kind == OS_KIND_FILE;
-    stream->begun = stream->stored_end = stream->inside = false;
-    stream->form = FORM_PLAIN;
+    stream->begun = stream->stored_end = stream->inside_frame = false;
+    stream->type = FILE_TYPE_PLAIN;
     stream->stored = stream->delivered = 0;
-    stream->held_at = stream->held_end = 0;
-    stream->made_at = stream->made_end = 0;
+    stream->input_at = stream->input_end = 0;
+    stream->output_at = stream->output_end = 0;
     stream->failed = TOKMAP_OK;
     return TOKMAP_OK;
 }
@@ -119,7 +128,7 @@ const struct os_stat *stream_stat(const struct stream *stream)
 
 uint64_t stream_stored(const struct stream *stream)
 {
-    return stream->stored - (stream->held_end - stream->held_at);
+    return stream->stored - (stream->input_end - stream->input_at);
 }
 
 bool stream_is_regular(const struct stream *stream)
@@ -129,23 +138,23 @@ bool stream_is_regular(const struct stream *stream)
 
 bool stream_is_compressed(const struct stream *stream)
 {
-    return stream->form == FORM_GZIP || stream->form == FORM_ZSTD;
+    return stream->type == FILE_TYPE_GZIP || stream->type == FILE_TYPE_ZSTD;
 }
 
-/* What is read next must be waited for. */
-static bool flow_is_dry(const struct stream *stream)
+/* Returns true if the next read of stored bytes would have to wait. */
+static bool pipe_is_empty(const struct stream *stream)
 {
-    return stream->open && !stream->regular && !stream->stored_end && stream->held_at == stream->held_end &&
+    return stream->open && !stream->regular && !stream->stored_end && stream->input_at == stream->input_end &&
            stream->stat.kind != OS_KIND_FILE && os_wait_readable(stream->fd, 0) != 0;
 }
 
 bool stream_would_wait(const struct stream *stream)
 {
-    return stream->made_at == stream->made_end && !stream->failed && flow_is_dry(stream);
+    return stream->output_at == stream->output_end && !stream->failed && pipe_is_empty(stream);
 }
 
-/* At the end of a regular file: it must be what it was when it was opened. */
-static enum tokmap_status unchanged_check(const struct stream *stream, struct tokmap_error *error)
+/* At the end of a regular file: checks that size and time of modification are the same as when it was opened. */
+static enum tokmap_status check_unchanged(const struct stream *stream, struct tokmap_error *error)
 {
     struct os_stat now;
     const int system = os_fstat(stream->fd, &now);
@@ -154,15 +163,15 @@ static enum tokmap_status unchanged_check(const struct stream *stream, struct to
     if (now.bytes != stream->stat.bytes || now.modified_ns != stream->stat.modified_ns ||
         (stream->stat.bytes && stream->stored != stream->stat.bytes))
         return error_set(error, TOKMAP_ERROR_MISMATCH, stream->path, stream->stored,
-                         "the file changed while it was read; pack it when nothing writes to it any more");
+                         "the file changed while it was read; run the command again when no program writes to it");
     return TOKMAP_OK;
 }
 
 static enum tokmap_status read_regular(struct stream *stream, char *into, size_t capacity, size_t *got,
                                        struct tokmap_error *error)
 {
-    /* By the size known, so that no read is needed to see the end. Files of the kernel's have the size 0 and content.
-     */
+    /* The size from stat tells where the end is, so that no extra read is needed. Files in /proc have size 0 and
+     * content: they are read until a read returns less. */
     size_t wanted = capacity;
     if (stream->stat.bytes)
         wanted = (size_t)min64(capacity, stream->stat.bytes - stream->stored);
@@ -172,20 +181,20 @@ static enum tokmap_status read_regular(struct stream *stream, char *into, size_t
     stream->stored += *got;
     if (*got < wanted || (stream->stat.bytes && stream->stored == stream->stat.bytes)) {
         stream->stored_end = true;
-        return unchanged_check(stream, error);
+        return check_unchanged(stream, error);
     }
     return TOKMAP_OK;
 }
 
-static enum tokmap_status read_flow(struct stream *stream, char *into, size_t capacity, size_t *got,
+static enum tokmap_status read_pipe(struct stream *stream, char *into, size_t capacity, size_t *got,
                                     struct tokmap_error *error)
 {
     for (;;) {
         int system = stream->stat.kind == OS_KIND_FILE ? 0 : os_wait_readable(stream->fd, WAIT_NS);
-        const bool over = system == ETIMEDOUT && stream->stop && stream->stop(stream->user);
+        const bool stopped = system == ETIMEDOUT && stream->stop && stream->stop(stream->user);
         if (!system)
             system = os_read(stream->fd, into, capacity, got);
-        if (system == EINTR || over)
+        if (system == EINTR || stopped)
             return error_set(error, TOKMAP_ERROR_INTERRUPTED, stream->path, stream->stored, "interrupted");
         if (system == EAGAIN || system == ETIMEDOUT)
             continue;
@@ -204,14 +213,14 @@ static enum tokmap_status read_stored(struct stream *stream, char *into, size_t 
     if (stream->stored_end)
         return TOKMAP_OK;
     return stream->regular ? read_regular(stream, into, capacity, got, error)
-                           : read_flow(stream, into, capacity, got, error);
+                           : read_pipe(stream, into, capacity, got, error);
 }
 
-static enum tokmap_status refuse(const struct stream *stream, const char *name, const char *advice,
-                                 struct tokmap_error *error)
+static enum tokmap_status type_refused(const struct stream *stream, const char *name, const char *advice,
+                                       struct tokmap_error *error)
 {
     return error_set(error, TOKMAP_ERROR_UNSUPPORTED, stream->path, TOKMAP_NO_OFFSET,
-                     "this is %s, which cannot be read; %s", name, advice);
+                     "the input is %s, which tokmap cannot read; %s", name, advice);
 }
 
 static enum tokmap_status zstd_begin(struct stream *stream, struct tokmap_error *error)
@@ -236,14 +245,15 @@ static enum tokmap_status gzip_begin(struct stream *stream, struct tokmap_error 
     return TOKMAP_OK;
 #else
     return error_set(error, TOKMAP_ERROR_UNSUPPORTED, stream->path, TOKMAP_NO_OFFSET,
-                     "this is a gzip file, and this tokmap was built without ISA-L, which reads them; pipe 'gzip -dc' "
-                     "into it, or install libisal-dev and build again");
+                     "the input is a gzip file, and this tokmap was built without ISA-L, the library that reads gzip; "
+                     "pipe the output of 'gzip -dc' into tokmap, or install libisal-dev and build tokmap again");
 #endif
 }
 
-/* Reads the head into the caller's own buffer, where plain text already lies where it belongs. */
-static enum tokmap_status begin(struct stream *stream, char *into, size_t capacity, size_t *got,
-                                struct tokmap_error *error)
+/* Reads the first bytes and recognizes the type of the file. They are read into the caller's buffer, which is where
+ * plain text belongs. */
+static enum tokmap_status stream_begin(struct stream *stream, char *into, size_t capacity, size_t *got,
+                                       struct tokmap_error *error)
 {
     size_t count = 0;
     enum tokmap_status status;
@@ -253,41 +263,42 @@ static enum tokmap_status begin(struct stream *stream, char *into, size_t capaci
         if (status)
             return status;
         count += part;
-    } while (!stream->stored_end && form_undecided(into, count));
+    } while (!stream->stored_end && file_type_is_undecided(into, count));
     const char *name, *advice;
     stream->begun = true;
-    stream->form = form_of(into, count, &name, &advice);
-    if (stream->form == FORM_REFUSED) {
-        stream->stored = 0; /* nothing of it is used, however much was looked at */
-        return refuse(stream, name, advice, error);
+    stream->type = file_type_of(into, count, &name, &advice);
+    if (stream->type == FILE_TYPE_REFUSED) {
+        stream->stored = 0; /* none of these bytes is used, so none is counted */
+        return type_refused(stream, name, advice, error);
     }
-    if (stream->form == FORM_PLAIN) {
+    if (stream->type == FILE_TYPE_PLAIN) {
         *got = count;
         return TOKMAP_OK;
     }
-    status = stream->form == FORM_ZSTD ? zstd_begin(stream, error) : gzip_begin(stream, error);
+    status = stream->type == FILE_TYPE_ZSTD ? zstd_begin(stream, error) : gzip_begin(stream, error);
     if (status)
         return status;
-    /* What was read may be more than the usual room for stored bytes; it is taken back and read again. */
-    if (!stream->held)
-        stream->held = malloc(STORED_BYTES);
-    if (!stream->made)
-        stream->made = malloc(STEP_BYTES);
-    if (!stream->held || !stream->made)
-        return error_set_memory(error, "compressed input", STORED_BYTES + STEP_BYTES);
+    /* The bytes move to the input buffer. A regular file is read again instead, because they may be more than fit in
+     * it. */
+    if (!stream->input)
+        stream->input = malloc(INPUT_BYTES);
+    if (!stream->output)
+        stream->output = malloc(OUTPUT_BYTES);
+    if (!stream->input || !stream->output)
+        return error_set_memory(error, "compressed input", INPUT_BYTES + OUTPUT_BYTES);
     if (stream->regular) {
         stream->stored = 0;
         stream->stored_end = false;
         count = 0;
-    } else if (count > STORED_BYTES) {
-        char *larger = realloc(stream->held, count);
+    } else if (count > INPUT_BYTES) {
+        char *larger = realloc(stream->input, count);
         if (!larger)
             return error_set_memory(error, "compressed input", count);
-        stream->held = larger;
+        stream->input = larger;
     }
-    memcpy(stream->held, into, count);
-    stream->held_at = 0;
-    stream->held_end = count;
+    memcpy(stream->input, into, count);
+    stream->input_at = 0;
+    stream->input_end = count;
     *got = 0;
     return TOKMAP_OK;
 }
@@ -295,8 +306,8 @@ static enum tokmap_status begin(struct stream *stream, char *into, size_t capaci
 static enum tokmap_status truncated(const struct stream *stream, const char *what, struct tokmap_error *error)
 {
     return error_set(error, TOKMAP_ERROR_TRUNCATED, stream->path, stream->delivered,
-                     "the %s file ends in the midst of its data (byte %" PRIu64
-                     " of the file as stored); copy it again from where it came",
+                     "the %s file is truncated: it ends in the middle of its data, at byte %" PRIu64
+                     " before decompression; copy the file again from its source",
                      what, stream_stored(stream));
 }
 
@@ -305,98 +316,100 @@ static enum tokmap_status damaged(const struct stream *stream, const char *what,
 {
     return error_set(error, TOKMAP_ERROR_CORRUPT, stream->path, stream->delivered,
                      "the %s data is damaged near byte %" PRIu64
-                     " of the file as stored (%s); copy it again from where it came",
+                     " before decompression (%s); copy the file again from its source",
                      what, stream_stored(stream), reason);
 }
 
-static enum tokmap_status garbage(const struct stream *stream, const char *what, struct tokmap_error *error)
+static enum tokmap_status trailing_data(const struct stream *stream, const char *what, struct tokmap_error *error)
 {
     return error_set(error, TOKMAP_ERROR_CORRUPT, stream->path, stream->delivered,
-                     "after the %s data, at byte %" PRIu64 " of the file as stored, something follows that is not %s; cut it off "
-                     "there, or copy the file again from where it came",
+                     "the %s data ends at byte %" PRIu64
+                     " before decompression, and the bytes that follow are not %s; remove "
+                     "them, or copy the file again from its source",
                      what, stream_stored(stream), what);
 }
 
-static enum tokmap_status refill(struct stream *stream, struct tokmap_error *error)
+static enum tokmap_status input_refill(struct stream *stream, struct tokmap_error *error)
 {
-    if (stream->held_at < stream->held_end || stream->stored_end)
+    if (stream->input_at < stream->input_end || stream->stored_end)
         return TOKMAP_OK;
-    stream->held_at = stream->held_end = 0;
-    return read_stored(stream, stream->held, STORED_BYTES, &stream->held_end, error);
+    stream->input_at = stream->input_end = 0;
+    return read_stored(stream, stream->input, INPUT_BYTES, &stream->input_end, error);
 }
 
-/* Both fill stream->made; less only at the end, or where a pipe would make them wait. */
-static enum tokmap_status step_zstd(struct stream *stream, struct tokmap_error *error)
+/* Fills stream->output. Fills less only at the end of the file, or if a pipe has no more bytes at the moment. */
+static enum tokmap_status decompress_zstd(struct stream *stream, struct tokmap_error *error)
 {
-    ZSTD_outBuffer out = {stream->made, STEP_BYTES, 0};
+    ZSTD_outBuffer out = {stream->output, OUTPUT_BYTES, 0};
     while (out.pos < out.size) {
-        const enum tokmap_status status = refill(stream, error);
+        const enum tokmap_status status = input_refill(stream, error);
         if (status)
             return status;
-        const bool dry = stream->held_at == stream->held_end;
-        if (dry && !stream->inside)
+        const bool input_ended = stream->input_at == stream->input_end;
+        if (input_ended && !stream->inside_frame)
             break;
-        ZSTD_inBuffer in = {stream->held, stream->held_end, stream->held_at};
+        ZSTD_inBuffer in = {stream->input, stream->input_end, stream->input_at};
         const size_t before = out.pos;
         const size_t result = ZSTD_decompressStream(stream->zstd, &out, &in);
-        stream->held_at = in.pos;
+        stream->input_at = in.pos;
         if (ZSTD_isError(result)) {
             if (ZSTD_getErrorCode(result) == ZSTD_error_frameParameter_windowTooLarge)
                 return error_set(error, TOKMAP_ERROR_LIMIT, stream->path, stream->delivered,
-                                 "the zstd frame needs a window above 128 MiB; decompress it with 'zstd -dc --long=31' "
-                                 "into a pipe");
-            return !stream->inside && stream->delivered + before
-                       ? garbage(stream, "zstd", error)
+                                 "the zstd frame needs a window larger than 128 MiB; pipe the output of 'zstd -dc "
+                                 "--long=31' into tokmap");
+            return !stream->inside_frame && stream->delivered + before
+                       ? trailing_data(stream, "zstd", error)
                        : damaged(stream, "zstd", ZSTD_getErrorName(result), error);
         }
-        stream->inside = result != 0;
-        stream->made_end = out.pos;
-        if (dry && out.pos == before && stream->inside)
+        stream->inside_frame = result != 0;
+        stream->output_end = out.pos;
+        if (input_ended && out.pos == before && stream->inside_frame)
             return truncated(stream, "zstd", error);
-        if (out.pos && flow_is_dry(stream))
+        if (out.pos && pipe_is_empty(stream))
             break;
     }
     return TOKMAP_OK;
 }
 
-static enum tokmap_status step_gzip(struct stream *stream, struct tokmap_error *error)
+/* Like decompress_zstd(). */
+static enum tokmap_status decompress_gzip(struct stream *stream, struct tokmap_error *error)
 {
 #ifdef HAVE_ISAL
     struct inflate_state *gzip = stream->gzip;
-    for (size_t done = 0; done < STEP_BYTES;) {
-        const enum tokmap_status status = refill(stream, error);
+    for (size_t done = 0; done < OUTPUT_BYTES;) {
+        const enum tokmap_status status = input_refill(stream, error);
         if (status)
             return status;
-        const bool dry = stream->held_at == stream->held_end;
-        if (dry && !stream->inside)
+        const bool input_ended = stream->input_at == stream->input_end;
+        if (input_ended && !stream->inside_frame)
             break;
-        if (!stream->inside) {
-            if ((uint8_t)stream->held[stream->held_at] != 0x1f)
-                return garbage(stream, "gzip", error);
+        if (!stream->inside_frame) {
+            if ((uint8_t)stream->input[stream->input_at] != 0x1f)
+                return trailing_data(stream, "gzip", error);
             isal_inflate_reset(gzip);
             gzip->crc_flag = ISAL_GZIP;
-            stream->inside = true;
+            stream->inside_frame = true;
         }
-        const size_t given = stream->held_end - stream->held_at;
-        gzip->next_in = (uint8_t *)stream->held + stream->held_at;
+        const size_t given = stream->input_end - stream->input_at;
+        gzip->next_in = (uint8_t *)stream->input + stream->input_at;
         gzip->avail_in = (uint32_t)given;
-        gzip->next_out = (uint8_t *)stream->made + done;
-        gzip->avail_out = (uint32_t)(STEP_BYTES - done);
+        gzip->next_out = (uint8_t *)stream->output + done;
+        gzip->avail_out = (uint32_t)(OUTPUT_BYTES - done);
         const int result = isal_inflate(gzip);
-        const size_t made = STEP_BYTES - done - gzip->avail_out;
-        stream->held_at += given - gzip->avail_in;
+        const size_t made = OUTPUT_BYTES - done - gzip->avail_out;
+        stream->input_at += given - gzip->avail_in;
         if (result != ISAL_DECOMP_OK && result != ISAL_END_INPUT)
             return damaged(stream, "gzip",
-                           result == ISAL_INCORRECT_CHECKSUM ? "the checksum is not that of the data"
-                                                             : "no valid compressed data",
+                           result == ISAL_INCORRECT_CHECKSUM ? "the checksum does not match the data"
+                                                             : "the compressed data is not valid",
                            error);
         done += made;
-        stream->made_end = done;
+        stream->output_end = done;
         if (gzip->block_state == ISAL_BLOCK_FINISH)
-            stream->inside = false;
-        else if (dry && !made)
+            stream->inside_frame = false;
+        else if (input_ended && !made)
             return truncated(stream, "gzip", error);
-        if (done && flow_is_dry(stream))
+        if (done && pipe_is_empty(stream))
             break;
     }
     return TOKMAP_OK;
@@ -405,17 +418,18 @@ static enum tokmap_status step_gzip(struct stream *stream, struct tokmap_error *
 #endif
 }
 
-/* By steps of fixed size, through a buffer: of a call that meets damage a decompressor does not tell what it had made
- * until then, so that is dropped; and how much it is must not depend on how much the caller asks for at a time. */
+/* Decompresses in steps of a fixed size, into a buffer. When a decompressor finds damage, it does not report how many
+ * bytes it produced in that call, so the bytes of that step are dropped. With fixed steps, the number of dropped bytes
+ * does not depend on how many bytes the caller asks for at a time. */
 static enum tokmap_status read_compressed(struct stream *stream, char *into, size_t capacity, size_t *got,
                                           struct tokmap_error *error)
 {
     *got = 0;
     while (*got < capacity) {
-        const size_t part = (size_t)min64(capacity - *got, stream->made_end - stream->made_at);
+        const size_t part = (size_t)min64(capacity - *got, stream->output_end - stream->output_at);
         if (part) {
-            memcpy(into + *got, stream->made + stream->made_at, part);
-            stream->made_at += part;
+            memcpy(into + *got, stream->output + stream->output_at, part);
+            stream->output_at += part;
             stream->delivered += part;
             *got += part;
             continue;
@@ -426,12 +440,12 @@ static enum tokmap_status read_compressed(struct stream *stream, char *into, siz
             *error = stream->failure;
             return stream->failed;
         }
-        if (*got && flow_is_dry(stream))
+        if (*got && pipe_is_empty(stream))
             return TOKMAP_OK;
-        stream->made_at = stream->made_end = 0;
-        stream->failed =
-            stream->form == FORM_ZSTD ? step_zstd(stream, &stream->failure) : step_gzip(stream, &stream->failure);
-        if (!stream->failed && !stream->made_end)
+        stream->output_at = stream->output_end = 0;
+        stream->failed = stream->type == FILE_TYPE_ZSTD ? decompress_zstd(stream, &stream->failure)
+                                                        : decompress_gzip(stream, &stream->failure);
+        if (!stream->failed && !stream->output_end)
             return TOKMAP_OK;
     }
     return TOKMAP_OK;
@@ -440,25 +454,26 @@ static enum tokmap_status read_compressed(struct stream *stream, char *into, siz
 enum tokmap_status stream_read(struct stream *stream, char *into, size_t capacity, size_t *got, bool *end,
                                struct tokmap_error *error)
 {
+    assert(stream->open && capacity >= 512);
     *got = 0;
     *end = false;
     const bool first = !stream->begun;
     enum tokmap_status status = TOKMAP_OK;
     if (first)
-        status = begin(stream, into, capacity, got, error);
-    if (!status && stream->form == FORM_PLAIN && !first)
+        status = stream_begin(stream, into, capacity, got, error);
+    if (!status && stream->type == FILE_TYPE_PLAIN && !first)
         status = read_stored(stream, into, capacity, got, error);
     else if (!status && stream_is_compressed(stream))
         status = read_compressed(stream, into, capacity, got, error);
-    if (!status && first && stream->form != FORM_PLAIN) {
+    if (!status && first && stream->type != FILE_TYPE_PLAIN) {
         const char *name, *advice;
-        if (form_of(into, *got, &name, &advice) != FORM_PLAIN)
+        if (file_type_of(into, *got, &name, &advice) != FILE_TYPE_PLAIN)
             status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, stream->path, TOKMAP_NO_OFFSET,
-                               "inside the compression is %s, which cannot be read; unpack it first", name);
+                               "the compressed file contains %s, which tokmap cannot read; unpack it first", name);
     }
     if (!stream_is_compressed(stream))
         stream->delivered += *got;
-    *end = stream->stored_end && !stream->inside && stream->held_at == stream->held_end &&
-           stream->made_at == stream->made_end && !stream->failed;
+    *end = stream->stored_end && !stream->inside_frame && stream->input_at == stream->input_end &&
+           stream->output_at == stream->output_end && !stream->failed;
     return status;
 }

@@ -1,7 +1,9 @@
 /*
- * stream.h - the bytes of one input after decompression: a file, a named pipe, standard input; plain, gzip or zstd,
- * told by content. Several gzip members or zstd frames follow each other as one stream. A stream object is used again
- * and again, so that many small files cost no allocation.
+ * stream.h - the bytes of one input after decompression. The input is a regular file, a pipe, or standard input; it is
+ * plain, gzip or zstd, which is recognized by content. Several gzip members or zstd frames in a row are one stream. A
+ * stream object is reused for file after file, so that many small files cost no allocation.
+ *
+ * Thread rule: one thread at a time.
  */
 #ifndef TOKMAP_CORPUS_STREAM_H
 #define TOKMAP_CORPUS_STREAM_H
@@ -13,32 +15,33 @@
 
 struct stream;
 
-/* stop: asked while a pipe has nothing to read; true ends the wait with ERROR_INTERRUPTED. May be NULL.
- * Statuses: OK, ERROR_MEMORY. */
+/* Creates a stream without an open file. stop(user) is called about every 0.1 s while a pipe has no bytes; true ends
+ * the wait with ERROR_INTERRUPTED. stop may be NULL. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status stream_new(struct stream **stream, bool (*stop)(void *user), void *user, struct tokmap_error *error);
-void stream_free(struct stream *stream); /* closes it; accepts NULL */
+void stream_free(struct stream *stream); /* closes the file; accepts NULL */
 
-/* Opens path, "-" being standard input. path must live until stream_close.
+/* Opens path; "-" is standard input. A file that was open is closed. path must stay valid until stream_close().
  * Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_ARGUMENT (a folder). */
 enum tokmap_status stream_open(struct stream *stream, const char *path, struct tokmap_error *error);
 void stream_close(struct stream *stream);
 
-/* The input's name in messages. */
+/* Returns the name of an input for messages: the path, or "standard input" for "-". */
 const char *stream_name(const char *path);
 
-/* Reads up to `capacity` bytes (at least 512), at least one unless the input ends: *got is 0 then and *end true. *end
- * may be true with the last bytes already. A pipe gives what it has. The first read refuses forms that are no text.
- * Statuses: OK, ERROR_IO, ERROR_TRUNCATED, ERROR_CORRUPT (damaged, or garbage after the end), ERROR_UNSUPPORTED (a form
- * that this build cannot read), ERROR_LIMIT (a zstd window too large), ERROR_MISMATCH (changed while it was read),
- * ERROR_INTERRUPTED, ERROR_MEMORY. */
+/* Reads up to `capacity` bytes (at least 512) and sets *got to their number. *end is true if the stream ends behind
+ * them; only then can *got be 0. A pipe delivers the bytes that it has. The first read refuses types of files that are
+ * not text. Statuses: OK, ERROR_IO, ERROR_TRUNCATED, ERROR_CORRUPT (damaged, or other data after the end),
+ * ERROR_UNSUPPORTED (a type that this build cannot read), ERROR_LIMIT (a zstd window above 128 MiB), ERROR_MISMATCH
+ * (the file changed while it was read), ERROR_INTERRUPTED, ERROR_MEMORY. */
 enum tokmap_status stream_read(struct stream *stream, char *into, size_t capacity, size_t *got, bool *end,
                                struct tokmap_error *error);
 
-const struct os_stat *stream_stat(const struct stream *stream); /* as it was when it was opened */
-uint64_t stream_stored(const struct stream *stream);            /* bytes read of the file as it is stored */
+const struct os_stat *stream_stat(const struct stream *stream); /* of the file when it was opened */
+uint64_t stream_stored(const struct stream *stream);            /* bytes read from the file, before decompression */
 bool stream_is_regular(const struct stream *stream);
 bool stream_is_compressed(const struct stream *stream); /* known after the first read */
-/* True if a read would have to wait for whoever writes the pipe. */
+
+/* Returns true if a read would have to wait until the writer of the pipe writes more. */
 bool stream_would_wait(const struct stream *stream);
 
 #endif

@@ -1,17 +1,26 @@
 /*
  * ordered_workers.c - see ordered_workers.h.
  *
- * There is one kind of worker. It takes an empty turn and the reader's lock, draws a ticket and fills the turn's batch;
- * takes the batch apart and works on it beside the others. If all tickets before its own have ended it ends its turn, and
- * then those after it that lie ready; else it leaves its own ready for whoever does that, and goes on with another. So
- * nobody waits for a slower neighbour as long as there are empty turns, of which there are about two a worker; their number
- * bounds the memory. With one worker all this is a plain loop.
+ * All workers run the same loop, and there is no separate reader or writer thread:
  *
- * A worker that cannot wait for the end of its batch, because it has run out of room, takes its turn early and keeps it.
- * A batch that grows far beyond the usual size does so before it is read, so at most one is large at any time.
+ *  1. Get an empty item. Take the reading lock, draw the next ticket, and fill the item's batch.
+ *  2. Make the batch's documents and process them, in parallel with the other workers.
+ *  3. If all earlier tickets are committed: commit this item, then all following items that are already processed. If
+ * not: leave the item in `ready`, where the worker that commits the preceding ticket finds it.
  *
- * Failures are met in the order of the input too: a turn that failed lies ready like others. So the message does not
- * depend on the number of threads either.
+ * Example with two workers: A reads ticket 0 and B reads ticket 1. B is done first and leaves ticket 1 in `ready`, then
+ * reads ticket 2. A commits ticket 0, finds ticket 1 in `ready` and commits it too.
+ *
+ * So a worker never waits for a slower one while there are empty items. There are about two items per worker, and their
+ * number bounds the memory. A queue per stage, with a reader and a writer thread, would cost the same locks and keep
+ * two threads mostly idle. With one worker, all of this is a simple loop.
+ *
+ * Two cases need the turn before step 3. A worker whose output is full waits for its turn during step 2 and keeps it
+ * (ordered_workers_wait_turn()). And a batch that has to grow far above the usual size waits for its turn before it
+ * grows (before_large()), so that at most one batch is large at any time.
+ *
+ * Errors follow the same order: a failed item waits in `ready` like any other, and ends the work when its ticket is
+ * next.
  */
 #include "ordered_workers.h"
 
@@ -21,109 +30,114 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "corpus/corpus_issue.h"
+#include "corpus/records.h"
 #include "platform/os.h"
 
-#define SPARE_MOST 16 /* turns beyond one a worker */
+#define SPARE_MOST 16 /* most items in addition to one per worker */
 
-struct slot {
-    struct turn turn; /* first: a turn is its slot */
-    uint64_t ticket;
-    bool taken; /* early */
+struct queued_item {
+    struct work_item base; /* the first member: a pointer to it is a pointer to the queued_item */
+    uint64_t ticket;       /* number of the batch in the order of the input */
+    bool has_turn;         /* got the turn before it was processed, and keeps it */
     enum tokmap_status status;
     struct tokmap_error error;
 };
 
 struct worker {
-    struct turns *turns;
+    struct ordered_workers *workers;
     struct os_thread *thread;
     uint32_t number;
 };
 
-struct turns {
-    struct turns_options options;
+struct ordered_workers {
+    struct ordered_workers_options options;
     struct corpus *corpus;
-    struct slot *slots;
-    uint32_t slot_count;
-    struct worker *workers;
+    struct queued_item *items;
+    uint32_t item_count;
+    struct worker *threads;
 
-    struct os_mutex *reading; /* holds the corpus, next_ticket, ended, reader */
+    struct os_mutex *reading; /* guards the corpus and the next three fields */
     uint64_t next_ticket;
-    bool ended;
-    struct slot *reader;
+    bool ended;                 /* no input is left */
+    struct queued_item *reader; /* the item that is being filled */
 
-    struct os_mutex *turning;    /* holds what follows */
-    struct os_condition *freed;  /* a slot is empty, or the work has failed */
-    struct os_condition *passed; /* `now` has moved and is not held, or the work has failed */
-    struct slot **empty;         /* a stack: the last one used is the one in the processor's caches */
+    struct os_mutex *ordering;     /* guards all fields below */
+    struct os_condition *emptied;  /* signaled when an item becomes empty, or the work has failed */
+    struct os_condition *advanced; /* signaled when next_commit grows and the turn is free, or the work has failed */
+    struct queued_item **empty;    /* a stack, since the item that was used last is still in the processor's caches */
     uint32_t empty_count;
-    struct slot **ready; /* by ticket, modulo slot_count */
-    uint64_t now;        /* the ticket that ends next */
-    bool held;           /* somebody is about to end it */
-    bool stopped;        /* atomic to read */
+    struct queued_item **ready; /* processed items, at ticket modulo item_count */
+    uint64_t next_commit;       /* the ticket that is committed next */
+    bool turn_held;             /* a worker has the turn: only it may commit */
+    bool stopped;               /* the work has failed; may be read atomically without the lock */
     enum tokmap_status status;
     struct tokmap_error error;
 };
 
-/* ---- turns ---- */
+/* ---- items and turns ---- */
 
-static bool is_stopped(const struct turns *turns)
+static bool is_stopped(const struct ordered_workers *workers)
 {
-    return __atomic_load_n(&turns->stopped, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&workers->stopped, __ATOMIC_ACQUIRE);
 }
 
-/* With the lock. */
-static void stop(struct turns *turns, enum tokmap_status status, const struct tokmap_error *error)
+/* Ends the work with an error. The caller holds `ordering`. */
+static void work_stop(struct ordered_workers *workers, enum tokmap_status status, const struct tokmap_error *error)
 {
-    if (turns->stopped)
+    if (workers->stopped)
         return;
-    turns->status = status;
-    turns->error = *error;
-    __atomic_store_n(&turns->stopped, true, __ATOMIC_RELEASE);
-    os_condition_broadcast(turns->freed);
-    os_condition_broadcast(turns->passed);
+    workers->status = status;
+    workers->error = *error;
+    __atomic_store_n(&workers->stopped, true, __ATOMIC_RELEASE);
+    os_condition_broadcast(workers->emptied);
+    os_condition_broadcast(workers->advanced);
 }
 
-static bool slot_take(struct turns *turns, struct slot *slot)
+/* Waits until it is the item's turn. Returns false if the work has failed. */
+static bool turn_wait(struct ordered_workers *workers, struct queued_item *item)
 {
-    os_mutex_lock(turns->turning);
-    while (!slot->taken && !turns->stopped) {
-        slot->taken = turns->now == slot->ticket && !turns->held;
-        turns->held |= slot->taken;
-        if (!slot->taken)
-            os_condition_wait(turns->passed, turns->turning);
+    os_mutex_lock(workers->ordering);
+    while (!item->has_turn && !workers->stopped) {
+        item->has_turn = workers->next_commit == item->ticket && !workers->turn_held;
+        workers->turn_held |= item->has_turn;
+        if (!item->has_turn)
+            os_condition_wait(workers->advanced, workers->ordering);
     }
-    const bool taken = slot->taken && !turns->stopped;
-    os_mutex_unlock(turns->turning);
-    return taken;
+    const bool has_turn = item->has_turn && !workers->stopped;
+    os_mutex_unlock(workers->ordering);
+    return has_turn;
 }
 
-bool turns_take(struct turns *turns, struct turn *turn)
+bool ordered_workers_wait_turn(struct ordered_workers *workers, struct work_item *item)
 {
-    return slot_take(turns, (struct slot *)turn);
+    assert(item->index < workers->item_count && item == &workers->items[item->index].base);
+    return turn_wait(workers, &workers->items[item->index]);
 }
 
-/* An empty slot; NULL if the work has failed. */
-static struct slot *slot_empty(struct turns *turns)
+/* Waits for an empty item. Returns NULL if the work has failed. */
+static struct queued_item *item_get_empty(struct ordered_workers *workers)
 {
-    struct slot *slot = NULL;
-    os_mutex_lock(turns->turning);
-    while (!turns->empty_count && !turns->stopped)
-        os_condition_wait(turns->freed, turns->turning);
-    if (!turns->stopped)
-        slot = turns->empty[--turns->empty_count];
-    os_mutex_unlock(turns->turning);
-    return slot;
+    struct queued_item *item = NULL;
+    os_mutex_lock(workers->ordering);
+    while (!workers->empty_count && !workers->stopped)
+        os_condition_wait(workers->emptied, workers->ordering);
+    if (!workers->stopped)
+        item = workers->empty[--workers->empty_count];
+    os_mutex_unlock(workers->ordering);
+    return item;
 }
 
-/* What the batch adds to the accounts, and what was left out of it. */
-static enum tokmap_status account(struct turns *turns, const struct corpus_batch *batch, struct tokmap_error *error)
+/* Adds the batch to the accounts and reports its issues. Returns the status of the first issue that ends the work. */
+static enum tokmap_status batch_account(struct ordered_workers *workers, const struct corpus_batch *batch,
+                                        struct tokmap_error *error)
 {
-    const struct turns_options *options = &turns->options;
+    const struct ordered_workers_options *options = &workers->options;
     corpus_counts_add(options->counts, &batch->counts);
     for (uint64_t i = 0; i < batch->issue_count; i++) {
         const struct corpus_issue *issue = &batch->issues[i];
         struct tokmap_error why;
-        const enum tokmap_status status = corpus_issue_error(issue, &options->corpus, &why);
+        const enum tokmap_status status = corpus_issue_to_error(issue, &options->corpus, &why);
         const bool skip_encoding =
             issue->kind == CORPUS_ISSUE_ENCODING && options->corpus.invalid == CORPUS_INVALID_SKIP;
         if (issue->fatal || !(options->corpus.skip || skip_encoding)) {
@@ -138,194 +152,198 @@ static enum tokmap_status account(struct turns *turns, const struct corpus_batch
     return TOKMAP_OK;
 }
 
-/* Ends one turn, for which the lock is not needed: `held` keeps others away. */
-static enum tokmap_status slot_finish(struct turns *turns, struct slot *slot)
+/* Commits one item. The caller has the turn, so that no lock is needed. */
+static enum tokmap_status item_commit(struct ordered_workers *workers, struct queued_item *item)
 {
-    const struct turns_options *options = &turns->options;
-    if (!slot->status && options->end)
-        slot->status = options->end(options->self, &slot->turn, &slot->error);
-    if (!slot->status)
-        slot->status = account(turns, &slot->turn.batch, &slot->error);
-    /* Before another may take as much. */
-    corpus_batch_release(&slot->turn.batch);
-    return slot->status;
+    const struct ordered_workers_options *options = &workers->options;
+    if (!item->status && options->commit)
+        item->status = options->commit(options->self, &item->base, &item->error);
+    if (!item->status)
+        item->status = batch_account(workers, &item->base.batch, &item->error);
+    /* Large memory is freed before the turn passes to an item that may need as much. */
+    corpus_batch_trim(&item->base.batch);
+    return item->status;
 }
 
-/* The slot's work is done, or has failed. Ends all turns that can be ended now. */
-static void slot_done(struct turns *turns, struct slot *slot)
+/* The item has been processed or has failed. Commits all items whose turn it is now. */
+static void item_processed(struct ordered_workers *workers, struct queued_item *item)
 {
-    os_mutex_lock(turns->turning);
-    turns->ready[slot->ticket % turns->slot_count] = slot;
-    const bool own = slot->taken || (!turns->held && turns->now == slot->ticket);
-    turns->held |= own;
-    while (own && !turns->stopped) {
-        struct slot **next = &turns->ready[turns->now % turns->slot_count];
-        struct slot *ending = *next;
+    os_mutex_lock(workers->ordering);
+    assert(item->ticket >= workers->next_commit && item->ticket - workers->next_commit < workers->item_count);
+    assert(!workers->ready[item->ticket % workers->item_count]);
+    workers->ready[item->ticket % workers->item_count] = item;
+    const bool own = item->has_turn || (!workers->turn_held && workers->next_commit == item->ticket);
+    workers->turn_held |= own;
+    while (own && !workers->stopped) {
+        struct queued_item **next = &workers->ready[workers->next_commit % workers->item_count];
+        struct queued_item *ending = *next;
         if (!ending)
             break;
         *next = NULL;
-        os_mutex_unlock(turns->turning);
-        const enum tokmap_status status = slot_finish(turns, ending);
-        os_mutex_lock(turns->turning);
+        os_mutex_unlock(workers->ordering);
+        const enum tokmap_status status = item_commit(workers, ending);
+        os_mutex_lock(workers->ordering);
         if (status) {
-            stop(turns, status, &ending->error);
+            work_stop(workers, status, &ending->error);
             break;
         }
-        turns->now++;
-        turns->empty[turns->empty_count++] = ending;
-        os_condition_signal(turns->freed);
+        workers->next_commit++;
+        workers->empty[workers->empty_count++] = ending;
+        os_condition_signal(workers->emptied);
     }
     if (own) {
-        turns->held = false;
-        os_condition_broadcast(turns->passed);
+        workers->turn_held = false;
+        os_condition_broadcast(workers->advanced);
     }
-    os_mutex_unlock(turns->turning);
+    os_mutex_unlock(workers->ordering);
 }
 
-/* ---- the corpus asks ---- */
+/* ---- callbacks of the corpus ---- */
 
-/* The reader's lock is held, by turns->reader. Workers with earlier tickets need neither it nor another slot to end. */
+/* Called while the worker of workers->reader holds `reading`. It cannot deadlock: workers with earlier tickets need
+ * neither that lock nor another item to be committed. */
 static void before_large(void *user)
 {
-    struct turns *turns = user;
-    (void)slot_take(turns, turns->reader);
+    struct ordered_workers *workers = user;
+    (void)turn_wait(workers, workers->reader);
 }
 
-static bool corpus_stop(void *user)
+static bool stop_requested(void *user)
 {
-    const struct turns *turns = user;
-    return is_stopped(turns) || (turns->options.stop && turns->options.stop(turns->options.user));
+    const struct ordered_workers *workers = user;
+    return is_stopped(workers) || (workers->options.stop && workers->options.stop(workers->options.user));
 }
 
 /* ---- workers ---- */
 
-/* Fills the slot's batch; END if there is nothing left or nothing to do any more. */
-static enum tokmap_status batch_read(struct turns *turns, struct slot *slot)
+/* Fills the item's batch. Returns END if no input is left or the work has failed. */
+static enum tokmap_status batch_read(struct ordered_workers *workers, struct queued_item *item)
 {
     enum tokmap_status status = TOKMAP_END;
-    os_mutex_lock(turns->reading);
-    if (!turns->ended && !is_stopped(turns)) {
-        slot->ticket = turns->next_ticket++;
-        slot->taken = false;
-        turns->reader = slot;
-        status = corpus_next(turns->corpus, &slot->turn.batch, &slot->error);
-        turns->ended = status != TOKMAP_OK;
+    os_mutex_lock(workers->reading);
+    if (!workers->ended && !is_stopped(workers)) {
+        item->ticket = workers->next_ticket++;
+        item->has_turn = false;
+        workers->reader = item;
+        status = corpus_next(workers->corpus, &item->base.batch, &item->error);
+        workers->ended = status != TOKMAP_OK;
     }
-    os_mutex_unlock(turns->reading);
-    if (!status && turns->options.stop && turns->options.stop(turns->options.user))
-        status = error_set(&slot->error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
+    os_mutex_unlock(workers->reading);
+    if (!status && workers->options.stop && workers->options.stop(workers->options.user))
+        status = error_set(&item->error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
     return status;
 }
 
 static void worker_run(void *user)
 {
     const struct worker *worker = user;
-    struct turns *turns = worker->turns;
-    const struct turns_options *options = &turns->options;
+    struct ordered_workers *workers = worker->workers;
+    const struct ordered_workers_options *options = &workers->options;
     struct tokmap_error error;
     for (;;) {
-        struct slot *slot = slot_empty(turns);
-        if (!slot)
+        struct queued_item *item = item_get_empty(workers);
+        if (!item)
             return;
-        slot->turn.worker = worker->number;
-        slot->status = batch_read(turns, slot);
-        if (slot->status == TOKMAP_END)
+        item->base.worker = worker->number;
+        item->status = batch_read(workers, item);
+        if (item->status == TOKMAP_END)
             break;
-        if (!slot->status)
-            slot->status = corpus_prepare(&options->corpus, &slot->turn.batch, &slot->error);
-        if (!slot->status)
-            slot->status = options->work(options->self, &slot->turn, &slot->error);
-        if (is_stopped(turns))
+        if (!item->status)
+            item->status = records_to_documents(&options->corpus, &item->base.batch, &item->error);
+        if (!item->status)
+            item->status = options->process(options->self, &item->base, &item->error);
+        if (is_stopped(workers))
             return;
-        slot_done(turns, slot);
+        item_processed(workers, item);
     }
     const enum tokmap_status status =
-        options->finish && !is_stopped(turns) ? options->finish(options->self, worker->number, &error) : TOKMAP_OK;
+        options->finish && !is_stopped(workers) ? options->finish(options->self, worker->number, &error) : TOKMAP_OK;
     if (status) {
-        os_mutex_lock(turns->turning);
-        stop(turns, status, &error);
-        os_mutex_unlock(turns->turning);
+        os_mutex_lock(workers->ordering);
+        work_stop(workers, status, &error);
+        os_mutex_unlock(workers->ordering);
     }
 }
 
-/* Runs worker 0 here and the others beside it. */
-enum tokmap_status turns_run(struct turns *turns, struct tokmap_error *error)
+enum tokmap_status ordered_workers_run(struct ordered_workers *workers, struct tokmap_error *error)
 {
     int system = 0;
-    for (uint32_t i = 1; i < turns->options.threads && !system; i++)
-        system = os_thread_start(&turns->workers[i].thread, turns->options.name, worker_run, &turns->workers[i]);
-    /* Fewer threads than asked for do the same work, but whoever asked should know. */
+    assert(!workers->next_ticket && workers->corpus);
+    for (uint32_t i = 1; i < workers->options.threads && !system; i++)
+        system = os_thread_start(&workers->threads[i].thread, workers->options.name, worker_run, &workers->threads[i]);
+    /* Fewer threads would do the same work, but slower than the caller expects: it is an error. */
     if (system) {
         struct tokmap_error why;
-        os_mutex_lock(turns->turning);
-        const enum tokmap_status status = error_set_system(&why, system, NULL, TOKMAP_NO_OFFSET,
-                                                           "a thread cannot be started; use fewer with options.threads");
-        stop(turns, status, &why);
-        os_mutex_unlock(turns->turning);
+        os_mutex_lock(workers->ordering);
+        const enum tokmap_status status = error_set_system(
+            &why, system, NULL, TOKMAP_NO_OFFSET, "a thread cannot be started; use fewer threads with options.threads");
+        work_stop(workers, status, &why);
+        os_mutex_unlock(workers->ordering);
     } else {
-        worker_run(&turns->workers[0]);
+        worker_run(&workers->threads[0]);
     }
-    for (uint32_t i = 1; i < turns->options.threads; i++)
-        os_thread_join(turns->workers[i].thread);
-    if (turns->stopped)
-        *error = turns->error;
-    return turns->status;
+    for (uint32_t i = 1; i < workers->options.threads; i++)
+        os_thread_join(workers->threads[i].thread);
+    if (workers->stopped)
+        *error = workers->error;
+    return workers->status;
 }
 
-/* ---- the whole ---- */
+/* ---- open and close ---- */
 
-enum tokmap_status turns_new(struct turns **turns, const struct turns_options *options, const char *const *operands,
-                             size_t count, struct tokmap_error *error)
+enum tokmap_status ordered_workers_new(struct ordered_workers **workers, const struct ordered_workers_options *options,
+                                       const char *const *operands, size_t count, struct tokmap_error *error)
 {
-    struct turns *made = *turns = calloc(1, sizeof *made);
+    assert(options->threads && options->process && options->counts);
+    struct ordered_workers *made = *workers = calloc(1, sizeof *made);
     if (!made)
         return error_set_memory(error, "the threads", sizeof *made);
     made->options = *options;
     made->options.corpus.before_large = before_large;
-    made->options.corpus.stop = corpus_stop;
+    made->options.corpus.stop = stop_requested;
     made->options.corpus.user = made;
     const uint32_t threads = options->threads;
-    made->slot_count = threads == 1 ? 1 : threads + (uint32_t)min64(threads, SPARE_MOST);
-    made->slots = calloc(made->slot_count, sizeof *made->slots);
-    made->empty = calloc(made->slot_count, sizeof(struct slot *));
-    made->ready = calloc(made->slot_count, sizeof(struct slot *));
-    made->workers = calloc(threads, sizeof *made->workers);
-    if (!made->slots || !made->empty || !made->ready || !made->workers || os_mutex_new(&made->reading) ||
-        os_mutex_new(&made->turning) || os_condition_new(&made->freed) || os_condition_new(&made->passed))
-        return error_set_memory(error, "the threads", made->slot_count * sizeof *made->slots);
+    made->item_count = threads == 1 ? 1 : threads + (uint32_t)min64(threads, SPARE_MOST);
+    made->items = calloc(made->item_count, sizeof *made->items);
+    made->empty = calloc(made->item_count, sizeof(struct queued_item *));
+    made->ready = calloc(made->item_count, sizeof(struct queued_item *));
+    made->threads = calloc(threads, sizeof *made->threads);
+    if (!made->items || !made->empty || !made->ready || !made->threads || os_mutex_new(&made->reading) ||
+        os_mutex_new(&made->ordering) || os_condition_new(&made->emptied) || os_condition_new(&made->advanced))
+        return error_set_memory(error, "the threads", made->item_count * sizeof *made->items);
     for (uint32_t i = 0; i < threads; i++)
-        made->workers[i] = (struct worker){.turns = made, .number = i};
-    for (uint32_t i = 0; i < made->slot_count; i++) {
-        made->slots[i].turn.room = i;
-        made->empty[made->empty_count++] = &made->slots[i];
+        made->threads[i] = (struct worker){.workers = made, .number = i};
+    for (uint32_t i = 0; i < made->item_count; i++) {
+        made->items[i].base.index = i;
+        made->empty[made->empty_count++] = &made->items[i];
     }
     return corpus_open(&made->corpus, operands, count, &made->options.corpus, error);
 }
 
-void turns_free(struct turns *turns)
+void ordered_workers_free(struct ordered_workers *workers)
 {
-    if (!turns)
+    if (!workers)
         return;
-    for (uint32_t i = 0; turns->slots && i < turns->slot_count; i++)
-        corpus_batch_free(&turns->slots[i].turn.batch);
-    corpus_close(turns->corpus);
-    os_condition_free(turns->passed);
-    os_condition_free(turns->freed);
-    os_mutex_free(turns->turning);
-    os_mutex_free(turns->reading);
-    free(turns->workers);
-    free(turns->ready);
-    free(turns->empty);
-    free(turns->slots);
-    free(turns);
+    for (uint32_t i = 0; workers->items && i < workers->item_count; i++)
+        corpus_batch_free(&workers->items[i].base.batch);
+    corpus_close(workers->corpus);
+    os_condition_free(workers->advanced);
+    os_condition_free(workers->emptied);
+    os_mutex_free(workers->ordering);
+    os_mutex_free(workers->reading);
+    free(workers->threads);
+    free(workers->ready);
+    free(workers->empty);
+    free(workers->items);
+    free(workers);
 }
 
-struct corpus *turns_corpus(struct turns *turns)
+struct corpus *ordered_workers_corpus(struct ordered_workers *workers)
 {
-    return turns->corpus;
+    return workers->corpus;
 }
 
-uint32_t turns_rooms(const struct turns *turns)
+uint32_t ordered_workers_item_count(const struct ordered_workers *workers)
 {
-    return turns->slot_count;
+    return workers->item_count;
 }

@@ -1,6 +1,11 @@
 /*
- * ordered_workers.h - workers that take batches off one corpus, work on them side by side and end them in the order of the input.
- * Packing and training are built on it: what comes out, and which failure is told, does not depend on their number.
+ * ordered_workers.h - threads that process the batches of one corpus in parallel and commit them in the order of the
+ * input.
+ *
+ * Packing and training are built on it. A work item is one batch on its way: a worker reads it, makes its documents,
+ * and calls process(), in parallel with other workers; then commit() is called for one item at a time, in the order of
+ * the input. The first error in the order of the input ends the work. So neither the result nor the reported error
+ * depends on the number of threads.
  */
 #ifndef TOKMAP_PACK_ORDERED_WORKERS_H
 #define TOKMAP_PACK_ORDERED_WORKERS_H
@@ -9,49 +14,55 @@
 
 #include "corpus/corpus.h"
 
-struct turns;
+struct ordered_workers;
 
-/* A batch on its way from the corpus to its end. */
-struct turn {
-    uint32_t worker; /* that works on it, below `threads` */
-    uint32_t room;   /* below turns_rooms(): no other turn has this number until this one has ended */
+struct work_item {
+    uint32_t worker; /* the worker that processes the item, below options.threads */
+    uint32_t index;  /* below ordered_workers_item_count(); no other item has this index at the same time */
     struct corpus_batch batch;
 };
 
-struct turns_options {
+struct ordered_workers_options {
     const char *name;             /* of the threads */
-    uint32_t threads;             /* at least 1; 1 runs in the caller's thread */
-    struct corpus_options corpus; /* before_large, stop and user are set here */
-    struct corpus_counts *counts; /* the batches' are added to it */
+    uint32_t threads;             /* at least 1; with 1, everything runs in the caller's thread */
+    struct corpus_options corpus; /* before_large, stop and user are overwritten */
+    struct corpus_counts *counts; /* the counts of all committed batches are added to it */
 
-    /* Beside others: the documents of the batch are ready. */
-    enum tokmap_status (*work)(void *self, struct turn *turn, struct tokmap_error *error);
-    /* In the order of the input, one at a time, by any worker; where work() has succeeded. May be NULL. */
-    enum tokmap_status (*end)(void *self, struct turn *turn, struct tokmap_error *error);
-    /* Beside others: a worker finds nothing more to do. May be NULL. */
+    /* Called in parallel, once per item, when the documents of its batch are ready. */
+    enum tokmap_status (*process)(void *self, struct work_item *item, struct tokmap_error *error);
+    /* Called in the order of the input, for one item at a time, by any worker, after process() has succeeded. May be
+     * NULL. */
+    enum tokmap_status (*commit)(void *self, struct work_item *item, struct tokmap_error *error);
+    /* Called in parallel, once per worker, when no input is left. It is not called after an error. May be NULL. */
     enum tokmap_status (*finish)(void *self, uint32_t worker, struct tokmap_error *error);
     void *self;
 
-    /* As pack.h has them; each may be NULL. */
+    /* As in struct pack_options; each may be NULL. */
     void (*skipped)(void *user, const struct tokmap_error *why, uint64_t bytes);
     void (*progress)(void *user, uint64_t stored_bytes);
     bool (*stop)(void *user);
     void *user;
 };
 
-/* Opens the corpus. Statuses: OK, ERROR_MEMORY. */
-enum tokmap_status turns_new(struct turns **turns, const struct turns_options *options, const char *const *operands,
-                             size_t count, struct tokmap_error *error);
-void turns_free(struct turns *turns); /* accepts NULL */
-struct corpus *turns_corpus(struct turns *turns);
-uint32_t turns_rooms(const struct turns *turns);
+/* Opens the corpus and allocates the items. The operands, and all that the options point to, must stay valid until
+ * ordered_workers_free(), which must also be called after an error. Statuses: OK, ERROR_MEMORY. */
+enum tokmap_status ordered_workers_new(struct ordered_workers **workers, const struct ordered_workers_options *options,
+                                       const char *const *operands, size_t count, struct tokmap_error *error);
+void ordered_workers_free(struct ordered_workers *workers); /* accepts NULL */
 
-/* All batches. Statuses: OK, those of the calls, of the corpus and its issues, ERROR_INTERRUPTED, ERROR_IO (a thread cannot
- * be started). */
-enum tokmap_status turns_run(struct turns *turns, struct tokmap_error *error);
+/* The corpus, for corpus_exclude() before ordered_workers_run(). */
+struct corpus *ordered_workers_corpus(struct ordered_workers *workers);
 
-/* For work(): waits until all turns before have ended, and lets none pass until this one has. False: the work has failed,
- * and there is nothing more to do. */
-bool turns_take(struct turns *turns, struct turn *turn);
+/* The number of items that can exist at the same time. It bounds the memory of the callers' data per item. */
+uint32_t ordered_workers_item_count(const struct ordered_workers *workers);
+
+/* Processes the whole corpus. May be called once. Statuses: OK, those of the callbacks, of the corpus and of its
+ * issues, ERROR_INTERRUPTED (options.stop returned true), ERROR_IO (a thread cannot be started). */
+enum tokmap_status ordered_workers_run(struct ordered_workers *workers, struct tokmap_error *error);
+
+/* For process(): waits until all earlier items have been committed, and keeps the turn until this item is committed.
+ * Then process() may do what otherwise only commit() may do. Returns false if the work has failed: process() should
+ * return. */
+bool ordered_workers_wait_turn(struct ordered_workers *workers, struct work_item *item);
 
 #endif

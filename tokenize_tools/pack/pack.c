@@ -1,9 +1,11 @@
 /*
- * pack.c - batches of documents become tokens, side by side, and the shard writer gets them in the order of the input
- * (ordered_workers.h).
+ * pack.c - see pack.h. Workers encode batches of documents in parallel, and pass the tokens to the shard writer in the
+ * order of the input (ordered_workers.h).
  *
- * The room for a batch's tokens is of fixed size. A batch that needs more of it writes out in between, for which it takes
- * its turn early.
+ * A work item has memory for a fixed number of tokens (struct output). Its batch is encoded in groups of documents
+ * whose tokens certainly fit. Usually a batch is one group, which is written when the item is committed. If a batch
+ * needs more groups, the worker waits for its turn after the first one, and writes each group before it encodes the
+ * next.
  */
 #include "pack.h"
 
@@ -16,62 +18,67 @@
 #include "common/error.h"
 #include "format/shard_writer.h"
 #include "platform/os.h"
-#include "text/utf8.h"
+#include "corpus/corpus_issue.h"
 #include "ordered_workers.h"
+#include "shard_about.h"
 
-#define BATCH_MOST                                                                                                     \
-    ((uint64_t)256 << 10) /* text and its tokens stay in the processor's cache from reading to writing                 \
-                           */
+/* Bytes of text in a batch. At most 256 KiB, so that text and tokens stay in the processor's cache from reading to
+ * writing; less with many threads, so that the batches of all workers together have about 8 MiB. */
+#define BATCH_MOST ((uint64_t)256 << 10)
 #define BATCH_LEAST ((uint64_t)32 << 10)
-#define BATCHES_ALL ((uint64_t)8 << 20) /* text in all workers' batches together, about */
-#define ROOM_MOST ((uint64_t)4 << 20)   /* tokens */
-#define GROUP_MOST 8192                 /* documents that are encoded in one call */
+#define BATCHES_ALL ((uint64_t)8 << 20)
+#define OUTPUT_MOST ((uint64_t)4 << 20) /* most tokens in an output, unless a document that cannot be cut needs more   \
+                                         */
+#define GROUP_MOST 8192                 /* most documents in a group */
 
-/* Documents of a batch that are encoded in one call; the first and the last may be parts. */
+/* Consecutive documents of a batch that are encoded in one call. The first and the last may be parts of documents. */
 struct group {
-    uint64_t first, count; /* documents of the batch */
+    uint64_t first, count; /* indexes in the batch's documents */
     bool resumed, unfinished;
 };
 
-/* A thread's. */
+/* What belongs to one thread. */
 struct worker {
-    struct tokenizer_state *state; /* made by the thread itself, with its first batch: beside the others' */
+    struct tokenizer_state
+        *state;                   /* made by the thread with its first batch, so that threads make theirs in parallel */
     struct tokenizer_text *texts; /* GROUP_MOST */
 };
 
-/* A turn's. */
-struct room {
-    struct tokenizer_out out; /* its ends: GROUP_MOST */
-    struct group group;       /* whose tokens are here, and not written yet */
-    bool waits;               /* there are such */
-    uint64_t tokens, largest; /* of the batch */
+/* What belongs to one work item. */
+struct output {
+    struct tokenizer_out out; /* with GROUP_MOST ends */
+    struct group group;       /* the documents whose tokens are in `out` */
+    bool pending;             /* these tokens are not written yet */
+    uint64_t tokens, largest; /* number of tokens of the batch so far, and their largest id */
 };
 
 struct pack {
     const struct pack_options *options;
-    struct turns *turns;
+    struct ordered_workers *workers;
     struct shard_writer *writer; /* NULL for a dry run */
     struct tokenizer_info tokenizer;
     struct pack_result *result;
-    struct worker *workers;
-    uint32_t worker_count;
-    struct room *rooms;
-    uint32_t room_count;
+    struct worker *threads;
+    uint32_t thread_count;
+    struct output *outputs;
+    uint32_t output_count;
 };
 
 /* ---- encode and write ---- */
 
-/* Hands the room's tokens to the shard writer: a call for each run of documents with one file and rising records. */
-static enum tokmap_status group_write(struct pack *pack, const struct corpus_batch *batch, struct room *room,
+/* Passes the output's tokens to the shard writer, with one call for each run of documents that come from one file and
+ * have consecutive record numbers. */
+static enum tokmap_status group_write(struct pack *pack, const struct corpus_batch *batch, struct output *output,
                                       struct tokmap_error *error)
 {
     struct shard_writer *writer = pack->writer;
-    const struct group *group = &room->group;
+    const struct group *group = &output->group;
     const struct corpus_document *documents = batch->documents + group->first;
-    const struct tokenizer_out *out = &room->out;
+    const struct tokenizer_out *out = &output->out;
     const uint32_t width = pack->tokenizer.width;
     uint64_t base = 0;
     enum tokmap_status status = TOKMAP_OK;
+    assert(group->first + group->count <= batch->document_count);
     for (uint64_t i = 0; i < group->count && !status;) {
         const struct corpus_document *first = &documents[i];
         const char *path = batch->parts[first->part].path;
@@ -79,7 +86,7 @@ static enum tokmap_status group_write(struct pack *pack, const struct corpus_bat
         while (next < group->count && batch->parts[documents[next].part].path == path &&
                documents[next].record == documents[next - 1].record + 1)
             next++;
-        /* Of a document that goes on, this says again what holds already, which is nothing to the writer. */
+        /* For the rest of a document, this repeats the document's origin, which the writer accepts. */
         status = shard_writer_origin(writer, path, strlen(path), first->record, error);
         const uint64_t end = out->ends[next - 1];
         const uint64_t complete = next - i - (group->unfinished && next == group->count);
@@ -92,11 +99,11 @@ static enum tokmap_status group_write(struct pack *pack, const struct corpus_bat
         base = end;
         i = next;
     }
-    room->waits = false;
+    output->pending = false;
     return status;
 }
 
-/* Makes room for a document that cannot be cut. */
+/* Grows the memory for tokens, for a document that cannot be cut. */
 static enum tokmap_status out_grow(const struct pack *pack, struct tokenizer_out *out, uint64_t tokens,
                                    struct tokmap_error *error)
 {
@@ -111,15 +118,16 @@ static enum tokmap_status out_grow(const struct pack *pack, struct tokenizer_out
     return TOKMAP_OK;
 }
 
-/* Chooses the documents from *document on, byte *at of it, that fit the room for tokens, and moves both behind them. */
-static enum tokmap_status group_choose(const struct pack *pack, const struct turn *turn, uint64_t *document,
+/* Chooses the next group: documents whose tokens fit in the output, from byte *at of document *document on. Sets both
+ * to where the next group begins. */
+static enum tokmap_status group_choose(const struct pack *pack, const struct work_item *item, uint64_t *document,
                                        uint64_t *at, struct tokmap_error *error)
 {
-    const struct corpus_batch *batch = &turn->batch;
+    const struct corpus_batch *batch = &item->batch;
     const struct tokenizer_info *info = &pack->tokenizer;
-    struct tokenizer_text *texts = pack->workers[turn->worker].texts;
-    struct tokenizer_out *out = &pack->rooms[turn->room].out;
-    struct group *group = &pack->rooms[turn->room].group;
+    struct tokenizer_text *texts = pack->threads[item->worker].texts;
+    struct tokenizer_out *out = &pack->outputs[item->index].out;
+    struct group *group = &pack->outputs[item->index].group;
     const uint64_t each = (uint64_t)out->has_prefix + (uint64_t)out->has_suffix;
     uint64_t room = out->capacity;
     group->first = *document;
@@ -135,10 +143,9 @@ static enum tokmap_status group_choose(const struct pack *pack, const struct tur
         if (wanted > room && group->count)
             break;
         bool cut = false;
-        const uint64_t some = wanted > room && info->cuts
-                                  ? tokenizer_cut(pack->options->tokenizer, next->text + *at,
-                                                  (room - each) / info->ids_per_byte_most)
-                                  : 0;
+        const uint64_t some = wanted > room && info->cuts ? tokenizer_cut(pack->options->tokenizer, next->text + *at,
+                                                                          (room - each) / info->ids_per_byte_most)
+                                                          : 0;
         if (some) {
             bytes = some;
             wanted = room;
@@ -159,67 +166,67 @@ static enum tokmap_status group_choose(const struct pack *pack, const struct tur
         group->unfinished = next->unfinished;
         *at = 0;
         ++*document;
-        if (next->unfinished) /* what comes next is the rest of it: a pipe gave it in two pieces */
+        if (next->unfinished) /* its rest is in the next batch, and belongs to the same document */
             break;
     }
     return TOKMAP_OK;
 }
 
-/* Encodes the batch. Its last tokens stay in the room, for batch_end(). */
-static enum tokmap_status batch_encode(void *self, struct turn *turn, struct tokmap_error *error)
+/* Encodes a batch. The tokens of its last group stay in the output until batch_commit(). */
+static enum tokmap_status batch_encode(void *self, struct work_item *item, struct tokmap_error *error)
 {
     struct pack *pack = self;
-    struct worker *worker = &pack->workers[turn->worker];
-    struct room *room = &pack->rooms[turn->room];
+    struct worker *worker = &pack->threads[item->worker];
+    struct output *output = &pack->outputs[item->index];
     enum tokmap_status status =
         worker->state ? TOKMAP_OK : tokenizer_state_new(&worker->state, pack->options->tokenizer, error);
-    room->tokens = room->largest = 0;
-    room->waits = false;
-    for (uint64_t document = 0, at = 0; document < turn->batch.document_count && !status;) {
-        if (room->waits) {
-            if (!turns_take(pack->turns, turn))
+    output->tokens = output->largest = 0;
+    output->pending = false;
+    for (uint64_t document = 0, at = 0; document < item->batch.document_count && !status;) {
+        if (output->pending) {
+            if (!ordered_workers_wait_turn(pack->workers, item))
                 return TOKMAP_OK;
-            status = group_write(pack, &turn->batch, room, error);
+            status = group_write(pack, &item->batch, output, error);
         }
         if (!status)
-            status = group_choose(pack, turn, &document, &at, error);
+            status = group_choose(pack, item, &document, &at, error);
         if (status)
             break;
-        const struct group *group = &room->group;
+        const struct group *group = &output->group;
         const struct tokenizer_batch texts = {worker->texts, group->count, group->resumed, group->unfinished};
-        status = tokenizer_encode(worker->state, &texts, &room->out, error);
+        status = tokenizer_encode(worker->state, &texts, &output->out, error);
         if (status == TOKMAP_ERROR_INPUT || status == TOKMAP_ERROR_LIMIT)
-            corpus_error_place(&turn->batch, group->first + room->out.failed, error);
-        room->tokens += room->out.count;
-        room->largest = max64(room->largest, room->out.largest);
-        room->waits = pack->writer != NULL;
+            corpus_error_add_place(&item->batch, group->first + output->out.failed, error);
+        output->tokens += output->out.count;
+        output->largest = max64(output->largest, output->out.largest);
+        output->pending = pack->writer != NULL;
     }
     return status;
 }
 
-static enum tokmap_status batch_end(void *self, struct turn *turn, struct tokmap_error *error)
+/* Writes what batch_encode() has left, in the order of the input. */
+static enum tokmap_status batch_commit(void *self, struct work_item *item, struct tokmap_error *error)
 {
     struct pack *pack = self;
-    struct room *room = &pack->rooms[turn->room];
-    const enum tokmap_status status =
-        room->waits ? group_write(pack, &turn->batch, room, error) : TOKMAP_OK;
-    pack->result->tokens += room->tokens;
-    pack->result->largest_id = max64(pack->result->largest_id, room->largest);
+    struct output *output = &pack->outputs[item->index];
+    const enum tokmap_status status = output->pending ? group_write(pack, &item->batch, output, error) : TOKMAP_OK;
+    pack->result->tokens += output->tokens;
+    pack->result->largest_id = max64(pack->result->largest_id, output->largest);
     return status;
 }
 
 /* ---- memory ---- */
 
-static enum tokmap_status room_make(const struct pack *pack, uint64_t batch_bytes, struct room *room,
-                                    struct tokmap_error *error)
+static enum tokmap_status output_make(const struct pack *pack, uint64_t batch_bytes, struct output *output,
+                                      struct tokmap_error *error)
 {
     const struct pack_options *options = pack->options;
-    struct tokenizer_out *out = &room->out;
+    struct tokenizer_out *out = &output->out;
     out->has_suffix = options->eod_id != TOKMAP_NO_ID;
     out->suffix = (uint32_t)options->eod_id;
     out->has_prefix = options->bos_id != TOKMAP_NO_ID;
     out->prefix = (uint32_t)options->bos_id;
-    out->capacity = min64(batch_bytes * pack->tokenizer.ids_per_byte_most, ROOM_MOST) + GROUP_MOST;
+    out->capacity = min64(batch_bytes * pack->tokenizer.ids_per_byte_most, OUTPUT_MOST) + GROUP_MOST;
     out->tokens = malloc((size_t)out->capacity * pack->tokenizer.width);
     out->ends = malloc(GROUP_MOST * sizeof *out->ends);
     if (!out->tokens || !out->ends)
@@ -229,38 +236,38 @@ static enum tokmap_status room_make(const struct pack *pack, uint64_t batch_byte
 
 static enum tokmap_status memory_make(struct pack *pack, uint64_t batch_bytes, struct tokmap_error *error)
 {
-    const uint32_t threads = pack->options->threads, rooms = turns_rooms(pack->turns);
+    const uint32_t threads = pack->options->threads, items = ordered_workers_item_count(pack->workers);
     enum tokmap_status status = TOKMAP_OK;
-    pack->workers = calloc(threads, sizeof *pack->workers);
-    pack->rooms = calloc(rooms, sizeof *pack->rooms);
-    if (!pack->workers || !pack->rooms)
-        return error_set_memory(error, "the threads of the packer", threads * sizeof *pack->workers);
-    for (; pack->worker_count < threads && !status; pack->worker_count++) {
-        struct worker *worker = &pack->workers[pack->worker_count];
+    pack->threads = calloc(threads, sizeof *pack->threads);
+    pack->outputs = calloc(items, sizeof *pack->outputs);
+    if (!pack->threads || !pack->outputs)
+        return error_set_memory(error, "the threads of the packer", threads * sizeof *pack->threads);
+    for (; pack->thread_count < threads && !status; pack->thread_count++) {
+        struct worker *worker = &pack->threads[pack->thread_count];
         worker->texts = malloc(GROUP_MOST * sizeof *worker->texts);
         if (!worker->texts)
             status = error_set_memory(error, "a thread of the packer", GROUP_MOST * sizeof *worker->texts);
     }
-    for (; pack->room_count < rooms && !status; pack->room_count++)
-        status = room_make(pack, batch_bytes, &pack->rooms[pack->room_count], error);
+    for (; pack->output_count < items && !status; pack->output_count++)
+        status = output_make(pack, batch_bytes, &pack->outputs[pack->output_count], error);
     return status;
 }
 
 static void memory_free(struct pack *pack)
 {
-    for (uint32_t i = 0; i < pack->worker_count; i++) {
-        tokenizer_state_free(pack->workers[i].state);
-        free(pack->workers[i].texts);
+    for (uint32_t i = 0; i < pack->thread_count; i++) {
+        tokenizer_state_free(pack->threads[i].state);
+        free(pack->threads[i].texts);
     }
-    for (uint32_t i = 0; i < pack->room_count; i++) {
-        free(pack->rooms[i].out.tokens);
-        free(pack->rooms[i].out.ends);
+    for (uint32_t i = 0; i < pack->output_count; i++) {
+        free(pack->outputs[i].out.tokens);
+        free(pack->outputs[i].out.ends);
     }
-    free(pack->workers);
-    free(pack->rooms);
+    free(pack->threads);
+    free(pack->outputs);
 }
 
-/* ---- the whole ---- */
+/* ---- open, check and commit ---- */
 
 static enum tokmap_status writer_open(struct pack *pack, struct tokmap_error *error)
 {
@@ -274,52 +281,58 @@ static enum tokmap_status writer_open(struct pack *pack, struct tokmap_error *er
                                          .sync = options->sync};
     memcpy(shard.tokenizer, pack->tokenizer.fingerprint, sizeof shard.tokenizer);
     enum tokmap_status status = shard_writer_open(&pack->writer, options->prefix, &shard, error);
-    /* None of the outputs may be an input, as it could be where they lie in an input's folder. */
+    /* An output must not be read as an input, which would happen if it is in a folder that is an input. */
     for (size_t i = 0; i < sizeof ends / sizeof ends[0] && !status; i++) {
         const size_t bytes = strlen(options->prefix) + strlen(ends[i]) + 1;
         char *path = malloc(bytes);
         if (!path)
             return error_set_memory(error, "a path", bytes);
         (void)snprintf(path, bytes, "%s%s", options->prefix, ends[i]);
-        status = corpus_exclude(turns_corpus(pack->turns), path, error);
+        status = corpus_exclude(ordered_workers_corpus(pack->workers), path, error);
         free(path);
     }
     return status;
 }
 
-/* What must hold at the end, whatever the input was. */
+/* Checks what must be true at the end, whatever the input was. */
 static enum tokmap_status accounts_check(const struct pack *pack, struct tokmap_error *error)
 {
     const struct corpus_counts *counts = &pack->result->counts;
     const uint64_t accounted = counts->document_bytes + counts->structure_bytes + counts->skipped_bytes;
     if (accounted != counts->stream_bytes)
         return error_set(error, TOKMAP_ERROR_INTERNAL, NULL, TOKMAP_NO_OFFSET,
-                         "%" PRIu64 " bytes came in and %" PRIu64
-                         " are accounted for; this is a fault of tokmap, please "
-                         "report it",
+                         "%" PRIu64 " bytes were read and %" PRIu64
+                         " are accounted for; this is a bug in tokmap, please report it",
                          counts->stream_bytes, accounted);
     if (pack->writer && (shard_writer_tokens(pack->writer) != pack->result->tokens ||
                          shard_writer_documents(pack->writer) != counts->documents))
         return error_set(error, TOKMAP_ERROR_INTERNAL, NULL, TOKMAP_NO_OFFSET,
-                         "%" PRIu64 " documents were made and %" PRIu64 " written; this is a fault of tokmap, please "
-                         "report it",
+                         "%" PRIu64 " documents were read and %" PRIu64
+                         " were written; this is a bug in tokmap, please report it",
                          counts->documents, shard_writer_documents(pack->writer));
     if (!counts->documents)
         return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
-                         "the inputs hold no document, so there is nothing to pack");
+                         "the inputs contain no documents; name inputs that contain text");
     return TOKMAP_OK;
 }
 
 static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
 {
     uint64_t bytes = 0;
-    char *about = pack_about(pack->options, pack->result, &bytes);
-    if (!about)
+    const struct shard_about about = {.tokenizer = pack->options->tokenizer,
+                                      .tokenizer_options = pack->options->tokenizer_options,
+                                      .corpus = &pack->options->corpus,
+                                      .eod_id = pack->options->eod_id,
+                                      .bos_id = pack->options->bos_id,
+                                      .counts = &pack->result->counts,
+                                      .tokens = pack->result->tokens};
+    char *text = shard_about_text(&about, &bytes);
+    if (!text)
         return error_set_memory(error, "the about section", 0);
     struct shard_writer *writer = pack->writer;
     pack->writer = NULL;
-    const enum tokmap_status status = shard_writer_commit(writer, about, bytes, pack->result->content, error);
-    free(about);
+    const enum tokmap_status status = shard_writer_commit(writer, text, bytes, pack->result->content, error);
+    free(text);
     return status;
 }
 
@@ -333,32 +346,33 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
 {
     struct tokmap_error unused;
     struct pack pack = {.options = options, .result = result};
-    struct turns_options turns = {.name = "tokmap-pack",
-                                  .threads = options->threads,
-                                  .corpus = options->corpus,
-                                  .counts = &result->counts,
-                                  .work = batch_encode,
-                                  .end = batch_end,
-                                  .self = &pack,
-                                  .skipped = options->skipped,
-                                  .progress = options->progress,
-                                  .stop = options->stop,
-                                  .user = options->user};
+    struct ordered_workers_options workers = {.name = "tokmap-pack",
+                                              .threads = options->threads,
+                                              .corpus = options->corpus,
+                                              .counts = &result->counts,
+                                              .process = batch_encode,
+                                              .commit = batch_commit,
+                                              .self = &pack,
+                                              .skipped = options->skipped,
+                                              .progress = options->progress,
+                                              .stop = options->stop,
+                                              .user = options->user};
     assert(options->threads && options->threads <= PACK_THREADS_MOST);
+    assert(options->tokenizer && (options->prefix || options->dry_run));
     error = error ? error : &unused;
     memset(result, 0, sizeof *result);
     tokenizer_info(options->tokenizer, &pack.tokenizer);
-    turns.corpus.cut_anywhere = pack.tokenizer.cuts;
-    turns.corpus.cut = pack.tokenizer.cut_anywhere ? NULL : corpus_cut;
-    turns.corpus.cut_user = &pack;
-    turns.corpus.batch_bytes = min64(BATCH_MOST, max64(BATCH_LEAST, BATCHES_ALL / options->threads));
-    enum tokmap_status status = turns_new(&pack.turns, &turns, operands, count, error);
+    workers.corpus.cut_anywhere = pack.tokenizer.cuts;
+    workers.corpus.cut = pack.tokenizer.cut_anywhere ? NULL : corpus_cut;
+    workers.corpus.cut_user = &pack;
+    workers.corpus.batch_bytes = min64(BATCH_MOST, max64(BATCH_LEAST, BATCHES_ALL / options->threads));
+    enum tokmap_status status = ordered_workers_new(&pack.workers, &workers, operands, count, error);
     if (!status && !options->dry_run)
         status = writer_open(&pack, error);
     if (!status)
-        status = memory_make(&pack, turns.corpus.batch_bytes, error);
+        status = memory_make(&pack, workers.corpus.batch_bytes, error);
     if (!status)
-        status = turns_run(pack.turns, error);
+        status = ordered_workers_run(pack.workers, error);
     memory_free(&pack);
     result->eod_tokens = options->eod_id != TOKMAP_NO_ID ? result->counts.documents : 0;
     result->bos_tokens = options->bos_id != TOKMAP_NO_ID ? result->counts.documents : 0;
@@ -367,6 +381,6 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
     if (!status && pack.writer)
         status = commit(&pack, error);
     shard_writer_abort(pack.writer);
-    turns_free(pack.turns);
+    ordered_workers_free(pack.workers);
     return status;
 }

@@ -1,6 +1,7 @@
 /*
- * pack.h - corpus to shard: batches are read one after the other, taken apart and encoded in parallel, and committed in
- * the order of the input. The shard is a function of inputs and options alone, whatever the number of threads.
+ * pack.h - makes one shard from a corpus. Batches are read one after the other, encoded in parallel, and written in the
+ * order of the input (ordered_workers.h). The shard is a function of the inputs and options alone: the number of
+ * threads changes no byte.
  */
 #ifndef TOKMAP_PACK_PACK_H
 #define TOKMAP_PACK_PACK_H
@@ -11,41 +12,42 @@
 #include "tokenizer/tokenizer.h"
 
 struct pack_options {
-    const char *prefix; /* of the shard */
-    bool dry_run;       /* do all but write */
-    bool replace, sync; /* as shard_writer.h has them */
-    uint32_t threads;   /* at least 1; 1 runs in the caller's thread */
+    const char *prefix; /* of the shard's files; not used for a dry run */
+    bool dry_run;       /* do everything except writing */
+    bool replace, sync; /* as in shard_writer.h */
+    uint32_t threads;   /* 1 to PACK_THREADS_MOST; with 1, everything runs in the caller's thread */
     const struct tokenizer *tokenizer;
-    const struct tokenizer_options *tokenizer_options; /* that it was opened with, for the about section; NULL: defaults */
-    uint64_t eod_id, bos_id;      /* appended to and put before each document, or TOKMAP_NO_ID */
-    struct corpus_options corpus; /* cut_anywhere, batch_bytes, before_large and user are the packer's to set */
-    /* Called in the order of the input, by one thread at a time: something was left out; so much of the files has been
-     * done with. Either may be NULL. */
+    const struct tokenizer_options *tokenizer_options; /* those it was opened with, for the about section; NULL: the
+                                                          defaults */
+    uint64_t eod_id, bos_id;      /* ids that are written after and before each document, or TOKMAP_NO_ID */
+    struct corpus_options corpus; /* pack_run() overwrites cut_anywhere, cut, cut_user, batch_bytes, before_large, stop
+                                     and user */
+
+    /* Called in the order of the input, by one thread at a time: after a file or record was skipped, with the reason
+     * and the number of bytes skipped; and after each batch, with the stored bytes of the files that are packed so far.
+     * Either may be NULL. */
     void (*skipped)(void *user, const struct tokmap_error *why, uint64_t bytes);
     void (*progress)(void *user, uint64_t stored_bytes);
-    bool (*stop)(void *user); /* asked often: true ends the work with ERROR_INTERRUPTED; may be NULL */
+    /* Called often, by any thread: true ends the work with ERROR_INTERRUPTED. May be NULL. */
+    bool (*stop)(void *user);
     void *user;
 };
 
 struct pack_result {
     struct corpus_counts counts;
-    uint64_t tokens;
-    uint64_t eod_tokens, bos_tokens; /* of them */
+    uint64_t tokens;                 /* all tokens of the shard */
+    uint64_t eod_tokens, bos_tokens; /* how many of them pack_run() added */
     uint64_t largest_id;
-    uint8_t content[16]; /* content id; zero for a dry run */
+    uint8_t content[16]; /* the content id; zero for a dry run */
 };
 
 #define PACK_THREADS_MOST 256
 
-/* On failure no file is left, and an old shard is as it was.
- * Statuses: OK, ERROR_INPUT, ERROR_ENCODING, ERROR_LIMIT, ERROR_UNSUPPORTED, ERROR_CORRUPT, ERROR_TRUNCATED,
+/* Packs the operands (see inputs.h). After an error no output file is left, and an older shard of the same name is
+ * unchanged. Statuses: OK, ERROR_INPUT, ERROR_ENCODING, ERROR_LIMIT, ERROR_UNSUPPORTED, ERROR_CORRUPT, ERROR_TRUNCATED,
  * ERROR_MISMATCH (inputs); ERROR_EXISTS, ERROR_BUSY (output); ERROR_NOT_FOUND, ERROR_IO, ERROR_ARGUMENT (either);
  * ERROR_INTERRUPTED, ERROR_MEMORY, ERROR_INTERNAL (the accounts do not add up). */
 enum tokmap_status pack_run(const struct pack_options *options, const char *const *operands, size_t count,
                             struct pack_result *result, struct tokmap_error *error);
-
-/* The about section: what decides the bytes, and the totals; nothing of time, host, threads or names. Allocated. NULL
- * without memory. */
-char *pack_about(const struct pack_options *options, const struct pack_result *result, uint64_t *bytes);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * train_corpus.c - see train_corpus.h. The pieces of the batches are counted side by side, which needs no order; failures
- * and what was left out are met in the order of the input (ordered_workers.h).
+ * train_corpus.c - see train_corpus.h. The pieces of the batches are counted side by side, which needs no order;
+ * failures and what was left out are met in the order of the input (ordered_workers.h).
  */
 #include "train_corpus.h"
 
@@ -17,7 +17,7 @@
 
 struct training {
     const struct train_corpus_options *options;
-    struct turns *turns;
+    struct ordered_workers *workers;
     struct train_budget budget;
     struct train_pieces *pieces;
     struct train_corpus_result *result;
@@ -27,14 +27,14 @@ struct training {
 
 /* ---- counting ---- */
 
-static enum tokmap_status batch_count(void *self, struct turn *turn, struct tokmap_error *error)
+static enum tokmap_status batch_count(void *self, struct work_item *item, struct tokmap_error *error)
 {
     const struct training *t = self;
-    const struct corpus_batch *batch = &turn->batch;
+    const struct corpus_batch *batch = &item->batch;
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t i = 0; i < batch->document_count && !status; i++) {
         const struct corpus_document *document = &batch->documents[i];
-        status = train_counter_text(t->counters[turn->worker], (const uint8_t *)document->text, document->bytes, error);
+        status = train_counter_text(t->counters[item->worker], (const uint8_t *)document->text, document->bytes, error);
     }
     return status;
 }
@@ -63,7 +63,7 @@ static void reading_progress(void *user, uint64_t stored_bytes)
 static enum tokmap_status counters_make(struct training *t, struct tokmap_error *error)
 {
     const struct train_corpus_options *options = t->options;
-    const struct split_rules *rules = split_rules_named(options->form.pattern);
+    const struct split_rules *rules = split_rules_named(options->settings.pattern);
     enum tokmap_status status = train_pieces_new(&t->pieces, &t->budget, error);
     t->counters = calloc(options->threads, sizeof(struct train_counter *));
     if (!status && !t->counters)
@@ -104,45 +104,45 @@ static bool asked_to_stop(void *user)
 }
 
 /* Tokens that would be spelt as special tokens are, in tokenizer.json, and so be taken for them. */
-static enum tokmap_status barred_make(const struct train_form *form, struct train_options *options,
-                                      struct tokmap_error *error)
+static enum tokmap_status forbidden_make(const struct train_settings *settings, struct train_options *options,
+                                         struct tokmap_error *error)
 {
-    struct train_text *barred = calloc((size_t)form->special_count + 1, sizeof *barred);
-    options->barred = barred;
-    if (!barred)
-        return error_set_memory(error, "the special tokens", form->special_count * sizeof *barred);
-    for (uint32_t i = 0; i < form->special_count; i++) {
+    struct train_text *forbidden = calloc((size_t)settings->special_count + 1, sizeof *forbidden);
+    options->forbidden = forbidden;
+    if (!forbidden)
+        return error_set_memory(error, "the special tokens", settings->special_count * sizeof *forbidden);
+    for (uint32_t i = 0; i < settings->special_count; i++) {
         uint64_t count;
-        uint8_t *bytes = malloc((size_t)form->specials[i].count);
+        uint8_t *bytes = malloc((size_t)settings->specials[i].count);
         if (!bytes)
-            return error_set_memory(error, "the special tokens", form->specials[i].count);
-        if (train_spelt_bytes(&form->specials[i], bytes, &count))
-            barred[options->barred_count++] = (struct train_text){bytes, count};
+            return error_set_memory(error, "the special tokens", settings->specials[i].count);
+        if (train_decode_spelling(&settings->specials[i], bytes, &count))
+            forbidden[options->forbidden_count++] = (struct train_text){bytes, count};
         else
             free(bytes);
     }
     return TOKMAP_OK;
 }
 
-static void barred_free(struct train_options *options)
+static void forbidden_free(struct train_options *options)
 {
-    for (uint32_t i = 0; i < options->barred_count; i++)
-        free((void *)(uintptr_t)options->barred[i].bytes);
-    free((void *)(uintptr_t)options->barred);
+    for (uint32_t i = 0; i < options->forbidden_count; i++)
+        free((void *)(uintptr_t)options->forbidden[i].bytes);
+    free((void *)(uintptr_t)options->forbidden);
 }
 
 static enum tokmap_status merge(struct training *t, struct train_vocabulary *vocabulary, struct tokmap_error *error)
 {
     const struct train_corpus_options *options = t->options;
-    struct train_options merging = {.tokens = options->vocabulary - options->form.special_count,
+    struct train_options merging = {.tokens = options->vocabulary - options->settings.special_count,
                                     .min_frequency = options->min_frequency,
                                     .progress = merging_progress,
                                     .stop = asked_to_stop,
                                     .user = (void *)(uintptr_t)options};
-    enum tokmap_status status = barred_make(&options->form, &merging, error);
+    enum tokmap_status status = forbidden_make(&options->settings, &merging, error);
     if (!status)
         status = train_merges(vocabulary, t->pieces, &t->budget, &merging, error);
-    barred_free(&merging);
+    forbidden_free(&merging);
     return status;
 }
 
@@ -150,32 +150,32 @@ static enum tokmap_status count_all(struct training *t, const struct train_files
                                     size_t count, struct tokmap_error *error)
 {
     const struct train_corpus_options *options = t->options;
-    struct turns_options turns = {.name = "tokmap-train",
-                                  .threads = options->threads,
-                                  .corpus = options->corpus,
-                                  .counts = &t->result->counts,
-                                  .work = batch_count,
-                                  .finish = counter_finish,
-                                  .self = t,
-                                  .skipped = reading_skipped,
-                                  .progress = reading_progress,
-                                  .stop = asked_to_stop,
-                                  .user = (void *)(uintptr_t)options};
-    turns.corpus.cut_anywhere = false;
-    turns.corpus.batch_bytes = BATCH_BYTES;
+    struct ordered_workers_options workers = {.name = "tokmap-train",
+                                              .threads = options->threads,
+                                              .corpus = options->corpus,
+                                              .counts = &t->result->counts,
+                                              .process = batch_count,
+                                              .finish = counter_finish,
+                                              .self = t,
+                                              .skipped = reading_skipped,
+                                              .progress = reading_progress,
+                                              .stop = asked_to_stop,
+                                              .user = (void *)(uintptr_t)options};
+    workers.corpus.cut_anywhere = false;
+    workers.corpus.batch_bytes = BATCH_BYTES;
     t->budget.limit = options->memory;
-    enum tokmap_status status = turns_new(&t->turns, &turns, operands, count, error);
+    enum tokmap_status status = ordered_workers_new(&t->workers, &workers, operands, count, error);
     /* None of the outputs may be an input, as it could be where they lie in an input's folder. */
     for (uint32_t i = 0; !status && train_files_name(files, i); i++)
-        status = corpus_exclude(turns_corpus(t->turns), train_files_name(files, i), error);
+        status = corpus_exclude(ordered_workers_corpus(t->workers), train_files_name(files, i), error);
     if (!status)
         status = counters_make(t, error);
     if (!status)
-        status = turns_run(t->turns, error);
+        status = ordered_workers_run(t->workers, error);
     for (uint32_t i = 0; i < t->counter_count; i++)
         train_counter_free(t->counters[i]);
     free(t->counters);
-    turns_free(t->turns);
+    ordered_workers_free(t->workers);
     return status;
 }
 
@@ -188,11 +188,11 @@ enum tokmap_status train_corpus(const struct train_corpus_options *options, cons
     struct train_files *files = NULL;
     error = error ? error : &unused;
     assert(options->threads && options->threads <= TRAIN_THREADS_MOST);
-    assert(options->vocabulary >= 256 + options->form.special_count);
+    assert(options->vocabulary >= 256 + options->settings.special_count);
     memset(result, 0, sizeof *result);
     const uint64_t began = os_clock_ns();
-    enum tokmap_status status = train_files_open(&files, options->prefix, options->form.special_count > 0,
-                                                 options->replace, error);
+    enum tokmap_status status =
+        train_files_open(&files, options->prefix, options->settings.special_count > 0, options->replace, error);
     if (!status)
         status = count_all(&t, files, operands, count, error);
     if (!status) {
@@ -207,7 +207,7 @@ enum tokmap_status train_corpus(const struct train_corpus_options *options, cons
     result->tokens = vocabulary.count;
     result->trained_tokens = vocabulary.trained_tokens;
     if (!status)
-        status = train_files_commit(files, &vocabulary, &options->form, error);
+        status = train_files_commit(files, &vocabulary, &options->settings, error);
     else
         train_files_abort(files);
     train_vocabulary_free(&vocabulary);

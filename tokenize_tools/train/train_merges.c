@@ -6,14 +6,14 @@
  *
  * Segments. A segment is a piece, or about 64 bytes of a longer one. Each pair has a list of the segments in which it
  * begins, in rising order; to merge it, these are read through. Lists may name segments in which the pair is no more. A
- * pair begins to exist with the younger of its tokens, all at once, and from then on can only become less frequent; so its
- * list is made once, exactly as long as it has to be, and its count is only ever taken from.
+ * pair begins to exist with the younger of its tokens, all at once, and from then on can only become less frequent; so
+ * its list is made once, exactly as long as it has to be, and its count is only ever taken from.
  *
  * Queue. A heap with one entry for each pair, in the order of count and ids. An entry whose count has fallen since goes
  * back with its new count when it comes to the top.
  *
- * Work is n log n in the bytes of different pieces: each merge of a place removes a token for good, and adds at most two
- * names of segments to lists, each of which is read once.
+ * Work is n log n in the bytes of different pieces: each merge of a place removes a token for good, and adds at most
+ * two names of segments to lists, each of which is read once.
  */
 #include "train_merges.h"
 
@@ -29,7 +29,7 @@
 #define LAST 0x80000000u   /* the last slot of a token of more than one byte: its id and this */
 #define INSIDE 0xC0000000u /* any slot between; borders have these bits too */
 #define ID_BITS 0x3FFFFFFFu
-#define SEGMENT_MOST 96    /* longer pieces become segments of SEGMENT_BYTES */
+#define SEGMENT_MOST 96 /* longer pieces become segments of SEGMENT_BYTES */
 #define SEGMENT_BYTES 64
 #define LIST_BLOCK ((uint64_t)1 << 18)
 
@@ -43,7 +43,7 @@ struct pair {
     uint32_t left, right;
     uint64_t count; /* 0: an empty slot of the table, or a pair that is no more */
     uint32_t segment_count;
-    uint32_t segment;        /* the only one, if there is one */
+    uint32_t segment;         /* the only one, if there is one */
     const uint32_t *segments; /* if there are more */
 };
 
@@ -55,12 +55,12 @@ struct queued {
 /* What a merge does on one side: by the id of the neighbour. */
 struct side {
     uint64_t *counts;
-    uint64_t *places;   /* how often it was met, for the length of its list */
-    uint32_t *touched;  /* ids, each once */
+    uint64_t *places;  /* how often it was met, for the length of its list */
+    uint32_t *touched; /* ids, each once */
     uint32_t touched_count;
     struct place {
         uint32_t id, segment;
-    } *met;             /* in the order of the text */
+    } * met; /* in the order of the text */
     uint64_t met_count, met_room;
 };
 
@@ -94,13 +94,13 @@ struct trainer {
     struct list_block *lists;
     uint64_t list_room; /* of the newest block */
     struct side left, right;
-    uint64_t merged;    /* places in the text, each as often as its piece is there */
+    uint64_t merged; /* places in the text, each as often as its piece is there */
 };
 
 /* ---- the alphabet ---- */
 
-/* In the order of byte_character(): printable characters of Latin-1 stand for themselves, the other 68 bytes are U+0100 and
- * on. */
+/* In the order of byte_character(): printable characters of Latin-1 stand for themselves, the other 68 bytes are U+0100
+ * and on. */
 #define PLAIN 188
 
 uint32_t train_id_of(uint8_t byte)
@@ -133,12 +133,13 @@ static enum tokmap_status too_large(struct tokmap_error *error)
 }
 
 /* Memory of the trainer's own, zeroed, on the budget until the end. */
-static enum tokmap_status take(struct trainer *t, void **into, uint64_t count, uint64_t each, struct tokmap_error *error)
+static enum tokmap_status take(struct trainer *t, void **into, uint64_t count, uint64_t each,
+                               struct tokmap_error *error)
 {
     uint64_t bytes;
     if (mul_overflows(count, each, &bytes) || bytes > SIZE_MAX / 2)
         return error_set_memory(error, "training", UINT64_MAX);
-    enum tokmap_status status = train_budget_take(t->budget, bytes, error);
+    enum tokmap_status status = train_budget_reserve(t->budget, bytes, error);
     if (status)
         return status;
     t->taken += bytes;
@@ -149,14 +150,15 @@ static enum tokmap_status take(struct trainer *t, void **into, uint64_t count, u
 static void given(struct trainer *t, uint64_t bytes)
 {
     t->taken -= bytes;
-    train_budget_give(t->budget, bytes);
+    train_budget_release(t->budget, bytes);
 }
 
 /* Doubles an array of which `room` elements are in use. */
-static enum tokmap_status grow(struct trainer *t, void **array, uint64_t *room, uint64_t each, struct tokmap_error *error)
+static enum tokmap_status grow(struct trainer *t, void **array, uint64_t *room, uint64_t each,
+                               struct tokmap_error *error)
 {
     const uint64_t wanted = *room ? *room * 2 : 1024;
-    const enum tokmap_status status = train_budget_take(t->budget, (wanted - *room) * each, error);
+    const enum tokmap_status status = train_budget_reserve(t->budget, (wanted - *room) * each, error);
     if (status)
         return status;
     t->taken += (wanted - *room) * each;
@@ -287,7 +289,8 @@ static enum tokmap_status pair_add(struct trainer *t, uint32_t left, uint32_t ri
         return status;
     struct pair *pair = pair_find(t, left, right);
     assert(!pair->segment_count);
-    *pair = (struct pair){left, right, count, (uint32_t)segment_count, segments[0], segment_count > 1 ? segments : NULL};
+    *pair =
+        (struct pair){left, right, count, (uint32_t)segment_count, segments[0], segment_count > 1 ? segments : NULL};
     t->pair_count++;
     return queue_add(t, (struct queued){count, left, right}, error);
 }
@@ -326,7 +329,8 @@ static enum tokmap_status symbols_make(struct trainer *t, struct train_pieces *p
     uint32_t ids[256];
     train_pieces_totals(pieces, &totals);
     const uint64_t segments = totals.different + totals.bytes / SEGMENT_BYTES + 1;
-    enum tokmap_status status = take(t, (void **)&t->slots, totals.bytes + totals.different + 1, sizeof *t->slots, error);
+    enum tokmap_status status =
+        take(t, (void **)&t->slots, totals.bytes + totals.different + 1, sizeof *t->slots, error);
     if (!status)
         status = take(t, (void **)&t->segments, segments + 1, sizeof *t->segments, error);
     if (status)
@@ -357,7 +361,8 @@ static enum tokmap_status pairs_begin(struct trainer *t, struct tokmap_error *er
         status = take(t, (void **)&latest, 65536, sizeof *latest, error);
     for (int pass = 0; pass < 2 && !status; pass++) {
         if (pass) {
-            for (uint32_t p = 0; p <= 65536; p++) { /* lengths to beginnings, which become ends while lists are filled */
+            for (uint32_t p = 0; p <= 65536;
+                 p++) { /* lengths to beginnings, which become ends while lists are filled */
                 const uint64_t length = p < 65536 ? ends[p] : 0;
                 ends[p] = total;
                 total += length;
@@ -471,8 +476,8 @@ static enum tokmap_status side_lists(struct trainer *t, struct side *side, uint3
 }
 
 /* New pairs of one side, and what they take from the old ones. */
-static enum tokmap_status side_settle(struct trainer *t, struct side *side, const struct bpe_merge *merge, uint64_t undone,
-                                      struct tokmap_error *error)
+static enum tokmap_status side_settle(struct trainer *t, struct side *side, const struct bpe_merge *merge,
+                                      uint64_t undone, struct tokmap_error *error)
 {
     const bool is_left = side == &t->left;
     uint32_t *lists = NULL;
@@ -539,14 +544,15 @@ static enum tokmap_status pair_merge(struct trainer *t, struct pair *pair, struc
 
 /* ---- the whole ---- */
 
-static bool is_barred(const struct trainer *t, const struct pair *pair)
+static bool is_forbidden(const struct trainer *t, const struct pair *pair)
 {
     const uint64_t left = t->lengths[pair->left], right = t->lengths[pair->right];
     const uint8_t *bytes = t->vocabulary->bytes;
-    for (uint32_t i = 0; i < t->options->barred_count; i++) {
-        const struct train_text *barred = &t->options->barred[i];
-        if (barred->count == left + right && !memcmp(barred->bytes, bytes + t->offsets[pair->left], (size_t)left) &&
-            !memcmp(barred->bytes + left, bytes + t->offsets[pair->right], (size_t)right))
+    for (uint32_t i = 0; i < t->options->forbidden_count; i++) {
+        const struct train_text *forbidden = &t->options->forbidden[i];
+        if (forbidden->count == left + right &&
+            !memcmp(forbidden->bytes, bytes + t->offsets[pair->left], (size_t)left) &&
+            !memcmp(forbidden->bytes + left, bytes + t->offsets[pair->right], (size_t)right))
             return true;
     }
     return false;
@@ -567,7 +573,7 @@ static enum tokmap_status merge_all(struct trainer *t, struct tokmap_error *erro
         const struct queued last = t->queue[--t->queue_count];
         if (t->queue_count)
             queue_sink(t, 0, last);
-        if (!pair->count || pair->count < options->min_frequency || is_barred(t, pair))
+        if (!pair->count || pair->count < options->min_frequency || is_forbidden(t, pair))
             continue;
         if (options->progress)
             options->progress(options->user, t->vocabulary->count);
@@ -639,7 +645,7 @@ static void trainer_free(struct trainer *t)
     free(t->offsets);
     free(t->pairs);
     free(t->queue);
-    train_budget_give(t->budget, t->taken);
+    train_budget_release(t->budget, t->taken);
 }
 
 enum tokmap_status train_merges(struct train_vocabulary *vocabulary, struct train_pieces *pieces,

@@ -1,9 +1,10 @@
 /*
  * train_pieces.c - see train_pieces.h.
  *
- * A table has two parts. Pieces of up to 15 bytes are their own key, as in the encoder's caches; longer ones are compared
- * by hash and text. Slots are in the order of the hash, its highest bits first, and the shared table is cut into shards by
- * those bits. So a thread that empties its table walks shard by shard, and through each shard front to back.
+ * A table has two parts. Pieces of up to 15 bytes are their own key, as in the encoder's caches; longer ones are
+ * compared by hash and text. Slots are in the order of the hash, its highest bits first, and the shared table is cut
+ * into shards by those bits. So a thread that empties its table walks shard by shard, and through each shard front to
+ * back.
  */
 #include "train_pieces.h"
 
@@ -65,19 +66,20 @@ struct train_counter {
 
 /* ---- memory ---- */
 
-enum tokmap_status train_budget_take(struct train_budget *budget, uint64_t bytes, struct tokmap_error *error)
+enum tokmap_status train_budget_reserve(struct train_budget *budget, uint64_t bytes, struct tokmap_error *error)
 {
     const uint64_t used = __atomic_add_fetch(&budget->used, bytes, __ATOMIC_RELAXED);
     if (used <= budget->limit)
         return TOKMAP_OK;
     __atomic_sub_fetch(&budget->used, bytes, __ATOMIC_RELAXED);
     return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
-                     "the distinct pieces of this text need more memory than the %" PRIu64 " bytes that training may use; "
+                     "the distinct pieces of this text need more memory than the %" PRIu64
+                     " bytes that training may use; "
                      "raise options.memory, or train on a part of the text",
                      budget->limit);
 }
 
-void train_budget_give(struct train_budget *budget, uint64_t bytes)
+void train_budget_release(struct train_budget *budget, uint64_t bytes)
 {
     __atomic_sub_fetch(&budget->used, bytes, __ATOMIC_RELAXED);
 }
@@ -88,7 +90,8 @@ static uint64_t table_bytes(const struct piece_table *table)
            ((uint64_t)sizeof *table->longs << table->long_bits) + table->text_room;
 }
 
-static bool table_make(struct piece_table *table, uint32_t short_bits, uint32_t long_bits, uint64_t text, uint32_t shift)
+static bool table_make(struct piece_table *table, uint32_t short_bits, uint32_t long_bits, uint64_t text,
+                       uint32_t shift)
 {
     memset(table, 0, sizeof *table);
     table->short_bits = short_bits;
@@ -139,13 +142,14 @@ static inline void short_add(struct piece_table *table, struct bpe_key key, uint
 }
 
 /* The slot of these bytes, or the empty one where they belong. */
-static struct long_piece *long_find(const struct piece_table *table, const uint8_t *bytes, uint64_t count, uint64_t hash)
+static struct long_piece *long_find(const struct piece_table *table, const uint8_t *bytes, uint64_t count,
+                                    uint64_t hash)
 {
     const uint64_t mask = ((uint64_t)1 << table->long_bits) - 1;
     for (uint64_t slot = slot_of(hash, table->shift, table->long_bits);; slot = (slot + 1) & mask) {
         struct long_piece *piece = &table->longs[slot];
-        if (!piece->times ||
-            (piece->hash == hash && piece->bytes == count && !memcmp(table->text + piece->offset, bytes, (size_t)count)))
+        if (!piece->times || (piece->hash == hash && piece->bytes == count &&
+                              !memcmp(table->text + piece->offset, bytes, (size_t)count)))
             return piece;
     }
 }
@@ -165,25 +169,26 @@ static void long_add(struct piece_table *table, const uint8_t *bytes, uint64_t c
 
 /* ---- growing, of shards only ---- */
 
-static enum tokmap_status shorts_grow(struct piece_table *table, struct train_budget *budget, struct tokmap_error *error)
+static enum tokmap_status shorts_grow(struct piece_table *table, struct train_budget *budget,
+                                      struct tokmap_error *error)
 {
     struct piece_table grown = *table;
     grown.short_bits++;
     grown.short_count = 0;
     const uint64_t bytes = (uint64_t)sizeof *grown.shorts << grown.short_bits;
-    const enum tokmap_status status = train_budget_take(budget, bytes, error);
+    const enum tokmap_status status = train_budget_reserve(budget, bytes, error);
     if (status)
         return status;
     grown.shorts = calloc((size_t)1 << grown.short_bits, sizeof *grown.shorts);
     if (!grown.shorts) {
-        train_budget_give(budget, bytes);
+        train_budget_release(budget, bytes);
         return error_set_memory(error, "the different pieces of the text", bytes);
     }
     for (uint64_t i = 0; i < (uint64_t)1 << table->short_bits; i++)
         if (table->shorts[i].times)
             short_add(&grown, table->shorts[i].key, short_hash(table->shorts[i].key), table->shorts[i].times);
     free(table->shorts);
-    train_budget_give(budget, bytes / 2);
+    train_budget_release(budget, bytes / 2);
     *table = grown;
     return TOKMAP_OK;
 }
@@ -192,12 +197,12 @@ static enum tokmap_status longs_grow(struct piece_table *table, struct train_bud
 {
     const uint32_t bits = table->long_bits + 1;
     const uint64_t bytes = (uint64_t)sizeof *table->longs << bits, mask = ((uint64_t)1 << bits) - 1;
-    const enum tokmap_status status = train_budget_take(budget, bytes, error);
+    const enum tokmap_status status = train_budget_reserve(budget, bytes, error);
     if (status)
         return status;
     struct long_piece *grown = calloc((size_t)1 << bits, sizeof *grown);
     if (!grown) {
-        train_budget_give(budget, bytes);
+        train_budget_release(budget, bytes);
         return error_set_memory(error, "the different pieces of the text", bytes);
     }
     for (uint64_t i = 0; i < (uint64_t)1 << table->long_bits; i++) {
@@ -209,7 +214,7 @@ static enum tokmap_status longs_grow(struct piece_table *table, struct train_bud
         grown[slot] = table->longs[i];
     }
     free(table->longs);
-    train_budget_give(budget, bytes / 2);
+    train_budget_release(budget, bytes / 2);
     table->longs = grown;
     table->long_bits = bits;
     return TOKMAP_OK;
@@ -219,12 +224,12 @@ static enum tokmap_status text_grow(struct piece_table *table, uint64_t more, st
                                     struct tokmap_error *error)
 {
     const uint64_t wanted = table->text_count + more + table->text_room / 2;
-    const enum tokmap_status status = train_budget_take(budget, wanted - table->text_room, error);
+    const enum tokmap_status status = train_budget_reserve(budget, wanted - table->text_room, error);
     if (status)
         return status;
     uint8_t *grown = realloc(table->text, (size_t)wanted);
     if (!grown) {
-        train_budget_give(budget, wanted - table->text_room);
+        train_budget_release(budget, wanted - table->text_room);
         return error_set_memory(error, "the different pieces of the text", wanted);
     }
     table->text = grown;
@@ -279,7 +284,8 @@ static enum tokmap_status shard_add_long(struct train_pieces *pieces, struct tra
 
 /* ---- all threads ---- */
 
-enum tokmap_status train_pieces_new(struct train_pieces **pieces, struct train_budget *budget, struct tokmap_error *error)
+enum tokmap_status train_pieces_new(struct train_pieces **pieces, struct train_budget *budget,
+                                    struct tokmap_error *error)
 {
     *pieces = calloc(1, sizeof **pieces);
     if (!*pieces)
@@ -288,12 +294,12 @@ enum tokmap_status train_pieces_new(struct train_pieces **pieces, struct train_b
     enum tokmap_status status = TOKMAP_OK;
     for (uint32_t i = 0; i < SHARDS && !status; i++) {
         struct train_shard *shard = &(*pieces)->shards[i];
-        if (os_mutex_new(&shard->mutex) ||
-            !table_make(&shard->table, SHARD_START_BITS, SHARD_START_BITS, (uint64_t)1 << SHARD_START_BITS, SHARD_BITS)) {
+        if (os_mutex_new(&shard->mutex) || !table_make(&shard->table, SHARD_START_BITS, SHARD_START_BITS,
+                                                       (uint64_t)1 << SHARD_START_BITS, SHARD_BITS)) {
             table_free(&shard->table);
             status = error_set_memory(error, "the table of pieces", 0);
         } else {
-            status = train_budget_take(budget, table_bytes(&shard->table), error);
+            status = train_budget_reserve(budget, table_bytes(&shard->table), error);
             if (status)
                 table_free(&shard->table);
         }
@@ -313,7 +319,7 @@ void train_pieces_free(struct train_pieces *pieces)
         return;
     for (uint32_t i = 0; i < SHARDS; i++) {
         if (pieces->shards[i].table.shorts)
-            train_budget_give(pieces->budget, table_bytes(&pieces->shards[i].table));
+            train_budget_release(pieces->budget, table_bytes(&pieces->shards[i].table));
         table_free(&pieces->shards[i].table);
         os_mutex_free(pieces->shards[i].mutex);
     }
@@ -347,7 +353,7 @@ void train_pieces_drain(struct train_pieces *pieces,
             if (piece->times)
                 each(user, table->text + piece->offset, piece->bytes, piece->times);
         }
-        train_budget_give(pieces->budget, table_bytes(table));
+        train_budget_release(pieces->budget, table_bytes(table));
         table_free(table);
     }
 }
@@ -367,7 +373,7 @@ enum tokmap_status train_counter_new(struct train_counter **counter, struct trai
     }
     made->pieces = pieces;
     scanner_init(&made->scanner, rules, cpu_variant_best());
-    const enum tokmap_status status = train_budget_take(pieces->budget, table_bytes(&made->table), error);
+    const enum tokmap_status status = train_budget_reserve(pieces->budget, table_bytes(&made->table), error);
     if (status) {
         table_free(&made->table);
         free(made);
@@ -381,7 +387,7 @@ void train_counter_free(struct train_counter *counter)
 {
     if (!counter)
         return;
-    train_budget_give(counter->pieces->budget, table_bytes(&counter->table));
+    train_budget_release(counter->pieces->budget, table_bytes(&counter->table));
     table_free(&counter->table);
     free(counter);
 }

@@ -2,8 +2,9 @@
  * train_pieces.h - what a text is to a trainer: its different pieces, and how often each is in it.
  *
  * Threads count into tables of their own, small enough to stay in the processor's cache, and empty these into one that
- * is shared. So memory grows with the different pieces of the text alone: about 48 bytes for each of up to 15 bytes, about
- * 64 and its text for each longer one, and 5 MiB a thread. What is counted does not depend on the number of threads.
+ * is shared. So memory grows with the different pieces of the text alone: about 48 bytes for each of up to 15 bytes,
+ * about 64 and its text for each longer one, and 5 MiB a thread. What is counted does not depend on the number of
+ * threads.
  */
 #ifndef TOKMAP_TRAIN_TRAIN_PIECES_H
 #define TOKMAP_TRAIN_TRAIN_PIECES_H
@@ -15,8 +16,8 @@ struct train_budget {
     uint64_t limit, used;
 };
 /* Statuses: OK, ERROR_LIMIT (it is more than the limit allows). */
-enum tokmap_status train_budget_take(struct train_budget *budget, uint64_t bytes, struct tokmap_error *error);
-void train_budget_give(struct train_budget *budget, uint64_t bytes);
+enum tokmap_status train_budget_reserve(struct train_budget *budget, uint64_t bytes, struct tokmap_error *error);
+void train_budget_release(struct train_budget *budget, uint64_t bytes);
 
 /* ---- all threads ---- */
 

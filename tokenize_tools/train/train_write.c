@@ -89,8 +89,8 @@ static void put_base64(struct growing *g, const uint8_t *bytes, uint64_t count)
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for (uint64_t i = 0; i < count; i += 3) {
         const uint64_t left = count - i;
-        const uint32_t three = (uint32_t)bytes[i] << 16 | (left > 1 ? (uint32_t)bytes[i + 1] << 8 : 0) |
-                               (left > 2 ? bytes[i + 2] : 0u);
+        const uint32_t three =
+            (uint32_t)bytes[i] << 16 | (left > 1 ? (uint32_t)bytes[i + 1] << 8 : 0) | (left > 2 ? bytes[i + 2] : 0u);
         const char four[4] = {digits[three >> 18], digits[three >> 12 & 63], left > 1 ? digits[three >> 6 & 63] : '=',
                               left > 2 ? digits[three & 63] : '='};
         put(g, four, 4);
@@ -120,7 +120,7 @@ static void put_spelt(struct growing *g, const struct alphabet *alphabet, const 
         put_escaped(g, alphabet->texts[token->bytes[i]], alphabet->counts[token->bytes[i]]);
 }
 
-bool train_spelt_bytes(const struct train_text *special, uint8_t *into, uint64_t *count)
+bool train_decode_spelling(const struct train_text *special, uint8_t *into, uint64_t *count)
 {
     struct alphabet alphabet;
     alphabet_make(&alphabet);
@@ -150,12 +150,13 @@ static void put_rank_file(struct growing *g, const struct train_vocabulary *voca
     }
 }
 
-static void put_specials(struct growing *g, const struct train_vocabulary *vocabulary, const struct train_form *form)
+static void put_specials(struct growing *g, const struct train_vocabulary *vocabulary,
+                         const struct train_settings *settings)
 {
     put(g, "{", 1);
-    for (uint32_t i = 0; i < form->special_count; i++) {
+    for (uint32_t i = 0; i < settings->special_count; i++) {
         put_text(g, i ? ",\n  " : "\n  ");
-        put_string(g, form->specials[i].bytes, form->specials[i].count);
+        put_string(g, settings->specials[i].bytes, settings->specials[i].count);
         put(g, ": ", 2);
         put_number(g, vocabulary->count + (uint64_t)i);
     }
@@ -192,27 +193,28 @@ static void put_pre_tokenizer(struct growing *g, const char *pattern)
 }
 
 static void put_tokenizer_json(struct growing *g, const struct train_vocabulary *vocabulary,
-                               const struct train_form *form)
+                               const struct train_settings *settings)
 {
     struct alphabet alphabet;
     alphabet_make(&alphabet);
     put_text(g, "{\n  \"version\": \"1.0\",\n  \"truncation\": null,\n  \"padding\": null,\n  \"added_tokens\": [");
-    for (uint32_t i = 0; i < form->special_count; i++) {
+    for (uint32_t i = 0; i < settings->special_count; i++) {
         put_text(g, i ? ",\n    {\"id\": " : "\n    {\"id\": ");
         put_number(g, vocabulary->count + (uint64_t)i);
         put_text(g, ", \"content\": ");
-        put_string(g, form->specials[i].bytes, form->specials[i].count);
+        put_string(g, settings->specials[i].bytes, settings->specials[i].count);
         put_text(g, ", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": false, "
                     "\"special\": true}");
     }
-    put_text(g, form->special_count ? "\n  ],\n" : "],\n");
+    put_text(g, settings->special_count ? "\n  ],\n" : "],\n");
     put_text(g, "  \"normalizer\": null,\n");
-    put_pre_tokenizer(g, form->pattern);
-    put_text(g, "  \"post_processor\": null,\n  \"decoder\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false, "
-                "\"trim_offsets\": true, \"use_regex\": true},\n"
-                "  \"model\": {\n    \"type\": \"BPE\",\n    \"dropout\": null,\n"
-                "    \"unk_token\": null,\n    \"continuing_subword_prefix\": null,\n    \"end_of_word_suffix\": null,\n"
-                "    \"fuse_unk\": false,\n    \"byte_fallback\": false,\n    \"ignore_merges\": false,\n    \"vocab\": {");
+    put_pre_tokenizer(g, settings->pattern);
+    put_text(
+        g, "  \"post_processor\": null,\n  \"decoder\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false, "
+           "\"trim_offsets\": true, \"use_regex\": true},\n"
+           "  \"model\": {\n    \"type\": \"BPE\",\n    \"dropout\": null,\n"
+           "    \"unk_token\": null,\n    \"continuing_subword_prefix\": null,\n    \"end_of_word_suffix\": null,\n"
+           "    \"fuse_unk\": false,\n    \"byte_fallback\": false,\n    \"ignore_merges\": false,\n    \"vocab\": {");
     for (uint32_t id = 0; id < vocabulary->count; id++) {
         put_text(g, id ? ",\n      \"" : "\n      \"");
         put_spelt(g, &alphabet, &vocabulary->tokens[id]);
@@ -242,8 +244,8 @@ static enum tokmap_status exists_check(const struct train_files *files, struct t
     return TOKMAP_OK;
 }
 
-/* Creates or takes over a partial file and locks it. Between its opening and its lock another may have renamed or removed
- * it: then what the name leads to is another file, and it is tried again. */
+/* Creates or takes over a partial file and locks it. Between its opening and its lock another may have renamed or
+ * removed it: then what the name leads to is another file, and it is tried again. */
 static enum tokmap_status partial_open(const char *path, int *fd, struct tokmap_error *error)
 {
     for (int i = 0; i < TRIES; i++) {
@@ -332,7 +334,7 @@ static enum tokmap_status file_write(struct train_files *files, int i, struct gr
 }
 
 enum tokmap_status train_files_commit(struct train_files *files, const struct train_vocabulary *vocabulary,
-                                      const struct train_form *form, struct tokmap_error *error)
+                                      const struct train_settings *settings, struct tokmap_error *error)
 {
     struct growing g = {NULL, 0, 0, false};
     enum tokmap_status status = TOKMAP_OK;
@@ -341,11 +343,11 @@ enum tokmap_status train_files_commit(struct train_files *files, const struct tr
             continue;
         g.count = 0;
         if (i == 0)
-            put_specials(&g, vocabulary, form);
+            put_specials(&g, vocabulary, settings);
         else if (i == 1)
             put_rank_file(&g, vocabulary);
         else
-            put_tokenizer_json(&g, vocabulary, form);
+            put_tokenizer_json(&g, vocabulary, settings);
         status = file_write(files, i, &g, error);
     }
     free(g.bytes);

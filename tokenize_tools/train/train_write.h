@@ -3,8 +3,8 @@
  * tokenizer.json of Hugging Face; and where there are special tokens, which a rank file does not name,
  * PREFIX.specials.json, an object of their texts and ids.
  *
- * While they are made the files are called NAME.partial; each appears whole or not at all, PREFIX.json last. Of two that
- * write to one prefix, the second is refused.
+ * While they are made the files are called NAME.partial; each appears whole or not at all, PREFIX.json last. Of two
+ * that write to one prefix, the second is refused.
  */
 #ifndef TOKMAP_TRAIN_TRAIN_WRITE_H
 #define TOKMAP_TRAIN_TRAIN_WRITE_H
@@ -12,8 +12,8 @@
 #include "train_merges.h"
 
 /* What a vocabulary is but its tokens. Special tokens have the ids behind them, in this order. */
-struct train_form {
-    const char *pattern;            /* a name of split_rules_names() */
+struct train_settings {
+    const char *pattern;               /* a name of split_rules_names() */
     const struct train_text *specials; /* UTF-8 */
     uint32_t special_count;
 };
@@ -26,12 +26,12 @@ enum tokmap_status train_files_open(struct train_files **files, const char *pref
 /* Writes, synchronises and renames; the files are closed after success and failure.
  * Statuses: OK, ERROR_EXISTS, ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status train_files_commit(struct train_files *files, const struct train_vocabulary *vocabulary,
-                                      const struct train_form *form, struct tokmap_error *error);
+                                      const struct train_settings *settings, struct tokmap_error *error);
 void train_files_abort(struct train_files *files); /* removes the partial files; accepts NULL */
 /* The name of one of the files, as `i` counts from 0; NULL behind the last. */
 const char *train_files_name(const struct train_files *files, uint32_t i);
-/* A special token that a token of the vocabulary would be mistaken for, in the files' spelling, as the bytes of that token;
- * true if there are such bytes. `into` has room for the text's count. */
-bool train_spelt_bytes(const struct train_text *special, uint8_t *into, uint64_t *count);
+/* A special token that a token of the vocabulary would be mistaken for, in the files' spelling, as the bytes of that
+ * token; true if there are such bytes. `into` has room for the text's count. */
+bool train_decode_spelling(const struct train_text *special, uint8_t *into, uint64_t *count);
 
 #endif

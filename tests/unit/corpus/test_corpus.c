@@ -14,6 +14,8 @@
 #include <zstd.h>
 
 #include "corpus/corpus.h"
+#include "corpus/corpus_issue.h"
+#include "corpus/records.h"
 #include "text/utf8.h"
 #include "support/awkward_text.h"
 #include "support/scratch.h"
@@ -96,7 +98,7 @@ static enum tokmap_status collect(const struct corpus_options *options, const ch
     assert_int_equal(corpus_open(&corpus, operands, count, options, &error), TOKMAP_OK);
     enum tokmap_status status;
     while (!(status = corpus_next(corpus, &batch, &error)) && !all.fatal) {
-        assert_int_equal(corpus_prepare(options, &batch, &error), TOKMAP_OK);
+        assert_int_equal(records_to_documents(options, &batch, &error), TOKMAP_OK);
         for (uint64_t i = 0; i < batch.document_count; i++) {
             assert_true(!batch.documents[i].resumed || i == 0);
             assert_true(!batch.documents[i].unfinished || i + 1 == batch.document_count);
@@ -104,7 +106,7 @@ static enum tokmap_status collect(const struct corpus_options *options, const ch
         }
         for (uint64_t i = 0; i < batch.issue_count; i++) {
             assert_true(all.issues_count < ITEMS);
-            (void)corpus_issue_error(&batch.issues[i], options, &all.issues[all.issues_count++]);
+            (void)corpus_issue_to_error(&batch.issues[i], options, &all.issues[all.issues_count++]);
             all.fatal |= batch.issues[i].fatal;
         }
         corpus_counts_add(&all.counts, &batch.counts);
@@ -771,7 +773,7 @@ static void changed_try(bool append)
         else if (!round)
             assert_int_equal(futimens(fileno(file), (struct timespec[2]){{1, 0}, {1, 0}}), 0);
         for (uint64_t i = 0; i < batch.issue_count; i++)
-            told |= corpus_issue_error(&batch.issues[i], &options, &error) == TOKMAP_ERROR_MISMATCH;
+            told |= corpus_issue_to_error(&batch.issues[i], &options, &error) == TOKMAP_ERROR_MISMATCH;
     }
     assert_true(told);
     assert_int_equal(fclose(file), 0);
@@ -797,7 +799,7 @@ static void test_excluded(void **state)
     assert_int_equal(corpus_exclude(corpus, "not there", &error), TOKMAP_OK);
     assert_int_equal(corpus_next(corpus, &batch, &error), TOKMAP_OK);
     assert_int_equal(batch.issue_count, 1);
-    assert_int_equal(corpus_issue_error(&batch.issues[0], &options, &error), TOKMAP_ERROR_ARGUMENT);
+    assert_int_equal(corpus_issue_to_error(&batch.issues[0], &options, &error), TOKMAP_ERROR_ARGUMENT);
     corpus_batch_free(&batch);
     corpus_close(corpus);
 }

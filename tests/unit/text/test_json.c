@@ -184,7 +184,7 @@ static void compare(const char *record, size_t count, const char *field)
         memcpy(exact, record, count);
     struct json_field found;
     struct json_fault fault = {SIZE_MAX, NULL};
-    const bool got = json_find(exact, count, field, strlen(field), &found, &fault);
+    const bool got = json_field_find(exact, count, field, strlen(field), &found, &fault);
     if (got != wanted)
         print_error("record: %.*s\n", (int)count, record);
     assert_int_equal(got, wanted);
@@ -277,10 +277,10 @@ static void test_faults(void **state)
         {"text", 0, "this is not a JSON value"},
         {"\"text\"", 0, "the record is not a JSON object"},
         {"[]", 0, "the record is not a JSON object"},
-        {"{}", 0, JSON_MISSING},
-        {"{\"x\":1}", 0, JSON_MISSING},
-        {"{\"text\":null}", 8, JSON_NO_STRING},
-        {"{\"text\": 12}", 9, JSON_NO_STRING},
+        {"{}", 0, JSON_FIELD_MISSING},
+        {"{\"x\":1}", 0, JSON_FIELD_MISSING},
+        {"{\"text\":null}", 8, JSON_FIELD_NOT_STRING},
+        {"{\"text\": 12}", 9, JSON_FIELD_NOT_STRING},
         {"{\"text\":\"a\",\"text\":\"b\"}", 19, "the field appears twice in the object"},
         {"{\"text\":\"a\"} x", 13, "there is text after the value"},
         {"{\"text\":\"a\"", 11, "a comma or the end of an object or array is missing"},
@@ -299,7 +299,7 @@ static void test_faults(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct json_field found;
         struct json_fault fault;
-        assert_false(json_find(cases[i].record, strlen(cases[i].record), "text", 4, &found, &fault));
+        assert_false(json_field_find(cases[i].record, strlen(cases[i].record), "text", 4, &found, &fault));
         assert_string_equal(fault.reason, cases[i].reason);
         assert_int_equal(fault.offset, cases[i].offset);
     }
@@ -322,7 +322,7 @@ static void test_depth(void **state)
             for (int i = 0; i < levels; i++)
                 count += (size_t)sprintf(record + count, object ? "}" : "]");
             count += (size_t)sprintf(record + count, "}");
-            assert_int_equal(json_find(record, count, "text", 4, &found, &fault), !extra);
+            assert_int_equal(json_field_find(record, count, "text", 4, &found, &fault), !extra);
         }
 }
 
@@ -336,7 +336,7 @@ static void test_numbers(void **state)
         compare(record, (size_t)count, "text");
         struct json_field found;
         struct json_fault fault;
-        assert_true(json_find(record, (size_t)count, "text", 4, &found, &fault));
+        assert_true(json_field_find(record, (size_t)count, "text", 4, &found, &fault));
     }
 }
 

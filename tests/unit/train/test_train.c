@@ -69,13 +69,13 @@ static void naive_text(struct naive *n, const struct split_rules *rules, const u
     }
 }
 
-static bool naive_barred(const struct naive *n, const struct train_options *options, uint32_t left, uint32_t right)
+static bool naive_forbidden(const struct naive *n, const struct train_options *options, uint32_t left, uint32_t right)
 {
-    for (uint32_t i = 0; i < options->barred_count; i++) {
-        const struct train_text *barred = &options->barred[i];
-        if (barred->count == n->lengths[left] + (uint64_t)n->lengths[right] &&
-            !memcmp(barred->bytes, n->tokens[left], n->lengths[left]) &&
-            !memcmp(barred->bytes + n->lengths[left], n->tokens[right], n->lengths[right]))
+    for (uint32_t i = 0; i < options->forbidden_count; i++) {
+        const struct train_text *forbidden = &options->forbidden[i];
+        if (forbidden->count == n->lengths[left] + (uint64_t)n->lengths[right] &&
+            !memcmp(forbidden->bytes, n->tokens[left], n->lengths[left]) &&
+            !memcmp(forbidden->bytes + n->lengths[left], n->tokens[right], n->lengths[right]))
             return true;
     }
     return false;
@@ -108,7 +108,7 @@ static void naive_train(struct naive *n, const struct train_options *options)
                 n->pairs[n->words[w].symbols[i]][n->words[w].symbols[i + 1]] += n->words[w].times;
         for (uint32_t left = 0; left < made; left++)
             for (uint32_t right = 0; right < made; right++)
-                if (n->pairs[left][right] > most && !naive_barred(n, options, left, right)) {
+                if (n->pairs[left][right] > most && !naive_forbidden(n, options, left, right)) {
                     most = n->pairs[left][right];
                     merge.left = left;
                     merge.right = right;
@@ -210,10 +210,10 @@ static void alphabet_is_the_usual_one(void **state)
     for (uint32_t id = 1; id < 256; id++)
         assert_true(byte_character(train_byte_of(id - 1)) < byte_character(train_byte_of(id)));
     const struct train_text spelt = {(const uint8_t *)"\xC4\xA0to", 4}, not_spelt = {(const uint8_t *)" to", 3};
-    assert_true(train_spelt_bytes(&spelt, bytes, &count));
+    assert_true(train_decode_spelling(&spelt, bytes, &count));
     assert_int_equal(count, 3);
     assert_memory_equal(bytes, " to", 3);
-    assert_false(train_spelt_bytes(&not_spelt, bytes, &count));
+    assert_false(train_decode_spelling(&not_spelt, bytes, &count));
 }
 
 static void merges_are_the_definition(void **state)
@@ -245,13 +245,13 @@ static void merges_are_the_definition(void **state)
         assert_int_equal(totals.pieces, naive.pieces);
         assert_int_equal(totals.text, bytes);
         static const uint8_t bars[] = "aabab tthe";
-        struct train_text barred[3];
+        struct train_text forbidden[3];
         struct train_options options = {.tokens = 256 + awkward_below(MERGES_MOST + 1),
                                         .min_frequency = awkward_below(3) ? awkward_below(2) : awkward_below(20),
-                                        .barred = barred,
-                                        .barred_count = awkward_below(2) ? 0 : awkward_below(4)};
+                                        .forbidden = forbidden,
+                                        .forbidden_count = awkward_below(2) ? 0 : awkward_below(4)};
         for (uint32_t i = 0; i < 3; i++)
-            barred[i] = (struct train_text){bars + awkward_below(7), 2 + awkward_below(2)};
+            forbidden[i] = (struct train_text){bars + awkward_below(7), 2 + awkward_below(2)};
         naive_train(&naive, &options);
         assert_int_equal(train_merges(&vocabulary, pieces, &budget, &options, &error), TOKMAP_OK);
         compare(&naive, &vocabulary);
@@ -428,7 +428,7 @@ static void files_do_not_depend_on_threads(void **state)
     struct train_corpus_options options = {.prefix = prefix,
                                            .vocabulary = 600,
                                            .memory = (uint64_t)1 << 30,
-                                           .form = {"o200k_base", &special, 1},
+                                           .settings = {"o200k_base", &special, 1},
                                            .corpus = {.field = "text", .record_limit = 1 << 20, .document_limit = 1 << 20}};
     for (uint32_t threads = 1; threads <= 7; threads += 2) {
         size_t bytes;
@@ -454,7 +454,7 @@ static void files_do_not_depend_on_threads(void **state)
     options.replace = true;
     const char *all[] = {folder};
     assert_int_equal(train_corpus(&options, all, 1, &result, &error), TOKMAP_ERROR_ARGUMENT);
-    options.form.special_count = 0;
+    options.settings.special_count = 0;
     assert_int_equal(train_corpus(&options, operands, 12, &result, &error), TOKMAP_OK);
     assert_false(file_exists(in_folder(folder, "out7.specials.json")));
     /* The first fault in the order of the input is told, by any number of threads, and nothing is left. */
@@ -472,7 +472,7 @@ static void files_do_not_depend_on_threads(void **state)
     options.memory = 1 << 20;
     options.corpus.skip = true;
     assert_int_equal(train_corpus(&options, operands, 12, &result, &error), TOKMAP_ERROR_LIMIT);
-    assert_non_null(strstr(error.message, "--max-memory"));
+    assert_non_null(strstr(error.message, "options.memory"));
     assert_false(file_exists(in_folder(folder, "none.json.partial")));
     free(first);
     scratch_remove(folder);

@@ -1,9 +1,28 @@
-#include "document_batch.h"
+/* corpus_batch.c - see corpus_batch.h. */
+#include "corpus_batch.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-void batch_clear(struct corpus_batch *batch, uint64_t usual)
+void corpus_counts_add(struct corpus_counts *sum, const struct corpus_counts *more)
+{
+    sum->files += more->files;
+    sum->files_skipped += more->files_skipped;
+    sum->stored_bytes += more->stored_bytes;
+    sum->stream_bytes += more->stream_bytes;
+    sum->documents += more->documents;
+    sum->records_skipped += more->records_skipped;
+    sum->blank_lines += more->blank_lines;
+    sum->empty_documents += more->empty_documents;
+    sum->replaced += more->replaced;
+    sum->document_bytes += more->document_bytes;
+    sum->structure_bytes += more->structure_bytes;
+    sum->skipped_bytes += more->skipped_bytes;
+    sum->text_bytes += more->text_bytes;
+}
+
+void corpus_batch_clear(struct corpus_batch *batch, uint64_t usual)
 {
     for (uint64_t i = 0; i < batch->issue_count; i++)
         free(batch->issues[i].error);
@@ -23,15 +42,15 @@ void batch_clear(struct corpus_batch *batch, uint64_t usual)
     }
 }
 
-void corpus_batch_release(struct corpus_batch *batch)
+void corpus_batch_trim(struct corpus_batch *batch)
 {
     if (batch->capacity > batch->usual || batch->replaced_count)
-        batch_clear(batch, batch->usual);
+        corpus_batch_clear(batch, batch->usual);
 }
 
 void corpus_batch_free(struct corpus_batch *batch)
 {
-    batch_clear(batch, 0);
+    corpus_batch_clear(batch, 0);
     free(batch->bytes);
     free(batch->parts);
     free(batch->documents);
@@ -41,7 +60,7 @@ void corpus_batch_free(struct corpus_batch *batch)
     memset(batch, 0, sizeof *batch);
 }
 
-bool batch_reserve(struct corpus_batch *batch, uint64_t capacity)
+bool corpus_batch_reserve(struct corpus_batch *batch, uint64_t capacity)
 {
     if (batch->capacity >= capacity)
         return true;
@@ -53,20 +72,21 @@ bool batch_reserve(struct corpus_batch *batch, uint64_t capacity)
     return true;
 }
 
-/* Room for one more element; the new list, or NULL. */
-static void *list_grow(void *list, uint64_t count, uint64_t *capacity, size_t element)
+/* Returns the list with room for one more element, or NULL if there is not enough memory. */
+static void *list_grow(void *list, uint64_t count, uint64_t *capacity, size_t element_bytes)
 {
+    assert(count <= *capacity);
     if (count < *capacity)
         return list;
     const uint64_t more = *capacity ? 2 * *capacity : 64;
-    void *grown = more < SIZE_MAX / 2 / element ? realloc(list, (size_t)more * element) : NULL;
+    void *grown = more < SIZE_MAX / 2 / element_bytes ? realloc(list, (size_t)more * element_bytes) : NULL;
     if (grown)
         *capacity = more;
     return grown;
 }
 
-/* Declares `slot`, the new last element of a list of the batch, zeroed; leaves the function with NULL without memory.
- */
+/* Appends a zeroed element to a list of the batch and declares `element`, which points to it. If there is not enough
+ * memory, the function that contains this returns NULL. */
 #define LIST_ADD(type, list, count, capacity)                                                                          \
     uint64_t room = batch->capacity;                                                                                   \
     type *grown = list_grow(batch->list, batch->count, &room, sizeof *grown);                                          \
@@ -74,40 +94,40 @@ static void *list_grow(void *list, uint64_t count, uint64_t *capacity, size_t el
         return NULL;                                                                                                   \
     batch->list = grown;                                                                                               \
     batch->capacity = (__typeof__(batch->capacity))room;                                                               \
-    type *slot = &grown[batch->count++];                                                                               \
-    memset(slot, 0, sizeof *slot)
+    type *element = &grown[batch->count++];                                                                            \
+    memset(element, 0, sizeof *element)
 
-struct corpus_part *batch_part(struct corpus_batch *batch)
+struct corpus_part *corpus_batch_add_part(struct corpus_batch *batch)
 {
     LIST_ADD(struct corpus_part, parts, part_count, part_capacity);
-    return slot;
+    return element;
 }
 
-struct corpus_document *batch_document(struct corpus_batch *batch)
+struct corpus_document *corpus_batch_add_document(struct corpus_batch *batch)
 {
     LIST_ADD(struct corpus_document, documents, document_count, document_capacity);
-    return slot;
+    return element;
 }
 
-struct corpus_issue *batch_issue(struct corpus_batch *batch)
+struct corpus_issue *corpus_batch_add_issue(struct corpus_batch *batch)
 {
     LIST_ADD(struct corpus_issue, issues, issue_count, issue_capacity);
-    slot->part = batch->part_count;
-    slot->record = UINT64_MAX;
-    slot->offset = TOKMAP_NO_OFFSET;
-    return slot;
+    element->part = batch->part_count;
+    element->record = UINT64_MAX;
+    element->offset = TOKMAP_NO_OFFSET;
+    return element;
 }
 
-char *batch_text(struct corpus_batch *batch, uint64_t bytes)
+char *corpus_batch_add_text(struct corpus_batch *batch, uint64_t bytes)
 {
     LIST_ADD(char *, replaced, replaced_count, replaced_capacity);
-    *slot = bytes < SIZE_MAX / 2 ? malloc((size_t)bytes + 1) : NULL;
-    return *slot;
+    *element = bytes < SIZE_MAX / 2 ? malloc((size_t)bytes + 1) : NULL;
+    return *element;
 }
 
-const char *batch_path(struct corpus_batch *batch, const char *path)
+const char *corpus_batch_add_path(struct corpus_batch *batch, const char *path)
 {
     LIST_ADD(char *, paths, path_count, path_capacity);
-    *slot = strdup(path);
-    return *slot;
+    *element = strdup(path);
+    return *element;
 }

@@ -1,10 +1,13 @@
+/* shard_about.c - see shard_about.h. */
+#include "shard_about.h"
+
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "common/hash.h"
-#include "pack.h"
 
 static void id_write(struct cli_json *json, const char *key, uint64_t id)
 {
@@ -22,22 +25,22 @@ static void text_write(struct cli_json *json, const char *key, const char *text)
         cli_json_null(json, key);
 }
 
-/* How the tokenizer was asked for, but not by which name: its fingerprint says which it is. */
-static void asked_write(struct cli_json *json, const struct tokenizer_options *asked)
+/* The options of the tokenizer. The path of its file is not written: its fingerprint identifies it. */
+static void tokenizer_options_write(struct cli_json *json, const struct tokenizer_options *options)
 {
     static const char *const specials[] = {"text", "recognise", "error"}; /* kept spelling: indexes contain it */
     static const struct tokenizer_options defaults = {0};
-    asked = asked ? asked : &defaults;
-    cli_json_text(json, "special", specials[asked->special]);
-    text_write(json, "pattern", asked->pattern);
-    text_write(json, "pattern_regex", asked->pattern_regex);
+    options = options ? options : &defaults;
+    cli_json_text(json, "special", specials[options->special]);
+    text_write(json, "pattern", options->pattern);
+    text_write(json, "pattern_regex", options->pattern_regex);
 }
 
-static void options_write(struct cli_json *json, const struct pack_options *options)
+static void options_write(struct cli_json *json, const struct shard_about *about)
 {
     static const char *const formats[] = {"auto", "text", "jsonl"};
     static const char *const invalids[] = {"error", "replace", "skip"};
-    const struct corpus_options *corpus = &options->corpus;
+    const struct corpus_options *corpus = about->corpus;
     cli_json_object(json, "options");
     cli_json_text(json, "input_format", formats[corpus->format]);
     cli_json_bytes(json, "field", corpus->field, strlen(corpus->field));
@@ -45,14 +48,14 @@ static void options_write(struct cli_json *json, const struct pack_options *opti
     cli_json_text(json, "on_error", corpus->skip ? "skip" : "stop");
     cli_json_number(json, "max_record", corpus->record_limit);
     cli_json_number(json, "max_document", corpus->document_limit);
-    id_write(json, "eod", options->eod_id);
-    id_write(json, "bos", options->bos_id);
+    id_write(json, "eod", about->eod_id);
+    id_write(json, "bos", about->bos_id);
     cli_json_end(json);
 }
 
-static void totals_write(struct cli_json *json, const struct pack_result *result)
+static void totals_write(struct cli_json *json, const struct shard_about *about)
 {
-    const struct corpus_counts *counts = &result->counts;
+    const struct corpus_counts *counts = about->counts;
     cli_json_object(json, "totals");
     cli_json_number(json, "files", counts->files);
     cli_json_number(json, "files_skipped", counts->files_skipped);
@@ -61,12 +64,13 @@ static void totals_write(struct cli_json *json, const struct pack_result *result
     cli_json_number(json, "sequences_replaced", counts->replaced);
     cli_json_number(json, "input_bytes", counts->stream_bytes);
     cli_json_number(json, "text_bytes", counts->text_bytes);
-    cli_json_number(json, "tokens", result->tokens);
+    cli_json_number(json, "tokens", about->tokens);
     cli_json_end(json);
 }
 
-char *pack_about(const struct pack_options *options, const struct pack_result *result, uint64_t *bytes)
+char *shard_about_text(const struct shard_about *about, uint64_t *bytes)
 {
+    assert(about->tokenizer && about->corpus->field && about->counts);
     struct tokenizer_info info;
     struct cli_json json;
     char *text = NULL, hex[33];
@@ -74,7 +78,7 @@ char *pack_about(const struct pack_options *options, const struct pack_result *r
     FILE *file = open_memstream(&text, &length);
     if (!file)
         return NULL;
-    tokenizer_info(options->tokenizer, &info);
+    tokenizer_info(about->tokenizer, &info);
     hash128_hex(info.fingerprint, hex);
     cli_json_begin(&json, file);
     cli_json_object(&json, NULL);
@@ -83,10 +87,10 @@ char *pack_about(const struct pack_options *options, const struct pack_result *r
     cli_json_object(&json, "tokenizer");
     cli_json_text(&json, "name", info.name);
     cli_json_text(&json, "fingerprint", hex);
-    asked_write(&json, options->tokenizer_options);
+    tokenizer_options_write(&json, about->tokenizer_options);
     cli_json_end(&json);
-    options_write(&json, options);
-    totals_write(&json, result);
+    options_write(&json, about);
+    totals_write(&json, about);
     cli_json_end(&json);
     const bool failed = ferror(file) != 0;
     if (fclose(file) || failed) {

@@ -1,0 +1,93 @@
+/* file_type.c - see file_type.h. */
+#include "file_type.h"
+
+#include <assert.h>
+#include <stdint.h>
+#include <string.h>
+
+#define UNPACK "decompress it into a pipe: tokmap reads standard input for the operand -"
+#define EXTRACT "extract its files, and name the folder that contains them"
+#define CONVERT "convert it to text or JSONL first"
+
+/* Signatures of files that are certainly not meant as text. A signature that a text could begin with is not listed:
+ * such a file is read as text, and the rule for invalid UTF-8 applies to it. */
+static const struct {
+    const char *magic;
+    uint8_t bytes;
+    enum file_type type;
+    const char *name, *advice;
+} signatures[] = {
+    {"\x1f\x8b\x08", 3, FILE_TYPE_GZIP, "a gzip file", ""},
+    {"\x28\xb5\x2f\xfd", 4, FILE_TYPE_ZSTD, "a zstd file", ""},
+    {"BZh", 3, FILE_TYPE_REFUSED, "a bzip2 file", UNPACK}, /* and six bytes more: see file_type_of() */
+    {"\xfd"
+     "7zXZ\0",
+     6, FILE_TYPE_REFUSED, "an xz file", UNPACK},
+    {"\x04\x22\x4d\x18", 4, FILE_TYPE_REFUSED, "an LZ4 file", UNPACK},
+    {"\x1f\x9d", 2, FILE_TYPE_REFUSED, "a compress (.Z) file", UNPACK},
+    {"\xff\x06\x00\x00sNaPpY", 10, FILE_TYPE_REFUSED, "a Snappy file", UNPACK},
+    {"PK\x03\x04", 4, FILE_TYPE_REFUSED, "a zip archive", EXTRACT},
+    {"7z\xbc\xaf\x27\x1c", 6, FILE_TYPE_REFUSED, "a 7z archive", EXTRACT},
+    {"Rar!\x1a\x07", 6, FILE_TYPE_REFUSED, "a RAR archive", EXTRACT},
+    {"PAR1\x15", 5, FILE_TYPE_REFUSED, "a Parquet file", CONVERT},
+    {"ARROW1\0\0", 8, FILE_TYPE_REFUSED, "an Arrow file", CONVERT},
+    {"Obj\x01", 4, FILE_TYPE_REFUSED, "an Avro file", CONVERT},
+    {"\x93NUMPY", 6, FILE_TYPE_REFUSED, "a NumPy file", "name a text file instead"},
+    {"\x89HDF\r\n\x1a\n", 8, FILE_TYPE_REFUSED, "an HDF5 file", CONVERT},
+    {"\x89TMX\r\n\x1a\n", 8, FILE_TYPE_REFUSED, "the index of a tokmap shard", "name the texts that it was made from"},
+    {"MMIDIDX\0\0", 9, FILE_TYPE_REFUSED, "a Megatron index", "name the texts that it was made from"},
+    {"SQLite format 3\0", 16, FILE_TYPE_REFUSED, "an SQLite database", CONVERT},
+    {"\x7f"
+     "ELF",
+     4, FILE_TYPE_REFUSED, "an ELF binary", "name a text file instead"},
+    {"%PDF-", 5, FILE_TYPE_REFUSED, "a PDF document", CONVERT},
+    {"\x89PNG\r\n\x1a\n", 8, FILE_TYPE_REFUSED, "a PNG image", "name a text file instead"},
+    {"\xff\xfe", 2, FILE_TYPE_REFUSED, "UTF-16 or UTF-32 text", "convert it with 'iconv -t UTF-8'"},
+    {"\xfe\xff", 2, FILE_TYPE_REFUSED, "UTF-16 text", "convert it with 'iconv -t UTF-8'"},
+};
+#define SIGNATURES (sizeof signatures / sizeof signatures[0])
+
+static bool is_zstd_skippable(const char *head, size_t count)
+{
+    return count >= 4 && ((uint8_t)head[0] & 0xf0) == 0x50 && !memcmp(head + 1, "\x2a\x4d\x18", 3);
+}
+
+/* The signature of a tar header is at byte 257, behind a name that is padded with zero bytes, which text does not have.
+ */
+static bool is_tar(const char *head, size_t count)
+{
+    return count >= 263 && !memcmp(head + 257, "ustar", 5) && memchr(head, '\0', 100);
+}
+
+enum file_type file_type_of(const char *head, size_t count, const char **name, const char **advice)
+{
+    assert(name && advice);
+    *name = *advice = "";
+    if (is_zstd_skippable(head, count))
+        return FILE_TYPE_ZSTD;
+    for (size_t i = 0; i < SIGNATURES; i++) {
+        if (count < signatures[i].bytes || memcmp(head, signatures[i].magic, signatures[i].bytes))
+            continue;
+        if (!strcmp(signatures[i].magic, "BZh") && (count < 10 || memcmp(head + 4, "1AY&SY", 6)))
+            continue;
+        *name = signatures[i].name;
+        *advice = signatures[i].advice;
+        return signatures[i].type;
+    }
+    if (is_tar(head, count)) {
+        *name = "a tar archive";
+        *advice = EXTRACT;
+        return FILE_TYPE_REFUSED;
+    }
+    return FILE_TYPE_PLAIN;
+}
+
+bool file_type_is_undecided(const char *head, size_t count)
+{
+    if (count < 4 && count && ((uint8_t)head[0] & 0xf0) == 0x50 && !memcmp(head + 1, "\x2a\x4d\x18", count - 1))
+        return count > 1; /* one byte from 'P' to '_' counts as text: a terminal would wait forever for more */
+    for (size_t i = 0; i < SIGNATURES; i++)
+        if (count < signatures[i].bytes && !memcmp(head, signatures[i].magic, count))
+            return true;
+    return false;
+}

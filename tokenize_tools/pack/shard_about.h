@@ -1,0 +1,27 @@
+/*
+ * shard_about.h - the about section of a packed shard: a JSON text that says how the shard was made.
+ *
+ * It contains what decides the bytes of the shard, and the totals. It contains no time, host, number of threads, or
+ * file name, so that the same input and options give the same bytes. Its keys and words are part of existing shards:
+ * they must not change.
+ */
+#ifndef TOKMAP_PACK_SHARD_ABOUT_H
+#define TOKMAP_PACK_SHARD_ABOUT_H
+
+#include "corpus/corpus.h"
+#include "tokenizer/tokenizer.h"
+
+struct shard_about {
+    const struct tokenizer *tokenizer;
+    const struct tokenizer_options *tokenizer_options; /* those it was opened with; NULL: the defaults */
+    const struct corpus_options *corpus;
+    uint64_t eod_id, bos_id; /* or TOKMAP_NO_ID */
+    const struct corpus_counts *counts;
+    uint64_t tokens;
+};
+
+/* Returns the section's text, which the caller frees, and sets *bytes to its length. Returns NULL if there is not
+ * enough memory. */
+char *shard_about_text(const struct shard_about *about, uint64_t *bytes);
+
+#endif
