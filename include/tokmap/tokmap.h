@@ -835,8 +835,8 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_open(struct tokmap
  *   out     NULL: nothing is written to the caller's memory, and the rows are read through batch->rows
  *   stream  on the host NULL. On a GPU the CUstream on which `out` will be read; NULL is the default stream. The
  *           outputs are enqueued on it, so they are complete for work that is enqueued after the call
- *   batch   initialized with TOKMAP_BATCH_INIT; at most batch->size bytes of it are written. A size smaller than that of
- *           the struct's first version is ERROR_ARGUMENT
+ *   batch   initialized with TOKMAP_BATCH_INIT; at most batch->size bytes of it are written. A size smaller than that
+ *           of the struct's first version is ERROR_ARGUMENT
  * It waits until the batch is ready, and allocates no memory. After a failure other than END all members of *batch but
  * size are 0, and the next call tries the same rows again.
  * Statuses: OK, END (the run has ended; so do all further calls), ERROR_IO, ERROR_TRUNCATED, ERROR_CORRUPT, ERROR_TOKEN
