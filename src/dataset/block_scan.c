@@ -1,5 +1,6 @@
 #include "block_scan.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,6 +143,7 @@ static uint64_t largest32(const uint8_t *tokens, size_t bytes)
 
 void block_scan_part(struct block_scan *scan, const void *tokens, size_t bytes, uint32_t width, bool last)
 {
+    assert((width == 2 || width == 4) && bytes % width == 0);
     if (!scan->begun) {
         /* All parts of a block are handled the same way: either its first part has the kernel's size, or the block
          * is short. */
@@ -166,6 +168,7 @@ void block_scan_part(struct block_scan *scan, const void *tokens, size_t bytes, 
 
 void block_scan_result(const struct block_scan *scan, uint64_t *hash, uint64_t *largest)
 {
+    assert(!scan->begun);
     *hash = scan->hash;
     *largest = scan->largest;
 }

@@ -3,6 +3,7 @@
  */
 #include "dataset_internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -348,6 +349,7 @@ uint64_t dataset_shards(const struct tokmap_dataset *dataset)
 
 void dataset_shard_tokens(const struct tokmap_dataset *dataset, uint64_t shard, struct shard_tokens *out)
 {
+    assert(shard < dataset->shard_count);
     const struct shard *from = &dataset->shards[shard];
     out->fd = from->tokens_fd;
     out->path = from->tokens_path;
@@ -365,6 +367,7 @@ enum tokmap_reading dataset_reading(const struct tokmap_dataset *dataset)
 
 uint64_t dataset_shard_of(const struct tokmap_dataset *dataset, uint64_t token, uint64_t hint)
 {
+    assert(dataset->shard_count && token < dataset->tokens);
     if (hint < dataset->shard_count &&
         token - dataset->shards[hint].first_token < dataset->shards[hint].index.shard.tokens)
         return hint;
@@ -382,6 +385,7 @@ uint64_t dataset_shard_of(const struct tokmap_dataset *dataset, uint64_t token, 
 
 uint64_t dataset_shard_of_document(const struct tokmap_dataset *dataset, uint64_t document)
 {
+    assert(dataset->shard_count && document < dataset->documents);
     uint64_t first = 0, last = dataset->shard_count;
     while (last - first > 1) {
         uint64_t middle = first + (last - first) / 2;
@@ -425,6 +429,7 @@ static inline const uint8_t *mapped_already(const struct shard *shard)
 enum tokmap_status dataset_shard_map(const struct tokmap_dataset *dataset, uint64_t shard, const uint8_t **tokens,
                                      struct tokmap_error *error)
 {
+    assert(shard < dataset->shard_count);
     *tokens = mapped_already(&dataset->shards[shard]);
     return *tokens ? TOKMAP_OK : map_shard(dataset, shard, tokens, error);
 }

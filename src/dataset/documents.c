@@ -1,6 +1,8 @@
 /* documents.c - finds documents and their origins by the dataset's numbers for tokens and documents. */
 #include "documents.h"
 
+#include <assert.h>
+
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dataset_internal.h"
@@ -125,12 +127,14 @@ uint64_t dataset_synthetic_most_documents(const struct tokmap_dataset *dataset, 
 {
     /* At most one document ends in each stretch that the tokens touch. The first document and the one that begins at
      * the seam are added. */
+    assert(dataset->synthetic);
     return min64(tokens, tokens / dataset->synthetic->document + 4);
 }
 
 enum tokmap_status dataset_ends(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count, uint64_t *ends,
                                 uint64_t capacity, uint64_t *used, uint64_t *start, struct tokmap_error *error)
 {
+    assert(ends || !capacity);
     *used = 0;
     *start = first;
     if (first > dataset->tokens || count > dataset->tokens - first)

@@ -12,6 +12,7 @@
  */
 #include "synthetic.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -184,6 +185,7 @@ void synthetic_copy(const struct synthetic *synthetic, uint64_t first, uint64_t 
 {
     const uint32_t width = synthetic->width;
     uint8_t *into = out;
+    assert(first <= synthetic->tokens && count <= synthetic->tokens - first);
     while (count) {
         const uint64_t at = first & (TILE - 1), part = min64(count, TILE - at);
         const uint8_t *from = (const uint8_t *)synthetic->tile + at * width;
@@ -206,6 +208,7 @@ void synthetic_copy(const struct synthetic *synthetic, uint64_t first, uint64_t 
 uint64_t synthetic_end(const struct synthetic *synthetic, uint64_t document)
 {
     const uint64_t length = synthetic->document;
+    assert(document < synthetic->documents);
     if (document + 1 == synthetic->documents)
         return synthetic->tokens;
     return document * length + 1 + number_below(synthetic->seed, OF_DOCUMENTS, document, length);

@@ -12,6 +12,7 @@
  * Opening does not check that ends and carries are in order, because that would take time proportional to the number of
  * documents. Each function therefore compares its answer with the neighboring values before it returns the answer.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "common/bytes.h"
@@ -61,6 +62,7 @@ static enum tokmap_status contradiction(const struct index *index, uint64_t docu
 enum tokmap_status index_document(const struct index *index, uint64_t number, uint64_t *start, uint64_t *end,
                                   struct tokmap_error *error)
 {
+    assert(number < index->shard.documents);
     *start = number ? end_of(index, number - 1) : 0;
     *end = end_of(index, number);
     if (*start > *end || *end > index->shard.tokens ||
@@ -72,6 +74,7 @@ enum tokmap_status index_document(const struct index *index, uint64_t number, ui
 enum tokmap_status index_document_at(const struct index *index, uint64_t token, uint64_t *number, uint64_t *start,
                                      uint64_t *end, struct tokmap_error *error)
 {
+    assert(token < index->shard.tokens);
     uint64_t k = token >> 32;
     uint64_t first = k ? carry_of(index, k - 1) : 0;
     uint64_t last = k < index->carries ? carry_of(index, k) : index->shard.documents;
@@ -97,6 +100,7 @@ enum tokmap_status index_document_at(const struct index *index, uint64_t token, 
 enum tokmap_status index_ends(const struct index *index, uint64_t number, uint64_t least, uint64_t last, uint64_t shift,
                               uint64_t *ends, uint64_t capacity, uint64_t *used, struct tokmap_error *error)
 {
+    assert(number <= index->shard.documents && (ends || !capacity));
     uint64_t high = number ? high_of(index, number - 1) : 0;
     uint64_t before = number ? high << 32 | low_of(index, number - 1) : 0;
     for (uint64_t i = number; i < index->shard.documents; i++) {
@@ -120,6 +124,7 @@ enum tokmap_status index_ends(const struct index *index, uint64_t number, uint64
 enum tokmap_status index_walk_ends(const struct index *index, struct index_walk *walk, uint64_t shift, uint64_t *ends,
                                    uint64_t capacity, uint64_t *used, struct tokmap_error *error)
 {
+    assert(capacity);
     struct index_walk now = *walk;
     const uint64_t documents = index->shard.documents, tokens = index->shard.tokens;
     uint64_t found = 0;

@@ -4,6 +4,7 @@
  * It reports at most one fault for the content of a section, because a first contradiction makes later ones
  * meaningless. If the hash of a section does not match, its content is not examined.
  */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -68,6 +69,7 @@ static bool populate_all(struct check *check)
 enum tokmap_status index_blocks_check(const struct index *index, uint64_t first, uint64_t last,
                                       struct tokmap_error *error)
 {
+    assert(first <= last && last <= index_blocks(index));
     return populate(index, index->blocks.offset + 8 * first, 8 * (last - first), error);
 }
 

@@ -137,6 +137,7 @@ int index_writer_begin(struct index_writer *writer, enum section_type type)
         return system;
     hash_buffered(writer);
     hash_state_reset(writer->hash);
+    assert(writer->offset % INDEX_ALIGN == 0);
     struct index_entry *entry = &writer->table[writer->sections++];
     memset(entry, 0, sizeof *entry);
     entry->type = (uint32_t)type;
@@ -167,6 +168,7 @@ int index_writer_add_spill(struct index_writer *writer, struct spill *spill)
 
 int index_writer_pad(struct index_writer *writer, uint64_t power)
 {
+    assert(writer->sections && power && power <= INDEX_ALIGN && !(power & (power - 1)));
     uint64_t start = writer->table[writer->sections - 1].offset;
     return add_zeros_to(writer, start + round_up(writer->offset - start, power));
 }
@@ -186,6 +188,7 @@ int index_writer_finish(struct index_writer *writer)
     int system = add_zeros_to(writer, round_up(writer->offset, INDEX_ALIGN));
     if (system)
         return system;
+    assert(writer->sections && writer->sections <= INDEX_SECTIONS_MAX);
     size_t table_bytes = writer->sections * sizeof(struct index_entry);
     struct index_header header;
     memset(&header, 0, sizeof header);

@@ -12,6 +12,7 @@
  */
 #include "shard_writer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -241,6 +242,7 @@ static int block_finish(struct shard_writer *writer)
 /* Hashes bytes and writes them at the end of the file. */
 static int emit(struct shard_writer *writer, const uint8_t *bytes, size_t count)
 {
+    assert(count <= PIECE_BYTES && writer->block_filled < BLOCK_BYTES && writer->behind <= writer->written);
     int system = 0;
     for (size_t done = 0; done < count && !system;) {
         size_t part = (size_t)min64(count - done, BLOCK_BYTES - writer->block_filled);
@@ -296,6 +298,7 @@ static int origin_flush(struct shard_writer *writer)
 {
     struct origin_state *origin = &writer->origin;
     int system = 0;
+    assert(origin->known && !writer->failed);
     if (!origin->changed)
         return 0;
     if (origin->new_file) {
@@ -577,6 +580,7 @@ static enum tokmap_status rename_both(struct shard_writer *writer, struct tokmap
 {
     bool old_removed = false;
     int system;
+    assert(writer->locked && writer->tokens_made && !writer->document_open);
     if (writer->options.replace) {
         system = os_unlink(writer->paths[INDEX]);
         if (system && system != ENOENT)
