@@ -62,8 +62,8 @@ HAVE_PCRE2 := $(filter pcre2,$(found))
 ifeq ($(MAKELEVEL)$(MAKE_RESTARTS),0)
 $(if $(HAVE_ISAL),,$(info tokmap: built without reading .gz, because isa-l/igzip_lib.h is missing \
 (apt-get install libisal-dev)))
-$(if $(HAVE_PCRE2),,$(info tokmap: built without tokenizers whose split pattern has no scanner of its own, because pcre2.h \
-is missing (apt-get install libpcre2-dev)))
+$(if $(HAVE_PCRE2),,$(info tokmap: built without tokenizers whose split pattern has no scanner of its own, because \
+pcre2.h is missing (apt-get install libpcre2-dev)))
 endif
 ifneq ($(filter units test-run,$(MAKECMDGOALS)),)
 $(if $(HAVE_CMOCKA),,$(info tokmap: built without the unit tests, because cmocka.h is missing \
@@ -87,8 +87,9 @@ sanitize := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -f
 c_flags = -std=gnu11 $(base_flags) $(warnings) $(features) $(CPPFLAGS) $(CFLAGS) $(sanitize)
 lib_libs := -lzstd -ldl
 tool_libs := $(lib_libs) $(if $(HAVE_ISAL),-lisal) $(if $(HAVE_PCRE2),-lpcre2-8)
-# tokmap-bench measures how long a program with the library takes to start, using copies of itself. The copies must not load
-# what the library does not need, so tokmap-bench links ISA-L and PCRE2 statically where their archives are installed.
+# tokmap-bench measures how long a program with the library takes to start, using copies of itself. The copies must not
+# load what the library does not need, so tokmap-bench links ISA-L and PCRE2 statically where their archives are
+# installed.
 archive = $(if $(findstring /,$(shell $(CC) -print-file-name=lib$(1).a)),-l:lib$(1).a,-l$(1))
 bench_libs = $(lib_libs) $(if $(HAVE_ISAL),$(call archive,isal)) $(if $(HAVE_PCRE2),$(call archive,pcre2-8))
 link = $(CC) $(CFLAGS) $(sanitize) $(LDFLAGS) -o $@
@@ -101,8 +102,8 @@ flag_set := $(shell printf '%s' '$(CC) $(c_flags)' | cksum | cut -d' ' -f1)
 OBJ := $(BUILD)/obj/$(flag_set)
 objects = $(patsubst %,$(OBJ)/%.o,$(1))
 
-# Signals and child processes (process*.c) are for commands only. Of src/text, whose JSON only the tools read, the library
-# takes what it uses, as a linker takes it from an archive.
+# Signals and child processes (process*.c) are for commands only. Of src/text, whose JSON only the tools read, the
+# library takes what it uses, as a linker takes it from an archive.
 library_rooms := common platform format dataset order run batch staging cuda loader python
 library_sources := $(filter-out src/platform/process%,$(sort \
   $(foreach room,$(library_rooms),$(wildcard src/$(room)/*.c src/$(room)/*/*.c))))
@@ -262,9 +263,9 @@ FUZZ_SECONDS ?= 60
 fuzz: ## fuzz each reader for FUZZ_SECONDS (60) with libFuzzer, or with seeded mutation where clang is missing
 	+@CC='$(CC)' BUILD='$(BUILD)' FUZZ_SECONDS='$(FUZZ_SECONDS)' MAKE='$(MAKE) --no-print-directory' sh tests/fuzz/fuzz.sh
 
-# The code that CUDA 13 generates for its oldest target uses nothing newer than 64-bit addresses (PTX 2.3) and bit counts
-# (sm_20). The heads of the files say so, and therefore every driver accepts them. Where a CUDA toolkit is installed,
-# tests/lint generates the files again and assembles them for every target of ptxas.
+# The code that CUDA 13 generates for its oldest target uses nothing newer than 64-bit addresses (PTX 2.3) and bit
+# counts (sm_20). The heads of the files say so, and therefore every driver accepts them. Where a CUDA toolkit is
+# installed, tests/lint generates the files again and assembles them for every target of ptxas.
 NVCC ?= nvcc
 PTX_ROOT ?= .
 kernels := src/cuda/expand bench/harness/gpu_kernels

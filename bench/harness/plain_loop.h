@@ -20,9 +20,9 @@ struct windows {
     uint32_t width;
 };
 
-/* Chooses at most `most` windows of seq_len + 1 tokens that begin at multiples of seq_len. The dataset must be mapped
- * and must stay open while the windows are used. Statuses: as for tokmap_dataset_view(); ERROR_RANGE if no shard is long
- * enough for one; ERROR_MEMORY. After a failure *windows is empty. */
+/* Chooses at most `most` windows of seq_len + 1 tokens that begin at multiples of seq_len. The dataset must be
+ * mapped and must stay open while the windows are used. Statuses: as for tokmap_dataset_view(); ERROR_RANGE if no
+ * shard is long enough for one; ERROR_MEMORY. After a failure *windows is empty. */
 enum tokmap_status windows_new(struct windows *windows, const struct tokmap_dataset *dataset, uint64_t seq_len,
                                uint64_t most, uint64_t seed, struct tokmap_error *error);
 /* Accepts windows that are all zeros. */

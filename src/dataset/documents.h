@@ -5,10 +5,10 @@
 #include "format/index_documents.h"
 #include "tokmap/tokmap.h"
 
-/* Finds the documents that end inside (first, first + count] and writes their ends, in order, as distances from `first`.
- * The end of an empty document equals the previous end and is omitted, so each distance appears once. The range must be
- * inside the dataset: first + count <= tokens. *start: the start of the document that holds token `first`. Writes at most
- * `capacity` ends; *used is the number of ends.
+/* Finds the documents that end inside (first, first + count] and writes their ends, in order, as distances from
+ * `first`. The end of an empty document equals the previous end and is omitted, so each distance appears once. The
+ * range must be inside the dataset: first + count <= tokens. *start: the start of the document that holds token
+ * `first`. Writes at most `capacity` ends; *used is the number of ends.
  * Statuses: OK, ERROR_LIMIT (there are more than `capacity` ends: the first `capacity` are written, and *used is a
  * sufficient capacity), ERROR_RANGE, ERROR_CORRUPT. */
 enum tokmap_status dataset_ends(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count, uint64_t *ends,

@@ -1,10 +1,10 @@
 /*
  * index_reader.h - opens the index of a shard, NAME.tmx, and returns its counts, block hashes, and about text.
  *
- * index_open() checks everything that can be checked at a cost that does not grow with the shard; index_verify() checks the
- * rest. In between, the functions here and in index_documents.h read sections in place, from the mapping, and compare every
- * number with its bounds before they use it. A hostile index therefore results in TOKMAP_ERROR_CORRUPT, never in an access
- * outside the mapping. FORMAT.md lists both sets of checks.
+ * index_open() checks everything that can be checked at a cost that does not grow with the shard; index_verify() checks
+ * the rest. In between, the functions here and in index_documents.h read sections in place, from the mapping, and
+ * compare every number with its bounds before they use it. A hostile index therefore results in TOKMAP_ERROR_CORRUPT,
+ * never in an access outside the mapping. FORMAT.md lists both sets of checks.
  */
 #ifndef TOKMAP_FORMAT_INDEX_READER_H
 #define TOKMAP_FORMAT_INDEX_READER_H

@@ -19,8 +19,8 @@
  *      z = (z ^ z >> 27) * 0x94d049bb133111eb
  *      word(i) = z ^ z >> 31
  *
- * n <= 64: a Fisher-Yates shuffle, in which every permutation is equally likely. table = 0 .. n - 1; for j = n - 1 down to
- *    1, exchange table[j] with table[high(word(n - 1 - j), j + 1)]. forward(i) = table[i].
+ * n <= 64: a Fisher-Yates shuffle, in which every permutation is equally likely. table = 0 .. n - 1; for j = n - 1 down
+ *    to 1, exchange table[j] with table[high(word(n - 1 - j), j + 1)]. forward(i) = table[i].
  *
  * n > 64: eight Feistel rounds over pairs (l, r), l < a, r < 2^h, with h = floor(ceil(log2 n) / 2), a = ceil(n / 2^h):
  *      l = x >> h, r = x mod 2^h
@@ -29,15 +29,15 @@
  *      x = l << h | r
  *    with f(x, key): t = (x + key) * 0xbf58476d1ce4e5b9; f = (t ^ t >> 32) * 0x94d049bb133111eb.
  *    While the result is n or more, it goes through the rounds again (cycle walking). The domain a * 2^h exceeds n by
- *    less than 2^h, about sqrt(n): at most 11% of the draws walk (n = 129), 3% near n = 1,000, and a negligible share of
- *    larger n. If both halves had whole bits, every second draw would walk at n = 2^k + 1.
- *    Last, if word(8) is odd, 0 and 1 are exchanged. For some n (a odd and a * 2^h = n, for example 72) the rounds alone
- *    produce only even permutations, a bias that counting inversions over a few hundred seeds would show.
+ *    less than 2^h, about sqrt(n): at most 11% of the draws walk (n = 129), 3% near n = 1,000, and a negligible share
+ *    of larger n. If both halves had whole bits, every second draw would walk at n = 2^k + 1.
+ *    Last, if word(8) is odd, 0 and 1 are exchanged. For some n (a odd and a * 2^h = n, for example 72) the rounds
+ *    alone produce only even permutations, a bias that counting inversions over a few hundred seeds would show.
  *
- * Example. n = 100: h = 3, a = 13, so the domain has 104 numbers, 4 more than n. x = 77 is l = 9, r = 5. Eight rounds change
- *    l modulo 13 and r by xor in turn. If the result is, say, 101 (l = 12, r = 5), the rounds run once more from there.
- *    Because each round can be undone, walking from two different x never ends at the same number, and the inverse walks
- *    back through the same numbers.
+ * Example. n = 100: h = 3, a = 13, so the domain has 104 numbers, 4 more than n. x = 77 is l = 9, r = 5. Eight rounds
+ *    change l modulo 13 and r by xor in turn. If the result is, say, 101 (l = 12, r = 5), the rounds run once more from
+ *    there. Because each round can be undone, walking from two different x never ends at the same number, and the
+ *    inverse walks back through the same numbers.
  */
 #include "permutation.h"
 

@@ -18,7 +18,8 @@ results limits.json limits memcpy_l1_gb_s memcpy_l2_gb_s memcpy_ram_gb_s page_ca
     gather_widen_i32_tokens_per_s
 results order.json order draw_ns
 results slice.json slice view_ns view_p99_ns view_p999_ns view_max_ns gather_mapped_us gather_mapped_p99_us \
-    gather_mapped_p999_us gather_mapped_max_us gather_pread_us gather_pread_p99_us gather_pread_p999_us gather_pread_max_us
+    gather_mapped_p999_us gather_mapped_max_us gather_pread_us gather_pread_p99_us gather_pread_p999_us \
+    gather_pread_max_us
 results loader.json loader tokens_per_s tokens_per_s_i64 tokens_per_s_pread next_p50_us next_p99_us cpu_s_per_mtok \
     wait_p999_us rss_above_ring_mib
 results open.json open start_ms open_us resume_us
@@ -36,8 +37,9 @@ done >text
 tokmap-bench tokenize text -t v.tiktoken --pattern gpt2 --repeats 2 --json >tokenize.json
 json tokenize.json
 results tokenize.json tokenize cold_mb_s warm_mb_s doc_cold_mb_s doc_warm_mb_s cold_tokens_per_s warm_tokens_per_s \
-    threads2_ratio threads2_cpu_ratio compute2_ratio scan_mb_s cold_piece_ns warm_piece_ns hit_percent cold_scan_percent \
-    cold_probe_percent cold_merge_percent pack_mb_s pack_loading_mb_s pack_peak_mib start_ms memory_mib
+    threads2_ratio threads2_cpu_ratio compute2_ratio scan_mb_s cold_piece_ns warm_piece_ns hit_percent \
+    cold_scan_percent cold_probe_percent cold_merge_percent pack_mb_s pack_loading_mb_s pack_peak_mib start_ms \
+    memory_mib
 tokmap-bench tokenize text -t bytes --documents --repeats 2 --json >bytes.json
 json bytes.json
 results bytes.json tokenize doc_cold_mb_s doc_warm_mb_s threads2_ratio start_ms memory_mib

@@ -46,7 +46,8 @@ while [ $i -lt 3000 ]; do
     i=$((i + 1))
 done >in
 tokmap encode -t tokenizer.json in | tokmap decode -t tokenizer.json | cmp - in
-tokmap encode -t tokenizer.json --output-format jsonl in | tokmap decode -t tokenizer.json --output-format text | cmp - in
+tokmap encode -t tokenizer.json --output-format jsonl in |
+    tokmap decode -t tokenizer.json --output-format text | cmp - in
 # Documents of a shard come out unchanged.
 printf '{"text": "a"}\n{"text": " a b"}\n{"text": ""}\n' >in.jsonl
 tokmap pack -q -o d -t tokenizer.json in.jsonl in

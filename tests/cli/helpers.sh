@@ -90,7 +90,8 @@ flip()
     printf "\\$(printf %o $((flip_byte ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2>/dev/null
 }
 
-# options COMMAND...: prints the options that the command's --help lists, one per line, with "=" after those with a value.
+# options COMMAND...: prints the options that the command's --help lists, one per line, with "=" after those with a
+# value.
 options()
 {
     "$@" --help | sed -n 's/^  \(-., \|    \)--\([a-z][a-z0-9-]*\)\( [A-Z].*\)\{0,1\}.*$/\2\3/p' | sed 's/ .*/=/'
@@ -146,7 +147,8 @@ ranks()
     printf '{"<|end|>": 300, "<|endoftext|>": 301}' >specials.json
 }
 
-# results FILE CASE METRIC...: checks that a JSON file of tokmap-bench has exactly one result for each metric of the case.
+# results FILE CASE METRIC...: checks that a JSON file of tokmap-bench has exactly one result for each metric of the
+# case.
 results()
 {
     results_file=$1

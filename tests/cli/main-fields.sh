@@ -1,5 +1,5 @@
-# Messages of the rooms below the commands name fields of options structs, and the commands print the options that set them.
-# So the table in field_options.c must have every field that such a message names.
+# Messages of the rooms below the commands name fields of options structs, and the commands print the options that set
+# them. So the table in field_options.c must have every field that such a message names.
 . "$TOKMAP_CLI/helpers.sh"
 tools=$TOKMAP_TREE/tokenize_tools
 find "$tools" "$TOKMAP_TREE/src/format" -name '*.c' ! -path '*/commands/*' ! -name tokmap.c >files

@@ -1,5 +1,5 @@
-# A shard made with a vocabulary: the token that ends a document must be chosen, any number of threads writes the same bytes,
-# and the index records the tokenizer, which is needed to print text.
+# A shard made with a vocabulary: the token that ends a document must be chosen, any number of threads writes the same
+# bytes, and the index records the tokenizer, which is needed to print text.
 . "$TOKMAP_CLI/helpers.sh"
 need base64
 ranks

@@ -1,5 +1,5 @@
-# SIGINT, SIGTERM, and SIGHUP at any moment: the partial files are removed, the command ends by the signal, and an old shard
-# stays. The waits here have no limits of their own; the time limit of the test ends a wait that does not finish.
+# SIGINT, SIGTERM, and SIGHUP at any moment: the partial files are removed, the command ends by the signal, and an old
+# shard stays. The waits here have no limits of their own; the time limit of the test ends a wait that does not finish.
 . "$TOKMAP_CLI/helpers.sh"
 printf 'old' >old
 tokmap pack -q -o d old
@@ -65,8 +65,9 @@ for delay in 0 0 0 0.002 0.005 0.01 0.01 0.015 0.02 0.02 0.03 0.05 0.1 0.2; do
     ended TERM
 done
 
-# Two signals in a row: the command may have no time to remove its files, but it ends, and the next command replaces those
-# files. (The same signal twice within half a second, as timeout(1) sends it, counts once; test_signals tests that.)
+# Two signals in a row: the command may have no time to remove its files, but it ends, and the next command replaces
+# those files. (The same signal twice within half a second, as timeout(1) sends it, counts once; test_signals tests
+# that.)
 for second in TERM INT; do
     begun named
     await [ -e d.bin.partial ]

@@ -1,4 +1,5 @@
-# Outputs that exist, whose folder is missing, that are being written, that are also inputs, or for which there is no room.
+# Outputs that exist, whose folder is missing, that are being written, that are also inputs, or for which there is no
+# room.
 . "$TOKMAP_CLI/helpers.sh"
 mkdir in
 printf 'text' >in/a

@@ -1,8 +1,9 @@
 #!/bin/sh
 # Runs the tests of the commands: tests/cli/run.sh [NAME | PATTERN]...   (default: all)
 #
-# A test is tests/cli/NAME.sh. It runs under `sh -eu` in its own folder, which is empty at first, is removed afterwards, and
-# has a space in its path. tokmap and tokmap-bench are on PATH, and standard input is empty. These files may be beside it:
+# A test is tests/cli/NAME.sh. It runs under `sh -eu` in its own folder, which is empty at first, is removed afterwards,
+# and has a space in its path. tokmap and tokmap-bench are on PATH, and standard input is empty. These files may be
+# beside it:
 #   NAME.out, NAME.err            the expected standard output and error, byte for byte
 #   NAME.out.glob, NAME.err.glob  or a shell pattern for each line; the line "..." matches any number of lines
 #   NAME.exit                     the exit status; without this file, 0

@@ -1,5 +1,5 @@
-# The rows of a step: those that `order` predicts for sequential runs, the same from a run and from arguments, and the slices
-# of ranks.
+# The rows of a step: those that `order` predicts for sequential runs, the same from a run and from arguments, and the
+# slices of ranks.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus
 printf 'seq_len 64\nbatch 8\nseed 3\nsource data small\npasses 3\nskip 2..3\n' >train.run

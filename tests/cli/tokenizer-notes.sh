@@ -1,4 +1,5 @@
-# truncation and padding in a tokenizer.json are ignored: the ids equal those of the file without them, and one note says so.
+# truncation and padding in a tokenizer.json are ignored: the ids equal those of the file without them, and one note
+# says so.
 . "$TOKMAP_CLI/helpers.sh"
 # made TRUNCATION PADDING: a tokenizer.json with these two values.
 made()

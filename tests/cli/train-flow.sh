@@ -1,5 +1,5 @@
-# A vocabulary is trained, described, and used. Its files do not depend on the threads or the order of the inputs, and the
-# numbers of the reports agree.
+# A vocabulary is trained, described, and used. Its files do not depend on the threads or the order of the inputs, and
+# the numbers of the reports agree.
 . "$TOKMAP_CLI/helpers.sh"
 corpus
 mkdir vocab

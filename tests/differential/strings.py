@@ -7,10 +7,10 @@ Usage: strings.py [--count N] [--seed N] [--family NAME ...] [--keep FILE]
 The strings are awkward on purpose: characters of every script and class beside what split patterns name (contractions,
 numbers, newlines, spaces of every kind), and special tokens, whole and cut, repeated, and mixed with words. Each string
 is given to every family. Every other batch is encoded with special tokens recognized, except by sentencepiece, which
-cannot do that. A family is a vocabulary of TOKMAP_DATA (a folder that contains vocab/), or one that is trained here from
-strings of the same kind and needs no data. The references are tiktoken, tokenizers and sentencepiece, imported by the
-Python that runs this script (tests/support/reference_venv.sh makes one). --keep appends differences to a file, with the
-ids of the reference.
+cannot do that. A family is a vocabulary of TOKMAP_DATA (a folder that contains vocab/), or one that is trained here
+from strings of the same kind and needs no data. The references are tiktoken, tokenizers and sentencepiece, imported by
+the Python that runs this script (tests/support/reference_venv.sh makes one). --keep appends differences to a file, with
+the ids of the reference.
 
 --corpus needs no reference. Its files have lines {"family", "special", "text", "ids"}: past differences and known traps,
 with the ids that the reference gave.
@@ -106,7 +106,8 @@ def character(random_):
 
 
 def string(random_):
-    choice = [random_.choice(PARTS) if random_.random() < 0.6 else character(random_) for _ in range(random_.randint(1, 8))]
+    choice = [random_.choice(PARTS) if random_.random() < 0.6 else character(random_)
+              for _ in range(random_.randint(1, 8))]
     parts = []
     for _ in range(random_.randint(0, 24)):
         part = random_.choice(choice) if random_.random() < 0.8 else character(random_)

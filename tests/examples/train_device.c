@@ -1,7 +1,7 @@
 /*
- * train_device.c - the same loop with a GPU: batches arrive in device memory, in order with the program's stream. It needs no CUDA
- * header, because tokmap opens the driver at run time; a program that uses the CUDA runtime passes its cudaMalloc() memory and its
- * cudaStream_t instead.
+ * train_device.c - the same loop with a GPU: batches arrive in device memory, in order with the program's stream. It
+ * needs no CUDA header, because tokmap opens the driver at run time; a program that uses the CUDA runtime passes its
+ * cudaMalloc() memory and its cudaStream_t instead.
  *
  *     cc train_device.c $(pkg-config --cflags --libs tokmap) -o train_device
  *     ./train_device train.run [cuda:N]

@@ -198,8 +198,8 @@ BOTH(int, fallocate, (int fd, int mode, off_t offset, off_t length), (fd, mode, 
 ONE(int, madvise, (void *at, size_t length, int advice), (at, length, advice), EFAULT, false, -1)
 ONE(int, fsync, (int fd), (fd), EIO, true, -1)
 ONE(int, fdatasync, (int fd), (fd), EIO, true, -1)
-ONE(int, sync_file_range, (int fd, off64_t offset, off64_t count, unsigned flags), (fd, offset, count, flags), EIO, false,
-    -1)
+ONE(int, sync_file_range, (int fd, off64_t offset, off64_t count, unsigned flags), (fd, offset, count, flags), EIO,
+    false, -1)
 ONE(ssize_t, readahead, (int fd, off64_t offset, size_t count), (fd, offset, count), EINVAL, false, -1)
 ONE(int, rename, (const char *from, const char *into), (from, into), EIO, false, -1)
 ONE(int, unlink, (const char *path), (path), EIO, false, -1)

@@ -27,7 +27,8 @@ static const char text[] = "Hello  world, it's 12345\r\n\t\xc3\xa9t\xc3\xa9 \xe2
                            "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa<s><|end|>"
                            " ababababab    \n\n  the theme e\xcc\x81\xea\xb0\x80\xe1\x84\x80\xe1\x85\xa1.";
 
-static uint64_t encode(const struct tokenizer *tokenizer, const struct tokenizer_info *info, void *tokens, uint64_t room)
+static uint64_t encode(const struct tokenizer *tokenizer, const struct tokenizer_info *info, void *tokens,
+                       uint64_t room)
 {
     struct tokenizer_state *state;
     struct tokmap_error error;
@@ -97,8 +98,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             break;
         }
         REQUIRE(!tokenizer && error.status == status && error.message[0]);
-        REQUIRE(status == TOKMAP_ERROR_FORMAT || status == TOKMAP_ERROR_UNSUPPORTED || status == TOKMAP_ERROR_ARGUMENT ||
-                status == TOKMAP_ERROR_LIMIT || status == TOKMAP_ERROR_NOT_FOUND || status == TOKMAP_ERROR_MEMORY);
+        REQUIRE(status == TOKMAP_ERROR_FORMAT || status == TOKMAP_ERROR_UNSUPPORTED ||
+                status == TOKMAP_ERROR_ARGUMENT || status == TOKMAP_ERROR_LIMIT || status == TOKMAP_ERROR_NOT_FOUND ||
+                status == TOKMAP_ERROR_MEMORY);
         if (status != TOKMAP_ERROR_ARGUMENT)
             break; /* only a rank file needs a pattern */
     }

@@ -1,9 +1,9 @@
 /*
  * index_exercise.h - for hostile indexes: puts sound checksums over any bytes, and then asks a dataset everything.
  *
- * A mutation that only breaks a checksum tests nothing but the checksum. index_rehash() computes every hash again, and the
- * content id, wherever the table says that they are, so that what lies behind the hashes is met. An answer may be an error;
- * one that is given must lie inside the dataset, else the process ends.
+ * A mutation that only breaks a checksum tests nothing but the checksum. index_rehash() computes every hash again, and
+ * the content id, wherever the table says that they are, so that what lies behind the hashes is met. An answer may be
+ * an error; one that is given must lie inside the dataset, else the process ends.
  */
 #ifndef TOKMAP_TESTS_INDEX_EXERCISE_H
 #define TOKMAP_TESTS_INDEX_EXERCISE_H
@@ -39,7 +39,8 @@ static __attribute__((unused)) void index_rehash(uint8_t *bytes, size_t count)
             if (pass && entry.type == SECTION_SHARD && entry.bytes >= sizeof(struct section_shard)) {
                 struct section_shard shard;
                 memcpy(&shard, bytes + entry.offset, sizeof shard);
-                index_content_id(shard.width, shard.tokens, shard.documents, blocks_hash, documents_hash, shard.content);
+                index_content_id(shard.width, shard.tokens, shard.documents, blocks_hash, documents_hash,
+                                 shard.content);
                 memcpy(bytes + entry.offset, &shard, sizeof shard);
             }
             entry.hash = hash64(bytes + entry.offset, (size_t)entry.bytes);
@@ -50,7 +51,8 @@ static __attribute__((unused)) void index_rehash(uint8_t *bytes, size_t count)
             memcpy(at, &entry, sizeof entry);
         }
     }
-    header.table_hash = hash64(bytes + (table <= count ? table : count), (size_t)(entries * sizeof(struct index_entry)));
+    header.table_hash =
+        hash64(bytes + (table <= count ? table : count), (size_t)(entries * sizeof(struct index_entry)));
     header.header_hash = hash64(&header, offsetof(struct index_header, header_hash));
     memcpy(bytes, &header, sizeof header);
 }

@@ -46,6 +46,7 @@ CODE
     printf '#ifndef TOKMAP_COMMON_PART_H\n#define TOKMAP_COMMON_PART_H\nint part(void);\n#endif\n' \
         >"$tree/src/common/part.h"
     printf '#include "part.h"\nint part(void)\n{\n    return 1;\n}\n' >"$tree/src/common/part.c"
+    printf '/* %s: 80 columns, 160 bytes */\n' "$(printf '%080d' 0 | sed 's/0/é/g')" >>"$tree/src/common/part.c"
     printf 'int main(void)\n{\n    return 0;\n}\n' >"$tree/tokenize_tools/tokmap.c"
     printf 'all:\n' >"$tree/Makefile"
 }
@@ -126,8 +127,10 @@ code src/common/part.c 'int spaced; \n'
 finds "no space at the end of a line"
 code src/common/part.c '\tint tabbed;\n'
 finds "no tabs in code"
-code src/common/part.c "/* $(printf '%0130d' 0) */\\n"
-finds "lines of at most 125 columns (120 is the aim)"
+code src/common/part.c "/* $(printf '%0115d' 0) */\\n"
+finds "lines of at most 120 columns"
+sed -i "s/^.\* Does it/& $(printf '%0115d' 0)/" "$tree/include/tokmap/tokmap.h"
+finds "lines of at most 120 columns"
 awk 'BEGIN { for (i = 0; i < 901; i++) print "/* line */" }' >>"$tree/src/common/part.c"
 finds "files of at most 900 lines"
 code src/common/part.c 'int unended;'

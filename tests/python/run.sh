@@ -1,9 +1,10 @@
 #!/bin/sh
-# run.sh: runs the tests of the Python package, tests/python/test_*.py; PYTHON_TESTS="test_core test_device" selects some.
+# run.sh: runs the tests of the Python package, tests/python/test_*.py; PYTHON_TESTS="test_core test_device" selects
+# some.
 #
-# They need only Python 3.9. More tests run with NumPy, torch, Lightning, and transformers. The tests run with the first of
-# $TOKMAP_TORCH_PYTHON, $PYTHON, and /usr/bin/python3 that has torch, or else with $PYTHON. A test whose module is missing is
-# skipped, and says so.
+# They need only Python 3.9. More tests run with NumPy, torch, Lightning, and transformers. The tests run with the first
+# of $TOKMAP_TORCH_PYTHON, $PYTHON, and /usr/bin/python3 that has torch, or else with $PYTHON. A test whose module is
+# missing is skipped, and says so.
 set -u
 if [ -n "${SANITIZE:-}" ]; then
     echo "skipped: a library with a sanitizer cannot be loaded by Python"

@@ -82,7 +82,8 @@ class Deliveries(WithData):
         self.assertEqual(by_file.cursor(9), by_text.cursor(9))
         self.assertEqual([by_file.delivers(step) for step in range(6)], [True, True, False, False, False, True])
         self.assertEqual(by_file.rows(10 ** 9), 0)
-        self.assertEqual([by_file.locate(5, j) for j in range(BATCH)], [self.run_of().locate(5, j) for j in range(BATCH)])
+        self.assertEqual([by_file.locate(5, j) for j in range(BATCH)],
+                         [self.run_of().locate(5, j) for j in range(BATCH)])
 
     def test_find_and_documents(self):
         run = self.run_of()
@@ -213,7 +214,8 @@ class State(WithData):
             with self.assertRaises(tokmap.PastError) as caught:
                 loader.load_state_dict(state)
             for kind in ("geometry (", "order (", "batch (", "skips (", "data ("):
-                self.assertEqual(kind in str(caught.exception), any(kind in word for word in kinds), str(caught.exception))
+                self.assertEqual(kind in str(caught.exception), any(kind in word for word in kinds),
+                                 str(caught.exception))
             for kind in kinds:
                 self.assertIn(kind, str(caught.exception))
             self.assertEqual(loader.next().step, 0)

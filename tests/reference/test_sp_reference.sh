@@ -1,6 +1,7 @@
 #!/bin/sh
-# test_sp_reference.sh: compares tokmap's ids with those of the sentencepiece library, for models that are built here with
-# every kind of piece and setting, and for the real models of $TOKMAP_DATA. Skipped if sentencepiece cannot be installed.
+# test_sp_reference.sh: compares tokmap's ids with those of the sentencepiece library, for models that are built here
+# with every kind of piece and setting, and for the real models of $TOKMAP_DATA. Skipped if sentencepiece cannot be
+# installed.
 #
 # From the environment: REFERENCE_STRINGS, strings for each model (300); REFERENCE_SEED (1).
 set -u

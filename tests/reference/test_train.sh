@@ -1,7 +1,7 @@
 #!/bin/sh
 # test_train.sh: `tokmap train` and Hugging Face's trainer make the same merges from the same text; Hugging Face
-# tokenizers and tiktoken load the files that tokmap writes, and give the same ids as tokmap on held-back text. Skipped if
-# the references cannot be installed.
+# tokenizers and tiktoken load the files that tokmap writes, and give the same ids as tokmap on held-back text. Skipped
+# if the references cannot be installed.
 #
 # From the environment: TRAIN_SEED (1); TOKMAP_DATA, a folder whose corpus/ is trained on, too.
 set -u

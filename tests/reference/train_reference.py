@@ -80,8 +80,8 @@ def trained(texts, ours, size):
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Split(Regex(step["pattern"]["Regex"]), "isolated") for step in steps[:-1]] +
         [pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=steps[-1]["use_regex"])])
-    trainer = trainers.BpeTrainer(vocab_size=size, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False,
-                                  special_tokens=SPECIALS)
+    trainer = trainers.BpeTrainer(vocab_size=size, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+                                  show_progress=False, special_tokens=SPECIALS)
     tokenizer.train_from_iterator(texts, trainer)
     return [tuple(pair) for pair in json.loads(tokenizer.to_str())["model"]["merges"]]
 

@@ -211,9 +211,10 @@ static bool outputs_are_equal(struct running *running, const struct outputs *hos
 static bool batches_are_equal(struct running *running, const struct tokmap_batch *one, const struct tokmap_batch *other)
 {
     bool equal = one->step == other->step && one->first_row == other->first_row && one->count == other->count &&
-                 one->tokens == other->tokens && one->last_in_step == other->last_in_step && one->width == other->width &&
-                 one->row_tokens == other->row_tokens && !memcmp(&one->cursor, &other->cursor, sizeof one->cursor) &&
-                 one->documents == other->documents && one->max_seqlen == other->max_seqlen;
+                 one->tokens == other->tokens && one->last_in_step == other->last_in_step &&
+                 one->width == other->width && one->row_tokens == other->row_tokens &&
+                 !memcmp(&one->cursor, &other->cursor, sizeof one->cursor) && one->documents == other->documents &&
+                 one->max_seqlen == other->max_seqlen;
     for (uint64_t i = 0; equal && i < one->count; i++)
         equal = !memcmp(&one->places[i], &other->places[i], sizeof one->places[i]) &&
                 (!other->rows || !memcmp(one->rows[i], other->rows[i], one->row_tokens * one->width));

@@ -1,6 +1,6 @@
 /*
- * device_case.h - a loader that delivers to a GPU beside one that delivers to the host, compared batch by batch in every
- * byte of every output. The GPU is the driver in software, or with TOKMAP_TEST_GPU in the environment a real one.
+ * device_case.h - a loader that delivers to a GPU beside one that delivers to the host, compared batch by batch in
+ * every byte of every output. The GPU is the driver in software, or with TOKMAP_TEST_GPU in the environment a real one.
  */
 #ifndef TESTS_SUPPORT_DEVICE_CASE_H
 #define TESTS_SUPPORT_DEVICE_CASE_H
@@ -10,7 +10,8 @@
 #include "made.h"
 #include "tokmap/cuda.h"
 
-/* Before anything else in a program. False, with the reason in `why`, where a real GPU is asked for and there is none. */
+/* Before anything else in a program. False, with the reason in `why`, where a real GPU is asked for and there is
+ * none. */
 bool device_begin(char why[800]);
 /* True where the driver is a real one. */
 bool device_is_real(void);

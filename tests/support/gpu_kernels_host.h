@@ -1,4 +1,5 @@
-/* gpu_kernels_host.h - the kernels of bench/harness/gpu_kernels.cu, compiled as C: every thread of a launch, one after another. */
+/* gpu_kernels_host.h - the kernels of bench/harness/gpu_kernels.cu, compiled as C: every thread of a launch, one
+ * after another. */
 #ifndef TOKMAP_SUPPORT_GPU_KERNELS_HOST_H
 #define TOKMAP_SUPPORT_GPU_KERNELS_HOST_H
 

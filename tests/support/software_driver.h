@@ -1,6 +1,6 @@
 /*
- * software_driver.h - the driver in software (cuda_software/) for a test program: its entry points and what it tells, found
- * in the shared object beside the program.
+ * software_driver.h - the driver in software (cuda_software/) for a test program: its entry points and what it tells,
+ * found in the shared object beside the program.
  */
 #ifndef TESTS_SUPPORT_SOFTWARE_DRIVER_H
 #define TESTS_SUPPORT_SOFTWARE_DRIVER_H

@@ -1,6 +1,7 @@
 #!/bin/sh
-# test_readme.sh: builds the complete programs of tests/examples with warnings as errors and runs them on a small dataset: from
-# the start, on two ranks, and resumed from the printed cursor. Then compiles the C of README.md and runs its commands.
+# test_readme.sh: builds the complete programs of tests/examples with warnings as errors and runs them on a small
+# dataset: from the start, on two ranks, and resumed from the printed cursor. Then compiles the C of README.md and runs
+# its commands.
 set -u
 [ -x "$TOKMAP" ] || { echo "skipped: the command tokmap is not built"; exit 77; }
 check() {
@@ -80,8 +81,8 @@ C
         "$TMPDIR/sketch.c"
 done
 
-# The commands of README.md as written, over texts of a few MB, the run file that README shows, and a tokenizer trained here in
-# place of the one that README downloads.
+# The commands of README.md as written, over texts of a few MB, the run file that README shows, and a tokenizer trained
+# here in place of the one that README downloads.
 quick=$TMPDIR/quick
 mkdir -p "$quick/texts" "$quick/more"
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do

@@ -1,5 +1,6 @@
 #!/bin/sh
-# test_run_tests.sh: run_tests.sh on a small tree of made-up tests: what it counts, what it prints, and what TESTS selects.
+# test_run_tests.sh: run_tests.sh on a small tree of made-up tests: what it counts, what it prints, and what TESTS
+# selects.
 set -u
 check() {
     name=$1

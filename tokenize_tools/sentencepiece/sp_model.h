@@ -27,8 +27,9 @@ struct sp_model {
     uint32_t symbols;      /* symbols are below it */
     uint32_t *ids;         /* by symbol; BPE_NONE: the symbol has no token */
     uint32_t *priorities;  /* by rank; merges of equal priority go from left to right. NULL: the rank itself */
-    uint32_t tied;         /* priorities grow with ranks up to this rank, and from it on all are equal. BPE_MERGES: there
-                              are no priorities. BPE_NONE: equal ones come before others, so this does not hold. */
+    uint32_t tied;         /* priorities grow with ranks up to this rank, and from it on all are equal. BPE_MERGES:
+                              there are no priorities. BPE_NONE: equal ones come before others, so this does not
+                              hold. */
     uint32_t unk;          /* the unknown token, or BPE_NONE */
     bool byte_fallback, fuse_unk, escape, remove_spaces, front; /* see struct sp_source */
     enum sp_prefix prefix;

@@ -87,7 +87,8 @@ def main():
                 first.append(middle_numbers[row])
     folder = sys.argv[2] if len(sys.argv) > 2 else os.path.dirname(os.path.abspath(__file__))
     with open(os.path.join(folder, "classes.c"), "w", encoding="ascii") as out:
-        out.write("/* classes.c - the class of every character of Unicode 16.0. Made by make_classes.py: do not edit. */\n")
+        out.write("/* classes.c - the class of every character of Unicode 16.0. "
+                  "Made by make_classes.py: do not edit. */\n")
         out.write('#include "classes.h"\n\n')
         out.write("const uint8_t class_ascii[128] = {\n%s\n};\n\n" % numbers(table[:128]))
         out.write("const uint16_t class_first[CLASS_FIRST] = {\n%s\n};\n\n" % numbers(first))

@@ -15,8 +15,8 @@ from tokenizers import Regex, normalizers, pre_tokenizers
 CODES = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 SBASE, SCOUNT, VBASE, TBASE = 0xAC00, 11172, 0x1161, 0x11A8
 CATEGORIES = ("Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf Co Cn").split()
-SCRIPTS = ("Arabic Armenian Bengali Bopomofo Cyrillic Devanagari Georgian Greek Han Hangul Hebrew Hiragana Katakana Khmer "
-           "Latin Tamil Thai").split()
+SCRIPTS = ("Arabic Armenian Bengali Bopomofo Cyrillic Devanagari Georgian Greek Han Hangul Hebrew Hiragana Katakana "
+           "Khmer Latin Tamil Thai").split()
 FOLDER = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__))
 
 
@@ -128,7 +128,8 @@ def nfc_tables():
         out.write("const uint8_t nfc_blocks[NFC_BLOCKS][64] = {\n")
         for block in blocks:
             out.write("    {\n%s\n    },\n" % numbers(block))
-        out.write("};\n\nconst uint32_t nfc_decomposing[NFC_DECOMPOSING] = {\n%s\n};\n\n" % numbers(sorted(parts), "0x%X"))
+        out.write("};\n\nconst uint32_t nfc_decomposing[NFC_DECOMPOSING] = {\n%s\n};\n\n" %
+                  numbers(sorted(parts), "0x%X"))
         out.write("const uint16_t nfc_part_offsets[NFC_DECOMPOSING + 1] = {\n%s\n};\n\n" % numbers(offsets))
         out.write("const uint32_t nfc_parts[NFC_PARTS] = {\n%s\n};\n\n" % numbers(flat, "0x%X"))
         out.write("const struct nfc_pair nfc_pairs[NFC_PAIRS] = {\n%s\n};\n" %

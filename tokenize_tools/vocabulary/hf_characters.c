@@ -207,8 +207,12 @@ bool hf_characters_join(struct json_file *file, const struct hf_model *model, co
 {
     static const struct bpe_merge no_merges[1];
     static const struct split_rules no_rules;
-    struct sp_source source = {.path = file->path, .vocabulary = parts->vocabulary, .merge_count = model->merge_count,
-                               .merges_checked = true, .fuse_unk = model->fuse_unk, .byte_fallback = model->byte_fallback,
+    struct sp_source source = {.path = file->path,
+                               .vocabulary = parts->vocabulary,
+                               .merge_count = model->merge_count,
+                               .merges_checked = true,
+                               .fuse_unk = model->fuse_unk,
+                               .byte_fallback = model->byte_fallback,
                                .ignore_merges = model->ignore_merges};
     uint8_t *bytes = NULL;
     uint32_t *offsets = NULL;

@@ -2,12 +2,12 @@
  * cuda_software.h - what a test can ask of, and tell, the driver in software (libcuda.so.1 of this folder), beside the
  * driver's own entry points (driver_types.h). The functions are exported by the shared object and found by dlsym.
  *
- * The driver in software has the semantics of the real one and none of its speed. A stream is a thread that works through
- * its queue late: with random pauses before each operation and inside copies, each stream at a pace of its own. Device
- * memory lies where the host cannot read it; a pointer of one kind used as the other ends the program at once. What it
- * holds against its caller is counted as a violation, with a sentence:
- *   - two accesses to the same bytes, one of them a write, that no stream, event or synchronisation orders. This is decided
- *     from the calls alone (vector clocks), so it does not take luck with the pauses;
+ * The driver in software has the semantics of the real one and none of its speed. A stream is a thread that works
+ * through its queue late: with random pauses before each operation and inside copies, each stream at a pace of its own.
+ * Device memory lies where the host cannot read it; a pointer of one kind used as the other ends the program at once.
+ * What it holds against its caller is counted as a violation, with a sentence:
+ *   - two accesses to the same bytes, one of them a write, that no stream, event, or synchronization orders. This
+ *     follows from the calls alone (vector clocks) and does not depend on the pauses;
  *   - a copy's source in host memory that has changed between the call and the copy;
  *   - a read of device memory that nothing has written, an access past an allocation's end or after it was freed;
  *   - memory freed or unregistered while work that uses it is still under way;
@@ -17,9 +17,9 @@
  * TOKMAP_CUDA_SOFTWARE holds words with commas between them, all optional:
  *   delay=US       longest pause in microseconds; 0 (the default): none
  *   seed=N         of the pauses
- *   lazy           a stream begins an operation only once something waits for it: the host, or a stream that is itself
- *                  waited for. So everything is as late as the calls allow, and what no call waits for has not happened,
- *                  without luck with the pauses. Whoever only asks whether it has happened asks for ever
+ *   lazy           a stream begins an operation only once something waits for it: the host, or a stream that is
+ *                  itself waited for. So everything is as late as the calls allow, and what no call waits for has not
+ *                  happened, whatever the pauses are. A program that only asks whether it has happened asks forever
  *   devices=N      1 by default; 0: as a driver without a device
  *   memory=BYTES   of each device: what is over it is out of memory
  *   pinned=BYTES   that may be registered or allocated on the host, together
@@ -55,11 +55,12 @@ struct cuda_software_counts {
     uint64_t violations;
 };
 
-/* Reads such words as TOKMAP_CUDA_SOFTWARE holds; what they do not name gets its default again. What is alive stays. False
- * if a word is not understood. */
+/* Reads such words as TOKMAP_CUDA_SOFTWARE holds; what they do not name gets its default again. What is alive stays.
+ * False if a word is not understood. */
 CUDA_SOFTWARE_API int cuda_software_configure(const char *text);
 CUDA_SOFTWARE_API void cuda_software_counts(struct cuda_software_counts *counts);
-/* Violation number i from 0, in words; NULL past the last one kept (32 are). The text lives until cuda_software_reset(). */
+/* Violation number i from 0, in words; NULL past the last one kept (32 are). The text lives until
+ * cuda_software_reset(). */
 CUDA_SOFTWARE_API const char *cuda_software_violation(unsigned i);
 /* Forgets counts and violations. */
 CUDA_SOFTWARE_API void cuda_software_reset(void);

@@ -1,7 +1,7 @@
 /*
- * driver_types.h - the part of the CUDA driver's interface that the driver in software has: types, numbers and prototypes,
- * written from NVIDIA's published documentation of the driver interface. The library under test has a declaration of its
- * own (platform/cuda_driver.h), so that a slip in one of the two shows.
+ * driver_types.h - the part of the CUDA driver's interface that the driver in software has: types, numbers and
+ * prototypes, written from NVIDIA's published documentation of the driver interface. The library under test has a
+ * declaration of its own (src/cuda/cuda_driver.h), so that a slip in one of the two shows.
  */
 #ifndef TESTS_CUDA_SOFTWARE_DRIVER_TYPES_H
 #define TESTS_CUDA_SOFTWARE_DRIVER_TYPES_H
@@ -84,7 +84,11 @@ enum {
     CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID = 134
 };
 enum { CU_MEMHOSTREGISTER_PORTABLE = 1, CU_MEMHOSTREGISTER_DEVICEMAP = 2, CU_MEMHOSTREGISTER_READ_ONLY = 8 };
-enum { CU_STREAM_CAPTURE_STATUS_NONE = 0, CU_STREAM_CAPTURE_STATUS_ACTIVE = 1, CU_STREAM_CAPTURE_STATUS_INVALIDATED = 2 };
+enum {
+    CU_STREAM_CAPTURE_STATUS_NONE = 0,
+    CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,
+    CU_STREAM_CAPTURE_STATUS_INVALIDATED = 2
+};
 enum { CU_STREAM_CAPTURE_MODE_GLOBAL = 0, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1, CU_STREAM_CAPTURE_MODE_RELAXED = 2 };
 
 /* Every entry point: the name it is asked for, the symbol, its arguments. Index of the counters and faults. */

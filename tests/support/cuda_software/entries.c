@@ -56,8 +56,8 @@ static bool spoils_capture(enum cuda_entry entry)
 
 enum needs { NOTHING, INITIALISED, CONTEXT, RELEASES };
 
-/* Counts the call, and says whether it fails before it begins. With 0 the lock is held, and leave() lets go of it. A call
- * that releases something goes on where the device has failed. */
+/* Counts the call, and says whether it fails before it begins. With 0 the lock is held, and leave() lets go of it. A
+ * call that releases something goes on where the device has failed. */
 static CUresult enter(enum cuda_entry entry, enum needs needs)
 {
     if (forked)
@@ -805,7 +805,8 @@ struct copy {
 };
 
 /* The bytes of one side of a copy, and its region if it has one. False if that is no memory for this copy. */
-static bool copy_side(const struct copy *copy, bool write, CUstream stream, struct operation *operation, uint8_t **memory)
+static bool copy_side(const struct copy *copy, bool write, CUstream stream, struct operation *operation,
+                      uint8_t **memory)
 {
     struct range range = {write ? copy->into : copy->from, copy->bytes, write};
     bool device = copy->kind == DEVICE_TO_DEVICE || (copy->kind == HOST_TO_DEVICE) == write;
@@ -837,7 +838,8 @@ static CUresult copy_issue(const struct copy *copy, CUstream handle, CUstream *u
     stream_begin(stream);
     struct operation *operation = operation_new(OPERATION_COPY);
     uint8_t *from;
-    if (!copy_side(copy, false, stream, operation, &from) || !copy_side(copy, true, stream, operation, &operation->into)) {
+    if (!copy_side(copy, false, stream, operation, &from) ||
+        !copy_side(copy, true, stream, operation, &operation->into)) {
         operation->kind = OPERATION_WAIT; /* for nothing */
         operation->on = stream;
         operation->region_count = 0;

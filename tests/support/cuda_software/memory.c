@@ -1,10 +1,10 @@
 /*
- * memory.c - the memory of the driver in software: device memory where the host cannot look, pinned host memory, and who
- * reads and writes what of both, in which order.
+ * memory.c - the memory of the driver in software: device memory where the host cannot look, pinned host memory, and
+ * who reads and writes what of both, in which order.
  *
- * Device memory has two mappings: addresses that nobody may touch, which are what the caller gets, and the bytes, which only
- * streams use. An allocation ends where its mapping ends, so that a write past it faults too. Addresses are not used again
- * for a long time, so that a use after free is seen as one.
+ * Device memory has two mappings: addresses that nobody may touch, which are what the caller gets, and the bytes, which
+ * only streams use. An allocation ends where its mapping ends, so that a write past it faults too. Addresses are not
+ * used again for a long time, so that a use after free is seen as one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -232,7 +232,8 @@ CUresult device_allocate(CUcontext context, uint64_t bytes, CUdeviceptr *address
         return CUDA_ERROR_OUT_OF_MEMORY;
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), held = up(bytes, ALIGNMENT), mapped = up(held, page);
     uint8_t *reserved = mmap(NULL, mapped + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    uint8_t *memory = mmap(NULL, mapped + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    uint8_t *memory =
+        mmap(NULL, mapped + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     uint8_t *written = calloc(held / GRANULE + 1, 1);
     if (reserved == MAP_FAILED || memory == MAP_FAILED || !written)
         return CUDA_ERROR_OUT_OF_MEMORY; /* of the test's own machine: nothing to clean up for */

@@ -1,12 +1,12 @@
 /*
  * software.h - what the files of the driver in software share.
  *
- * One lock, `big`, guards everything but the bytes that operations move: a stream's thread takes it to fetch an operation
- * and to say that it is done, not while it does it. The order of operations is decided at the call, by clocks: each stream
- * has a place in them, and numbers its operations there. clock[p] of a stream is the number of the last operation of place
- * p that is certain to be over when the stream's next operation begins. An event carries the clock of the stream as it was
- * when it was recorded; a wait joins it into the waiting stream's; what the host has seen to be over is in host_clock, and
- * so before everything that is called later.
+ * One lock, `big`, guards everything but the bytes that operations move: a stream's thread takes it to fetch an
+ * operation and to say that it is done, not while it does it. The order of operations is decided at the call, by
+ * clocks: each stream has a place in them, and numbers its operations there. clock[p] of a stream is the number of the
+ * last operation of place p that is certain to be over when the stream's next operation begins. An event carries the
+ * clock of the stream as it was when it was recorded; a wait joins it into the waiting stream's; what the host has seen
+ * to be over is in host_clock, and so before everything that is called later.
  */
 #ifndef TESTS_CUDA_SOFTWARE_SOFTWARE_H
 #define TESTS_CUDA_SOFTWARE_SOFTWARE_H
@@ -201,7 +201,8 @@ void event_end(CUevent event);
 /* The stream of a handle, NULL and the special ones in the current context; NULL and a violation if it is none. */
 CUstream stream_of(CUstream handle, const char *what);
 CUevent event_of(CUevent handle, const char *what);
-/* What must come before the next operation of a stream by the rules of the legacy default stream; joins the host's clock. */
+/* What must come before the next operation of a stream by the rules of the legacy default stream; joins the host's
+ * clock. */
 void stream_begin(CUstream stream);
 /* An operation to fill in; number and place in the queue are given by stream_issue(). */
 struct operation *operation_new(enum operation_kind kind);

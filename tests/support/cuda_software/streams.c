@@ -1,9 +1,9 @@
 /*
  * streams.c - streams and events of the driver in software. See software.h for how their order is known.
  *
- * A stream's thread starts with its first operation and ends when the stream is destroyed and empty. While it has nothing
- * to do it naps, at most 5 ms, and nobody wakes it for a new operation: a call that enqueues costs no system call, and the
- * stream is late. Whoever waits for a stream wakes all of them.
+ * A stream's thread starts with its first operation and ends when the stream is destroyed and empty. While it has
+ * nothing to do it naps, at most 5 ms, and nobody wakes it for a new operation: a call that enqueues costs no system
+ * call, and the stream is late. Whoever waits for a stream wakes all of them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -150,7 +150,8 @@ void cuda_software_hold_stream(CUstream handle, int held)
 
 /* ---- a stream's thread ---- */
 
-/* Copies in pieces of 1 to some 1000 bytes, beginning anywhere, with pauses between. Returns the sum of what was read. */
+/* Copies in pieces of 1 to some 1000 bytes, beginning anywhere, with pauses between. Returns the sum of what was
+ * read. */
 static uint64_t copy_in_pieces(CUstream stream, const struct operation *operation, uint64_t longest_us)
 {
     uint64_t bytes = operation->bytes, start = random_next(&stream->random) % bytes, done = 0, sum = 0;
@@ -276,7 +277,8 @@ CUstream stream_new(CUcontext context, unsigned flags, int priority, bool own)
         return NULL;
     place_taken[place] = true;
     places_used = place < places_used ? places_used : place + 1;
-    *stream = (struct CUstream_st){.context = context, .flags = flags, .priority = priority, .own = own, .place = place};
+    *stream =
+        (struct CUstream_st){.context = context, .flags = flags, .priority = priority, .own = own, .place = place};
     stream->issued = stream->completed = stream->clock[place] = place_numbers[place];
     stream->random = configuration.seed * 1000003 + place_numbers[place] * 31 + place;
     stream->pace = (unsigned)(random_next(&stream->random) % 9);

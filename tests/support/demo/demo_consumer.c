@@ -1,6 +1,6 @@
 /*
- * demo_consumer.c - a training program as a user would write it, which uses only the public header. The demonstration and
- * tests run it.
+ * demo_consumer.c - a training program as a user would write it, which uses only the public header. The demonstration
+ * and tests run it.
  *
  *     consumer stream RUN TOKENS  reads every row to the end of the run, compares each token with the file TOKENS (the
  *                                 .bin of the dataset), counts each window, and prints figures as lines "name value"

@@ -1,7 +1,8 @@
 /*
- * Loaders that deliver to a GPU deliver what loaders on the host do, byte for byte, however late the device, the producer
- * or the consumer is, and leave nothing behind. On the driver in software, which also holds against them every access that
- * nothing orders; with TOKMAP_TEST_GPU in the environment on a real GPU, where what only the software can tell is left out.
+ * Loaders that deliver to a GPU deliver what loaders on the host do, byte for byte, however late the device, the
+ * producer or the consumer is, and leave nothing behind. On the driver in software, which also holds against them every
+ * access that nothing orders; with TOKMAP_TEST_GPU in the environment on a real GPU, where what only the software can
+ * tell is left out.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -164,8 +165,9 @@ static void without_a_field_nothing_is_expanded(void **unused)
     }
 }
 
-/* Nothing happens on the device before something waits for it: so whatever the loader forgot to wait for has not happened
- * when it counts on it, in every run. More batches are under way than the ring has slots and the host has bounces. */
+/* Nothing happens on the device before something waits for it: so whatever the loader forgot to wait for has not
+ * happened when it counts on it, in every run. More batches are under way than the ring has slots and the host has
+ * bounces. */
 static void a_device_may_be_as_late_as_the_calls_allow(void **unused)
 {
     (void)unused;
@@ -349,8 +351,8 @@ static void take_next(struct opened *opened)
 
 #define LONG_RUN "seq_len 128\nbatch 4\nseed 7\nsteps 400\nsource data narrow.list\n"
 
-/* next() does not wait for the device: with a stream that does not move at all it goes through the whole ring. (Were it to
- * wait, this test would be ended by its time limit.) */
+/* next() does not wait for the device: with a stream that does not move at all it goes through the whole ring. (Were
+ * it to wait, this test would be ended by its time limit.) */
 static void next_does_not_wait_for_the_device(void **unused)
 {
     (void)unused;
@@ -408,10 +410,11 @@ static void a_batch_is_one_copy_and_one_launch(void **unused)
         assert_true(after.calls[ENTRY_cuMemcpyHtoDAsync] <= 400);
         /* That the stream is of this device was asked each time: its handle may be another's by now. */
         assert_int_equal(after.calls[ENTRY_cuStreamGetCtx] - before.calls[ENTRY_cuStreamGetCtx], 399);
-        static const enum cuda_entry never[] = {ENTRY_cuMemAlloc,           ENTRY_cuMemHostRegister, ENTRY_cuMemHostAlloc,
-                                                ENTRY_cuStreamCreate,       ENTRY_cuEventCreate,     ENTRY_cuMemFree,
-                                                ENTRY_cuStreamSynchronize,  ENTRY_cuCtxSynchronize,
-                                                ENTRY_cuModuleLoadDataEx,   ENTRY_cuDevicePrimaryCtxRetain};
+        static const enum cuda_entry never[] = {ENTRY_cuMemAlloc,          ENTRY_cuMemHostRegister,
+                                                ENTRY_cuMemHostAlloc,      ENTRY_cuStreamCreate,
+                                                ENTRY_cuEventCreate,       ENTRY_cuMemFree,
+                                                ENTRY_cuStreamSynchronize, ENTRY_cuCtxSynchronize,
+                                                ENTRY_cuModuleLoadDataEx,  ENTRY_cuDevicePrimaryCtxRetain};
         for (unsigned i = 0; i < sizeof never / sizeof *never; i++)
             assert_int_equal(after.calls[never[i]], before.calls[never[i]]);
         assert_int_equal(tokmap_cuda_next(opened.loader, &opened.out, opened.stream, &opened.batch, NULL), TOKMAP_END);
@@ -433,7 +436,8 @@ static void await_full(const struct opened *opened, uint64_t held)
     }
 }
 
-/* A slot that the consumer has not given back is not filled: counted at the driver, where each filled slot is one copy. */
+/* A slot that the consumer has not given back is not filled: counted at the driver, where each filled slot is one
+ * copy. */
 static void no_more_is_filled_than_the_ring_has_slots(void **unused)
 {
     (void)unused;
@@ -519,8 +523,8 @@ static void a_device_that_is_not_there_is_a_status(void **unused)
 
 /* ---- graphs ---- */
 
-/* While the caller captures a graph, in the mode that forbids most to everyone else, the producer goes on. (The device is
- * held until the capture has begun, so that the producer has most of the ring still to fill then.) */
+/* While the caller captures a graph, in the mode that forbids most to everyone else, the producer goes on. (The
+ * device is held until the capture has begun, so that the producer has most of the ring still to fill then.) */
 static void a_capture_is_not_spoilt(void **unused)
 {
     (void)unused;

@@ -126,8 +126,9 @@ static void check_batch(struct consumer *consumer, const struct tokmap_batch *ba
 {
     static int32_t inputs[BATCH * SEQ_LEN], targets[BATCH * SEQ_LEN];
     uint64_t bytes = batch->count * SEQ_LEN * 4;
-    assert_int_equal(tokmap_cuda_memory_read(consumer->device, inputs, consumer->out.inputs, bytes, consumer->stream, NULL),
-                     TOKMAP_OK);
+    assert_int_equal(
+        tokmap_cuda_memory_read(consumer->device, inputs, consumer->out.inputs, bytes, consumer->stream, NULL),
+        TOKMAP_OK);
     assert_int_equal(
         tokmap_cuda_memory_read(consumer->device, targets, consumer->out.targets, bytes, consumer->stream, NULL),
         TOKMAP_OK);
@@ -148,7 +149,8 @@ static unsigned consume(struct consumer *consumer, int device_code)
     struct tokmap_error error;
     unsigned failures = 0;
     enum tokmap_status status;
-    while ((status = tokmap_cuda_next(consumer->loader, &consumer->out, consumer->stream, &batch, &error)) != TOKMAP_END) {
+    while ((status = tokmap_cuda_next(consumer->loader, &consumer->out, consumer->stream, &batch, &error)) !=
+           TOKMAP_END) {
         if (!status) {
             check_batch(consumer, &batch);
             continue;
@@ -309,7 +311,8 @@ static void the_callers_context_stays(void **unused)
         outputs_new(&consumer, "cuda:0");
         assert_int_equal(tokmap_loader_open(&consumer.loader, run, &options, NULL), TOKMAP_OK);
         for (int i = 0; i < 5; i++) {
-            assert_int_equal(tokmap_cuda_next(consumer.loader, &consumer.out, consumer.stream, &batch, NULL), TOKMAP_OK);
+            assert_int_equal(tokmap_cuda_next(consumer.loader, &consumer.out, consumer.stream, &batch, NULL),
+                             TOKMAP_OK);
             assert_int_equal(driver->cuCtxGetCurrent(&now), 0);
             assert_ptr_equal(now, other);
             check_batch(&consumer, &batch);
@@ -353,7 +356,8 @@ static void each_call_fails_once_at_opening(void **unused)
             enum tokmap_status status = tokmap_loader_open(&loader, run, &options, &error);
             configure("");
             if (!status) {
-                /* What can be done without: pinning our own memory, the kernel, knowing the NUMA node, the capture mode. */
+                /* What can be done without: pinning our own memory, the kernel, knowing the NUMA node, the capture
+                 * mode. */
                 tokmap_loader_close(loader);
                 served++;
             } else {
@@ -365,7 +369,8 @@ static void each_call_fails_once_at_opening(void **unused)
             }
             struct cuda_software_counts now;
             driver->counts(&now);
-            if (now.contexts || now.streams || now.events || now.device_allocations || now.host_registrations || now.modules)
+            if (now.contexts || now.streams || now.events || now.device_allocations || now.host_registrations ||
+                now.modules)
                 fail_msg("%s leaves something behind", words);
         }
     }
@@ -546,7 +551,8 @@ static void collect(struct tokmap_loader *loader, const char *device, enum tokma
             if (!device)
                 memcpy(*bytes + *length, at[i], sizes[i]);
             else
-                assert_int_equal(tokmap_cuda_memory_read(device, *bytes + *length, at[i], sizes[i], NULL, NULL), TOKMAP_OK);
+                assert_int_equal(tokmap_cuda_memory_read(device, *bytes + *length, at[i], sizes[i], NULL, NULL),
+                                 TOKMAP_OK);
             *length += sizes[i];
         }
     }
@@ -664,7 +670,8 @@ static void wrong_streams_and_outputs_are_refused(void **unused)
         void *elsewhere = device_memory("cuda:1", BATCH * SEQ_LEN * 4);
         assert_int_equal(tokmap_loader_open(&consumer.loader, run, &options, NULL), TOKMAP_OK);
         next_refuses(consumer.loader, &consumer.out, other, "cuda:1", "cuda:0");
-        /* A stream that captures is told as that, whatever else is wrong with it: little else may be asked of it then. */
+        /* A stream that captures is told as that, whatever else is wrong with it: little else may be asked of it
+         * then. */
         CUcontext context;
         CUgraph graph;
         assert_int_equal(driver->cuDevicePrimaryCtxRetain(&context, 1), 0);
@@ -795,7 +802,8 @@ static void closing_at_any_moment(void **unused)
             configure(words);
             assert_int_equal(tokmap_loader_open(&consumer.loader, run, &options, NULL), TOKMAP_OK);
             for (unsigned i = 0; i < batches; i++)
-                assert_int_equal(tokmap_cuda_next(consumer.loader, &consumer.out, consumer.stream, &batch, NULL), TOKMAP_OK);
+                assert_int_equal(tokmap_cuda_next(consumer.loader, &consumer.out, consumer.stream, &batch, NULL),
+                                 TOKMAP_OK);
             tokmap_loader_close(consumer.loader);
             outputs_free(&consumer);
             software_driver_is_content();

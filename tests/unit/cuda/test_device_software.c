@@ -1,6 +1,6 @@
 /*
- * The driver in software (support/cuda_software) itself: that it does what the driver's manual says, and that it finds what
- * it is there to find. The tests of the device path stand on it.
+ * The driver in software (support/cuda_software) itself: that it does what the driver's manual says, and that it finds
+ * what it is there to find. The tests of the device path stand on it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -245,8 +245,10 @@ static void a_kernel_runs_when_the_stream_comes_to_it(void **unused)
     read_back((uint8_t *)back, other, sizeof back, one);
     for (unsigned i = 0; i < 100; i++)
         assert_int_equal(back[i], words[i] + 5);
-    assert_int_equal(cu->cuLaunchKernel(function, 0, 1, 1, 32, 1, 1, 0, one, parameters, NULL), CUDA_ERROR_INVALID_VALUE);
-    assert_int_equal(cu->cuLaunchKernel(function, 1, 1, 1, 2048, 1, 1, 0, one, parameters, NULL), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(cu->cuLaunchKernel(function, 0, 1, 1, 32, 1, 1, 0, one, parameters, NULL),
+                     CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(cu->cuLaunchKernel(function, 1, 1, 1, 2048, 1, 1, 0, one, parameters, NULL),
+                     CUDA_ERROR_INVALID_VALUE);
     fine(cu->cuModuleUnload(module));
     software_driver_is_content();
 }
@@ -346,8 +348,9 @@ static void entry_points_are_found_by_their_plain_names(void **unused)
     assert_int_equal(cu->cuGetErrorName(12345, &name), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* Random programs over some buffers and streams: where each operation is ordered after those that it conflicts with, the
- * result is the one of the calls in order, whatever the delays. Leaving one wait out is found, whatever the delays. */
+/* Random programs over some buffers and streams: where each operation is ordered after those that it conflicts with,
+ * the result is the one of the calls in order, whatever the delays. Leaving one wait out is found, whatever the
+ * delays. */
 static void any_program(unsigned seed, unsigned omit, uint64_t *waits)
 {
     enum { BUFFERS = 6, STREAMS = 4, STEPS = 60, SIZE = 400 };
@@ -612,7 +615,7 @@ static void a_child_cannot_use_it(void **unused)
     (void)unused;
     pid_t child = fork();
     if (!child)
-        _exit(cu->cuInit(0) == CUDA_ERROR_NOT_INITIALIZED && cu->cuStreamQuery(one) == CUDA_ERROR_NOT_INITIALIZED ? 0 : 1);
+        _exit(cu->cuInit(0) != CUDA_ERROR_NOT_INITIALIZED || cu->cuStreamQuery(one) != CUDA_ERROR_NOT_INITIALIZED);
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);

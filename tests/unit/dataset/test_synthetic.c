@@ -1,4 +1,5 @@
-/* Synthetic datasets: tokens and documents are those of RUN.md, whatever way they are asked for; names, runs, loaders. */
+/* Synthetic datasets: tokens and documents are those of RUN.md, whatever way they are asked for; names, runs,
+ * loaders. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -235,7 +236,8 @@ static const char run_text[] = "seq_len 100\nlookahead 1\nbatch 6\nseed 3\n"
                                "source x synthetic:vocab=50257,tokens=10007,document=30\npasses 3\n";
 
 /* Every row is what its place says, position ids restart with each document. */
-static void check_batch(const struct tokmap_dataset *dataset, const struct tokmap_batch *batch, const int32_t *positions)
+static void check_batch(const struct tokmap_dataset *dataset, const struct tokmap_batch *batch,
+                        const int32_t *positions)
 {
     for (uint64_t i = 0; i < batch->count; i++) {
         const struct tokmap_place *place = &batch->places[i];

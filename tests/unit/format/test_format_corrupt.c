@@ -202,7 +202,7 @@ struct change {
 #define IN_ENTRY(type, field, value, expected)                                                                         \
     {type, true, offsetof(struct index_entry, field), sizeof(((struct index_entry *)0)->field), value, expected}
 #define IN_SHARD(field, value, expected)                                                                               \
-    {SECTION_SHARD, false, offsetof(struct section_shard, field), sizeof(((struct section_shard *)0)->field), value,    \
+    {SECTION_SHARD, false, offsetof(struct section_shard, field), sizeof(((struct section_shard *)0)->field), value,   \
      expected}
 #define IN_SECTION(type, at, width, value) {type, false, at, width, value, TOKMAP_ERROR_CORRUPT}
 

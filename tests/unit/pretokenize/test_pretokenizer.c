@@ -135,7 +135,7 @@ static void nested(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(behaviors), cmocka_unit_test(kinds), cmocka_unit_test(metaspace),
-                                       cmocka_unit_test(nested)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(behaviors), cmocka_unit_test(kinds),
+                                       cmocka_unit_test(metaspace), cmocka_unit_test(nested)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -171,7 +171,8 @@ static void refused(void **state)
 }
 
 /* Writes the matches of a pattern in a text, each as "from-to", or the error message. */
-static void matches(char *into, size_t room, const char *pattern, enum regex_dialect dialect, const char *text, bool mapped)
+static void matches(char *into, size_t room, const char *pattern, enum regex_dialect dialect, const char *text,
+                    bool mapped)
 {
     struct regex *regex;
     struct regex_state *own;
@@ -227,7 +228,7 @@ static void kinds(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(scanners), cmocka_unit_test(three_steps), cmocka_unit_test(refused),
-                                       cmocka_unit_test(kinds)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(scanners), cmocka_unit_test(three_steps),
+                                       cmocka_unit_test(refused), cmocka_unit_test(kinds)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* The deleters of DLPack tensors: each finds manager_ctx at the offset that dlpack.h gives it, sets the flag to which it
- * points, and changes nothing else. */
+/* The deleters of DLPack tensors: each finds manager_ctx at the offset that dlpack.h gives it, sets the flag to
+ * which it points, and changes nothing else. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,4 +1,5 @@
-/* expand.h: every set of instructions gives what plain C gives, at every size and alignment, and touches nothing else. */
+/* expand.h: every set of instructions gives what plain C gives, at every size and alignment, and touches nothing
+ * else. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -116,8 +117,8 @@ static void check_case(const struct expand_shape *shape)
     expand_case_free(&made);
 }
 
-/* Each width, element, way of lying in memory and kind of documents, all fields, at sizes around those of words, vectors
- * and pieces. */
+/* Each width, element, way of lying in memory and kind of documents, all fields, at sizes around those of words,
+ * vectors and pieces. */
 static void a_batch_is_what_the_header_says(void **unused)
 {
     (void)unused;

@@ -1,5 +1,5 @@
-/* test_train.c - training is its definition carried out plainly, whatever the text, the threads and the sizes; and what it
- * makes gives the same ids by ranks and by merges. */
+/* test_train.c - training is its definition carried out plainly, whatever the text, the threads and the sizes; and
+ * what it makes gives the same ids by ranks and by merges. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -146,7 +146,8 @@ static struct naive naive;
 
 static uint8_t text[TEXT_MOST];
 
-/* Text of several kinds: any; few letters without end, one piece; one letter in runs; words of few letters, full of ties. */
+/* Text of several kinds: any; few letters without end, one piece; one letter in runs; words of few letters, full of
+ * ties. */
 static size_t text_make(void)
 {
     size_t count = 1 + awkward_below(awkward_below(4) ? 600 : 6000);
@@ -368,8 +369,8 @@ static void ranks_give_what_merges_give(void **state)
     }
 }
 
-/* One piece of a million equal letters, and one of two letters in no order, are no worse than other text; what they must
- * come to is known for the first: a token of every power of two. */
+/* One piece of a million equal letters, and one of two letters in no order, are no worse than other text; what they
+ * must come to is known for the first: a token of every power of two. */
 static void long_pieces_are_merged(void **state)
 {
     const size_t count = 1000000;
