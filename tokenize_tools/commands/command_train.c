@@ -85,7 +85,7 @@ static void report_print(const struct training_command *training, const struct t
     row("documents", result->counts.documents, "");
     row("text bytes", result->counts.text_bytes, "");
     row("pieces", result->totals.pieces, "");
-    row("  distinct", result->totals.different, "with two bytes or more");
+    row("  distinct", result->totals.distinct, "with two bytes or more");
     row("vocabulary", total,
         total < training->vocabulary ? "fewer than requested: no pair of tokens is left to merge" : "");
     row("  merges", result->tokens - (uint64_t)256, "");
@@ -110,7 +110,7 @@ static void report_json(const struct training_command *training, const struct tr
     cli_json_number(&json, "documents", result->counts.documents);
     cli_json_number(&json, "text_bytes", result->counts.text_bytes);
     cli_json_number(&json, "pieces", result->totals.pieces);
-    cli_json_number(&json, "different_pieces", result->totals.different);
+    cli_json_number(&json, "different_pieces", result->totals.distinct);
     cli_json_number(&json, "vocabulary", result->tokens + (uint64_t)training->special_count);
     cli_json_number(&json, "merges", result->tokens - (uint64_t)256);
     cli_json_array(&json, "special_tokens");
@@ -152,10 +152,10 @@ static int specials_split(const struct cli_command *command, struct training_com
         for (uint32_t i = 0; i < training->special_count; i++)
             if (training->specials[i].count == bytes && !memcmp(training->specials[i].bytes, at, bytes))
                 return cli_misused(command, "--special-tokens names '%.*s' twice", (int)bytes, at);
-        uint8_t *spelt = malloc(bytes);
+        uint8_t *spelled = malloc(bytes);
         uint64_t count = 0;
-        const bool single = spelt && train_decode_spelling(&text, spelt, &count) && count == 1;
-        free(spelt);
+        const bool single = spelled && train_decode_spelling(&text, spelled, &count) && count == 1;
+        free(spelled);
         if (single)
             return cli_misused(command,
                                "--special-tokens: '%.*s' is how a tokenizer.json writes a single byte; choose a "

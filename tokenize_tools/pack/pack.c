@@ -27,9 +27,10 @@
 #define BATCH_MOST ((uint64_t)256 << 10)
 #define BATCH_LEAST ((uint64_t)32 << 10)
 #define BATCHES_ALL ((uint64_t)8 << 20)
-#define OUTPUT_MOST ((uint64_t)4 << 20) /* most tokens in an output, unless a document that cannot be cut needs more   \
-                                         */
-#define GROUP_MOST 8192                 /* most documents in a group */
+#define OUTPUT_MOST                                                                                                    \
+    ((uint64_t)4 << 20) /* most tokens in an output, unless a document that cannot be cut needs more                   \
+                         */
+#define GROUP_MOST 8192 /* most documents in a group */
 
 /* Consecutive documents of a batch that are encoded in one call. The first and the last may be parts of documents. */
 struct group {

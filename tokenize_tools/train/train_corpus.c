@@ -1,6 +1,6 @@
 /*
- * train_corpus.c - see train_corpus.h. The pieces of the batches are counted side by side, which needs no order;
- * failures and what was left out are met in the order of the input (ordered_workers.h).
+ * train_corpus.c - see train_corpus.h. Workers count the pieces of batches in any order, because sums do not depend on
+ * it. Only issues and errors are reported in the order of the input (pack/ordered_workers.h).
  */
 #include "train_corpus.h"
 
@@ -21,7 +21,7 @@ struct training {
     struct train_budget budget;
     struct train_pieces *pieces;
     struct train_corpus_result *result;
-    struct train_counter **counters; /* one a worker */
+    struct train_counter **counters; /* one per worker */
     uint32_t counter_count;
 };
 
@@ -39,7 +39,7 @@ static enum tokmap_status batch_count(void *self, struct work_item *item, struct
     return status;
 }
 
-/* Whoever finds nothing more hands over what it has. */
+/* Called once per worker when no input is left. */
 static enum tokmap_status counter_finish(void *self, uint32_t worker, struct tokmap_error *error)
 {
     const struct training *t = self;
@@ -73,7 +73,7 @@ static enum tokmap_status counters_make(struct training *t, struct tokmap_error 
     return status;
 }
 
-/* ---- the whole ---- */
+/* ---- merging ---- */
 
 static enum tokmap_status accounts_check(const struct training *t, struct tokmap_error *error)
 {
@@ -81,12 +81,12 @@ static enum tokmap_status accounts_check(const struct training *t, struct tokmap
     const uint64_t accounted = counts->document_bytes + counts->structure_bytes + counts->skipped_bytes;
     if (accounted != counts->stream_bytes || counts->text_bytes != t->result->totals.text)
         return error_set(error, TOKMAP_ERROR_INTERNAL, NULL, TOKMAP_NO_OFFSET,
-                         "%" PRIu64 " bytes came in and %" PRIu64 " are accounted for, %" PRIu64 " of text and %" PRIu64
-                         " counted; this is a fault of tokmap, please report it",
+                         "%" PRIu64 " bytes were read and %" PRIu64 " are accounted for; %" PRIu64
+                         " bytes are text and %" PRIu64 " were counted; this is a bug in tokmap, please report it",
                          counts->stream_bytes, accounted, counts->text_bytes, t->result->totals.text);
     if (!counts->text_bytes)
         return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
-                         "the inputs hold no text, so there is nothing to train on");
+                         "the inputs contain no text; name inputs that contain text");
     return TOKMAP_OK;
 }
 
@@ -103,7 +103,8 @@ static bool asked_to_stop(void *user)
     return options->stop && options->stop(options->user);
 }
 
-/* Tokens that would be spelt as special tokens are, in tokenizer.json, and so be taken for them. */
+/* Lists the tokens that must not be learned: in tokenizer.json they would have the same spelling as a special token,
+ * and a reader would take one for the other. */
 static enum tokmap_status forbidden_make(const struct train_settings *settings, struct train_options *options,
                                          struct tokmap_error *error)
 {
@@ -165,7 +166,7 @@ static enum tokmap_status count_all(struct training *t, const struct train_files
     workers.corpus.batch_bytes = BATCH_BYTES;
     t->budget.limit = options->memory;
     enum tokmap_status status = ordered_workers_new(&t->workers, &workers, operands, count, error);
-    /* None of the outputs may be an input, as it could be where they lie in an input's folder. */
+    /* An output must not be read as an input, which would happen if it is in a folder that is an input. */
     for (uint32_t i = 0; !status && train_files_name(files, i); i++)
         status = corpus_exclude(ordered_workers_corpus(t->workers), train_files_name(files, i), error);
     if (!status)

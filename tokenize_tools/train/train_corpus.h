@@ -1,6 +1,7 @@
 /*
- * train_corpus.h - corpus to vocabulary: batches are read one after the other, taken apart and counted in parallel, and
- * accounted for in the order of the input, as packing does it; then merged and written.
+ * train_corpus.h - trains a vocabulary on a corpus and writes its files. Batches are read one after the other, their
+ * pieces are counted in parallel, and issues are reported in the order of the input, as in packing
+ * (pack/ordered_workers.h). Then the pieces are merged (train_merges.h) and the files are written (train_write.h).
  */
 #ifndef TOKMAP_TRAIN_TRAIN_CORPUS_H
 #define TOKMAP_TRAIN_TRAIN_CORPUS_H
@@ -11,33 +12,37 @@
 enum train_stage { TRAIN_READING, TRAIN_MERGING };
 
 struct train_corpus_options {
-    const char *prefix; /* of the files */
-    bool replace;
-    uint32_t threads;    /* at least 1; 1 runs in the caller's thread */
-    uint32_t vocabulary; /* ids that are wanted, special tokens included */
-    uint64_t min_frequency;
-    uint64_t memory; /* that the pieces and their merging may use */
+    const char *prefix;     /* of the output files */
+    bool replace;           /* existing files are replaced */
+    uint32_t threads;       /* 1 to TRAIN_THREADS_MOST; with 1, everything runs in the caller's thread */
+    uint32_t vocabulary;    /* wanted number of ids, with special tokens: at least 256 and the special tokens */
+    uint64_t min_frequency; /* pairs that are less frequent never merge */
+    uint64_t memory;        /* limit for the pieces and their merging, in bytes */
     struct train_settings settings;
-    struct corpus_options corpus; /* cut_anywhere, batch_bytes, before_large, stop and user are set here */
-    /* By one thread at a time; in the order of the input: something was left out. So much is done with: stored bytes,
-     * or tokens of the vocabulary. Either may be NULL. */
+    struct corpus_options corpus; /* cut_anywhere, batch_bytes, before_large, stop and user are overwritten */
+
+    /* Called by one thread at a time: after a file or record was skipped, in the order of the input, with the reason
+     * and the number of bytes skipped; and often, with the stage and how far it is, in stored bytes of the files
+     * (READING) or tokens of the vocabulary (MERGING). Either may be NULL. */
     void (*skipped)(void *user, const struct tokmap_error *why, uint64_t bytes);
     void (*progress)(void *user, enum train_stage stage, uint64_t done);
-    bool (*stop)(void *user); /* asked often: true ends the work with ERROR_INTERRUPTED; may be NULL */
+    /* Called often, by any thread: true ends the work with ERROR_INTERRUPTED. May be NULL. */
+    bool (*stop)(void *user);
     void *user;
 };
 
 struct train_corpus_result {
     struct corpus_counts counts;
     struct train_totals totals;
-    uint32_t tokens;         /* of the vocabulary, without special tokens */
-    uint64_t trained_tokens; /* of the text, with it */
+    uint32_t tokens;         /* size of the vocabulary without special tokens */
+    uint64_t trained_tokens; /* number of tokens of the text, encoded with this vocabulary */
     double counting_seconds, merging_seconds;
 };
 
 #define TRAIN_THREADS_MOST 256
 
-/* On failure no file is left, and old ones are as they were. Statuses: as pack_run has them. */
+/* Trains on the operands (see corpus/inputs.h). After an error, no partial file is left; existing files are unchanged
+ * unless the error occurred while files were renamed. Statuses: those of pack_run(). */
 enum tokmap_status train_corpus(const struct train_corpus_options *options, const char *const *operands, size_t count,
                                 struct train_corpus_result *result, struct tokmap_error *error);
 

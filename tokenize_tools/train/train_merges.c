@@ -1,19 +1,33 @@
 /*
  * train_merges.c - see train_merges.h.
  *
- * Symbols. All pieces lie in one array, a slot a byte, with a border between them. A token of n bytes has its id in the
- * first of its n slots and, marked, in the last, so that both neighbours are found at once and a merge moves nothing.
+ * The obvious trainer counts all pairs of the text after each merge, which costs the size of the text per token. This
+ * one counts all pairs once and afterwards changes only the counts near the places where a pair merged. Four structures
+ * make that possible:
  *
- * Segments. A segment is a piece, or about 64 bytes of a longer one. Each pair has a list of the segments in which it
- * begins, in rising order; to merge it, these are read through. Lists may name segments in which the pair is no more. A
- * pair begins to exist with the younger of its tokens, all at once, and from then on can only become less frequent; so
- * its list is made once, exactly as long as it has to be, and its count is only ever taken from.
+ * Slots. All pieces are stored in one array, with one slot per byte and a border between pieces. A token of n bytes
+ * occupies n slots: the first has its id, and the last has its id too, with a mark. So both neighbors of a token are
+ * found at once, and a merge moves nothing. For example, this is the piece "abab" before and after the merge of a and b
+ * into the token 256 (| is a border, * is a slot inside a token, and ' is the mark):
  *
- * Queue. A heap with one entry for each pair, in the order of count and ids. An entry whose count has fallen since goes
- * back with its new count when it comes to the top.
+ *     |  a   b    a   b   |             |  256 256'  256 256' |
  *
- * Work is n log n in the bytes of different pieces: each merge of a place removes a token for good, and adds at most
- * two names of segments to lists, each of which is read once.
+ * Segments. A segment is a piece, or about 64 bytes of a longer piece. Each pair has a list of the segments in which it
+ * begins, in ascending order, and to merge the pair, the segments of its list are searched. A list may contain segments
+ * that no longer have the pair. A pair comes into existence when the younger of its two tokens is made, at all of its
+ * places at once, and from then on it can only become less frequent. So its list is made once, with its exact length,
+ * and its count is only ever reduced.
+ *
+ * Sides. When a pair merges, each place creates a new pair with the token on its left and one with the token on its
+ * right, and removes the pairs that existed there. These are collected per neighbor (struct side) and applied when all
+ * places are merged. In "abab" the first merge creates the pair (256, a), which the second merge turns into (256, 256).
+ * Such pairs that exist only during the merge are counted in `undone`.
+ *
+ * Queue. A heap with one entry per pair, ordered by count and ids. Reducing the count of a pair does not move its
+ * entry. When an entry with an outdated count comes to the top, it gets the current count and sinks.
+ *
+ * The work is n log n for n bytes of distinct pieces: each merge of one place removes a token forever and adds at most
+ * two segments to lists, each of which is read once.
  */
 #include "train_merges.h"
 
@@ -26,25 +40,25 @@
 #include "unicode/byte_alphabet.h"
 
 #define BORDER UINT32_MAX
-#define LAST 0x80000000u   /* the last slot of a token of more than one byte: its id and this */
-#define INSIDE 0xC0000000u /* any slot between; borders have these bits too */
+#define LAST 0x80000000u   /* mark of the last slot of a token of more than one byte, besides the id */
+#define INSIDE 0xC0000000u /* a slot between the first and the last; borders have these bits too */
 #define ID_BITS 0x3FFFFFFFu
 #define SEGMENT_MOST 96 /* longer pieces become segments of SEGMENT_BYTES */
 #define SEGMENT_BYTES 64
-#define LIST_BLOCK ((uint64_t)1 << 18)
+#define LIST_BLOCK ((uint64_t)1 << 18) /* entries of lists that are allocated together */
 
 struct segment {
-    uint64_t begin; /* first slot */
-    uint64_t times; /* the piece is in the text */
+    uint64_t begin; /* the first slot */
+    uint64_t times; /* how often the piece occurs in the text */
 };
 
-/* A pair of tokens that stand side by side somewhere. */
+/* Two tokens that are adjacent somewhere. */
 struct pair {
     uint32_t left, right;
-    uint64_t count; /* 0: an empty slot of the table, or a pair that is no more */
+    uint64_t count; /* 0: the entry of the table is empty, or the pair does not occur anymore */
     uint32_t segment_count;
-    uint32_t segment;         /* the only one, if there is one */
-    const uint32_t *segments; /* if there are more */
+    uint32_t segment;         /* the only segment, if segment_count is 1 */
+    const uint32_t *segments; /* the list, if segment_count is larger */
 };
 
 struct queued {
@@ -52,16 +66,16 @@ struct queued {
     uint32_t left, right;
 };
 
-/* What a merge does on one side: by the id of the neighbour. */
+/* What a merge changes on one side, by the id of the neighbor. */
 struct side {
-    uint64_t *counts;
-    uint64_t *places;  /* how often it was met, for the length of its list */
-    uint32_t *touched; /* ids, each once */
+    uint64_t *counts;  /* how often the new pair occurs */
+    uint64_t *list_at; /* length of the new pair's list, then the position where it ends, then where it begins */
+    uint32_t *touched; /* ids of the neighbors, each once */
     uint32_t touched_count;
     struct place {
         uint32_t id, segment;
-    } * met; /* in the order of the text */
-    uint64_t met_count, met_room;
+    } * found; /* all places, in the order of the slots */
+    uint64_t found_count, found_room;
 };
 
 struct list_block {
@@ -74,13 +88,13 @@ struct trainer {
     const struct train_options *options;
     struct train_budget *budget;
     struct train_vocabulary *vocabulary;
-    uint64_t taken; /* of the budget */
+    uint64_t reserved; /* in the budget, in bytes */
 
     uint32_t *slots;
     uint64_t slot_count;
     struct segment *segments;
     uint64_t segment_count;
-    bool too_many; /* segments for the lists */
+    bool too_many; /* more segments than the lists can name */
 
     uint32_t *lengths; /* of tokens, by id */
     uint64_t bytes_used, bytes_room;
@@ -88,19 +102,19 @@ struct trainer {
 
     struct pair *pairs;
     uint32_t pair_bits;
-    uint64_t pair_count; /* slots in use */
+    uint64_t pair_count; /* entries of the table in use */
     struct queued *queue;
     uint64_t queue_count, queue_room;
     struct list_block *lists;
     uint64_t list_room; /* of the newest block */
     struct side left, right;
-    uint64_t merged; /* places in the text, each as often as its piece is there */
+    uint64_t merged; /* merged places of the text, which is how many tokens fewer it has */
 };
 
 /* ---- the alphabet ---- */
 
-/* In the order of byte_character(): printable characters of Latin-1 stand for themselves, the other 68 bytes are U+0100
- * and on. */
+/* Ids follow the order of byte_character(): first the printable characters of Latin-1, which represent themselves, then
+ * the other 68 bytes, which have U+0100 and above. PLAIN is the number of the former. */
 #define PLAIN 188
 
 uint32_t train_id_of(uint8_t byte)
@@ -118,6 +132,7 @@ uint32_t train_id_of(uint8_t byte)
 
 uint8_t train_byte_of(uint32_t id)
 {
+    assert(id < 256);
     uint32_t byte = 0;
     while (byte < 255 && train_id_of((uint8_t)byte) != id)
         byte++;
@@ -129,12 +144,12 @@ uint8_t train_byte_of(uint32_t id)
 static enum tokmap_status too_large(struct tokmap_error *error)
 {
     return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
-                     "the text has more than 2^32 different pieces; train on a part of it");
+                     "the text has more than 2^32 distinct pieces; train on a part of it");
 }
 
-/* Memory of the trainer's own, zeroed, on the budget until the end. */
-static enum tokmap_status take(struct trainer *t, void **into, uint64_t count, uint64_t each,
-                               struct tokmap_error *error)
+/* Allocates zeroed memory, which stays reserved in the budget until the trainer is freed or releases it. */
+static enum tokmap_status trainer_allocate(struct trainer *t, void **into, uint64_t count, uint64_t each,
+                                           struct tokmap_error *error)
 {
     uint64_t bytes;
     if (mul_overflows(count, each, &bytes) || bytes > SIZE_MAX / 2)
@@ -142,26 +157,27 @@ static enum tokmap_status take(struct trainer *t, void **into, uint64_t count, u
     enum tokmap_status status = train_budget_reserve(t->budget, bytes, error);
     if (status)
         return status;
-    t->taken += bytes;
+    t->reserved += bytes;
     *into = calloc(count ? count : 1, (size_t)each);
     return *into ? TOKMAP_OK : error_set_memory(error, "training", bytes);
 }
 
-static void given(struct trainer *t, uint64_t bytes)
+/* Releases memory that the caller has freed. */
+static void trainer_release(struct trainer *t, uint64_t bytes)
 {
-    t->taken -= bytes;
+    t->reserved -= bytes;
     train_budget_release(t->budget, bytes);
 }
 
-/* Doubles an array of which `room` elements are in use. */
-static enum tokmap_status grow(struct trainer *t, void **array, uint64_t *room, uint64_t each,
-                               struct tokmap_error *error)
+/* Doubles an array with room for *room elements, all of which are in use. */
+static enum tokmap_status trainer_grow(struct trainer *t, void **array, uint64_t *room, uint64_t each,
+                                       struct tokmap_error *error)
 {
     const uint64_t wanted = *room ? *room * 2 : 1024;
     const enum tokmap_status status = train_budget_reserve(t->budget, (wanted - *room) * each, error);
     if (status)
         return status;
-    t->taken += (wanted - *room) * each;
+    t->reserved += (wanted - *room) * each;
     void *grown = realloc(*array, (size_t)(wanted * each));
     if (!grown)
         return error_set_memory(error, "training", wanted * each);
@@ -170,13 +186,14 @@ static enum tokmap_status grow(struct trainer *t, void **array, uint64_t *room, 
     return TOKMAP_OK;
 }
 
-/* Room for a list. */
+/* Allocates a list of `count` segments. It lives until the trainer is freed. */
 static enum tokmap_status list_new(struct trainer *t, uint64_t count, uint32_t **list, struct tokmap_error *error)
 {
     if (!t->lists || t->list_room - t->lists->count < count) {
         struct list_block *block = NULL;
         const uint64_t room = max64(count, LIST_BLOCK);
-        const enum tokmap_status status = take(t, (void **)&block, sizeof *block + room * sizeof **list, 1, error);
+        const enum tokmap_status status =
+            trainer_allocate(t, (void **)&block, sizeof *block + room * sizeof **list, 1, error);
         if (status)
             return status;
         block->next = t->lists;
@@ -197,7 +214,8 @@ static inline bool goes_before(const struct queued *a, const struct queued *b)
     return a->left != b->left ? a->left < b->left : a->right < b->right;
 }
 
-/* Four below each: a walk down touches half as many lines as with two. */
+/* Puts the item at position `at` or below it. The heap has four children per node, so that a walk down touches half as
+ * many cache lines as with two. */
 static void queue_sink(struct trainer *t, uint64_t at, struct queued item)
 {
     for (;;) {
@@ -219,7 +237,7 @@ static void queue_sink(struct trainer *t, uint64_t at, struct queued item)
 static enum tokmap_status queue_add(struct trainer *t, struct queued item, struct tokmap_error *error)
 {
     if (t->queue_count == t->queue_room) {
-        const enum tokmap_status status = grow(t, (void **)&t->queue, &t->queue_room, sizeof *t->queue, error);
+        const enum tokmap_status status = trainer_grow(t, (void **)&t->queue, &t->queue_room, sizeof *t->queue, error);
         if (status)
             return status;
     }
@@ -239,8 +257,8 @@ static inline uint64_t pair_slot(const struct trainer *t, uint32_t left, uint32_
     return bpe_mix(left, right) >> (64 - t->pair_bits);
 }
 
-/* The pair's place, or the empty one where it belongs. Pairs that are no more keep their place (segment_count is not 0
- * there) until the table grows. */
+/* Returns the entry of a pair, or the empty entry where it belongs. A pair that does not occur anymore keeps its entry,
+ * with a segment_count above 0, until the table grows. */
 static struct pair *pair_find(const struct trainer *t, uint32_t left, uint32_t right)
 {
     const uint64_t mask = ((uint64_t)1 << t->pair_bits) - 1;
@@ -251,7 +269,9 @@ static struct pair *pair_find(const struct trainer *t, uint32_t left, uint32_t r
     }
 }
 
-static enum tokmap_status pairs_make_room(struct trainer *t, struct tokmap_error *error)
+/* Makes room for one more pair: removes pairs that do not occur anymore, and doubles the table if that is not enough.
+ */
+static enum tokmap_status pairs_reserve(struct trainer *t, struct tokmap_error *error)
 {
     if (t->pair_count < ((uint64_t)3 << t->pair_bits) / 4)
         return TOKMAP_OK;
@@ -262,7 +282,7 @@ static enum tokmap_status pairs_make_room(struct trainer *t, struct tokmap_error
         alive += old[i].count != 0;
     const uint32_t bits = alive > old_slots / 4 ? t->pair_bits + 1 : t->pair_bits;
     struct pair *made = NULL;
-    const enum tokmap_status status = take(t, (void **)&made, (uint64_t)1 << bits, sizeof *made, error);
+    const enum tokmap_status status = trainer_allocate(t, (void **)&made, (uint64_t)1 << bits, sizeof *made, error);
     if (status)
         return status;
     t->pairs = made;
@@ -272,19 +292,19 @@ static enum tokmap_status pairs_make_room(struct trainer *t, struct tokmap_error
         if (old[i].count)
             *pair_find(t, old[i].left, old[i].right) = old[i];
     free(old);
-    given(t, old_slots * sizeof *old);
+    trainer_release(t, old_slots * sizeof *old);
     return TOKMAP_OK;
 }
 
-/* A pair that has just come to be. Its count is final as soon as it is here. */
+/* Adds a new pair. Its count can only fall from now on. */
 static enum tokmap_status pair_add(struct trainer *t, uint32_t left, uint32_t right, uint64_t count,
                                    const uint32_t *segments, uint64_t segment_count, struct tokmap_error *error)
 {
     if (segment_count > UINT32_MAX)
         return too_large(error);
     if (!count || count < t->options->min_frequency)
-        return TOKMAP_OK; /* it can only become less frequent */
-    enum tokmap_status status = pairs_make_room(t, error);
+        return TOKMAP_OK; /* it will never be frequent enough */
+    enum tokmap_status status = pairs_reserve(t, error);
     if (status)
         return status;
     struct pair *pair = pair_find(t, left, right);
@@ -295,16 +315,18 @@ static enum tokmap_status pair_add(struct trainer *t, uint32_t left, uint32_t ri
     return queue_add(t, (struct queued){count, left, right}, error);
 }
 
-/* Some places of a pair are no more. It may be one that was too rare to be kept. */
-static void pair_lessen(struct trainer *t, uint32_t left, uint32_t right, uint64_t count)
+/* Subtracts places that do not have the pair anymore. The pair may have been too rare to be in the table. */
+static void pair_reduce(struct trainer *t, uint32_t left, uint32_t right, uint64_t count)
 {
     struct pair *pair = pair_find(t, left, right);
+    assert(!pair->segment_count || pair->count >= count);
     if (pair->segment_count)
         pair->count -= count;
 }
 
-/* ---- symbols ---- */
+/* ---- slots ---- */
 
+/* Appends a piece to the slots, with its segments. The slots hold bytes until slots_make() turns them into ids. */
 static void add_piece(void *user, const uint8_t *bytes, uint64_t count, uint64_t times)
 {
     struct trainer *t = user;
@@ -323,16 +345,16 @@ static void add_piece(void *user, const uint8_t *bytes, uint64_t count, uint64_t
     t->slot_count += count + 1;
 }
 
-static enum tokmap_status symbols_make(struct trainer *t, struct train_pieces *pieces, struct tokmap_error *error)
+static enum tokmap_status slots_make(struct trainer *t, struct train_pieces *pieces, struct tokmap_error *error)
 {
     struct train_totals totals;
     uint32_t ids[256];
     train_pieces_totals(pieces, &totals);
-    const uint64_t segments = totals.different + totals.bytes / SEGMENT_BYTES + 1;
+    const uint64_t segments = totals.distinct + totals.bytes / SEGMENT_BYTES + 1;
     enum tokmap_status status =
-        take(t, (void **)&t->slots, totals.bytes + totals.different + 1, sizeof *t->slots, error);
+        trainer_allocate(t, (void **)&t->slots, totals.bytes + totals.distinct + 1, sizeof *t->slots, error);
     if (!status)
-        status = take(t, (void **)&t->segments, segments + 1, sizeof *t->segments, error);
+        status = trainer_allocate(t, (void **)&t->segments, segments + 1, sizeof *t->segments, error);
     if (status)
         return status;
     t->slots[0] = BORDER;
@@ -340,7 +362,7 @@ static enum tokmap_status symbols_make(struct trainer *t, struct train_pieces *p
     train_pieces_drain(pieces, add_piece, t);
     if (t->too_many)
         return too_large(error);
-    t->segments[t->segment_count].begin = t->slot_count; /* where the last one ends at most */
+    t->segments[t->segment_count].begin = t->slot_count; /* the end of the last segment */
     for (uint32_t b = 0; b < 256; b++)
         ids[b] = train_id_of((uint8_t)b);
     for (uint64_t i = 0; i < t->slot_count; i++)
@@ -349,20 +371,21 @@ static enum tokmap_status symbols_make(struct trainer *t, struct train_pieces *p
     return TOKMAP_OK;
 }
 
-/* All pairs of bytes, counted and listed. */
-static enum tokmap_status pairs_begin(struct trainer *t, struct tokmap_error *error)
+/* Adds all pairs of bytes. The first pass counts them and the lengths of their lists, the second one fills the lists.
+ */
+static enum tokmap_status pairs_of_bytes_add(struct trainer *t, struct tokmap_error *error)
 {
     uint64_t *counts = NULL, *ends = NULL, total = 0;
     uint32_t *lists = NULL, *latest = NULL;
-    enum tokmap_status status = take(t, (void **)&counts, 65536, sizeof *counts, error);
+    enum tokmap_status status = trainer_allocate(t, (void **)&counts, 65536, sizeof *counts, error);
     if (!status)
-        status = take(t, (void **)&ends, 65537, sizeof *ends, error);
+        status = trainer_allocate(t, (void **)&ends, 65537, sizeof *ends, error);
     if (!status)
-        status = take(t, (void **)&latest, 65536, sizeof *latest, error);
+        status = trainer_allocate(t, (void **)&latest, 65536, sizeof *latest, error);
     for (int pass = 0; pass < 2 && !status; pass++) {
         if (pass) {
             for (uint32_t p = 0; p <= 65536;
-                 p++) { /* lengths to beginnings, which become ends while lists are filled */
+                 p++) { /* lengths become beginnings, which become ends while the lists are filled */
                 const uint64_t length = p < 65536 ? ends[p] : 0;
                 ends[p] = total;
                 total += length;
@@ -402,22 +425,25 @@ static enum tokmap_status pairs_begin(struct trainer *t, struct tokmap_error *er
 
 /* ---- one merge ---- */
 
+/* Records that a merged place in this segment has a neighbor. */
 static inline enum tokmap_status side_add(struct trainer *t, struct side *side, uint32_t id, uint64_t segment,
                                           uint64_t times, struct tokmap_error *error)
 {
-    if (side->met_count == side->met_room) {
-        const enum tokmap_status status = grow(t, (void **)&side->met, &side->met_room, sizeof *side->met, error);
+    if (side->found_count == side->found_room) {
+        const enum tokmap_status status =
+            trainer_grow(t, (void **)&side->found, &side->found_room, sizeof *side->found, error);
         if (status)
             return status;
     }
-    if (!side->places[id]++)
+    if (!side->list_at[id]++)
         side->touched[side->touched_count++] = id;
     side->counts[id] += times;
-    side->met[side->met_count++] = (struct place){id, (uint32_t)segment};
+    side->found[side->found_count++] = (struct place){id, (uint32_t)segment};
     return TOKMAP_OK;
 }
 
-/* Merges the pair where it begins in one segment. *undone: pairs (made, left) that came and went. */
+/* Merges all places of the pair that begin in one segment. Adds to *undone the pairs (result, left) that a merge
+ * created and the next one removed. */
 static enum tokmap_status segment_merge(struct trainer *t, uint32_t segment, const struct bpe_merge *merge,
                                         uint64_t *undone, struct tokmap_error *error)
 {
@@ -426,7 +452,7 @@ static enum tokmap_status segment_merge(struct trainer *t, uint32_t segment, con
     uint64_t at = t->segments[segment].begin;
     enum tokmap_status status = TOKMAP_OK;
     while (at < end && t->slots[at] >= LAST)
-        at++; /* inside a token that begins before, or the border behind the piece */
+        at++; /* skip the rest of a token that begins in an earlier segment, or a border */
     while (at < end && !status) {
         const uint32_t id = t->slots[at];
         if (id >= LAST)
@@ -439,14 +465,14 @@ static enum tokmap_status segment_merge(struct trainer *t, uint32_t segment, con
         const uint64_t behind = at + bytes;
         const uint32_t before = t->slots[at - 1], after = t->slots[behind];
         if (before != BORDER) {
-            const uint32_t neighbour = before & ID_BITS;
-            const uint64_t begin = at - t->lengths[neighbour];
-            uint64_t its = segment;
-            while (t->segments[its].begin > begin)
-                its--;
-            if (neighbour == merge->result)
+            const uint32_t neighbor = before & ID_BITS;
+            const uint64_t begin = at - t->lengths[neighbor];
+            uint64_t home = segment;
+            while (t->segments[home].begin > begin)
+                home--;
+            if (neighbor == merge->result)
                 *undone += times;
-            status = side_add(t, &t->left, neighbour, its, times, error);
+            status = side_add(t, &t->left, neighbor, home, times, error);
         }
         if (after != BORDER && !status)
             status = side_add(t, &t->right, after, segment, times, error);
@@ -459,37 +485,39 @@ static enum tokmap_status segment_merge(struct trainer *t, uint32_t segment, con
     return status;
 }
 
-/* Lists of segments for each neighbour, one behind the other in one piece of memory. */
+/* Makes the lists of segments of all neighbors, one after the other in one allocation. */
 static enum tokmap_status side_lists(struct trainer *t, struct side *side, uint32_t **lists, struct tokmap_error *error)
 {
-    const enum tokmap_status status = list_new(t, side->met_count, lists, error);
+    const enum tokmap_status status = list_new(t, side->found_count, lists, error);
     if (status)
         return status;
     uint64_t at = 0;
-    for (uint32_t i = 0; i < side->touched_count; i++) { /* lengths to ends */
-        at += side->places[side->touched[i]];
-        side->places[side->touched[i]] = at;
+    for (uint32_t i = 0; i < side->touched_count;
+         i++) { /* lengths become ends, and then beginnings while the lists are filled from the back */
+        at += side->list_at[side->touched[i]];
+        side->list_at[side->touched[i]] = at;
     }
-    for (uint64_t i = side->met_count; i-- > 0;)
-        (*lists)[--side->places[side->met[i].id]] = side->met[i].segment;
+    for (uint64_t i = side->found_count; i-- > 0;)
+        (*lists)[--side->list_at[side->found[i].id]] = side->found[i].segment;
     return TOKMAP_OK;
 }
 
-/* New pairs of one side, and what they take from the old ones. */
-static enum tokmap_status side_settle(struct trainer *t, struct side *side, const struct bpe_merge *merge,
-                                      uint64_t undone, struct tokmap_error *error)
+/* Adds the new pairs of one side, reduces the pairs that were there before, and empties the side. */
+static enum tokmap_status side_apply(struct trainer *t, struct side *side, const struct bpe_merge *merge,
+                                     uint64_t undone, struct tokmap_error *error)
 {
     const bool is_left = side == &t->left;
+    assert(is_left || side == &t->right);
     uint32_t *lists = NULL;
     enum tokmap_status status = side_lists(t, side, &lists, error);
     for (uint32_t i = 0; i < side->touched_count && !status; i++) {
         const uint32_t id = side->touched[i];
-        const uint64_t begin = side->places[id];
-        const uint64_t end = i + 1 < side->touched_count ? side->places[side->touched[i + 1]] : side->met_count;
+        const uint64_t begin = side->list_at[id];
+        const uint64_t end = i + 1 < side->touched_count ? side->list_at[side->touched[i + 1]] : side->found_count;
         const uint32_t old_left = is_left ? id : merge->right, old_right = is_left ? merge->left : id;
         uint64_t count = side->counts[id];
         if (id != merge->result && !(old_left == merge->left && old_right == merge->right))
-            pair_lessen(t, old_left, old_right, count);
+            pair_reduce(t, old_left, old_right, count);
         if (!is_left && id == merge->left)
             count -= undone;
         status = pair_add(t, is_left ? id : merge->result, is_left ? merge->result : id, count, lists + begin,
@@ -497,21 +525,23 @@ static enum tokmap_status side_settle(struct trainer *t, struct side *side, cons
     }
     for (uint32_t i = 0; i < side->touched_count; i++) {
         side->counts[side->touched[i]] = 0;
-        side->places[side->touched[i]] = 0;
+        side->list_at[side->touched[i]] = 0;
     }
     side->touched_count = 0;
-    side->met_count = 0;
+    side->found_count = 0;
     return status;
 }
 
+/* Adds the result of a merge to the vocabulary. */
 static enum tokmap_status token_add(struct trainer *t, const struct bpe_merge *merge, struct tokmap_error *error)
 {
     struct train_vocabulary *v = t->vocabulary;
     const uint64_t left = t->lengths[merge->left], right = t->lengths[merge->right];
     if (left + right > ID_BITS)
-        return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET, "a token would be longer than 1 GiB");
+        return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
+                         "a token would be longer than 1 GiB; set a smaller options.vocabulary");
     while (t->bytes_room - t->bytes_used < left + right) {
-        const enum tokmap_status status = grow(t, (void **)&v->bytes, &t->bytes_room, 1, error);
+        const enum tokmap_status status = trainer_grow(t, (void **)&v->bytes, &t->bytes_room, 1, error);
         if (status)
             return status;
     }
@@ -536,14 +566,15 @@ static enum tokmap_status pair_merge(struct trainer *t, struct pair *pair, struc
     for (uint32_t i = 0; i < segment_count && !status; i++)
         status = segment_merge(t, segments[i], &merge, &undone, error);
     if (!status)
-        status = side_settle(t, &t->left, &merge, undone, error);
+        status = side_apply(t, &t->left, &merge, undone, error);
     if (!status)
-        status = side_settle(t, &t->right, &merge, undone, error);
+        status = side_apply(t, &t->right, &merge, undone, error);
     return status;
 }
 
-/* ---- the whole ---- */
+/* ---- all merges ---- */
 
+/* Returns true if the pair would make a token that is forbidden. */
 static bool is_forbidden(const struct trainer *t, const struct pair *pair)
 {
     const uint64_t left = t->lengths[pair->left], right = t->lengths[pair->right];
@@ -587,11 +618,11 @@ static enum tokmap_status merge_all(struct trainer *t, struct tokmap_error *erro
 static enum tokmap_status side_make(struct trainer *t, struct side *side, struct tokmap_error *error)
 {
     const uint64_t tokens = t->options->tokens;
-    enum tokmap_status status = take(t, (void **)&side->counts, tokens, sizeof *side->counts, error);
+    enum tokmap_status status = trainer_allocate(t, (void **)&side->counts, tokens, sizeof *side->counts, error);
     if (!status)
-        status = take(t, (void **)&side->places, tokens, sizeof *side->places, error);
+        status = trainer_allocate(t, (void **)&side->list_at, tokens, sizeof *side->list_at, error);
     if (!status)
-        status = take(t, (void **)&side->touched, tokens, sizeof *side->touched, error);
+        status = trainer_allocate(t, (void **)&side->touched, tokens, sizeof *side->touched, error);
     return status;
 }
 
@@ -601,15 +632,15 @@ static enum tokmap_status trainer_make(struct trainer *t, struct tokmap_error *e
     const uint64_t tokens = t->options->tokens;
     t->pair_bits = 17;
     t->bytes_room = 4096;
-    enum tokmap_status status = take(t, (void **)&t->lengths, tokens, sizeof *t->lengths, error);
+    enum tokmap_status status = trainer_allocate(t, (void **)&t->lengths, tokens, sizeof *t->lengths, error);
     if (!status)
-        status = take(t, (void **)&t->offsets, tokens, sizeof *t->offsets, error);
+        status = trainer_allocate(t, (void **)&t->offsets, tokens, sizeof *t->offsets, error);
     if (!status)
-        status = take(t, (void **)&v->bytes, t->bytes_room, 1, error);
+        status = trainer_allocate(t, (void **)&v->bytes, t->bytes_room, 1, error);
     if (!status)
-        status = take(t, (void **)&v->merges, tokens - 256, sizeof *v->merges, error);
+        status = trainer_allocate(t, (void **)&v->merges, tokens - 256, sizeof *v->merges, error);
     if (!status)
-        status = take(t, (void **)&t->pairs, (uint64_t)1 << t->pair_bits, sizeof *t->pairs, error);
+        status = trainer_allocate(t, (void **)&t->pairs, (uint64_t)1 << t->pair_bits, sizeof *t->pairs, error);
     if (!status)
         status = side_make(t, &t->left, error);
     if (!status)
@@ -635,9 +666,9 @@ static void trainer_free(struct trainer *t)
     struct side *const sides[] = {&t->left, &t->right};
     for (int i = 0; i < 2; i++) {
         free(sides[i]->counts);
-        free(sides[i]->places);
+        free(sides[i]->list_at);
         free(sides[i]->touched);
-        free(sides[i]->met);
+        free(sides[i]->found);
     }
     free(t->slots);
     free(t->segments);
@@ -645,7 +676,7 @@ static void trainer_free(struct trainer *t)
     free(t->offsets);
     free(t->pairs);
     free(t->queue);
-    train_budget_release(t->budget, t->taken);
+    train_budget_release(t->budget, t->reserved);
 }
 
 enum tokmap_status train_merges(struct train_vocabulary *vocabulary, struct train_pieces *pieces,
@@ -655,13 +686,14 @@ enum tokmap_status train_merges(struct train_vocabulary *vocabulary, struct trai
     struct trainer t = {.options = options, .budget = budget, .vocabulary = vocabulary};
     struct train_totals totals;
     assert(options->tokens >= 256 && options->tokens <= TRAIN_TOKENS_MOST);
+    assert(options->forbidden || !options->forbidden_count);
     memset(vocabulary, 0, sizeof *vocabulary);
     train_pieces_totals(pieces, &totals);
     enum tokmap_status status = trainer_make(&t, error);
     if (!status)
-        status = symbols_make(&t, pieces, error);
+        status = slots_make(&t, pieces, error);
     if (!status)
-        status = pairs_begin(&t, error);
+        status = pairs_of_bytes_add(&t, error);
     if (!status)
         status = merge_all(&t, error);
     if (!status) {

@@ -1,13 +1,17 @@
 /*
  * train_pieces.c - see train_pieces.h.
  *
- * A table has two parts. Pieces of up to 15 bytes are their own key, as in the encoder's caches; longer ones are
- * compared by hash and text. Slots are in the order of the hash, its highest bits first, and the shared table is cut
- * into shards by those bits. So a thread that empties its table walks shard by shard, and through each shard front to
- * back.
+ * A table has two parts, which are hash tables with linear probing. A piece of up to 15 bytes is its own key, as in the
+ * encoder's piece cache. Longer pieces are compared by hash and text. The slot of a piece is determined by the highest
+ * bits of its hash, and the shared table is divided into 64 shards by the 6 highest bits, each with its own mutex.
+ *
+ * So when a thread flushes its table from front to back, it visits the shards in order and each shard from front to
+ * back: it locks each mutex once, and memory is accessed almost sequentially. A shared table without that order would
+ * be a cache miss and a lock per piece.
  */
 #include "train_pieces.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,20 +22,20 @@
 
 #define SHARD_BITS 6
 #define SHARDS (1u << SHARD_BITS)
-#define SHARD_START_BITS 8
-#define LOCAL_SHORT_BITS 16
-#define LOCAL_LONG_BITS 14
-#define LOCAL_TEXT ((uint64_t)2 << 20)
+#define SHARD_START_BITS 8             /* a shard begins with 2^8 slots per part */
+#define LOCAL_SHORT_BITS 16            /* a thread's table has 2^16 slots for short pieces, ... */
+#define LOCAL_LONG_BITS 14             /* ... 2^14 for long pieces, ... */
+#define LOCAL_TEXT ((uint64_t)2 << 20) /* ... and 2 MiB for their text */
 
 struct short_piece {
     struct bpe_key key;
-    uint64_t times; /* 0: an empty slot */
+    uint64_t times; /* 0: the slot is empty */
 };
 
 struct long_piece {
     uint64_t hash;
     uint64_t times;
-    uint64_t offset, bytes; /* in the table's text */
+    uint64_t offset, bytes; /* of the piece in the table's text */
 };
 
 struct piece_table {
@@ -40,26 +44,26 @@ struct piece_table {
     uint8_t *text;
     uint64_t short_count, long_count, text_count, text_room;
     uint32_t short_bits, long_bits;
-    uint32_t shift; /* bits of the hash that are the same for the whole table */
+    uint32_t shift; /* number of highest bits of the hash that all pieces of the table share */
 };
 
 struct train_shard {
     struct os_mutex *mutex;
     struct piece_table table;
-    uint64_t bytes; /* of short and long pieces */
+    uint64_t bytes; /* sum of the sizes of its pieces */
 };
 
 struct train_pieces {
     struct train_budget *budget;
     struct train_shard shards[SHARDS];
-    struct os_mutex *mutex; /* holds the totals */
+    struct os_mutex *mutex; /* guards the totals */
     uint64_t pieces, text;
 };
 
 struct train_counter {
     struct train_pieces *pieces;
     struct piece_table table;
-    uint64_t seen, text; /* pieces and bytes that have not been handed over */
+    uint64_t seen, text; /* pieces and bytes that are not in the totals yet */
     struct scanner scanner;
     struct scan_chunk chunk;
 };
@@ -81,7 +85,9 @@ enum tokmap_status train_budget_reserve(struct train_budget *budget, uint64_t by
 
 void train_budget_release(struct train_budget *budget, uint64_t bytes)
 {
-    __atomic_sub_fetch(&budget->used, bytes, __ATOMIC_RELAXED);
+    const uint64_t used = __atomic_fetch_sub(&budget->used, bytes, __ATOMIC_RELAXED);
+    assert(used >= bytes);
+    (void)used;
 }
 
 static uint64_t table_bytes(const struct piece_table *table)
@@ -124,7 +130,7 @@ static inline uint64_t slot_of(uint64_t hash, uint32_t shift, uint32_t bits)
     return hash << shift >> (64 - bits);
 }
 
-/* Room for one more must be there. */
+/* Counts a short piece. The table must have an empty slot. */
 static inline void short_add(struct piece_table *table, struct bpe_key key, uint64_t hash, uint64_t times)
 {
     const uint64_t mask = ((uint64_t)1 << table->short_bits) - 1;
@@ -141,7 +147,7 @@ static inline void short_add(struct piece_table *table, struct bpe_key key, uint
     piece->times += times;
 }
 
-/* The slot of these bytes, or the empty one where they belong. */
+/* Returns the slot of a long piece, or the empty slot where it belongs. */
 static struct long_piece *long_find(const struct piece_table *table, const uint8_t *bytes, uint64_t count,
                                     uint64_t hash)
 {
@@ -154,11 +160,12 @@ static struct long_piece *long_find(const struct piece_table *table, const uint8
     }
 }
 
-/* Room for one more, and for its text, must be there. */
+/* Counts a long piece. The table must have an empty slot and room for its text. */
 static void long_add(struct piece_table *table, const uint8_t *bytes, uint64_t count, uint64_t hash, uint64_t times)
 {
     struct long_piece *piece = long_find(table, bytes, count, hash);
     if (!piece->times) {
+        assert(table->text_room - table->text_count >= count);
         memcpy(table->text + table->text_count, bytes, (size_t)count);
         *piece = (struct long_piece){hash, 0, table->text_count, count};
         table->text_count += count;
@@ -167,7 +174,7 @@ static void long_add(struct piece_table *table, const uint8_t *bytes, uint64_t c
     piece->times += times;
 }
 
-/* ---- growing, of shards only ---- */
+/* ---- growing: only shards do ---- */
 
 static enum tokmap_status shorts_grow(struct piece_table *table, struct train_budget *budget,
                                       struct tokmap_error *error)
@@ -182,7 +189,7 @@ static enum tokmap_status shorts_grow(struct piece_table *table, struct train_bu
     grown.shorts = calloc((size_t)1 << grown.short_bits, sizeof *grown.shorts);
     if (!grown.shorts) {
         train_budget_release(budget, bytes);
-        return error_set_memory(error, "the different pieces of the text", bytes);
+        return error_set_memory(error, "the distinct pieces of the text", bytes);
     }
     for (uint64_t i = 0; i < (uint64_t)1 << table->short_bits; i++)
         if (table->shorts[i].times)
@@ -203,7 +210,7 @@ static enum tokmap_status longs_grow(struct piece_table *table, struct train_bud
     struct long_piece *grown = calloc((size_t)1 << bits, sizeof *grown);
     if (!grown) {
         train_budget_release(budget, bytes);
-        return error_set_memory(error, "the different pieces of the text", bytes);
+        return error_set_memory(error, "the distinct pieces of the text", bytes);
     }
     for (uint64_t i = 0; i < (uint64_t)1 << table->long_bits; i++) {
         if (!table->longs[i].times)
@@ -230,20 +237,20 @@ static enum tokmap_status text_grow(struct piece_table *table, uint64_t more, st
     uint8_t *grown = realloc(table->text, (size_t)wanted);
     if (!grown) {
         train_budget_release(budget, wanted - table->text_room);
-        return error_set_memory(error, "the different pieces of the text", wanted);
+        return error_set_memory(error, "the distinct pieces of the text", wanted);
     }
     table->text = grown;
     table->text_room = wanted;
     return TOKMAP_OK;
 }
 
-/* Filled to at most three quarters: keys and their neighbours are then one or two lines apart. */
+/* Tables are filled to at most three quarters, so that a search usually needs one or two cache lines. */
 static inline bool is_full(uint64_t count, uint32_t bits)
 {
     return count >= ((uint64_t)3 << bits) / 4;
 }
 
-/* With the shard's mutex. */
+/* Adds a piece to a shard, whose mutex the caller holds. */
 static enum tokmap_status shard_add_short(struct train_pieces *pieces, struct train_shard *shard,
                                           const struct short_piece *piece, uint64_t hash, struct tokmap_error *error)
 {
@@ -260,7 +267,7 @@ static enum tokmap_status shard_add_short(struct train_pieces *pieces, struct tr
     return TOKMAP_OK;
 }
 
-/* With the shard's mutex. */
+/* Adds a piece to a shard, whose mutex the caller holds. */
 static enum tokmap_status shard_add_long(struct train_pieces *pieces, struct train_shard *shard, const uint8_t *bytes,
                                          uint64_t count, uint64_t hash, uint64_t times, struct tokmap_error *error)
 {
@@ -331,7 +338,7 @@ void train_pieces_totals(const struct train_pieces *pieces, struct train_totals 
 {
     *totals = (struct train_totals){0, 0, pieces->pieces, pieces->text};
     for (uint32_t i = 0; i < SHARDS; i++) {
-        totals->different += pieces->shards[i].table.short_count + pieces->shards[i].table.long_count;
+        totals->distinct += pieces->shards[i].table.short_count + pieces->shards[i].table.long_count;
         totals->bytes += pieces->shards[i].bytes;
     }
 }
@@ -371,6 +378,7 @@ enum tokmap_status train_counter_new(struct train_counter **counter, struct trai
         free(made);
         return error_set_memory(error, "a thread's table of pieces", LOCAL_TEXT);
     }
+    assert(rules);
     made->pieces = pieces;
     scanner_init(&made->scanner, rules, cpu_variant_best());
     const enum tokmap_status status = train_budget_reserve(pieces->budget, table_bytes(&made->table), error);
@@ -392,8 +400,8 @@ void train_counter_free(struct train_counter *counter)
     free(counter);
 }
 
-/* The shard of a hash, locked; what was locked before is let go where it is another. */
-static struct train_shard *shard_switch(struct train_pieces *pieces, struct train_shard *held, uint64_t hash)
+/* Returns the shard of a hash, locked. If `held` is another shard, it is unlocked. */
+static struct train_shard *shard_lock(struct train_pieces *pieces, struct train_shard *held, uint64_t hash)
 {
     struct train_shard *wanted = &pieces->shards[hash >> (64 - SHARD_BITS)];
     if (wanted == held)
@@ -404,7 +412,7 @@ static struct train_shard *shard_switch(struct train_pieces *pieces, struct trai
     return wanted;
 }
 
-static enum tokmap_status shorts_empty(struct train_counter *counter, struct tokmap_error *error)
+static enum tokmap_status shorts_flush(struct train_counter *counter, struct tokmap_error *error)
 {
     struct piece_table *table = &counter->table;
     struct train_shard *shard = NULL;
@@ -414,7 +422,7 @@ static enum tokmap_status shorts_empty(struct train_counter *counter, struct tok
         if (!piece->times)
             continue;
         const uint64_t hash = short_hash(piece->key);
-        shard = shard_switch(counter->pieces, shard, hash);
+        shard = shard_lock(counter->pieces, shard, hash);
         status = shard_add_short(counter->pieces, shard, piece, hash, error);
     }
     if (shard)
@@ -424,7 +432,7 @@ static enum tokmap_status shorts_empty(struct train_counter *counter, struct tok
     return status;
 }
 
-static enum tokmap_status longs_empty(struct train_counter *counter, struct tokmap_error *error)
+static enum tokmap_status longs_flush(struct train_counter *counter, struct tokmap_error *error)
 {
     struct piece_table *table = &counter->table;
     struct train_shard *shard = NULL;
@@ -433,7 +441,7 @@ static enum tokmap_status longs_empty(struct train_counter *counter, struct tokm
         const struct long_piece *piece = &table->longs[i];
         if (!piece->times)
             continue;
-        shard = shard_switch(counter->pieces, shard, piece->hash);
+        shard = shard_lock(counter->pieces, shard, piece->hash);
         status = shard_add_long(counter->pieces, shard, table->text + piece->offset, piece->bytes, piece->hash,
                                 piece->times, error);
     }
@@ -447,9 +455,9 @@ static enum tokmap_status longs_empty(struct train_counter *counter, struct tokm
 enum tokmap_status train_counter_finish(struct train_counter *counter, struct tokmap_error *error)
 {
     struct train_pieces *pieces = counter->pieces;
-    enum tokmap_status status = shorts_empty(counter, error);
+    enum tokmap_status status = shorts_flush(counter, error);
     if (!status)
-        status = longs_empty(counter, error);
+        status = longs_flush(counter, error);
     os_mutex_lock(pieces->mutex);
     pieces->pieces += counter->seen;
     pieces->text += counter->text;
@@ -458,7 +466,8 @@ enum tokmap_status train_counter_finish(struct train_counter *counter, struct to
     return status;
 }
 
-/* A piece of more than 15 bytes. */
+/* Counts a piece of more than 15 bytes. A piece that would fill much of the thread's text goes directly to its shard.
+ */
 static enum tokmap_status count_long(struct train_counter *counter, const uint8_t *bytes, uint64_t count,
                                      struct tokmap_error *error)
 {
@@ -466,19 +475,19 @@ static enum tokmap_status count_long(struct train_counter *counter, const uint8_
     enum tokmap_status status = TOKMAP_OK;
     const uint64_t hash = hash64(bytes, (size_t)count);
     if (count > LOCAL_TEXT / 16) {
-        struct train_shard *shard = shard_switch(counter->pieces, NULL, hash);
+        struct train_shard *shard = shard_lock(counter->pieces, NULL, hash);
         status = shard_add_long(counter->pieces, shard, bytes, count, hash, 1, error);
         os_mutex_unlock(shard->mutex);
         return status;
     }
     if (is_full(table->long_count, table->long_bits) || LOCAL_TEXT - table->text_count < count)
-        status = longs_empty(counter, error);
+        status = longs_flush(counter, error);
     if (!status)
         long_add(table, bytes, count, hash, 1);
     return status;
 }
 
-/* As bpe_key_of, by two loads where 16 bytes may be read. */
+/* Like bpe_key_of(), but with two loads if 16 bytes are readable. count: 1 to 15. */
 static inline struct bpe_key key_at(const uint8_t *bytes, uint64_t count, uint64_t readable)
 {
     if (readable < 16)
@@ -499,7 +508,8 @@ enum tokmap_status train_counter_text(struct train_counter *counter, const uint8
         uint64_t *starts = counter->chunk.starts;
         const uint64_t words = done > SCAN_BYTES ? 1 : (done + 63) / 64;
         uint64_t from = 0;
-        starts[0] &= ~(uint64_t)1; /* each start ends the piece before; the last one ends where the chunk does */
+        starts[0] &=
+            ~(uint64_t)1; /* each start is the end of the preceding piece, and the last piece ends with the chunk */
         for (uint64_t word = 0, bits = starts[0]; !status;) {
             while (!bits && ++word < words)
                 bits = starts[word];
@@ -511,7 +521,7 @@ enum tokmap_status train_counter_text(struct train_counter *counter, const uint8
                 status = count_long(counter, piece, bytes, error);
             } else if (bytes > 1) {
                 if (is_full(table->short_count, table->short_bits))
-                    status = shorts_empty(counter, error);
+                    status = shorts_flush(counter, error);
                 const struct bpe_key key = key_at(piece, bytes, count - at - from);
                 short_add(table, key, short_hash(key), 1);
             }

@@ -1,6 +1,7 @@
 /* train_write.c - see train_write.h. */
 #include "train_write.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +14,9 @@
 #include "unicode/byte_alphabet.h"
 
 #define FILES 3
-#define TRIES 8
+#define TRIES 8 /* to open and lock a file that another process removes at the same time */
 
-/* In the order in which they appear. */
+/* In the order in which the files appear. */
 static const char *const endings[FILES] = {".specials.json", ".tiktoken", ".json"};
 
 struct train_files {
@@ -24,15 +25,15 @@ struct train_files {
     bool replace, specials;
 };
 
-/* ---- text that grows ---- */
+/* ---- growing text ---- */
 
 struct growing {
     char *bytes;
     size_t count, room;
-    bool failed;
+    bool failed; /* a lack of memory, which the caller checks once at the end */
 };
 
-static void put(struct growing *g, const void *bytes, size_t count)
+static void append(struct growing *g, const void *bytes, size_t count)
 {
     if (g->room - g->count < count && !g->failed) {
         const size_t wanted = g->count + count + g->room + 4096;
@@ -49,42 +50,42 @@ static void put(struct growing *g, const void *bytes, size_t count)
     g->count += count;
 }
 
-static void put_text(struct growing *g, const char *text)
+static void append_text(struct growing *g, const char *text)
 {
-    put(g, text, strlen(text));
+    append(g, text, strlen(text));
 }
 
-static void put_number(struct growing *g, uint64_t number)
+static void append_number(struct growing *g, uint64_t number)
 {
     char text[24];
-    put(g, text, (size_t)snprintf(text, sizeof text, "%" PRIu64, number));
+    append(g, text, (size_t)snprintf(text, sizeof text, "%" PRIu64, number));
 }
 
-/* Inside the quotes of a JSON string. */
-static void put_escaped(struct growing *g, const uint8_t *bytes, uint64_t count)
+/* Appends text of a JSON string without its quotes. */
+static void append_escaped(struct growing *g, const uint8_t *bytes, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
         char text[8];
         if (bytes[i] == '"' || bytes[i] == '\\') {
             text[0] = '\\';
             text[1] = (char)bytes[i];
-            put(g, text, 2);
+            append(g, text, 2);
         } else if (bytes[i] < 0x20) {
-            put(g, text, (size_t)snprintf(text, sizeof text, "\\u%04x", bytes[i]));
+            append(g, text, (size_t)snprintf(text, sizeof text, "\\u%04x", bytes[i]));
         } else {
-            put(g, bytes + i, 1);
+            append(g, bytes + i, 1);
         }
     }
 }
 
-static void put_string(struct growing *g, const uint8_t *bytes, uint64_t count)
+static void append_string(struct growing *g, const uint8_t *bytes, uint64_t count)
 {
-    put(g, "\"", 1);
-    put_escaped(g, bytes, count);
-    put(g, "\"", 1);
+    append(g, "\"", 1);
+    append_escaped(g, bytes, count);
+    append(g, "\"", 1);
 }
 
-static void put_base64(struct growing *g, const uint8_t *bytes, uint64_t count)
+static void append_base64(struct growing *g, const uint8_t *bytes, uint64_t count)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for (uint64_t i = 0; i < count; i += 3) {
@@ -93,12 +94,13 @@ static void put_base64(struct growing *g, const uint8_t *bytes, uint64_t count)
             (uint32_t)bytes[i] << 16 | (left > 1 ? (uint32_t)bytes[i + 1] << 8 : 0) | (left > 2 ? bytes[i + 2] : 0u);
         const char four[4] = {digits[three >> 18], digits[three >> 12 & 63], left > 1 ? digits[three >> 6 & 63] : '=',
                               left > 2 ? digits[three & 63] : '='};
-        put(g, four, 4);
+        append(g, four, 4);
     }
 }
 
-/* ---- the characters that stand for bytes ---- */
+/* ---- the byte alphabet ---- */
 
+/* The UTF-8 of the characters that represent bytes. */
 struct alphabet {
     uint8_t texts[256][2];
     uint8_t counts[256];
@@ -114,10 +116,10 @@ static void alphabet_make(struct alphabet *alphabet)
     }
 }
 
-static void put_spelt(struct growing *g, const struct alphabet *alphabet, const struct train_text *token)
+static void append_spelling(struct growing *g, const struct alphabet *alphabet, const struct train_text *token)
 {
     for (uint64_t i = 0; i < token->count; i++)
-        put_escaped(g, alphabet->texts[token->bytes[i]], alphabet->counts[token->bytes[i]]);
+        append_escaped(g, alphabet->texts[token->bytes[i]], alphabet->counts[token->bytes[i]]);
 }
 
 bool train_decode_spelling(const struct train_text *special, uint8_t *into, uint64_t *count)
@@ -138,98 +140,98 @@ bool train_decode_spelling(const struct train_text *special, uint8_t *into, uint
     return *count > 0;
 }
 
-/* ---- what the files hold ---- */
+/* ---- content of the files ---- */
 
-static void put_rank_file(struct growing *g, const struct train_vocabulary *vocabulary)
+static void append_rank_file(struct growing *g, const struct train_vocabulary *vocabulary)
 {
     for (uint32_t id = 0; id < vocabulary->count; id++) {
-        put_base64(g, vocabulary->tokens[id].bytes, vocabulary->tokens[id].count);
-        put(g, " ", 1);
-        put_number(g, id);
-        put(g, "\n", 1);
+        append_base64(g, vocabulary->tokens[id].bytes, vocabulary->tokens[id].count);
+        append(g, " ", 1);
+        append_number(g, id);
+        append(g, "\n", 1);
     }
 }
 
-static void put_specials(struct growing *g, const struct train_vocabulary *vocabulary,
-                         const struct train_settings *settings)
+static void append_specials(struct growing *g, const struct train_vocabulary *vocabulary,
+                            const struct train_settings *settings)
 {
-    put(g, "{", 1);
+    append(g, "{", 1);
     for (uint32_t i = 0; i < settings->special_count; i++) {
-        put_text(g, i ? ",\n  " : "\n  ");
-        put_string(g, settings->specials[i].bytes, settings->specials[i].count);
-        put(g, ": ", 2);
-        put_number(g, vocabulary->count + (uint64_t)i);
+        append_text(g, i ? ",\n  " : "\n  ");
+        append_string(g, settings->specials[i].bytes, settings->specials[i].count);
+        append(g, ": ", 2);
+        append_number(g, vocabulary->count + (uint64_t)i);
     }
-    put_text(g, "\n}\n");
+    append_text(g, "\n}\n");
 }
 
-static void put_split(struct growing *g, const char *regex)
+static void append_split(struct growing *g, const char *regex)
 {
-    put_text(g, "      {\"type\": \"Split\", \"pattern\": {\"Regex\": ");
-    put_string(g, (const uint8_t *)regex, strlen(regex));
-    put_text(g, "}, \"behavior\": \"Isolated\", \"invert\": false},\n");
+    append_text(g, "      {\"type\": \"Split\", \"pattern\": {\"Regex\": ");
+    append_string(g, (const uint8_t *)regex, strlen(regex));
+    append_text(g, "}, \"behavior\": \"Isolated\", \"invert\": false},\n");
 }
 
-static void put_pre_tokenizer(struct growing *g, const char *pattern)
+static void append_pre_tokenizer(struct growing *g, const char *pattern)
 {
     static const char byte_level[] = "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"trim_offsets\": true, "
                                      "\"use_regex\": ";
     const struct split_rules *rules = split_rules_named(pattern);
-    put_text(g, "  \"pre_tokenizer\": ");
-    if (rules == split_rules_named("gpt2")) { /* the one whose pattern ByteLevel has built in */
-        put_text(g, byte_level);
-        put_text(g, "true},\n");
+    append_text(g, "  \"pre_tokenizer\": ");
+    if (rules == split_rules_named("gpt2")) { /* the pattern that is built into ByteLevel */
+        append_text(g, byte_level);
+        append_text(g, "true},\n");
         return;
     }
-    put_text(g, "{\n    \"type\": \"Sequence\",\n    \"pretokenizers\": [\n");
+    append_text(g, "{\n    \"type\": \"Sequence\",\n    \"pretokenizers\": [\n");
     if (rules->deepseek)
         for (int i = 0; i < SPLIT_STEPS; i++)
-            put_split(g, split_deepseek_steps[i]);
+            append_split(g, split_deepseek_steps[i]);
     else
-        put_split(g, split_rules_regex(rules));
-    put_text(g, "      ");
-    put_text(g, byte_level);
-    put_text(g, "false}\n    ]\n  },\n");
+        append_split(g, split_rules_regex(rules));
+    append_text(g, "      ");
+    append_text(g, byte_level);
+    append_text(g, "false}\n    ]\n  },\n");
 }
 
-static void put_tokenizer_json(struct growing *g, const struct train_vocabulary *vocabulary,
-                               const struct train_settings *settings)
+static void append_tokenizer_json(struct growing *g, const struct train_vocabulary *vocabulary,
+                                  const struct train_settings *settings)
 {
     struct alphabet alphabet;
     alphabet_make(&alphabet);
-    put_text(g, "{\n  \"version\": \"1.0\",\n  \"truncation\": null,\n  \"padding\": null,\n  \"added_tokens\": [");
+    append_text(g, "{\n  \"version\": \"1.0\",\n  \"truncation\": null,\n  \"padding\": null,\n  \"added_tokens\": [");
     for (uint32_t i = 0; i < settings->special_count; i++) {
-        put_text(g, i ? ",\n    {\"id\": " : "\n    {\"id\": ");
-        put_number(g, vocabulary->count + (uint64_t)i);
-        put_text(g, ", \"content\": ");
-        put_string(g, settings->specials[i].bytes, settings->specials[i].count);
-        put_text(g, ", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": false, "
-                    "\"special\": true}");
+        append_text(g, i ? ",\n    {\"id\": " : "\n    {\"id\": ");
+        append_number(g, vocabulary->count + (uint64_t)i);
+        append_text(g, ", \"content\": ");
+        append_string(g, settings->specials[i].bytes, settings->specials[i].count);
+        append_text(g, ", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": false, "
+                       "\"special\": true}");
     }
-    put_text(g, settings->special_count ? "\n  ],\n" : "],\n");
-    put_text(g, "  \"normalizer\": null,\n");
-    put_pre_tokenizer(g, settings->pattern);
-    put_text(
+    append_text(g, settings->special_count ? "\n  ],\n" : "],\n");
+    append_text(g, "  \"normalizer\": null,\n");
+    append_pre_tokenizer(g, settings->pattern);
+    append_text(
         g, "  \"post_processor\": null,\n  \"decoder\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false, "
            "\"trim_offsets\": true, \"use_regex\": true},\n"
            "  \"model\": {\n    \"type\": \"BPE\",\n    \"dropout\": null,\n"
            "    \"unk_token\": null,\n    \"continuing_subword_prefix\": null,\n    \"end_of_word_suffix\": null,\n"
            "    \"fuse_unk\": false,\n    \"byte_fallback\": false,\n    \"ignore_merges\": false,\n    \"vocab\": {");
     for (uint32_t id = 0; id < vocabulary->count; id++) {
-        put_text(g, id ? ",\n      \"" : "\n      \"");
-        put_spelt(g, &alphabet, &vocabulary->tokens[id]);
-        put_text(g, "\": ");
-        put_number(g, id);
+        append_text(g, id ? ",\n      \"" : "\n      \"");
+        append_spelling(g, &alphabet, &vocabulary->tokens[id]);
+        append_text(g, "\": ");
+        append_number(g, id);
     }
-    put_text(g, "\n    },\n    \"merges\": [");
+    append_text(g, "\n    },\n    \"merges\": [");
     for (uint32_t i = 0; i + 256 < vocabulary->count; i++) {
-        put_text(g, i ? ",\n      \"" : "\n      \"");
-        put_spelt(g, &alphabet, &vocabulary->tokens[vocabulary->merges[i].left]);
-        put(g, " ", 1);
-        put_spelt(g, &alphabet, &vocabulary->tokens[vocabulary->merges[i].right]);
-        put(g, "\"", 1);
+        append_text(g, i ? ",\n      \"" : "\n      \"");
+        append_spelling(g, &alphabet, &vocabulary->tokens[vocabulary->merges[i].left]);
+        append(g, " ", 1);
+        append_spelling(g, &alphabet, &vocabulary->tokens[vocabulary->merges[i].right]);
+        append(g, "\"", 1);
     }
-    put_text(g, vocabulary->count > 256 ? "\n    ]\n  }\n}\n" : "]\n  }\n}\n");
+    append_text(g, vocabulary->count > 256 ? "\n    ]\n  }\n}\n" : "]\n  }\n}\n");
 }
 
 /* ---- files ---- */
@@ -244,8 +246,9 @@ static enum tokmap_status exists_check(const struct train_files *files, struct t
     return TOKMAP_OK;
 }
 
-/* Creates or takes over a partial file and locks it. Between its opening and its lock another may have renamed or
- * removed it: then what the name leads to is another file, and it is tried again. */
+/* Creates a partial file, or takes over one that a dead process has left, and locks it. Between the open and the lock,
+ * another process may have renamed or removed the file. Then the name leads to a different file, and the attempt is
+ * repeated. */
 static enum tokmap_status partial_open(const char *path, int *fd, struct tokmap_error *error)
 {
     for (int i = 0; i < TRIES; i++) {
@@ -253,7 +256,7 @@ static enum tokmap_status partial_open(const char *path, int *fd, struct tokmap_
         int system = os_open(path, OS_WRITE_OPEN, fd);
         if (system) {
             *fd = -1;
-            return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the output cannot be made");
+            return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the output cannot be created");
         }
         system = os_lock(*fd);
         if (!system && !os_fstat(*fd, &opened) && !os_lstat(path, &named) && opened.inode == named.inode &&
@@ -267,13 +270,15 @@ static enum tokmap_status partial_open(const char *path, int *fd, struct tokmap_
         if (system)
             break;
     }
-    return error_set(error, TOKMAP_ERROR_BUSY, path, TOKMAP_NO_OFFSET, "another command is writing this output");
+    return error_set(error, TOKMAP_ERROR_BUSY, path, TOKMAP_NO_OFFSET,
+                     "another process is writing this output; wait until it is done, or choose another name");
 }
 
 enum tokmap_status train_files_open(struct train_files **files, const char *prefix, bool specials, bool replace,
                                     struct tokmap_error *error)
 {
     static const char partial[] = ".partial";
+    assert(prefix && *prefix);
     struct train_files *made = calloc(1, sizeof *made);
     enum tokmap_status status = made ? TOKMAP_OK : error_set_memory(error, "the output's names", sizeof *made);
     *files = NULL;
@@ -338,23 +343,24 @@ enum tokmap_status train_files_commit(struct train_files *files, const struct tr
 {
     struct growing g = {NULL, 0, 0, false};
     enum tokmap_status status = TOKMAP_OK;
+    assert(vocabulary->count >= 256 && (files->specials || !settings->special_count));
     for (int i = 0; i < FILES && !status; i++) {
         if (files->fds[i] < 0)
             continue;
         g.count = 0;
         if (i == 0)
-            put_specials(&g, vocabulary, settings);
+            append_specials(&g, vocabulary, settings);
         else if (i == 1)
-            put_rank_file(&g, vocabulary);
+            append_rank_file(&g, vocabulary);
         else
-            put_tokenizer_json(&g, vocabulary, settings);
+            append_tokenizer_json(&g, vocabulary, settings);
         status = file_write(files, i, &g, error);
     }
     free(g.bytes);
     if (!status)
         status = exists_check(files, error);
     if (!status && files->replace && !files->specials)
-        (void)os_unlink(files->paths[0]); /* it would name tokens that the new files do not have */
+        (void)os_unlink(files->paths[0]); /* its special tokens do not belong to the new files */
     for (int i = 0; i < FILES && !status; i++) {
         if (files->fds[i] < 0)
             continue;
@@ -370,7 +376,7 @@ enum tokmap_status train_files_commit(struct train_files *files, const struct tr
         const int system = os_sync_folder(files->paths[FILES - 1]);
         if (system)
             status = error_set_system(error, system, files->paths[FILES - 1], TOKMAP_NO_OFFSET,
-                                      "the output's folder cannot be synchronised");
+                                      "the folder of the output cannot be synchronized with the disk");
     }
     train_files_abort(files);
     return status;

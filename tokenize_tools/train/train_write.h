@@ -1,37 +1,47 @@
 /*
- * train_write.h - a trained vocabulary as files that other libraries read: PREFIX.tiktoken, a rank file; PREFIX.json, a
- * tokenizer.json of Hugging Face; and where there are special tokens, which a rank file does not name,
- * PREFIX.specials.json, an object of their texts and ids.
+ * train_write.h - writes a trained vocabulary to files that other libraries read:
  *
- * While they are made the files are called NAME.partial; each appears whole or not at all, PREFIX.json last. Of two
- * that write to one prefix, the second is refused.
+ *     PREFIX.specials.json   an object with the texts and ids of the special tokens; only if there are any
+ *     PREFIX.tiktoken        a rank file, which has no special tokens
+ *     PREFIX.json            a tokenizer.json of Hugging Face
+ *
+ * While a file is being written, its name ends in .partial. Each file appears complete or not at all, in the order of
+ * this list. If two processes write to the same prefix, the second one fails with ERROR_BUSY.
  */
 #ifndef TOKMAP_TRAIN_TRAIN_WRITE_H
 #define TOKMAP_TRAIN_TRAIN_WRITE_H
 
 #include "train_merges.h"
 
-/* What a vocabulary is but its tokens. Special tokens have the ids behind them, in this order. */
+/* Everything in a tokenizer file that is not learned. Special tokens have the ids after the vocabulary, in this order.
+ */
 struct train_settings {
-    const char *pattern;               /* a name of split_rules_names() */
+    const char *pattern;               /* one of split_rules_names() */
     const struct train_text *specials; /* UTF-8 */
     uint32_t special_count;
 };
 
 struct train_files;
-/* Makes the partial files. Statuses: OK, ERROR_EXISTS (unless `replace`), ERROR_BUSY, ERROR_NOT_FOUND, ERROR_IO,
- * ERROR_MEMORY. */
+
+/* Creates the partial files and locks them. specials: whether PREFIX.specials.json will be written. replace: existing
+ * files are replaced. Statuses: OK, ERROR_EXISTS, ERROR_BUSY, ERROR_NOT_FOUND, ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status train_files_open(struct train_files **files, const char *prefix, bool specials, bool replace,
                                     struct tokmap_error *error);
-/* Writes, synchronises and renames; the files are closed after success and failure.
- * Statuses: OK, ERROR_EXISTS, ERROR_IO, ERROR_MEMORY. */
+
+/* Writes the files, synchronizes them with the disk, and renames them. *files is freed in any case. If writing fails,
+ * the partial files are removed. Statuses: OK, ERROR_EXISTS, ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status train_files_commit(struct train_files *files, const struct train_vocabulary *vocabulary,
                                       const struct train_settings *settings, struct tokmap_error *error);
-void train_files_abort(struct train_files *files); /* removes the partial files; accepts NULL */
-/* The name of one of the files, as `i` counts from 0; NULL behind the last. */
+void train_files_abort(struct train_files *files); /* removes the partial files and frees *files; accepts NULL */
+
+/* Returns the path of output number i, from 0, including the partial files; NULL if there are no more. Valid as long as
+ * `files`. */
 const char *train_files_name(const struct train_files *files, uint32_t i);
-/* A special token that a token of the vocabulary would be mistaken for, in the files' spelling, as the bytes of that
- * token; true if there are such bytes. `into` has room for the text's count. */
+
+/* Decodes a special token that is spelled entirely in the byte alphabet (unicode/byte_alphabet.h), as the tokens of a
+ * tokenizer.json are. A learned token with the decoded bytes would have the same spelling in the file. Returns true and
+ * writes *count bytes, or returns false if the text has another character or is empty. `into` has room for
+ * special->count bytes. */
 bool train_decode_spelling(const struct train_text *special, uint8_t *into, uint64_t *count);
 
 #endif
