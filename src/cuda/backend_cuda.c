@@ -1,24 +1,67 @@
 /*
- * backend_cuda.c - a GPU as a device: slots in pinned memory with twins in the GPU's, outputs written by a kernel on the
- * consumer's stream.
+ * backend_cuda.c - see backend_cuda.h.
  *
- *     producer    await    host waits for copied[slot]
- *                 copy     copy stream: wait expanded[slot]; slot -> twin; record copied[slot]
- *     consumer    expand   consumer's stream: wait copied[slot]; twin -> outputs; record expanded[slot]
+ * The idea. A batch takes three steps: the producer thread gathers tokens into a pinned slot; the GPU's copy engine
+ * transfers the slot to its twin in GPU memory; a kernel expands the twin into the caller's tensors. Each step has its
+ * own queue: the producer thread, our copy stream, and the consumer's stream, which is the one that the training step
+ * runs on. The steps of different batches overlap, and the host waits only if the ring has nothing left to do. Two
+ * events per slot put the steps in order:
  *
- * Two dangers, two events. The host must not refill a slot that is still on its way (copied, awaited by the host), and the
- * next copy must not overwrite a twin that is still being read (expanded, awaited by the copy stream). An event that was
- * never recorded counts as happened, so the first round needs no exception. expand() is called, and with it `expanded`
- * recorded, before the ring gives the slot back to the producer: so copy() always waits for the latest expansion.
+ *     copied     recorded on the copy stream after slot -> twin. The host waits for it before it fills the slot again,
+ *                because a slot that is still being read must not change. The consumer's stream waits for it before it
+ *                reads the twin.
+ *     expanded   recorded on the consumer's stream after twin -> outputs. The copy stream waits for it before the next
+ *                copy into the twin, because a twin that is still being read must not change.
  *
- * If a call fails after work was enqueued whose event could then not be recorded, that work is waited for at once: who
- * comes next would not know of it.
+ * An example. Batches A and B go through slots 0 and 1; then batch C uses slot 0 again. Time runs downward, each column
+ * is a queue, and a wait in one column is for the record of the same name in another:
  *
- * Where the driver does not take the kernel, the host expands: into one of a few pinned bounces, from which each output is
- * copied on the consumer's stream. The twins are not needed then. A bounce is written again when its last copies are done.
+ *     producer (host)             copy stream                   consumer's stream
+ *     await 0: passes (1)
+ *     fill slot 0 with A
+ *     copy 0                      wait expanded[0]: passes (1)
+ *     await 1: passes (1)         slot 0 -> twin 0
+ *     fill slot 1 with B          record copied[0]              next():  wait copied[0]
+ *     copy 1                      wait expanded[1]: passes (1)           twin 0 -> outputs: A
+ *                                 slot 1 -> twin 1                       record expanded[0]
+ *                                 record copied[1]              the trainer's step on A
+ *                                                               next():  (the ring gets slot 0 back)
+ *     await 0: copied[0]                                                 wait copied[1]
+ *     fill slot 0 with C                                                 twin 1 -> outputs: B
+ *     copy 0                      wait expanded[0]                       record expanded[1]
+ *                                 slot 0 -> twin 0              the trainer's step on B
+ *                                 record copied[0]
+ *
+ * (1) An event that was never recorded counts as completed, so the first round needs no special case.
+ *
+ * A wait for an event is for its latest record at the time of the call. It is always the right one: expand() records
+ * `expanded` before the consumer returns the slot to the ring, and copy() of that slot comes after the producer got it
+ * from the ring. Where `copied` has completed already when the consumer asks, which is normal, no wait is enqueued.
+ *
+ * Why not cudaMemcpy, or a copy followed by a synchronization? The host would wait once per batch, so it could not
+ * enqueue training steps ahead, and the GPU would be idle between them. Why not a copy from pinned memory without an
+ * event, as many training scripts do? Nothing would keep the host from refilling a buffer that is still queued for its
+ * copy, and the result would be wrong tokens without any error. Why no call with which the consumer releases a batch?
+ * If it came too early or not at all, the result would be wrong tokens, too, or a standstill. Here the outputs belong
+ * to the caller, and the order of the caller's own stream says when they are read and written.
+ *
+ * Failures. If a call fails after work was enqueued, and the event that marks the end of that work could not be
+ * recorded, the host waits for the work at once, because nobody could wait for it later.
+ *
+ * Graph capture. Any thread of the program may be capturing a CUDA graph. cuda_enter() therefore switches our thread to
+ * the relaxed capture mode, in which our calls do not invalidate a capture elsewhere. next() on a stream that is
+ * capturing is refused: the graph would contain the expansion of one certain batch, and each launch would deliver it
+ * again. Outputs may have the same addresses in every call, so a graph can read them, and next() goes between its
+ * launches.
+ *
+ * Without the kernel. If the driver does not accept the kernel, the host expands each batch into one of a few pinned
+ * buffers (a bounce), from which every output is copied on the consumer's stream. Slots then have no twins, and copy()
+ * does nothing. Each bounce has an event, `sent`, recorded after its copies; the host waits for it before it writes the
+ * bounce again.
  */
 #include "backend_cuda.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,51 +72,53 @@
 #include "expand_ptx.h"
 #include "platform/os.h"
 
-#define HUGE_FROM ((uint64_t)16 << 20) /* from here on huge pages pay for the time it takes to clear them */
+/* Rings of at least this many bytes get huge pages: below, the time to clear the pages exceeds what they save. */
+#define HUGE_FROM ((uint64_t)16 << 20)
 #define BOUNCES 4
-#define KNOWN_OUTPUTS 16
-#define PART 64 /* bytes; parts of a bounce begin at its multiples */
+#define CHECKED_OUTPUTS 16
+#define OUTPUTS 7     /* how many outputs a batch can have */
+#define PART_ALIGN 64 /* bytes; the outputs in a bounce begin at multiples of it */
 
 /* Page-locked host memory. */
 struct pinned {
     void *memory;
     uint64_t bytes;
-    bool registered; /* a mapping of ours that was registered; else the driver's own */
+    bool registered; /* true: our own mapping, registered with the driver. false: allocated by the driver */
 };
 
-/* Outputs on their way from the host, where the host expands. */
+/* A buffer for the outputs of one batch that the host has expanded. */
 struct bounce {
     uint8_t *memory;
-    struct CUevent_st *sent;
+    struct CUevent_st *sent; /* recorded after the copies to the outputs */
 };
 
 struct backend_cuda {
     struct backend head;
     struct cuda_device device;
-    int node;            /* of the host's memory, near the GPU; -1 unknown */
-    int processors;      /* of the GPU */
+    int node;       /* the host's NUMA node near the GPU; -1: unknown */
+    int processors; /* multiprocessors of the GPU */
     struct CUmod_st *module;
     struct CUfunc_st *kernel; /* NULL: the host expands */
-    char reason[256];         /* why */
-    const struct expand_kernels *on_host;
-    uint64_t output_bytes;    /* of a batch, at most */
+    char reason[256];         /* why the kernel is not used, else "" */
+    const struct expand_kernels *host_kernels;
+    uint64_t output_bytes; /* most bytes of all outputs of a batch */
 
     struct pinned slots_memory, bounces_memory;
     uint32_t slots;
     uint64_t slot_bytes;
     uint64_t twins; /* the device's address of slot 0 */
     struct CUstream_st *stream;
-    struct CUevent_st **copied, **expanded; /* one each a slot */
+    struct CUevent_st **copied, **expanded; /* one of each per slot; both are parts of one array */
 
-    /* the consumer's */
+    /* used by the consumer alone */
     struct bounce bounces[BOUNCES];
     uint32_t next_bounce;
-    uint64_t known_outputs[KNOWN_OUTPUTS]; /* addresses found to be of this device, by some of their bits */
-    uint64_t host_expanded, late_copies;
+    uint64_t checked_outputs[CHECKED_OUTPUTS]; /* addresses known to be of this device, at a hash of the address */
+    uint64_t host_expanded, late_copies;       /* any thread reads them */
 };
 
-static enum tokmap_status failed(const struct backend_cuda *cuda, int result, struct tokmap_error *error,
-                                 const char *doing)
+static enum tokmap_status call_failed(const struct backend_cuda *cuda, int result, struct tokmap_error *error,
+                                      const char *doing)
 {
     enum tokmap_status status = result == CUDA_OUT_OF_MEMORY ? TOKMAP_ERROR_MEMORY : TOKMAP_ERROR_DEVICE;
     return cuda_driver_error(cuda->device.driver, status, result, error, doing);
@@ -81,16 +126,18 @@ static enum tokmap_status failed(const struct backend_cuda *cuda, int result, st
 
 /* ---- memory ---- */
 
-/* Memory of our own is on the node that we choose, and what the kernel tells of it is true; but a driver may be unable to
- * register it (in some virtual machines), and then gives its own. */
+/* Allocates page-locked memory. Our own mapping is the first choice, because it is on the NUMA node that we choose and
+ * the kernel's counters include it. Where the driver cannot register it, as in some virtual machines, the driver
+ * allocates the memory. */
 static enum tokmap_status pin(const struct backend_cuda *cuda, uint64_t bytes, struct pinned *pinned,
                               struct tokmap_error *error)
 {
     const struct cuda_driver *driver = cuda->device.driver;
-    char doing[160];
+    char doing[200];
     if (!os_memory_new(bytes, bytes >= HUGE_FROM, &pinned->memory)) {
         os_memory_prefer_node(pinned->memory, bytes, cuda->node);
-        /* A page that a child shares would be copied when we write it, and the GPU would go on reading the old one. */
+        /* If a child shared a page with us, our next write would move us to a copy, and the GPU would continue to read
+         * the old page. */
         os_memory_zero_on_fork(pinned->memory, bytes);
         pinned->bytes = bytes;
         pinned->registered = !driver->host_register(pinned->memory, bytes, CUDA_HOST_PORTABLE);
@@ -103,8 +150,10 @@ static enum tokmap_status pin(const struct backend_cuda *cuda, uint64_t bytes, s
     if (result) {
         pinned->memory = NULL;
         (void)snprintf(doing, sizeof doing,
-                       "page-locking %" PRIu64 " bytes of host memory (a smaller ring_bytes needs less)", bytes);
-        return failed(cuda, result, error, doing);
+                       "page-locking %" PRIu64 " bytes of host memory (to need less, lower options.ring_bytes or "
+                       "options.rows)",
+                       bytes);
+        return call_failed(cuda, result, error, doing);
     }
     memset(pinned->memory, 0, bytes);
     pinned->bytes = bytes;
@@ -132,18 +181,21 @@ static int make_events(const struct cuda_driver *driver, struct CUevent_st **eve
     return result;
 }
 
-/* What the kernel needs: twins, events, a stream for the copies that does not wait for the default one. */
+/* Makes what the kernel needs: twins, events, and a stream for the copies that does not wait for the default stream. */
 static enum tokmap_status allocate_twins(struct backend_cuda *cuda, uint64_t bytes, struct tokmap_error *error)
 {
     const struct cuda_driver *driver = cuda->device.driver;
     int least = 0, greatest = 0;
-    char doing[128];
+    char doing[200];
     int result = driver->mem_alloc(&cuda->twins, bytes);
     if (result) {
         cuda->twins = 0;
         (void)snprintf(doing, sizeof doing,
-                       "allocating %" PRIu64 " bytes of GPU memory for the ring (a smaller ring_bytes needs less)", bytes);
-        return failed(cuda, result, error, doing);
+                       "allocating %" PRIu64
+                       " bytes of GPU memory for the ring (to need less, lower options.ring_bytes "
+                       "or options.rows)",
+                       bytes);
+        return call_failed(cuda, result, error, doing);
     }
     result = driver->ctx_priority_range(&least, &greatest);
     if (!result)
@@ -152,13 +204,13 @@ static enum tokmap_status allocate_twins(struct backend_cuda *cuda, uint64_t byt
         result = make_events(driver, cuda->copied, cuda->slots, CUDA_EVENT_BLOCKING_SYNC);
     if (!result)
         result = make_events(driver, cuda->expanded, cuda->slots, CUDA_EVENT_BLOCKING_SYNC);
-    return result ? failed(cuda, result, error, "making the loader's stream and events") : TOKMAP_OK;
+    return result ? call_failed(cuda, result, error, "creating the loader's stream and events") : TOKMAP_OK;
 }
 
 static enum tokmap_status allocate_bounces(struct backend_cuda *cuda, struct tokmap_error *error)
 {
-    uint64_t one = round_up(cuda->output_bytes, PART), bytes;
-    if (!one) /* no field: nothing is ever sent */
+    uint64_t one = round_up(cuda->output_bytes, PART_ALIGN), bytes;
+    if (!one) /* no field is requested, so nothing is ever sent */
         return TOKMAP_OK;
     if (mul_overflows(one, BOUNCES, &bytes) || bytes > UINT64_MAX / 2)
         return error_set_memory(error, "expanding on the host", UINT64_MAX);
@@ -167,7 +219,7 @@ static enum tokmap_status allocate_bounces(struct backend_cuda *cuda, struct tok
         cuda->bounces[i].memory = (uint8_t *)cuda->bounces_memory.memory + i * one;
         int result = make_events(cuda->device.driver, &cuda->bounces[i].sent, 1, CUDA_EVENT_BLOCKING_SYNC);
         if (result)
-            status = failed(cuda, result, error, "making the loader's events");
+            status = call_failed(cuda, result, error, "creating the loader's events");
     }
     return status;
 }
@@ -178,6 +230,7 @@ static enum tokmap_status cuda_allocate(struct backend *backend, uint32_t slots,
     struct backend_cuda *cuda = (struct backend_cuda *)backend;
     struct cuda_entered entered;
     uint64_t bytes;
+    assert(!cuda->copied && slots && slot_bytes && slot_bytes % 64 == 0);
     if (mul_overflows(slots, slot_bytes, &bytes))
         return error_set_memory(error, "the ring", UINT64_MAX);
     cuda->copied = calloc(2 * (size_t)slots, sizeof *cuda->copied);
@@ -188,7 +241,7 @@ static enum tokmap_status cuda_allocate(struct backend *backend, uint32_t slots,
     cuda->slot_bytes = slot_bytes;
     int result = cuda_enter(&cuda->device, &entered);
     if (result)
-        return failed(cuda, result, error, "using the GPU's context");
+        return call_failed(cuda, result, error, "making the GPU's context current");
     enum tokmap_status status = pin(cuda, bytes, &cuda->slots_memory, error);
     if (!status)
         status = cuda->kernel ? allocate_twins(cuda, bytes, error) : allocate_bounces(cuda, error);
@@ -208,6 +261,7 @@ static enum tokmap_status cuda_await(struct backend *backend, uint32_t slot, str
 {
     struct backend_cuda *cuda = (struct backend_cuda *)backend;
     struct cuda_entered entered;
+    assert(slot < cuda->slots);
     if (!cuda->kernel)
         return TOKMAP_OK;
     int result = cuda_enter(&cuda->device, &entered);
@@ -215,7 +269,7 @@ static enum tokmap_status cuda_await(struct backend *backend, uint32_t slot, str
         result = cuda->device.driver->event_synchronize(cuda->copied[slot]);
         cuda_leave(&cuda->device, &entered);
     }
-    return result ? failed(cuda, result, error, "waiting for a copy to the GPU") : TOKMAP_OK;
+    return result ? call_failed(cuda, result, error, "waiting for a copy to the GPU") : TOKMAP_OK;
 }
 
 static int enqueue_copy(const struct backend_cuda *cuda, uint32_t slot, uint64_t bytes)
@@ -238,6 +292,7 @@ static enum tokmap_status cuda_copy(struct backend *backend, uint32_t slot, uint
 {
     struct backend_cuda *cuda = (struct backend_cuda *)backend;
     struct cuda_entered entered;
+    assert(slot < cuda->slots && bytes <= cuda->slot_bytes);
     if (!cuda->kernel || !bytes)
         return TOKMAP_OK;
     int result = cuda_enter(&cuda->device, &entered);
@@ -245,18 +300,20 @@ static enum tokmap_status cuda_copy(struct backend *backend, uint32_t slot, uint
         result = enqueue_copy(cuda, slot, bytes);
         cuda_leave(&cuda->device, &entered);
     }
-    return result ? failed(cuda, result, error, "copying a batch to the GPU") : TOKMAP_OK;
+    return result ? call_failed(cuda, result, error, "copying a batch to the GPU") : TOKMAP_OK;
 }
 
 /* ---- the consumer's side ---- */
 
-static void count(uint64_t *counter)
+/* Increments a counter that only this thread writes and any thread reads. */
+static void increment(uint64_t *counter)
 {
     __atomic_store_n(counter, *counter + 1, __ATOMIC_RELAXED);
 }
 
-/* A stream belongs to a context; work of another could not be put into order with ours. Asked each time, since it is one
- * look into the stream: the handle of one that was destroyed may come back as another's. */
+/* Checks that the stream belongs to the context in which the loader works, because work in different contexts cannot be
+ * put in order. The result is not kept: the call is cheap, and the handle of a destroyed stream may become that of
+ * another. */
 static enum tokmap_status check_stream(const struct backend_cuda *cuda, struct CUstream_st *stream,
                                        struct tokmap_error *error)
 {
@@ -267,7 +324,7 @@ static enum tokmap_status check_stream(const struct backend_cuda *cuda, struct C
         return TOKMAP_OK;
     int result = driver->stream_get_ctx(stream, &context);
     if (result)
-        return failed(cuda, result, error, "asking what the stream belongs to");
+        return call_failed(cuda, result, error, "finding the context of the stream");
     if (context == cuda->device.context)
         return TOKMAP_OK;
     if (!driver->ctx_push(context)) {
@@ -276,65 +333,71 @@ static enum tokmap_status check_stream(const struct backend_cuda *cuda, struct C
     }
     if (handle == cuda->device.handle)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "the stream is of another context of device cuda:%d than the primary one, in which the loader "
-                         "works: give a stream that was made in the primary context, as the CUDA runtime's are",
+                         "the stream does not belong to the primary context of device cuda:%d, in which the loader "
+                         "works; pass a stream that was created in the primary context, as those of the CUDA runtime "
+                         "are",
                          cuda->device.ordinal);
     return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                     "the stream is of device cuda:%d, the loader delivers to cuda:%d: give a stream of that device", handle,
-                     cuda->device.ordinal);
+                     "the stream belongs to device cuda:%d, but the loader delivers to cuda:%d; pass a stream of that "
+                     "device",
+                     handle, cuda->device.ordinal);
 }
 
-/* What is enqueued on a stream that captures a graph is kept in the graph: the event that it records would draw the copy
- * stream into the capture, and every replay would deliver the same batch. */
+/* Refuses a stream that is capturing a graph. Work that is enqueued on it becomes part of the graph: the event that it
+ * records would pull the copy stream into the capture, and every launch of the graph would deliver the same batch. */
 static enum tokmap_status check_capture(const struct backend_cuda *cuda, struct CUstream_st *stream,
                                         struct tokmap_error *error)
 {
     const struct cuda_driver *driver = cuda->device.driver;
     int capturing = 0;
-    /* The legacy default stream cannot capture, the one of each thread can. */
+    /* The legacy default stream (NULL or 1) cannot capture; the default stream of each thread (2) can. */
     if ((uintptr_t)stream <= 1 || !driver->stream_is_capturing)
         return TOKMAP_OK;
     int result = driver->stream_is_capturing(stream, &capturing);
     if (result)
-        return failed(cuda, result, error, "asking whether the stream captures a graph");
+        return call_failed(cuda, result, error, "finding out whether the stream is capturing a graph");
     return !capturing ? TOKMAP_OK
                       : error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                                  "the stream is capturing a graph, whose every replay would deliver the same batch: call "
-                                  "next() before each launch of the graph, with outputs that the graph reads");
+                                  "the stream is capturing a graph, and each launch of that graph would deliver the "
+                                  "same batch; call tokmap_loader_next() before each launch of the graph, with outputs "
+                                  "that the graph reads");
 }
 
-/* Wrong memory would be a fault on the GPU, after which it serves this process no more. An address that was found right is
- * not asked for again, since asking takes the driver's lock, twice for each of seven outputs a batch. So an output that was
- * freed, and whose address another device has now, is found by the fault: it is a wrong pointer of the caller's either way,
- * and nothing is written but where it points. */
+/* Checks that an output is memory of this device. Writing to other memory would be a fault on the GPU, after which this
+ * process cannot use the GPU any more. Each check takes the driver's lock twice, and a batch has up to seven outputs,
+ * so an address that has passed is remembered and not checked again. One mistake is not found this way: the caller has
+ * freed the output, and its address now belongs to other memory. Then the kernel either faults or writes to that
+ * memory. */
 static enum tokmap_status check_output(struct backend_cuda *cuda, const char *name, uint64_t address, uint64_t element,
                                        struct tokmap_error *error)
 {
     const struct cuda_driver *driver = cuda->device.driver;
-    uint64_t *known = &cuda->known_outputs[(address >> 6 ^ address >> 16) % KNOWN_OUTPUTS];
+    uint64_t *checked = &cuda->checked_outputs[(address >> 6 ^ address >> 16) % CHECKED_OUTPUTS];
     unsigned type = 0;
     int ordinal = -1;
     if (address % element)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "out.%s is at an address that is no multiple of %" PRIu64 ", the size of its elements", name,
-                         element);
-    if (!address || *known == address)
+                         "the address in out.%s is not a multiple of %" PRIu64 ", the size of its elements; pass "
+                         "aligned memory",
+                         name, element);
+    if (!address || *checked == address)
         return TOKMAP_OK;
     int result = driver->pointer_get_attribute(&type, CUDA_POINTER_MEMORY_TYPE, address);
     if (result == CUDA_INVALID_VALUE)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "out.%s is ordinary host memory, this loader writes to device cuda:%d: give it memory of that "
-                         "device",
+                         "out.%s is ordinary host memory, but this loader writes to device cuda:%d; pass memory of "
+                         "that device",
                          name, cuda->device.ordinal);
     if (!result && type == CUDA_MEMORY_DEVICE)
         result = driver->pointer_get_attribute(&ordinal, CUDA_POINTER_DEVICE_ORDINAL, address);
     if (result)
-        return failed(cuda, result, error, "asking what memory an output is");
+        return call_failed(cuda, result, error, "finding out to which memory an output belongs");
     if (type == CUDA_MEMORY_DEVICE && ordinal != cuda->device.ordinal)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "out.%s is memory of device cuda:%d, this loader writes to device cuda:%d", name, ordinal,
-                         cuda->device.ordinal);
-    *known = address;
+                         "out.%s is memory of device cuda:%d, but this loader writes to device cuda:%d; pass memory of "
+                         "that device",
+                         name, ordinal, cuda->device.ordinal);
+    *checked = address;
     return TOKMAP_OK;
 }
 
@@ -359,26 +422,28 @@ static enum tokmap_status check_outputs(struct backend_cuda *cuda, const struct 
     return status;
 }
 
-/* A copy that has arrived needs no order on the stream: what is enqueued from now on comes after it. */
+/* Makes the stream wait for the slot's copy. If the copy has completed, there is nothing to wait for: whatever is
+ * enqueued from now on runs after it. */
 static int order_after_copy(struct backend_cuda *cuda, uint32_t slot, struct CUstream_st *stream)
 {
     int result = cuda->device.driver->event_query(cuda->copied[slot]);
     if (result != CUDA_NOT_READY)
         return result;
-    count(&cuda->late_copies);
+    increment(&cuda->late_copies);
     return cuda->device.driver->stream_wait_event(stream, cuda->copied[slot], 0);
 }
 
-static int expand_there(struct backend_cuda *cuda, uint32_t slot, const struct expand_arguments *work,
-                        struct CUstream_st *stream)
+/* Enqueues the kernel, which expands the slot's twin, on the consumer's stream. */
+static int expand_on_device(struct backend_cuda *cuda, uint32_t slot, const struct expand_arguments *work,
+                            struct CUstream_st *stream)
 {
     const struct cuda_driver *driver = cuda->device.driver;
-    struct expand_arguments there = *work;
-    void *parameters[] = {&there};
-    there.slot = cuda->twins + slot * cuda->slot_bytes;
+    struct expand_arguments arguments = *work;
+    void *parameters[] = {&arguments};
+    arguments.slot = cuda->twins + slot * cuda->slot_bytes;
     int result = order_after_copy(cuda, slot, stream);
     if (!result)
-        result = driver->launch_kernel(cuda->kernel, expand_blocks(&there, (uint32_t)cuda->processors), 1, 1,
+        result = driver->launch_kernel(cuda->kernel, expand_blocks(&arguments, (uint32_t)cuda->processors), 1, 1,
                                        EXPAND_BLOCK, 1, 1, 0, stream, parameters, NULL);
     if (result)
         return result;
@@ -388,32 +453,34 @@ static int expand_there(struct backend_cuda *cuda, uint32_t slot, const struct e
     return result;
 }
 
-/* One output to be: where it goes, how large it is, where in the bounce it is made. */
+/* One output in a bounce. */
 struct part {
-    uint64_t *address; /* in the work for the host */
-    uint64_t into, bytes, at;
+    uint64_t *address; /* the output's field in the host's expand_arguments */
+    uint64_t into;     /* the caller's output on the GPU */
+    uint64_t bytes;
+    uint64_t at; /* where it begins in the bounce */
 };
 
-/* The parts of a batch, laid out in a bounce; how many, and in *bytes how large they are together. */
-static unsigned list_parts(struct expand_arguments *here, struct part parts[7], uint64_t *bytes)
+/* Lays out the requested outputs of a batch in a bounce. Returns how many there are, and in *bytes their total size. */
+static unsigned list_parts(struct expand_arguments *work, struct part parts[OUTPUTS], uint64_t *bytes)
 {
-    uint64_t field = here->count * here->seq_len * here->element, at = 0;
-    const struct part all[7] = {
-        {&here->inputs, here->inputs, field, 0},
-        {&here->targets, here->targets, field, 0},
-        {&here->position_ids, here->position_ids, field, 0},
-        {&here->document_ids, here->document_ids, field, 0},
-        {&here->loss_mask, here->loss_mask, field, 0},
-        {&here->rows, here->rows, here->count * here->row_tokens * here->width, 0},
-        {&here->cu_seqlens, here->cu_seqlens, here->cu_elements * sizeof(int32_t), 0},
+    uint64_t field = work->count * work->seq_len * work->element, at = 0;
+    const struct part all[OUTPUTS] = {
+        {&work->inputs, work->inputs, field, 0},
+        {&work->targets, work->targets, field, 0},
+        {&work->position_ids, work->position_ids, field, 0},
+        {&work->document_ids, work->document_ids, field, 0},
+        {&work->loss_mask, work->loss_mask, field, 0},
+        {&work->rows, work->rows, work->count * work->row_tokens * work->width, 0},
+        {&work->cu_seqlens, work->cu_seqlens, work->cu_elements * sizeof(int32_t), 0},
     };
     unsigned found = 0;
-    for (unsigned i = 0; i < 7; i++) {
+    for (unsigned i = 0; i < OUTPUTS; i++) {
         if (!all[i].into || !all[i].bytes)
             continue;
         parts[found] = all[i];
         parts[found++].at = at;
-        at += round_up(all[i].bytes, PART);
+        at += round_up(all[i].bytes, PART_ALIGN);
     }
     *bytes = at;
     return found;
@@ -422,29 +489,31 @@ static unsigned list_parts(struct expand_arguments *here, struct part parts[7], 
 uint64_t backend_cuda_output_bytes(const struct expand_arguments *work)
 {
     struct expand_arguments largest = *work;
-    struct part parts[7];
+    struct part parts[OUTPUTS];
     uint64_t bytes;
     largest.element = 8;
     (void)list_parts(&largest, parts, &bytes);
     return bytes;
 }
 
-static int expand_here(struct backend_cuda *cuda, uint32_t slot, const struct expand_arguments *work,
-                       struct CUstream_st *stream)
+/* Expands the slot into the next bounce, and enqueues the copies from there to the outputs on the consumer's stream. */
+static int expand_on_host(struct backend_cuda *cuda, uint32_t slot, const struct expand_arguments *work,
+                          struct CUstream_st *stream)
 {
     const struct cuda_driver *driver = cuda->device.driver;
     const struct bounce *bounce = &cuda->bounces[cuda->next_bounce];
-    struct expand_arguments here = *work;
-    struct part parts[7];
+    struct expand_arguments arguments = *work;
+    struct part parts[OUTPUTS];
     uint64_t bytes;
     int result = driver->event_synchronize(bounce->sent);
     if (result)
         return result;
-    unsigned found = list_parts(&here, parts, &bytes);
+    unsigned found = list_parts(&arguments, parts, &bytes);
     for (unsigned i = 0; i < found; i++)
         *parts[i].address = (uintptr_t)bounce->memory + parts[i].at;
-    here.slot = (uintptr_t)cuda->slots_memory.memory + slot * cuda->slot_bytes;
-    expand_batch(cuda->on_host, &here);
+    assert(bytes <= round_up(cuda->output_bytes, PART_ALIGN));
+    arguments.slot = (uintptr_t)cuda->slots_memory.memory + slot * cuda->slot_bytes;
+    expand_batch(cuda->host_kernels, &arguments);
     for (unsigned i = 0; i < found && !result; i++)
         result = driver->copy_to_device(parts[i].into, bounce->memory + parts[i].at, parts[i].bytes, stream);
     if (!result)
@@ -454,31 +523,33 @@ static int expand_here(struct backend_cuda *cuda, uint32_t slot, const struct ex
         return result;
     }
     cuda->next_bounce = (cuda->next_bounce + 1) % BOUNCES;
-    count(&cuda->host_expanded);
+    increment(&cuda->host_expanded);
     return 0;
 }
 
 static enum tokmap_status cuda_expand(struct backend *backend, uint32_t slot, const struct expand_arguments *work,
-                                      void *given, struct tokmap_error *error)
+                                      void *consumer_stream, struct tokmap_error *error)
 {
     struct backend_cuda *cuda = (struct backend_cuda *)backend;
-    struct CUstream_st *stream = given;
+    struct CUstream_st *stream = consumer_stream;
     struct cuda_entered entered;
-    uint64_t rows_of = work->inputs | work->targets | work->position_ids | work->document_ids | work->loss_mask | work->rows;
-    if (!(work->count && rows_of) && !work->cu_seqlens)
+    assert(slot < cuda->slots);
+    uint64_t row_outputs =
+        work->inputs | work->targets | work->position_ids | work->document_ids | work->loss_mask | work->rows;
+    if (!(work->count && row_outputs) && !work->cu_seqlens)
         return TOKMAP_OK;
     int result = cuda_enter(&cuda->device, &entered);
     if (result)
-        return failed(cuda, result, error, "using the GPU's context");
+        return call_failed(cuda, result, error, "making the GPU's context current");
     enum tokmap_status status = check_capture(cuda, stream, error);
     if (!status)
         status = check_stream(cuda, stream, error);
     if (!status)
         status = check_outputs(cuda, work, error);
     if (!status) {
-        result = cuda->kernel ? expand_there(cuda, slot, work, stream) : expand_here(cuda, slot, work, stream);
+        result = cuda->kernel ? expand_on_device(cuda, slot, work, stream) : expand_on_host(cuda, slot, work, stream);
         if (result)
-            status = failed(cuda, result, error, "writing a batch's outputs on the GPU");
+            status = call_failed(cuda, result, error, "writing a batch's outputs on the GPU");
     }
     cuda_leave(&cuda->device, &entered);
     return status;
@@ -501,7 +572,8 @@ static void cuda_facts(const struct backend *backend, struct backend_facts *fact
 
 /* ---- opening and closing ---- */
 
-/* Without the kernel the host expands: never an error, but the reason is kept. */
+/* Loads the kernel from its PTX, which the driver compiles. A failure is not an error: the host expands then, and
+ * cuda->reason says why. */
 static void load_kernel(struct backend_cuda *cuda)
 {
     const struct cuda_driver *driver = cuda->device.driver;
@@ -516,7 +588,7 @@ static void load_kernel(struct backend_cuda *cuda)
         doing = "find";
         result = driver->module_get_function(&cuda->kernel, cuda->module, "tokmap_expand");
     }
-    /* Drivers that load a function at its first launch would do that in the first next(). */
+    /* Some drivers load a function only at its first launch, which would delay the first next(). */
     if (!result && driver->func_load) {
         doing = "prepare";
         result = driver->func_load(cuda->kernel);
@@ -529,13 +601,13 @@ static void load_kernel(struct backend_cuda *cuda)
     if (driver->get_error_name(result, &name) || !name)
         name = "an error without a name";
     log[strcspn(log, "\n")] = '\0';
-    (void)snprintf(cuda->reason, sizeof cuda->reason, "the driver does not %s the kernel: %.60s (%d)%s%.140s", doing, name,
-                   result, log[0] ? ": " : "", log);
+    (void)snprintf(cuda->reason, sizeof cuda->reason, "the driver cannot %s the kernel: %.60s (%d)%s%.140s", doing,
+                   name, result, log[0] ? ": " : "", log);
 }
 
-/* Waits for what is enqueued, then gives everything back. Errors are those of a context that is lost, where nothing is
- * enqueued any more. */
-static void free_on_device(struct backend_cuda *cuda)
+/* Waits for everything that is enqueued, then frees all objects of the driver. Errors are ignored: they mean that the
+ * context is lost, and nothing is enqueued in it any more. */
+static void free_device_objects(struct backend_cuda *cuda)
 {
     const struct cuda_driver *driver = cuda->device.driver;
     struct cuda_entered entered;
@@ -574,7 +646,7 @@ static void cuda_close(struct backend *backend, bool forked)
         unpin(cuda, &cuda->slots_memory, true);
         unpin(cuda, &cuda->bounces_memory, true);
     } else if (cuda->device.context) {
-        free_on_device(cuda);
+        free_device_objects(cuda);
     }
     free(cuda->copied);
     free(cuda);
@@ -594,12 +666,12 @@ enum tokmap_status backend_cuda_open(struct backend **backend, const char *devic
         return error_set_memory(error, "a loader", sizeof *cuda);
     cuda->head.calls = &cuda_calls;
     cuda->output_bytes = output_bytes;
-    cuda->on_host = expand_variant(0);
+    cuda->host_kernels = expand_variant(0);
     enum tokmap_status status = cuda_device_open(&cuda->device, device, error);
     if (!status) {
         int result = cuda_enter(&cuda->device, &entered);
         if (result)
-            status = failed(cuda, result, error, "using the GPU's context");
+            status = call_failed(cuda, result, error, "making the GPU's context current");
     }
     if (status) {
         cuda_close(&cuda->head, false);

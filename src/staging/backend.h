@@ -54,8 +54,8 @@ struct backend_calls {
      * of a loader without a producer thread. Statuses: OK, ERROR_DEVICE, ERROR_MEMORY. */
     enum tokmap_status (*await)(struct backend *backend, uint32_t slot, struct tokmap_error *error);
 
-    /* Enqueues the copy of the slot's first `bytes` bytes, at most slot_bytes. The thread that called await calls it. On
-     * failure nothing of it is under way. Statuses: OK, ERROR_DEVICE, ERROR_MEMORY. */
+    /* Enqueues the copy of the slot's first `bytes` bytes, at most slot_bytes. The thread that called await calls it.
+     * On failure nothing of it is under way. Statuses: OK, ERROR_DEVICE, ERROR_MEMORY. */
     enum tokmap_status (*copy)(struct backend *backend, uint32_t slot, uint64_t bytes, struct tokmap_error *error);
 
     /* Writes, or enqueues the writing of, the outputs of the slot. Called by the consumer's thread, while it holds the

@@ -1,9 +1,9 @@
 /*
  * expand.c - writes the outputs of a batch on the host.
  *
- * A slot has, for each row, its tokens as they are on disk and marks: one bit per token, set where a document starts (see
- * batch/mark.h). Every output follows from these two. A row of 7 tokens (seq_len 6, lookahead 1) in which documents start
- * at tokens 0, 3, and 6:
+ * A slot has, for each row, its tokens as they are on disk and marks: one bit per token, set where a document starts
+ * (see batch/mark.h). Every output follows from these two. A row of 7 tokens (seq_len 6, lookahead 1) in which
+ * documents start at tokens 0, 3, and 6:
  *
  *     row             11   12   13 | 24   25   26 | 37      marks: bits 0, 3, 6
  *     inputs          11   12   13   24   25   26           tokens 0 .. 5
@@ -21,8 +21,9 @@
  * Rows have thousands of tokens and only a few starts. So the loops here run once per row and once per start, and leave
  * the work per token to the kernels, which widen, count, and fill whole vectors: positions and document numbers are
  * written document by document; targets and masks are written as if the row were one document and then corrected at the
- * token before each start. The obvious way, a decision per token, would spend nearly all its time on finding that nothing
- * starts. (A GPU thread has only a few tokens and cannot share work along a row, so expand.cu does decide per token.)
+ * token before each start. The obvious way, a decision per token, would spend nearly all its time on finding that
+ * nothing starts. (A GPU thread has only a few tokens and cannot share work along a row, so expand.cu does decide per
+ * token.)
  */
 #include "expand.h"
 
@@ -161,8 +162,8 @@ static void expand_documents(const struct batch *batch, const struct mark *marks
     expand_document(batch, from, seq_len, number, positions, documents);
 }
 
-/* Corrects targets and writes the loss mask at the token before each start: it is the last token of its document, and its
- * target is in the next document. A start at token seq_len, the lookahead, concerns the last token of the row. */
+/* Corrects targets and writes the loss mask at the token before each start: it is the last token of its document, and
+ * its target is in the next document. A start at token seq_len, the lookahead, concerns the last token of the row. */
 static void expand_edges(const struct batch *batch, const struct mark *marks, char *targets, char *mask)
 {
     uint64_t seq_len = batch->work->seq_len, element = batch->work->element;

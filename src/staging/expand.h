@@ -1,7 +1,7 @@
 /*
- * expand.h - writes the outputs of a batch on the host: from a slot, which has rows of 16- or 32-bit tokens and marks of
- * the documents in them, to the inputs, targets, positions, document numbers, and masks of 32 or 64 bits that a trainer
- * takes. Pure functions, which read only the slot and write only the outputs. Any thread.
+ * expand.h - writes the outputs of a batch on the host: from a slot, which has rows of 16- or 32-bit tokens and marks
+ * of the documents in them, to the inputs, targets, positions, document numbers, and masks of 32 or 64 bits that a
+ * trainer takes. Pure functions, which read only the slot and write only the outputs. Any thread.
  *
  * expand_arguments.h describes the slot; expand.c has an example. src/cuda/expand.cu does the same on a GPU.
  */

@@ -1,8 +1,8 @@
 /*
- * expand_arguments.h - what the function or the kernel that expands a batch needs: where the slot is, what is where in it,
- * and where the outputs go. The host (expand.c) and the kernel on a GPU (expand.cu) take the same struct. A kernel gets it
- * by value, so its layout is fixed: 64-bit numbers first, no padding. This header is plain C that a CUDA compiler
- * accepts, too.
+ * expand_arguments.h - what the function or the kernel that expands a batch needs: where the slot is, what is where in
+ * it, and where the outputs go. The host (expand.c) and the kernel on a GPU (expand.cu) take the same struct. A kernel
+ * gets it by value, so its layout is fixed: 64-bit numbers first, no padding. This header is plain C that a CUDA
+ * compiler accepts, too.
  *
  * A slot has these parts; each begins at a multiple of 64 bytes:
  *
@@ -19,33 +19,33 @@
 struct expand_arguments {
     /* All addresses are on the device that expands. `slot`, a multiple of 64, is set by the backend. */
     uint64_t slot;
-    /* The outputs; 0: not requested. On a GPU they are multiples of the size of their elements; on the host they may have
-     * any alignment. */
+    /* The outputs; 0: not requested. On a GPU they are multiples of the size of their elements; on the host they may
+     * have any alignment. */
     uint64_t inputs;
-    uint64_t targets;       /* needs row_tokens > seq_len */
+    uint64_t targets; /* needs row_tokens > seq_len */
     uint64_t position_ids;
     uint64_t document_ids;
-    uint64_t loss_mask;     /* needs row_tokens > seq_len */
-    uint64_t rows;          /* the rows in their own width, without gaps */
+    uint64_t loss_mask; /* needs row_tokens > seq_len */
+    uint64_t rows;      /* the rows in their own width, without gaps */
     uint64_t cu_seqlens;
     /* The slot's layout, in bytes from its start. */
     uint64_t row_stride;
     uint64_t marks_at;
     uint64_t cu_at;
     uint64_t cu_elements;
-    uint64_t row_marks;     /* mark_words(seq_len), or mark_words(seq_len + 1) if row_tokens > seq_len */
-    uint64_t count;         /* rows of the batch */
-    uint64_t seq_len;       /* 1 .. 2^31 */
-    uint64_t row_tokens;    /* seq_len .. 2^32 */
-    uint32_t width;         /* bytes of a token in the slot: 2 or 4 */
-    uint32_t element;       /* bytes of an element of the outputs except rows and cu_seqlens: 4 or 8 */
-    uint32_t mask_targets;  /* 1: a target in another document than its input is TOKMAP_IGNORE */
-    uint32_t reserved;      /* 0; makes the size a multiple of 8 */
+    uint64_t row_marks;    /* mark_words(seq_len), or mark_words(seq_len + 1) if row_tokens > seq_len */
+    uint64_t count;        /* rows of the batch */
+    uint64_t seq_len;      /* 1 .. 2^31 */
+    uint64_t row_tokens;   /* seq_len .. 2^32 */
+    uint32_t width;        /* bytes of a token in the slot: 2 or 4 */
+    uint32_t element;      /* bytes of an element of the outputs except rows and cu_seqlens: 4 or 8 */
+    uint32_t mask_targets; /* 1: a target in another document than its input is TOKMAP_IGNORE */
+    uint32_t reserved;     /* 0; makes the size a multiple of 8 */
 };
 
-/* The threads of a block, and how many blocks every kind of multiprocessor can hold at once: that many leave 64 registers
- * for each thread, and the kernel needs at most 56. All blocks of a launch then run at the same time; no block is left
- * over to run alone at the end. */
+/* The threads of a block, and how many blocks every kind of multiprocessor can hold at once: that many leave 64
+ * registers for each thread, and the kernel needs at most 56. All blocks of a launch then run at the same time; no
+ * block is left over to run alone at the end. */
 #define EXPAND_BLOCK 256
 #define EXPAND_BLOCKS_HELD 4
 
@@ -54,7 +54,8 @@ struct expand_arguments {
 #ifdef __CUDACC__
 __host__ __device__
 #endif
-static inline uint64_t expand_row_pieces(uint64_t elements, uint32_t bytes)
+    static inline uint64_t
+    expand_row_pieces(uint64_t elements, uint32_t bytes)
 {
     uint32_t per_piece = 16 / bytes;
     return (elements + per_piece - 2) / per_piece + 1;
@@ -72,8 +73,7 @@ static inline uint32_t expand_blocks(const struct expand_arguments *work, uint32
 {
     uint64_t blocks = (processors ? processors : 1) * (uint64_t)EXPAND_BLOCKS_HELD, most = blocks * EXPAND_BLOCK;
     uint64_t pieces = expand_at_most(work->count, expand_row_pieces(work->seq_len, work->element), most);
-    uint64_t raw =
-        work->rows ? expand_at_most(work->count, expand_row_pieces(work->row_tokens, work->width), most) : 0;
+    uint64_t raw = work->rows ? expand_at_most(work->count, expand_row_pieces(work->row_tokens, work->width), most) : 0;
     uint64_t cu = work->cu_seqlens ? work->cu_elements / 4 : 0;
     pieces = raw > pieces ? raw : pieces;
     pieces = cu > pieces ? cu : pieces;

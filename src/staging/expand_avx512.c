@@ -1,6 +1,6 @@
 /*
- * expand_avx512.c - the kernels of expand.h with 512-bit instructions. The last vector of a row is loaded and stored under
- * a mask, so no row length needs a scalar loop at its end.
+ * expand_avx512.c - the kernels of expand.h with 512-bit instructions. The last vector of a row is loaded and stored
+ * under a mask, so no row length needs a scalar loop at its end.
  */
 #if defined(__x86_64__)
 #include "expand_kernels.h"

@@ -1,4 +1,5 @@
-/* expand_kernels.h - the kernels of expand.h that need instructions not every processor has; expand_variant() chooses. */
+/* expand_kernels.h - the kernels of expand.h that need instructions not every processor has; expand_variant() chooses.
+ * */
 #ifndef TOKMAP_STAGING_EXPAND_KERNELS_H
 #define TOKMAP_STAGING_EXPAND_KERNELS_H
 

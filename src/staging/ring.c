@@ -2,19 +2,19 @@
  * ring.c - see ring.h.
  *
  * The ring has two counters, and each side writes one of them: `filled` counts the slots that were published,
- * `released` those that the consumer has returned. The two sides need to agree on nothing but the difference, so a store
- * with release order and a load with acquire order carry the contents of a slot from one side to the other. The counters
- * wrap at 2^32; only their difference is used, and it is at most the number of slots.
+ * `released` those that the consumer has returned. The two sides need to agree on nothing but the difference, so a
+ * store with release order and a load with acquire order carry the contents of a slot from one side to the other. The
+ * counters wrap at 2^32; only their difference is used, and it is at most the number of slots.
  *
  *     4 slots   filled 9, released 6: slots 2, 3 and 0 (batches 6, 7, 8) are filled, slot 1 is vacant
  *               the producer publishes batch 9 in slot 1: filled 10, the ring is full
  *               the consumer returns batch 6: released 7, so slot 2 is vacant for batch 10
  *
- * A side that finds no work spins for a moment and then sleeps on its own bell, a futex word. Before it sleeps it writes
- * in `goal` the value of the other side's counter at which it wants to be woken, sets `asleep`, and checks the counter
- * once more. The other side advances its counter first and then checks `asleep`. All four accesses are sequentially
- * consistent, so at least one of the two sides sees what the other wrote. Therefore no wake-up is lost, and no side makes
- * a system call while nobody sleeps.
+ * A side that finds no work spins for a moment and then sleeps on its own bell, a futex word. Before it sleeps it
+ * writes in `goal` the value of the other side's counter at which it wants to be woken, sets `asleep`, and checks the
+ * counter once more. The other side advances its counter first and then checks `asleep`. All four accesses are
+ * sequentially consistent, so at least one of the two sides sees what the other wrote. Therefore no wake-up is lost,
+ * and no side makes a system call while nobody sleeps.
  *
  * Waking a thread costs the waker about 5 to 20 us. A consumer should not pay that for being slower than its producer,
  * which is the normal case. So a producer that finds the ring full wakes up by itself: it sleeps for about the time in
@@ -59,9 +59,9 @@ struct ring {
 
     _Alignas(LINE) uint32_t filled; /* written by the producer */
     uint32_t was_full;
-    uint32_t next_vacant;           /* used by the producer alone */
-    uint64_t nap_ns;                /* used by the producer alone: how long it sleeps while the ring is full */
-    struct sleeper consumer;        /* here because the producer reads it when it advances `filled` */
+    uint32_t next_vacant;    /* used by the producer alone */
+    uint64_t nap_ns;         /* used by the producer alone: how long it sleeps while the ring is full */
+    struct sleeper consumer; /* here because the producer reads it when it advances `filled` */
 
     _Alignas(LINE) uint32_t released; /* written by the consumer */
     uint32_t taken;                   /* written by the consumer: 1 while it has a slot */
@@ -217,9 +217,9 @@ static void sleep_until(struct ring *ring, const uint32_t *counter, uint32_t goa
     __atomic_store_n(&own->asleep, 0, __ATOMIC_RELAXED);
 }
 
-/* Sleeps in naps until `released` reaches goal, which is when a slot is vacant. A nap after which fewer than a quarter of
- * the slots are vacant was too short, so the next one is longer by half; after one with more vacant slots, the next is
- * half as long. */
+/* Sleeps in naps until `released` reaches goal, which is when a slot is vacant. A nap after which fewer than a quarter
+ * of the slots are vacant was too short, so the next one is longer by half; after one with more vacant slots, the next
+ * is half as long. */
 static void nap(struct ring *ring, uint32_t goal)
 {
     uint32_t quarter = ring->count / 4, half = ring->count / 2, in_vain = 0;

@@ -30,7 +30,7 @@ struct ring_layout {
     uint64_t row_stride; /* from one row to the next */
     uint64_t marks_at;
     uint64_t cu_at;
-    uint64_t bytes;      /* of the whole memory, at least 64 */
+    uint64_t bytes; /* of the whole memory, at least 64 */
 };
 
 /* Computes the layout. Returns false if a size overflows. */

@@ -23,8 +23,9 @@ mkdir -p "$folder/cuda_software" || exit 1
 ln -s ../../cuda_software/libcuda.so.1 "$folder/cuda_software/libcuda.so.1" || exit 1
 flags="-std=gnu11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -Itests -pthread -fno-strict-aliasing -w ${CPPFLAGS:-} -O1"
 
-for file in unit/cuda/test_device support/device_case support/software_driver support/made support/scratch; do
-    ${CC:-cc} $flags -c "tests/$file.c" -o "$folder/$(basename "$file").o" || exit 1
+for file in tests/unit/cuda/test_device tests/support/device_case tests/support/software_driver tests/support/made \
+    tests/support/scratch src/platform/process_linux; do
+    ${CC:-cc} $flags -c "$file.c" -o "$folder/$(basename "$file").o" || exit 1
 done
 
 # link NAME OBJECT...
@@ -32,7 +33,7 @@ link() {
     output=$folder/$1
     shift
     ${CC:-cc} ${LDFLAGS:-} -o "$output" "$folder/test_device.o" "$folder/device_case.o" "$folder/software_driver.o" \
-        "$folder/made.o" "$folder/scratch.o" "$@" "$BUILD/lib/libtokmap.a" -pthread -lzstd -lcmocka -ldl ${LIBS:-} -lm
+        "$folder/made.o" "$folder/scratch.o" "$folder/process_linux.o" "$@" "$BUILD/lib/libtokmap.a" -pthread -lzstd -lcmocka -ldl ${LIBS:-} -lm
 }
 
 # The tests that find a fault however the threads are scheduled, because the device in them is as late as the calls
