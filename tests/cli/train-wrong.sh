@@ -55,6 +55,9 @@ echo old >k.tiktoken.partial
 tokmap train -q -o k --vocab-size 310 in
 same k.json o.json
 [ ! -e k.json.partial ]
+# A partial file that cannot be used is not mistaken for one that another process is writing.
+mkfifo f.tiktoken.partial
+failed 'f.tiktoken.partial: the output cannot be created' -o f --vocab-size 300 in
 # An interrupted command leaves no files. This one waits for the pipe.
 mkfifo pipe
 tokmap train -q -o i --vocab-size 300 --threads 2 pipe 2>err &

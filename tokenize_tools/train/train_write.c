@@ -2,6 +2,7 @@
 #include "train_write.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -259,19 +260,26 @@ static enum tokmap_status partial_open(const char *path, int *fd, struct tokmap_
             return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the output cannot be created");
         }
         system = os_lock(*fd);
-        if (!system && !os_fstat(*fd, &opened) && !os_lstat(path, &named) && opened.inode == named.inode &&
-            opened.device == named.device) {
-            system = os_truncate(*fd, 0);
-            if (!system)
-                return TOKMAP_OK;
-        }
+        const bool busy = system == EWOULDBLOCK;
+        if (!system)
+            system = os_fstat(*fd, &opened);
+        const int missing = system ? 0 : os_lstat(path, &named);
+        const bool renamed = !system && (missing == ENOENT ||
+                                         (!missing && (opened.inode != named.inode || opened.device != named.device)));
+        if (!system && !renamed)
+            system = missing ? missing : os_truncate(*fd, 0);
+        if (!system && !renamed)
+            return TOKMAP_OK;
         os_close(*fd);
         *fd = -1;
+        if (busy)
+            return error_set(error, TOKMAP_ERROR_BUSY, path, TOKMAP_NO_OFFSET,
+                             "another process is writing this output; wait for it, or choose another name");
         if (system)
-            break;
+            return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the output cannot be created");
     }
     return error_set(error, TOKMAP_ERROR_BUSY, path, TOKMAP_NO_OFFSET,
-                     "another process is writing this output; wait until it is done, or choose another name");
+                     "other processes keep creating and removing this output; choose another name");
 }
 
 enum tokmap_status train_files_open(struct train_files **files, const char *prefix, bool specials, bool replace,
