@@ -33,7 +33,7 @@
 #endif
 
 #define READ_LEAST 4096 /* bytes of free space that make a read worth its call */
-#define ITEMS_MOST 1024 /* a batch with more parts or issues takes no further file */
+#define ITEMS_MOST 1024 /* a batch with more parts or issues is complete */
 #define EXCLUDED_MOST 8
 #define BOM "\xef\xbb\xbf"
 
@@ -130,7 +130,7 @@ static bool ends_with(const char *name, size_t length, const char *end)
     return length > bytes && !memcmp(name + length - bytes, end, bytes);
 }
 
-/* Returns the format that the name stands for, or AUTO if the content decides. */
+/* Returns the format that the name selects, or AUTO if the content decides. */
 static enum corpus_format format_of_name(const char *path)
 {
     static const char *const lines[] = {".jsonl", ".ndjson", ".jsonlines", ".json-lines"};
@@ -266,6 +266,7 @@ static enum tokmap_status file_begin(struct corpus *corpus, struct corpus_batch 
     corpus->path = strdup(path);
     if (!corpus->path)
         return no_memory(error);
+    assert(!corpus->open && !corpus->carried);
     corpus->jsonl = corpus->options.format == CORPUS_JSONL;
     enum tokmap_status status = stream_open(corpus->stream, corpus->path, &why);
     if (!status) {
@@ -300,6 +301,7 @@ static enum tokmap_status file_begin(struct corpus *corpus, struct corpus_batch 
 static enum tokmap_status carry_over(struct corpus *corpus, const struct corpus_batch *batch, uint64_t from,
                                      uint64_t count, struct tokmap_error *error)
 {
+    assert(from + count <= batch->capacity);
     if (count > corpus->carry_capacity) {
         char *grown = realloc(corpus->carry, count);
         if (!grown)
@@ -478,6 +480,7 @@ static enum cut_decision choose_cut(const struct corpus *corpus, const struct co
     const char *bytes = batch->bytes + batch->filled;
     const uint64_t limit = current_limit(corpus);
     const bool room = batch->capacity - batch->filled - have >= READ_LEAST;
+    assert(batch->filled + have <= batch->capacity && seen <= have);
     *cut = have;
     if (corpus->jsonl) {
         const char *newline = end ? NULL : memrchr(bytes + seen, '\n', have - seen);
@@ -611,6 +614,7 @@ static enum tokmap_status file_read(struct corpus *corpus, struct corpus_batch *
             return status;
     }
     const uint64_t from = batch->filled;
+    assert(cut <= have);
     if (cut || (!corpus->jsonl && end))
         status = part_add(corpus, batch, cut, end, error);
     if (!status)
@@ -624,6 +628,7 @@ static enum tokmap_status file_read(struct corpus *corpus, struct corpus_batch *
 
 enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch, struct tokmap_error *error)
 {
+    assert(corpus && batch);
     const uint64_t usual = corpus->options.batch_bytes;
     corpus_batch_clear(batch, 4 * usual);
     corpus->batch_path = NULL;

@@ -1,9 +1,9 @@
 /*
  * inputs.h - lists the files that the operands of a command name, one at a time.
  *
- * Operands keep their order. A folder stands for all regular files in it and in its subfolders, in byte order of path;
+ * Operands keep their order. A folder represents all regular files in it and in its subfolders, in byte order of path;
  * symbolic links in it are not followed. An operand that contains * ? or [ and does not exist as a file is a pattern,
- * as in the shell, and stands for its matches in byte order; names that begin with a dot match only if the pattern has
+ * as in the shell, and represents its matches in byte order; names that begin with a dot match only if the pattern has
  * that dot. Memory grows with the folders on the current path, not with the number of files.
  */
 #ifndef TOKMAP_CORPUS_INPUTS_H

@@ -390,14 +390,14 @@ static enum tokmap_status decompress_gzip(struct stream *stream, struct tokmap_e
             gzip->crc_flag = ISAL_GZIP;
             stream->inside_frame = true;
         }
-        const size_t given = stream->input_end - stream->input_at;
+        const size_t offered = stream->input_end - stream->input_at;
         gzip->next_in = (uint8_t *)stream->input + stream->input_at;
-        gzip->avail_in = (uint32_t)given;
+        gzip->avail_in = (uint32_t)offered;
         gzip->next_out = (uint8_t *)stream->output + done;
         gzip->avail_out = (uint32_t)(OUTPUT_BYTES - done);
         const int result = isal_inflate(gzip);
         const size_t made = OUTPUT_BYTES - done - gzip->avail_out;
-        stream->input_at += given - gzip->avail_in;
+        stream->input_at += offered - gzip->avail_in;
         if (result != ISAL_DECOMP_OK && result != ISAL_END_INPUT)
             return damaged(stream, "gzip",
                            result == ISAL_INCORRECT_CHECKSUM ? "the checksum does not match the data"
@@ -454,7 +454,7 @@ static enum tokmap_status read_compressed(struct stream *stream, char *into, siz
 enum tokmap_status stream_read(struct stream *stream, char *into, size_t capacity, size_t *got, bool *end,
                                struct tokmap_error *error)
 {
-    assert(stream->open && capacity >= 512);
+    assert(stream->open && capacity >= 512 && error);
     *got = 0;
     *end = false;
     const bool first = !stream->begun;

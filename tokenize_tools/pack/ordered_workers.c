@@ -176,19 +176,19 @@ static void item_processed(struct ordered_workers *workers, struct queued_item *
     workers->turn_held |= own;
     while (own && !workers->stopped) {
         struct queued_item **next = &workers->ready[workers->next_commit % workers->item_count];
-        struct queued_item *ending = *next;
-        if (!ending)
+        struct queued_item *next_item = *next;
+        if (!next_item)
             break;
         *next = NULL;
         os_mutex_unlock(workers->ordering);
-        const enum tokmap_status status = item_commit(workers, ending);
+        const enum tokmap_status status = item_commit(workers, next_item);
         os_mutex_lock(workers->ordering);
         if (status) {
-            work_stop(workers, status, &ending->error);
+            work_stop(workers, status, &next_item->error);
             break;
         }
         workers->next_commit++;
-        workers->empty[workers->empty_count++] = ending;
+        workers->empty[workers->empty_count++] = next_item;
         os_condition_signal(workers->emptied);
     }
     if (own) {
