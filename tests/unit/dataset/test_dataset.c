@@ -1,6 +1,6 @@
 /*
- * dataset: every way to name one, and every answer compared with plain arrays. Token i of a dataset has a value that
- * tells i, so a view or copy from a wrong place shows.
+ * test_dataset.c - every way to name a dataset, and every answer of the dataset functions compared with plain arrays.
+ * The value of token i is computed from i, so a view or a copy of the wrong tokens is noticed.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,19 +40,19 @@ static int teardown(void **unused)
     return 0;
 }
 
-/* ---- a made dataset and its plain description ---- */
+/* ---- a generated dataset and its description in plain arrays ---- */
 
 enum { DOCUMENTS_MAX = 4000 };
 
 struct made {
     uint32_t width;
     uint64_t tokens, documents, shards;
-    uint64_t first[DOCUMENTS_MAX], end[DOCUMENTS_MAX]; /* of each document, in the dataset */
+    uint64_t first[DOCUMENTS_MAX], end[DOCUMENTS_MAX]; /* of each document, as token numbers of the dataset */
     uint64_t shard[DOCUMENTS_MAX], in_shard[DOCUMENTS_MAX];
     uint64_t shard_end[64];
 };
 
-/* Shards of very different sizes: empty ones, of one token, shorter than most windows, of several blocks. */
+/* Writes shards of very different sizes: empty, of one token, shorter than most windows, and of several blocks. */
 static void make_dataset(struct made *made, const char *name, uint32_t width, uint64_t shards, uint64_t seed)
 {
     memset(made, 0, sizeof *made);
@@ -95,7 +95,7 @@ static void check_tokens(const void *tokens, uint64_t first, uint64_t count, uin
     for (uint64_t i = 0; i < count; i++) {
         uint32_t found = width == 2 ? load16(bytes + 2 * i) : load32(bytes + 4 * i);
         if (found != token_value(first + i, width))
-            fail_msg("token %llu is not where it should be", (unsigned long long)(first + i));
+            fail_msg("token %llu has the wrong value", (unsigned long long)(first + i));
     }
 }
 
@@ -188,7 +188,7 @@ static void check_ends(const struct tokmap_dataset *dataset, const struct made *
     }
 }
 
-static void answers_are_those_of_plain_arrays(void **unused)
+static void answers_equal_those_of_plain_arrays(void **unused)
 {
     (void)unused;
     static struct made made;
@@ -228,7 +228,7 @@ static void answers_are_those_of_plain_arrays(void **unused)
     }
 }
 
-static void ranges_outside_are_refused(void **unused)
+static void ranges_outside_the_dataset_are_refused(void **unused)
 {
     (void)unused;
     uint64_t ends[] = {10, 100};
@@ -265,7 +265,7 @@ static void expect_open(const char *name, enum tokmap_status expected, const cha
     memset(&error, 0, sizeof error);
     enum tokmap_status status = tokmap_dataset_open(&dataset, name, NULL, &error);
     if (status != expected)
-        fail_msg("opening %s gave %s: %s", name, tokmap_status_name(status), status ? error.message : "");
+        fail_msg("opening %s returned %s: %s", name, tokmap_status_name(status), status ? error.message : "");
     if (!status) {
         tokmap_dataset_close(dataset);
         return;
@@ -276,10 +276,10 @@ static void expect_open(const char *name, enum tokmap_status expected, const cha
     assert_true(strlen(error.message) > 10);
     size_t path = strlen(error.path), end = strlen(path_end);
     if (path < end || strcmp(error.path + path - end, path_end))
-        fail_msg("opening %s: the error names %s", name, error.path);
+        fail_msg("opening %s: the error names the path %s", name, error.path);
 }
 
-static void the_order_of_shards(const struct tokmap_dataset *dataset, const char *expected)
+static void check_shard_order(const struct tokmap_dataset *dataset, const char *expected)
 {
     char names[400] = "";
     struct tokmap_dataset_info info = {.size = sizeof info};
@@ -328,7 +328,7 @@ static void a_prefix_or_either_file_names_a_shard(void **unused)
     assert_int_equal(tokmap_dataset_open(NULL, "x", NULL, NULL), TOKMAP_ERROR_ARGUMENT);
 }
 
-static void a_folder_is_all_below_it_in_byte_order(void **unused)
+static void a_folder_names_all_shards_below_it_in_byte_order(void **unused)
 {
     (void)unused;
     static const char *const folders[] = {"d", "d/a", "d/a/deep", "d/Z", "d/empty", "elsewhere"};
@@ -347,10 +347,10 @@ static void a_folder_is_all_below_it_in_byte_order(void **unused)
     static const char *const spellings[] = {"d", "d/", "d//"};
     for (int i = 0; i < 3; i++) {
         MUST(tokmap_dataset_open(&dataset, in_folder(folder, spellings[i]), NULL, &error));
-        the_order_of_shards(dataset, i < 2 ? "d/Z/z.tmx d/a-.tmx d/a/10.tmx d/a/2.tmx d/a/deep/x.tmx d/b.tmx "
-                                             "d/\xc3\xa4.tmx "
-                                           : "d//Z/z.tmx d//a-.tmx d//a/10.tmx d//a/2.tmx d//a/deep/x.tmx d//b.tmx "
-                                             "d//\xc3\xa4.tmx ");
+        check_shard_order(dataset, i < 2 ? "d/Z/z.tmx d/a-.tmx d/a/10.tmx d/a/2.tmx d/a/deep/x.tmx d/b.tmx "
+                                           "d/\xc3\xa4.tmx "
+                                         : "d//Z/z.tmx d//a-.tmx d//a/10.tmx d//a/2.tmx d//a/deep/x.tmx d//b.tmx "
+                                           "d//\xc3\xa4.tmx ");
         tokmap_dataset_close(dataset);
     }
     expect_open(in_folder(folder, "d/empty"), TOKMAP_ERROR_NOT_FOUND, "/d/empty", 0);
@@ -358,7 +358,7 @@ static void a_folder_is_all_below_it_in_byte_order(void **unused)
     expect_open(in_folder(folder, "d"), TOKMAP_ERROR_FORMAT, "/d/a/broken.tmx", 0);
 }
 
-static void a_manifest_names_shards_by_line(void **unused)
+static void a_manifest_names_one_shard_per_line(void **unused)
 {
     (void)unused;
     uint64_t ends[] = {3};
@@ -374,7 +374,7 @@ static void a_manifest_names_shards_by_line(void **unused)
     MUST(tokmap_dataset_open(&dataset, in_folder(folder, "m/list"), NULL, &error));
     char expected[200];
     (void)snprintf(expected, sizeof expected, "m/c.tmx m/s p/a b.tmx m/c.tmx m/c.tmx ");
-    the_order_of_shards(dataset, expected);
+    check_shard_order(dataset, expected);
     tokmap_dataset_close(dataset);
     assert_int_equal(chdir(in_folder(folder, "m")), 0);
     expect_open("list", TOKMAP_OK, "", 0);
@@ -393,9 +393,9 @@ static void a_manifest_names_shards_by_line(void **unused)
     expect_open(in_folder(folder, "m/zero"), TOKMAP_ERROR_FORMAT, "/m/zero", 3);
 }
 
-/* ---- agreement ---- */
+/* ---- agreement of shards, identity ---- */
 
-static void make_marked(const char *name, uint32_t width, uint8_t tokenizer, uint64_t eod)
+static void make_with_tokenizer(const char *name, uint32_t width, uint8_t tokenizer, uint64_t eod)
 {
     struct shard_writer_options options = plain_options(width);
     memset(options.tokenizer, tokenizer, 16);
@@ -412,12 +412,12 @@ static void make_marked(const char *name, uint32_t width, uint8_t tokenizer, uin
 static void shards_must_agree(void **unused)
 {
     (void)unused;
-    make_marked("narrow", 2, 0, TOKMAP_NO_ID);
-    make_marked("wide", 4, 0, TOKMAP_NO_ID);
-    make_marked("first", 2, 1, 5);
-    make_marked("again", 2, 1, 5);
-    make_marked("second", 2, 2, 5);
-    make_marked("other", 2, 1, 6);
+    make_with_tokenizer("narrow", 2, 0, TOKMAP_NO_ID);
+    make_with_tokenizer("wide", 4, 0, TOKMAP_NO_ID);
+    make_with_tokenizer("first", 2, 1, 5);
+    make_with_tokenizer("again", 2, 1, 5);
+    make_with_tokenizer("second", 2, 2, 5);
+    make_with_tokenizer("other", 2, 1, 6);
     static const struct {
         const char *text;
         enum tokmap_status status;
@@ -440,13 +440,13 @@ static void shards_must_agree(void **unused)
         assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
         assert_int_equal(info.vocabulary, 1001);
         assert_int_equal(info.largest_id, 9);
-        assert_true(info.eod_id == TOKMAP_NO_ID); /* shards differ in it */
+        assert_true(info.eod_id == TOKMAP_NO_ID); /* because the shards disagree */
         assert_int_equal(info.tokenizer[0], 1);
         tokmap_dataset_close(dataset);
     }
 }
 
-static void identity_follows_the_content(void **unused)
+static void identity_depends_on_content_alone(void **unused)
 {
     (void)unused;
     uint64_t ends[] = {3, 9}, cut[] = {4, 9};
@@ -478,9 +478,9 @@ static void identity_follows_the_content(void **unused)
     assert_memory_equal(ids[6], expected, 16);
 }
 
-/* ---- versions of the caller, threads, changes under an open dataset ---- */
+/* ---- older callers, threads, files that change while a dataset is open ---- */
 
-static void structs_of_older_callers_are_served(void **unused)
+static void structs_of_older_callers_are_accepted(void **unused)
 {
     (void)unused;
     uint64_t ends[] = {3};
@@ -488,7 +488,7 @@ static void structs_of_older_callers_are_served(void **unused)
     struct tokmap_dataset *dataset;
     struct tokmap_dataset_options options = TOKMAP_DATASET_OPTIONS_INIT;
     options.size = sizeof(size_t);
-    options.reading = (enum tokmap_reading)9; /* not part of so small a struct */
+    options.reading = (enum tokmap_reading)9; /* not read, because the struct ends before this field */
     MUST(tokmap_dataset_open(&dataset, in_folder(folder, "old"), &options, &error));
     struct tokmap_dataset_info info;
     memset(&info, 0xee, sizeof info);
@@ -559,7 +559,7 @@ static void threads_may_share_a_dataset(void **unused)
     }
 }
 
-static void a_cut_file_is_a_status_of_copy(void **unused)
+static void copy_returns_a_status_for_a_truncated_file(void **unused)
 {
     (void)unused;
     uint64_t ends[] = {10000};
@@ -575,7 +575,7 @@ static void a_cut_file_is_a_status_of_copy(void **unused)
     expect_open(in_folder(folder, "cut"), TOKMAP_ERROR_TRUNCATED, "/cut.bin", 0);
 }
 
-static void a_replaced_shard_goes_on_as_it_was(void **unused)
+static void an_open_dataset_keeps_reading_a_replaced_shard(void **unused)
 {
     (void)unused;
     uint64_t ends[] = {1000};
@@ -600,7 +600,7 @@ static void a_replaced_shard_goes_on_as_it_was(void **unused)
 
 /* ---- a shard replaced while it is being opened ---- */
 
-/* Whether a stopped child is about to open a file whose name ends in .bin. */
+/* Returns true if the stopped child is about to open a file whose name ends in .bin. */
 static bool opens_tokens(pid_t child)
 {
     struct __ptrace_syscall_info info;
@@ -617,7 +617,8 @@ static bool opens_tokens(pid_t child)
     return length > 4 && length < sizeof path && !strcmp(path + length - 4, ".bin");
 }
 
-/* The child: opens the dataset under its parent's eye; exits with the number of tokens, 0 if anything is wrong. */
+/* Runs in the child, which its parent traces: opens the dataset and exits with its number of tokens, 0 after an error,
+ * or 255 if a process cannot be traced. */
 static void open_traced(const char *prefix)
 {
     if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
@@ -630,9 +631,9 @@ static void open_traced(const char *prefix)
     _exit((int)info.tokens);
 }
 
-/* Another writer commits between a reader's opening of the index and of the tokens: the reader begins again, and gets
- * the new pair. */
-static void an_index_is_not_opened_with_its_successors_tokens(void **unused)
+/* A writer replaces a shard after the reader has opened the index and before it opens the tokens. The reader must
+ * notice that the two files do not belong together, begin again, and open the new pair. */
+static void an_index_is_never_paired_with_newer_tokens(void **unused)
 {
     (void)unused;
     uint64_t old = 100, new = 101;
@@ -659,7 +660,7 @@ static void an_index_is_not_opened_with_its_successors_tokens(void **unused)
         (void)ptrace(PTRACE_SYSCALL, child, NULL, NULL);
     }
     if (!replaced) {
-        printf("children cannot be traced here\n");
+        printf("this system does not let a process trace its child\n");
         skip();
     }
     assert_true(WIFEXITED(result));
@@ -669,18 +670,18 @@ static void an_index_is_not_opened_with_its_successors_tokens(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_are_those_of_plain_arrays),
-        cmocka_unit_test(ranges_outside_are_refused),
+        cmocka_unit_test(answers_equal_those_of_plain_arrays),
+        cmocka_unit_test(ranges_outside_the_dataset_are_refused),
         cmocka_unit_test(a_prefix_or_either_file_names_a_shard),
-        cmocka_unit_test(a_folder_is_all_below_it_in_byte_order),
-        cmocka_unit_test(a_manifest_names_shards_by_line),
+        cmocka_unit_test(a_folder_names_all_shards_below_it_in_byte_order),
+        cmocka_unit_test(a_manifest_names_one_shard_per_line),
         cmocka_unit_test(shards_must_agree),
-        cmocka_unit_test(identity_follows_the_content),
-        cmocka_unit_test(structs_of_older_callers_are_served),
+        cmocka_unit_test(identity_depends_on_content_alone),
+        cmocka_unit_test(structs_of_older_callers_are_accepted),
         cmocka_unit_test(threads_may_share_a_dataset),
-        cmocka_unit_test(a_cut_file_is_a_status_of_copy),
-        cmocka_unit_test(a_replaced_shard_goes_on_as_it_was),
-        cmocka_unit_test(an_index_is_not_opened_with_its_successors_tokens),
+        cmocka_unit_test(copy_returns_a_status_for_a_truncated_file),
+        cmocka_unit_test(an_open_dataset_keeps_reading_a_replaced_shard),
+        cmocka_unit_test(an_index_is_never_paired_with_newer_tokens),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,6 +1,7 @@
 /*
- * Sizes past 2^32 tokens and 2^40 bytes: a sparse shard of 4 TiB, with marks between its holes and documents that end
- * before, at and behind multiples of 2^32, named ten times by a manifest.
+ * test_dataset_large.c - sizes past 2^32 tokens and 2^40 bytes. The dataset is a manifest that names one sparse shard
+ * of 4 TiB ten times. The shard has marks between its holes, and documents that end before, at, and after multiples of
+ * 2^32.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +22,7 @@
 #include "platform/os.h"
 
 #define POWER32 ((uint64_t)1 << 32)
-#define SHARD_TOKENS ((uint64_t)1 << 40) /* of four bytes */
+#define SHARD_TOKENS ((uint64_t)1 << 40) /* of 4 bytes each */
 enum { COPIES = 10, DOCUMENTS_MAX = 2000 };
 
 static char folder[512];
@@ -29,7 +30,7 @@ static uint64_t ends[DOCUMENTS_MAX]; /* of the shard's documents */
 static uint64_t documents;
 static bool made;
 
-/* The mark of a document: three tokens at its start that tell its number. */
+/* Returns token i (0, 1, or 2) of the mark at the start of a document, which identifies the document. */
 static uint32_t mark(uint64_t document, uint32_t i)
 {
     return (uint32_t)document * 4 + 0x10000 + i;
@@ -43,7 +44,7 @@ static void add_document(struct shard_writer *writer, uint64_t tokens)
         largest = marks[i] = mark(documents, i);
     assert_true(documents < DOCUMENTS_MAX);
     if (tokens > 3) {
-        /* The mark begins the document, the zeros end it. */
+        /* The mark begins the document. Zeros fill the rest, and their end is the end of the document. */
         MUST(shard_writer_add(writer, marks, 3, NULL, 0, largest, &error));
         MUST(shard_writer_add_zeros(writer, tokens - 3, &error));
     } else {
@@ -62,10 +63,10 @@ static void make_shard(void)
     add_document(writer, 0);
     add_document(writer, 1); /* ends at 2^32 */
     add_document(writer, 0);
-    add_document(writer, POWER32);     /* from a multiple to the next */
-    add_document(writer, 5 * POWER32); /* over several */
+    add_document(writer, POWER32);     /* from one multiple of 2^32 to the next */
+    add_document(writer, 5 * POWER32); /* across several multiples */
     add_document(writer, POWER32 / 2);
-    add_document(writer, POWER32 / 2 + 1); /* ends behind one */
+    add_document(writer, POWER32 / 2 + 1); /* ends after a multiple */
     for (int i = 0; i < 1500; i++)
         add_document(writer, i % 10 ? random_below(&state, 1 << 20) : random_below(&state, 1ull << 30));
     add_document(writer, SHARD_TOKENS - ends[documents - 1] - 2);
@@ -83,7 +84,7 @@ static int setup(void **unused)
     os_close(fd);
     (void)os_unlink(in_folder(folder, "probe"));
     if (system) {
-        printf("the file system of %s refuses sparse files of 4 TiB\n", folder);
+        printf("the file system of %s does not support sparse files of 4 TiB\n", folder);
         return 0;
     }
     make_shard();
@@ -105,7 +106,7 @@ static int teardown(void **unused)
 static struct tokmap_dataset *open_list(void)
 {
     if (!made) {
-        print_message("no sparse files of this size here\n");
+        print_message("the file system does not support sparse files of this size\n");
         skip();
     }
     struct tokmap_dataset *dataset;
@@ -113,7 +114,7 @@ static struct tokmap_dataset *open_list(void)
     return dataset;
 }
 
-static void counts_go_past_ten_to_the_thirteen(void **unused)
+static void counts_exceed_ten_trillion_tokens(void **unused)
 {
     (void)unused;
     struct tokmap_dataset *dataset = open_list();
@@ -121,7 +122,7 @@ static void counts_go_past_ten_to_the_thirteen(void **unused)
     assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
     assert_true(info.tokens == COPIES * SHARD_TOKENS && info.tokens > 10000000000000);
     assert_int_equal(info.documents, COPIES * documents);
-    assert_int_equal(info.reading, TOKMAP_READ_PREAD); /* it is larger than any memory */
+    assert_int_equal(info.reading, TOKMAP_READ_PREAD); /* because it is larger than any memory */
     for (uint64_t s = 0; s < COPIES; s++) {
         struct tokmap_shard_info shard = {.size = sizeof shard};
         MUST(tokmap_dataset_shard(dataset, s, &shard, &error));
@@ -153,7 +154,7 @@ static void documents_are_found_by_number_and_token(void **unused)
     tokmap_dataset_close(dataset);
 }
 
-static void tokens_lie_where_they_should(void **unused)
+static void tokens_are_at_their_places(void **unused)
 {
     (void)unused;
     struct tokmap_dataset *dataset = open_list();
@@ -166,7 +167,8 @@ static void tokens_lie_where_they_should(void **unused)
                 assert_int_equal(found[i], i < 3 ? mark(d, i) : 0);
         }
     }
-    /* Over the edge of two shards, 36 TiB into the dataset: the last document's two marks, then the first one's. */
+    /* Across the border of two shards, 36 TiB into the dataset: the last document's two tokens, then the first two of
+     * the first document. */
     uint32_t found[4];
     uint64_t edge = 9 * SHARD_TOKENS;
     MUST(tokmap_dataset_copy(dataset, edge - 2, 4, found, &error));
@@ -177,7 +179,7 @@ static void tokens_lie_where_they_should(void **unused)
     enum tokmap_status status = tokmap_dataset_view(dataset, edge - 2, 4, spans, 2, &used, &error);
     tokmap_dataset_close(dataset);
     if (status == TOKMAP_ERROR_IO || status == TOKMAP_ERROR_MEMORY) {
-        printf("no room in the address space for two mappings of 4 TiB\n");
+        printf("the address space has no room for two mappings of 4 TiB\n");
         skip();
     }
     must_succeed(status, &error, __FILE__, __LINE__);
@@ -194,7 +196,7 @@ static void views_reach_past_a_terabyte(void **unused)
     enum tokmap_status status = tokmap_dataset_view(dataset, start, 2, &span, 1, &used, &error);
     if (status == TOKMAP_ERROR_IO || status == TOKMAP_ERROR_MEMORY) {
         tokmap_dataset_close(dataset);
-        printf("no room in the address space for a mapping of 4 TiB\n");
+        printf("the address space has no room for a mapping of 4 TiB\n");
         skip();
     }
     must_succeed(status, &error, __FILE__, __LINE__);
@@ -204,7 +206,7 @@ static void views_reach_past_a_terabyte(void **unused)
     tokmap_dataset_close(dataset);
 }
 
-static void ends_are_found_anywhere(void **unused)
+static void document_ends_are_found_in_any_range(void **unused)
 {
     (void)unused;
     struct tokmap_dataset *dataset = open_list();
@@ -215,7 +217,7 @@ static void ends_are_found_anywhere(void **unused)
         uint64_t first = base + ends[d] - min64(ends[d], random_below(&state, 1000)),
                  count = random_below(&state, 3000000);
         uint64_t expected[64], expected_used = 0, last = first + count;
-        /* From the document before the range to the one behind it; a range may reach into the next copy. */
+        /* Looks at documents before, in, and after the range. The range may reach into the next copy of the shard. */
         for (uint64_t e = d > 30 ? d - 30 : 0; e < documents + 40 && expected_used < 64; e++) {
             uint64_t end = base + (e < documents ? ends[e] : SHARD_TOKENS + ends[e - documents]);
             if (end > first && end <= last && (!expected_used || expected[expected_used - 1] != end - first))
@@ -232,7 +234,6 @@ static void ends_are_found_anywhere(void **unused)
     tokmap_dataset_close(dataset);
 }
 
-/* The rules of the index hold at this size too, hash by hash. */
 static int no_fault(void *user, const struct tokmap_error *fault)
 {
     (void)user;
@@ -240,11 +241,11 @@ static int no_fault(void *user, const struct tokmap_error *fault)
     return 1;
 }
 
-static void its_index_is_sound(void **unused)
+static void the_index_is_sound(void **unused)
 {
     (void)unused;
     if (!made) {
-        print_message("no sparse files of this size here\n");
+        print_message("the file system does not support sparse files of this size\n");
         skip();
     }
     struct index index;
@@ -257,12 +258,12 @@ static void its_index_is_sound(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts_go_past_ten_to_the_thirteen),
+        cmocka_unit_test(counts_exceed_ten_trillion_tokens),
         cmocka_unit_test(documents_are_found_by_number_and_token),
-        cmocka_unit_test(tokens_lie_where_they_should),
+        cmocka_unit_test(tokens_are_at_their_places),
         cmocka_unit_test(views_reach_past_a_terabyte),
-        cmocka_unit_test(ends_are_found_anywhere),
-        cmocka_unit_test(its_index_is_sound),
+        cmocka_unit_test(document_ends_are_found_in_any_range),
+        cmocka_unit_test(the_index_is_sound),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,5 +1,5 @@
-/* Synthetic datasets: tokens and documents are those of RUN.md, whatever way they are asked for; names, runs,
- * loaders. */
+/* test_synthetic.c - synthetic datasets: every function reports the tokens and documents that RUN.md defines. Also
+ * their names, and runs and loaders over them. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 #include "dataset/documents.h"
 #include "tokmap/tokmap.h"
 
-/* ---- RUN.md, written down once more: one token and one document at a time ---- */
+/* ---- the definition in RUN.md, implemented again, for one token and one document at a time ---- */
 
 static uint64_t number(uint64_t seed, uint64_t stream, uint64_t index, uint64_t below)
 {
@@ -25,7 +25,7 @@ static uint64_t number(uint64_t seed, uint64_t stream, uint64_t index, uint64_t 
     x ^= x >> 27;
     x *= UINT64_C(10723151780598845931);
     x ^= x >> 31;
-    const uint64_t low = (x & UINT32_MAX) * below, high = (x >> 32) * below; /* below <= 2^32 here */
+    const uint64_t low = (x & UINT32_MAX) * below, high = (x >> 32) * below; /* below is at most 2^32 */
     return (high + (low >> 32)) >> 32;
 }
 
@@ -73,7 +73,7 @@ static void check_tokens(uint64_t vocabulary, uint32_t width, uint64_t seed)
     tokmap_dataset_close(dataset);
 }
 
-static void test_tokens(void **unused)
+static void tokens_equal_their_definition(void **unused)
 {
     (void)unused;
     check_tokens(50257, 2, 0);
@@ -84,7 +84,7 @@ static void test_tokens(void **unused)
     check_tokens((uint64_t)1 << 32, 4, 5);
 }
 
-static void test_dataset(void **unused)
+static void a_dataset_has_the_documented_properties(void **unused)
 {
     (void)unused;
     struct tokmap_dataset *dataset = opened("synthetic:vocab=50257");
@@ -116,8 +116,8 @@ static void test_dataset(void **unused)
 static void check_documents(uint64_t tokens, uint64_t length, uint64_t seed)
 {
     char name[128];
-    (void)snprintf(name, sizeof name, "synthetic:vocab=9,tokens=%llu,document=%llu,seed=%llu", (unsigned long long)tokens,
-                   (unsigned long long)length, (unsigned long long)seed);
+    (void)snprintf(name, sizeof name, "synthetic:vocab=9,tokens=%llu,document=%llu,seed=%llu",
+                   (unsigned long long)tokens, (unsigned long long)length, (unsigned long long)seed);
     struct tokmap_dataset *dataset = opened(name);
     struct tokmap_dataset_info info = {.size = sizeof info};
     assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
@@ -131,7 +131,8 @@ static void check_documents(uint64_t tokens, uint64_t length, uint64_t seed)
         assert_int_equal(document.first_token, start);
         assert_int_equal(document.tokens, end - start);
         assert_true(end > start && (length >= tokens || end - start < 2 * length));
-        for (uint64_t token = start; token < end; token += end - start > 1 ? end - start - 1 : 1) { /* first and last */
+        /* Looks up the first and the last token of the document. */
+        for (uint64_t token = start, last = end - 1; token <= last; token = token < last ? last : end) {
             assert_int_equal(tokmap_dataset_document_at(dataset, token, &at, NULL), TOKMAP_OK);
             assert_memory_equal(&at, &document, sizeof at);
         }
@@ -157,7 +158,7 @@ static void check_documents(uint64_t tokens, uint64_t length, uint64_t seed)
     tokmap_dataset_close(dataset);
 }
 
-static void test_documents(void **unused)
+static void documents_equal_their_definition(void **unused)
 {
     (void)unused;
     check_documents(5000, 1000, 0);
@@ -178,7 +179,7 @@ static void content_of(const char *name, uint8_t content[16])
     tokmap_dataset_close(dataset);
 }
 
-static void test_identity(void **unused)
+static void identity_depends_on_values_alone(void **unused)
 {
     (void)unused;
     static const char *const same[] = {"synthetic:vocab=100", "synthetic:seed=0,vocab=100",
@@ -198,7 +199,7 @@ static void test_identity(void **unused)
     }
 }
 
-static void test_names(void **unused)
+static void wrong_names_are_refused(void **unused)
 {
     (void)unused;
     static const struct {
@@ -235,7 +236,7 @@ static void test_names(void **unused)
 static const char run_text[] = "seq_len 100\nlookahead 1\nbatch 6\nseed 3\n"
                                "source x synthetic:vocab=50257,tokens=10007,document=30\npasses 3\n";
 
-/* Every row is what its place says, position ids restart with each document. */
+/* Every row has the tokens of its place, and position ids restart at each document. */
 static void check_batch(const struct tokmap_dataset *dataset, const struct tokmap_batch *batch,
                         const int32_t *positions)
 {
@@ -254,12 +255,12 @@ static void check_batch(const struct tokmap_dataset *dataset, const struct tokma
     }
 }
 
-static void test_run(void **unused)
+static void runs_and_loaders_deliver_the_tokens(void **unused)
 {
     (void)unused;
     struct tokmap_run *run;
     struct tokmap_error error = {0};
-    /* The folder has nothing to do with a dataset that is in none. */
+    /* The run's folder does not matter, because a synthetic dataset has no files. */
     assert_int_equal(tokmap_run_parse(&run, run_text, "/there/is/no/such/folder", &error), TOKMAP_OK);
     struct tokmap_source_info source = {.size = sizeof source};
     assert_int_equal(tokmap_run_source(run, 0, &source), TOKMAP_OK);
@@ -296,8 +297,8 @@ static void test_run(void **unused)
     tokmap_run_close(run);
 }
 
-/* Another synthetic dataset is another past. */
-static void test_cursor(void **unused)
+/* A run with a different synthetic dataset has a different past. */
+static void another_dataset_is_another_past(void **unused)
 {
     (void)unused;
     struct tokmap_run *run, *other;
@@ -320,9 +321,10 @@ static void test_cursor(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tokens),   cmocka_unit_test(test_dataset), cmocka_unit_test(test_documents),
-        cmocka_unit_test(test_identity), cmocka_unit_test(test_names),   cmocka_unit_test(test_run),
-        cmocka_unit_test(test_cursor),
+        cmocka_unit_test(tokens_equal_their_definition),    cmocka_unit_test(a_dataset_has_the_documented_properties),
+        cmocka_unit_test(documents_equal_their_definition), cmocka_unit_test(identity_depends_on_values_alone),
+        cmocka_unit_test(wrong_names_are_refused),          cmocka_unit_test(runs_and_loaders_deliver_the_tokens),
+        cmocka_unit_test(another_dataset_is_another_past),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

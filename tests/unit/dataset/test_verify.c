@@ -1,4 +1,5 @@
-/* verify: finds every fault of every block and section, names it, and gives the same first one however many threads. */
+/* test_verify.c - verify finds every fault in every block and section and names it, and returns the same first fault
+ * for any number of threads. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -107,7 +108,7 @@ static void make_two(const char *name)
     shard_make(in_folder(folder, path), 2, LARGE, small, 2);
 }
 
-static void sound_shards_are_read_whole(void **unused)
+static void verify_reads_every_byte_of_sound_shards(void **unused)
 {
     (void)unused;
     make_two("sound");
@@ -133,7 +134,7 @@ static void sound_shards_are_read_whole(void **unused)
     tokmap_dataset_close(dataset);
 }
 
-static void every_fault_is_found_and_the_first_is_told(void **unused)
+static void every_fault_is_found_and_the_first_is_returned(void **unused)
 {
     (void)unused;
     make_two("many");
@@ -167,11 +168,11 @@ static void every_fault_is_found_and_the_first_is_told(void **unused)
     struct tokmap_verify_result result;
     assert_int_equal(verify_with(dataset, 2, &seen, &result), TOKMAP_ERROR_CORRUPT);
     assert_int_equal(result.faults, 2);
-    assert_non_null(strstr(error.path, "many/b.tmx")); /* the index comes before its tokens */
+    assert_non_null(strstr(error.path, "many/b.tmx")); /* verify reports an index before its tokens */
     tokmap_dataset_close(dataset);
 }
 
-static void a_caller_can_end_it(void **unused)
+static void a_callback_can_end_verify(void **unused)
 {
     (void)unused;
     make_two("ended");
@@ -192,7 +193,7 @@ static void a_caller_can_end_it(void **unused)
     tokmap_dataset_close(dataset);
 }
 
-static void files_that_changed_their_length_are_one_fault(void **unused)
+static void a_file_of_the_wrong_length_is_one_fault(void **unused)
 {
     (void)unused;
     make_two("cut");
@@ -204,7 +205,7 @@ static void files_that_changed_their_length_are_one_fault(void **unused)
     struct tokmap_verify_result result;
     assert_int_equal(verify_with(dataset, 3, &seen, &result), TOKMAP_ERROR_TRUNCATED);
     assert_int_equal(result.faults, 1);
-    assert_int_equal(result.blocks, 6); /* five of it, one of the other shard */
+    assert_int_equal(result.blocks, 6); /* five of the truncated shard, one of the other */
     assert_int_equal(error.offset, kept);
     assert_int_equal(truncate(in_folder(folder, "cut/b.bin"), 3000), 0);
     assert_int_equal(verify_with(dataset, 3, &seen, &result), TOKMAP_ERROR_TRUNCATED);
@@ -213,8 +214,8 @@ static void files_that_changed_their_length_are_one_fault(void **unused)
     tokmap_dataset_close(dataset);
 }
 
-/* An index cut while it is open must be a fault, not a signal. */
-static void an_index_that_was_cut_is_a_fault(void **unused)
+/* Truncating an index while it is open must result in a fault, not in a signal. */
+static void a_truncated_index_is_a_fault(void **unused)
 {
     (void)unused;
     static uint64_t ends[9000];
@@ -229,7 +230,7 @@ static void an_index_that_was_cut_is_a_fault(void **unused)
     tokmap_dataset_close(dataset);
 }
 
-/* A writer that says a wrong largest id: too high, and too low. */
+/* A writer that records a wrong largest id, too high or too low. */
 static void the_largest_id_is_compared_with_the_tokens(void **unused)
 {
     (void)unused;
@@ -257,7 +258,7 @@ static void the_largest_id_is_compared_with_the_tokens(void **unused)
     }
 }
 
-/* The scan against the hash and a plain loop, for whole blocks in parts and shorter ones at once. */
+/* Compares the scan with hash64() and a plain loop: whole blocks in parts, shorter blocks in one call. */
 static void check_scan(scan_kernel *kernel)
 {
     uint8_t *bytes = malloc(BLOCK + 64);
@@ -273,7 +274,8 @@ static void check_scan(scan_kernel *kernel)
             store64(tokens + i, random_next(&state) & mask);
         for (size_t i = 0; i < count; i += width)
             expected = max64(expected, width == 2 ? load16(tokens + i) : load32(tokens + i));
-        if (count >= 4) { /* the largest at one place only, so that each place is looked at once in a while */
+        /* Only one place holds the largest id. Over the rounds it is at many places, so none can be skipped. */
+        if (count >= 4) {
             size_t at = random_below(&state, count / width) * width;
             expected = max64(expected, 0xfffe);
             if (width == 2)
@@ -295,7 +297,7 @@ static void check_scan(scan_kernel *kernel)
     free(bytes);
 }
 
-static void a_scan_is_hash_and_largest(void **unused)
+static void a_scan_computes_hash_and_largest_id(void **unused)
 {
     (void)unused;
     check_scan(NULL);
@@ -312,13 +314,13 @@ static void a_scan_is_hash_and_largest(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sound_shards_are_read_whole),
-        cmocka_unit_test(every_fault_is_found_and_the_first_is_told),
-        cmocka_unit_test(a_caller_can_end_it),
-        cmocka_unit_test(files_that_changed_their_length_are_one_fault),
-        cmocka_unit_test(an_index_that_was_cut_is_a_fault),
+        cmocka_unit_test(verify_reads_every_byte_of_sound_shards),
+        cmocka_unit_test(every_fault_is_found_and_the_first_is_returned),
+        cmocka_unit_test(a_callback_can_end_verify),
+        cmocka_unit_test(a_file_of_the_wrong_length_is_one_fault),
+        cmocka_unit_test(a_truncated_index_is_a_fault),
         cmocka_unit_test(the_largest_id_is_compared_with_the_tokens),
-        cmocka_unit_test(a_scan_is_hash_and_largest),
+        cmocka_unit_test(a_scan_computes_hash_and_largest_id),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,5 +1,6 @@
 /*
- * The reader in Python, written from FORMAT.md alone, and the library say the same of the same shards.
+ * test_conformance.c - the Python reader in tests/conformance, which was written from FORMAT.md alone, and the library
+ * print the same about the same shards.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,8 +38,8 @@ static const char *top(void)
     return found ? found : ".";
 }
 
-/* What reader.py prints; NULL if there is no Python. */
-static char *say_python(const char *prefix)
+/* Returns what reader.py prints about a shard, which the caller frees; NULL if Python is missing. */
+static char *python_text(const char *prefix)
 {
     char command[2600];
     if (system("python3 -c 'import json, struct' >/dev/null 2>&1"))
@@ -63,8 +64,8 @@ struct text {
     size_t used, capacity;
 };
 
-static void say(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void say(struct text *text, const char *format, ...)
+static void print(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void print(struct text *text, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -74,36 +75,37 @@ static void say(struct text *text, const char *format, ...)
     text->used += (size_t)count;
 }
 
-static void say_id(struct text *text, const char *key, uint64_t id)
+static void print_id(struct text *text, const char *key, uint64_t id)
 {
     if (id == TOKMAP_NO_ID)
-        say(text, "\"%s\": null, ", key);
+        print(text, "\"%s\": null, ", key);
     else
-        say(text, "\"%s\": %llu, ", key, (unsigned long long)id);
+        print(text, "\"%s\": %llu, ", key, (unsigned long long)id);
 }
 
-static void say_tokens(struct text *text, const struct tokmap_dataset *dataset, const struct tokmap_dataset_info *info)
+static void print_tokens(struct text *text, const struct tokmap_dataset *dataset,
+                         const struct tokmap_dataset_info *info)
 {
     uint8_t *tokens = malloc(info->tokens * info->width + 1);
     assert_non_null(tokens);
     MUST(tokmap_dataset_copy(dataset, 0, info->tokens, tokens, &error));
     uint64_t sum = 0, shown = min64(info->tokens, 8);
     for (int part = 0; part < 2; part++) {
-        say(text, part ? "\"last\": [" : "\"first\": [");
+        print(text, part ? "\"last\": [" : "\"first\": [");
         for (uint64_t i = 0; i < shown; i++) {
             uint64_t at = part ? info->tokens - shown + i : i;
-            say(text, "%s%u", i ? ", " : "", info->width == 2 ? load16(tokens + 2 * at) : load32(tokens + 4 * at));
+            print(text, "%s%u", i ? ", " : "", info->width == 2 ? load16(tokens + 2 * at) : load32(tokens + 4 * at));
         }
-        say(text, "], ");
+        print(text, "], ");
     }
     for (uint64_t i = 0; i < info->tokens; i++)
         sum += info->width == 2 ? load16(tokens + 2 * i) : load32(tokens + 4 * i);
-    say(text, "\"sum\": %llu, ", (unsigned long long)sum);
+    print(text, "\"sum\": %llu, ", (unsigned long long)sum);
     free(tokens);
 }
 
-/* The same sentences from the library. */
-static char *say_library(const char *prefix)
+/* Returns the text that reader.py should print, made with the library. The caller frees it. */
+static char *library_text(const char *prefix)
 {
     struct text text = {malloc(1 << 20), 0, 1 << 20};
     assert_non_null(text.bytes);
@@ -116,42 +118,43 @@ static char *say_library(const char *prefix)
     char content[33], tokenizer[33];
     hash128_hex(info.content, content);
     hash128_hex(info.tokenizer, tokenizer);
-    say(&text, "{\"tokens\": %llu, \"documents\": %llu, \"width\": %u, \"vocabulary\": %llu, \"largest_id\": %llu, ",
-        (unsigned long long)info.tokens, (unsigned long long)info.documents, info.width,
-        (unsigned long long)info.vocabulary, (unsigned long long)info.largest_id);
-    say_id(&text, "eod_id", info.eod_id);
-    say_id(&text, "bos_id", info.bos_id);
-    say(&text, "\"content\": \"%s\", \"tokenizer\": \"%s\", \"blocks\": %llu, ", content, tokenizer,
-        (unsigned long long)shard.blocks);
-    say_tokens(&text, dataset, &info);
-    say(&text, "\"ends\": [");
+    print(&text, "{\"tokens\": %llu, \"documents\": %llu, \"width\": %u, \"vocabulary\": %llu, \"largest_id\": %llu, ",
+          (unsigned long long)info.tokens, (unsigned long long)info.documents, info.width,
+          (unsigned long long)info.vocabulary, (unsigned long long)info.largest_id);
+    print_id(&text, "eod_id", info.eod_id);
+    print_id(&text, "bos_id", info.bos_id);
+    print(&text, "\"content\": \"%s\", \"tokenizer\": \"%s\", \"blocks\": %llu, ", content, tokenizer,
+          (unsigned long long)shard.blocks);
+    print_tokens(&text, dataset, &info);
+    print(&text, "\"ends\": [");
     for (uint64_t d = 0; d < info.documents; d++) {
         struct tokmap_document document;
         MUST(tokmap_dataset_document(dataset, d, &document, &error));
-        say(&text, "%s%llu", d ? ", " : "", (unsigned long long)(document.first_token + document.tokens));
+        print(&text, "%s%llu", d ? ", " : "", (unsigned long long)(document.first_token + document.tokens));
     }
-    say(&text, "], \"origins\": [");
+    print(&text, "], \"origins\": [");
     for (uint64_t d = 0; d < info.documents; d++) {
         struct tokmap_origin origin;
         if (tokmap_dataset_origin(dataset, d, &origin, &error))
             break;
-        say(&text, "%s[\"%.*s\", %llu]", d ? ", " : "", (int)origin.path_bytes, origin.path,
-            (unsigned long long)origin.record);
+        print(&text, "%s[\"%.*s\", %llu]", d ? ", " : "", (int)origin.path_bytes, origin.path,
+              (unsigned long long)origin.record);
     }
-    say(&text, "], ");
+    print(&text, "], ");
     tokmap_dataset_close(dataset);
     return text.bytes;
 }
 
 static void compare(const char *prefix)
 {
-    char *python = say_python(prefix);
+    char *python = python_text(prefix);
     if (!python) {
-        printf("python3 is not here\n");
+        printf("python3 is not installed\n");
         skip();
     }
-    char *library = say_library(prefix);
-    char *about = strstr(python, "\"about\""); /* escaped there, raw here: the tests of golden files read it */
+    char *library = library_text(prefix);
+    /* The about text is not compared, because Python escapes it. test_format_golden reads it. */
+    char *about = strstr(python, "\"about\"");
     assert_non_null(about);
     *about = '\0';
     assert_string_equal(python, library);
@@ -169,7 +172,7 @@ static void golden_files_read_the_same(void **unused)
     compare(prefix);
 }
 
-static void made_shards_read_the_same(void **unused)
+static void generated_shards_read_the_same(void **unused)
 {
     (void)unused;
     uint64_t state = 11;
@@ -189,11 +192,11 @@ static void made_shards_read_the_same(void **unused)
     }
 }
 
-static void the_python_reader_refuses_what_is_damaged(void **unused)
+static void the_python_reader_refuses_damaged_shards(void **unused)
 {
     (void)unused;
     if (system("python3 -c 'import json, struct' >/dev/null 2>&1")) {
-        printf("python3 is not here\n");
+        printf("python3 is not installed\n");
         skip();
     }
     uint64_t ends[] = {5, 9};
@@ -213,8 +216,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(golden_files_read_the_same),
-        cmocka_unit_test(made_shards_read_the_same),
-        cmocka_unit_test(the_python_reader_refuses_what_is_damaged),
+        cmocka_unit_test(generated_shards_read_the_same),
+        cmocka_unit_test(the_python_reader_refuses_damaged_shards),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,6 +1,7 @@
 /*
- * Damaged and hostile indexes: one fault each. Where checksums are meant to notice, they do; where they are made sound
- * again over hostile content, the reader refuses the content, or answers without leaving the file.
+ * test_format_corrupt.c - damaged and hostile indexes, with one fault each. Damage is found by the checksums. Where the
+ * test makes the checksums valid again over hostile content, the reader must refuse the content or answer without
+ * reading outside the file.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -51,10 +52,12 @@ static uint8_t *copy_of_base(void)
     return bytes;
 }
 
-/* Opens these bytes as the index; asks everything if it opens. Returns open's status, else verify's. */
+/* Opens a shard with these bytes as its index. If that succeeds, calls every function of a dataset. Returns the status
+ * of opening, or else that of verify. */
 static enum tokmap_status outcome(const uint8_t *bytes, size_t count)
 {
-    (void)os_unlink(in_folder(folder, "x.tmx")); /* a new file: ext4 stores one that is cut to nothing when it is closed */
+    /* A new file is faster, because ext4 flushes a truncated file when it is closed. */
+    (void)os_unlink(in_folder(folder, "x.tmx"));
     file_write(in_folder(folder, "x.tmx"), bytes, count);
     struct tokmap_dataset *dataset;
     memset(&error, 0, sizeof error);
@@ -77,7 +80,7 @@ static struct index_header header_of(const uint8_t *bytes)
     return header;
 }
 
-/* Where the entry, or the content, of a section of the base lies. */
+/* Returns the offset of a section's entry in the base. */
 static size_t entry_at(uint32_t type)
 {
     struct index_header header = header_of(base);
@@ -90,6 +93,7 @@ static size_t entry_at(uint32_t type)
     return 0;
 }
 
+/* Returns the offset of a section's content in the base. */
 static size_t section_at(uint32_t type)
 {
     return (size_t)load64(base + entry_at(type) + offsetof(struct index_entry, offset));
@@ -100,7 +104,8 @@ static void the_base_is_sound(void **unused)
     (void)unused;
     uint8_t *bytes = copy_of_base();
     assert_int_equal(outcome(bytes, base_bytes), TOKMAP_OK);
-    index_rehash(bytes, base_bytes); /* changes nothing: the rehashing that the tests below rely on is right */
+    /* Other tests rely on index_rehash(), which must change nothing here. */
+    index_rehash(bytes, base_bytes);
     assert_memory_equal(bytes, base, base_bytes);
     free(bytes);
 }
@@ -120,13 +125,13 @@ static void every_flipped_bit_is_noticed(void **unused)
     free(bytes);
 }
 
-static void every_cut_is_noticed(void **unused)
+static void every_truncation_is_noticed(void **unused)
 {
     (void)unused;
     for (size_t count = 0; count < base_bytes; count++) {
         enum tokmap_status status = outcome(base, count);
         if (status != TOKMAP_ERROR_TRUNCATED)
-            fail_msg("cut to %zu bytes: %s", count, tokmap_status_name(status));
+            fail_msg("an index truncated to %zu bytes results in %s", count, tokmap_status_name(status));
     }
 }
 
@@ -140,7 +145,7 @@ static void added_bytes_are_noticed(void **unused)
     free(bytes);
 }
 
-static void tokens_of_another_length_are_noticed(void **unused)
+static void a_wrong_length_of_the_tokens_is_noticed(void **unused)
 {
     (void)unused;
     static const long lengths[] = {0, 1, 1398, 1399, 1401, 1402, 5000};
@@ -157,7 +162,7 @@ static void tokens_of_another_length_are_noticed(void **unused)
     free(tokens);
 }
 
-static void other_files_are_no_index(void **unused)
+static void other_files_are_refused(void **unused)
 {
     (void)unused;
     char text[2000];
@@ -168,7 +173,7 @@ static void other_files_are_no_index(void **unused)
     assert_int_equal(outcome((uint8_t *)text, sizeof text), TOKMAP_ERROR_FORMAT);
 }
 
-static void versions_are_told_apart(void **unused)
+static void only_unknown_major_versions_are_refused(void **unused)
 {
     (void)unused;
     uint8_t *bytes = copy_of_base();
@@ -180,16 +185,16 @@ static void versions_are_told_apart(void **unused)
     index_rehash(bytes, base_bytes);
     assert_int_equal(outcome(bytes, base_bytes), TOKMAP_ERROR_CORRUPT);
     store16(bytes + 8, 1);
-    store16(bytes + 10, 7); /* a minor that we do not know is read */
+    store16(bytes + 10, 7); /* a file of an unknown minor version is read */
     index_rehash(bytes, base_bytes);
     assert_int_equal(outcome(bytes, base_bytes), TOKMAP_OK);
     free(bytes);
 }
 
-/* ---- hostile content under sound checksums ---- */
+/* ---- hostile content under valid checksums ---- */
 
 struct change {
-    uint32_t section; /* 0: of the header; else of its content, or of its entry */
+    uint32_t section; /* 0: the change is in the header; otherwise in this section's content or entry */
     bool entry;
     size_t offset;
     uint32_t width;
@@ -267,7 +272,7 @@ static const struct change changes[] = {
     IN_SHARD(tokens, HUGE_NUMBER, BAD),
     IN_SHARD(documents, 0, BAD),
     IN_SHARD(documents, 6, BAD),
-    IN_SHARD(documents, 8, BAD), /* the padding becomes an end that falls */
+    IN_SHARD(documents, 8, BAD), /* the padding becomes an end below the one before */
     IN_SHARD(documents, 9, BAD),
     IN_SHARD(documents, (uint64_t)1 << 62, BAD),
     IN_SHARD(documents, HUGE_NUMBER, BAD),
@@ -285,22 +290,22 @@ static const struct change changes[] = {
     IN_SHARD(vocabulary, HUGE_NUMBER, BAD),
     IN_SHARD(largest_id, 65536, BAD),
     IN_SHARD(largest_id, HUGE_NUMBER, BAD),
-    IN_SHARD(largest_id, 1, BAD),     /* noticed by verify */
-    IN_SHARD(largest_id, 65535, BAD), /* likewise: no token has it */
+    IN_SHARD(largest_id, 1, BAD),     /* verify notices that a token exceeds it */
+    IN_SHARD(largest_id, 65535, BAD), /* verify notices that no token has it */
     IN_SHARD(eod_id, 65536, BAD),
     IN_SHARD(bos_id, HUGE_NUMBER - 1, BAD),
     IN_SHARD(reserved[0], 1, BAD),
     IN_SHARD(reserved[3], HUGE_NUMBER, BAD),
-    IN_SECTION(SECTION_DOCUMENTS, 0, 4, 4),              /* the next end falls */
-    IN_SECTION(SECTION_DOCUMENTS, 4, 4, 2),              /* falls */
+    IN_SECTION(SECTION_DOCUMENTS, 0, 4, 4),              /* the next end is lower */
+    IN_SECTION(SECTION_DOCUMENTS, 4, 4, 2),              /* lower than the end before */
     IN_SECTION(SECTION_DOCUMENTS, 16, 4, UINT32_MAX),    /* past the tokens */
-    IN_SECTION(SECTION_DOCUMENTS, 24, 4, 699),           /* the last is not the number of tokens */
+    IN_SECTION(SECTION_DOCUMENTS, 24, 4, 699),           /* the last end is not the number of tokens */
     IN_SECTION(SECTION_DOCUMENTS, 24, 4, 701),
     IN_SECTION(SECTION_DOCUMENTS, 28, 4, 1),             /* padding */
-    IN_SECTION(SECTION_BLOCKS, 0, 8, 0),                 /* not the hash of the block */
+    IN_SECTION(SECTION_BLOCKS, 0, 8, 0),                 /* a wrong hash of a block */
     IN_SECTION(SECTION_ORIGIN, 0, 8, 0),                 /* runs */
     IN_SECTION(SECTION_ORIGIN, 0, 8, 1),
-    IN_SECTION(SECTION_ORIGIN, 0, 8, HUGE_NUMBER / 24 + 1), /* its bytes overflow */
+    IN_SECTION(SECTION_ORIGIN, 0, 8, HUGE_NUMBER / 24 + 1), /* their size in bytes overflows */
     IN_SECTION(SECTION_ORIGIN, 8, 8, 4),                 /* files */
     IN_SECTION(SECTION_ORIGIN, 8, 8, HUGE_NUMBER / 8 + 1),
     IN_SECTION(SECTION_ORIGIN, 16, 8, 0),                /* path bytes */
@@ -336,14 +341,14 @@ static void one_hostile_field_is_refused(void **unused)
         index_rehash(bytes, base_bytes);
         enum tokmap_status status = outcome(bytes, base_bytes);
         if (status != change->expected)
-            fail_msg("change %zu (byte %zu set to %llu): %s", i, at, (unsigned long long)change->value,
+            fail_msg("change %zu (byte %zu set to %llu) results in %s", i, at, (unsigned long long)change->value,
                      tokmap_status_name(status));
         free(bytes);
     }
 }
 
-/* Also of types that nobody knows: which of the two would a later version mean? */
-static void no_type_is_there_twice(void **unused)
+/* This holds for unknown types, too: a later version could not say which of two sections counts. */
+static void section_types_must_be_unique(void **unused)
 {
     (void)unused;
     uint8_t *bytes = copy_of_base();
@@ -357,8 +362,8 @@ static void no_type_is_there_twice(void **unused)
     free(bytes);
 }
 
-/* Bytes between sections are zero: under no hash, but verify looks. */
-static void padding_is_looked_at(void **unused)
+/* The bytes between sections must be zero. No hash covers them, so verify reads them. */
+static void padding_must_be_zero(void **unused)
 {
     (void)unused;
     struct index_header header = header_of(base);
@@ -378,7 +383,7 @@ static void padding_is_looked_at(void **unused)
     assert_true(found > 60);
 }
 
-/* The content id is checked at open against what it is made of. */
+/* Opening compares the content id with the numbers and hashes from which it is computed. */
 static void a_wrong_content_id_is_refused(void **unused)
 {
     (void)unused;
@@ -395,8 +400,8 @@ static void a_wrong_content_id_is_refused(void **unused)
     free(bytes);
 }
 
-/* A section of a later version is skipped; one that must be understood is not. */
-static void sections_of_later_versions(void **unused)
+/* A section type of a later version is skipped unless its flags say that it is required. */
+static void unknown_sections_are_skipped_unless_required(void **unused)
 {
     (void)unused;
     struct index_header header = header_of(base);
@@ -421,8 +426,9 @@ static void sections_of_later_versions(void **unused)
     }
 }
 
-/* Every number of the file set to every awkward value, checksums made sound: no crash, no status without words. */
-static void any_number_may_be_anything(void **unused)
+/* Sets every number of the file to every awkward value and makes the checksums valid. Nothing may crash, and every
+ * status must come with a message. */
+static void no_value_of_any_number_is_dangerous(void **unused)
 {
     (void)unused;
     static const uint64_t values[] = {0,          1,          2,       63,           64,           255,
@@ -446,7 +452,7 @@ static int count_fault(void *user, const struct tokmap_error *fault)
     return 0;
 }
 
-/* The rules of FORMAT.md by the plainest means: some values only move a document, and are sound. */
+/* Checks the rules of FORMAT.md in the plainest way. Some values only move the end of a document and are valid. */
 static bool carries_are_sound(const uint8_t *section, uint64_t documents, uint64_t carries, uint64_t tokens)
 {
     uint64_t before = 0;
@@ -466,7 +472,7 @@ static bool carries_are_sound(const uint8_t *section, uint64_t documents, uint64
     return before == tokens;
 }
 
-/* Carries are there only past 2^32 tokens: a sparse shard with two of them, and every awkward value in each. */
+/* Carries exist only past 2^32 tokens. This test sets both carries of a sparse shard to every awkward value. */
 static void hostile_carries_are_refused(void **unused)
 {
     (void)unused;
@@ -480,16 +486,16 @@ static void hostile_carries_are_refused(void **unused)
     for (int i = 0; i < DOCUMENTS; i++)
         MUST(shard_writer_add_zeros(writer, sizes[i], &error));
     if (shard_writer_commit(writer, NULL, 0, NULL, &error)) {
-        printf("no sparse file of 16 GiB here: %s\n", error.message);
+        printf("the file system does not support a sparse file of 16 GiB: %s\n", error.message);
         skip();
     }
     size_t count;
     uint8_t *bytes = file_read(in_folder(folder, "carry.tmx"), &count);
-    /* documents is the first section: six ends at 64, two carries at 88 */
+    /* The documents section comes first: six ends at byte 64, two carries at byte 88. */
     assert_int_equal(load64(bytes + 88), 2);
     assert_int_equal(load64(bytes + 96), 4);
     static const uint64_t values[] = {0, 1, 2, 3, 4, 5, 6, 7, 1ull << 32, 1ull << 62, UINT64_MAX};
-    int sounds = 0;
+    int valid_values = 0;
     for (size_t v = 0; v < 2 * sizeof values / sizeof values[0]; v++) {
         size_t at = v % 2 ? 88 : 96;
         uint64_t kept = load64(bytes + at), value = values[v / 2];
@@ -508,10 +514,10 @@ static void hostile_carries_are_refused(void **unused)
         index_close(&index);
         bool sound = carries_are_sound(bytes + 64, DOCUMENTS, 2, (2ull << 32) + 107);
         assert_int_equal(faults, !sound);
-        sounds += sound;
+        valid_values += sound;
         store64(bytes + at, kept);
     }
-    assert_in_range(sounds, 2, 5);
+    assert_in_range(valid_values, 2, 5);
     free(bytes);
 }
 
@@ -520,17 +526,17 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_base_is_sound),
         cmocka_unit_test(every_flipped_bit_is_noticed),
-        cmocka_unit_test(every_cut_is_noticed),
+        cmocka_unit_test(every_truncation_is_noticed),
         cmocka_unit_test(added_bytes_are_noticed),
-        cmocka_unit_test(tokens_of_another_length_are_noticed),
-        cmocka_unit_test(other_files_are_no_index),
-        cmocka_unit_test(versions_are_told_apart),
+        cmocka_unit_test(a_wrong_length_of_the_tokens_is_noticed),
+        cmocka_unit_test(other_files_are_refused),
+        cmocka_unit_test(only_unknown_major_versions_are_refused),
         cmocka_unit_test(one_hostile_field_is_refused),
-        cmocka_unit_test(no_type_is_there_twice),
-        cmocka_unit_test(padding_is_looked_at),
+        cmocka_unit_test(section_types_must_be_unique),
+        cmocka_unit_test(padding_must_be_zero),
         cmocka_unit_test(a_wrong_content_id_is_refused),
-        cmocka_unit_test(sections_of_later_versions),
-        cmocka_unit_test(any_number_may_be_anything),
+        cmocka_unit_test(unknown_sections_are_skipped_unless_required),
+        cmocka_unit_test(no_value_of_any_number_is_dangerous),
         cmocka_unit_test(hostile_carries_are_refused),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -1,6 +1,7 @@
 /*
- * Golden files: the bytes of two small shards, fixed in tests/golden. The writer still makes them, the reader still
- * reads them. A change here is a change of the format: it needs a version and a line in FORMAT.md's history.
+ * test_format_golden.c - the writer still writes the two small shards of tests/golden byte for byte, and the reader
+ * still reads them. If this test has to change, the format has changed, which needs a new version and a line in
+ * FORMAT.md's history.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +39,8 @@ static const char *golden(const char *name)
     return in_folder(top ? top : ".", path);
 }
 
-/* Text by the byte tokenizer, three files, one of them of records with a gap, an empty document. */
+/* Text encoded by the byte tokenizer, from three files. One file has several records, with a gap in their numbers and
+ * an empty document. */
 static void make_narrow(void)
 {
     static const struct {
@@ -69,7 +71,7 @@ static void make_narrow(void)
     MUST(shard_writer_commit(writer, about, sizeof about - 1, NULL, &error));
 }
 
-/* Wide ids, a BOS, documents without an EOD, no origin, nothing about it. */
+/* 4-byte ids, a BOS, documents without an EOD, no origin section, and no about text. */
 static void make_wide(void)
 {
     struct shard_writer_options options = plain_options(4);
@@ -99,7 +101,7 @@ static void compare(const char *name)
     free(kept);
 }
 
-static void the_writer_makes_the_golden_bytes(void **unused)
+static void the_writer_writes_the_golden_bytes(void **unused)
 {
     (void)unused;
     make_narrow();
@@ -110,7 +112,7 @@ static void the_writer_makes_the_golden_bytes(void **unused)
     compare("wide.tmx");
 }
 
-static void the_reader_reads_the_narrow_one(void **unused)
+static void the_reader_reads_the_narrow_shard(void **unused)
 {
     (void)unused;
     struct tokmap_dataset *dataset;
@@ -149,7 +151,7 @@ static void the_reader_reads_the_narrow_one(void **unused)
     tokmap_dataset_close(dataset);
 }
 
-static void the_reader_reads_the_wide_one(void **unused)
+static void the_reader_reads_the_wide_shard(void **unused)
 {
     (void)unused;
     struct tokmap_dataset *dataset;
@@ -176,9 +178,9 @@ static void the_reader_reads_the_wide_one(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_writer_makes_the_golden_bytes),
-        cmocka_unit_test(the_reader_reads_the_narrow_one),
-        cmocka_unit_test(the_reader_reads_the_wide_one),
+        cmocka_unit_test(the_writer_writes_the_golden_bytes),
+        cmocka_unit_test(the_reader_reads_the_narrow_shard),
+        cmocka_unit_test(the_reader_reads_the_wide_shard),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

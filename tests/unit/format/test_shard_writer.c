@@ -1,5 +1,7 @@
-/* shard_writer: what was added is what lies there, whatever the sizes of the calls; and names appear whole or not at
- * all. */
+/*
+ * test_shard_writer.c - a shard holds exactly what was added, whatever the sizes of the calls, and its files appear
+ * under their names either complete or not at all.
+ */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -63,8 +65,8 @@ static struct shard_writer *open_plain(const char *name, uint32_t width, bool re
     return writer;
 }
 
-/* Sizes of calls from one token to several blocks, documents in parts and several to a call: the bytes are those of the
- * same tokens added in any other way, and verify finds all sound. */
+/* Adds the same tokens in calls of one token to several blocks, with documents in parts and several documents in a
+ * call. The files are the same bytes each time, and verify finds no fault. */
 static void sizes_of_calls_do_not_matter(void **unused)
 {
     (void)unused;
@@ -93,7 +95,7 @@ static void sizes_of_calls_do_not_matter(void **unused)
             while (document < documents && cuts[document] <= at + count && used < 20000)
                 ends[used++] = cuts[document++] - at;
             if (document < documents && cuts[document] <= at + count)
-                count = ends[used - 1]; /* no more room for ends: the rest next time */
+                count = ends[used - 1]; /* ends[] is full: the rest follows in the next call */
             MUST(shard_writer_add(writer, tokens + at, count, ends, used, 65535, &error));
             at += count;
         }
@@ -118,7 +120,7 @@ static void sizes_of_calls_do_not_matter(void **unused)
     struct tokmap_dataset *dataset;
     MUST(tokmap_dataset_open(&dataset, in_folder(folder, "calls"), NULL, &error));
     enum tokmap_status status = tokmap_dataset_verify(dataset, NULL, NULL, &error);
-    if (status) /* 65535 was claimed; if chance has left it out, that is what verify must say */
+    if (status) /* the recorded largest id is 65535; if no token happens to have it, verify must say so */
         assert_non_null(strstr(error.message, "largest"));
     for (uint64_t d = 0; d < documents; d += 7) {
         struct tokmap_document document;
@@ -132,8 +134,8 @@ static void sizes_of_calls_do_not_matter(void **unused)
     free(tokens);
 }
 
-/* More documents, runs and files than any buffer of the writer holds. */
-static void spilled_sections_come_back_whole(void **unused)
+/* More documents, runs, and files than any buffer of the writer holds. */
+static void sections_larger_than_the_buffers_are_complete(void **unused)
 {
     (void)unused;
     enum { DOCUMENTS = 60000 };
@@ -161,7 +163,7 @@ static void spilled_sections_come_back_whole(void **unused)
     tokmap_dataset_close(dataset);
 }
 
-static void empty_shards_are_shards(void **unused)
+static void empty_shards_can_be_written_and_opened(void **unused)
 {
     (void)unused;
     struct shard_writer *writer = open_plain("nothing", 2, false);
@@ -188,7 +190,7 @@ static void empty_shards_are_shards(void **unused)
     }
 }
 
-static void zeros_are_tokens(void **unused)
+static void added_zeros_are_tokens(void **unused)
 {
     (void)unused;
     struct shard_writer *writer = open_plain("zeros", 2, false);
@@ -244,7 +246,7 @@ static void nothing_is_visible_before_the_commit(void **unused)
     tokmap_dataset_close(dataset);
 }
 
-static void giving_up_leaves_nothing(void **unused)
+static void an_aborted_writer_leaves_no_files(void **unused)
 {
     (void)unused;
     uint64_t before = count_files(folder), ends[] = {3};
@@ -265,7 +267,7 @@ static void giving_up_leaves_nothing(void **unused)
     free(after);
 }
 
-static void an_existing_output_is_kept_unless_replaced(void **unused)
+static void an_existing_output_is_kept_without_replace(void **unused)
 {
     (void)unused;
     uint64_t ends[] = {3};
@@ -277,7 +279,7 @@ static void an_existing_output_is_kept_unless_replaced(void **unused)
     assert_int_equal(os_unlink(in_folder(folder, "there.tmx")), 0);
     assert_int_equal(shard_writer_open(&writer, in_folder(folder, "there"), &options, &error), TOKMAP_ERROR_EXISTS);
     assert_false(file_exists(in_folder(folder, "there.tmx.partial")));
-    /* One that appears while another is written, by a program that knows nothing of the lock. */
+    /* A file that appears while a shard is written, made by a program that does not use the lock. */
     writer = open_plain("sudden", 2, false);
     file_write(in_folder(folder, "sudden.bin"), "mine", 4);
     assert_int_equal(shard_writer_commit(writer, NULL, 0, NULL, &error), TOKMAP_ERROR_EXISTS);
@@ -307,7 +309,7 @@ static void a_second_writer_is_refused(void **unused)
     tokmap_dataset_close(dataset);
 }
 
-static void what_a_killed_writer_left_is_taken_over(void **unused)
+static void files_of_a_killed_writer_are_overwritten(void **unused)
 {
     (void)unused;
     file_write(in_folder(folder, "left.bin.partial"), "old tokens, longer than the new ones", 36);
@@ -318,7 +320,7 @@ static void what_a_killed_writer_left_is_taken_over(void **unused)
     MUST(tokmap_dataset_open(&dataset, in_folder(folder, "left"), NULL, &error));
     MUST(tokmap_dataset_verify(dataset, NULL, NULL, &error));
     tokmap_dataset_close(dataset);
-    /* But nothing is written through a link that stands in the way. */
+    /* But the writer does not write through a symbolic link that has the name of its file. */
     file_write(in_folder(folder, "precious"), "precious", 8);
     assert_int_equal(symlink("precious", in_folder(folder, "trap.tmx.partial")), 0);
     struct shard_writer_options options = plain_options(2);
@@ -329,9 +331,9 @@ static void what_a_killed_writer_left_is_taken_over(void **unused)
     assert_int_equal(bytes, 8);
 }
 
-/* Processes that all write the same name again and again: each gets the lock or is refused, and what is there at the
- * end and in between is one of theirs, whole. */
-static void writers_that_race_leave_whole_shards(void **unused)
+/* Several processes write the same name again and again. Each gets the lock or is refused, and a reader finds a
+ * complete shard of one of them at any time and at the end. */
+static void racing_writers_leave_complete_shards(void **unused)
 {
     (void)unused;
     enum { WRITERS = 6, ROUNDS = 3000 };
@@ -386,7 +388,7 @@ static void writers_that_race_leave_whole_shards(void **unused)
     assert_false(file_exists(in_folder(folder, "race.tmx.partial")));
 }
 
-/* ---- what is refused ---- */
+/* ---- wrong arguments and failed writes ---- */
 
 static void bad_arguments_are_refused(void **unused)
 {
@@ -415,7 +417,7 @@ static void bad_arguments_are_refused(void **unused)
     assert_int_equal(shard_writer_add(writer, tokens, 4, behind, 1, 4, &error), TOKMAP_ERROR_ARGUMENT);
     assert_int_equal(shard_writer_add(writer, tokens, 4, &end, 1, 100, &error), TOKMAP_ERROR_TOKEN);
     assert_int_equal(shard_writer_add_zeros(writer, UINT64_MAX / 2, &error), TOKMAP_ERROR_LIMIT);
-    /* A refused call leaves the writer as it was. */
+    /* A refused call does not change the writer. */
     MUST(shard_writer_add(writer, tokens, 4, &end, 1, 4, &error));
     assert_int_equal(shard_writer_origin(writer, "late", 4, 0, &error), TOKMAP_ERROR_ARGUMENT);
     MUST(shard_writer_add(writer, tokens, 2, NULL, 0, 4, &error));
@@ -423,7 +425,7 @@ static void bad_arguments_are_refused(void **unused)
     assert_int_equal(count_files(folder), before);
 }
 
-/* A file system that is full, imitated by a limit on the size of files. */
+/* A limit on the size of files stands in for a full file system. */
 static void a_failed_write_ends_the_writer(void **unused)
 {
     (void)unused;
@@ -456,15 +458,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_of_calls_do_not_matter),
-        cmocka_unit_test(spilled_sections_come_back_whole),
-        cmocka_unit_test(empty_shards_are_shards),
-        cmocka_unit_test(zeros_are_tokens),
+        cmocka_unit_test(sections_larger_than_the_buffers_are_complete),
+        cmocka_unit_test(empty_shards_can_be_written_and_opened),
+        cmocka_unit_test(added_zeros_are_tokens),
         cmocka_unit_test(nothing_is_visible_before_the_commit),
-        cmocka_unit_test(giving_up_leaves_nothing),
-        cmocka_unit_test(an_existing_output_is_kept_unless_replaced),
+        cmocka_unit_test(an_aborted_writer_leaves_no_files),
+        cmocka_unit_test(an_existing_output_is_kept_without_replace),
         cmocka_unit_test(a_second_writer_is_refused),
-        cmocka_unit_test(what_a_killed_writer_left_is_taken_over),
-        cmocka_unit_test(writers_that_race_leave_whole_shards),
+        cmocka_unit_test(files_of_a_killed_writer_are_overwritten),
+        cmocka_unit_test(racing_writers_leave_complete_shards),
         cmocka_unit_test(bad_arguments_are_refused),
         cmocka_unit_test(a_failed_write_ends_the_writer),
     };

@@ -1,6 +1,7 @@
 /*
- * test_order_golden.c - the frozen values of the order. If this test fails, running jobs would be reordered: mend the
- * code, never the values. They were made by the Python program in src/order/ORDER.md, not by the code under test.
+ * test_order_golden.c - the frozen values of the order. If this test fails, the code would reorder running jobs:
+ * correct the code, and never change the values. The Python program in src/order/ORDER.md made them, not the code under
+ * test.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -123,13 +124,13 @@ static const struct {
     {"rows", 1234u, "", 179200u, 0xa8c87cee4f1e560bu, 0x3c14fbbcee7465f6u},
 };
 
-/* Of seed 1234, source "data", seq_len 8192, epochs 1 to 5. */
+/* The shifts of seed 1234, source "data", seq_len 8192, and epochs 1 to 5. */
 static const uint64_t golden_shifts[] = {5142u, 3618u, 467u, 3449u, 6405u};
-/* Rows 0 to 7 of step 179200 of a run with seed 1234 and 1024 rows; of step 0 with 8 rows. */
+/* Rows 0 to 7 of a run with seed 1234: of step 179200 with 1024 rows, and of step 0 with 8 rows. */
 static const uint64_t golden_rows[] = {687u, 772u, 448u, 917u, 592u, 330u, 122u, 583u};
 static const uint64_t golden_rows_of_8[] = {1u, 5u, 7u, 6u, 4u, 0u, 3u, 2u};
 
-static void windows(void **state)
+static void order_has_the_golden_windows(void **state)
 {
     for (size_t i = 0; i < sizeof golden / sizeof golden[0]; i++) {
         struct tokmap_order order;
@@ -142,7 +143,7 @@ static void windows(void **state)
     }
 }
 
-static void keys(void **state)
+static void keys_have_the_golden_values(void **state)
 {
     for (size_t i = 0; i < sizeof golden_keys / sizeof golden_keys[0]; i++) {
         struct order_key key = order_key(golden_keys[i].tag, golden_keys[i].seed, golden_keys[i].name,
@@ -151,13 +152,13 @@ static void keys(void **state)
     }
 }
 
-static void shifts(void **state)
+static void shifts_have_the_golden_values(void **state)
 {
     for (uint64_t e = 1; e <= sizeof golden_shifts / sizeof golden_shifts[0]; e++)
         assert_int_equal(order_key_below(order_key(KEY_SHIFT, 1234, "data", 4, e), 8192), golden_shifts[e - 1]);
 }
 
-static void rows(void **state)
+static void rows_have_the_golden_values(void **state)
 {
     struct tokmap_order order;
     permutation_init(&order, order_key(KEY_ROWS, 1234, "", 0, 179200), 1024);
@@ -171,10 +172,10 @@ static void rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(windows),
-        cmocka_unit_test(keys),
-        cmocka_unit_test(shifts),
-        cmocka_unit_test(rows),
+        cmocka_unit_test(order_has_the_golden_windows),
+        cmocka_unit_test(keys_have_the_golden_values),
+        cmocka_unit_test(shifts_have_the_golden_values),
+        cmocka_unit_test(rows_have_the_golden_values),
     };
     return cmocka_run_group_tests_name("order_golden", tests, NULL, NULL);
 }

@@ -1,9 +1,12 @@
 /*
- * test_order_quality.c - the order cannot be told from a true shuffle by the statistics that would matter.
+ * test_order_quality.c - no statistic that matters for training distinguishes the order from a true shuffle.
  *
- * Each statistic is turned into a standard normal z. It is taken of the order, of Fisher-Yates on another generator
- * (the control: if that failed, the test would be wrong) and of a multiplicative order x * a + b mod n (which must fail
- * some: if it did not, the tests would be blind). Seeds are fixed, so the outcome is too.
+ * Each statistic is converted to a standard normal variable z and judged by its absolute value. The test computes the
+ * statistics of three shufflers:
+ *   - the order, which must pass;
+ *   - Fisher-Yates on another generator, which must pass, or else a statistic itself is wrong;
+ *   - the linear order x * a + b mod n, which must fail, or else the statistics detect nothing.
+ * The seeds are fixed, so the outcome is the same every time.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +23,7 @@
 
 #include "order/permutation.h"
 
-#define LIMIT 4.4 /* about 1 in 90,000 for a true normal; 437 values are judged */
+#define LIMIT 4.4 /* a normal variable exceeds it once in 90,000 times; 437 values are judged */
 
 /* ---- three shufflers ---- */
 
@@ -79,7 +82,7 @@ static struct {
 static void judge(const char *name, uint64_t n, double z)
 {
     judged.count++;
-    if (!(fabs(z) <= judged.worst)) { /* a NaN is the worst */
+    if (!(fabs(z) <= judged.worst)) { /* a NaN counts as the worst */
         judged.worst = fabs(z);
         (void)snprintf(judged.worst_name, sizeof judged.worst_name, "%s n=%llu z=%.2f", name, (unsigned long long)n, z);
     }
@@ -87,13 +90,13 @@ static void judge(const char *name, uint64_t n, double z)
         fprintf(stderr, "%-28s n=%-8llu z=%+.2f\n", name, (unsigned long long)n, z);
 }
 
-/* Wilson and Hilferty's normal for a chi-square of k degrees of freedom. */
+/* Converts a chi-square value of k degrees of freedom to a normal variable (Wilson and Hilferty's approximation). */
 static double chi_square_z(double value, double k)
 {
     return (cbrt(value / k) - (1 - 2 / (9 * k))) / sqrt(2 / (9 * k));
 }
 
-/* Cells that are equally likely, `total` throws. */
+/* Judges counts of equally likely cells after `total` throws. */
 static double cells_z(const uint32_t *cells, uint64_t count, double total)
 {
     double expected = total / (double)count, sum = 0;
@@ -109,9 +112,9 @@ static uint32_t *cells_new(uint64_t count)
     return cells;
 }
 
-/* ---- over many seeds, small n ---- */
+/* ---- small n, many seeds ---- */
 
-/* Every permutation equally often (n <= 6). */
+/* Every permutation must appear equally often (n <= 6). */
 static void all_permutations(shuffler *shuffle, uint64_t n, bool epochs)
 {
     uint64_t factorial = 1;
@@ -134,9 +137,9 @@ static void all_permutations(shuffler *shuffle, uint64_t n, bool epochs)
     free(cells);
 }
 
-/* Counts over `seeds` orders of n: where each draw lands, where pairs of neighbouring draws land (first and middle),
- * parity, fixed points, descents, and the same against the order of the next seed, of a seed that differs in one high
- * bit, and of the next epoch. */
+/* Counts over `seeds` orders of n: the window of each draw, the windows of pairs of draws (the first two, the middle
+ * two, the first and the last), parity, fixed points, neighbors, and descents. Also counts windows in common with the
+ * order of another seed, of a seed that differs in one high bit, and of the next epoch. */
 static void many_seeds(shuffler *shuffle, uint64_t n, uint64_t seeds)
 {
     uint32_t *position = cells_new(n * n), *first = cells_new(n * n), *middle = cells_new(n * n);
@@ -187,16 +190,17 @@ static void many_seeds(shuffler *shuffle, uint64_t n, uint64_t seeds)
     static const char *const pair_names[3] = {"first pair", "middle pair", "ends"};
     for (int which = 0; which < 3; which++) {
         uint64_t used = 0;
-        for (uint64_t i = 0; i < n * n; i++) /* the diagonal cannot be hit */
+        for (uint64_t i = 0; i < n * n; i++) /* two draws never have the same window, so the diagonal is empty */
             if (i / n != i % n)
                 pairs[which][used++] = pairs[which][i];
         if (used > 1)
             judge(pair_names[which], n, cells_z(pairs[which], used, m));
     }
     judge("parity", n, (even - m / 2) / sqrt(m / 4));
-    /* Fixed points: mean 1, variance 1. */
+    /* The number of fixed points has mean 1 and variance 1. */
     judge("fixed points", n, (fixed - m) / sqrt(m));
-    /* Windows that follow their neighbour: mean (n - 1) / n; variance about 1 for n of any size but the smallest. */
+    /* The number of windows that directly follow their neighbor has mean (n - 1) / n and, unless n is very small, a
+     * variance of about 1. */
     if (n >= 10) {
         double variance = (size - 1) / size * (1 + 1 / size - 2 / (size * size)); /* an upper bound near 1 */
         judge("adjacent up", n, (follows - m * (size - 1) / size) / sqrt(m * variance));
@@ -218,7 +222,7 @@ static void many_seeds(shuffler *shuffle, uint64_t n, uint64_t seeds)
     free(seen);
 }
 
-/* ---- one long order at a time ---- */
+/* ---- large n, one order at a time ---- */
 
 static double correlation_z(const uint32_t *a, const uint32_t *b, uint64_t count, double n)
 {
@@ -236,7 +240,7 @@ static void long_order(shuffler *shuffle, uint64_t n, uint64_t seed)
     static const uint64_t lags[] = {1, 2, 3, 4, 7, 8, 16, 64, 100, 256, 1000, 1024};
     for (size_t l = 0; l < sizeof lags / sizeof lags[0]; l++)
         judge("serial correlation", n, correlation_z(windows, windows + lags[l], n - lags[l], size));
-    /* Distances between neighbouring draws, modulo n, in 256 classes; and the draw's place against the window's. */
+    /* Distances between the windows of draws that are `steps` apart, modulo n, in 256 classes. */
     static const uint64_t steps[] = {1, 2, 8, 256};
     for (size_t l = 0; l < sizeof steps / sizeof steps[0]; l++) {
         memset(cells, 0, 4096 * sizeof *cells);
@@ -247,7 +251,8 @@ static void long_order(shuffler *shuffle, uint64_t n, uint64_t seed)
         }
         judge("distances", n, cells_z(cells, 256, (double)count));
     }
-    /* Blocks of draws against blocks of windows, 64 x 64: margins are fixed, so 63 * 63 degrees of freedom. */
+    /* Blocks of draws against blocks of windows, 64 x 64. The margins are fixed, so there are 63 * 63 degrees of
+     * freedom. */
     memset(cells, 0, 4096 * sizeof *cells);
     for (uint64_t i = 0; i < n; i++)
         cells[i * 64 / n * 64 + (uint64_t)windows[i] * 64 / n]++;
@@ -255,7 +260,7 @@ static void long_order(shuffler *shuffle, uint64_t n, uint64_t seed)
     for (int i = 0; i < 4096; i++)
         sum += (cells[i] - size / 4096) * (cells[i] - size / 4096) / (size / 4096);
     judge("blocks", n, chi_square_z(sum, 63 * 63));
-    /* Low bits: draw mod 16 against window mod 16. */
+    /* Low bits: the draw modulo 16 against the window modulo 16. */
     memset(cells, 0, 4096 * sizeof *cells);
     for (uint64_t i = 0; i < n; i++)
         cells[i % 16 * 16 + windows[i] % 16]++;
@@ -265,11 +270,11 @@ static void long_order(shuffler *shuffle, uint64_t n, uint64_t seed)
         sum += (cells[i] - expected) * (cells[i] - expected) / expected;
     }
     judge("low bits", n, chi_square_z(sum, 225));
-    /* Windows within 8 of their neighbour: 16 of n - 1 choices. */
+    /* Windows within 8 of their neighbor: 16 of n - 1 choices. */
     double near = 0;
     for (uint64_t i = 0; i + 1 < n; i++)
         near += llabs((long long)windows[i] - windows[i + 1]) <= 8;
-    judge("near neighbours", n, (near - 16) / 4);
+    judge("near neighbors", n, (near - 16) / 4);
     static const uint64_t bits[] = {0, 1, 17, 40, 63};
     for (size_t l = 0; l < sizeof bits / sizeof bits[0]; l++) {
         shuffle(other, n, seed ^ (uint64_t)1 << bits[l], 0);
@@ -301,21 +306,21 @@ static void judge_all(shuffler *shuffle)
         long_order(shuffle, large[i], 1234 + i);
 }
 
-static void control_passes(void **state)
+static void fisher_yates_passes(void **state)
 {
     judge_all(shuffle_fisher_yates);
-    print_message("Fisher-Yates: %u statistics, worst: %s\n", judged.count, judged.worst_name);
+    print_message("Fisher-Yates: %u statistics; the worst is %s\n", judged.count, judged.worst_name);
     assert_true(judged.worst < LIMIT);
 }
 
-static void order_passes(void **state)
+static void the_order_passes(void **state)
 {
     judge_all(shuffle_order);
-    print_message("order: %u statistics, worst: %s\n", judged.count, judged.worst_name);
+    print_message("order: %u statistics; the worst is %s\n", judged.count, judged.worst_name);
     assert_true(judged.worst < LIMIT);
 }
 
-static void linear_order_fails(void **state)
+static void a_linear_order_fails(void **state)
 {
     judge_all(shuffle_linear);
     assert_true(judged.worst > 100);
@@ -324,9 +329,9 @@ static void linear_order_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(control_passes),
-        cmocka_unit_test(order_passes),
-        cmocka_unit_test(linear_order_fails),
+        cmocka_unit_test(fisher_yates_passes),
+        cmocka_unit_test(the_order_passes),
+        cmocka_unit_test(a_linear_order_fails),
     };
     return cmocka_run_group_tests_name("order_quality", tests, NULL, NULL);
 }

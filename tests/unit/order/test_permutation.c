@@ -1,4 +1,4 @@
-/* test_permutation.c - the order is a bijection for every n, and its inverse is its inverse. */
+/* test_permutation.c - the order is a bijection for every n, and tokmap_order_draw() is its inverse. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ static struct tokmap_order order_of(uint64_t n, uint64_t seed)
     return order;
 }
 
-/* Every window once, and the way back from each. */
+/* Checks that every window appears exactly once and that the inverse of each is its draw. */
 static void check_bijection(uint64_t n, uint64_t seed, uint8_t *seen)
 {
     struct tokmap_order order = order_of(n, seed);
@@ -26,16 +26,17 @@ static void check_bijection(uint64_t n, uint64_t seed, uint8_t *seen)
     for (uint64_t i = 0; i < n; i++) {
         uint64_t window = tokmap_order_window(&order, i);
         if (window >= n || (seen[window / 8] >> (window % 8) & 1))
-            fail_msg("n %llu seed %llu: draw %llu gives window %llu twice or outside", (unsigned long long)n,
-                     (unsigned long long)seed, (unsigned long long)i, (unsigned long long)window);
+            fail_msg("n %llu seed %llu: the window of draw %llu is %llu, which appeared before or is not below n",
+                     (unsigned long long)n, (unsigned long long)seed, (unsigned long long)i,
+                     (unsigned long long)window);
         seen[window / 8] |= (uint8_t)(1u << (window % 8));
         if (tokmap_order_draw(&order, window) != i)
-            fail_msg("n %llu seed %llu: draw %llu does not come back from window %llu", (unsigned long long)n,
+            fail_msg("n %llu seed %llu: draw %llu has window %llu, whose draw is another", (unsigned long long)n,
                      (unsigned long long)seed, (unsigned long long)i, (unsigned long long)window);
     }
 }
 
-static void every_small_n(void **state)
+static void every_small_n_is_a_bijection(void **state)
 {
     uint8_t seen[2000 / 8 + 1];
     for (uint64_t n = 1; n <= 2000; n++)
@@ -43,7 +44,7 @@ static void every_small_n(void **state)
             check_bijection(n, seed, seen);
 }
 
-static void around_powers_of_two(void **state)
+static void n_near_powers_of_two_are_bijections(void **state)
 {
     uint8_t *seen = malloc((1u << 24) / 8 + 2);
     assert_non_null(seen);
@@ -53,8 +54,8 @@ static void around_powers_of_two(void **state)
     free(seen);
 }
 
-/* Too many to visit: both ways from random draws and windows, and from the ends. */
-static void inverse_to_2_63(void **state)
+/* For n too large to visit every window: both directions from random numbers, both ends, and the middle. */
+static void inverse_holds_up_to_2_63(void **state)
 {
     uint64_t random = 1;
     for (unsigned k = 7; k <= 63; k++)
@@ -79,8 +80,8 @@ static void inverse_to_2_63(void **state)
         }
 }
 
-/* n that are neither small nor near a power of two. */
-static void random_n(void **state)
+/* Values of n that are neither small nor near a power of two. */
+static void inverse_holds_for_random_n(void **state)
 {
     uint64_t random = 7;
     for (int i = 0; i < 4000; i++) {
@@ -96,7 +97,7 @@ static void random_n(void **state)
     }
 }
 
-static void public_bounds(void **state)
+static void arguments_out_of_range_are_refused(void **state)
 {
     struct tokmap_order order;
     assert_int_equal(tokmap_order_init(NULL, 5, 0, "data", 0), TOKMAP_ERROR_ARGUMENT);
@@ -115,8 +116,8 @@ static void public_bounds(void **state)
     assert_int_equal(tokmap_order_draw(NULL, 0), UINT64_MAX);
 }
 
-/* Each part of the key counts, and a name cannot run into its neighbours. */
-static void key_parts(void **state)
+/* Every part of the key matters, and the bytes of a name cannot be confused with those of the parts beside it. */
+static void every_part_of_a_key_matters(void **state)
 {
     struct order_key base = order_key(KEY_WINDOWS, 1, "ab", 2, 3);
     struct order_key other[] = {
@@ -139,7 +140,7 @@ static void key_parts(void **state)
     assert_true(order_key(KEY_WINDOWS, 1, name, 999, 0).low != seen[999]);
 }
 
-static void below(void **state)
+static void below_stays_below_its_limit(void **state)
 {
     for (uint64_t limit = 1; limit < 50; limit++)
         for (uint64_t number = 0; number < 50; number++)
@@ -151,9 +152,10 @@ static void below(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_small_n), cmocka_unit_test(around_powers_of_two), cmocka_unit_test(inverse_to_2_63),
-        cmocka_unit_test(random_n),      cmocka_unit_test(public_bounds),        cmocka_unit_test(key_parts),
-        cmocka_unit_test(below),
+        cmocka_unit_test(every_small_n_is_a_bijection),       cmocka_unit_test(n_near_powers_of_two_are_bijections),
+        cmocka_unit_test(inverse_holds_up_to_2_63),           cmocka_unit_test(inverse_holds_for_random_n),
+        cmocka_unit_test(arguments_out_of_range_are_refused), cmocka_unit_test(every_part_of_a_key_matters),
+        cmocka_unit_test(below_stays_below_its_limit),
     };
     return cmocka_run_group_tests_name("permutation", tests, NULL, NULL);
 }
