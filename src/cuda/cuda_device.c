@@ -1,6 +1,7 @@
 /* cuda_device.c - see cuda_device.h. */
 #include "cuda_device.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "common/error.h"
@@ -12,20 +13,22 @@ bool cuda_device_is_host(const char *device)
     return !device || !strcmp(device, "cpu");
 }
 
-/* The number of "cuda:N", at most 999999; -1 for "cuda"; -2 for anything else. */
-static int number_of(const char *device)
+enum { CURRENT_DEVICE = -1, NOT_A_DEVICE = -2 };
+
+/* Returns N of "cuda:N", at most 999999, or CURRENT_DEVICE for "cuda", or NOT_A_DEVICE. */
+static int parse_name(const char *device)
 {
     uint64_t number;
     if (!device || strncmp(device, "cuda", 4))
-        return -2;
+        return NOT_A_DEVICE;
     if (!device[4])
-        return -1;
+        return CURRENT_DEVICE;
     if (device[4] != ':' || !decimal_parse(device + 5, strlen(device + 5), &number) || number > 999999)
-        return -2;
+        return NOT_A_DEVICE;
     return (int)number;
 }
 
-/* The device of the calling thread's context, else 0. */
+/* Returns the number of the device of the calling thread's current context, or 0 if no context is current. */
 static int current_device(const struct cuda_driver *driver)
 {
     struct CUctx_st *context = NULL;
@@ -39,8 +42,8 @@ static int current_device(const struct cuda_driver *driver)
     return 0;
 }
 
-/* The driver is known. */
-static enum tokmap_status choose(struct cuda_device *device, int ordinal, struct tokmap_error *error)
+/* Finds the handle of a device. device->driver is set. */
+static enum tokmap_status find_handle(struct cuda_device *device, int ordinal, struct tokmap_error *error)
 {
     const struct cuda_driver *driver = device->driver;
     int devices;
@@ -50,8 +53,9 @@ static enum tokmap_status choose(struct cuda_device *device, int ordinal, struct
     device->ordinal = ordinal;
     if (ordinal < 0 || ordinal >= devices)
         return error_set(error, TOKMAP_ERROR_NO_DEVICE, NULL, TOKMAP_NO_OFFSET,
-                         "there is no device cuda:%d: the driver shows %d to this process, from cuda:0 on", ordinal,
-                         devices);
+                         "device cuda:%d does not exist; the number of devices that this process may use is %d, and "
+                         "they are numbered from cuda:0",
+                         ordinal, devices);
     int result = driver->device_get(&device->handle, ordinal);
     return result ? cuda_driver_error(driver, TOKMAP_ERROR_NO_DEVICE, result, error, "finding the GPU") : TOKMAP_OK;
 }
@@ -60,21 +64,23 @@ enum tokmap_status cuda_device_find_number(struct cuda_device *device, int ordin
 {
     memset(device, 0, sizeof *device);
     enum tokmap_status status = cuda_driver_open(&device->driver, error);
-    return status ? status : choose(device, ordinal, error);
+    return status ? status : find_handle(device, ordinal, error);
 }
 
 enum tokmap_status cuda_device_find(struct cuda_device *device, const char *name, struct tokmap_error *error)
 {
-    int number = number_of(name);
+    int number = parse_name(name);
     memset(device, 0, sizeof *device);
-    if (number == -2)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "device is \"%.40s\": \"cuda:0\", \"cuda:1\" .. or \"cuda\" for a GPU, \"cpu\" for none",
-                         name ? name : "");
+    if (number == NOT_A_DEVICE)
+        return error_set(
+            error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+            "\"%.40s\" is not the name of a device; use \"cuda:0\", \"cuda:1\", and so on, or \"cuda\" for "
+            "the current GPU; a loader that delivers on the host takes \"cpu\"",
+            name ? name : "");
     enum tokmap_status status = cuda_driver_open(&device->driver, error);
     if (status)
         return status;
-    return choose(device, number < 0 ? current_device(device->driver) : number, error);
+    return find_handle(device, number == CURRENT_DEVICE ? current_device(device->driver) : number, error);
 }
 
 enum tokmap_status cuda_device_open(struct cuda_device *device, const char *name, struct tokmap_error *error)
@@ -86,9 +92,8 @@ enum tokmap_status cuda_device_open(struct cuda_device *device, const char *name
     if (!result)
         return TOKMAP_OK;
     device->context = NULL;
-    return cuda_driver_error(device->driver,
-                             result == CUDA_OUT_OF_MEMORY ? TOKMAP_ERROR_MEMORY : TOKMAP_ERROR_DEVICE, result, error,
-                             "opening the GPU's context");
+    return cuda_driver_error(device->driver, result == CUDA_OUT_OF_MEMORY ? TOKMAP_ERROR_MEMORY : TOKMAP_ERROR_DEVICE,
+                             result, error, "opening the primary context of the GPU");
 }
 
 void cuda_device_close(const struct cuda_device *device)
@@ -100,14 +105,14 @@ void cuda_device_close(const struct cuda_device *device)
 int cuda_device_node(const struct cuda_device *device)
 {
     const struct cuda_driver *driver = device->driver;
-    int node, domain, bus, at;
+    int node, domain, bus, slot;
     if (!driver->device_get_attribute(&node, CUDA_DEVICE_HOST_NUMA, device->handle))
         return node;
     if (driver->device_get_attribute(&domain, CUDA_DEVICE_PCI_DOMAIN, device->handle) ||
         driver->device_get_attribute(&bus, CUDA_DEVICE_PCI_BUS, device->handle) ||
-        driver->device_get_attribute(&at, CUDA_DEVICE_PCI_DEVICE, device->handle))
+        driver->device_get_attribute(&slot, CUDA_DEVICE_PCI_DEVICE, device->handle))
         return -1;
-    return os_pci_node((unsigned)domain, (unsigned)bus, (unsigned)at);
+    return os_pci_node((unsigned)domain, (unsigned)bus, (unsigned)slot);
 }
 
 int cuda_enter(const struct cuda_device *device, struct cuda_entered *entered)
@@ -115,6 +120,7 @@ int cuda_enter(const struct cuda_device *device, struct cuda_entered *entered)
     const struct cuda_driver *driver = device->driver;
     struct CUctx_st *current = NULL;
     int mode = CUDA_CAPTURE_RELAXED;
+    assert(device->context);
     int result = driver->ctx_get_current(&current);
     if (!result && current != device->context)
         result = driver->ctx_push(device->context);

@@ -1,9 +1,12 @@
 /*
- * cuda_device.h - a GPU held open: its driver and its primary context.
+ * cuda_device.h - an open GPU: its driver and its primary context.
  *
- * Every use of the device stands between cuda_enter() and cuda_leave(), which make the context current on the calling
- * thread and leave the thread's own as it was. The thread also works in the relaxed capture mode in between: none of our
- * calls is one that a graph captured elsewhere in the process would have to know of, and none may spoil it.
+ * Every use of the device is enclosed by cuda_enter() and cuda_leave(). Between them the device's context is current on
+ * the calling thread; afterwards the thread has the context that it had before. The thread also works in the relaxed
+ * capture mode in between, because another thread may be capturing a CUDA graph: in the default mode some of our calls
+ * would be refused and would invalidate that capture.
+ *
+ * A struct cuda_device does not change once it is open, so any number of threads may use it.
  */
 #ifndef TOKMAP_CUDA_CUDA_DEVICE_H
 #define TOKMAP_CUDA_CUDA_DEVICE_H
@@ -14,34 +17,45 @@
 
 struct cuda_device {
     const struct cuda_driver *driver;
-    struct CUctx_st *context;
-    int ordinal; /* the N of cuda:N */
-    int handle;  /* the driver's name for it */
+    struct CUctx_st *context; /* NULL: found, but not open */
+    int ordinal;              /* N of "cuda:N" */
+    int handle;               /* of the device in the driver */
 };
 
+/* What cuda_leave() has to restore. */
 struct cuda_entered {
     bool pushed;
-    int capture_mode; /* -1: left as it was */
+    int capture_mode; /* the thread's mode before; -1: not changed */
 };
 
-/* True for NULL and "cpu". */
+/* Returns true for the names that mean the host: NULL and "cpu". */
 bool cuda_device_is_host(const char *device);
-/* Opens the driver and finds which device is meant; retains nothing. Statuses: OK, ERROR_NO_DEVICE, ERROR_ARGUMENT,
- * ERROR_MEMORY. */
+
+/* Opens the driver and finds the device with this name, "cuda:N" or "cuda". Does not open its context.
+ * Statuses: OK, ERROR_NO_DEVICE, ERROR_ARGUMENT (the name is not one of a GPU), ERROR_MEMORY. */
 enum tokmap_status cuda_device_find(struct cuda_device *device, const char *name, struct tokmap_error *error);
-/* The same by number. */
+
+/* The same for device number `ordinal`. Statuses: OK, ERROR_NO_DEVICE, ERROR_MEMORY. */
 enum tokmap_status cuda_device_find_number(struct cuda_device *device, int ordinal, struct tokmap_error *error);
-/* Finds it by name and retains the primary context. Statuses: those, and ERROR_DEVICE. */
+
+/* Finds the device with this name and retains its primary context, until cuda_device_close().
+ * Statuses: OK, ERROR_NO_DEVICE, ERROR_ARGUMENT, ERROR_MEMORY, ERROR_DEVICE. */
 enum tokmap_status cuda_device_open(struct cuda_device *device, const char *name, struct tokmap_error *error);
+
+/* Releases the primary context, once. Does nothing if the device is not open. */
 void cuda_device_close(const struct cuda_device *device);
-/* The host's NUMA node nearest to a device, -1 if unknown. */
+
+/* Returns the number of the host's NUMA node that is nearest to the device, or -1 if it is unknown. */
 int cuda_device_node(const struct cuda_device *device);
 
-/* Result of the driver; leave only after success. */
+/* Makes the context of an open device current. Returns the driver's result; 0 is success. */
 int cuda_enter(const struct cuda_device *device, struct cuda_entered *entered);
+
+/* Restores what was current before. Call it once after each successful cuda_enter(), on the same thread. */
 void cuda_leave(const struct cuda_device *device, const struct cuda_entered *entered);
 
-/* NULL and the driver's two names for a default stream belong to the context that is current. */
+/* Returns true for NULL and the driver's two special handles, 1 and 2. They are default streams, which belong to
+ * whatever context is current. */
 static inline bool cuda_stream_is_default(const struct CUstream_st *stream)
 {
     return (uintptr_t)stream <= 2;

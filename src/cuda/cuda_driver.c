@@ -1,8 +1,9 @@
 /*
  * cuda_driver.c - see cuda_driver.h.
  *
- * The tables of the drivers that were opened hang in a list that only grows: a node is written once and then published
- * with one exchange, so opening needs no lock, which a fork could find held. There is one node, but in tests.
+ * The tables of all drivers that were opened form a list that only grows. An entry is complete before one atomic
+ * exchange makes it visible. So opening needs no lock; a lock could be held by another thread at the moment of a fork
+ * and would then stay locked in the child. Outside of tests the list has one entry.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -18,11 +19,11 @@
 #include "platform/os.h"
 
 #define LIBRARY "libcuda.so.1"
-#define LEGACY_STREAM 1u /* of cuGetProcAddress: the default stream is the old one, not one for each thread */
+#define LEGACY_STREAM 1u /* flag of cuGetProcAddress: stream NULL is the legacy default stream, not one per thread */
 
 static const struct {
     const char *name, *decorated;
-    size_t at; /* in struct cuda_driver */
+    size_t at; /* offset of the function pointer in struct cuda_driver */
     int version;
     int need;
 } entries[] = {
@@ -48,7 +49,7 @@ static enum tokmap_status no_driver(struct tokmap_error *error, const char *reas
     return error_set(error, TOKMAP_ERROR_NO_DEVICE, NULL, TOKMAP_NO_OFFSET, "no usable GPU: %s%s", reason, detail);
 }
 
-/* Why the driver does not serve us. */
+/* Reports why the driver cannot be used. get_name may be NULL. */
 static enum tokmap_status no_device(int (*get_name)(int, const char **), int result, struct tokmap_error *error)
 {
     char reason[400];
@@ -57,21 +58,24 @@ static enum tokmap_status no_device(int (*get_name)(int, const char **), int res
         (void)get_name(result, &name);
     if (result == CUDA_STUB_LIBRARY)
         (void)snprintf(reason, sizeof reason,
-                       "the library found is the stub for linking that comes with the CUDA toolkit, not a driver; take the "
-                       "folder `stubs` out of the library path and install NVIDIA's driver");
+                       "the library that was found is the stub of the CUDA toolkit, which is for linking only; remove "
+                       "the folder `stubs` from the library path and install NVIDIA's driver");
     else if (result == CUDA_NO_DEVICE && visible)
-        (void)snprintf(reason, sizeof reason, "the driver shows none to this process: CUDA_VISIBLE_DEVICES is \"%.80s\"",
+        (void)snprintf(reason, sizeof reason,
+                       "the driver shows no device to this process; CUDA_VISIBLE_DEVICES is \"%.80s\", so change it or "
+                       "remove it from the environment",
                        visible);
     else if (result == CUDA_NO_DEVICE)
-        (void)snprintf(reason, sizeof reason,
-                       "the driver finds none; if the machine has one, see what nvidia-smi says, and whether a container was "
-                       "started with it");
+        (void)snprintf(
+            reason, sizeof reason,
+            "the driver finds no device; if the machine has one, check it with nvidia-smi, and if the program "
+            "runs in a container, start that with access to the GPU");
     else if (result == CUDA_NOT_INITIALIZED)
         (void)snprintf(reason, sizeof reason,
-                       "the driver cannot be used in a process that was forked after CUDA was first used: start workers by "
-                       "spawn, or open the device only in the child");
+                       "the driver cannot be used in a process that was forked after CUDA was first used; start worker "
+                       "processes by spawn, or use CUDA only in the child");
     else
-        (void)snprintf(reason, sizeof reason, "the driver does not start: %.80s (%d); see what nvidia-smi says",
+        (void)snprintf(reason, sizeof reason, "the driver does not start: %.80s (%d); check it with nvidia-smi",
                        name ? name : "an error without a name", result);
     enum tokmap_status status = no_driver(error, reason, "");
     if (error)
@@ -79,10 +83,11 @@ static enum tokmap_status no_device(int (*get_name)(int, const char **), int res
     return status;
 }
 
-/* The entry points; the name of the first needed one that is missing, or NULL. */
+/* Finds the functions of the driver. Returns NULL, or the name of a required function that the driver does not have. */
 static const char *fill_table(struct cuda_driver *driver, void *handle)
 {
-    void *new_way = os_library_symbol(handle, "cuGetProcAddress_v2"), *old_way = os_library_symbol(handle, "cuGetProcAddress");
+    void *new_way = os_library_symbol(handle, "cuGetProcAddress_v2");
+    void *old_way = os_library_symbol(handle, "cuGetProcAddress");
     get_entry *get = NULL;
     get_entry_before_12 *get_before = NULL;
     memcpy(&get, &new_way, sizeof get);
@@ -111,12 +116,12 @@ static enum tokmap_status load(struct loaded *loaded, struct tokmap_error *error
     os_library_path(loaded->handle, driver->path, sizeof driver->path);
     const char *missing = fill_table(driver, loaded->handle);
     if (missing)
-        return no_driver(error, "the driver is too old, it lacks ", missing);
+        return no_driver(error, "the driver is too old and must be updated; it does not have the function ", missing);
     int result = driver->driver_get_version(&driver->version);
     return result ? no_device(driver->get_error_name, result, error) : TOKMAP_OK;
 }
 
-/* Initialises the library and finds its table, or makes it. */
+/* Initializes the driver and finds its table in the list, or adds it. */
 static enum tokmap_status find(void *handle, const struct cuda_driver **driver, struct tokmap_error *error)
 {
     void *symbols[] = {os_library_symbol(handle, "cuInit"), os_library_symbol(handle, "cuGetErrorName")};
@@ -124,7 +129,8 @@ static enum tokmap_status find(void *handle, const struct cuda_driver **driver, 
     memcpy(&init, &symbols[0], sizeof init);
     memcpy(&get_name, &symbols[1], sizeof get_name);
     if (!init)
-        return no_driver(error, "the library found is no CUDA driver, it lacks ", "cuInit");
+        return no_driver(error, "the library that was found is not a CUDA driver; it does not have the function ",
+                         "cuInit");
     int result = init(0);
     if (result)
         return no_device(get_name, result, error);
@@ -136,7 +142,7 @@ static enum tokmap_status find(void *handle, const struct cuda_driver **driver, 
     }
     struct loaded *loaded = calloc(1, sizeof *loaded);
     if (!loaded)
-        return error_set_memory(error, "the table of the GPU's driver", sizeof *loaded);
+        return error_set_memory(error, "the table of the driver's functions", sizeof *loaded);
     loaded->handle = handle;
     enum tokmap_status status = load(loaded, error);
     if (status) {
@@ -157,7 +163,7 @@ enum tokmap_status cuda_driver_open(const struct cuda_driver **driver, struct to
     char reason[400];
     void *handle;
     if (!os_library_open(given && *given ? given : LIBRARY, &handle, reason, sizeof reason))
-        return no_driver(error, "the driver's library cannot be opened, ", reason);
+        return no_driver(error, "the library of the driver cannot be opened: ", reason);
     enum tokmap_status status = find(handle, driver, error);
     os_library_close(handle);
     return status;
@@ -172,15 +178,15 @@ enum tokmap_status cuda_driver_devices(const struct cuda_driver *driver, int *de
     return result ? no_device(driver->get_error_name, result, error) : TOKMAP_OK;
 }
 
-/* What can be done about a result, or "". */
+/* Returns what the user can do about a result, or "". */
 static const char *advice_on(int result)
 {
     if (result >= CUDA_STREAM_CAPTURE_FIRST && result <= CUDA_STREAM_CAPTURE_LAST)
-        return "; a graph is being captured: call this before the capture or between replays";
+        return "; a graph is being captured, so make this call before the capture or between launches of the graph";
     switch (result) {
     case CUDA_CONTEXT_IS_DESTROYED:
-        return "; the program has reset the device: close what was open on it before";
-    case 700: /* these and the following are faults of a kernel: nothing works after them */
+        return "; the program has reset the device; before a reset, close everything that is open on the device";
+    case 700: /* this and the following results are faults of a kernel, after which every call fails */
     case 702:
     case 710:
     case 714:
@@ -189,7 +195,8 @@ static const char *advice_on(int result)
     case 717:
     case 718:
     case 719:
-        return "; an earlier kernel of this program may be at fault, and the GPU serves no call of this process any more";
+        return "; an earlier kernel of this program may be at fault; restart the program, because the GPU refuses all "
+               "further calls of this process";
     default:
         return "";
     }

@@ -1,9 +1,11 @@
 /*
  * cuda_public.c - the functions of tokmap/cuda.h that need no loader.
  *
- * Each opens the device and lets it go again. What a caller keeps, memory or a stream, keeps the primary context alive by
- * a count of its own: made with one count more, which its free gives back.
+ * Each function opens the device and closes it before it returns. Memory and streams that the caller keeps must keep
+ * the primary context alive, so the function that creates one skips the close: the driver's count of uses of the
+ * context stays one higher. The function that frees it closes the device twice.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,9 +14,9 @@
 #include "cuda_device.h"
 #include "tokmap/cuda.h"
 
-static enum tokmap_status missing(struct tokmap_error *error, const char *what)
+static enum tokmap_status argument_is_null(struct tokmap_error *error, const char *name)
 {
-    return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "%s is NULL", what);
+    return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "%s is NULL; pass a pointer", name);
 }
 
 enum tokmap_status tokmap_cuda_probe(struct tokmap_cuda_info *info, struct tokmap_error *error)
@@ -52,13 +54,13 @@ enum tokmap_status tokmap_cuda_device(int ordinal, struct tokmap_cuda_device_inf
     if (!result)
         result = driver->device_total_mem(&memory, device.handle);
     if (result)
-        return cuda_driver_error(driver, TOKMAP_ERROR_DEVICE, result, error, "asking what the GPU is");
+        return cuda_driver_error(driver, TOKMAP_ERROR_DEVICE, result, error, "reading the properties of the GPU");
     found.numa_node = cuda_device_node(&device);
     found.memory = memory;
     return struct_copy_out(info, &found, sizeof found, "tokmap_cuda_device_info", error);
 }
 
-/* Opens the device and enters it. */
+/* Opens the device and makes its context current. */
 static enum tokmap_status enter(struct cuda_device *device, struct cuda_entered *entered, const char *name,
                                 struct tokmap_error *error)
 {
@@ -69,13 +71,16 @@ static enum tokmap_status enter(struct cuda_device *device, struct cuda_entered 
     if (!result)
         return TOKMAP_OK;
     cuda_device_close(device);
-    return cuda_driver_error(device->driver, TOKMAP_ERROR_DEVICE, result, error, "using the GPU's context");
+    return cuda_driver_error(device->driver, TOKMAP_ERROR_DEVICE, result, error, "making the GPU's context current");
 }
 
-/* Leaves and closes it, and makes a status of what came out. keep: the context's count, for what the caller keeps. */
+/* Undoes enter(), and turns the driver's result into a status.
+ *   keep    true: on success the device is not closed, because the caller keeps something in its context
+ *   doing   what failed, if it did */
 static enum tokmap_status leave(const struct cuda_device *device, const struct cuda_entered *entered, int result,
                                 bool keep, const char *doing, struct tokmap_error *error)
 {
+    assert(device->context);
     cuda_leave(device, entered);
     if (!keep || result)
         cuda_device_close(device);
@@ -91,10 +96,11 @@ enum tokmap_status tokmap_cuda_memory_new(const char *device, uint64_t bytes, vo
     struct cuda_entered entered;
     uint64_t address = 0;
     if (!memory)
-        return missing(error, "memory");
+        return argument_is_null(error, "memory");
     *memory = NULL;
     if (!bytes)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "0 bytes of device memory are asked for");
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "bytes is 0; request at least 1 byte of device memory");
     enum tokmap_status status = enter(&gpu, &entered, device, error);
     if (status)
         return status;
@@ -112,7 +118,7 @@ void tokmap_cuda_memory_free(const char *device, void *memory)
         return;
     (void)gpu.driver->mem_free((uintptr_t)memory);
     (void)leave(&gpu, &entered, 0, false, "", NULL);
-    cuda_device_close(&gpu); /* the memory's own count */
+    cuda_device_close(&gpu); /* the use that tokmap_cuda_memory_new() left open */
 }
 
 enum tokmap_status tokmap_cuda_memory_read(const char *device, void *host, const void *memory, uint64_t bytes,
@@ -121,7 +127,7 @@ enum tokmap_status tokmap_cuda_memory_read(const char *device, void *host, const
     struct cuda_device gpu;
     struct cuda_entered entered;
     if (!host || !memory)
-        return missing(error, host ? "memory" : "host");
+        return argument_is_null(error, host ? "memory" : "host");
     enum tokmap_status status = enter(&gpu, &entered, device, error);
     if (status)
         return status;
@@ -136,14 +142,14 @@ enum tokmap_status tokmap_cuda_stream_new(const char *device, struct CUstream_st
     struct cuda_device gpu;
     struct cuda_entered entered;
     if (!stream)
-        return missing(error, "stream");
+        return argument_is_null(error, "stream");
     *stream = NULL;
     enum tokmap_status status = enter(&gpu, &entered, device, error);
     if (status)
         return status;
     struct CUstream_st *made = NULL;
     int result = gpu.driver->stream_create(&made, CUDA_STREAM_NON_BLOCKING);
-    status = leave(&gpu, &entered, result, true, "making a stream", error);
+    status = leave(&gpu, &entered, result, true, "creating a stream", error);
     if (!status)
         *stream = made;
     return status;
@@ -157,7 +163,7 @@ void tokmap_cuda_stream_free(const char *device, struct CUstream_st *stream)
         return;
     (void)gpu.driver->stream_destroy(stream);
     (void)leave(&gpu, &entered, 0, false, "", NULL);
-    cuda_device_close(&gpu); /* the stream's own count */
+    cuda_device_close(&gpu); /* the use that tokmap_cuda_stream_new() left open */
 }
 
 enum tokmap_status tokmap_cuda_stream_wait(const char *device, struct CUstream_st *waiting, struct CUstream_st *on,
@@ -174,9 +180,9 @@ enum tokmap_status tokmap_cuda_stream_wait(const char *device, struct CUstream_s
         result = gpu.driver->event_record(event, on);
         if (!result)
             result = gpu.driver->stream_wait_event(waiting, event, 0);
-        (void)gpu.driver->event_destroy(event); /* the driver keeps it until it has happened */
+        (void)gpu.driver->event_destroy(event); /* the driver frees it once it has completed */
     }
-    return leave(&gpu, &entered, result, false, "putting a stream behind another", error);
+    return leave(&gpu, &entered, result, false, "making a stream wait for another", error);
 }
 
 enum tokmap_status tokmap_cuda_stream_synchronize(const char *device, struct CUstream_st *stream,

@@ -1,17 +1,31 @@
 /*
- * expand.cu - what expand.c does, on a GPU: one launch a batch writes every output that is asked for.
+ * expand.cu - does on a GPU what expand.c does on the host: one launch per batch writes every requested output. See
+ * expand.c for an example of what is computed, and expand_arguments.h for the layout of the slot.
  *
- * The unit of work is a piece: 16 bytes of an output row, 4 elements of 4 bytes or 2 of 8, at an address that 16 divides.
- * Thread t takes the pieces t, t + threads, t + 2 threads .. of all rows, so the lanes of a warp write 16 consecutive
- * bytes each, to every output, and read the 4 to 16 bytes of tokens that belong to them. A row whose output does not begin
- * at a multiple of 16 has a shorter first and last piece, written element by element; so is all of an output that lies
- * otherwise to multiples of 16 than the first one. Reading follows the slot, whose rows do begin there: where the pieces
- * lie otherwise, tokens are read one by one, from the cache.
+ * The unit of work is a *piece*: the elements of one output row that share 16 bytes of memory at an address that is a
+ * multiple of 16, that is 4 elements of 4 bytes or 2 of 8. A thread reads the 4 to 16 bytes of tokens that belong to
+ * its piece and writes 16 bytes to each output. Thread t of n takes pieces t, t + n, t + 2n, and so on through all
+ * rows. So the lanes of a warp access consecutive memory, which is what the GPU needs for full bandwidth.
  *
- * Positions, documents and masks are found from one word of marks, the same for the 16 or 32 lanes beside each other.
+ * A row whose output does not begin at a multiple of 16 has a shorter first piece, and a row can have a shorter last
+ * one. Shorter pieces are written element by element. Every row gets the same number of pieces, which the longest
+ * division needs, so some are empty. With elements of 4 bytes and seq_len 10, where the output begins at a multiple of
+ * 16:
  *
- * The file is C as well as CUDA. As C it runs on the host, thread after thread: that is what the tests compare, and what
- * an emulated driver launches. `make ptx` makes expand.ptx of it, which is what the library holds.
+ *     row 0, at byte 0      [0, 4)  [4, 8)  [8, 10)  empty
+ *     row 1, at byte 40     [0, 2)  [2, 6)  [6, 10)  empty
+ *
+ * The division follows the first output that is requested. An output that has another remainder modulo 16 is written
+ * element by element. Rows of the slot always begin at a multiple of 64, so the tokens of a piece can be loaded at once
+ * only where the piece begins at a multiple of its size in the row; elsewhere they are loaded one by one, and come from
+ * the cache.
+ *
+ * Positions, document numbers, and masks are computed from one mark (64 tokens), which 16 or 32 neighboring lanes
+ * share. A mark contains sums over the marks before it, so no thread depends on another. The obvious way, a scan along
+ * the row by all threads together, would need synchronization between them.
+ *
+ * The file is C as well as CUDA. Compiled as C it runs on the host, one thread after another: that is how the tests
+ * compare it, and what the emulated driver launches. `make ptx` compiles it to expand.ptx, which the library contains.
  */
 #include "batch/mark.h"
 #include "staging/expand_arguments.h"
@@ -38,77 +52,78 @@ struct two {
     uint32_t x, y;
 } __attribute__((aligned(8)));
 
-/* A piece of a row: elements [from, from + count) of it, whole if that are as many as a piece has. */
+/* The elements [from, from + count) of a row. */
 struct piece {
     uint64_t row;
     uint32_t from;
-    uint32_t count;
-    uint32_t whole;
+    uint32_t count; /* 0: the piece is empty */
+    uint32_t whole; /* 1: it has all elements that a piece can have */
 };
 
-/* How rows are cut into pieces: those of the fields, or those of the rows as they are. */
-struct cut {
+/* How the rows of an output are divided into pieces. */
+struct division {
     uint64_t row_elements;
-    uint32_t elements;   /* of a piece */
-    uint32_t phase;      /* elements that the output's address is past a multiple of 16 */
-    uint32_t row_phase;  /* those that each row adds */
-    uint32_t row_pieces;
+    uint32_t elements;   /* that a piece can have */
+    uint32_t phase;      /* distance of the output's address from a multiple of 16, in elements */
+    uint32_t row_phase;  /* what each row adds to that distance */
+    uint32_t row_pieces; /* pieces of each row, including empty ones */
 };
 
-INLINE struct cut cut_of(uint64_t output, uint64_t row_elements, uint32_t bytes)
+INLINE struct division divide(uint64_t output, uint64_t row_elements, uint32_t bytes)
 {
-    struct cut cut;
-    cut.row_elements = row_elements;
-    cut.elements = 16 / bytes;
-    cut.phase = (uint32_t)(output % 16) / bytes;
-    cut.row_phase = (uint32_t)(row_elements % cut.elements);
-    cut.row_pieces = (uint32_t)(cut.phase | cut.row_phase ? expand_row_pieces(row_elements, bytes)
-                                                          : row_elements / cut.elements);
-    return cut;
+    struct division division;
+    division.row_elements = row_elements;
+    division.elements = 16 / bytes;
+    division.phase = (uint32_t)(output % 16) / bytes;
+    division.row_phase = (uint32_t)(row_elements % division.elements);
+    division.row_pieces = (uint32_t)(division.phase | division.row_phase ? expand_row_pieces(row_elements, bytes)
+                                                          : row_elements / division.elements);
+    return division;
 }
 
-/* Where a thread is: it goes on by `threads` pieces, over the rows' ends, without a division. */
-struct place {
+/* The piece at which a thread is. To advance by `threads` pieces, across the ends of rows, takes additions and no
+ * arithmetic division. */
+struct iterator {
     uint64_t row;
-    uint32_t number; /* of the piece in the row */
-    uint32_t rows_on, pieces_on;
+    uint32_t number;       /* of the piece in the row */
+    uint32_t rows, pieces; /* `threads` pieces are this many rows and pieces */
 };
 
-INLINE struct place place_of(const struct cut *cut, uint32_t thread, uint32_t threads)
+INLINE struct iterator iterator_begin(const struct division *division, uint32_t thread, uint32_t threads)
 {
-    struct place place = {thread / cut->row_pieces, thread % cut->row_pieces, threads / cut->row_pieces,
-                          threads % cut->row_pieces};
-    return place;
+    struct iterator iterator = {thread / division->row_pieces, thread % division->row_pieces,
+                                threads / division->row_pieces, threads % division->row_pieces};
+    return iterator;
 }
 
-INLINE void move_on(struct place *place, const struct cut *cut)
+INLINE void iterator_next(struct iterator *iterator, const struct division *division)
 {
-    place->row += place->rows_on;
-    place->number += place->pieces_on;
-    if (place->number >= cut->row_pieces) {
-        place->number -= cut->row_pieces;
-        place->row++;
+    iterator->row += iterator->rows;
+    iterator->number += iterator->pieces;
+    if (iterator->number >= division->row_pieces) {
+        iterator->number -= division->row_pieces;
+        iterator->row++;
     }
 }
 
-/* The piece there; its count is 0 where the row has no such piece. */
-INLINE struct piece piece_of(const struct cut *cut, const struct place *place)
+/* Returns the piece at which the thread is. */
+INLINE struct piece piece_of(const struct division *division, const struct iterator *iterator)
 {
     struct piece piece;
-    uint32_t skew = (cut->phase + (uint32_t)place->row * cut->row_phase) % cut->elements;
-    uint64_t from = (uint64_t)place->number * cut->elements, to = from + cut->elements - skew;
+    uint32_t skew = (division->phase + (uint32_t)iterator->row * division->row_phase) % division->elements;
+    uint64_t from = (uint64_t)iterator->number * division->elements, to = from + division->elements - skew;
     from = from > skew ? from - skew : 0;
-    to = to < cut->row_elements ? to : cut->row_elements;
-    piece.row = place->row;
+    to = to < division->row_elements ? to : division->row_elements;
+    piece.row = iterator->row;
     piece.from = (uint32_t)from;
     piece.count = from < to ? (uint32_t)(to - from) : 0;
-    piece.whole = piece.count == cut->elements;
+    piece.whole = piece.count == division->elements;
     return piece;
 }
 
-/* The tokens of a piece and, for targets, the one behind it. */
-INLINE void load_tokens(const struct expand_arguments *work, const struct piece *piece, uint32_t width, uint32_t elements,
-                        uint64_t tokens[5])
+/* Loads the tokens of a piece and, if targets are requested, the token after it. */
+INLINE void load_tokens(const struct expand_arguments *work, const struct piece *piece, uint32_t width,
+                        uint32_t elements, uint64_t tokens[5])
 {
     uint64_t at = work->slot + piece->row * work->row_stride + (uint64_t)piece->from * width;
     uint32_t done = 0, wanted = piece->count + (work->targets != 0);
@@ -134,7 +149,7 @@ INLINE void load_tokens(const struct expand_arguments *work, const struct piece 
             tokens[k] = width == 4 ? *AT(const uint32_t, at + k * 4) : *AT(const uint16_t, at + k * 2);
 }
 
-/* Writes a piece's elements to the output that begins at address `base`. */
+/* Writes the elements of a piece to the output that begins at address `base`. */
 INLINE void store(uint64_t base, const struct expand_arguments *work, const struct piece *piece, uint32_t element,
                   const uint64_t values[4])
 {
@@ -162,9 +177,10 @@ INLINE struct mark load_mark(const struct expand_arguments *work, const struct p
     return mark;
 }
 
-/* What the marks say of each element of a piece. ahead: whether the next token is of interest, and has a mark. */
-INLINE void look_up(const struct expand_arguments *work, const struct piece *piece, uint32_t elements, uint32_t ahead,
-                    uint64_t positions[4], uint64_t documents[4], uint64_t within[4])
+/* Computes, for each element of a piece, its position, the number of its document, and, if `ahead` is set, whether the
+ * next token is in the same document (within). The next token needs a mark then. */
+INLINE void evaluate_marks(const struct expand_arguments *work, const struct piece *piece, uint32_t elements,
+                           uint32_t ahead, uint64_t positions[4], uint64_t documents[4], uint64_t within[4])
 {
     struct mark mark = {0, 0, 0};
     for (uint32_t k = 0; k < elements; k++) {
@@ -181,11 +197,11 @@ INLINE void look_up(const struct expand_arguments *work, const struct piece *pie
     }
 }
 
-/* What the fields that are asked for are made of. */
+/* What the requested outputs are computed from. */
 struct needs {
     uint32_t tokens;
     uint32_t marks;
-    uint32_t ahead; /* the mark of the next token, too */
+    uint32_t ahead; /* also the mark of the token after the piece */
 };
 
 INLINE struct needs needs_of(const struct expand_arguments *work)
@@ -204,7 +220,7 @@ INLINE void expand_piece(const struct expand_arguments *work, const struct needs
     if (needs->tokens)
         load_tokens(work, piece, width, 16 / element, tokens);
     if (needs->marks)
-        look_up(work, piece, 16 / element, needs->ahead, positions, documents, within);
+        evaluate_marks(work, piece, 16 / element, needs->ahead, positions, documents, within);
     if (work->inputs)
         store(work->inputs, work, piece, element, tokens);
     if (work->targets) {
@@ -228,20 +244,22 @@ INLINE void expand_fields(const struct expand_arguments *work, const struct need
                      : work->position_ids ? work->position_ids
                      : work->document_ids ? work->document_ids
                                           : work->loss_mask;
-    const struct cut cut = cut_of(first, work->seq_len, element);
-    for (struct place place = place_of(&cut, thread, threads); place.row < work->count; move_on(&place, &cut)) {
-        struct piece piece = piece_of(&cut, &place);
+    const struct division division = divide(first, work->seq_len, element);
+    struct iterator iterator = iterator_begin(&division, thread, threads);
+    for (; iterator.row < work->count; iterator_next(&iterator, &division)) {
+        struct piece piece = piece_of(&division, &iterator);
         if (piece.count)
             expand_piece(work, needs, &piece, width, element);
     }
 }
 
-/* The rows as they are. */
+/* Copies the rows as they are. */
 INLINE void copy_rows(const struct expand_arguments *work, uint32_t thread, uint32_t threads, uint32_t width)
 {
-    const struct cut cut = cut_of(work->rows, work->row_tokens, width);
-    for (struct place place = place_of(&cut, thread, threads); place.row < work->count; move_on(&place, &cut)) {
-        struct piece piece = piece_of(&cut, &place);
+    const struct division division = divide(work->rows, work->row_tokens, width);
+    struct iterator iterator = iterator_begin(&division, thread, threads);
+    for (; iterator.row < work->count; iterator_next(&iterator, &division)) {
+        struct piece piece = piece_of(&division, &iterator);
         uint64_t from = work->slot + piece.row * work->row_stride + (uint64_t)piece.from * width;
         uint64_t to = work->rows + (piece.row * work->row_tokens + piece.from) * width;
         if (piece.whole && (from | to) % 16 == 0) {
@@ -285,7 +303,7 @@ INLINE void expand_thread(const struct expand_arguments *work, uint32_t thread, 
         copy_rows(work, thread, threads, 2);
     else if (work->rows)
         copy_rows(work, thread, threads, 4);
-    if (work->cu_seqlens) /* from the last thread on: the first ones may have had a piece more */
+    if (work->cu_seqlens) /* in reverse order of threads, because the first threads may have had one more piece */
         copy_cu(work, threads - 1 - thread, threads);
 }
 

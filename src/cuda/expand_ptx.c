@@ -1,6 +1,6 @@
 /*
- * expand_ptx.c - expand.ptx, byte for byte, and a zero behind it. The assembler puts it in: so the file in the tree is the
- * text itself, and building needs neither a CUDA compiler nor a program that turns text into C.
+ * expand_ptx.c - the bytes of expand.ptx and a terminating zero. The assembler includes the file, so the tree contains
+ * the PTX as readable text, and a build needs neither a CUDA compiler nor a program that turns the text into C.
  */
 #include "expand_ptx.h"
 

@@ -220,7 +220,7 @@ static void no_driver_is_told(void **unused)
     configure("stub");
     no_device("stub", CUDA_ERROR_STUB_LIBRARY);
     configure("devices=0");
-    no_device("finds none", CUDA_ERROR_NO_DEVICE);
+    no_device("finds no device", CUDA_ERROR_NO_DEVICE);
     configure("");
     setenv("CUDA_VISIBLE_DEVICES", "", 1);
     no_device("CUDA_VISIBLE_DEVICES is \"\"", CUDA_ERROR_NO_DEVICE);
