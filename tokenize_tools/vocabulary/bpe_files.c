@@ -126,7 +126,9 @@ static enum tokmap_status model_parse(const struct halves *halves, struct json_f
                                       struct tokmap_error *error)
 {
     bool good = json_file_begin(ids, halves->ids.path, halves->ids.text, (size_t)halves->ids.bytes, error) &&
-                hf_vocabulary_parse(ids, &model->vocabulary, "the vocabulary") && json_end(&ids->scan);
+                hf_vocabulary_parse(ids, &model->vocabulary, "the vocabulary") && json_end(&ids->scan) &&
+                (model->vocabulary.count ||
+                 json_file_refuse(ids, TOKMAP_ERROR_FORMAT, "the vocabulary is empty; the file is incomplete"));
     if (!good)
         return json_file_status(ids);
     good = json_file_begin(merges, halves->merges.path, halves->merges.text, (size_t)halves->merges.bytes, error) &&

@@ -165,6 +165,19 @@ static void faults(void **state)
     write_file(merges_path, merges_text);
 }
 
+/* A vocabulary without tokens is refused, also when there is no merge that would need one. */
+static void empty_vocabulary(void **state)
+{
+    struct tokenizer *tokenizer;
+    struct tokmap_error error;
+    write_file(ids_path, "{}");
+    write_file(merges_path, "#version: 0.2\n");
+    assert_int_equal(vocabulary_open(&tokenizer, merges_path, NULL, &error), TOKMAP_ERROR_FORMAT);
+    assert_null(tokenizer);
+    assert_string_equal(error.path, ids_path);
+    assert_non_null(strstr(error.message, "the vocabulary is empty"));
+}
+
 int main(void)
 {
     const char *scratch = getenv("TMPDIR");
@@ -179,6 +192,7 @@ int main(void)
         cmocka_unit_test(error_of_the_caller),
         cmocka_unit_test(given_text_is_used),
         cmocka_unit_test(faults),
+        cmocka_unit_test(empty_vocabulary),
     };
     return cmocka_run_group_tests(tests, write_files, NULL);
 }
