@@ -85,7 +85,11 @@ for header in include/tokmap/*.h; do
         echo "not ok - $name included twice"
     fi
     examples=$(extract "$header")
-    if [ "$examples" = unbalanced ] || { [ "$name" = tokmap.h ] && [ "$examples" -eq 0 ]; }; then
+    case $name in
+    tokmap.h | cuda.h) least=1 ;;
+    *) least=0 ;;
+    esac
+    if [ "$examples" = unbalanced ] || [ "$examples" -lt "$least" ]; then
         echo "not ok - the examples of $name are marked by pairs of @code and @endcode ($examples)"
         continue
     fi
