@@ -3,10 +3,11 @@
  *
  *     fuzz_NAME [-runs=N] [-seconds=S] [-seed=N] [-max_len=N] FILE-OR-FOLDER...
  *
- * Every file is given to the harness as it is, in an allocation of exactly its size so that a sanitizer sees a read one
- * byte past it. Then N inputs (or as many as S seconds hold) are made from the files by a few mutations each: bits,
- * bytes, interesting integers, pieces copied, removed, repeated or joined from two files. The same seed makes the same
- * inputs. If the harness dies, the input that killed it is written to $TMPDIR (or .) as crash-SEED-RUN.
+ * First every file is passed to the harness unchanged, in an allocation of exactly its size, so that a sanitizer
+ * detects a read one byte past the end. Then N inputs, or as many as fit in S seconds, are made from the files by a few
+ * mutations each: changed bits and bytes, interesting integers, and pieces that are copied, removed, repeated, or
+ * joined from two files. The same seed makes the same inputs. If the harness dies, the input is written to $TMPDIR (or
+ * .) as crash-SEED-RUN.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -63,7 +64,7 @@ static size_t below(size_t limit)
     return limit ? (size_t)(draw() % limit) : 0;
 }
 
-/* Only calls that a signal handler may make. */
+/* Saves the current input. It runs in a signal handler, so it may only make calls that are safe there. */
 static void keep_current(void)
 {
     static const char note[] = "the harness died on: ";
@@ -93,7 +94,7 @@ static void on_signal(int number)
     raise(number);
 }
 
-static void give(const uint8_t *bytes, size_t count)
+static void run_harness(const uint8_t *bytes, size_t count)
 {
     current.bytes = allocate(count);
     current.count = count;
@@ -104,7 +105,7 @@ static void give(const uint8_t *bytes, size_t count)
     current.bytes = NULL;
 }
 
-static void take_file(const char *path)
+static void add_file(const char *path)
 {
     FILE *file = fopen(path, "rb");
     if (!file)
@@ -132,17 +133,17 @@ static void take_file(const char *path)
     }
     inputs[inputs_count++] = input;
     current_path = path;
-    give(input.bytes, input.count);
+    run_harness(input.bytes, input.count);
     current_path = NULL;
 }
 
-static void take(const char *path)
+static void add_path(const char *path)
 {
     struct stat found;
     if (stat(path, &found))
         die(path);
     if (!S_ISDIR(found.st_mode)) {
-        take_file(path);
+        add_file(path);
         return;
     }
     struct dirent **entries;
@@ -154,7 +155,7 @@ static void take(const char *path)
             size_t length = strlen(path) + strlen(entries[i]->d_name) + 2;
             char *below_it = allocate(length);
             (void)snprintf(below_it, length, "%s/%s", path, entries[i]->d_name);
-            take(below_it);
+            add_path(below_it);
             free(below_it);
         }
         free(entries[i]);
@@ -172,7 +173,7 @@ static void store_number(uint8_t *bytes, size_t count)
         return;
     uint8_t *at = bytes + below(count - width + 1);
     uint64_t number = interesting[below(sizeof interesting / sizeof interesting[0])];
-    if (below(2)) { /* near what stands there */
+    if (below(2)) { /* close to the number that is there now */
         number = 0;
         memcpy(&number, at, width);
         number += below(17) - 8;
@@ -180,7 +181,7 @@ static void store_number(uint8_t *bytes, size_t count)
     memcpy(at, &number, width);
 }
 
-/* One mutation in place; *count may change up to capacity. */
+/* Applies one mutation in place. *count may change, up to capacity. */
 static void mutate(uint8_t *bytes, size_t *count, size_t capacity)
 {
     size_t from = below(*count), length = 1 + below(*count - from > 64 ? 64 : *count - from);
@@ -208,7 +209,7 @@ static void mutate(uint8_t *bytes, size_t *count, size_t capacity)
     case 6: /* cut */
         *count = from;
         break;
-    default: { /* a piece of another input, over the rest */
+    default: { /* overwrite with a piece of another input */
         const struct input *other = &inputs[below(inputs_count)];
         size_t other_from = below(other->count), piece = other->count - other_from;
         size_t into = below(*count + 1);
@@ -239,7 +240,7 @@ static void mutate_all(uint64_t runs, uint64_t seconds, size_t max_length)
             memcpy(bytes, start->bytes, count);
         for (size_t times = (size_t)1 << below(5); times; times--)
             mutate(bytes, &count, max_length);
-        give(bytes, count);
+        run_harness(bytes, count);
     }
     free(bytes);
 }
@@ -260,12 +261,12 @@ int main(int argc, char **argv)
         LLVMFuzzerInitialize(&argc, &argv);
     static const int deadly[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
     for (size_t i = 0; i < (__sanitizer_set_death_callback ? 1 : sizeof deadly / sizeof deadly[0]); i++)
-        signal(deadly[i], on_signal); /* a sanitizer has handlers of its own for all but SIGABRT */
+        signal(deadly[i], on_signal); /* a sanitizer handles all of these itself, except SIGABRT */
     if (__sanitizer_set_death_callback)
         __sanitizer_set_death_callback(keep_current);
     for (int i = 1; i < argc; i++)
         if (argv[i][0] != '-')
-            take(argv[i]);
+            add_path(argv[i]);
         else if (!number_option(argv[i], "-runs", &runs) && !number_option(argv[i], "-seconds", &seconds) &&
                  !number_option(argv[i], "-seed", &seed) && !number_option(argv[i], "-max_len", &max_length)) {
             fprintf(stderr, "usage: %s [-runs=N] [-seconds=S] [-seed=N] [-max_len=N] FILE-OR-FOLDER...\n", argv[0]);

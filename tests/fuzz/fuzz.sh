@@ -1,9 +1,10 @@
 #!/bin/sh
-# fuzz.sh: fuzzes every harness for FUZZ_SECONDS with libFuzzer under the address and undefined behaviour sanitizers;
-# where clang or its runtime is missing, with the seeded mutations of driver.c instead. `make fuzz` runs it.
+# fuzz.sh: fuzzes every harness for FUZZ_SECONDS with libFuzzer and the address and undefined behavior sanitizers. If
+# clang or its runtime is missing, the seeded mutations of driver.c are used instead. `make fuzz` runs this script.
 #
-# Starts from tests/fuzz/corpus/NAME, keeps what it finds in build/fuzz/corpus/NAME. An input that kills a harness is
-# build/fuzz/crash-*: put it into the corpus with the fix. Ends with "N passed, N failed, N skipped".
+# It starts from tests/fuzz/corpus/NAME and stores new inputs in build/fuzz/corpus/NAME. An input that kills a harness is
+# saved as build/fuzz/crash-*: commit it to tests/fuzz/corpus together with the fix. The last line is
+# "N passed, N failed, N skipped".
 set -u
 LC_ALL=C
 export LC_ALL
@@ -25,7 +26,7 @@ if [ -n "$clang" ] && $clang -fsanitize=fuzzer,address "$probe.c" -o "$probe" 2>
     $MAKE -j"$(nproc 2>/dev/null || echo 2)" BUILD="$folder" CC="$clang" \
         SANITIZE=fuzzer-no-link,address,undefined ENGINE=-fsanitize=fuzzer fuzzers || exit 2
 else
-    engine="seeded mutation (no clang with libFuzzer here)"
+    engine="seeded mutation (no clang with libFuzzer found)"
     $MAKE -j"$(nproc 2>/dev/null || echo 2)" BUILD="$folder" SANITIZE=address,undefined fuzzers || exit 2
 fi
 echo "fuzzing with $engine, $seconds s each"
@@ -37,8 +38,8 @@ fuzz_one() {
     mkdir -p "$found"
     [ -d "$corpus" ] || corpus=
     if [ "$engine" = libFuzzer ]; then
-        timeout -k 10 $((seconds + 120)) "$folder/tests/$name" -max_total_time="$seconds" -rss_limit_mb=1500 -timeout=20 \
-            -max_len=65536 -print_final_stats=1 -artifact_prefix="$folder/crash-$name-" "$found" $corpus
+        timeout -k 10 $((seconds + 120)) "$folder/tests/$name" -max_total_time="$seconds" -rss_limit_mb=1500 \
+            -timeout=20 -max_len=65536 -print_final_stats=1 -artifact_prefix="$folder/crash-$name-" "$found" $corpus
     else
         timeout -k 10 $((seconds + 120)) "$folder/tests/$name" -seconds="$seconds" -seed="$(date +%s)" "$found" $corpus
     fi >"$folder/$name.log" 2>&1 </dev/null

@@ -1,9 +1,9 @@
 /*
- * fuzz_index.c - the reader of .tmx, given hostile bytes under sound checksums.
+ * fuzz_index.c - the reader of .tmx files, with hostile bytes under valid checksums.
  *
- * The first byte of an input chooses: whether hashes are computed again, and how long the .bin is (what the index says,
- * or something else). The rest is the index. What opens is asked everything; what is asked may fail, but must not
- * crash, read outside, overflow or take memory without limit.
+ * The first byte of an input chooses whether the hashes are computed again, and how long the .bin is: as the index
+ * says, or different. The remaining bytes are the index. If it opens, all functions of a dataset are called. They may
+ * fail, but must not crash, read out of bounds, overflow, or use unlimited memory.
  */
 #include <stdio.h>
 #include <unistd.h>
@@ -32,17 +32,17 @@ static void names_remove(void)
 static void write_whole(const char *path, const void *bytes, size_t count, uint64_t length)
 {
     int fd;
-    (void)os_unlink(path); /* a new file: ext4 stores one that is cut to nothing when it is closed */
+    (void)os_unlink(path); /* a new file: ext4 writes a truncated one to disk when it is closed, which is slow */
     if (os_open(path, OS_WRITE_OPEN, &fd))
         abort();
     if (os_pwrite(fd, bytes, count, 0))
         abort();
     if (length > count)
-        (void)os_truncate(fd, length); /* a length that the file system refuses is a .bin of another length */
+        (void)os_truncate(fd, length); /* if the file system refuses the length, the .bin has a different one */
     os_close(fd);
 }
 
-/* The size that the index claims for its tokens, so that it can be opened; at most what verify reads in no time. */
+/* Returns the size in bytes that the index claims for its tokens, or 0. With a .bin of that size it can be opened. */
 static uint64_t tokens_claimed(const uint8_t *bytes, size_t count)
 {
     struct index_header header;
@@ -94,14 +94,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     options.reading = TOKMAP_READ_PREAD;
     struct tokmap_error error;
     if (!tokmap_dataset_open(&dataset, prefix, &options, &error)) {
-        /* Reading a huge sparse .bin whole would only cost time: of those everything but verify. */
+        /* Verifying a huge sparse .bin would only cost time: then everything except verify is called. */
         if (claimed <= (uint64_t)4 << 20)
             (void)exercise_dataset(dataset);
         else
-            exercise_answers(dataset);
+            exercise_functions(dataset);
         tokmap_dataset_close(dataset);
     } else if (!error.message[0] || error.status == TOKMAP_OK) {
-        abort(); /* a failure without a word */
+        abort(); /* an error without a message */
     }
     return 0;
 }

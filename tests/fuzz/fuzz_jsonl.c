@@ -1,7 +1,7 @@
 /*
- * fuzz_jsonl.c - a JSONL file from anyone. The first bytes choose the rules and the size of batches; the rest is the
- * file. Whatever it holds: the accounts add up, documents are valid UTF-8, and small batches give the same documents
- * and faults as large ones.
+ * fuzz_jsonl.c - reading a hostile JSONL file. The first two bytes choose the options, and the rest is the file. For
+ * any content, the accounts add up, documents are valid UTF-8, and small batches result in the same documents and
+ * issues as large ones.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -25,7 +25,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
         }                                                                                                              \
     } while (0)
 
-/* All that came out. Documents and faults are hashed apart: how they alternate depends on the batches. */
+/* A summary of the result. Documents and issues are hashed separately, because how they alternate depends on the
+ * batches. */
 struct seen {
     struct hash_state *hash, *faults;
     struct corpus_counts counts;
@@ -103,7 +104,7 @@ static uint64_t read_all(const struct corpus_options *options, struct seen *seen
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 2 || (size > 4 && (data[2] == 0x1f || data[2] == 0x28 || (data[2] & 0xf0) == 0x50)))
-        return 0; /* decompression is its own makers' to fuzz */
+        return 0; /* compressed files: the decompressors have fuzzers of their own */
     if (!path[0])
         path_make();
     FILE *file = fopen(path, "wb");

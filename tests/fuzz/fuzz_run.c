@@ -1,6 +1,6 @@
 /*
- * fuzz_run.c - the text of a run, and the text of a cursor, from anyone. What is accepted must lie within the limits,
- * and must mean the same when it is written out plainly and read again.
+ * fuzz_run.c - parsing hostile texts of runs and cursors. An accepted text must be within the limits, and must have the
+ * same meaning after it is printed and parsed again.
  */
 #include <inttypes.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
 /*
- * index_exercise.h - for hostile indexes: puts sound checksums over any bytes, and then asks a dataset everything.
+ * index_exercise.h - for fuzzing indexes: gives any bytes valid checksums, and calls all functions of a dataset.
  *
- * A mutation that only breaks a checksum tests nothing but the checksum. index_rehash() computes every hash again, and
- * the content id, wherever the table says that they are, so that what lies behind the hashes is met. An answer may be
- * an error; one that is given must lie inside the dataset, else the process ends.
+ * A mutation that breaks a checksum tests only the checksum. index_rehash() computes the content id and all hashes
+ * again, at the positions in the table, so that the code behind the checks is reached. A function may return an error;
+ * if it returns a result that is outside the dataset, the process aborts.
  */
 #ifndef TOKMAP_TESTS_INDEX_EXERCISE_H
 #define TOKMAP_TESTS_INDEX_EXERCISE_H
@@ -28,7 +28,8 @@ static __attribute__((unused)) void index_rehash(uint8_t *bytes, size_t count)
     if (table > count || entries * sizeof(struct index_entry) > count - table)
         entries = 0;
     uint64_t blocks_hash = 0, documents_hash = 0;
-    /* Twice: the shard section holds the content id, which is made of other sections' hashes. */
+    /* Two passes, because the shard section contains the content id, which is computed from the hashes of other
+     * sections. */
     for (int pass = 0; pass < 2; pass++) {
         for (uint64_t i = 0; i < entries; i++) {
             struct index_entry entry;
@@ -57,7 +58,7 @@ static __attribute__((unused)) void index_rehash(uint8_t *bytes, size_t count)
     memcpy(bytes, &header, sizeof header);
 }
 
-static uint64_t exercise_sum; /* what was read is added here, so that no read is left out */
+static uint64_t exercise_sum; /* everything that is read is added to this, so that the compiler cannot remove a read */
 
 static void exercise_holds(bool truth)
 {
@@ -97,8 +98,8 @@ static void exercise_tokens(const struct tokmap_dataset *dataset, uint64_t first
         exercise_sum += count ? out[0] : 0;
 }
 
-/* Every function of a dataset but verify, at its edges and in between. */
-static void exercise_answers(const struct tokmap_dataset *dataset)
+/* Calls every function of a dataset except verify, at its edges and in between. */
+static void exercise_functions(const struct tokmap_dataset *dataset)
 {
     struct tokmap_dataset_info info = {.size = sizeof info};
     struct tokmap_shard_info shard = {.size = sizeof shard};
@@ -122,10 +123,10 @@ static void exercise_answers(const struct tokmap_dataset *dataset)
     }
 }
 
-/* Those and verify, whose status is returned. */
+/* Calls these functions and verify, and returns the status of verify. */
 static __attribute__((unused)) enum tokmap_status exercise_dataset(const struct tokmap_dataset *dataset)
 {
-    exercise_answers(dataset);
+    exercise_functions(dataset);
     struct tokmap_error error;
     struct tokmap_verify_options options = TOKMAP_VERIFY_OPTIONS_INIT;
     options.threads = 1;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# run.sh: replays the corpus of every fuzz harness and a few thousand mutations of it with a fixed seed, without an
-# engine.
+# run.sh: runs every fuzz harness on its corpus and on a few thousand mutations of it with a fixed seed. It needs no
+# fuzzing engine.
 for source in tests/fuzz/fuzz_*.c; do
     [ -f "$source" ] || { echo "ok # SKIP no harnesses"; exit 0; }
     name=$(basename "$source" .c)

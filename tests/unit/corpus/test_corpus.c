@@ -1,5 +1,5 @@
-/* test_corpus.c - from files to documents: whatever the size of a batch, the documents are the same, and every byte of
- * the streams is in the accounts once. */
+/* test_corpus.c - reading files and making documents. The documents do not depend on the size of a batch, and the
+ * accounts contain each byte of the streams exactly once. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -34,7 +34,7 @@ static int folder_remove(void **state)
     return chdir("/");
 }
 
-/* ---- everything that a corpus gives ---- */
+/* ---- everything that a corpus delivers ---- */
 
 #define ITEMS 8192
 struct collected {
@@ -280,14 +280,14 @@ static void test_byte_order_mark(void **state)
     assert_int_equal(all.issues_count, 1);
     assert_int_equal(all.issues[0].offset, 3 + 13 + 8);
     assert_int_equal(all.issues[0].line, 2);
-    /* Only before the first line. */
+    /* A mark before another line is not JSON. */
     file_write_text("mark.jsonl", "{\"text\":\"a\"}\n\xef\xbb\xbf{\"text\":\"b\"}\n");
     (void)collect_one(&options, "mark.jsonl");
     assert_int_equal(all.issues_count, 1);
     assert_int_equal(all.issues[0].line, 2);
 }
 
-/* Records of all lengths around that of a batch, so that cuts fall everywhere. */
+/* Records of all lengths up to several batches, so that cuts fall at every kind of position. */
 static void test_many_lines(void **state)
 {
     FILE *file = fopen("many.jsonl", "wb");
@@ -405,7 +405,7 @@ static void test_formats(void **state)
     }
 }
 
-/* A first line of many batches: it is read whole before it is decided what it is. */
+/* A first line that is longer than many batches is read whole before the format is decided. */
 static void test_format_of_long_line(void **state)
 {
     struct corpus_options options = usual();
@@ -433,7 +433,7 @@ static uint32_t crc32(const uint8_t *bytes, size_t count)
     return ~crc;
 }
 
-/* A gzip member of stored blocks, made by hand. */
+/* Writes a gzip member of stored (not compressed) blocks. Returns its size. */
 static size_t gzip_member(uint8_t *into, const char *bytes, size_t count)
 {
     size_t made = 10, done = 0;
@@ -464,8 +464,8 @@ static size_t zstd_frame(uint8_t *into, const char *bytes, size_t count)
     return made;
 }
 
-/* Several members or frames, whole, cut at every byte, with garbage behind, with a bit flipped. */
-static void compressed_try(const char *name, size_t (*pack)(uint8_t *into, const char *bytes, size_t count))
+/* Several members or frames: complete, truncated at every byte, and followed by other data. */
+static void compression_check(const char *name, size_t (*pack)(uint8_t *into, const char *bytes, size_t count))
 {
     size_t count;
     char *text = make_text(150000, &count);
@@ -494,7 +494,7 @@ static void compressed_try(const char *name, size_t (*pack)(uint8_t *into, const
         file_write(name, packed, cut);
         (void)collect_one(&options, name);
         if (cut == both || cut == first || cut < 3 || (cut < 4 && packed[0] == 0x28)) {
-            /* What is too short to be known as compressed is text, valid or not. */
+            /* A file that is too short to be recognized as compressed is read as text, which may be invalid. */
             assert_true(all.issues_count == 0 || all.issues[0].status == TOKMAP_ERROR_ENCODING);
         } else {
             assert_int_equal(all.issues_count, 1);
@@ -511,8 +511,8 @@ static void compressed_try(const char *name, size_t (*pack)(uint8_t *into, const
 
 static void test_zstd(void **state)
 {
-    compressed_try("packed.zst", zstd_frame);
-    /* A skippable frame before and between. */
+    compression_check("packed.zst", zstd_frame);
+    /* Skippable frames before and between other frames. */
     uint8_t packed[400];
     memcpy(packed, "\x50\x2a\x4d\x18\x03\0\0\0xyz", 11);
     size_t made = 11 + zstd_frame(packed + 11, "one", 3);
@@ -528,7 +528,7 @@ static void test_zstd(void **state)
 static void test_gzip(void **state)
 {
 #ifdef HAVE_ISAL
-    compressed_try("packed.gz", gzip_member);
+    compression_check("packed.gz", gzip_member);
     uint8_t packed[100];
     const size_t made = gzip_member(packed, "some text", 9);
     packed[made - 8] ^= 1;
@@ -546,8 +546,9 @@ static void test_gzip(void **state)
 #endif
 }
 
-/* The lines before the damage are packed, the rest is accounted for; which these are does not depend on the batches. */
-static void damaged_try(const char *name, const uint8_t *packed, size_t count, enum tokmap_status wanted)
+/* The lines before the damage become documents, and the rest is accounted for. The number of these lines does not
+ * depend on the size of batches. */
+static void damage_check(const char *name, const uint8_t *packed, size_t count, enum tokmap_status wanted)
 {
     struct corpus_options options = usual();
     const char *const operands[] = {name, "lines.jsonl"};
@@ -567,7 +568,7 @@ static void damaged_try(const char *name, const uint8_t *packed, size_t count, e
             first = all.counts;
         assert_memory_equal(&first, &all.counts, sizeof first);
     }
-    /* A wrong line before the damage is the first fault, however much is read at once. */
+    /* A bad line before the damage is the first issue, for every size of a batch. */
     for (options.batch_bytes = 8192; options.batch_bytes < 2000000; options.batch_bytes *= 4) {
         options.skip = false;
         options.field = "other";
@@ -589,15 +590,15 @@ static void test_damaged_lines(void **state)
         count += (size_t)sprintf(lines + count, "{\"text\":\"%u %0300u\"}\n", awkward_below(1000000000),
                                  awkward_below(1000000));
     made = zstd_frame(packed, lines, count);
-    damaged_try("damaged.jsonl.zst", packed, made - 5, TOKMAP_ERROR_TRUNCATED);
-    damaged_try("damaged.jsonl.zst", packed, made / 2, TOKMAP_ERROR_TRUNCATED);
+    damage_check("damaged.jsonl.zst", packed, made - 5, TOKMAP_ERROR_TRUNCATED);
+    damage_check("damaged.jsonl.zst", packed, made / 2, TOKMAP_ERROR_TRUNCATED);
     memset(packed + made * 3 / 4, 0xff, 40);
-    damaged_try("damaged.jsonl.zst", packed, made, TOKMAP_ERROR_CORRUPT);
+    damage_check("damaged.jsonl.zst", packed, made, TOKMAP_ERROR_CORRUPT);
 #ifdef HAVE_ISAL
     made = gzip_member(packed, lines, count);
-    damaged_try("damaged.jsonl.gz", packed, made / 2, TOKMAP_ERROR_TRUNCATED);
+    damage_check("damaged.jsonl.gz", packed, made / 2, TOKMAP_ERROR_TRUNCATED);
     packed[made - 6] ^= 1;
-    damaged_try("damaged.jsonl.gz", packed, made, TOKMAP_ERROR_CORRUPT);
+    damage_check("damaged.jsonl.gz", packed, made, TOKMAP_ERROR_CORRUPT);
 #endif
     file_write_text("refused", "\x7f"
                           "ELF and a long tail to be read with it, or not");
@@ -612,7 +613,7 @@ static void test_damaged_lines(void **state)
     free(packed);
 }
 
-static void test_forms(void **state)
+static void test_file_types(void **state)
 {
     static const struct {
         const char *bytes;
@@ -637,19 +638,19 @@ static void test_forms(void **state)
     };
     struct corpus_options options = usual();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        file_write("form", cases[i].bytes, cases[i].count);
-        (void)collect_one(&options, "form");
+        file_write("typed", cases[i].bytes, cases[i].count);
+        (void)collect_one(&options, "typed");
         assert_int_equal(all.issues_count, 1);
         assert_int_equal(all.issues[0].status, TOKMAP_ERROR_UNSUPPORTED);
         assert_non_null(strstr(all.issues[0].message, cases[i].name));
         uint8_t packed[200];
-        file_write("form", packed, zstd_frame(packed, cases[i].bytes, cases[i].count));
-        (void)collect_one(&options, "form");
+        file_write("typed", packed, zstd_frame(packed, cases[i].bytes, cases[i].count));
+        (void)collect_one(&options, "typed");
         assert_int_equal(all.issues_count, 1);
         assert_int_equal(all.issues[0].status, TOKMAP_ERROR_UNSUPPORTED);
     }
-    file_write_text("form", "BZh is not bzip2, PK is no archive, PAR1 no table");
-    assert_int_equal(collect_one(&options, "form"), TOKMAP_END);
+    file_write_text("typed", "BZh is not bzip2, PK is not an archive, PAR1 is not a table");
+    assert_int_equal(collect_one(&options, "typed"), TOKMAP_END);
     assert_int_equal(all.documents_count, 1);
 }
 
@@ -676,13 +677,13 @@ static void test_pipe(void **state)
     assert_int_equal(collect_pipe(&options, "for i in 1 2 3; do printf '{\"text\":'; printf '\"x\"}\\n'; done"),
                      TOKMAP_END);
     assert_int_equal(all.documents_count, 3);
-    /* A document that comes in drops: the end is seen after the text, perhaps in the same batch. */
+    /* A document that arrives in pieces: its end is detected after its last byte, perhaps in the same batch. */
     for (int i = 0; i < 20; i++) {
         assert_int_equal(collect_pipe(&options, i % 2 ? "printf a; sleep 0.01; printf b" : "printf ab"), TOKMAP_END);
         assert_int_equal(all.documents_count, 1);
         assert_int_equal(all.documents[0].bytes, 2);
     }
-    /* What may have to be left out is held whole. */
+    /* A document that may have to be skipped is held whole. */
     options.invalid = CORPUS_INVALID_SKIP;
     assert_int_equal(collect_pipe(&options, "cat wrong"), TOKMAP_END);
     assert_int_equal(all.documents_count, 0);
@@ -720,7 +721,7 @@ static void test_inputs(void **state)
     assert_int_equal(collect_one(&options, "tree/"), TOKMAP_END);
     paths_are(order, 6);
     assert_int_equal(collect_one(&options, "tree/a*"), TOKMAP_END);
-    /* The folder that matches is walked where it stands among the matches. */
+    /* A folder among the matches is walked at its place in their order. */
     static const char *const matches[] = {"tree/a/x", "tree/a/y/z", "tree/a-b", "tree/a0"};
     paths_are(matches, 4);
     assert_int_equal(collect_one(&options, "t?ee/*/[xy]"), TOKMAP_END);
@@ -752,8 +753,8 @@ static void test_missing_inputs(void **state)
     }
 }
 
-/* A file that grows or is written to between two batches is told, and is not packed as if nothing were. */
-static void changed_try(bool append)
+/* If a file grows or is modified between two batches, that is reported as an issue. */
+static void change_check(bool append)
 {
     struct corpus_options options = usual();
     struct corpus *corpus;
@@ -766,16 +767,16 @@ static void changed_try(bool append)
         (void)fputs("{\"text\":\"x\"}\n", file);
     assert_int_equal(fflush(file), 0);
     assert_int_equal(corpus_open(&corpus, &operand, 1, &options, &error), TOKMAP_OK);
-    bool told = false;
+    bool reported = false;
     for (int round = 0; !corpus_next(corpus, &batch, &error); round++) {
         if (!round && append)
             assert_true(fputs("{\"text\":\"y\"}\n", file) >= 0 && !fflush(file));
         else if (!round)
             assert_int_equal(futimens(fileno(file), (struct timespec[2]){{1, 0}, {1, 0}}), 0);
         for (uint64_t i = 0; i < batch.issue_count; i++)
-            told |= corpus_issue_to_error(&batch.issues[i], &options, &error) == TOKMAP_ERROR_MISMATCH;
+            reported |= corpus_issue_to_error(&batch.issues[i], &options, &error) == TOKMAP_ERROR_MISMATCH;
     }
-    assert_true(told);
+    assert_true(reported);
     assert_int_equal(fclose(file), 0);
     corpus_batch_free(&batch);
     corpus_close(corpus);
@@ -783,8 +784,8 @@ static void changed_try(bool append)
 
 static void test_changed(void **state)
 {
-    changed_try(true);
-    changed_try(false);
+    change_check(true);
+    change_check(false);
 }
 
 static void test_excluded(void **state)
@@ -819,7 +820,7 @@ int main(void)
         cmocka_unit_test(test_zstd),
         cmocka_unit_test(test_gzip),
         cmocka_unit_test(test_damaged_lines),
-        cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_file_types),
         cmocka_unit_test(test_pipe),
         cmocka_unit_test(test_inputs),
         cmocka_unit_test(test_missing_inputs),

@@ -505,7 +505,7 @@ static void hostile_carries_are_refused(void **unused)
         file_write(in_folder(folder, "carry.tmx"), bytes, count);
         struct tokmap_dataset *dataset;
         MUST(tokmap_dataset_open(&dataset, name, NULL, &error));
-        exercise_answers(dataset);
+        exercise_functions(dataset);
         tokmap_dataset_close(dataset);
         struct index index;
         int faults = 0;

@@ -1,5 +1,5 @@
-/* test_pack.c - the packer: the same bytes for any number of threads, the right bytes against a packer of a few lines,
- * failures that do not depend on threads either. */
+/* test_pack.c - packing. The shard has the expected tokens, which the test computes itself, and the same bytes for any
+ * number of threads. The reported error does not depend on the number of threads either. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -21,11 +21,11 @@
 static char folder[512];
 static struct tokenizer *tokenizer;
 
-/* What must come out: tokens, and where documents end. */
+/* The expected tokens, and the ends of documents in them. */
 static uint16_t *wanted;
 static uint64_t wanted_count, ends[20000], documents;
 
-static void want(const char *text, uint64_t bytes)
+static void expect_document(const char *text, uint64_t bytes)
 {
     for (uint64_t i = 0; i < bytes; i++)
         wanted[wanted_count++] = (uint8_t)text[i];
@@ -33,7 +33,8 @@ static void want(const char *text, uint64_t bytes)
     ends[documents++] = wanted_count;
 }
 
-/* in/: small and large texts, JSONL with lines of all lengths, one of them longer than several batches. */
+/* Makes the folder in/: small and large texts, and JSONL with lines of all lengths, one of them longer than several
+ * batches. */
 static void make_inputs(void)
 {
     static char text[3000000];
@@ -48,7 +49,7 @@ static void make_inputs(void)
         const char *from = text + awkward_below((uint32_t)(sizeof text - count) + 1);
         (void)snprintf(name, sizeof name, "in/a%03d.txt", i);
         file_write(name, from, count);
-        want(from, count);
+        expect_document(from, count);
     }
     for (size_t i = 0; i < sizeof text; i++)
         text[i] = text[i] == '"' || text[i] == '\\' ? '.' : text[i];
@@ -60,7 +61,7 @@ static void make_inputs(void)
             const size_t count = f == 2 && i == 1000 ? sizeof text - 1 : awkward_below(i % 100 ? 300 : 100000);
             const char *from = text + awkward_below((uint32_t)(sizeof text - count));
             (void)fprintf(file, "{\"text\":\"%.*s\"}\n", (int)count, from);
-            want(from, count);
+            expect_document(from, count);
         }
         assert_int_equal(fclose(file), 0);
     }
@@ -92,7 +93,7 @@ static struct pack_options usual(const char *prefix, uint32_t threads)
     return options;
 }
 
-static void same(const char *a, const char *b)
+static void assert_same_file(const char *a, const char *b)
 {
     size_t a_count, b_count;
     char *a_bytes = file_read(a, &a_count), *b_bytes = file_read(b, &b_count);
@@ -102,7 +103,7 @@ static void same(const char *a, const char *b)
     free(b_bytes);
 }
 
-static void test_right(void **state)
+static void test_tokens_and_origins(void **state)
 {
     const char *operand = "in";
     struct pack_result result;
@@ -153,8 +154,8 @@ static void test_threads(void **state)
         options.threads = threads[i];
         assert_int_equal(pack_run(&options, &operand, 1, &result, &error), TOKMAP_OK);
         assert_memory_equal(&first, &result, sizeof first);
-        same("one.bin", "more.bin");
-        same("one.tmx", "more.tmx");
+        assert_same_file("one.bin", "more.bin");
+        assert_same_file("one.tmx", "more.tmx");
         struct pack_options dry = usual(NULL, threads[i]);
         dry.dry_run = true;
         assert_int_equal(pack_run(&dry, &operand, 1, &result, &error), TOKMAP_OK);
@@ -163,7 +164,7 @@ static void test_threads(void **state)
     }
 }
 
-/* Two wrong places far behind each other: every number of threads names the first, and leaves nothing. */
+/* Of two bad lines that are far apart, the first one is reported for every number of threads, and no file is left. */
 static void test_first_fault(void **state)
 {
     struct tokmap_error error;
@@ -258,14 +259,14 @@ static void test_refused(void **state)
     operand = "empty.jsonl";
     assert_int_equal(pack_run(&options, &operand, 1, &result, &error), TOKMAP_ERROR_INPUT);
     assert_int_not_equal(access("empty.bin", F_OK), 0);
-    /* The output in a folder of the input. */
+    /* The output is in a folder that is an input. */
     options.prefix = "in/out";
     operand = "in";
     assert_int_equal(pack_run(&options, &operand, 1, &result, &error), TOKMAP_ERROR_ARGUMENT);
     assert_int_not_equal(access("in/out.bin.partial", F_OK), 0);
 }
 
-/* A text whose end shows only behind its last byte is one document still: through pipes and out of zstd frames. */
+/* The end of a pipe or a zstd frame is detected only after its last byte. The text is one document all the same. */
 static void test_late_end(void **state)
 {
     static char text[700000], packed[800000];
@@ -328,7 +329,7 @@ static void test_prefix_and_no_suffix(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_right),       cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_tokens_and_origins),       cmocka_unit_test(test_threads),
         cmocka_unit_test(test_first_fault), cmocka_unit_test(test_skips),
         cmocka_unit_test(test_stop),        cmocka_unit_test(test_refused),
         cmocka_unit_test(test_late_end),    cmocka_unit_test(test_prefix_and_no_suffix),

@@ -1,6 +1,6 @@
-/* test_pack_memory.c - peak memory of the packer stays below 256 MiB on a text of a gigabyte, on lines as long as is
- * allowed one after the other, and on a zstd frame with a large window; and threads that have nothing to do take none.
- * Nothing is written. */
+/* test_pack_memory.c - the peak memory of packing stays below 256 MiB for a text of 1 GiB, for several lines of the
+ * largest allowed length, and for a zstd frame with a large window. Threads that have no work use no memory. All
+ * runs are dry. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -48,7 +48,7 @@ static int teardown(void **state)
 #ifdef SANITIZED
 static void test_peak(void **state)
 {
-    print_message("a sanitizer needs memory of its own\n");
+    print_message("skipped: sanitizers need additional memory\n");
     skip();
 }
 
@@ -72,7 +72,7 @@ static void make_inputs(void)
     FILE *file = fopen("huge.txt", "wb");
     assert_non_null(file);
     assert_int_equal(fclose(file), 0);
-    assert_int_equal(truncate("huge.txt", (off_t)1 << 30), 0); /* U+0000 is text */
+    assert_int_equal(truncate("huge.txt", (off_t)1 << 30), 0); /* zero bytes are valid UTF-8 */
     file = fopen("lines.jsonl", "wb");
     assert_non_null(file);
     for (int i = 0; i < 2; i++) {
@@ -80,7 +80,7 @@ static void make_inputs(void)
         fill(file, LINE - 20);
         (void)fputs("\"}\n", file);
     }
-    /* All structure: what a parser that builds a tree would need many times its size for. */
+    /* A line that is almost entirely structure. A parser that builds a tree would need many times its size. */
     (void)fputs("{\"text\":\"\",\"x\":[1", file);
     for (size_t i = 0; i < LINE / 2 - 20; i++)
         (void)fputs(",1", file);
@@ -139,7 +139,8 @@ static void test_peak(void **state)
     assert_true(os_memory_resident_peak() < (uint64_t)256 << 20);
 }
 
-/* A vocabulary whose seeds lie all over a thread's cache: 256 bytes and the tokens of two letters. */
+/* Makes a vocabulary whose tokens fill the whole piece cache of a thread: the 256 bytes and 16384 tokens of two
+ * bytes. */
 static void make_ranks(void)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -1,5 +1,5 @@
-/* The JSON reader: cases with the position of their fault, and records that are mutated at random, for which a
- * recursive parser that builds the value is the oracle. */
+/* test_json.c - the JSON scanner and json_field: cases with the position of their fault, and records that are
+ * mutated at random and compared with a recursive parser that builds the value. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -340,7 +340,7 @@ static void test_numbers(void **state)
     }
 }
 
-/* Strings of many times 64 bytes, with every kind of escape at every position, and sometimes a wrong one. */
+/* Strings of many times 64 bytes, with every kind of escape at every position, and sometimes an invalid one. */
 static void test_long_strings(void **state)
 {
     static const char *const atoms[] = {"a",
@@ -390,10 +390,10 @@ static void test_whole_values(void **state)
                                       "'a'", "{a: 1}", "[1]]",    "1e",          ".5",       "\\",    "[\"\\"};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
         if (!json_is_valid(good[i], strlen(good[i]), 64))
-            fail_msg("refused: %s", good[i]);
+            fail_msg("valid JSON was refused: %s", good[i]);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         if (json_is_valid(bad[i], strlen(bad[i]), 64))
-            fail_msg("taken: %s", bad[i]);
+            fail_msg("invalid JSON was accepted: %s", bad[i]);
     assert_false(json_is_valid("{}\0", 3, 64));
     /* Nesting is bounded. */
     char *deep = malloc(1000000);

@@ -1,5 +1,5 @@
-/* test_train.c - training is its definition carried out plainly, whatever the text, the threads and the sizes; and
- * what it makes gives the same ids by ranks and by merges. */
+/* test_train.c - training has the same result as a naive trainer that follows the definition, for all kinds of text,
+ * numbers of threads, and sizes. A trained vocabulary encodes to the same ids by ranks and by merges. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -24,7 +24,7 @@
 #define WORDS_MOST 12000
 #define MERGES_MOST 160
 
-/* ---- the definition ---- */
+/* ---- the naive trainer: counts all pairs again before each merge ---- */
 
 struct word {
     uint32_t *symbols;
@@ -146,8 +146,8 @@ static struct naive naive;
 
 static uint8_t text[TEXT_MOST];
 
-/* Text of several kinds: any; few letters without end, one piece; one letter in runs; words of few letters, full of
- * ties. */
+/* Makes text of one of several kinds: arbitrary text; three letters without a space, which is one piece; runs of one
+ * letter; or words of a few letters, with many equally frequent pairs. */
 static size_t text_make(void)
 {
     size_t count = 1 + awkward_below(awkward_below(4) ? 600 : 6000);
@@ -176,7 +176,7 @@ static void count_text(struct train_counter *counter, const uint8_t *bytes, size
     assert_int_equal(train_counter_text(counter, bytes, count, &error), TOKMAP_OK);
 }
 
-/* The same merges, tokens and totals; leaves the vocabulary. */
+/* Checks that the merges, tokens and totals are the same. */
 static void compare(const struct naive *n, const struct train_vocabulary *v)
 {
     assert_int_equal(v->count, 256 + n->merge_count);
@@ -263,7 +263,7 @@ static void merges_are_the_definition(void **state)
     }
 }
 
-/* More different pieces than a thread's table holds, so that it is emptied on the way, short ones and long ones. */
+/* More distinct short and long pieces than a thread's table has slots for, so that it is flushed several times. */
 static uint64_t seen[200000];
 static void each_piece(void *user, const uint8_t *bytes, uint64_t count, uint64_t times)
 {
@@ -278,7 +278,7 @@ static void each_piece(void *user, const uint8_t *bytes, uint64_t count, uint64_
     ++*(uint64_t *)user;
 }
 
-static void tables_empty_and_grow(void **state)
+static void tables_are_flushed_and_grow(void **state)
 {
     struct train_budget budget = {UINT64_MAX, 0};
     struct train_pieces *pieces;
@@ -312,8 +312,8 @@ static void tables_empty_and_grow(void **state)
     assert_int_equal(budget.used, 0);
 }
 
-/* Ranks say which merges there are only by the tokens' bytes: that this is enough holds for what training makes. */
-static void ranks_give_what_merges_give(void **state)
+/* A rank file contains the tokens but not the merges. For a trained vocabulary, the tokens determine the merges. */
+static void ranks_and_merges_give_the_same_ids(void **state)
 {
     static uint32_t by_ranks[TEXT_MOST], by_merges[TEXT_MOST];
     for (uint32_t round = 0; round < 60; round++) {
@@ -369,8 +369,8 @@ static void ranks_give_what_merges_give(void **state)
     }
 }
 
-/* One piece of a million equal letters, and one of two letters in no order, are no worse than other text; what they
- * must come to is known for the first: a token of every power of two. */
+/* A piece of a million equal letters, and one of a million random letters, take no longer than other text. The
+ * result is known for the first: a token for every power of two. */
 static void long_pieces_are_merged(void **state)
 {
     const size_t count = 1000000;
@@ -394,7 +394,7 @@ static void long_pieces_are_merged(void **state)
         if (kind == 0) {
             for (uint32_t i = 0; i < 19; i++)
                 assert_int_equal(v.tokens[256 + i].count, (uint64_t)2 << i);
-            assert_int_equal(v.trained_tokens, 1); /* the rest of the million merges too, at last */
+            assert_int_equal(v.trained_tokens, 1); /* in the end the remaining tokens of the million merge, too */
         } else {
             assert_int_equal(v.count, 8192);
         }
@@ -450,7 +450,7 @@ static void files_do_not_depend_on_threads(void **state)
         }
         assert_int_equal(result.counts.documents, 12);
     }
-    /* What exists stays, and with `replace` goes; an output that is an input is refused. */
+    /* Existing files are kept, or replaced with options.replace; an output that is an input is refused. */
     assert_int_equal(train_corpus(&options, operands, 12, &result, &error), TOKMAP_ERROR_EXISTS);
     options.replace = true;
     const char *all[] = {folder};
@@ -458,7 +458,7 @@ static void files_do_not_depend_on_threads(void **state)
     options.settings.special_count = 0;
     assert_int_equal(train_corpus(&options, operands, 12, &result, &error), TOKMAP_OK);
     assert_false(file_exists(in_folder(folder, "out7.specials.json")));
-    /* The first fault in the order of the input is told, by any number of threads, and nothing is left. */
+    /* Any number of threads reports the first error in the order of the input, and leaves no file. */
     file_write(in_folder(folder, "in05.txt"), "a\xFF", 2);
     file_write(in_folder(folder, "in09.txt"), "a\xFE", 2);
     (void)snprintf(prefix, sizeof prefix, "%s/none", folder);
@@ -469,7 +469,7 @@ static void files_do_not_depend_on_threads(void **state)
         assert_false(file_exists(in_folder(folder, "none.json.partial")));
         assert_false(file_exists(in_folder(folder, "none.tiktoken.partial")));
     }
-    /* Too little memory is said, not run into. */
+    /* Too small a memory limit is an error that names the option. */
     options.memory = 1 << 20;
     options.corpus.skip = true;
     assert_int_equal(train_corpus(&options, operands, 12, &result, &error), TOKMAP_ERROR_LIMIT);
@@ -483,7 +483,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alphabet_is_the_usual_one),   cmocka_unit_test(merges_are_the_definition),
-        cmocka_unit_test(tables_empty_and_grow),       cmocka_unit_test(ranks_give_what_merges_give),
+        cmocka_unit_test(tables_are_flushed_and_grow),       cmocka_unit_test(ranks_and_merges_give_the_same_ids),
         cmocka_unit_test(long_pieces_are_merged),      cmocka_unit_test(files_do_not_depend_on_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
