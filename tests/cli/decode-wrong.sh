@@ -25,6 +25,8 @@ wrong '[72]\n[[1]]' 'standard input:2: this is not an array of ids'
 wrong '[72] [73]\n' 'standard input:1: this is not an array of ids'
 wrong '[7.5]\n' 'standard input:1: this is not an array of ids'
 exits 1 tokmap decode nowhere 2>err
+exits 1 tokmap decode '' 2>err
+holds err 'the input cannot be opened'
 decoded '72 105' Hi
 decoded '  72\t105 \r\n33' 'Hi!'
 decoded '72 256 105' 'H<|endoftext|>i' --specials

@@ -82,7 +82,7 @@ const char *stream_name(const char *path)
 
 enum tokmap_status stream_open(struct stream *stream, const char *path, struct tokmap_error *error)
 {
-    assert(path && *path);
+    assert(path);
     stream_close(stream);
     const bool standard = !strcmp(path, "-");
     stream->path = stream_name(path);

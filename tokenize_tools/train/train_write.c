@@ -12,6 +12,7 @@
 #include "common/error.h"
 #include "pretokenize/pretokenizer.h"
 #include "platform/os.h"
+#include "text/path.h"
 #include "unicode/byte_alphabet.h"
 
 #define FILES 3
@@ -286,10 +287,13 @@ enum tokmap_status train_files_open(struct train_files **files, const char *pref
                                     struct tokmap_error *error)
 {
     static const char partial[] = ".partial";
-    assert(prefix && *prefix);
+    assert(prefix);
+    *files = NULL;
+    if (!*path_name(prefix))
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, prefix, TOKMAP_NO_OFFSET,
+                         "the name of the output is empty or names a folder; give a prefix, for example data/web");
     struct train_files *made = calloc(1, sizeof *made);
     enum tokmap_status status = made ? TOKMAP_OK : error_set_memory(error, "the output's names", sizeof *made);
-    *files = NULL;
     if (status)
         return status;
     made->replace = replace;

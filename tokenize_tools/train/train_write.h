@@ -24,7 +24,8 @@ struct train_settings {
 struct train_files;
 
 /* Creates the partial files and locks them. specials: whether PREFIX.specials.json will be written. replace: existing
- * files are replaced. Statuses: OK, ERROR_EXISTS, ERROR_BUSY, ERROR_NOT_FOUND, ERROR_IO, ERROR_MEMORY. */
+ * files are replaced. Statuses: OK, ERROR_ARGUMENT (the prefix has no name), ERROR_EXISTS, ERROR_BUSY, ERROR_NOT_FOUND,
+ * ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status train_files_open(struct train_files **files, const char *prefix, bool specials, bool replace,
                                     struct tokmap_error *error);
 
