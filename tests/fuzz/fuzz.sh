@@ -2,8 +2,8 @@
 # fuzz.sh: fuzzes every harness for FUZZ_SECONDS with libFuzzer and the address and undefined behavior sanitizers. If
 # clang or its runtime is missing, the seeded mutations of driver.c are used instead. `make fuzz` runs this script.
 #
-# It starts from tests/fuzz/corpus/NAME and stores new inputs in build/fuzz/corpus/NAME. An input that kills a harness is
-# saved as build/fuzz/crash-*: commit it to tests/fuzz/corpus together with the fix. The last line is
+# It starts from tests/fuzz/corpus/NAME and stores new inputs in build/fuzz/corpus/NAME. An input that kills a harness
+# is saved as build/fuzz/crash-*: commit it to tests/fuzz/corpus together with the fix. The last line is
 # "N passed, N failed, N skipped".
 set -u
 LC_ALL=C

@@ -547,8 +547,7 @@ static enum tokmap_status file_damaged(struct corpus *corpus, struct corpus_batc
 {
     const char *bytes = batch->bytes + batch->filled;
     const bool started = corpus->resumed;
-    /* Whole lines before the damage are used like others, and an issue in one of them precedes the issue of the file.
-     */
+    /* Whole lines before the damage are used, and an issue in one of them precedes the issue of the file. */
     const char *newline = corpus->jsonl && corpus->format_known ? memrchr(bytes, '\n', have) : NULL;
     if (newline) {
         const uint64_t cut = (uint64_t)(newline - bytes) + 1;

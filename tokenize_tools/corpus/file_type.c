@@ -52,8 +52,7 @@ static bool is_zstd_skippable(const char *head, size_t count)
     return count >= 4 && ((uint8_t)head[0] & 0xf0) == 0x50 && !memcmp(head + 1, "\x2a\x4d\x18", 3);
 }
 
-/* The signature of a tar header is at byte 257, behind a name that is padded with zero bytes, which text does not have.
- */
+/* The signature of a tar header is at byte 257, after a name that is padded with zero bytes. Text has no such bytes. */
 static bool is_tar(const char *head, size_t count)
 {
     return count >= 263 && !memcmp(head + 257, "ustar", 5) && memchr(head, '\0', 100);

@@ -190,8 +190,7 @@ static enum tokmap_status folder_enter(struct inputs *inputs, struct tokmap_erro
     return TOKMAP_OK;
 }
 
-/* Sets the path to the next file of the folders on the stack. Statuses: OK, END (the stack is empty), those of errors.
- */
+/* Sets the path to the next file of the folders on the stack. Returns END if the stack is empty. */
 static enum tokmap_status folders_next(struct inputs *inputs, struct tokmap_error *error)
 {
     while (inputs->depth) {

@@ -17,7 +17,6 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "format/shard_writer.h"
-#include "platform/os.h"
 #include "corpus/corpus_issue.h"
 #include "ordered_workers.h"
 #include "shard_about.h"
@@ -27,10 +26,10 @@
 #define BATCH_MOST ((uint64_t)256 << 10)
 #define BATCH_LEAST ((uint64_t)32 << 10)
 #define BATCHES_ALL ((uint64_t)8 << 20)
-#define OUTPUT_MOST                                                                                                    \
-    ((uint64_t)4 << 20) /* most tokens in an output, unless a document that cannot be cut needs more                   \
-                         */
-#define GROUP_MOST 8192 /* most documents in a group */
+/* Most tokens in an output, unless a document that cannot be cut needs more. */
+#define OUTPUT_MOST ((uint64_t)4 << 20)
+/* Most documents in a group. */
+#define GROUP_MOST 8192
 
 /* Consecutive documents of a batch that are encoded in one call. The first and the last may be parts of documents. */
 struct group {
@@ -40,9 +39,8 @@ struct group {
 
 /* What belongs to one thread. */
 struct worker {
-    struct tokenizer_state
-        *state;                   /* made by the thread with its first batch, so that threads make theirs in parallel */
-    struct tokenizer_text *texts; /* GROUP_MOST */
+    struct tokenizer_state *state; /* NULL until the first batch, so that the threads make theirs in parallel */
+    struct tokenizer_text *texts;  /* GROUP_MOST of them */
 };
 
 /* What belongs to one work item. */

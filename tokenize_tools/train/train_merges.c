@@ -8,7 +8,7 @@
  * Slots. All pieces are stored in one array, with one slot per byte and a border between pieces. A token of n bytes
  * occupies n slots: the first has its id, and the last has its id too, with a mark. So both neighbors of a token are
  * found at once, and a merge moves nothing. For example, this is the piece "abab" before and after the merge of a and b
- * into the token 256 (| is a border, * is a slot inside a token, and ' is the mark):
+ * into the token 256 (| is a border, and ' is the mark):
  *
  *     |  a   b    a   b   |             |  256 256'  256 256' |
  *
@@ -66,15 +66,18 @@ struct queued {
     uint32_t left, right;
 };
 
+/* A merged place: the id of its neighbor, and the segment in which the new pair begins. */
+struct place {
+    uint32_t id, segment;
+};
+
 /* What a merge changes on one side, by the id of the neighbor. */
 struct side {
     uint64_t *counts;  /* how often the new pair occurs */
     uint64_t *list_at; /* length of the new pair's list, then the position where it ends, then where it begins */
     uint32_t *touched; /* ids of the neighbors, each once */
     uint32_t touched_count;
-    struct place {
-        uint32_t id, segment;
-    } * found; /* all places, in the order of the slots */
+    struct place *found; /* all places, in the order of the slots */
     uint64_t found_count, found_room;
 };
 
@@ -165,6 +168,7 @@ static enum tokmap_status trainer_allocate(struct trainer *t, void **into, uint6
 /* Releases memory that the caller has freed. */
 static void trainer_release(struct trainer *t, uint64_t bytes)
 {
+    assert(t->reserved >= bytes);
     t->reserved -= bytes;
     train_budget_release(t->budget, bytes);
 }
@@ -174,6 +178,7 @@ static enum tokmap_status trainer_grow(struct trainer *t, void **array, uint64_t
                                        struct tokmap_error *error)
 {
     const uint64_t wanted = *room ? *room * 2 : 1024;
+    assert(wanted < UINT64_MAX / 2 / each);
     const enum tokmap_status status = train_budget_reserve(t->budget, (wanted - *room) * each, error);
     if (status)
         return status;
@@ -269,8 +274,7 @@ static struct pair *pair_find(const struct trainer *t, uint32_t left, uint32_t r
     }
 }
 
-/* Makes room for one more pair: removes pairs that do not occur anymore, and doubles the table if that is not enough.
- */
+/* Makes room for one more pair: removes pairs that do not occur anymore, and doubles the table if necessary. */
 static enum tokmap_status pairs_reserve(struct trainer *t, struct tokmap_error *error)
 {
     if (t->pair_count < ((uint64_t)3 << t->pair_bits) / 4)
@@ -308,7 +312,7 @@ static enum tokmap_status pair_add(struct trainer *t, uint32_t left, uint32_t ri
     if (status)
         return status;
     struct pair *pair = pair_find(t, left, right);
-    assert(!pair->segment_count);
+    assert(!pair->segment_count && segment_count);
     *pair =
         (struct pair){left, right, count, (uint32_t)segment_count, segments[0], segment_count > 1 ? segments : NULL};
     t->pair_count++;
@@ -330,6 +334,7 @@ static void pair_reduce(struct trainer *t, uint32_t left, uint32_t right, uint64
 static void add_piece(void *user, const uint8_t *bytes, uint64_t count, uint64_t times)
 {
     struct trainer *t = user;
+    assert(count >= 2 && times);
     static const uint64_t step = SEGMENT_BYTES;
     const uint64_t each = count > SEGMENT_MOST ? step : count;
     for (uint64_t at = 0; at < count; at += each) {
@@ -371,8 +376,7 @@ static enum tokmap_status slots_make(struct trainer *t, struct train_pieces *pie
     return TOKMAP_OK;
 }
 
-/* Adds all pairs of bytes. The first pass counts them and the lengths of their lists, the second one fills the lists.
- */
+/* Adds all pairs of bytes. The first pass counts pairs and lengths of lists, and the second one fills the lists. */
 static enum tokmap_status pairs_of_bytes_add(struct trainer *t, struct tokmap_error *error)
 {
     uint64_t *counts = NULL, *ends = NULL, total = 0;
@@ -384,8 +388,8 @@ static enum tokmap_status pairs_of_bytes_add(struct trainer *t, struct tokmap_er
         status = trainer_allocate(t, (void **)&latest, 65536, sizeof *latest, error);
     for (int pass = 0; pass < 2 && !status; pass++) {
         if (pass) {
-            for (uint32_t p = 0; p <= 65536;
-                 p++) { /* lengths become beginnings, which become ends while the lists are filled */
+            /* Lengths become beginnings, which become ends while the lists are filled. */
+            for (uint32_t p = 0; p <= 65536; p++) {
                 const uint64_t length = p < 65536 ? ends[p] : 0;
                 ends[p] = total;
                 total += length;
@@ -492,8 +496,8 @@ static enum tokmap_status side_lists(struct trainer *t, struct side *side, uint3
     if (status)
         return status;
     uint64_t at = 0;
-    for (uint32_t i = 0; i < side->touched_count;
-         i++) { /* lengths become ends, and then beginnings while the lists are filled from the back */
+    /* Lengths become ends, which become beginnings while the lists are filled from the back. */
+    for (uint32_t i = 0; i < side->touched_count; i++) {
         at += side->list_at[side->touched[i]];
         side->list_at[side->touched[i]] = at;
     }

@@ -6,7 +6,7 @@
  * bits of its hash, and the shared table is divided into 64 shards by the 6 highest bits, each with its own mutex.
  *
  * So when a thread flushes its table from front to back, it visits the shards in order and each shard from front to
- * back: it locks each mutex once, and memory is accessed almost sequentially. A shared table without that order would
+ * back: it locks each mutex about once, and memory is accessed almost sequentially. A shared table without that order would
  * be a cache miss and a lock per piece.
  */
 #include "train_pieces.h"
@@ -412,6 +412,7 @@ static struct train_shard *shard_lock(struct train_pieces *pieces, struct train_
     return wanted;
 }
 
+/* Moves the short pieces of a thread's table to the shared table. */
 static enum tokmap_status shorts_flush(struct train_counter *counter, struct tokmap_error *error)
 {
     struct piece_table *table = &counter->table;
@@ -432,6 +433,7 @@ static enum tokmap_status shorts_flush(struct train_counter *counter, struct tok
     return status;
 }
 
+/* Moves the long pieces of a thread's table to the shared table. */
 static enum tokmap_status longs_flush(struct train_counter *counter, struct tokmap_error *error)
 {
     struct piece_table *table = &counter->table;
@@ -466,8 +468,7 @@ enum tokmap_status train_counter_finish(struct train_counter *counter, struct to
     return status;
 }
 
-/* Counts a piece of more than 15 bytes. A piece that would fill much of the thread's text goes directly to its shard.
- */
+/* Counts a piece of more than 15 bytes. A very long piece goes directly to its shard. */
 static enum tokmap_status count_long(struct train_counter *counter, const uint8_t *bytes, uint64_t count,
                                      struct tokmap_error *error)
 {
