@@ -40,7 +40,7 @@ comma := ,
 VERSION := $(shell sed -n 's/^.define TOKMAP_VERSION_STRING "\(.*\)"/\1/p' include/tokmap/tokmap.h)
 SONAME := libtokmap.so.$(firstword $(subst ., ,$(VERSION)))
 
-# ---- what this machine has; looked up once, and only for goals that compile ----
+# ---- what is installed on this machine; looked up once, and only for goals that compile ----
 
 quiet_goals := help deps test test-gpu demo clean uninstall asan ubsan tsan fuzz ptx
 ifneq ($(filter-out $(quiet_goals),$(or $(MAKECMDGOALS),all)),)
@@ -79,7 +79,8 @@ warnings := -Wall -Wextra -Wshadow -Wpointer-arith -Wcast-qual -Wwrite-strings -
   -Wdouble-promotion -Wswitch-enum $(if $(W),-Werror)
 base_flags := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -fvisibility=hidden -fPIC -pthread \
   -fno-strict-aliasing -MMD -MP
-# A file is included as "room/file.h". The library cannot see the rooms of the tools, nor they those of bench and tests.
+# A file is included as "room/file.h". The library cannot include the rooms of the tools, and neither can include those
+# of bench and tests.
 room_flags = $(if $(filter src/%,$<),,-Itokenize_tools) $(if $(filter bench/% tests/%,$<),-Ibench) \
   $(if $(filter tests/%,$<),-Itests)
 features := $(if $(HAVE_ISAL),-DHAVE_ISAL) $(if $(HAVE_PCRE2),-DHAVE_PCRE2)
@@ -102,8 +103,8 @@ flag_set := $(shell printf '%s' '$(CC) $(c_flags)' | cksum | cut -d' ' -f1)
 OBJ := $(BUILD)/obj/$(flag_set)
 objects = $(patsubst %,$(OBJ)/%.o,$(1))
 
-# Signals and child processes (process*.c) are for commands only. Of src/text, whose JSON only the tools read, the
-# library takes what it uses, as a linker takes it from an archive.
+# Signals and child processes (process*.c) are for commands only. src/text is linked from an archive, so the shared
+# library contains only the files of it that it uses (only the tools read JSON).
 library_rooms := common platform format dataset order run batch staging cuda loader python
 library_sources := $(filter-out src/platform/process%,$(sort \
   $(foreach room,$(library_rooms),$(wildcard src/$(room)/*.c src/$(room)/*/*.c))))
@@ -253,8 +254,8 @@ asan: ## run the tests with the address and undefined behavior sanitizers
 	+@$(sub_make) BUILD=$(BUILD)/asan SANITIZE=address,undefined test-run
 ubsan: ## run the tests with the undefined behavior sanitizer alone
 	+@$(sub_make) BUILD=$(BUILD)/ubsan SANITIZE=undefined test-run
-tsan_tests := test_signals test_two_threads test_*ring* test_*loader* test_*verify* test_*pack* test_*dataset* \
-  test_gather* test_residency test_device* test_sp_threads cli/*
+tsan_tests := test_os test_signals test_sp_threads test_two_threads test_synthetic test_corpus test_train test_residency \
+  test_gather* test_device* test_*ring* test_*loader* test_*verify* test_*pack* test_*dataset* cli/*
 tsan: ## run the tests that use threads with the thread sanitizer
 	+@$(sub_make) BUILD=$(BUILD)/tsan SANITIZE=thread \
 	  TESTS='$(or $(TESTS),$(tsan_tests))' test-run

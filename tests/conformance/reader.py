@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""reader.py PREFIX - reads a shard and prints what it holds as JSON. Written from src/format/FORMAT.md alone, with the
-standard library; hashes are checked where the module xxhash can be imported."""
+"""reader.py PREFIX - reads a shard and prints its content as JSON.
+
+It was written from src/format/FORMAT.md alone, as an independent check of that page, and needs only the standard
+library. It checks hashes if the module xxhash can be imported."""
 import json, struct, sys
 try:
     from xxhash import xxh3_64_intdigest as xxh3, xxh3_128_digest
@@ -8,19 +10,20 @@ except ImportError: xxh3 = None
 MAGIC, NONE, BLOCK = b"\x89TMX\r\n\x1a\n", 2**64 - 1, 1 << 20
 
 def need(truth, what):
-    truth or sys.exit("reader.py: not a sound shard: " + what)
+    truth or sys.exit("reader.py: the shard is not valid: check of the " + what + " failed")
 
 def read(prefix):
     data = open(prefix + ".tmx", "rb").read()
     need(len(data) >= 64 and data[:8] == MAGIC, "magic")
     (major, minor, header_bytes, entry_bytes, count, table, size, table_hash, zero, header_hash) = struct.unpack_from(
         "<HHIIIQQQQQ", data, 8)
-    need((major, header_bytes, entry_bytes, zero) == (1, 64, 40, 0) and size == len(data) == table + 40 * count, "header")
+    need((major, header_bytes, entry_bytes, zero) == (1, 64, 40, 0), "header")
+    need(size == len(data) == table + 40 * count, "header's sizes")
     need(not xxh3 or (xxh3(data[:56]), xxh3(data[table:])) == (header_hash, table_hash), "header or table hash")
     sections, hashes, at = {}, {}, 64
     for kind, flags, offset, length, digest, zero in struct.iter_unpack("<IIQQQQ", data[table:]):
         need(offset == at and offset + length <= table and zero == 0 and kind not in sections, "table")
-        need(flags <= (kind <= 7), "a section that must be understood")
+        need(flags <= (kind <= 7), "required flag of a section")
         sections[kind], hashes[kind] = data[offset:offset + length], digest
         at = (offset + length + 63) // 64 * 64
         need(not any(data[offset + length:at]) and (not xxh3 or xxh3(sections[kind]) == digest), "section %d" % kind)
@@ -46,7 +49,8 @@ def read(prefix):
         run = list(struct.iter_unpack("<3Q", sections[4][32:32 + 24 * runs])) + [(documents, 0, 0)]
         stops = (0,) + struct.unpack_from("<%dQ" % files, sections[4], 32 + 24 * runs)
         paths = sections[4][32 + 24 * runs + 8 * files:]
-        need(len(paths) == path_bytes == stops[-1] and zero == 0 and run[0][0] == 0 and run == sorted(run), "origin section")
+        need(len(paths) == path_bytes == stops[-1] and zero == 0, "origin section")
+        need(run[0][0] == 0 and run == sorted(run), "runs of the origin section")
         names = [paths[first:stop].decode("utf-8", "backslashreplace") for first, stop in zip(stops, stops[1:])]
         origins = [[names[number], record + i] for (first, record, number), (stop, _, _) in zip(run, run[1:])
                    for i in range(stop - first)]
@@ -56,5 +60,5 @@ def read(prefix):
             "ends": ends, "origins": origins, "about": sections.get(7, b"").decode(), "hashes_checked": bool(xxh3)}
 
 if __name__ == "__main__":
-    need(len(sys.argv) == 2, "give the prefix of one shard")
+    len(sys.argv) == 2 or sys.exit("usage: reader.py PREFIX (of one shard, without .tmx)")
     print(json.dumps(read(sys.argv[1])))

@@ -1,6 +1,6 @@
 /*
- * train.c - a complete training loop without a GPU: opens a run, delivers one rank's batches into memory of its own, and prints a
- * cursor to resume from.
+ * train.c - a complete training loop without a GPU. It opens a run, receives one rank's batches in its own memory, and
+ * prints cursors from which it can resume.
  *
  *     cc train.c $(pkg-config --cflags --libs tokmap) -o train
  *     ./train train.run [RANK WORLD [CURSOR]]
@@ -43,7 +43,7 @@ int main(int argc, char **argv) /* RUN [RANK WORLD [CURSOR]] */
     struct tokmap_loader_options o = TOKMAP_LOADER_OPTIONS_INIT;
     o.rank = argc > 3 ? strtoull(argv[2], NULL, 10) : 0;
     o.world = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
-    o.rows = 16; /* rows a call; the run fixes the global batch */
+    o.rows = 16; /* rows per call; the run fixes the global batch */
     o.fields = TOKMAP_INPUTS | TOKMAP_TARGETS;
     o.resume = argc > 4 ? argv[4] : NULL; /* NULL: from the start */
     if (tokmap_loader_open(&ld, run, &o, &e))
@@ -53,7 +53,7 @@ int main(int argc, char **argv) /* RUN [RANK WORLD [CURSOR]] */
     int32_t *x = malloc(elements * sizeof *x), *y = malloc(elements * sizeof *y);
     if (!x || !y)
         return 1;
-    struct tokmap_out out = TOKMAP_OUT_INIT; /* the caller's own memory */
+    struct tokmap_out out = TOKMAP_OUT_INIT; /* this program's memory */
     out.inputs = x;
     out.targets = y;
 
@@ -64,7 +64,7 @@ int main(int argc, char **argv) /* RUN [RANK WORLD [CURSOR]] */
             train_step(x, y, b.count);
         if (b.last_in_step && b.step % 1000 == 0) {
             char text[TOKMAP_CURSOR_TEXT];
-            tokmap_cursor_print(&b.cursor, text); /* the state after this call, the same on every rank */
+            tokmap_cursor_print(&b.cursor, text); /* the state after this batch, the same on every rank */
             save_checkpoint(b.step, text);
         }
     }

@@ -1,7 +1,7 @@
 /*
- * train_device.c - the same loop with a GPU: batches arrive in device memory, in order with the program's stream. It
- * needs no CUDA header, because tokmap opens the driver at run time; a program that uses the CUDA runtime passes its
- * cudaMalloc() memory and its cudaStream_t instead.
+ * train_device.c - the same loop with a GPU. Batches arrive in device memory, ordered on the program's stream. The
+ * program needs no CUDA header, because tokmap opens the driver at run time. A program that uses the CUDA runtime
+ * passes memory from cudaMalloc() and its own cudaStream_t instead.
  *
  *     cc train_device.c $(pkg-config --cflags --libs tokmap) -o train_device
  *     ./train_device train.run [cuda:N]
@@ -44,7 +44,7 @@ int main(int argc, char **argv) /* RUN [DEVICE] */
     struct tokmap_batch b = TOKMAP_BATCH_INIT;
     enum tokmap_status st;
     while ((st = tokmap_cuda_next(ld, &out, stream, &b, &e)) == TOKMAP_OK) {
-        int32_t x, y; /* here a training step would be launched on the stream */
+        int32_t x, y; /* a training step would be launched on the stream here */
         if (!b.count)
             continue;
         check(tokmap_cuda_memory_read(o.device, &x, out.inputs, sizeof x, stream, &e), &e);

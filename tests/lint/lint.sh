@@ -1,8 +1,8 @@
 #!/bin/sh
-# lint.sh: the rules of the house that a script can check. Run by `make lint` in the project's top folder.
+# lint.sh: checks the project's rules that a script can check. `make lint` runs it in the project's top folder.
 #
-# OBJ: the folder of the objects, BUILD: of the library. Each rule prints "ok NAME" or "not ok NAME" under its findings.
-# Needs awk, find, nm; mandoc if it is there.
+# OBJ is the folder of the objects, and BUILD that of the library. Each rule prints its findings and then "ok NAME" or
+# "not ok NAME". The script needs awk, find, and nm; it uses mandoc and ptxas where they are installed.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -11,10 +11,10 @@ OBJ=${OBJ:-}
 scratch=$BUILD/lint
 rm -rf "$scratch"
 mkdir -p "$scratch" || exit 1
-results=$scratch/results # a line for each rule: rules run at the end of pipes, where variables are lost
+results=$scratch/results # a file with one line per rule, because a rule at the end of a pipe cannot set variables
 : >"$results"
 
-# rule NAME: findings on standard input, one a line; none is a pass.
+# rule NAME: reads findings from standard input, one per line. Without findings the rule passes.
 rule() {
     cat >"$scratch/findings"
     if [ -s "$scratch/findings" ]; then
@@ -35,7 +35,7 @@ grep -E '\.(c|h|cpp|sh|py|map)$' "$scratch/all" >"$scratch/written"
 { cat "$scratch/written"; grep -E '\.(md|[1-8])$' "$scratch/all"; ls README.md 2>/dev/null; } >"$scratch/texts"
 grep -E '^(src|tokenize_tools|bench|include)/' "$scratch/code" >"$scratch/product"
 
-# The code without comments and with empty strings, "file:line:text", for rules about calls.
+# The code with comments removed and strings emptied, as "FILE:LINE:TEXT", for rules about calls.
 xargs awk '
     FNR == 1 { comment = 0 }
     {
@@ -58,8 +58,8 @@ xargs awk '
     }' <"$scratch/product" >"$scratch/bare"
 
 # ---- include arrows: src/ROOMS.md ----
-# Each line has a room and the rooms that its files may include besides itself and the public headers. "ROOM+" stands for
-# ROOM and all rooms that it may include. A single file may be named, too.
+# Each line has a room and the rooms that its files may include besides itself and the public headers. "ROOM+" stands
+# for ROOM and all rooms that it may include. A single file may be named, too.
 cat >"$scratch/arrows" <<'ARROWS'
 include
 src/common
@@ -91,7 +91,8 @@ bench/peers bench/harness+
 bench/cases bench/peers+
 bench bench/cases+
 ARROWS
-# src/platform/process.h (signals, children) is for those that name it alone: the library must not need it.
+# Only rooms whose line names src/platform/process.h itself may include it, because the library must not use signals and
+# child processes.
 xargs grep -nE '^ *# *include *"' <"$scratch/product" | awk -v arrows="$scratch/arrows" -v all="$scratch/all" \
     -v edges="$scratch/edges" '
     function folder(path) { sub(/\/[^\/]*$/, "", path); return path }
@@ -137,11 +138,11 @@ xargs grep -nE '^ *# *include *"' <"$scratch/product" | awk -v arrows="$scratch/
         if (!(target in there)) target = "include/" name
         if (!(target in there)) target = "tokenize_tools/" name
         if (!(target in there)) target = "bench/" name
-        if (!(target in there)) { print where ": \"" name "\" is no file of the project"; next }
+        if (!(target in there)) { print where ": \"" name "\" is not a file of the project"; next }
         print file, target >edges
         from = room(file)
         to = room(target)
-        if (!(from in known)) print where ": no room of ROOMS.md holds " file
+        if (!(from in known)) print where ": the folder of " file " is not a room of ROOMS.md"
         else if (target == "src/platform/process.h") {
             if (from != "src/platform" && !((from, target) in allowed)) print where ": " from " may not include " target
         } else if (to != "include" && to != from && !((from, to) in allowed) && !((from, target) in allowed))
@@ -199,7 +200,8 @@ awk -v product="$scratch/product" '
         }
         for (pair in edge) {
             split(pair, ends, SUBSEP)
-            if (!(ends[1] in gone) && !(ends[2] in gone)) print ends[1] " includes " ends[2] ", which leads back to it"
+            if (!(ends[1] in gone) && !(ends[2] in gone))
+                print ends[1] " includes " ends[2] ", which includes it in turn, directly or through others"
         }
     }' "$scratch/edges" | sort | rule "no circles between files"
 
@@ -220,7 +222,8 @@ srand random srandom'
 never='strcpy strcat strncpy strncat stpcpy sprintf vsprintf gets atoi atol atoll atof strtok alloca system popen tmpnam
 mktemp scanf sscanf fscanf rand srand setjmp longjmp'
 
-# Each object with what it needs from outside, libc names without the decoration of large files and _FORTIFY.
+# The undefined symbols of each object. The names of libc functions are without the additions for large files and
+# _FORTIFY_SOURCE.
 if [ -n "$OBJ" ] && command -v nm >/dev/null 2>&1; then
     while read -r file; do
         [ ! -f "$OBJ/$file.o" ] || nm -u "$OBJ/$file.o" | sed "s|^ *[UwvW] *|$file |; s/@.*//"
@@ -235,18 +238,18 @@ if [ -n "$OBJ" ] && command -v nm >/dev/null 2>&1; then
         awk -v list="$kernel" '
             BEGIN { n = split(list, name, /[ \n]+/); for (i = 1; i <= n; i++) bad[name[i]] = 1 }
             $1 !~ /^src\/platform\// && ($2 in bad || $2 ~ /^(pthread|sem|thrd|mtx|cnd)_/) {
-                print $1 ": calls " $2 ", which only src/platform may (os.h has it, or should)"
+                print $1 ": calls " $2 ", which only src/platform may call; use os.h, or add a function to it"
             }' "$scratch/needs" | rule "system calls only in platform"
         awk -v list="$printing" '
             BEGIN { n = split(list, name, /[ \n]+/); for (i = 1; i <= n; i++) bad[name[i]] = 1 }
             $1 ~ /^src\// && !($1 ~ /^src\/platform\// && $2 == "_exit") && $1 !~ /^src\/cli\// && $2 in bad {
-                print $1 ": uses " $2 ": the library never prints, exits or aborts, and has no global state"
+                print $1 ": uses " $2 ", but the library never prints, exits, or aborts, and has no global state"
             }' "$scratch/needs" | rule "the library is silent"
     else
-        echo "$OBJ: no objects: run make first" | rule "system calls only in platform"
+        echo "$OBJ has no objects; run make first" | rule "system calls only in platform"
     fi
 else
-    skip "system calls only in platform" "no nm, or no OBJ given"
+    skip "system calls only in platform" "nm is missing, or OBJ is not set"
 fi
 
 awk -v list="$never" '
@@ -258,14 +261,14 @@ awk -v list="$never" '
         while (match(rest, /[A-Za-z_][A-Za-z_0-9]* *\(/)) {
             call = substr(rest, RSTART, RLENGTH - 1)
             sub(/ *$/, "", call)
-            if (call in bad) print where ": " call " is forbidden"
+            if (call in bad) print where ": calls " call ", which is forbidden"
             rest = substr(rest, RSTART + RLENGTH)
         }
     }' "$scratch/bare" | rule "forbidden functions"
 
 kernel_headers='fcntl|unistd|dirent|pthread|signal|sched|semaphore|threads|poll|dlfcn|glob|ftw|fts|spawn'
 grep -E ":[0-9]+: *# *include *<($kernel_headers|sys/[a-z_]+|linux/[a-z_]+)\.h>" "$scratch/bare" |
-     grep -v '^src/platform/' | sed 's/$/ (the kernel is reached through platform\/os.h)/' |
+     grep -v '^src/platform/' | sed 's/$/ (include platform\/os.h instead)/' |
     rule "system headers only in platform"
 grep -E ':[0-9]+: *# *include *<(xxhash)\.h>' "$scratch/bare" | grep -v '^src/common/' | rule "xxHash only in common"
 grep -E '^include/' "$scratch/bare" | grep -E '# *include *<' | grep -vE '<(stddef|stdint)\.h>' |
@@ -295,24 +298,26 @@ if [ -n "$library" ] && command -v nm >/dev/null 2>&1; then
     nm -D --defined-only "$library" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort >"$scratch/exported"
     cut -d'|' -f1 "$scratch/declared" | sort >"$scratch/names"
     {
-        comm -23 "$scratch/exported" "$scratch/names" | sed "s|^|$library exports what no public header declares: |"
-        comm -13 "$scratch/exported" "$scratch/names" | sed 's/^/declared but not exported: /'
-        grep -v '^tokmap_' "$scratch/exported" | sed 's/^/exported without the prefix tokmap_: /'
+        comm -23 "$scratch/exported" "$scratch/names" |
+            sed "s|^|$library exports a symbol that no public header declares: |"
+        comm -13 "$scratch/exported" "$scratch/names" |
+            sed 's/^/a public header declares a function that is not exported: /'
+        grep -v '^tokmap_' "$scratch/exported" | sed 's/^/exported symbol without the prefix tokmap_: /'
     } | rule "exported symbols are the declared ones"
 else
-    skip "exported symbols are the declared ones" "no nm, or the shared library is not built"
+    skip "exported symbols are the declared ones" "nm is missing, or the shared library is not built"
 fi
 sed -n 's/^ *XX(\([A-Z_]*\), *[0-9]*,.*/\1/p' include/tokmap/tokmap.h >"$scratch/statuses"
 awk -F'|' -v statuses="$scratch/statuses" '
     BEGIN { while ((getline line < statuses) > 0) known[line] = 1 }
-    !("OK" in known) { print "no list of statuses found"; exit }
+    !("OK" in known) { print "tokmap.h has no list of statuses"; exit }
     {
         if ($2 == "status" && $3 !~ /Statuses:/) print $1 ": its comment does not name its statuses"
         if ($2 == "plain" && $3 !~ /Statuses:|[Cc]annot fail/) print $1 ": its comment does not say that it cannot fail"
         rest = $3
         while (match(rest, /ERROR_[A-Z_]+/)) {
             word = substr(rest, RSTART, RLENGTH)
-            if (!(word in known)) print $1 ": there is no status " word
+            if (!(word in known)) print $1 ": " word " is not a status"
             rest = substr(rest, RSTART + RLENGTH)
         }
     }' "$scratch/declared" | rule "public comments name the statuses"
@@ -327,10 +332,10 @@ if [ -f "$processes" ] && [ -n "$library" ] && command -v nm >/dev/null 2>&1; th
     } | sort -u >"$scratch/of_processes"
     for file in "$library" "$BUILD/lib/libtokmap.a"; do
         nm "$file" 2>/dev/null | awk '{ sub(/@.*/, "", $NF); print $NF }' | sort -u |
-            comm -12 - "$scratch/of_processes" | sed "s|^|$file has |"
+            comm -12 - "$scratch/of_processes" | sed "s|^|$file contains or uses |"
     done | rule "no signals or child processes in the library"
 else
-    skip "no signals or child processes in the library" "no nm, or the library is not built"
+    skip "no signals or child processes in the library" "nm is missing, or the library is not built"
 fi
 
 # A header declares only what its own unit defines (the .c file of the same name and its CPU variants), so a reader
@@ -368,10 +373,10 @@ if [ -n "$OBJ" ] && command -v nm >/dev/null 2>&1; then
                     sub(/_(avx2|avx512|vbmi|neon|linux|linux_[a-z]+)$/, "", source)
                     if (source == header || index(header, source "_") == 1) good = 1
                 }
-                if (!good) print $1 ": declares " $2 ", which" where[$2] " defines"
+                if (!good) print $1 ": declares " $2 ", which is defined in" where[$2]
             }' | rule "headers declare what their .c files define"
 else
-    skip "headers declare what their .c files define" "no nm, or no OBJ given"
+    skip "headers declare what their .c files define" "nm is missing, or OBJ is not set"
 fi
 
 # ---- text ----
@@ -384,28 +389,30 @@ xargs awk '
     length(line) > 120 && !/^ *["\047]/ && !(FILENAME ~ /^tests\// && /["\047]/) {
         print FILENAME ":" FNR ": " length(line) " columns"
     }' <"$scratch/written" | rule "lines of at most 120 columns"
-# (Tables that a script writes may be as long as they must.)
-xargs grep -L 'Made by .*: do not edit' <"$scratch/product" | xargs wc -l | awk '$2 != "total" && $1 > ($2 ~ /^include\// ? 1500 : 900) { print $2 ": " $1 " lines: perhaps two rooms" }' |
+# Generated tables may be longer.
+xargs grep -L 'Made by .*: do not edit' <"$scratch/product" | xargs wc -l | awk '
+    $2 != "total" && $1 > ($2 ~ /^include\// ? 1500 : 900) { print $2 ": " $1 " lines; split the file" }' |
     rule "files of at most 900 lines"
 for file in $(cat "$scratch/texts"); do
-    [ -z "$(tail -c 1 "$file")" ] || echo "$file: no newline at the end"
+    [ -z "$(tail -c 1 "$file")" ] || echo "$file: the last line has no newline"
 done | rule "files end with a newline"
 grep -v '^tests/lint/' "$scratch/texts" |
     xargs grep -nEi '(^|[^a-z])(TODO|FIXME|XXX|HACK)([^a-z]|$)|not implemented|placeholder|for now([^a-z]|$)' |
     grep -vE 'XX\(|X{6}' | rule "nothing unfinished"
 xargs grep -nE '(^|[^A-Za-z0-9_.])/(w[o]rk|f[a]rm|home|root)/|bash[_]jobs' <"$scratch/texts" | grep -v '^tests/lint/' |
     rule "no paths of one machine"
-# A name without its suffix is that of one unit: X.c with X.h. (A public header has the name of what it opens.)
+# Two units may not have the same name (X.c and X.h are one unit). Public headers are exempt, because they are named
+# after what they declare.
 grep -v '^include/' "$scratch/code" | sed -E 's/\.(c|h|cpp|cu)$//' | sort -u | sed 's|.*/||' | sort | uniq -d |
     while read -r name; do
         echo "$name: $(grep -E "/$name\.(c|h|cpp|cu)\$" "$scratch/code" | grep -v '^include/' | tr '\n' ' ')"
     done | rule "file names are unique"
 for file in $(grep '\.h$' "$scratch/product" | grep -E '^(src|tokenize_tools)/'); do
     guard=TOKMAP_$(echo "${file#*/}" | tr a-z./ A-Z__)
-    grep -q "^#ifndef $guard\$" "$file" || echo "$file: its guard should be $guard"
+    grep -q "^#ifndef $guard\$" "$file" || echo "$file: the header guard should be $guard"
 done | rule "header guards"
-# The words of DESIGN: what has a name there is not called otherwise.
-# (The Python package and what measures it speak of the DataLoader of torch and of others, whose names these are.)
+# Synonyms of the project's words. The Python package and the peers of bench are exempt, because they use classes with
+# these names, such as the DataLoader of torch.
 grep -E '^(tokenize_tools|src|bench|include)/' "$scratch/texts" | grep -vE '^(src/python|bench/peers)/|^bench/RESULTS.md' |
     xargs grep -nEi '\b(dataloader|minibatch|mini-batch)\b' |
     rule "words"
@@ -414,7 +421,8 @@ grep -E '^(tokenize_tools|src|bench|include)/' "$scratch/texts" | grep -vE '^(sr
 # exempt: they have a word that existing files or scripts use.
 awk '/^\// { advice = $0; sub(/^\/.*\/ /, "", advice); sub(/^\//, ""); sub(/\/ [^\/]*$/, ""); print $0 "\t" advice }' \
     "$(dirname "$0")/phrases.txt" | while IFS="$(printf '\t')" read -r phrase advice; do
-    { cat "$scratch/texts"; ls .github/*.md 2>/dev/null; } | grep -vE '^tests/(lint|fuzz/corpus|differential/corpus|reference)/' |
+    { cat "$scratch/texts"; ls .github/*.md 2>/dev/null; } |
+        grep -vE '^tests/(lint|fuzz/corpus|differential/corpus|reference)/' |
         xargs grep -nE -- "$phrase" | grep -v 'kept spelling' | sed "s|\$| -> $advice|"
 done | rule "plain English"
 
@@ -424,20 +432,20 @@ done | rule "plain English"
         name=$(basename "$file" .c)
         name=${name#command_}
         [ -f "$file" ] || continue
-        [ -f "tokenize_tools/man/tokmap-$name.1" ] || echo "$file: no page tokenize_tools/man/tokmap-$name.1"
+        [ -f "tokenize_tools/man/tokmap-$name.1" ] || echo "$file: the page tokenize_tools/man/tokmap-$name.1 is missing"
     done
 } 2>/dev/null | rule "each subcommand has a man page"
 pages=$(grep -E '\.[1-8]$' "$scratch/all" | grep -E '/man/|^bench/')
 if ! command -v mandoc >/dev/null 2>&1; then
-    skip "man pages" "no mandoc"
+    skip "man pages" "mandoc is missing"
 elif [ -n "$pages" ]; then
     mandoc -T lint -W warning $pages 2>&1 | rule "man pages"
 fi
 
-# ---- GPU kernels: every GPU that the toolkit knows takes their texts, which are what `make ptx` makes ----
+# ---- GPU kernels: ptxas assembles them for every GPU that it supports, and `make ptx` makes the same files ----
 kernels=$(grep '\.ptx$' "$scratch/all")
 if [ -n "$kernels" ] && ! command -v ptxas >/dev/null 2>&1; then
-    skip "kernels" "no CUDA toolkit"
+    skip "kernels" "ptxas of the CUDA toolkit is missing"
 elif [ -n "$kernels" ]; then
     for text in $kernels; do
         for architecture in $(nvcc --list-gpu-code); do
@@ -453,7 +461,7 @@ elif [ -n "$kernels" ]; then
             done
         } | rule "kernels are what make ptx makes"
     else
-        skip "kernels are what make ptx makes" "nvcc here is $version, another than the one that made them"
+        skip "kernels are what make ptx makes" "the files were made by another version of nvcc than the installed $version"
     fi
 fi
 

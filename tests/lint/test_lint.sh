@@ -1,15 +1,15 @@
 #!/bin/sh
-# test_lint.sh: shows that each rule of lint.sh can fail: a small tree is sound, then gets one fault at a time.
+# test_lint.sh: shows that each rule of lint.sh can fail. A small tree passes, and then gets one fault at a time.
 set -u
 if [ -n "${SANITIZE:-}" ]; then
-    echo "skipped: lint looks at the plain build"
+    echo "skipped: lint checks the build without sanitizers"
     exit 77
 fi
 lint=$TOP/tests/lint/lint.sh
 tree=$TMPDIR/tree
 cd "$TMPDIR" || exit 1
 
-# The sound tree: a public header, one file of the library that is exported, one of the tools.
+# make_tree: makes a tree that passes: a public header, a few files of the library, and one of the tools.
 make_tree() {
     rm -rf "$tree"
     mkdir -p "$tree/include/tokmap" "$tree/src/common" "$tree/src/format" "$tree/src/order" "$tree/tokenize_tools" \
@@ -30,7 +30,7 @@ TOKMAP_API int tokmap_thing_count(void);
 HEADER
     cat >"$tree/src/common/thing.c" <<'CODE'
 #include "tokmap/tokmap.h"
-/* open("not a call") and strcpy() in a comment are no calls */
+/* open("not a call") and strcpy() in a comment are not calls */
 enum tokmap_status tokmap_thing_do(int one)
 {
     const char *text = "strcpy(";
@@ -64,7 +64,7 @@ run_lint() {
 make_tree
 if run_lint; then echo "ok - a sound tree passes"; else cat "$TMPDIR/log"; echo "not ok - a sound tree passes"; fi
 
-# finds RULE: the fault that was made is found by that rule, and the run fails.
+# finds RULE: checks that lint fails, with a finding of this rule, and makes a new tree.
 finds() {
     if run_lint; then
         echo "not ok - $1: lint passes"
@@ -83,7 +83,8 @@ code src/common/part.c '#include "format/up.h"\n'
 finds "include arrows"
 code src/common/part.c '#include "no_such_file.h"\n'
 run_lint
-grep -q 'is no file of the project' "$TMPDIR/log" && echo "ok - a missing include" || echo "not ok - a missing include"
+if grep -q 'is not a file of the project' "$TMPDIR/log"; then echo "ok - an include of a missing file"
+else echo "not ok - an include of a missing file"; fi
 make_tree
 printf '#ifndef TOKMAP_COMMON_LEFT_H\n#define TOKMAP_COMMON_LEFT_H\n#include "right.h"\n#endif\n' >"$tree/src/common/left.h"
 printf '#ifndef TOKMAP_COMMON_RIGHT_H\n#define TOKMAP_COMMON_RIGHT_H\nint right(void);\n#endif\n' \

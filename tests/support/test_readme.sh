@@ -22,33 +22,34 @@ for i in 1 2 3 4 5 6 7 8 9; do
 done
 check "pack" "$TOKMAP" pack --eod -o "$TMPDIR/data" "$TMPDIR/texts"
 printf '%s\n' 'seq_len 64 # tokens' 'batch 6' 'seed 7' 'source web data' 'steps 40' >"$TMPDIR/train.run"
-check "it runs to the end" sh -c "'$TMPDIR/train' '$TMPDIR/train.run' >'$TMPDIR/whole'"
-check "40 steps of 6 rows" test "$(grep -c '^6 rows: ' "$TMPDIR/whole")" = 40
-check "a rank of two has half of the rows" sh -c \
+check "train runs to the end" sh -c "'$TMPDIR/train' '$TMPDIR/train.run' >'$TMPDIR/whole'"
+check "train delivers 40 steps of 6 rows" test "$(grep -c '^6 rows: ' "$TMPDIR/whole")" = 40
+check "a rank of two gets half of the rows" sh -c \
     "test \$('$TMPDIR/train' '$TMPDIR/train.run' 1 2 | grep -c '^3 rows: ') = 40"
 cursor=$(sed -n 's/^after step 0: //p' "$TMPDIR/whole")
-check "it prints a cursor" test -n "$cursor"
-check "and resumes from it" sh -c \
+check "train prints a cursor" test -n "$cursor"
+check "train resumes from the cursor" sh -c \
     "'$TMPDIR/train' '$TMPDIR/train.run' 0 1 '$cursor' >'$TMPDIR/rest'"
 grep rows "$TMPDIR/whole" | tail -n +2 >"$TMPDIR/expected"
-check "with the same rows" sh -c "grep rows '$TMPDIR/rest' | cmp - '$TMPDIR/expected'"
+check "the resumed rows are the same" sh -c "grep rows '$TMPDIR/rest' | cmp - '$TMPDIR/expected'"
 
-# The program for a GPU, on the emulated driver: the same rows.
+# The program for a GPU, on the emulated driver, must print the same rows.
 check "train_device.c builds without a warning" build train_device
-check "it runs to the end" sh -c \
-    "TOKMAP_CUDA_DRIVER='$BUILD_DIR/tests/cuda_software/libcuda.so.1' '$TMPDIR/train_device' '$TMPDIR/train.run' >'$TMPDIR/there'"
+check "train_device runs to the end" sh -c \
+    "TOKMAP_CUDA_DRIVER='$BUILD_DIR/tests/cuda_software/libcuda.so.1' '$TMPDIR/train_device' '$TMPDIR/train.run' \
+        >'$TMPDIR/device'"
 grep rows "$TMPDIR/whole" >"$TMPDIR/expected"
-check "with the same rows on the GPU" cmp "$TMPDIR/there" "$TMPDIR/expected"
+check "train_device prints the same rows" cmp "$TMPDIR/device" "$TMPDIR/expected"
 TOKMAP_CUDA_DRIVER=/nowhere/libcuda.so.1 "$TMPDIR/train_device" "$TMPDIR/train.run" 2>"$TMPDIR/err"
 status=$?
-check "without a driver it ends with 1" test $status = 1
-check "and says why" grep -q '/nowhere/libcuda.so.1' "$TMPDIR/err"
+check "without a driver train_device exits with 1" test $status = 1
+check "and the message names the driver" grep -q '/nowhere/libcuda.so.1' "$TMPDIR/err"
 "$TMPDIR/train" "$TMPDIR/no such.run" 2>"$TMPDIR/err"
 status=$?
-check "a run that is not there ends it with 1" test $status = 1
-check "and a message that names it" grep -q 'no such.run' "$TMPDIR/err"
+check "with a missing run file train exits with 1" test $status = 1
+check "and the message names the file" grep -q 'no such.run' "$TMPDIR/err"
 
-# The C of README.md compiles inside a function that declares what it leaves to the reader.
+# The C of README.md is compiled inside a function that declares what README leaves to the reader.
 for name in host device; do
     {
         cat <<'C'
@@ -69,20 +70,20 @@ int sketch(uint64_t dp_rank, uint64_t dp_world, const char *saved_cursor, int32_
            struct CUstream_st *stream)
 {
 C
-        awk '/^<!-- sketch: host -->/ { wanted = 1; next } wanted && /^```c$/ { inside = 1; next } /^```$/ { if (inside) exit }
-            inside' README.md
+        awk '/^<!-- sketch: host -->/ { wanted = 1; next } wanted && /^```c$/ { inside = 1; next }
+            /^```$/ { if (inside) exit } inside' README.md
         [ $name = host ] || awk '/^<!-- sketch: device -->/ { wanted = 1; next } wanted && /^```c$/ { inside = 1; next }
             /^```$/ { if (inside) exit } inside' README.md
         echo "    return (void)train_step_on, (void)cudaMalloc, (void)bytes, (void)stream, 0;"
         echo "}"
     } >"$TMPDIR/sketch.c"
-    check "README's C for the $name is there" grep -q tokmap_loader_open "$TMPDIR/sketch.c"
-    check "and compiles" $CC -std=c11 -Wall -Wextra -Werror -Wno-misleading-indentation $CPPFLAGS -Iinclude -fsyntax-only \
-        "$TMPDIR/sketch.c"
+    check "README has C for the $name" grep -q tokmap_loader_open "$TMPDIR/sketch.c"
+    check "the C for the $name compiles" $CC -std=c11 -Wall -Wextra -Werror -Wno-misleading-indentation $CPPFLAGS \
+        -Iinclude -fsyntax-only "$TMPDIR/sketch.c"
 done
 
-# The commands of README.md as written, over texts of a few MB, the run file that README shows, and a tokenizer trained
-# here in place of the one that README downloads.
+# The commands of README.md run unchanged, with texts of a few MB, the run file that README shows, and a tokenizer
+# trained here instead of the one that README downloads.
 quick=$TMPDIR/quick
 mkdir -p "$quick/texts" "$quick/more"
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
@@ -104,10 +105,10 @@ if command -v zstd >/dev/null 2>&1; then
         fi
     done <"$quick/lines"
 else
-    echo "ok - the quick start # SKIP no zstd command"
+    echo "ok - the quick start # SKIP the command zstd is missing"
 fi
 
-# Every command that README names is one, and every target.
+# Every command and every target of make that README names exists.
 for name in $(grep -oE 'tokmap [a-z]+`' README.md | sed 's/tokmap //; s/`//' | sort -u); do
     check "tokmap $name" sh -c "'$TOKMAP' $name --help >/dev/null"
 done

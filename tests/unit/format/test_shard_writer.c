@@ -425,7 +425,7 @@ static void bad_arguments_are_refused(void **unused)
     assert_int_equal(count_files(folder), before);
 }
 
-/* A limit on the size of files stands in for a full file system. */
+/* A limit on the size of files imitates a full file system. */
 static void a_failed_write_ends_the_writer(void **unused)
 {
     (void)unused;
