@@ -16,7 +16,7 @@ fi
 tokmap pack -q --field body --on-error skip -o e l.jsonl 2>err
 equal "$(od -An -v -tu2 e.bin | tr -s ' \n' ' ')" ' 120 256 '
 equal "$(grep -c 'skipped: ' err)" 2
-holds err "l.jsonl:1: the field is missing: 'body'"
+holds err "l.jsonl:1: the record has no field 'body'"
 # Read as text, the same file is one document.
 tokmap pack -q --input-format text --no-eod -o t l.jsonl
 equal "$(wc -c <t.bin | tr -d ' ')" $((2 * $(wc -c <l.jsonl)))

@@ -3,7 +3,7 @@
 corpus
 printf '{"text": 1}\n' >>in/c.jsonl
 tokmap pack --on-error skip -o d in 2>err | sed 's/ in [0-9.]* .*s ([0-9.]* .*B\/s)$/ in TIME/'
-holds err "tokmap pack: skipped: in/c.jsonl:16: the field is not a string: 'text'"
+holds err "tokmap pack: skipped: in/c.jsonl:16: the field 'text' is not a string"
 tokmap pack -q --on-error skip --force -o d in >out 2>err
 [ ! -s out ]
 tokmap pack --dry-run --on-error skip in >out 2>err

@@ -119,8 +119,7 @@ struct corpus_part *corpus_batch_add_part(struct corpus_batch *batch);
 struct corpus_document *corpus_batch_add_document(struct corpus_batch *batch);
 struct corpus_issue *corpus_batch_add_issue(struct corpus_batch *batch);
 
-/* Returns memory for a text of `bytes` bytes, or NULL if there is not enough. It is valid until the batch is cleared.
- */
+/* Returns memory for a text of `bytes` bytes, valid until the batch is cleared; NULL if there is not enough memory. */
 char *corpus_batch_add_text(struct corpus_batch *batch, uint64_t bytes);
 
 /* Returns a copy of the path, or NULL if there is not enough memory. It is valid until the batch is cleared. */

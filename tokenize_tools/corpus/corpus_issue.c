@@ -8,6 +8,28 @@
 #include "json_field.h"
 #include "stream.h"
 
+/* Describes a line that cannot be used. after: the end of the message. */
+static void json_issue_to_error(const struct corpus_issue *issue, const char *field, const char *after,
+                                struct tokmap_error *error)
+{
+    const enum tokmap_status status = TOKMAP_ERROR_INPUT;
+    const char *path = stream_name(issue->path);
+    if (!strcmp(issue->reason, JSON_FIELD_MISSING))
+        (void)error_set(error, status, path, issue->offset,
+                        "the record has no field '%s'; name another field with options.field%s", field, after);
+    else if (!strcmp(issue->reason, JSON_FIELD_NOT_STRING))
+        (void)error_set(error, status, path, issue->offset,
+                        "the field '%s' is not a string; name another field with options.field%s", field, after);
+    else if (!strcmp(issue->reason, JSON_FIELD_TWICE))
+        (void)error_set(error, status, path, issue->offset,
+                        "the field '%s' appears twice in the record; correct the line%s", field, after);
+    else if (!strcmp(issue->reason, JSON_FIELD_NOT_OBJECT))
+        (void)error_set(error, status, path, issue->offset, "%s; correct the line%s", issue->reason, after);
+    else
+        (void)error_set(error, status, path, issue->offset, "the line is not valid JSON: %s; correct the line%s",
+                        issue->reason, after);
+}
+
 enum tokmap_status corpus_issue_to_error(const struct corpus_issue *issue, const struct corpus_options *options,
                                          struct tokmap_error *error)
 {
@@ -21,12 +43,7 @@ enum tokmap_status corpus_issue_to_error(const struct corpus_issue *issue, const
             *error = *issue->error;
         return issue->error->status;
     case CORPUS_ISSUE_JSON:
-        if (!strcmp(issue->reason, JSON_FIELD_MISSING) || !strcmp(issue->reason, JSON_FIELD_NOT_STRING))
-            (void)error_set(error, status, path, issue->offset, "%s: '%s'; name another field with options.field%s",
-                            issue->reason, options->field, after);
-        else
-            (void)error_set(error, status, path, issue->offset, "the record is not valid: %s; correct the line%s",
-                            issue->reason, after);
+        json_issue_to_error(issue, options->field, after, error);
         break;
     case CORPUS_ISSUE_LIMIT:
         status = TOKMAP_ERROR_LIMIT;

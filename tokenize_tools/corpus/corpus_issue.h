@@ -9,9 +9,8 @@
 enum tokmap_status corpus_issue_to_error(const struct corpus_issue *issue, const struct corpus_options *options,
                                          struct tokmap_error *error);
 
-/* Adds the path and the line of a document to an error that occurred while the document was processed. The error's
- * offset is removed, since it counts in the document's text and not in the file. document: below batch->document_count.
- */
+/* Adds the path and the line of a document to an error that occurred while the document was processed, and removes the
+ * offset, which counts in the document's text and not in the file. document: an index below batch->document_count. */
 void corpus_error_add_place(const struct corpus_batch *batch, uint64_t document, struct tokmap_error *error);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define UNPACK "decompress it into a pipe: tokmap reads standard input for the operand -"
+#define UNPACK "decompress it into a pipe, and name the input -, which is standard input"
 #define EXTRACT "extract its files, and name the folder that contains them"
 #define CONVERT "convert it to text or JSONL first"
 

@@ -27,8 +27,7 @@ bool json_field_find(const char *record, size_t count, const char *field, size_t
     json_begin(&scan, record, count);
     if (json_kind(&scan) != JSON_OBJECT) {
         const size_t offset = (size_t)(scan.at - record);
-        return json_skip(&scan) ? fault_at(fault, offset, "the record is not a JSON object")
-                                : scan_failed(&scan, fault);
+        return json_skip(&scan) ? fault_at(fault, offset, JSON_FIELD_NOT_OBJECT) : scan_failed(&scan, fault);
     }
     (void)json_enter_object(&scan);
     while (json_member(&scan, &name)) {
@@ -37,7 +36,7 @@ bool json_field_find(const char *record, size_t count, const char *field, size_t
             continue;
         }
         if (found_at)
-            return fault_at(fault, (size_t)(scan.at - record), "the field appears twice in the object");
+            return fault_at(fault, (size_t)(scan.at - record), JSON_FIELD_TWICE);
         found_at = scan.at;
         is_string = json_kind(&scan) == JSON_STRING;
         if (is_string ? json_text(&scan, &text) : json_skip(&scan))

@@ -16,7 +16,9 @@ struct json_field {
     bool escaped; /* it contains a backslash */
 };
 
-/* The reasons for a record that is a JSON object but whose field cannot be used. */
+/* The reasons for a record that is valid JSON but cannot be used. */
+#define JSON_FIELD_NOT_OBJECT "the record is not a JSON object"
+#define JSON_FIELD_TWICE "the field appears twice in the object"
 #define JSON_FIELD_MISSING "the field is missing"
 #define JSON_FIELD_NOT_STRING "the field is not a string"
 

@@ -324,8 +324,8 @@ static enum tokmap_status trailing_data(const struct stream *stream, const char 
 {
     return error_set(error, TOKMAP_ERROR_CORRUPT, stream->path, stream->delivered,
                      "the %s data ends at byte %" PRIu64
-                     " before decompression, and the bytes that follow are not %s; remove "
-                     "them, or copy the file again from its source",
+                     " before decompression, and the bytes that follow are not %s data; "
+                     "remove them, or copy the file again from its source",
                      what, stream_stored(stream), what);
 }
 

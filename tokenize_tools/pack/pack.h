@@ -17,11 +17,11 @@ struct pack_options {
     bool replace, sync; /* as in shard_writer.h */
     uint32_t threads;   /* 1 to PACK_THREADS_MOST; with 1, everything runs in the caller's thread */
     const struct tokenizer *tokenizer;
-    const struct tokenizer_options *tokenizer_options; /* those it was opened with, for the about section; NULL: the
-                                                          defaults */
-    uint64_t eod_id, bos_id;      /* ids that are written after and before each document, or TOKMAP_NO_ID */
-    struct corpus_options corpus; /* pack_run() overwrites cut_anywhere, cut, cut_user, batch_bytes, before_large, stop
-                                     and user */
+    /* Those that the tokenizer was opened with, for the about section. NULL: the defaults. */
+    const struct tokenizer_options *tokenizer_options;
+    uint64_t eod_id, bos_id; /* ids that are written after and before each document, or TOKMAP_NO_ID */
+    /* pack_run() overwrites cut_anywhere, cut, cut_user, batch_bytes, before_large, stop and user. */
+    struct corpus_options corpus;
 
     /* Called in the order of the input, by one thread at a time: after a file or record was skipped, with the reason
      * and the number of bytes skipped; and after each batch, with the stored bytes of the files that are packed so far.

@@ -13,8 +13,7 @@
 
 #include "train_merges.h"
 
-/* Everything in a tokenizer file that is not learned. Special tokens have the ids after the vocabulary, in this order.
- */
+/* Everything in a tokenizer file that is not learned. Special tokens have the ids after the vocabulary, in order. */
 struct train_settings {
     const char *pattern;               /* one of split_rules_names() */
     const struct train_text *specials; /* UTF-8 */
