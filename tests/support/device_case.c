@@ -16,12 +16,12 @@
 #include "software_driver.h"
 
 #define FIELDS 7
-#define FILL 0xee /* what outputs hold before a batch comes */
+#define FILL 0xee /* bytes of the outputs before a batch is written */
 #define SETS_MOST 16
 #define STREAMS_MOST 4
 
 static bool real;
-static const struct cuda_driver *table; /* for what no function of tokmap's does */
+static const struct cuda_driver *table; /* for calls that the library does not offer */
 
 bool device_begin(char why[800])
 {
@@ -53,7 +53,7 @@ void device_configure(const char *format, ...)
     (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     if (!real && !software_driver()->configure(text))
-        fail_msg("the driver in software does not understand %s", text);
+        fail_msg("the emulated driver does not understand %s", text);
 }
 
 void device_is_clean(void)
@@ -66,16 +66,16 @@ void device_is_clean(void)
 
 /* ---- outputs ---- */
 
-/* One set of outputs, of the host or of the device, and the batch that went there. */
+/* One set of outputs, on the host or the device, and the number of the batch in it. */
 struct outputs {
     struct tokmap_out out;
     uint8_t *memory[FIELDS];
-    uint64_t bytes[FIELDS]; /* 0: not asked for */
+    uint64_t bytes[FIELDS]; /* 0: not requested */
     uint64_t number;
     struct CUstream_st *stream;
 };
 
-/* Everything that a running case needs, so that any failure frees it all. */
+/* Everything that a running case owns, so that clean_up() can free it after any failure. */
 struct running {
     struct device_case *test;
     const char *device;
@@ -84,7 +84,7 @@ struct running {
     struct CUstream_st *streams[STREAMS_MOST];
     struct outputs host[SETS_MOST], on_device[SETS_MOST], taken[SETS_MOST];
     unsigned sets;
-    unsigned shift; /* bytes that outputs lie past a multiple of 256 */
+    unsigned shift; /* outputs begin this many bytes after a multiple of 256 */
     uint64_t state;
 };
 
@@ -125,7 +125,7 @@ static bool outputs_new(struct running *running, struct outputs *outputs, bool o
     uint64_t rows = tokmap_loader_rows(running->host_loader), element = test->type == TOKMAP_I64 ? 8 : 4;
     uint64_t cu = tokmap_loader_cu_seqlens(running->host_loader);
     if (tokmap_run_info(test->run, &info))
-        return failed(running, "the run says nothing");
+        return failed(running, "tokmap_run_info failed");
     uint64_t cells = rows * info.seq_len * element, raw = rows * (info.seq_len + info.lookahead) * 4;
     const uint64_t bytes[FIELDS] = {cells, cells, cells, raw, cells, cells, cu * 4};
     static const uint32_t bits[FIELDS] = {TOKMAP_INPUTS,       TOKMAP_TARGETS,   TOKMAP_POSITION_IDS, TOKMAP_ROWS,
@@ -158,7 +158,7 @@ static void outputs_free(const struct running *running, struct outputs *outputs,
     }
 }
 
-/* What an output holds before a batch comes is told from what a batch writes. */
+/* Fills the outputs, so that bytes that a batch does not write are found. */
 static bool outputs_fill(struct running *running, struct outputs *host, struct outputs *device)
 {
     for (unsigned i = 0; i < FIELDS; i++) {
@@ -172,7 +172,7 @@ static bool outputs_fill(struct running *running, struct outputs *host, struct o
     return true;
 }
 
-/* Takes a batch out of the outputs that the next one will overwrite, in the stream's order. */
+/* Enqueues copies of a batch from outputs that the next batch will overwrite. */
 static bool outputs_take(struct running *running, const struct outputs *from, struct outputs *into)
 {
     for (unsigned i = 0; i < FIELDS; i++)
@@ -193,12 +193,13 @@ static bool outputs_are_equal(struct running *running, const struct outputs *hos
         uint8_t *back = host->bytes[i] ? malloc(host->bytes[i]) : NULL;
         if (!host->bytes[i])
             continue;
-        equal = is_fine(running, tokmap_cuda_memory_read(running->device, back, device->memory[i] + running->shift,
-                                                         host->bytes[i], device->stream, &error),
+        equal = is_fine(running,
+                        tokmap_cuda_memory_read(running->device, back, device->memory[i] + running->shift,
+                                                host->bytes[i], device->stream, &error),
                         &error, "reading an output back");
         for (uint64_t at = 0; equal && at < host->bytes[i]; at++)
             if (back[at] != host->memory[i][at])
-                equal = failed(running, "batch %llu: %s differs at byte %llu of %llu: %u is %u",
+                equal = failed(running, "batch %llu: %s differs at byte %llu of %llu: expected %u, found %u",
                                (unsigned long long)host->number, field_names[i], (unsigned long long)at,
                                (unsigned long long)host->bytes[i], host->memory[i][at], back[at]);
         free(back);
@@ -218,7 +219,7 @@ static bool batches_are_equal(struct running *running, const struct tokmap_batch
     for (uint64_t i = 0; equal && i < one->count; i++)
         equal = !memcmp(&one->places[i], &other->places[i], sizeof one->places[i]) &&
                 (!other->rows || !memcmp(one->rows[i], other->rows[i], one->row_tokens * one->width));
-    return equal || failed(running, "batch %llu is described otherwise than on the host",
+    return equal || failed(running, "the description of batch %llu differs from the host's",
                            (unsigned long long)running->test->batches);
 }
 
@@ -230,13 +231,14 @@ static bool open_loaders(struct running *running)
     options.device = NULL;
     options.threads = 0;
     options.ring_bytes = 0;
-    if (!is_fine(running, tokmap_loader_open(&running->host_loader, test->run, &options, &error), &error, "host loader"))
+    if (!is_fine(running, tokmap_loader_open(&running->host_loader, test->run, &options, &error), &error,
+                 "host loader"))
         return false;
     options = test->options;
-    if (test->slots) { /* of a ring without a producer thread, which has one slot */
+    if (test->slots) { /* the ring of the host's loader has one slot, since it has no producer thread */
         struct tokmap_stats stats = {.size = sizeof stats};
         if (tokmap_loader_stats(running->host_loader, &stats))
-            return failed(running, "no statistics");
+            return failed(running, "tokmap_loader_stats failed");
         options.ring_bytes = stats.ring_bytes * test->slots;
     }
     return is_fine(running, tokmap_loader_open(&running->device_loader, test->run, &options, &error), &error,
@@ -249,10 +251,10 @@ static bool set_up(struct running *running)
     struct tokmap_error error;
     running->device = test->options.device;
     running->sets = test->ahead;
-    /* whole elements past a multiple of 16: the kernel has a slower path for some */
+    /* a multiple of the elements' size; for some values the kernel takes a slower path */
     running->shift = (unsigned)random_below(&running->state, 5) * 8;
     if (running->sets < 1 || running->sets > SETS_MOST || test->streams > STREAMS_MOST)
-        return failed(running, "the case is none");
+        return failed(running, "the case is invalid: ahead or streams is out of range");
     if (!open_loaders(running))
         return false;
     for (unsigned i = 0; i < test->streams; i++)
@@ -285,7 +287,7 @@ static void clean_up(struct running *running)
         tokmap_cuda_stream_free(running->device, running->streams[i]);
 }
 
-/* One call of both. *end: the run is over. */
+/* Calls next() of both loaders once. *end: the run has ended. */
 static bool step(struct running *running, bool *end)
 {
     struct device_case *test = running->test;
@@ -303,10 +305,10 @@ static bool step(struct running *running, bool *end)
         return false;
     if (!outputs_fill(running, host, target))
         return false;
-    enum tokmap_status expected = tokmap_loader_next(running->host_loader, skip ? NULL : &host->out, NULL, &host_batch,
-                                                     NULL);
-    enum tokmap_status status = tokmap_cuda_next(running->device_loader, skip ? NULL : &target->out, target->stream,
-                                                 &device_batch, &error);
+    enum tokmap_status expected =
+        tokmap_loader_next(running->host_loader, skip ? NULL : &host->out, NULL, &host_batch, NULL);
+    enum tokmap_status status =
+        tokmap_cuda_next(running->device_loader, skip ? NULL : &target->out, target->stream, &device_batch, &error);
     if (status != expected)
         return failed(running, "batch %llu: %s on the device, %s on the host: %s", (unsigned long long)number,
                       tokmap_status_name(status), tokmap_status_name(expected), error.message);
@@ -323,8 +325,9 @@ static bool step(struct running *running, bool *end)
 static bool compare(struct running *running, uint64_t number)
 {
     const struct outputs *host = &running->host[number % running->sets];
-    return outputs_are_equal(running, host, running->test->one_output ? &running->taken[number % running->sets]
-                                                                      : &running->on_device[number % running->sets]);
+    return outputs_are_equal(running, host,
+                             running->test->one_output ? &running->taken[number % running->sets]
+                                                       : &running->on_device[number % running->sets]);
 }
 
 static bool run_all(struct running *running)
@@ -344,7 +347,7 @@ static bool run_all(struct running *running)
             return false;
     test->stats.size = sizeof test->stats;
     if (tokmap_loader_stats(running->device_loader, &test->stats) || test->stats.batches != test->batches)
-        return failed(running, "the statistics count %llu batches", (unsigned long long)test->stats.batches);
+        return failed(running, "the statistics have counted %llu batches", (unsigned long long)test->stats.batches);
     struct tokmap_loader_device info = {.size = sizeof info};
     if (tokmap_loader_device(running->device_loader, &info) || info.device < 0 || !info.kernel != test->host_expands)
         return failed(running, "the loader is on device %d, kernel %d: %s", info.device, info.kernel, info.reason);
@@ -387,8 +390,8 @@ void device_case_random(struct device_case *test, uint64_t seed, const char *nar
     unsigned seq_len = lengths[random_below(&state, sizeof lengths / sizeof *lengths)];
     unsigned steps = 6 + (unsigned)random_below(&state, 12);
     const char *skip = random_below(&state, 4) ? "" : "skip 2..4\n", *dataset = random_below(&state, 2) ? narrow : wide;
-    (void)snprintf(text, 400, "seq_len %u\nbatch %u\nseed %u\nlookahead %u\nsteps %u\n%ssource data %s\n", seq_len, batch,
-                   (unsigned)seed, lookahead == 3 ? 5 : lookahead, steps, skip, dataset);
+    (void)snprintf(text, 400, "seq_len %u\nbatch %u\nseed %u\nlookahead %u\nsteps %u\n%ssource data %s\n", seq_len,
+                   batch, (unsigned)seed, lookahead == 3 ? 5 : lookahead, steps, skip, dataset);
     test->options.device = random_below(&state, 2) ? "cuda" : "cuda:0";
     test->options.world = 1 + random_below(&state, batch < 3 ? batch : 3);
     test->options.rank = random_below(&state, test->options.world);

@@ -9,7 +9,7 @@
 #include "batch/mark.h"
 #include "tokmap/tokmap.h"
 
-#define AROUND 128 /* bytes before and behind an output that must stay */
+#define AROUND 128 /* bytes before and after an output that must not change */
 #define UNTOUCHED 0xa5
 
 static const char *const names[EXPAND_OUTPUTS] = {"inputs",       "targets",   "position_ids", "rows",
@@ -58,7 +58,7 @@ static void put(struct expand_case *made, unsigned output, uint64_t element, int
         memcpy(made->expected[output] + element * made->shape.element, &value, made->shape.element);
 }
 
-/* One row: its tokens and marks in the slot, its part of every output. starts: of tokens 0 .. row_tokens. */
+/* Fills a row of the slot and of every expected output. starts[j]: token j starts a document, j = 0 .. row_tokens. */
 static void fill_row(struct expand_case *made, uint64_t i, const bool *starts, uint64_t *seed)
 {
     const struct expand_shape *shape = &made->shape;
@@ -101,7 +101,7 @@ static void fill_marks(struct expand_case *made, uint64_t i, const bool *starts)
                 marks[word].last = (uint32_t)j;
                 marks[word].before++;
             }
-        /* What lies behind the marked tokens means nothing. */
+        /* Bits after the marked tokens have no meaning, so they are set here. */
         for (uint64_t j = word * 64; j < word * 64 + 64; j++)
             if (j >= marked || starts[j])
                 marks[word].starts |= (uint64_t)1 << j % 64;
@@ -133,7 +133,7 @@ static void lay_out(struct expand_case *made, uint64_t documents)
         made->bytes[k] = k == 3   ? work->count * work->row_tokens * shape->width
                          : k == 6 ? work->cu_elements * 4
                                   : cells * shape->element;
-        made->bytes[k] = max64(made->bytes[k], 1); /* without rows: asked for all the same, with nothing in it */
+        made->bytes[k] = max64(made->bytes[k], 1); /* without rows the output is empty, but requested */
         made->memory[k] = allocate(made->bytes[k] + 2 * AROUND + 64 + shape->skew + k * shape->skew_more);
         made->output[k] = made->memory[k] + AROUND + shape->skew + k * shape->skew_more;
         made->expected[k] = allocate(made->bytes[k]);

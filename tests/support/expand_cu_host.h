@@ -4,8 +4,8 @@
 
 #include "staging/expand_arguments.h"
 
-/* Runs every thread of a launch of blocks * threads of them, one after another. All addresses are this process's; outputs
- * at multiples of their elements' sizes. */
+/* Runs a launch of `blocks` blocks of `threads` threads, one thread after another. All addresses are of this process;
+ * outputs must be aligned to their elements. */
 void expand_cu_host(const struct expand_arguments *work, uint32_t blocks, uint32_t threads);
 
 #endif

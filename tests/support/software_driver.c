@@ -18,7 +18,7 @@ static void find(void *library, const char *name, void *entry)
 {
     void *symbol = dlsym(library, name);
     if (!symbol) {
-        (void)fprintf(stderr, "software_driver.c: no %s\n", name);
+        (void)fprintf(stderr, "software_driver.c: the driver does not have the function %s\n", name);
         abort();
     }
     memcpy(entry, &symbol, sizeof symbol);
@@ -71,7 +71,8 @@ void software_driver_complains(const char *words)
     for (unsigned i = 0; driver->violation(i); i++)
         found |= strstr(driver->violation(i), words) != NULL;
     if (!found)
-        fail_msg("no violation with \"%s\"; the first is: %s", words, driver->violation(0) ? driver->violation(0) : "none");
+        fail_msg("no violation contains \"%s\"; the first one is: %s", words,
+                 driver->violation(0) ? driver->violation(0) : "none");
     driver->reset();
 }
 

@@ -1,6 +1,6 @@
 /*
- * software_driver.h - the driver in software (cuda_software/) for a test program: its entry points and what it tells,
- * found in the shared object beside the program.
+ * software_driver.h - the emulated driver (cuda_software/) for a test program: its functions and its reports, found in
+ * the shared object beside the program.
  */
 #ifndef TESTS_SUPPORT_SOFTWARE_DRIVER_H
 #define TESTS_SUPPORT_SOFTWARE_DRIVER_H
@@ -22,13 +22,13 @@ struct software_driver {
     void (*hold_stream)(CUstream stream, int held);
 };
 
-/* Opens it once. Ends the program where it cannot: then no test means anything. */
+/* Opens the driver, once. Ends the program on failure, because no test would mean anything. */
 const struct software_driver *software_driver(void);
-/* Fails the cmocka test, with their sentences, if there are violations; then forgets them. */
+/* Fails the cmocka test if there are violations, and prints them. Forgets them. */
 void software_driver_is_content(void);
-/* Fails the cmocka test unless there is a violation whose sentence has `words` in it; then forgets them. */
+/* Fails the cmocka test unless the message of a violation contains `words`. Forgets the violations. */
 void software_driver_complains(const char *words);
-/* Fails the cmocka test if anything is alive. */
+/* Fails the cmocka test if anything in the driver has not been freed. */
 void software_driver_is_empty(void);
 
 #endif

@@ -38,8 +38,8 @@ link() {
 
 # The tests that find a fault however the threads are scheduled, because the device in them is as late as the calls
 # allow. (The random tests find most of the faults, too, but only by chance.)
-tests='a_device_may_be_as_late_as_the_calls_allow no_more_is_filled_than_the_ring_has_slots a_capture_is_not_spoilt
-    a_stream_that_captures_is_refused closing_waits_for_what_is_under_way'
+tests='a_device_may_be_as_late_as_the_calls_allow no_slot_is_filled_too_early a_capture_is_not_disturbed
+    a_capturing_stream_is_refused closing_waits_for_what_is_under_way'
 run() {
     failed=0
     : >"$folder/$1.log"
@@ -130,19 +130,20 @@ mutant copy_from_another_slot $cuda \
     's/(uint8_t \*)cuda->slots_memory.memory + offset, bytes,/(uint8_t *)cuda->slots_memory.memory, bytes,/' \
     'has changed between|differs'
 mutant ring_one_slot_too_many src/staging/ring.c \
-    's/uint32_t goal = filled - ring->count + 1;/uint32_t goal = filled - ring->count;/' 'differs|otherwise|has changed|no order'
+    's/uint32_t goal = filled - ring->count + 1;/uint32_t goal = filled - ring->count;/' \
+    'differs|too early|has changed|no order'
 # ---- expansion on the host ----
 mutant bounce_refilled_before_its_copy_ended $cuda \
     's/int result = driver->event_synchronize(bounce->sent);/int result = 0;/' 'has changed between'
 mutant bounce_not_recorded $cuda \
     's/result = driver->event_record(bounce->sent, stream);/result = 0;/' 'has changed between|still uses'
 # ---- CUDA graphs of the caller ----
-mutant capture_spoilt_by_the_producer src/cuda/cuda_device.c 's/int mode = CUDA_CAPTURE_RELAXED;/int mode = 0;/' \
-    'a_capture_is_not_spoilt'
+mutant capture_disturbed_by_the_producer src/cuda/cuda_device.c 's/int mode = CUDA_CAPTURE_RELAXED;/int mode = 0;/' \
+    'a_capture_is_not_disturbed'
 mutant capture_taken_for_work $cuda 's/enum tokmap_status status = check_capture(cuda, stream, error);/enum tokmap_status status = TOKMAP_OK;/' \
-    'a_stream_that_captures_is_refused'
+    'a_capturing_stream_is_refused'
 mutant capture_of_the_threads_own_stream_taken_for_work $cuda 's/if ((uintptr_t)stream <= 1 ||/if ((uintptr_t)stream <= 2 ||/' \
-    'a_stream_that_captures_is_refused'
+    'a_capturing_stream_is_refused'
 # ---- the end ----
 mutant freed_before_the_copies_ended $cuda \
     's/(void)driver->event_synchronize(cuda->copied\[i\]);/;/; s/(void)driver->stream_synchronize(cuda->stream);/;/' 'still uses'

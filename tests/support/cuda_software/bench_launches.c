@@ -1,4 +1,4 @@
-/* bench_launches.c - the benchmark's kernels (bench/harness/gpu_kernels.cu) as launches of the driver in software. */
+/* bench_launches.c - the benchmark's kernels (bench/harness/gpu_kernels.cu) as launches of the emulated driver. */
 #include "support/gpu_kernels_host.h"
 #include "harness/gpu_kernels_ptx.h"
 #include "launches.h"

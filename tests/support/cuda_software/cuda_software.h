@@ -1,8 +1,8 @@
 /*
- * cuda_software.h - what a test can ask of, and tell, the driver in software (libcuda.so.1 of this folder), beside the
+ * cuda_software.h - what a test can ask of, and tell, the emulated driver (libcuda.so.1 of this folder), beside the
  * driver's own entry points (driver_types.h). The functions are exported by the shared object and found by dlsym.
  *
- * The driver in software has the semantics of the real one and none of its speed. A stream is a thread that works
+ * The emulated driver has the semantics of the real one and none of its speed. A stream is a thread that works
  * through its queue late: with random pauses before each operation and inside copies, each stream at a pace of its own.
  * Device memory lies where the host cannot read it; a pointer of one kind used as the other ends the program at once.
  * What it holds against its caller is counted as a violation, with a sentence:

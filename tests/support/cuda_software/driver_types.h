@@ -1,5 +1,5 @@
 /*
- * driver_types.h - the part of the CUDA driver's interface that the driver in software has: types, numbers and
+ * driver_types.h - the part of the CUDA driver's interface that the emulated driver has: types, numbers and
  * prototypes, written from NVIDIA's published documentation of the driver interface. The library under test has a
  * declaration of its own (src/cuda/cuda_driver.h), so that a slip in one of the two shows.
  */

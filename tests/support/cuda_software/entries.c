@@ -1,4 +1,4 @@
-/* entries.c - the entry points of the driver in software, and what its tests can ask of it. See cuda_software.h. */
+/* entries.c - the entry points of the emulated driver, and what its tests can ask of it. See cuda_software.h. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -271,7 +271,7 @@ CUresult cuDeviceGetName(char *name, int bytes, CUdevice device)
     ENTER(cuDeviceGetName, INITIALISED);
     if (!is_device(device) || bytes <= 0)
         return leave(is_device(device) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_DEVICE);
-    (void)snprintf(name, (size_t)bytes, "driver in software, device %d", device);
+    (void)snprintf(name, (size_t)bytes, "emulated driver, device %d", device);
     return leave(CUDA_SUCCESS);
 }
 

@@ -1,5 +1,5 @@
 /*
- * launches.c - the kernels that the driver in software can run. A module is known by its image, a kernel of it by its
+ * launches.c - the kernels that the emulated driver can run. A module is known by its image, a kernel of it by its
  * name: the library's own PTX, whose kernel runs as its host compile; the benchmark's (bench_launches.c); and one for
  * the tests of the driver itself.
  */

@@ -1,5 +1,5 @@
 /*
- * memory.c - the memory of the driver in software: device memory where the host cannot look, pinned host memory, and
+ * memory.c - the memory of the emulated driver: device memory where the host cannot look, pinned host memory, and
  * who reads and writes what of both, in which order.
  *
  * Device memory has two mappings: addresses that nobody may touch, which are what the caller gets, and the bytes, which

@@ -1,5 +1,5 @@
 /*
- * software.h - what the files of the driver in software share.
+ * software.h - what the files of the emulated driver share.
  *
  * One lock, `big`, guards everything but the bytes that operations move: a stream's thread takes it to fetch an
  * operation and to say that it is done, not while it does it. The order of operations is decided at the call, by

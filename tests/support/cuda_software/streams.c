@@ -1,5 +1,5 @@
 /*
- * streams.c - streams and events of the driver in software. See software.h for how their order is known.
+ * streams.c - streams and events of the emulated driver. See software.h for how their order is known.
  *
  * A stream's thread starts with its first operation and ends when the stream is destroyed and empty. While it has
  * nothing to do it naps, at most 5 ms, and nobody wakes it for a new operation: a call that enqueues costs no system

@@ -1,8 +1,8 @@
 /*
- * Loaders that deliver to a GPU deliver what loaders on the host do, byte for byte, however late the device, the
- * producer or the consumer is, and leave nothing behind. On the driver in software, which also holds against them every
- * access that nothing orders; with TOKMAP_TEST_GPU in the environment on a real GPU, where what only the software can
- * tell is left out.
+ * Loaders on a GPU deliver the same bytes as loaders on the host, however late the device, the producer, or the
+ * consumer is, and leave nothing behind. The tests run on the emulated driver, which also reports every access that no
+ * stream or event puts in order. With TOKMAP_TEST_GPU in the environment they run on a real GPU, and skip what only the
+ * emulated driver can find out.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 
 static char folder[512];
 static struct made wide, narrow;
-static unsigned cases; /* of each kind of random test: fewer under sanitizers */
+static unsigned cases; /* number of cases of each random test; smaller under sanitizers */
 
 static int setup(void **unused)
 {
@@ -72,7 +72,8 @@ static void run_case(struct device_case *test, const char *text)
     device_case_run(test);
     tokmap_run_close(run);
     if (*test->failure)
-        fail_msg("seed %llu: %s\nrun:\n%sfields %u, type %u, threads %u, rows %llu, rank %llu of %llu, slots %llu, ahead %u, "
+        fail_msg("seed %llu: %s\nrun:\n%sfields %u, type %u, threads %u, rows %llu, rank %llu of %llu, slots %llu, "
+                 "ahead %u, "
                  "streams %u, one output %d",
                  (unsigned long long)test->seed, test->failure, text, test->options.fields, (unsigned)test->type,
                  test->options.threads, (unsigned long long)test->options.rows, (unsigned long long)test->options.rank,
@@ -80,9 +81,9 @@ static void run_case(struct device_case *test, const char *text)
                  test->one_output);
 }
 
-/* ---- the same as on the host ---- */
+/* ---- equal to the host ---- */
 
-static void every_batch_is_the_hosts(void **unused)
+static void every_batch_equals_that_of_the_host(void **unused)
 {
     (void)unused;
     static const unsigned delays[] = {0, 30, 300};
@@ -120,8 +121,8 @@ static void without_the_kernel_the_host_expands(void **unused)
     }
 }
 
-/* The host is far ahead of a slow device: it must not expand into memory that is still on its way. */
-static void the_host_expands_no_faster_than_the_device_takes(void **unused)
+/* The host is far ahead of a slow device. It must not expand into a buffer that is still being copied. */
+static void the_host_waits_for_a_slow_device(void **unused)
 {
     (void)unused;
     struct device_case test;
@@ -141,7 +142,7 @@ static void the_host_expands_no_faster_than_the_device_takes(void **unused)
     device_is_clean();
 }
 
-/* Who asks for no field still gets the batches' places, from either way of expanding. */
+/* A loader without fields still delivers the places of each batch, whether the GPU or the host expands. */
 static void without_a_field_nothing_is_expanded(void **unused)
 {
     (void)unused;
@@ -165,9 +166,9 @@ static void without_a_field_nothing_is_expanded(void **unused)
     }
 }
 
-/* Nothing happens on the device before something waits for it: so whatever the loader forgot to wait for has not
- * happened when it counts on it, in every run. More batches are under way than the ring has slots and the host has
- * bounces. */
+/* The device does nothing until something waits for it. So if the loader forgets a wait, the work has not happened when
+ * the loader relies on it, in every run of the test. More batches are under way than the ring has slots and the host
+ * has bounces. */
 static void a_device_may_be_as_late_as_the_calls_allow(void **unused)
 {
     (void)unused;
@@ -206,7 +207,7 @@ static void run_threaded(void *user)
     device_case_run(&threaded->test);
 }
 
-static void several_loaders_at_once(void **unused)
+static void several_loaders_work_at_once(void **unused)
 {
     (void)unused;
     enum { LOADERS = 4 };
@@ -217,7 +218,7 @@ static void several_loaders_at_once(void **unused)
         for (unsigned i = 0; i < LOADERS; i++) {
             device_case_random(&all[i].test, 5000 + round * LOADERS + i, "narrow.list", "wide.list", all[i].text);
             all[i].test.run = runs[i] = parse(all[i].text);
-            /* What others put on the default stream is nobody's to wait for. */
+            /* All cases would share the default stream, so each gets a stream of its own. */
             all[i].test.streams += !all[i].test.streams;
         }
         for (unsigned i = 0; i < LOADERS; i++)
@@ -234,7 +235,7 @@ static void several_loaders_at_once(void **unused)
     }
 }
 
-static void a_cursor_goes_on_between_host_and_device(void **unused)
+static void a_cursor_resumes_on_host_and_device(void **unused)
 {
     (void)unused;
     const char *text = "seq_len 65\nbatch 6\nseed 9\nsteps 14\nsource data narrow.list\n";
@@ -253,21 +254,22 @@ static void a_cursor_goes_on_between_host_and_device(void **unused)
         run_case(&first, text);
         assert_int_equal(first.batches, calls);
         tokmap_cursor_print(&first.cursor, cursor);
-        second.options.resume = cursor; /* both the host's and the device's loader; they must agree to the end */
+        second.options.resume =
+            cursor; /* resumes the loaders of the host and of the device, which must agree until the end */
         second.limit = UINT64_MAX;
         run_case(&second, text);
         assert_int_equal(second.batches, 42 - calls / 3 * 3); /* from the start of the step */
     }
 }
 
-static void the_device_is_the_one_asked_for(void **unused)
+static void the_requested_device_is_used(void **unused)
 {
     (void)unused;
     const char *text = "seq_len 64\nbatch 4\nseed 2\nsteps 8\nsource data wide.list\n";
     struct device_case test;
     char ignored[400];
     if (device_is_real())
-        skip(); /* it may have one only */
+        skip(); /* a real machine may have only one GPU */
     device_configure("devices=2,delay=50");
     device_case_random(&test, 77, "narrow.list", "wide.list", ignored);
     test.options.device = "cuda:1";
@@ -279,8 +281,8 @@ static void the_device_is_the_one_asked_for(void **unused)
     run_case(&test, text);
 }
 
-/* Rows that begin at any multiple of their elements' size, and more of them than a device has threads. */
-static void a_large_batch_is_the_hosts(void **unused)
+/* Rows that are aligned only to their elements, with more pieces than a device has threads. */
+static void a_large_batch_equals_that_of_the_host(void **unused)
 {
     (void)unused;
     struct device_case test;
@@ -300,7 +302,7 @@ static void a_large_batch_is_the_hosts(void **unused)
     }
 }
 
-/* ---- lateness, held in the hand ---- */
+/* ---- controlled lateness ---- */
 
 struct opened {
     struct tokmap_run *run;
@@ -351,8 +353,8 @@ static void take_next(struct opened *opened)
 
 #define LONG_RUN "seq_len 128\nbatch 4\nseed 7\nsteps 400\nsource data narrow.list\n"
 
-/* next() does not wait for the device: with a stream that does not move at all it goes through the whole ring. (Were
- * it to wait, this test would be ended by its time limit.) */
+/* next() does not wait for the device: it gets all batches of the ring while its stream is held. (If it waited, the
+ * time limit would end this test.) */
 static void next_does_not_wait_for_the_device(void **unused)
 {
     (void)unused;
@@ -371,7 +373,7 @@ static void next_does_not_wait_for_the_device(void **unused)
     close_rest(&opened);
 }
 
-/* With all of the device still, every batch is on its way when next() has it; and the statistics say so. */
+/* While the whole device is held, every batch is still being copied when next() takes it, and the statistics say so. */
 static void late_copies_are_counted(void **unused)
 {
     (void)unused;
@@ -390,7 +392,8 @@ static void late_copies_are_counted(void **unused)
     close_rest(&opened);
 }
 
-/* One copy and one launch a batch, from pinned memory; and no memory, event or stream is made once it runs. */
+/* Each batch takes one copy, from pinned memory, and one launch. After the first batch nothing is allocated or created.
+ * */
 static void a_batch_is_one_copy_and_one_launch(void **unused)
 {
     (void)unused;
@@ -408,7 +411,7 @@ static void a_batch_is_one_copy_and_one_launch(void **unused)
         assert_int_equal(after.pageable_copies, before.pageable_copies);
         assert_int_equal(after.calls[ENTRY_cuLaunchKernel] - before.calls[ENTRY_cuLaunchKernel], 399);
         assert_true(after.calls[ENTRY_cuMemcpyHtoDAsync] <= 400);
-        /* That the stream is of this device was asked each time: its handle may be another's by now. */
+        /* The context of the stream is checked in each call, because the handle may belong to another stream by now. */
         assert_int_equal(after.calls[ENTRY_cuStreamGetCtx] - before.calls[ENTRY_cuStreamGetCtx], 399);
         static const enum cuda_entry never[] = {ENTRY_cuMemAlloc,          ENTRY_cuMemHostRegister,
                                                 ENTRY_cuMemHostAlloc,      ENTRY_cuStreamCreate,
@@ -424,7 +427,7 @@ static void a_batch_is_one_copy_and_one_launch(void **unused)
     }
 }
 
-/* Until the ring is full, but for slots that we hold. */
+/* Waits until the ring is full, except for the slots that the test holds. */
 static void await_full(const struct opened *opened, uint64_t held)
 {
     struct tokmap_stats stats = {.size = sizeof stats};
@@ -436,9 +439,9 @@ static void await_full(const struct opened *opened, uint64_t held)
     }
 }
 
-/* A slot that the consumer has not given back is not filled: counted at the driver, where each filled slot is one
+/* The producer does not fill a slot that the consumer has not released. The driver counts the filled slots: each is one
  * copy. */
-static void no_more_is_filled_than_the_ring_has_slots(void **unused)
+static void no_slot_is_filled_too_early(void **unused)
 {
     (void)unused;
     struct opened opened;
@@ -448,19 +451,19 @@ static void no_more_is_filled_than_the_ring_has_slots(void **unused)
         skip();
     open_one(&opened, LONG_RUN, 1, 8192);
     assert_int_equal(tokmap_loader_stats(opened.loader, &stats), TOKMAP_OK);
-    for (uint64_t given_back = 0; given_back + stats.ring_slots < 400; given_back++) {
-        take_next(&opened); /* gives the one before back */
+    for (uint64_t released = 0; released + stats.ring_slots < 400; released++) {
+        take_next(&opened); /* releases the previous slot */
         await_full(&opened, 1);
         software_driver()->counts(&counts);
-        if (counts.calls[ENTRY_cuMemcpyHtoDAsync] > given_back + stats.ring_slots)
-            fail_msg("filled otherwise than the ring says: %llu slots, %llu given back, %llu copies",
-                     (unsigned long long)stats.ring_slots, (unsigned long long)given_back,
+        if (counts.calls[ENTRY_cuMemcpyHtoDAsync] > released + stats.ring_slots)
+            fail_msg("the producer filled a slot too early: %llu slots, %llu released, %llu copies",
+                     (unsigned long long)stats.ring_slots, (unsigned long long)released,
                      (unsigned long long)counts.calls[ENTRY_cuMemcpyHtoDAsync]);
     }
     close_rest(&opened);
 }
 
-/* ---- wrong arguments: each a status, after which the loader goes on with the same rows ---- */
+/* ---- wrong arguments: each is a status, and the next call delivers the same rows ---- */
 
 static void refused(struct opened *opened, const struct tokmap_out *out, enum tokmap_status expected, const char *words)
 {
@@ -498,15 +501,16 @@ static void wrong_outputs_are_refused_and_cost_nothing(void **unused)
     free(ordinary);
 }
 
-static void a_device_that_is_not_there_is_a_status(void **unused)
+static void a_missing_device_is_a_status(void **unused)
 {
     (void)unused;
     static const struct {
         const char *device;
         enum tokmap_status status;
-    } wrong[] = {{"cuda:99", TOKMAP_ERROR_NO_DEVICE}, {"cuda:", TOKMAP_ERROR_ARGUMENT},  {"cuda:-1", TOKMAP_ERROR_ARGUMENT},
-                 {"gpu", TOKMAP_ERROR_ARGUMENT},      {"cuda:0x", TOKMAP_ERROR_ARGUMENT}, {"", TOKMAP_ERROR_ARGUMENT}};
-    /* More tokens than cu_seqlens can count: that would be found with the documents, which are not looked at first. */
+    } wrong[] = {{"cuda:99", TOKMAP_ERROR_NO_DEVICE}, {"cuda:", TOKMAP_ERROR_ARGUMENT},
+                 {"cuda:-1", TOKMAP_ERROR_ARGUMENT},  {"gpu", TOKMAP_ERROR_ARGUMENT},
+                 {"cuda:0x", TOKMAP_ERROR_ARGUMENT},  {"", TOKMAP_ERROR_ARGUMENT}};
+    /* The run has more tokens than cu_seqlens can count, but the loader must check the device first. */
     struct tokmap_run *run = parse("seq_len 65536\nbatch 65536\nsource data synthetic:vocab=1000\n");
     for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
@@ -523,9 +527,9 @@ static void a_device_that_is_not_there_is_a_status(void **unused)
 
 /* ---- graphs ---- */
 
-/* While the caller captures a graph, in the mode that forbids most to everyone else, the producer goes on. (The
- * device is held until the capture has begun, so that the producer has most of the ring still to fill then.) */
-static void a_capture_is_not_spoilt(void **unused)
+/* The producer works while the caller captures a graph, in the mode that forbids the most calls to other threads. (The
+ * device is held until the capture has begun, so that the producer still has most of the ring to fill.) */
+static void a_capture_is_not_disturbed(void **unused)
 {
     (void)unused;
     struct opened opened;
@@ -544,7 +548,7 @@ static void a_capture_is_not_spoilt(void **unused)
         take_next(&opened);
     assert_int_equal(driver->cuStreamBeginCapture((CUstream)opened.stream, CU_STREAM_CAPTURE_MODE_GLOBAL), 0);
     driver->hold(0);
-    do { /* until the producer has filled the ring again, but for the slot that we hold */
+    do { /* until the producer has filled the ring again, except for the slot that the test holds */
         assert_int_equal(tokmap_loader_stats(opened.loader, &stats), TOKMAP_OK);
         assert_int_equal(driver->cuStreamIsCapturing((CUstream)opened.stream, &status), 0);
     } while (stats.ring_ready + 1 < stats.ring_slots && status == CU_STREAM_CAPTURE_STATUS_ACTIVE);
@@ -555,7 +559,7 @@ static void a_capture_is_not_spoilt(void **unused)
     close_rest(&opened);
 }
 
-static void a_stream_that_captures_is_refused(void **unused)
+static void a_capturing_stream_is_refused(void **unused)
 {
     (void)unused;
     struct opened opened;
@@ -568,7 +572,7 @@ static void a_stream_that_captures_is_refused(void **unused)
     assert_int_equal(driver->cuDevicePrimaryCtxRetain(&context, 0), 0);
     assert_int_equal(driver->cuCtxPushCurrent(context), 0);
     for (uint64_t turn = 0; turn < 40; turn++) {
-        void *const own = opened.stream, *const streams[] = {own, (void *)2}; /* CU_STREAM_PER_THREAD can capture too */
+        void *const own = opened.stream, *const streams[] = {own, (void *)2}; /* 2: CU_STREAM_PER_THREAD */
         for (int i = 0; i < 2; i++) {
             opened.stream = streams[i];
             assert_int_equal(driver->cuStreamBeginCapture((CUstream)opened.stream, CU_STREAM_CAPTURE_MODE_RELAXED), 0);
@@ -597,13 +601,13 @@ static void closing_at_any_moment(void **unused)
             take_next(&opened);
         if (turn % 7 == 0)
             os_sleep_ns(turn * 10000);
-        close_loader(&opened); /* with work of the consumer's stream under way */
+        close_loader(&opened); /* while work on the consumer's stream is under way */
         close_rest(&opened);
         device_is_clean();
     }
 }
 
-/* With copies of batches that nobody has asked for, and with expansions, that nothing but the closing waits for. */
+/* Copies of batches that nobody has taken, and expansions, are under way, and only closing waits for them. */
 static void closing_waits_for_what_is_under_way(void **unused)
 {
     (void)unused;
@@ -623,7 +627,7 @@ static void closing_waits_for_what_is_under_way(void **unused)
     }
 }
 
-/* One argument: the pattern of the tests to run. */
+/* An optional argument is the pattern of the tests to run. */
 int main(int argc, char **argv)
 {
     char why[800];
@@ -635,23 +639,23 @@ int main(int argc, char **argv)
     }
 #define TEST(name) cmocka_unit_test_setup_teardown(name, NULL, clean)
     const struct CMUnitTest tests[] = {
-        TEST(every_batch_is_the_hosts),
+        TEST(every_batch_equals_that_of_the_host),
         TEST(without_the_kernel_the_host_expands),
-        TEST(the_host_expands_no_faster_than_the_device_takes),
+        TEST(the_host_waits_for_a_slow_device),
         TEST(without_a_field_nothing_is_expanded),
         TEST(a_device_may_be_as_late_as_the_calls_allow),
-        TEST(several_loaders_at_once),
-        TEST(a_cursor_goes_on_between_host_and_device),
-        TEST(the_device_is_the_one_asked_for),
-        TEST(a_large_batch_is_the_hosts),
+        TEST(several_loaders_work_at_once),
+        TEST(a_cursor_resumes_on_host_and_device),
+        TEST(the_requested_device_is_used),
+        TEST(a_large_batch_equals_that_of_the_host),
         TEST(next_does_not_wait_for_the_device),
         TEST(late_copies_are_counted),
         TEST(a_batch_is_one_copy_and_one_launch),
-        TEST(no_more_is_filled_than_the_ring_has_slots),
+        TEST(no_slot_is_filled_too_early),
         TEST(wrong_outputs_are_refused_and_cost_nothing),
-        TEST(a_device_that_is_not_there_is_a_status),
-        TEST(a_capture_is_not_spoilt),
-        TEST(a_stream_that_captures_is_refused),
+        TEST(a_missing_device_is_a_status),
+        TEST(a_capture_is_not_disturbed),
+        TEST(a_capturing_stream_is_refused),
         TEST(closing_at_any_moment),
         TEST(closing_waits_for_what_is_under_way),
     };

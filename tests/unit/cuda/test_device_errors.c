@@ -1,7 +1,8 @@
 /*
- * Loaders with a device, on the driver in software: each call of the driver's fails once, at opening and while batches
- * flow, and what comes of it is a status with the call's result and name, the same rows again, and nothing left behind.
- * Also what is no device, no driver, no memory for it, and a caller who gives the wrong stream or the wrong memory.
+ * Failures of loaders on a GPU, with the emulated driver. Each call of the driver fails once, while a loader is opened
+ * and while batches flow. The loader must return a status with the result and its name, deliver the same rows in the
+ * next call, and leave nothing behind. Also: invalid device names, a missing driver, too little memory, and callers
+ * that pass a wrong stream or wrong memory.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,7 +66,7 @@ static void configure(const char *words)
     assert_true(driver->configure(words));
 }
 
-/* After each test: nothing is alive, and the driver holds nothing against us. */
+/* After each test: nothing is left in the driver, and it has found no violation. */
 static int finish(void **unused)
 {
     (void)unused;
@@ -77,14 +78,14 @@ static int finish(void **unused)
     return 0;
 }
 
-/* ---- a loader under test, with outputs on the device and what they hold on the host ---- */
+/* ---- a loader under test, with outputs on the device and copies of them on the host ---- */
 
 struct consumer {
     struct tokmap_loader *loader;
     struct tokmap_out out;
     struct CUstream_st *stream;
     const char *device;
-    uint64_t rows; /* seen, in the order of the run */
+    uint64_t rows; /* rows seen so far; the run delivers them in order */
 };
 
 static struct tokmap_loader_options device_options(uint32_t threads)
@@ -121,7 +122,7 @@ static void outputs_free(struct consumer *consumer)
     tokmap_cuda_stream_free(consumer->device, consumer->stream);
 }
 
-/* The batch is the run's next, and its inputs and targets on the device are its rows. */
+/* Checks that the batch is the next one of the run, and that the inputs and targets on the device are its rows. */
 static void check_batch(struct consumer *consumer, const struct tokmap_batch *batch)
 {
     static int32_t inputs[BATCH * SEQ_LEN], targets[BATCH * SEQ_LEN];
@@ -142,7 +143,7 @@ static void check_batch(struct consumer *consumer, const struct tokmap_batch *ba
     }
 }
 
-/* To the end of the run. Returns how many calls failed; each as a fault of the device. */
+/* Consumes the rest of the run. Returns how many calls failed; each must be an error of the device. */
 static unsigned consume(struct consumer *consumer, int device_code)
 {
     struct tokmap_batch batch = TOKMAP_BATCH_INIT;
@@ -157,7 +158,7 @@ static unsigned consume(struct consumer *consumer, int device_code)
         }
         failures++;
         if (failures > 10)
-            fail_msg("it fails again and again: %s", error.message);
+            fail_msg("more than 10 calls failed, the last one with: %s", error.message);
         assert_int_equal(status, TOKMAP_ERROR_DEVICE);
         assert_int_equal(error.status, TOKMAP_ERROR_DEVICE);
         assert_int_equal(error.device, device_code);
@@ -177,12 +178,12 @@ static void refused(const struct tokmap_loader_options *options, enum tokmap_sta
     assert_int_equal(error.status, status);
     assert_int_equal(error.device, device_code);
     if (!strstr(error.message, words))
-        fail_msg("\"%s\" lacks \"%s\"", error.message, words);
+        fail_msg("the message \"%s\" does not contain \"%s\"", error.message, words);
 }
 
 /* ---- no device ---- */
 
-/* Everything that opens a device says the same. */
+/* Every function that opens a device reports the same. */
 static void no_device(const char *words, int device_code)
 {
     struct tokmap_loader_options options = device_options(1);
@@ -209,7 +210,7 @@ static void no_device(const char *words, int device_code)
     tokmap_cuda_stream_free("cuda:0", (struct CUstream_st *)(void *)&made);
 }
 
-static void no_driver_is_told(void **unused)
+static void a_missing_driver_is_reported(void **unused)
 {
     (void)unused;
     setenv("TOKMAP_CUDA_DRIVER", "/nowhere/libcuda.so.1", 1);
@@ -227,7 +228,7 @@ static void no_driver_is_told(void **unused)
     unsetenv("CUDA_VISIBLE_DEVICES");
     configure("fail=cuInit:1+:802");
     no_device("does not start", 802);
-    /* With all of this there is still the host. */
+    /* A loader on the host works all the same. */
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
     struct tokmap_loader *loader;
     options.device = "cpu";
@@ -239,7 +240,7 @@ static void no_driver_is_told(void **unused)
     tokmap_loader_close(loader);
 }
 
-static void names_that_are_no_device_are_refused(void **unused)
+static void invalid_device_names_are_refused(void **unused)
 {
     (void)unused;
     const char *const wrong[] = {"", "gpu", "cuda:", "cuda:x", "cuda:0x", "cuda:-1", "cuda 0", "CUDA:0", "cpu:0"};
@@ -271,7 +272,7 @@ static void names_that_are_no_device_are_refused(void **unused)
     assert_int_equal(tokmap_cuda_device(0, &what, NULL), TOKMAP_ERROR_ARGUMENT);
 }
 
-static void cuda_alone_is_the_current_device(void **unused)
+static void cuda_without_a_number_is_the_current_device(void **unused)
 {
     (void)unused;
     struct tokmap_loader_options options = device_options(0);
@@ -296,7 +297,7 @@ static void cuda_alone_is_the_current_device(void **unused)
     assert_int_equal(driver->cuDevicePrimaryCtxRelease(2), 0);
 }
 
-/* The caller works on another device: its context is found again after each call. */
+/* The caller works on another device; the context of that device is current after each call. */
 static void the_callers_context_stays(void **unused)
 {
     (void)unused;
@@ -329,7 +330,6 @@ static void the_callers_context_stays(void **unused)
 
 /* ---- every call fails once ---- */
 
-/* What a loader does between opening and closing, and between. */
 static const char *const entry_names[] = {
 #define ENTRY_NAME(name, symbol, arguments) #name,
     CUDA_ENTRIES(ENTRY_NAME)
@@ -344,7 +344,7 @@ static void each_call_fails_once_at_opening(void **unused)
     struct tokmap_loader *loader;
     struct tokmap_error error;
     char words[100];
-    unsigned fallen = 0, served = 0;
+    unsigned refused_opens = 0, opened = 0;
     driver->reset();
     assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_OK);
     driver->counts(&counts);
@@ -356,14 +356,14 @@ static void each_call_fails_once_at_opening(void **unused)
             enum tokmap_status status = tokmap_loader_open(&loader, run, &options, &error);
             configure("");
             if (!status) {
-                /* What can be done without: pinning our own memory, the kernel, knowing the NUMA node, the capture
-                 * mode. */
+                /* The loader opens without these calls: registering its memory, loading the kernel, finding the
+                 * NUMA node, changing the capture mode. */
                 tokmap_loader_close(loader);
-                served++;
+                opened++;
             } else {
-                fallen++;
+                refused_opens++;
                 if (status != TOKMAP_ERROR_DEVICE && status != TOKMAP_ERROR_NO_DEVICE)
-                    fail_msg("%s: status %s", words, tokmap_status_name(status));
+                    fail_msg("%s: the status is %s", words, tokmap_status_name(status));
                 assert_int_equal(error.device, 719);
                 assert_non_null(strstr(error.message, "CUDA_ERROR_LAUNCH_FAILED"));
             }
@@ -374,18 +374,19 @@ static void each_call_fails_once_at_opening(void **unused)
                 fail_msg("%s leaves something behind", words);
         }
     }
-    assert_true(fallen >= 10);
-    assert_true(served >= 2);
+    assert_true(refused_opens >= 10);
+    assert_true(opened >= 2);
 }
 
-/* Each call that is made while batches flow, the 1st to the 9th of them: the run is delivered whole all the same. */
-static void each_call_fails_once_on_the_way(void **unused)
+/* Each function that is called while batches flow fails once, in its 1st, 3rd, .. 9th call. The whole run must be
+ * delivered nevertheless. */
+static void each_call_fails_once_while_batches_flow(void **unused)
 {
     (void)unused;
-    static const char *const calls[] = {"cuCtxGetCurrent",   "cuCtxPushCurrent",      "cuEventSynchronize",
-                                        "cuStreamWaitEvent", "cuMemcpyHtoDAsync",     "cuEventRecord",
-                                        "cuEventQuery",      "cuLaunchKernel",        "cuStreamGetCtx",
-                                        "cuStreamQuery",     "cuPointerGetAttribute", "cuThreadExchangeStreamCaptureMode"};
+    static const char *const calls[] = {
+        "cuCtxGetCurrent",   "cuCtxPushCurrent", "cuEventSynchronize",    "cuStreamWaitEvent",
+        "cuMemcpyHtoDAsync", "cuEventRecord",    "cuEventQuery",          "cuLaunchKernel",
+        "cuStreamGetCtx",    "cuStreamQuery",    "cuPointerGetAttribute", "cuThreadExchangeStreamCaptureMode"};
     unsigned failures = 0;
     for (uint32_t threads = 0; threads < 2; threads++) {
         for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
@@ -393,11 +394,12 @@ static void each_call_fails_once_on_the_way(void **unused)
                 struct tokmap_loader_options options = device_options(threads);
                 struct consumer consumer;
                 char words[100];
-                options.ring_bytes = 9000; /* a few slots: the producer has still to make its calls */
+                options.ring_bytes = 9000; /* a few slots, so that the producer has not made all its calls yet */
                 configure("");
                 outputs_new(&consumer, "cuda:0");
                 assert_int_equal(tokmap_loader_open(&consumer.loader, run, &options, NULL), TOKMAP_OK);
-                /* The check of what is delivered makes calls too: in a step between it would take the fault. */
+                /* Checking a batch makes calls of the driver, too, which could take the failure. So batches are not
+                 * checked before it has happened. */
                 (void)snprintf(words, sizeof words, "delay=30,seed=%d,fail=%s:%d:999", nth, calls[i], nth);
                 configure(words);
                 struct tokmap_batch batch = TOKMAP_BATCH_INIT;
@@ -420,7 +422,7 @@ static void each_call_fails_once_on_the_way(void **unused)
                 }
                 configure("delay=30,seed=1");
                 consumer.rows = seen;
-                failures += consume(&consumer, 999); /* what the producer met while it was ahead */
+                failures += consume(&consumer, 999); /* the producer may have met the failure for a later batch */
                 assert_int_equal(consumer.rows, (made.tokens - 1) / SEQ_LEN / BATCH * BATCH);
                 tokmap_loader_close(consumer.loader);
                 outputs_free(&consumer);
@@ -433,7 +435,7 @@ static void each_call_fails_once_on_the_way(void **unused)
     assert_true(failures >= 30);
 }
 
-static void what_fails_for_good_goes_on_failing(void **unused)
+static void a_permanent_failure_stays_a_status(void **unused)
 {
     (void)unused;
     static const char *const calls[] = {"cuMemcpyHtoDAsync", "cuLaunchKernel", "cuEventRecord", "cuStreamWaitEvent"};
@@ -457,7 +459,7 @@ static void what_fails_for_good_goes_on_failing(void **unused)
                     continue;
                 if (status == TOKMAP_END)
                     break;
-                /* A copy that has arrived needs no wait: then the next call of next() delivers. */
+                /* A copy that has completed needs no wait, so next() can succeed. */
                 if (!status && !strcmp(calls[i], "cuStreamWaitEvent"))
                     continue;
                 assert_int_equal(status, TOKMAP_ERROR_DEVICE);
@@ -473,7 +475,7 @@ static void what_fails_for_good_goes_on_failing(void **unused)
     }
 }
 
-/* A fault of the device itself: from then on it answers nothing, and the loader still closes. */
+/* After a fault of the device every call of the driver fails. The loader reports that and can be closed. */
 static void a_lost_context_is_a_status(void **unused)
 {
     (void)unused;
@@ -512,14 +514,14 @@ static void a_lost_context_is_a_status(void **unused)
     }
 }
 
-/* ---- the kernel is not taken: the host expands ---- */
+/* ---- the driver does not accept the kernel: the host expands ---- */
 
 static uint64_t output_bytes(const struct tokmap_loader *loader)
 {
     return tokmap_loader_rows(loader) * (SEQ_LEN + 1) * 8 + tokmap_loader_cu_seqlens(loader) * 4;
 }
 
-/* Every field of every batch, from the device, in a buffer of the caller's. */
+/* Collects every field of every batch in a new buffer on the host. */
 static void collect(struct tokmap_loader *loader, const char *device, enum tokmap_type type, uint8_t **bytes,
                     uint64_t *length)
 {
@@ -544,7 +546,12 @@ static void collect(struct tokmap_loader *loader, const char *device, enum tokma
     out.cu_seqlens = at[6];
     while (!tokmap_loader_next(loader, &out, NULL, &batch, NULL)) {
         uint64_t field = batch.tokens * (type == TOKMAP_I64 ? 8 : 4);
-        const uint64_t sizes[7] = {field, field, field, field, field, batch.count * batch.row_tokens * batch.width,
+        const uint64_t sizes[7] = {field,
+                                   field,
+                                   field,
+                                   field,
+                                   field,
+                                   batch.count * batch.row_tokens * batch.width,
                                    tokmap_loader_cu_seqlens(loader) * 4};
         for (int i = 0; i < 7; i++) {
             assert_true(*length + sizes[i] <= capacity);
@@ -627,7 +634,7 @@ static void out_of_memory_is_a_status(void **unused)
     assert_null(memory);
     configure("pinned=4096,fail=cuModuleLoadDataEx:1:222");
     refused(&options, TOKMAP_ERROR_MEMORY, CUDA_ERROR_OUT_OF_MEMORY, "page-locking");
-    /* Where the driver cannot register memory of ours it gives its own. */
+    /* Where the driver cannot register the loader's memory, the driver allocates it. */
     configure("fail=cuMemHostRegister:1+:801");
     assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_OK);
     configure("");
@@ -643,7 +650,7 @@ static void out_of_memory_is_a_status(void **unused)
     outputs_free(&consumer);
 }
 
-/* ---- the caller's own mistakes ---- */
+/* ---- mistakes of the caller ---- */
 
 static void next_refuses(struct tokmap_loader *loader, const struct tokmap_out *out, struct CUstream_st *stream,
                          const char *words, const char *more)
@@ -652,7 +659,7 @@ static void next_refuses(struct tokmap_loader *loader, const struct tokmap_out *
     struct tokmap_error error;
     assert_int_equal(tokmap_cuda_next(loader, out, stream, &batch, &error), TOKMAP_ERROR_ARGUMENT);
     if (!strstr(error.message, words) || !strstr(error.message, more))
-        fail_msg("\"%s\" lacks \"%s\" or \"%s\"", error.message, words, more);
+        fail_msg("the message \"%s\" does not contain both \"%s\" and \"%s\"", error.message, words, more);
 }
 
 static void wrong_streams_and_outputs_are_refused(void **unused)
@@ -670,8 +677,8 @@ static void wrong_streams_and_outputs_are_refused(void **unused)
         void *elsewhere = device_memory("cuda:1", BATCH * SEQ_LEN * 4);
         assert_int_equal(tokmap_loader_open(&consumer.loader, run, &options, NULL), TOKMAP_OK);
         next_refuses(consumer.loader, &consumer.out, other, "cuda:1", "cuda:0");
-        /* A stream that captures is told as that, whatever else is wrong with it: little else may be asked of it
-         * then. */
+        /* A capturing stream is reported as that, even if it also belongs to another device: most questions about a
+         * stream are forbidden while it captures. */
         CUcontext context;
         CUgraph graph;
         assert_int_equal(driver->cuDevicePrimaryCtxRetain(&context, 1), 0);
@@ -691,7 +698,7 @@ static void wrong_streams_and_outputs_are_refused(void **unused)
         out = consumer.out;
         out.inputs = NULL;
         next_refuses(consumer.loader, &out, consumer.stream, "inputs", "NULL");
-        /* Nothing was lost by it. */
+        /* No batch was lost. */
         assert_int_equal(consume(&consumer, 0), 0);
         assert_int_equal(consumer.rows, (made.tokens - 1) / SEQ_LEN / BATCH * BATCH);
         tokmap_loader_close(consumer.loader);
@@ -711,7 +718,7 @@ static void calls_without_outputs_and_empty_calls(void **unused)
         struct cuda_software_counts before, after;
         uint64_t calls = 0, empty = 0, rows = 0;
         outputs_new(&consumer, "cuda:0");
-        /* Row pointers alone: they are the host's. */
+        /* Calls without outputs deliver pointers to the rows, in host memory. */
         assert_int_equal(tokmap_loader_open(&consumer.loader, run, &options, NULL), TOKMAP_OK);
         while (!tokmap_cuda_next(consumer.loader, calls % 2 ? &consumer.out : NULL, consumer.stream, &batch, NULL)) {
             for (uint64_t i = 0; i < batch.count; i++)
@@ -721,7 +728,8 @@ static void calls_without_outputs_and_empty_calls(void **unused)
                 check_batch(&consumer, &batch);
         }
         tokmap_loader_close(consumer.loader);
-        /* 4 rows on 3 ranks, one a call: rank 0 has one row and, as rank 2 has two, an empty call. */
+        /* 4 rows on 3 ranks with one row per call: rank 2 has two rows, so rank 0, which has one, gets an empty call.
+         * */
         options.world = 3;
         options.rows = 1;
         driver->counts(&before);
@@ -735,13 +743,12 @@ static void calls_without_outputs_and_empty_calls(void **unused)
         assert_int_equal(empty, rows);
         assert_int_equal(after.launches - before.launches, rows);
         tokmap_loader_close(consumer.loader);
-        /* No field: nothing crosses the bus. */
+        /* Without fields nothing is sent to the device. */
         options.fields = 0;
         assert_int_equal(tokmap_loader_open(&consumer.loader, run, &options, NULL), TOKMAP_OK);
         driver->counts(&before);
         while (!tokmap_cuda_next(consumer.loader, &consumer.out, consumer.stream, &batch, NULL))
-            assert_true(!batch.count ||
-                        made_row_is(&made, batch.rows[0], batch.places[0].first_token, SEQ_LEN + 1));
+            assert_true(!batch.count || made_row_is(&made, batch.rows[0], batch.places[0].first_token, SEQ_LEN + 1));
         assert_int_equal(tokmap_cuda_stream_synchronize("cuda:0", consumer.stream, NULL), TOKMAP_OK);
         driver->counts(&after);
         assert_int_equal(after.launches, before.launches);
@@ -753,7 +760,7 @@ static void calls_without_outputs_and_empty_calls(void **unused)
 
 /* ---- fork, and closing ---- */
 
-static void a_child_is_told(void **unused)
+static void a_forked_child_gets_a_status(void **unused)
 {
     (void)unused;
     for (uint32_t threads = 0; threads < 2; threads++) {
@@ -814,8 +821,8 @@ static void closing_at_any_moment(void **unused)
 
 /* ---- order ---- */
 
-/* Two streams with outputs of their own take the batches in turn: the slots are the loader's to keep in order. */
-static void streams_in_turn(void **unused)
+/* Two streams, each with its own outputs, take the batches alternately. The loader must keep its slots in order. */
+static void streams_alternate(void **unused)
 {
     (void)unused;
     for (uint32_t threads = 0; threads < 2; threads++) {
@@ -831,7 +838,7 @@ static void streams_in_turn(void **unused)
         assert_int_equal(tokmap_loader_open(&consumers[0].loader, run, &options, NULL), TOKMAP_OK);
         while (!tokmap_cuda_next(consumers[0].loader, &consumers[turn].out, consumers[turn].stream, &batch, NULL)) {
             consumers[turn].rows = rows;
-            if (rows / BATCH % 3 == 2) /* else nobody waits */
+            if (rows / BATCH % 3 == 2) /* otherwise nobody waits for the stream */
                 check_batch(&consumers[turn], &batch);
             rows += batch.count;
             turn = !turn;
@@ -843,8 +850,9 @@ static void streams_in_turn(void **unused)
     }
 }
 
-/* A stream behind another reads what that one has written; without the order, the driver in software says so. */
-static void a_stream_behind_another(void **unused)
+/* A stream that waits for another reads what that one has written. Without the wait, the emulated driver reports a
+ * violation. */
+static void a_stream_waits_for_another(void **unused)
 {
     (void)unused;
     for (int ordered = 1; ordered >= 0; ordered--) {
@@ -865,8 +873,8 @@ static void a_stream_behind_another(void **unused)
             software_driver_is_content();
         } else {
             static int32_t inputs[BATCH * SEQ_LEN];
-            assert_int_equal(tokmap_cuda_memory_read("cuda:0", inputs, consumer.out.inputs, sizeof inputs, reader, NULL),
-                             TOKMAP_OK);
+            assert_int_equal(
+                tokmap_cuda_memory_read("cuda:0", inputs, consumer.out.inputs, sizeof inputs, reader, NULL), TOKMAP_OK);
             software_driver_complains("");
         }
         tokmap_loader_close(consumer.loader);
@@ -876,10 +884,11 @@ static void a_stream_behind_another(void **unused)
     }
 }
 
-static void where_a_loader_is_near(void **unused)
+static void a_loader_is_near_its_device(void **unused)
 {
     (void)unused;
-    static const char *const words[] = {"numa=0", "numa=-1", "numa=900"}; /* the last has no processors here */
+    static const char *const words[] = {"numa=0", "numa=-1",
+                                        "numa=900"}; /* no processor of this machine is on node 900 */
     const int nodes[] = {0, -1, 900};
     for (int i = 0; i < 3; i++) {
         struct tokmap_loader_options options = device_options(1);
@@ -901,7 +910,7 @@ static void where_a_loader_is_near(void **unused)
     assert_int_equal(tokmap_loader_device(NULL, &what), TOKMAP_ERROR_ARGUMENT);
 }
 
-/* What was on its way when it was asked for is counted, and only that. */
+/* Batches whose copy was under way when next() took them are counted, and no others. */
 static void late_copies_are_counted(void **unused)
 {
     (void)unused;
@@ -910,14 +919,14 @@ static void late_copies_are_counted(void **unused)
     struct consumer consumer;
     struct tokmap_batch batch = TOKMAP_BATCH_INIT;
     outputs_new(&consumer, "cuda:0");
-    driver->hold(1); /* no copy arrives */
+    driver->hold(1); /* no copy completes */
     assert_int_equal(tokmap_loader_open(&consumer.loader, run, &options, NULL), TOKMAP_OK);
     for (int i = 0; i < 3; i++)
         assert_int_equal(tokmap_cuda_next(consumer.loader, &consumer.out, consumer.stream, &batch, NULL), TOKMAP_OK);
     driver->hold(0);
     assert_int_equal(tokmap_loader_stats(consumer.loader, &stats), TOKMAP_OK);
     assert_int_equal(stats.late_copies, 3);
-    /* All that the ring holds has arrived. */
+    /* The copies of all slots in the ring have completed. */
     do {
         usleep(2000);
         assert_int_equal(tokmap_loader_stats(consumer.loader, &stats), TOKMAP_OK);
@@ -940,23 +949,23 @@ static void late_copies_are_counted(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(no_driver_is_told, finish),
-        cmocka_unit_test_teardown(names_that_are_no_device_are_refused, finish),
-        cmocka_unit_test_teardown(cuda_alone_is_the_current_device, finish),
+        cmocka_unit_test_teardown(a_missing_driver_is_reported, finish),
+        cmocka_unit_test_teardown(invalid_device_names_are_refused, finish),
+        cmocka_unit_test_teardown(cuda_without_a_number_is_the_current_device, finish),
         cmocka_unit_test_teardown(the_callers_context_stays, finish),
         cmocka_unit_test_teardown(each_call_fails_once_at_opening, finish),
-        cmocka_unit_test_teardown(each_call_fails_once_on_the_way, finish),
-        cmocka_unit_test_teardown(what_fails_for_good_goes_on_failing, finish),
+        cmocka_unit_test_teardown(each_call_fails_once_while_batches_flow, finish),
+        cmocka_unit_test_teardown(a_permanent_failure_stays_a_status, finish),
         cmocka_unit_test_teardown(a_lost_context_is_a_status, finish),
         cmocka_unit_test_teardown(without_the_kernel_the_host_expands, finish),
         cmocka_unit_test_teardown(out_of_memory_is_a_status, finish),
         cmocka_unit_test_teardown(wrong_streams_and_outputs_are_refused, finish),
         cmocka_unit_test_teardown(calls_without_outputs_and_empty_calls, finish),
-        cmocka_unit_test_teardown(a_child_is_told, finish),
+        cmocka_unit_test_teardown(a_forked_child_gets_a_status, finish),
         cmocka_unit_test_teardown(closing_at_any_moment, finish),
-        cmocka_unit_test_teardown(streams_in_turn, finish),
-        cmocka_unit_test_teardown(a_stream_behind_another, finish),
-        cmocka_unit_test_teardown(where_a_loader_is_near, finish),
+        cmocka_unit_test_teardown(streams_alternate, finish),
+        cmocka_unit_test_teardown(a_stream_waits_for_another, finish),
+        cmocka_unit_test_teardown(a_loader_is_near_its_device, finish),
         cmocka_unit_test_teardown(late_copies_are_counted, finish),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

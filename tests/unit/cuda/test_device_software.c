@@ -1,6 +1,6 @@
 /*
- * The driver in software (support/cuda_software) itself: that it does what the driver's manual says, and that it finds
- * what it is there to find. The tests of the device path stand on it.
+ * The emulated driver (support/cuda_software): it behaves as the manual of the real driver says, and it finds the
+ * faults that it is meant to find. The tests of the device path rely on it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -121,7 +121,7 @@ static void a_copy_is_late_and_whole(void **unused)
     software_driver_is_content();
 }
 
-static void an_event_is_where_it_was_recorded(void **unused)
+static void an_event_marks_where_it_was_recorded(void **unused)
 {
     (void)unused;
     CUevent event = new_event(), never = new_event();
@@ -130,7 +130,7 @@ static void an_event_is_where_it_was_recorded(void **unused)
     fine(cu->cuStreamWaitEvent(two, never, 0));
     fine(cu->cuStreamSynchronize(two));
 
-    /* two waits for the first record; the second, on a stream that is held, does not matter to it */
+    /* stream two waits for the first record; the second record, on a stream that is held, does not affect that wait */
     CUstream third;
     fine(cu->cuStreamCreate(&third, CU_STREAM_NON_BLOCKING));
     fine(cu->cuMemcpyHtoDAsync(device, host, BYTES, one));
@@ -147,7 +147,7 @@ static void an_event_is_where_it_was_recorded(void **unused)
     fine(cu->cuEventSynchronize(event));
     fine(cu->cuEventQuery(event));
 
-    /* a wait holds back what comes after it, and only that */
+    /* a wait delays the work enqueued after it, and no other */
     cu->hold_stream(one, 1);
     fine(cu->cuMemsetD8Async(device, 2, BYTES, one));
     fine(cu->cuEventRecord(event, one));
@@ -173,13 +173,13 @@ static void the_default_stream_waits_for_blocking_ones(void **unused)
     fine(cu->cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
     cu->hold_stream(one, 1);
     fine(cu->cuMemsetD8Async(other, 1, BYTES, one));
-    fine(cu->cuMemsetD8Async(device, 1, BYTES, NULL)); /* not for a non-blocking one */
+    fine(cu->cuMemsetD8Async(device, 1, BYTES, NULL)); /* does not wait for a non-blocking stream */
     fine(cu->cuStreamSynchronize(NULL));
     cu->hold_stream(one, 0);
     cu->hold_stream(blocking, 1);
     fine(cu->cuMemsetD8Async(device, 2, BYTES, blocking));
     fine(cu->cuMemsetD8Async(device, 3, BYTES, CU_STREAM_LEGACY));
-    fine(cu->cuMemsetD8Async(device, 4, BYTES, CU_STREAM_PER_THREAD)); /* which waits for the default stream */
+    fine(cu->cuMemsetD8Async(device, 4, BYTES, CU_STREAM_PER_THREAD)); /* waits for the legacy default stream */
     assert_int_equal(cu->cuStreamQuery(NULL), CUDA_ERROR_NOT_READY);
     assert_int_equal(cu->cuStreamQuery(CU_STREAM_PER_THREAD), CUDA_ERROR_NOT_READY);
     cu->hold_stream(blocking, 0);
@@ -192,8 +192,8 @@ static void the_default_stream_waits_for_blocking_ones(void **unused)
     software_driver_is_content();
 }
 
-/* A lazy stream does what is waited for, and no more: not even in all the time that another stream takes. */
-static void a_lazy_stream_does_what_is_waited_for(void **unused)
+/* A lazy stream carries out only what something waits for, however much time passes. */
+static void a_lazy_stream_runs_only_what_is_waited_for(void **unused)
 {
     (void)unused;
     CUevent first = new_event(), second = new_event(), third = new_event();
@@ -211,7 +211,7 @@ static void a_lazy_stream_does_what_is_waited_for(void **unused)
     fine(cu->cuEventSynchronize(first));
     fine(cu->cuEventQuery(first));
     assert_int_equal(cu->cuEventQuery(second), CUDA_ERROR_NOT_READY);
-    fine(cu->cuStreamWaitEvent(two, second, 0)); /* waits only once it is waited for itself */
+    fine(cu->cuStreamWaitEvent(two, second, 0)); /* takes effect only once something waits for stream two */
     fine(cu->cuMemcpyDtoDAsync(other, device, 5, two));
     assert_int_equal(cu->cuEventQuery(second), CUDA_ERROR_NOT_READY);
     read_back(back, other, 10, two);
@@ -224,7 +224,7 @@ static void a_lazy_stream_does_what_is_waited_for(void **unused)
     software_driver_is_content();
 }
 
-static void a_kernel_runs_when_the_stream_comes_to_it(void **unused)
+static void a_kernel_runs_when_the_stream_reaches_it(void **unused)
 {
     (void)unused;
     CUmodule module;
@@ -240,7 +240,7 @@ static void a_kernel_runs_when_the_stream_comes_to_it(void **unused)
     void *parameters[] = {&add};
     cu->hold(1);
     fine(cu->cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, one, parameters, NULL));
-    memset(&add, 0, sizeof add); /* the arguments were taken at the call */
+    memset(&add, 0, sizeof add); /* the arguments were copied during the call */
     cu->hold(0);
     read_back((uint8_t *)back, other, sizeof back, one);
     for (unsigned i = 0; i < 100; i++)
@@ -253,7 +253,7 @@ static void a_kernel_runs_when_the_stream_comes_to_it(void **unused)
     software_driver_is_content();
 }
 
-static void a_capture_holds_off_what_it_forbids(void **unused)
+static void a_capture_refuses_what_it_forbids(void **unused)
 {
     (void)unused;
     CUgraph graph;
@@ -265,14 +265,14 @@ static void a_capture_holds_off_what_it_forbids(void **unused)
     fine(cu->cuStreamBeginCapture(one, CU_STREAM_CAPTURE_MODE_GLOBAL));
     fine(cu->cuStreamIsCapturing(one, &status));
     assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
-    fine(cu->cuMemsetD8Async(device, 0, 100, one)); /* is not carried out */
+    fine(cu->cuMemsetD8Async(device, 0, 100, one)); /* becomes part of the graph and does not run */
     fine(cu->cuEventRecord(event, one));
     fine(cu->cuThreadExchangeStreamCaptureMode(&mode));
     fine(cu->cuEventSynchronize(outside));
     assert_int_equal(cu->cuEventQuery(event), CUDA_ERROR_CAPTURED_EVENT);
     fine(cu->cuStreamEndCapture(one, &graph));
     assert_int_equal(cu->cuStreamWaitEvent(two, event, 0), CUDA_ERROR_CAPTURED_EVENT);
-    software_driver_complains("drawn into it");
+    software_driver_complains("becomes part of the capture");
     fine(cu->cuStreamBeginCapture(one, CU_STREAM_CAPTURE_MODE_GLOBAL));
     assert_int_equal(cu->cuStreamWaitEvent(one, outside, 0), CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
     assert_int_equal(cu->cuStreamEndCapture(one, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
@@ -290,7 +290,7 @@ static void a_capture_holds_off_what_it_forbids(void **unused)
     software_driver_is_content();
 }
 
-static void contexts_and_pointers_are_told_apart(void **unused)
+static void contexts_and_pointers_are_distinguished(void **unused)
 {
     (void)unused;
     CUcontext second, found;
@@ -348,16 +348,16 @@ static void entry_points_are_found_by_their_plain_names(void **unused)
     assert_int_equal(cu->cuGetErrorName(12345, &name), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* Random programs over some buffers and streams: where each operation is ordered after those that it conflicts with,
- * the result is the one of the calls in order, whatever the delays. Leaving one wait out is found, whatever the
- * delays. */
+/* A random program over a few buffers and streams. If each operation waits for those that it conflicts with, the result
+ * is that of the calls in their order, whatever the delays are.
+ *   omit   leaves out the wait with this number, from 1; the driver must find that, whatever the delays are. 0: none */
 static void any_program(unsigned seed, unsigned omit, uint64_t *waits)
 {
     enum { BUFFERS = 6, STREAMS = 4, STEPS = 60, SIZE = 400 };
     CUdeviceptr buffers[BUFFERS];
     CUstream streams[STREAMS];
     CUevent last[BUFFERS];
-    int owner[BUFFERS]; /* the stream that used it last */
+    int owner[BUFFERS]; /* the stream that last used the buffer; -1: none */
     uint8_t expected[BUFFERS][SIZE], back[SIZE];
     uint64_t state = seed, wait = 0;
     char text[64];
@@ -406,7 +406,7 @@ static void any_program(unsigned seed, unsigned omit, uint64_t *waits)
     *waits = wait;
 }
 
-static void order_is_kept_and_its_lack_is_found(void **unused)
+static void order_is_kept_and_missing_order_is_found(void **unused)
 {
     (void)unused;
     unsigned found = 0, omitted = 0;
@@ -416,7 +416,7 @@ static void order_is_kept_and_its_lack_is_found(void **unused)
         any_program(seed, 0, &waits);
         software_driver_is_content();
 #ifdef THREAD_SANITIZER
-        waits = 0; /* what follows are races, which it would report itself */
+        waits = 0; /* the omissions are data races, which the sanitizer would report */
 #endif
         for (unsigned omit = 1; omit <= waits; omit += 9) {
             any_program(seed, omit, &again);
@@ -426,20 +426,20 @@ static void order_is_kept_and_its_lack_is_found(void **unused)
             cu->reset();
         }
     }
-    /* Some waits say what others say already; most do not. */
+    /* Some omitted waits are implied by others and cause no violation. */
 #ifndef THREAD_SANITIZER
     assert_true(omitted > 30);
     assert_true(found > omitted / 3);
 #endif
 }
 
-/* ---- what it finds ---- */
+/* ---- the faults that it finds ---- */
 
-static void accesses_in_no_order_are_found(void **unused)
+static void unordered_accesses_are_found(void **unused)
 {
     (void)unused;
 #ifdef THREAD_SANITIZER
-    skip(); /* they are races, which it would report itself */
+    skip(); /* these are data races, which the sanitizer would report */
 #endif
     CUevent event = new_event();
     fine(cu->cuMemcpyHtoDAsync(device, host, BYTES, one));
@@ -447,17 +447,17 @@ static void accesses_in_no_order_are_found(void **unused)
     software_driver_complains("in no order");
     fine(cu->cuCtxSynchronize());
 
-    fine(cu->cuMemcpyHtoDAsync(device, host, BYTES, one)); /* the host has seen the end of all before */
+    fine(cu->cuMemcpyHtoDAsync(device, host, BYTES, one)); /* the host has waited for everything before */
     fine(cu->cuEventRecord(event, one));
     fine(cu->cuStreamWaitEvent(two, event, 0));
     fine(cu->cuMemcpyDtoDAsync(other, device + 100, 50, two));
     software_driver_is_content();
-    fine(cu->cuMemsetD8Async(device + 149, 0, 1, one)); /* a write over a read */
+    fine(cu->cuMemsetD8Async(device + 149, 0, 1, one)); /* a write to bytes that are being read */
     software_driver_complains("in no order");
     fine(cu->cuCtxSynchronize());
-    fine(cu->cuMemsetD8Async(device, 0, 100, one)); /* side by side is no conflict */
+    fine(cu->cuMemsetD8Async(device, 0, 100, one)); /* ranges that do not overlap are not in conflict */
     fine(cu->cuMemsetD8Async(device + 100, 0, 100, two));
-    fine(cu->cuEventRecord(event, two)); /* and an order of one way is none of the other */
+    fine(cu->cuEventRecord(event, two)); /* stream one waits for stream two, but not the reverse */
     fine(cu->cuStreamWaitEvent(one, event, 0));
     fine(cu->cuMemsetD8Async(device + 100, 0, 100, one));
     software_driver_is_content();
@@ -470,7 +470,7 @@ static void a_source_that_changes_is_found(void **unused)
 {
     (void)unused;
 #ifdef THREAD_SANITIZER
-    skip(); /* it would report that itself */
+    skip(); /* the sanitizer would report the change */
 #endif
     cu->hold(1);
     fine(cu->cuMemcpyHtoDAsync(device, host, BYTES, one));
@@ -480,9 +480,9 @@ static void a_source_that_changes_is_found(void **unused)
     software_driver_complains("has changed");
     uint8_t back[BYTES];
     read_back(back, device, BYTES, one);
-    assert_memory_equal(back, host, BYTES); /* a copy is as late as the stream */
+    assert_memory_equal(back, host, BYTES); /* the copy ran when the stream reached it */
 
-    uint8_t pageable[100] = {9}; /* of other memory the driver takes a copy at the call */
+    uint8_t pageable[100] = {9}; /* memory that is not pinned is copied by the driver during the call */
     struct cuda_software_counts counts;
     cu->hold(1);
     fine(cu->cuMemcpyHtoDAsync(device, pageable, sizeof pageable, one));
@@ -495,7 +495,7 @@ static void a_source_that_changes_is_found(void **unused)
     software_driver_is_content();
 }
 
-static void memory_that_is_none_is_found(void **unused)
+static void invalid_memory_is_found(void **unused)
 {
     (void)unused;
     uint8_t back[10];
@@ -532,7 +532,7 @@ static void memory_that_is_none_is_found(void **unused)
     software_driver_is_content();
 }
 
-static void handles_that_are_none_are_found(void **unused)
+static void invalid_handles_are_found(void **unused)
 {
     (void)unused;
     CUevent event = new_event();
@@ -540,7 +540,7 @@ static void handles_that_are_none_are_found(void **unused)
     fine(cu->cuStreamCreate(&stream, 0));
     fine(cu->cuMemsetD8Async(device, 7, BYTES, stream));
     fine(cu->cuEventRecord(event, stream));
-    fine(cu->cuStreamDestroy(stream)); /* what is enqueued is still done */
+    fine(cu->cuStreamDestroy(stream)); /* enqueued work still runs */
     fine(cu->cuEventSynchronize(event));
     uint8_t back[BYTES];
     read_back(back, device, BYTES, one);
@@ -552,17 +552,17 @@ static void handles_that_are_none_are_found(void **unused)
     assert_int_equal(cu->cuEventQuery(event), CUDA_ERROR_INVALID_HANDLE);
     software_driver_complains("event that was destroyed");
     assert_int_equal(cu->cuStreamSynchronize((CUstream)(uintptr_t)back), CUDA_ERROR_INVALID_HANDLE);
-    software_driver_complains("is no stream");
+    software_driver_complains("is not a stream");
     assert_int_equal(cu->cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS);
     fine(cu->cuDevicePrimaryCtxRetain(&context, 0));
-    software_driver_complains("given back with"); /* a stream, and memory */
+    software_driver_complains("released with"); /* a stream and memory in it */
     fine(cu->cuStreamCreate(&one, CU_STREAM_NON_BLOCKING));
     fine(cu->cuStreamCreate(&two, CU_STREAM_NON_BLOCKING));
 }
 
-/* ---- faults on request ---- */
+/* ---- injected faults ---- */
 
-static void faults_happen_when_asked_for(void **unused)
+static void injected_faults_happen(void **unused)
 {
     (void)unused;
     CUdeviceptr memory;
@@ -587,7 +587,7 @@ static void faults_happen_when_asked_for(void **unused)
     assert_false(cu->configure("quiet,speed=3"));
     assert_false(cu->configure("fail=cuNothing:1"));
 
-    /* a failure that shows when the stream comes to it, and stays */
+    /* a failure that occurs when the stream reaches the operation, and is permanent */
     (void)cu->configure("quiet,late=cuMemcpyHtoDAsync:2");
     fine(cu->cuMemcpyHtoDAsync(device, host, 10, one));
     cu->hold(1);
@@ -597,11 +597,11 @@ static void faults_happen_when_asked_for(void **unused)
     assert_int_equal(cu->cuStreamSynchronize(one), CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_int_equal(cu->cuMemAlloc(&memory, 10), CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_int_equal(cu->cuStreamQuery(two), CUDA_ERROR_ILLEGAL_ADDRESS);
-    assert_int_equal(cu->cuMemFree(device), CUDA_ERROR_ILLEGAL_ADDRESS); /* which has freed it */
+    assert_int_equal(cu->cuMemFree(device), CUDA_ERROR_ILLEGAL_ADDRESS); /* frees the memory nevertheless */
     assert_int_equal(cu->cuMemFree(other), CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_int_equal(cu->cuStreamDestroy(one), CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_int_equal(cu->cuStreamDestroy(two), CUDA_ERROR_ILLEGAL_ADDRESS);
-    fine(cu->cuDevicePrimaryCtxRelease(0)); /* the last one makes the device whole */
+    fine(cu->cuDevicePrimaryCtxRelease(0)); /* the last release repairs the device */
     fine(cu->cuDevicePrimaryCtxRetain(&context, 0));
     fine(cu->cuStreamCreate(&one, CU_STREAM_NON_BLOCKING));
     fine(cu->cuStreamCreate(&two, CU_STREAM_NON_BLOCKING));
@@ -621,7 +621,7 @@ static void a_child_cannot_use_it(void **unused)
     assert_int_equal(status, 0);
 }
 
-/* ---- the program's end ---- */
+/* ---- the end of the program ---- */
 
 static int child_main(const char *what)
 {
@@ -669,19 +669,19 @@ int main(int argc, char **argv)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(a_copy_is_late_and_whole),
-        TEST(an_event_is_where_it_was_recorded),
+        TEST(an_event_marks_where_it_was_recorded),
         TEST(the_default_stream_waits_for_blocking_ones),
-        TEST(a_lazy_stream_does_what_is_waited_for),
-        TEST(a_kernel_runs_when_the_stream_comes_to_it),
-        TEST(a_capture_holds_off_what_it_forbids),
-        TEST(contexts_and_pointers_are_told_apart),
+        TEST(a_lazy_stream_runs_only_what_is_waited_for),
+        TEST(a_kernel_runs_when_the_stream_reaches_it),
+        TEST(a_capture_refuses_what_it_forbids),
+        TEST(contexts_and_pointers_are_distinguished),
         TEST(entry_points_are_found_by_their_plain_names),
-        TEST(order_is_kept_and_its_lack_is_found),
-        TEST(accesses_in_no_order_are_found),
+        TEST(order_is_kept_and_missing_order_is_found),
+        TEST(unordered_accesses_are_found),
         TEST(a_source_that_changes_is_found),
-        TEST(memory_that_is_none_is_found),
-        TEST(handles_that_are_none_are_found),
-        TEST(faults_happen_when_asked_for),
+        TEST(invalid_memory_is_found),
+        TEST(invalid_handles_are_found),
+        TEST(injected_faults_happen),
         TEST(a_child_cannot_use_it),
         cmocka_unit_test(leaks_and_violations_change_the_exit_status),
     };

@@ -1,5 +1,5 @@
-/* expand.h: every set of instructions gives what plain C gives, at every size and alignment, and touches nothing
- * else. */
+/* expand.h: the kernels of every instruction set write the same as plain C, at every size and alignment, and write
+ * nothing else. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -34,7 +34,7 @@ static bool output_is(const char *out, unsigned type, unsigned wide, uint64_t co
     return true;
 }
 
-/* Input and outputs end where the readable and writable memory ends, `skew` bytes into it being left out. */
+/* The input and the outputs end `skew` bytes before an unmapped page, so most accesses past their end fault. */
 static void check_kernels(const struct expand_kernels *kernels, unsigned wide, unsigned type, uint64_t count,
                           unsigned skew)
 {
@@ -104,7 +104,7 @@ static void check_case(const struct expand_shape *shape)
         if (wrong)
             fail_msg("%s: %s", expand_variant(variant)->name, wrong);
     }
-    /* Addresses that a device does not take are the host's alone. */
+    /* A device does not accept outputs that are not aligned to their elements; only the host does. */
     for (unsigned i = 0; shape->skew % shape->element == 0 && shape->skew_more % shape->element == 0 && i < 5; i++) {
         uint32_t blocks = i < 4 ? launches[i][0] : expand_blocks(&made.work, 2);
         uint32_t threads = i < 4 ? launches[i][1] : EXPAND_BLOCK;
@@ -117,8 +117,8 @@ static void check_case(const struct expand_shape *shape)
     expand_case_free(&made);
 }
 
-/* Each width, element, way of lying in memory and kind of documents, all fields, at sizes around those of words,
- * vectors and pieces. */
+/* All fields with each width, element size, alignment, and kind of documents, at sizes around those of words, vectors,
+ * and pieces. */
 static void a_batch_is_what_the_header_says(void **unused)
 {
     (void)unused;
@@ -147,7 +147,7 @@ static void a_batch_is_what_the_header_says(void **unused)
             }
 }
 
-/* Every set of fields; no rows. */
+/* Every set of fields, and a batch without rows. */
 static void any_fields(void **unused)
 {
     (void)unused;
@@ -166,12 +166,13 @@ static void any_fields(void **unused)
                 .seed = fields,
             };
             if (!rows)
-                shape.fields &= TOKMAP_CU_SEQLENS; /* the others have no byte to look at */
+                shape.fields &= TOKMAP_CU_SEQLENS; /* an empty output has no byte to compare */
             check_case(&shape);
         }
 }
 
-/* More blocks than pieces and the reverse; never none, never more than a device holds at once. */
+/* The number of blocks where there are fewer pieces than threads, and more: at least 1, and at most what a device can
+ * hold at once. */
 static void the_launch_fits_the_work(void **unused)
 {
     (void)unused;
@@ -191,7 +192,7 @@ static void the_launch_fits_the_work(void **unused)
     assert_int_equal(expand_blocks(&work, 1), EXPAND_BLOCKS_HELD);
 }
 
-/* The struct is a kernel's parameter: no byte of it may depend on who compiles it. */
+/* The struct is the parameter of a kernel, so its layout must not depend on the compiler. */
 static void the_arguments_have_no_gaps(void **unused)
 {
     (void)unused;

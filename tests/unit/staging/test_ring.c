@@ -1,4 +1,5 @@
-/* ring.h: what goes in comes out, in order and whole, whatever the two sides' delays are; stopping and failing. */
+/* ring.h: the consumer gets every batch whole and in order, whatever the delays of the two sides; stopping; failures.
+ * */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -36,7 +37,7 @@ static void free_ring(struct run *run)
     run->backend->calls->close(run->backend, false);
 }
 
-/* A delay between none and some 10 us, long ones rare: as often shorter as longer than the other side's spinning. */
+/* Waits between 0 and about 10 us, rarely longer: some delays are shorter and some longer than the other side spins. */
 static void delay(uint64_t *seed, bool slow)
 {
     *seed = *seed * 6364136223846793005u + 1442695040888963407u;
@@ -143,8 +144,8 @@ static void two_threads_with_any_delays(void **unused)
     }
 }
 
-/* A consumer that rests for long finds the producer asleep for good, and wakes it. */
-static void after_a_long_rest(void **unused)
+/* During a long pause of the consumer the producer goes to sleep without a limit. The consumer wakes it afterwards. */
+static void the_producer_wakes_after_a_long_pause(void **unused)
 {
     (void)unused;
     struct run run = {.batches = 400, .slots = 5};
@@ -163,7 +164,7 @@ static void after_a_long_rest(void **unused)
     free_ring(&run);
 }
 
-static void one_thread_in_turn(void **unused)
+static void one_thread_makes_the_calls_of_both_sides(void **unused)
 {
     (void)unused;
     struct run run = {.slots = 3};
@@ -184,7 +185,7 @@ static void one_thread_in_turn(void **unused)
     free_ring(&run);
 }
 
-static void stopping_ends_a_producer_that_waits(void **unused)
+static void stopping_ends_the_wait_of_the_producer(void **unused)
 {
     (void)unused;
     for (unsigned turn = 0; turn < 50; turn++) {
@@ -195,7 +196,7 @@ static void stopping_ends_a_producer_that_waits(void **unused)
         while (turn % 2 && !ring_was_full(run.ring))
             os_relax();
         if (turn % 4 == 3)
-            os_sleep_ns(1000000); /* it sleeps now */
+            os_sleep_ns(1000000); /* the producer sleeps now */
         ring_stop(run.ring);
         os_thread_join(producer);
         assert_true(run.produced <= run.slots);
@@ -209,7 +210,7 @@ static void stop_later(void *user)
     ring_stop(user);
 }
 
-static void stopping_ends_a_consumer_that_waits(void **unused)
+static void stopping_ends_the_wait_of_the_consumer(void **unused)
 {
     (void)unused;
     struct run run = {.slots = 2};
@@ -224,7 +225,7 @@ static void stopping_ends_a_consumer_that_waits(void **unused)
     free_ring(&run);
 }
 
-static void a_shape_past_64_bits_is_refused(void **unused)
+static void a_shape_that_overflows_64_bits_is_refused(void **unused)
 {
     (void)unused;
     struct ring_shape shape = {.rows = (uint64_t)1 << 31, .row_bytes = (uint64_t)1 << 34};
@@ -240,11 +241,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_threads_with_any_delays),
-        cmocka_unit_test(after_a_long_rest),
-        cmocka_unit_test(one_thread_in_turn),
-        cmocka_unit_test(stopping_ends_a_producer_that_waits),
-        cmocka_unit_test(stopping_ends_a_consumer_that_waits),
-        cmocka_unit_test(a_shape_past_64_bits_is_refused),
+        cmocka_unit_test(the_producer_wakes_after_a_long_pause),
+        cmocka_unit_test(one_thread_makes_the_calls_of_both_sides),
+        cmocka_unit_test(stopping_ends_the_wait_of_the_producer),
+        cmocka_unit_test(stopping_ends_the_wait_of_the_consumer),
+        cmocka_unit_test(a_shape_that_overflows_64_bits_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
