@@ -42,7 +42,7 @@ static void maker_tokens(struct maker *maker, uint64_t count)
     if (maker->width == 2)
         for (uint64_t i = 0; i < count; i += 4) {
             uint64_t bits = random_next(&maker->state);
-            for (uint64_t j = 0; j < 4; j++) /* may write up to three ids behind the last one */
+            for (uint64_t j = 0; j < 4; j++) /* may write up to three ids after the last one */
                 store16(maker->tokens + 2 * (i + j), (uint16_t)((bits >> (16 * j) & 0xffff) * limit >> 16));
         }
     else

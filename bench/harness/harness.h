@@ -125,8 +125,8 @@ void report_free(struct report *report);
 
 /* Prints "PROGRAM: ..." on stderr; nothing with --json or in a child process. */
 void bench_say(struct bench *bench, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Whether the user asked to stop (SIGINT, SIGTERM, SIGHUP). Every loop of repeats asks; the case then cleans up and
- * returns CLI_FAILED without a message. */
+/* Returns whether the user asked to stop (SIGINT, SIGTERM, SIGHUP). Every loop of repeats asks; the case then cleans
+ * up and returns CLI_FAILED without a message. */
 bool bench_stopped(void);
 /* These print a message and return CLI_FAILED: an error of the library, a failed system call (an errno; what: a
  * sentence; path may be NULL), lack of memory. */

@@ -37,7 +37,7 @@ static enum tokmap_status mark_range(const struct tokmap_dataset *dataset, uint6
         for (uint64_t i = 0; i < used; i++)
             if (at + done + ends[i] < count)
                 mark(marks, at + done + ends[i]);
-        most = 2 * part; /* so that few ends beyond ENDS are counted in vain */
+        most = 2 * part; /* keeps small the number of ends beyond ENDS, which dataset_ends() counts, too */
         done += part;
     }
     return TOKMAP_OK;

@@ -15,7 +15,7 @@
  * An example. A dataset has two shards of 1000 and 500 tokens of 2 bytes, and a window has 300 tokens. The window at
  * token 900 is cut into two stretches: tokens 900 to 999 of shard 0 (bytes 1800 to 1999 of its file) and tokens 0 to
  * 199 of shard 1. The window at token 1400 crosses the seam: tokens 400 to 499 of shard 1, and then tokens 0 to 199 of
- * shard 0, since the dataset begins again behind its end. Each stretch is copied in the way that suits its pages, so
+ * shard 0, since the dataset begins again past its end. Each stretch is copied in the way that suits its pages, so
  * one row may be made in both ways.
  *
  * Why not the obvious ways. Copying from the mapping alone is shorter and just as fast when everything is in memory.

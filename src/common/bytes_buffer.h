@@ -15,7 +15,7 @@ struct bytes_buffer {
     size_t count, capacity;
 };
 
-/* Makes room for `more` bytes behind the first `count`. Returns false if there is no memory; the buffer is then
+/* Makes room for `more` bytes after the first `count`. Returns false if there is no memory; the buffer is then
  * unchanged. */
 static inline bool bytes_reserve(struct bytes_buffer *buffer, size_t more)
 {

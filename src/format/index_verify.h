@@ -1,6 +1,6 @@
 /*
- * index_verify.h - checks of an open index whose cost grows with the index, and checks that its file has not changed since
- * it was opened. Any thread may call these functions.
+ * index_verify.h - checks of an open index whose cost grows with the index, and checks that its file has not changed
+ * since it was opened. Any thread may call these functions.
  */
 #ifndef TOKMAP_FORMAT_INDEX_VERIFY_H
 #define TOKMAP_FORMAT_INDEX_VERIFY_H

@@ -41,7 +41,7 @@ struct index_writer {
     struct index_entry table[INDEX_SECTIONS_MAX];
 };
 
-/* Starts behind the space of the header. The caller keeps ownership of fd. After a failure there is nothing to free. */
+/* Starts after the space of the header. The caller keeps ownership of fd. After a failure there is nothing to free. */
 int index_writer_init(struct index_writer *writer, int fd);
 void index_writer_free(struct index_writer *writer);
 int index_writer_begin(struct index_writer *writer, enum section_type type);

@@ -61,7 +61,7 @@ struct tokmap_loader {
     struct statistics statistics;
 };
 
-/* Tokens of a row for which some field needs marks. The token behind the last input counts too, because it is the last
+/* Tokens of a row for which some field needs marks. The token after the last input counts too, because it is the last
  * target, and a document may begin with it. */
 static inline uint64_t loader_marked_tokens(const struct tokmap_loader *loader)
 {

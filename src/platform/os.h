@@ -120,8 +120,8 @@ int os_map_populate(const void *address, uint64_t bytes);
 #define OS_POPULATE_TRIES 100
 #define OS_POPULATE_PAUSE_NS 1000000
 void os_map_random(const void *address, uint64_t bytes); /* a fault reads one page, not its surroundings. A hint. */
-/* Whether all pages of a mapped range are in the page cache; at most 64 pages, false for more. The kernel reports every
- * page as present to a process that neither owns the file nor may write it. */
+/* Returns whether all pages of a mapped range are in the page cache; at most 64 pages, false for more. The kernel
+ * reports every page as present to a process that neither owns the file nor may write it. */
 bool os_map_resident(const void *address, uint64_t bytes);
 
 /* Makes anonymous, zeroed memory, of which only touched pages occupy RAM. huge: asks for huge pages. os_memory_free()
@@ -142,7 +142,7 @@ uint64_t os_memory_limit(void);
 /* False if the file is on a network file system or on one that another process implements (FUSE), or if that is
  * unknown. */
 bool os_file_is_local(int fd);
-/* Whether the file's data is in memory (tmpfs, hugetlbfs), where it cannot be dropped from the page cache. */
+/* Returns whether the file's data is in memory (tmpfs, hugetlbfs), where it cannot be dropped from the page cache. */
 bool os_file_is_memory(int fd);
 
 /* ---- time, processors, identity ---- */

@@ -77,7 +77,7 @@ static int open_unnamed_fallback(const char *folder, int *fd)
     return 0;
 }
 
-/* Whether an open would wait for the writer of a pipe, in a process in which something may end waits. */
+/* Returns whether an open would wait for the writer of a pipe, in a process in which something may end waits. */
 static bool open_would_wait(const char *path, enum os_open how)
 {
     struct stat found;

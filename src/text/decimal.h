@@ -12,7 +12,7 @@ static inline bool decimal_is_digit(char byte)
 }
 
 /* Reads the digits that start at *text and end before the first byte that is not a digit, at the latest at `end`. `end`
- * may be NULL if the text ends with a zero byte. On success stores the number and moves *text behind the last digit.
+ * may be NULL if the text ends with a zero byte. On success stores the number and moves *text past the last digit.
  * Returns false, and changes neither, if there is no digit or the number does not fit. */
 bool decimal_read(const char **text, const char *end, uint64_t *number);
 

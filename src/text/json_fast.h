@@ -18,13 +18,13 @@ static inline bool json_has_vbmi(void)
     return cpu_has(CPU_VBMI);
 }
 
-/* Skips plain bytes and escapes of two bytes, from a position inside a string that is not directly behind a backslash.
+/* Skips plain bytes and escapes of two bytes, from a position inside a string that is not directly after a backslash.
  * Stops at a quote, at a control character, at the backslash of any other escape, or when fewer than 65 bytes are left.
  * Sets *escaped if it has skipped an escape. */
 const char *json_skip_plain_vbmi(const char *at, const char *end, bool *escaped);
 
 /* Decodes the same bytes of a string that has been read without a fault: moves them from *at to *into, which is not
- * behind *at, and advances both. */
+ * after *at, and advances both. */
 void json_unescape_plain_vbmi(char **into, const char **at, const char *end);
 #else
 static inline bool json_has_vbmi(void)

@@ -8,7 +8,7 @@
  * at a time: a bit mask marks each quote, backslash, and control character (a *stop*), and the loop visits only the
  * bits that are set. Text with an escape every few words, such as one with \n, still needs one mask per 64 bytes,
  * whereas a search for the next stop would begin again after every escape. Example: in  say \"hi\"  the mask has bits
- * for four characters. The first backslash is an escape, which covers the quote behind it, so that bit is cleared, and
+ * for four characters. The first backslash is an escape, which covers the quote after it, so that bit is cleared, and
  * the scan continues with the second backslash.
  */
 #include "json_scan.h"
@@ -105,7 +105,7 @@ static int hex_four(const char *at, const char *end)
     return value;
 }
 
-/* At a stop: moves behind it if it is an escape. Returns false at the quote that ends the string, and after a fault. */
+/* At a stop: moves past it if it is an escape. Returns false at the quote that ends the string, and after a fault. */
 static inline bool escape_skip(struct json_scan *scan)
 {
     if (*scan->at == '"')
@@ -127,7 +127,7 @@ static inline bool escape_skip(struct json_scan *scan)
     return true;
 }
 
-/* Begins at the opening quote and ends behind the closing one. */
+/* Begins at the opening quote and ends after the closing one. */
 static bool string_skip(struct json_scan *scan, struct json_string *string)
 {
     const char *first = ++scan->at;
@@ -256,7 +256,7 @@ static bool top_is_object(const struct json_scan *scan)
     return scan->in_object[(scan->depth - 1) / 64] >> (scan->depth - 1) % 64 & 1;
 }
 
-/* Takes the name of a member and the colon behind it. */
+/* Takes the name of a member and the colon after it. */
 static bool name_skip(struct json_scan *scan, struct json_string *name)
 {
     skip_space(scan);

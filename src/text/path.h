@@ -12,7 +12,7 @@
 
 /* The number of bytes of `path` up to and including its last slash; 0 if it has none. */
 size_t path_folder_bytes(const char *path);
-/* The part of `path` behind its last slash; all of it if it has none. */
+/* The part of `path` after its last slash; all of it if it has none. */
 const char *path_name(const char *path);
 bool path_is_absolute(const char *path);
 

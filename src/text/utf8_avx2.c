@@ -21,15 +21,15 @@
 #include <string.h>
 
 enum {
-    SHORT = 1 << 0,      /* a first byte without a continuation byte behind it */
-    LONG = 1 << 1,       /* a continuation byte behind ASCII */
+    SHORT = 1 << 0,      /* a first byte without a continuation byte after it */
+    LONG = 1 << 1,       /* a continuation byte after ASCII */
     OVERLONG_3 = 1 << 2, /* e0 80..9f */
     LARGE = 1 << 3,      /* f4 90.., f5.. 90.. */
     SURROGATE = 1 << 4,  /* ed a0..bf */
     OVERLONG_2 = 1 << 5, /* c0, c1 */
     OVERLONG_4 = 1 << 6, /* f0 80..8f */
     LARGE_80 = 1 << 6, /* f5.. 80..8f: shares the bit of OVERLONG_4; the low half of the first byte tells them apart */
-    TWO = 1 << 7,      /* a continuation byte behind another: an error unless a long sequence needs it */
+    TWO = 1 << 7,      /* a continuation byte after another: an error unless a long sequence needs it */
     ANY_LOW = SHORT | LONG | TWO /* errors that do not depend on the low half of the first byte */
 };
 
@@ -73,7 +73,7 @@ static inline __m256i block_check(__m256i now, __m256i before)
     return _mm256_xor_si256(_mm256_and_si256(asked, _mm256_set1_epi8((char)0x80)), wrong);
 }
 
-/* Nonzero if a sequence continues behind these bytes. */
+/* Nonzero if a sequence continues after these bytes. */
 static inline __m256i open_end(__m256i bytes)
 {
     const char all = (char)0xff;

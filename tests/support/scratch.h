@@ -19,7 +19,7 @@ void *file_read(const char *path, size_t *bytes);
 /* Creates or replaces a file. */
 void file_write(const char *path, const void *bytes, size_t count);
 void file_write_text(const char *path, const char *text);
-/* Whether the path exists; it may be a folder or a dangling link. */
+/* Returns whether the path exists; it may be a folder or a dangling link. */
 bool file_exists(const char *path);
 void file_copy(const char *from, const char *to);
 

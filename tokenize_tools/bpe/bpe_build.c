@@ -290,7 +290,7 @@ static enum tokmap_status merge_tokens(struct bpe_model *model, const struct bpe
 
 #define AHEAD 16 /* merges whose memory is prefetched before they are handled */
 
-/* Whether the ids that merges make grow along the list. Then these ids serve as ranks. */
+/* Returns whether the ids that merges make grow along the list. Then these ids serve as ranks. */
 static bool results_rise(const struct bpe_source *source)
 {
     for (uint32_t i = 1; i < source->merge_count; i++)
@@ -332,7 +332,7 @@ static enum tokmap_status list_merges(struct bpe_model *listed, const struct bpe
     return TOKMAP_OK;
 }
 
-/* Whether merge i is the one that makes its token, according to the token's split. */
+/* Returns whether merge i is the one that makes its token, according to the token's split. */
 static bool makes_token(const struct bpe_model *model, const struct bpe_split *splits, const struct bpe_source *source,
                         uint32_t i)
 {

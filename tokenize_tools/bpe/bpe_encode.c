@@ -21,7 +21,7 @@
  *
  * Example (GPT-2): "the cat sat" has the pieces "the" " cat" " sat". The key of " cat" is 20 63 61 74, eleven zeros,
  * 04. Its bucket holds the key and the value {ids 3797; count 1}. Sixteen bytes are stored, the output advances by one
- * id, and the id of " sat" is stored behind it.
+ * id, and the id of " sat" is stored after it.
  *
  * Misses, by what they cost:
  *   - The entry is in the neighbor of its bucket, because newer entries pushed it there. It is swapped back.
@@ -29,7 +29,7 @@
  *     64 bytes with ids and bytes, or with a place in the store where they are.
  *   - The piece is in no cache. It is merged and added. With AVX-512 it becomes pending instead, and room for its ids
  *     is left in the output. When enough are pending they are merged together (bpe_merge_lanes.h), and the output
- *     behind them moves up to close the gaps.
+ *     after them moves up to close the gaps.
  *   - The piece is a token that merging does not reach (bpe_unreached). It is never in a cache, because a part of a
  *     cut piece with the same bytes has other ids.
  *
@@ -236,7 +236,7 @@ static size_t merge_giant(struct bpe_state *state, const uint8_t *bytes, size_t 
     return made;
 }
 
-/* Whether text[from, to) of the chunk is a part of a piece, cut by cut(). */
+/* Returns whether text[from, to) of the chunk is a part of a piece, cut by cut(). */
 static bool is_part(const struct bpe_state *state, size_t from, size_t to)
 {
     return (state->cuts[from / 64] >> (from % 64) & 1) || (state->cuts[to / 64] >> (to % 64) & 1);
@@ -344,7 +344,7 @@ size_t bpe_miss_batch(struct bpe_state *state, const uint8_t *text, const uint16
     return count;
 }
 
-/* Whether two pending pieces have the same bytes. */
+/* Returns whether two pending pieces have the same bytes. */
 static bool same_piece(const struct bpe_pending *a, const struct bpe_pending *b)
 {
     const struct bpe_piece *one = &a->piece, *other = &b->piece;
@@ -352,7 +352,7 @@ static bool same_piece(const struct bpe_pending *a, const struct bpe_pending *b)
            (one->count <= 15 || (one->count == other->count && !memcmp(one->bytes, other->bytes, one->count)));
 }
 
-/* Writes the ids of all pending pieces where room was left for them, and moves what is behind each gap up. */
+/* Writes the ids of all pending pieces where room was left for them, and moves what is after each gap up. */
 static size_t close_gaps(struct bpe_state *state, uint8_t *tokens, size_t made)
 {
     const size_t size = state->model->wide ? 4 : 2;

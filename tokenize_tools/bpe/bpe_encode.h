@@ -67,7 +67,7 @@ struct bpe_counts {
 /* ---- the state ---- */
 
 #define BPE_BATCH 256        /* pieces whose keys are made, and cache lines prefetched, before the first is looked up */
-#define BPE_SLACK 32         /* tokens that a bpe_pieces_function may write behind its result */
+#define BPE_SLACK 32         /* tokens that a bpe_pieces_function may write after its result */
 #define BPE_PENDING 64       /* pending pieces are merged when there are as many; one batch may add BPE_BATCH more */
 #define BPE_PENDING_HEADS 64 /* lists of pending pieces, by hash */
 
@@ -87,7 +87,7 @@ struct bpe_pending {
 typedef size_t bpe_pieces_function(struct bpe_state *state, const uint8_t *text, const uint16_t *positions,
                                    uint32_t count, void *tokens);
 /* Writes the numbers of the bits that are set in `count` words. Returns how many; may write over 32 more positions
- * behind them. */
+ * after them. */
 typedef uint32_t bpe_positions_function(uint16_t *positions, const uint64_t *words, size_t count);
 /* The hash that selects a bucket. Each CPU variant may have its own. */
 typedef uint32_t bpe_hash_function(struct bpe_key key);
@@ -123,7 +123,7 @@ struct bpe_state {
     uint32_t pending_ids[(BPE_PENDING + BPE_BATCH) * (BPE_LANE_BYTES + 16)];
     struct bpe_pending *heads[BPE_PENDING_HEADS]; /* the last piece of each list of those to merge */
     uint32_t pending_count, pending_ids_count;
-    uint32_t spill[SCAN_BYTES + 2 * BPE_SLACK]; /* receives a batch where the caller's room has no slack behind it */
+    uint32_t spill[SCAN_BYTES + 2 * BPE_SLACK]; /* receives a batch where the caller's room has no slack after it */
 };
 
 /* ---- between bpe_encode.c and its CPU variants ---- */

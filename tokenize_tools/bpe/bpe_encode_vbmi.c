@@ -30,7 +30,7 @@ uint32_t bpe_positions_vbmi(uint16_t *positions, const uint64_t *words, size_t c
     return made;
 }
 
-/* A row for each length, 16 standing for all that is longer than a key: a mask of the bytes that belong to the key,
+/* One row for each length, and row 16 for all pieces longer than a key: a mask of the bytes that belong to the key,
  * then the key's last byte, the length. Longer pieces get 255 there, which no entry has. */
 #define ROW(n)                                                                                                         \
     {                                                                                                                  \

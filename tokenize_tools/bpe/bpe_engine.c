@@ -65,7 +65,7 @@ static void *out_at(const struct ids_out *out)
     return (uint8_t *)out->tokens + out->count * (out->wide ? 4 : 2);
 }
 
-/* Whether a text has a byte without a token. */
+/* Returns whether a text has a byte without a token. */
 static bool lacks_one(const struct bpe_engine *engine, const uint8_t *text, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)

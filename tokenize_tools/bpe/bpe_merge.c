@@ -23,7 +23,7 @@
  *      over the border.
  * So a window begins with the last token that is accepted already, u. If merging the window gives u first again, then
  * by both facts the ids up to the end of the window are the accepted ones followed by the window's. They are accepted
- * too, except for those in the last quarter of the window, which the text behind it is likely to change. The next
+ * too, except for those in the last quarter of the window, which the text after it is likely to change. The next
  * window begins with the last accepted token.
  *
  * Example with windows of 8 bytes: the merges are "a b" (rank 0), "c d" (rank 1), and "ab cd" (rank 2), and the text
@@ -146,7 +146,7 @@ static void take_back(const struct bpe_model *model, struct accepted *accepted, 
     }
 }
 
-/* How many of a window's parts end before its last quarter, so that the text behind the window hardly ever changes
+/* How many of a window's parts end before its last quarter, so that the text after the window hardly ever changes
  * them. */
 static size_t parts_to_accept(const struct merge_part *parts, size_t count, size_t bytes)
 {

@@ -161,7 +161,7 @@ typedef bool lane_start_function(const struct bpe_model *model, struct lane *lan
 typedef bool lane_step_function(const struct bpe_model *model, struct lane *lane, uint32_t registers);
 typedef void lane_finish_function(const struct bpe_model *model, const struct lane *lane, uint32_t registers);
 
-/* Merges all pieces. start() and step() return whether the lane goes on; if it does not, finish() takes its ids.
+/* Merges all pieces. start() and step() return whether the lane continues; if it does not, finish() takes its ids.
  * registers: a constant in each call, so that the loops over registers are unrolled. */
 LANE_INLINE void lanes_merge_in(const struct bpe_model *model, struct bpe_piece *const *pieces, uint32_t count,
                                 uint32_t registers, lane_start_function *start, lane_step_function *step,

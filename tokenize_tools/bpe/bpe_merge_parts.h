@@ -257,7 +257,7 @@ static inline bool window_grow(struct bpe_scratch *scratch, size_t parts)
     return scratch->memory != NULL;
 }
 
-/* The parts behind the heap memory. */
+/* The parts after the heap memory. */
 static inline struct merge_part *window_parts(const struct bpe_scratch *scratch, size_t parts)
 {
     return (struct merge_part *)(void *)((uint8_t *)scratch->memory + parts * MERGE_HEAP_BYTES);

@@ -213,7 +213,7 @@ static inline uint32_t bpe_join_hash(uint64_t six_bytes)
     return (uint32_t)((six_bytes & 0xFFFFFFFFFFFFu) * 0x9E3779B97F4A7C15u >> (64 - BPE_JOIN_BITS));
 }
 
-/* Whether a merge may cross the border in the middle of the six bytes. May be true although none does. */
+/* Returns whether a merge may cross the border in the middle of the six bytes. May be true although none does. */
 static inline bool bpe_may_join(const struct bpe_model *model, uint64_t six_bytes)
 {
     const uint32_t at = bpe_join_hash(six_bytes);

@@ -5,7 +5,8 @@
 
 #define AHEAD 16 /* merges whose parts are prefetched before they are handled */
 
-/* Whether merging the texts of left and right side by side gives left and right. Each alone is known to become itself.
+/* Returns whether merging the texts of left and right side by side gives left and right. Each alone is known to become
+ * itself.
  */
 static bool stay_apart(const struct bpe_model *listed, const struct bpe_split *splits, uint32_t left, uint32_t right)
 {

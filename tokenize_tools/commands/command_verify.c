@@ -94,7 +94,7 @@ static int progressed(void *user, uint64_t done, uint64_t total)
     return os_signal_caught() != 0;
 }
 
-/* Whether a status means that a file is damaged, rather than that it could not be read. */
+/* Returns whether a status means that a file is damaged, rather than that it could not be read. */
 static bool is_fault(enum tokmap_status status)
 {
     return status == TOKMAP_ERROR_FORMAT || status == TOKMAP_ERROR_CORRUPT || status == TOKMAP_ERROR_TRUNCATED ||

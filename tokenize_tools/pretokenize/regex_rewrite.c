@@ -342,7 +342,7 @@ static bool parse_nested_class(struct rewriter *r)
     return good;
 }
 
-/* Whether the pattern continues with the operator twice. */
+/* Returns whether the pattern continues with the operator twice. */
 static bool at_both(const struct rewriter *r, char operator_)
 {
     return r->end - r->at > 1 && r->at[0] == operator_ && r->at[1] == operator_;
@@ -444,7 +444,8 @@ static bool parse_class(struct rewriter *r)
 
 /* ---- outside of brackets ---- */
 
-/* Whether the two letters under (?i) also match one character: ss matches U+00DF, and some pairs match ligatures. */
+/* Returns whether the two letters under (?i) also match one character: ss matches U+00DF, and some pairs match
+ * ligatures. */
 static bool may_fold_together(uint32_t one, uint32_t two)
 {
     one |= 32;

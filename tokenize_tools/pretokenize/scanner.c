@@ -22,7 +22,7 @@
  *     starts           1.1..1.111.1.1.    (starts of runs | ends) & ~joined
  *     pieces           [So][ it]['s][ ][ ][42][!N][OK]
  *
- * Some rules need the far end of a run: a tail goes on over any number of newlines. An addition finds it: the carry
+ * Some rules need the far end of a run: a tail extends over any number of newlines. An addition finds it: the carry
  * that starts at the first newline of the run travels to the end of the run, also across words (fill_runs in
  * scanner_words_work.h).
  *

@@ -49,7 +49,7 @@ bool sp_cut_table_build(struct sp_cut_table *table, const struct sp_relation *re
 
 /* Sets bit i of `starts` where the text is cut before text[i], for `count` bytes (at least 1); bit 0 is always set, and
  * the bits from `count` up to the end of their word are 0. The text begins with a character; `readable` bytes of it, at
- * least `count`, may be read. If table->marks, returns whether a U+2581 begins in the text; the bits behind it are then
+ * least `count`, may be read. If table->marks, returns whether a U+2581 begins in the text; the bits after it are then
  * not meaningful. Otherwise returns false. */
 typedef bool sp_cut_function(const struct sp_cut_table *table, const struct bpe_model *joins, const uint8_t *text,
                              size_t count, size_t readable, uint64_t *starts);

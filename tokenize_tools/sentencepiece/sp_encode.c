@@ -2,7 +2,7 @@
  * sp_encode.c - cutting a text into chunks and pieces, for the caches of bpe_encode.c.
  *
  * A chunk of text is cut (sp_cut.h), and its pieces are encoded where they are in memory. The last piece of a chunk may
- * go on behind it, so the next chunk begins with it. A piece that is longer than a chunk is merged straight to the
+ * go on after it, so the next chunk begins with it. A piece that is longer than a chunk is merged straight to the
  * output.
  *
  * Text cannot be read unchanged where a space is put before it, or where it contains "▁" itself, which is the same as a

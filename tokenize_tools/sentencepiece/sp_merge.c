@@ -4,7 +4,7 @@
  * The definition is that of bpe_merge.c, with three differences:
  *   - Merging begins with characters instead of bytes. A character that no token holds stays as it is, and becomes
  *     the tokens of its bytes, or unk, at the end. A character that is part of tokens but no token itself can merge; if
- *     it is left over, it becomes the same. So merging works on symbols, which are numbered anew (sp_model.h), not on
+ *     it is left over, it becomes the same. So merging works on symbols, which are numbered again (sp_model.h), not on
  *     ids.
  *   - User-defined pieces are found first, from the left, the longest at each place. They never merge.
  *   - With SentencePiece's scores, several pairs may have the same priority although they make different tokens. Of

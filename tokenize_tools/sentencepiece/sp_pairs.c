@@ -16,7 +16,7 @@
  * that are kept. (User-defined pieces do not make the reduction wrong: text that becomes a token has no such piece that
  * begins in it, and neither has the token's own text. Still, where there are any, all pairs are kept.)
  *
- * At last symbols are numbered anew, so that the rank of a pair is the symbol that it makes: symbols that no merge
+ * At last symbols are numbered again, so that the rank of a pair is the symbol that it makes: symbols that no merge
  * makes first, then the others in the order of their ranks. A merge then needs no table of results.
  */
 #include "sp_pairs.h"

@@ -48,7 +48,7 @@ static inline enum sp_kind sp_kind_of(const struct sp_source *source, uint32_t i
     return source->kinds ? (enum sp_kind)source->kinds[id] : SP_NORMAL;
 }
 
-/* Whether a text is a single character. count: at least 1. */
+/* Returns whether a text is a single character. count: at least 1. */
 static inline bool sp_is_character(const uint8_t *text, uint32_t count)
 {
     uint32_t length;

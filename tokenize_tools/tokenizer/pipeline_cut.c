@@ -67,8 +67,8 @@ static size_t letter_before(const uint8_t *text, size_t at)
     return class >= CLASS_UPPER && class <= CLASS_LETTER ? from : at;
 }
 
-/* Whether NFC never changes this letter: ASCII, Cyrillic from U+0410 to U+044F, Han, and Hangul syllables. None of them
- * composes with a character before it. */
+/* Returns whether NFC never changes this letter: ASCII, Cyrillic from U+0410 to U+044F, Han, and Hangul syllables.
+ * None of them composes with a character before it. */
 static bool is_stable(const uint8_t *letter, size_t bytes)
 {
     const uint32_t code = bytes == 1 ? letter[0] : bytes == 2 ? (letter[0] & 31u) << 6 | (letter[1] & 63u)

@@ -50,7 +50,7 @@ struct text_engine_kind {
     /* For benchmarks: splits a text into pieces and returns what the state has counted. NULL: cannot. */
     void (*measure)(struct text_engine_state *state, const uint8_t *text, uint64_t count,
                     struct tokenizer_measures *measures);
-    /* Whether every text may be cut between a letter whose first byte is `left` and one of the characters of
+    /* Returns whether every text may be cut between a letter whose first byte is `left` and one of the characters of
      * pipeline_cut.c, whose first byte is `right`: the ids of the parts, the second one ENGINE_INSIDE, are then those
      * of the whole. NULL: never. */
     bool (*may_cut)(const struct text_engine *engine, uint8_t left, uint8_t right);

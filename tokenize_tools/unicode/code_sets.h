@@ -33,7 +33,7 @@ struct code_set {
 
 extern const struct code_set code_sets[CODE_SETS];
 
-/* Whether the set contains the code point. */
+/* Returns whether the set contains the code point. */
 static inline bool code_set_has(enum code_set_name name, uint32_t code)
 {
     const struct code_set *set = &code_sets[name];

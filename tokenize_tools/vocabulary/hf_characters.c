@@ -119,7 +119,7 @@ bool hf_characters_plain(const struct normalizer *normalizer, const struct hf_sp
     return splits_read(splits, &source);
 }
 
-/* Whether the normalizer or the pre-tokenizer puts a mark or a space in front of texts. */
+/* Returns whether the normalizer or the pre-tokenizer puts a mark or a space in front of texts. */
 static bool has_front(const struct normalizer *normalizer, const struct hf_splits *splits)
 {
     for (uint32_t i = 0; i < normalizer->count; i++) {
@@ -164,7 +164,7 @@ static bool texts_make(struct json_file *file, const struct hf_model *model, uin
     return true;
 }
 
-/* Whether the normalizer must run before the engine, because added tokens are searched for in its result. */
+/* Returns whether the normalizer must run before the engine, because added tokens are searched for in its result. */
 static bool normalized_first(const struct pipeline_parts *parts)
 {
     return parts->normalizer.count && added_tokens_any(parts->added, ADDED_NORMALIZED, true);

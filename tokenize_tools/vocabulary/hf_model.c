@@ -133,7 +133,7 @@ static bool absent(struct json_file *file, uint64_t number, const uint8_t *text,
                             (const char *)text);
 }
 
-/* Whether the text of an id is these two texts joined. */
+/* Returns whether the text of an id is these two texts joined. */
 static bool is_both(const struct text_table *vocabulary, uint32_t id, const struct text_query *left,
                     const struct text_query *right)
 {

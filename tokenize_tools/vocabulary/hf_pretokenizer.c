@@ -37,7 +37,7 @@ static const struct split_rules *known_rules(const struct hf_split *step)
     return split_rules_of_regex(pattern);
 }
 
-/* Whether every match becomes a piece. The patterns that scanners know cover the whole text, so nothing else is
+/* Returns whether every match becomes a piece. The patterns that scanners know cover the whole text, so nothing else is
  * left. */
 static bool keeps_matches(const struct hf_split *step)
 {

@@ -1,5 +1,5 @@
 /*
- * test_bpe_memory.c - encoding goes on after an allocation failed: the call reports it, and nothing is written to
+ * test_bpe_memory.c - encoding continues after a failed allocation: the call reports it, and nothing is written to
  * memory that is not there.
  */
 #include <stdarg.h>

@@ -29,7 +29,7 @@ static char *help_of(int (*run)(int argc, char **argv), char *name)
     return text;
 }
 
-/* Whether a line of the help text begins with the option. */
+/* Returns whether a line of the help text begins with the option. */
 static bool lists(const char *help, const char *option)
 {
     char head[64];
@@ -104,10 +104,10 @@ static void test_advice_without_option(void **state)
 {
     becomes("raise options.record_limit, or set options.threads", "raise --max-record");
     becomes("set options.threads, or set options.skip", "set options.threads, or set --on-error skip");
-    becomes("mend it, or set options.threads, or set options.skip", "mend it, or set --on-error skip");
-    becomes("mend it, or set options.threads; see the page", "mend it; see the page");
-    becomes("mend it, or set options.threads. Or not.", "mend it. Or not.");
-    becomes("mend v1.2, or rename a.b, or set options.skip", "mend v1.2, or rename a.b, or set --on-error skip");
+    becomes("correct it, or set options.threads, or set options.skip", "correct it, or set --on-error skip");
+    becomes("correct it, or set options.threads; see the page", "correct it; see the page");
+    becomes("correct it, or set options.threads. Or not.", "correct it. Or not.");
+    becomes("correct v1.2, or rename a.b, or set options.skip", "correct v1.2, or rename a.b, or set --on-error skip");
     becomes("a, or b", "a, or b");
     (void)state;
 }

@@ -128,7 +128,7 @@ static void results_fit_callers_of_any_age(void **unused)
     assert_int_equal(struct_copy_out(&into, &made, sizeof made, "result", NULL), TOKMAP_OK);
     assert_int_equal(into.size, offsetof(struct options, second));
     assert_int_equal(into.first, 1);
-    assert_int_equal(into.second, 78); /* behind the end of the older caller's struct */
+    assert_int_equal(into.second, 78); /* past the end of the older caller's struct */
     into.size = sizeof into;
     assert_int_equal(struct_copy_out(&into, &made, sizeof made, "result", NULL), TOKMAP_OK);
     assert_memory_equal(&into, &made, sizeof made);

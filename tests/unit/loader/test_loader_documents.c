@@ -89,7 +89,7 @@ static uint64_t cell_bytes(const struct checked *checked)
     return checked->out.type == TOKMAP_I64 ? 8 : 4;
 }
 
-/* Outputs that begin at an odd address and are filled with 0x77, with more bytes behind the end that the loader may
+/* Outputs that begin at an odd address and are filled with 0x77, with more bytes past the end that the loader may
  * write. */
 static void outputs_new(struct checked *checked, enum tokmap_type type)
 {
@@ -164,7 +164,7 @@ static void check_batch(const struct checked *checked, const struct tokmap_batch
         for (uint64_t i = 0; i < checked->cu_elements; i++)
             assert_int_equal(checked->out.cu_seqlens[i], i <= documents ? cu[i] : (int32_t)batch->tokens);
     }
-    for (unsigned k = 0; k < OUTPUTS; k++) { /* nothing was written behind the end */
+    for (unsigned k = 0; k < OUTPUTS; k++) { /* nothing was written past the end */
         uint64_t size = k == 5 ? checked->cu_elements * 4 : checked->rows * checked->seq_len * cell_bytes(checked) + 1;
         for (unsigned b = 0; b < MARGIN; b++)
             assert_int_equal(checked->memory[k][size + b], 0x77);
@@ -307,7 +307,7 @@ static void a_missing_output_is_named(void **unused)
 
 /* ---- callers of other versions ---- */
 
-/* Options, outputs, and statistics of an older caller end before the newest members. Nothing behind their ends is read
+/* Options, outputs, and statistics of an older caller end before the newest members. Nothing past their ends is read
  * or written. */
 static void smaller_structs_are_served(void **unused)
 {

@@ -69,7 +69,7 @@ static size_t naive_replace(char *into, const uint8_t *bytes, size_t count, size
 
 static void compare(const uint8_t *bytes, size_t count)
 {
-    /* Memory of exactly this size, so that a sanitizer finds a read behind its end. */
+    /* Memory of exactly this size, so that a sanitizer finds a read past its end. */
     char *exact = malloc(count ? count : 1), *wanted = malloc(3 * count + 1), *got = malloc(3 * count + 1);
     size_t replaced, naive_replaced, first;
     assert_non_null(exact);

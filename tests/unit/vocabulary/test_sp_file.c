@@ -102,7 +102,7 @@ static enum tokmap_status open_file(const uint8_t *bytes, size_t count, struct t
     struct tokenizer *tokenizer;
     struct tokenizer_state *state;
     static const struct tokenizer_options options;
-    /* A copy of the exact size, so that a sanitizer sees reads behind the end. */
+    /* A copy of the exact size, so that a sanitizer sees reads past the end. */
     uint8_t *copy = malloc(count + !count);
     memcpy(copy, bytes, count);
     enum tokmap_status status = sp_tokenizer_new(&tokenizer, "made.model", copy, count, &options, error);
@@ -178,7 +178,7 @@ static void pieces_too_long(void **unused)
     assert_non_null(strstr(error.message, "65536 bytes"));
 }
 
-/* Nothing is read behind the end, whatever is missing or changed. Many of these files can be opened. */
+/* Nothing is read past the end, whatever is missing or changed. Many of these files can be opened. */
 static void damaged(void **unused)
 {
     static struct file file, changed;

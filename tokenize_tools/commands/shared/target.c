@@ -29,8 +29,8 @@ static bool exists_with(const char *name, const char *ending)
     return exists;
 }
 
-/* Whether the bytes before a zero byte are lines of text. The file is then a damaged run file, whose reader reports
- * the zero byte, rather than a file of tokens. */
+/* Returns whether the bytes before a zero byte are lines of text. The file is then a damaged run file, whose reader
+ * reports the zero byte, rather than a file of tokens. */
 static bool is_damaged_text(const char *head, size_t count)
 {
     for (size_t i = 0; i < count; i++)

@@ -43,7 +43,7 @@ struct target {
     bool is_run_file;
 };
 
-/* Whether `name` means a run file. A name that does not exist means a dataset. */
+/* Returns whether `name` means a run file. A name that does not exist means a dataset. */
 bool target_names_run(const char *name);
 
 /* Opens a run file or a dataset; with make_run, a run of the dataset that the arguments describe. target_close()
