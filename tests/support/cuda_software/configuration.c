@@ -139,5 +139,5 @@ __attribute__((constructor)) static void configure_from_environment(void)
 {
     const char *text = getenv("TOKMAP_CUDA_SOFTWARE");
     if (!cuda_software_configure(text))
-        (void)fprintf(stderr, "TOKMAP_CUDA_SOFTWARE=%s: not understood\n", text);
+        (void)fprintf(stderr, "TOKMAP_CUDA_SOFTWARE=%s is not valid; cuda_software.h lists the words\n", text);
 }

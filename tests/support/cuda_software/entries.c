@@ -358,12 +358,12 @@ static void context_end(CUcontext context)
         next = stream->next;
         if (stream->context != context || stream->own || stream->destroyed)
             continue;
-        violation("a context is given back with a stream that was not destroyed");
+        violation("a context is released with a stream that was not destroyed");
         counted.streams--;
         stream_end(stream);
     }
     if (context->used_bytes)
-        violation("a context is given back with %llu bytes of device memory that were not freed",
+        violation("a context is released with %llu bytes of device memory that were not freed",
                   (unsigned long long)context->used_bytes);
     context->failed = CUDA_SUCCESS;
 }
@@ -645,7 +645,7 @@ CUresult cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned flag
         return leave(event->stream ? CUDA_ERROR_STREAM_CAPTURE_ISOLATION : CUDA_SUCCESS);
     }
     if (event->captured && !stream->capturing) {
-        violation("a stream that is not captured waits for an event of a capture, and so is drawn into it");
+        violation("a stream that is not capturing waits for an event of a capture, and so becomes part of the capture");
         return leave(CUDA_ERROR_CAPTURED_EVENT);
     }
     if (stream->capturing)
@@ -993,7 +993,7 @@ CUresult cuModuleUnload(CUmodule handle)
         while (at && !(at->kind == OPERATION_LAUNCH && at->module == module))
             at = at->next;
         if (at)
-            violation("cuModuleUnload of a module whose kernel a stream has still to run");
+            violation("cuModuleUnload of a module whose kernel a stream has not run yet");
     }
     module->unloaded = true;
     counted.modules--;

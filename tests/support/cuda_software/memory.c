@@ -167,7 +167,7 @@ void region_access(struct region *region, const struct range *range, CUstream st
         struct access *before = &region->accesses[i];
         bool ordered = stream->clock[before->place] >= before->number;
         if (!ordered && !told && conflicts(before, &access)) {
-            violation("%s %s bytes %llu to %llu of an allocation, in no order to a %s that %s bytes %llu to %llu", what,
+            violation("%s %s bytes %llu to %llu of an allocation, in no order with a %s that %s bytes %llu to %llu", what,
                       access.write ? "writes" : "reads", (unsigned long long)access.from, (unsigned long long)access.to,
                       before->what, before->write ? "writes" : "reads", (unsigned long long)before->from,
                       (unsigned long long)before->to);
@@ -258,7 +258,7 @@ CUresult device_free(CUdeviceptr address)
     if (!address)
         return CUDA_SUCCESS;
     if (!region || region->kind != REGION_DEVICE || region->address != address) {
-        violation("cuMemFree of %#llx, which is no allocation%s", address, was_freed(address) ? " any more" : "");
+        violation("cuMemFree of %#llx, which is not an allocation%s", address, was_freed(address) ? " any more" : "");
         return CUDA_ERROR_INVALID_VALUE;
     }
     await_unused(region, "cuMemFree");

@@ -307,7 +307,7 @@ CUstream stream_of(CUstream handle, const char *what)
             return NULL;
         }
     }
-    violation("%s uses %p, which is no stream", what, (void *)handle);
+    violation("%s uses %p, which is not a stream", what, (void *)handle);
     return NULL;
 }
 
@@ -375,7 +375,7 @@ CUevent event_of(CUevent handle, const char *what)
             violation("%s uses an event that was destroyed", what);
         return event->destroyed ? NULL : event;
     }
-    violation("%s uses %p, which is no event", what, (void *)handle);
+    violation("%s uses %p, which is not an event", what, (void *)handle);
     return NULL;
 }
 
