@@ -25,9 +25,11 @@
  *   OS_READ_DIRECT    as OS_READ, with O_DIRECT; EINVAL where the file system does not support it
  *   OS_WRITE_NEW      for reading and writing; creates the file, which must not exist, not even as a symbolic link
  *   OS_WRITE_OPEN     for reading and writing; creates the file, or keeps its content if it exists; ELOOP if the path
- * is a symbolic link OS_WRITE_UNNAMED  for reading and writing; the path is a folder, in which a file without a name is
- * created, which disappears when it is closed OS_READ_NOW       as OS_READ, but does not wait for the writer of a pipe;
- * os_fstat() then reports that it is a pipe, and os_wait_readable() waits for data */
+ *                     is a symbolic link
+ *   OS_WRITE_UNNAMED  for reading and writing; the path is a folder, in which a file without a name is created, which
+ *                     disappears when it is closed
+ *   OS_READ_NOW       as OS_READ, but does not wait for the writer of a pipe; os_fstat() then reports that it is a
+ *                     pipe, and os_wait_readable() waits for data */
 enum os_open { OS_READ, OS_READ_DIRECT, OS_WRITE_NEW, OS_WRITE_OPEN, OS_WRITE_UNNAMED, OS_READ_NOW };
 
 enum os_kind { OS_KIND_FILE, OS_KIND_FOLDER, OS_KIND_LINK, OS_KIND_PIPE, OS_KIND_OTHER };

@@ -405,8 +405,8 @@ static enum tokmap_status skip_over_limit(struct corpus *corpus, struct corpus_b
 
 /* Reads a whole text file and only checks it. Sets *bytes to its size and *offset to the position of the first invalid
  * byte, or to TOKMAP_NO_OFFSET. */
-static enum tokmap_status text_prescan(struct corpus *corpus, struct corpus_batch *batch, uint64_t *bytes,
-                                       uint64_t *offset, struct tokmap_error *error)
+static enum tokmap_status text_prescan(const struct corpus *corpus, uint64_t *bytes, uint64_t *offset,
+                                       struct tokmap_error *error)
 {
     const size_t room = corpus->options.batch_bytes;
     struct stream *stream;
@@ -446,7 +446,7 @@ static enum tokmap_status text_check(struct corpus *corpus, struct corpus_batch 
     struct tokmap_error why;
     uint64_t bytes, offset;
     *skip = false;
-    enum tokmap_status status = text_prescan(corpus, batch, &bytes, &offset, &why);
+    enum tokmap_status status = text_prescan(corpus, &bytes, &offset, &why);
     if (!status && offset == TOKMAP_NO_OFFSET)
         return TOKMAP_OK;
     *skip = true;

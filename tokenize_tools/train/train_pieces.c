@@ -6,8 +6,8 @@
  * bits of its hash, and the shared table is divided into 64 shards by the 6 highest bits, each with its own mutex.
  *
  * So when a thread flushes its table from front to back, it visits the shards in order and each shard from front to
- * back: it locks each mutex about once, and memory is accessed almost sequentially. A shared table without that order would
- * be a cache miss and a lock per piece.
+ * back: it locks each mutex about once, and memory is accessed almost sequentially. A shared table without that order
+ * would cost a cache miss and a lock per piece.
  */
 #include "train_pieces.h"
 
