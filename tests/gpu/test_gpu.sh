@@ -1,8 +1,8 @@
 #!/bin/sh
-# test_gpu.sh: the tests of the device path on a real GPU; `make test-gpu` runs them. They are the program that also runs
-# on the emulated driver (tests/unit/cuda/test_device.c). The driver compiles the kernel's PTX for the GPU, and every
-# output of every field is compared with that of the host, byte for byte. Where compute-sanitizer is installed, a few
-# cases are repeated under its memory checks.
+# test_gpu.sh: the tests of the device path on a real GPU; `make test-gpu` runs them. They are the program that also
+# runs on the emulated driver (tests/unit/cuda/test_device.c). The driver compiles the kernel's PTX for the GPU, and
+# every output of every field is compared with that of the host, byte for byte. Where compute-sanitizer is installed, a
+# few cases are repeated under its memory checks.
 #
 # Skipped, with the reason, if TOKMAP_TEST_GPU is not set (make test-gpu sets it) or the machine has no GPU.
 set -u
