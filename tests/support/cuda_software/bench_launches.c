@@ -1,4 +1,4 @@
-/* bench_launches.c - the benchmark's kernels (bench/harness/gpu_kernels.cu) as launches of the emulated driver. */
+/* bench_launches.c - the kernels of the benchmark (bench/harness/gpu_kernels.cu) for the emulated driver. */
 #include "support/gpu_kernels_host.h"
 #include "harness/gpu_kernels_ptx.h"
 #include "launches.h"

@@ -9,7 +9,7 @@ static const struct configuration defaults = {
     .devices = 1, .memory = (uint64_t)8 << 30, .pinned = UINT64_MAX, .version = 12040, .capability = 90, .numa = 0};
 struct configuration configuration = {
     .devices = 1, .memory = (uint64_t)8 << 30, .pinned = UINT64_MAX, .version = 12040, .capability = 90, .numa = 0};
-static uint64_t calls_since[2][CUDA_ENTRY_COUNT]; /* the configuration was read: now, and late */
+static uint64_t calls_since[2][CUDA_ENTRY_COUNT]; /* the configuration was read; [1]: calls that could fail late */
 
 const char *const entry_names[CUDA_ENTRY_COUNT] = {
 #define CUDA_ENTRY_NAME(name, symbol, arguments) #name,

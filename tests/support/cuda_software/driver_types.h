@@ -1,7 +1,7 @@
 /*
- * driver_types.h - the part of the CUDA driver's interface that the emulated driver has: types, numbers and
- * prototypes, written from NVIDIA's published documentation of the driver interface. The library under test has a
- * declaration of its own (src/cuda/cuda_driver.h), so that a slip in one of the two shows.
+ * driver_types.h - the part of the CUDA driver's interface that the emulated driver has: types, numbers, and
+ * prototypes, written from NVIDIA's published documentation. The library under test has its own declarations
+ * (src/cuda/cuda_driver.h), so a mistake in one of the two shows.
  */
 #ifndef TESTS_CUDA_SOFTWARE_DRIVER_TYPES_H
 #define TESTS_CUDA_SOFTWARE_DRIVER_TYPES_H
@@ -91,7 +91,7 @@ enum {
 };
 enum { CU_STREAM_CAPTURE_MODE_GLOBAL = 0, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1, CU_STREAM_CAPTURE_MODE_RELAXED = 2 };
 
-/* Every entry point: the name it is asked for, the symbol, its arguments. Index of the counters and faults. */
+/* Every function: the name for cuGetProcAddress, the symbol, the arguments. Counters and faults use its index. */
 #define CUDA_ENTRIES(XX)                                                                                               \
     XX(cuInit, cuInit, (unsigned flags))                                                                               \
     XX(cuDriverGetVersion, cuDriverGetVersion, (int *version))                                                         \

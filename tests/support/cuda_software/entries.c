@@ -1,4 +1,4 @@
-/* entries.c - the entry points of the emulated driver, and what its tests can ask of it. See cuda_software.h. */
+/* entries.c - the functions of the emulated driver, and its controls and reports. See cuda_software.h. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 struct cuda_software_counts counted;
 struct CUctx_st contexts[DEVICES_MOST];
-static bool initialised, forked;
+static bool initialized, forked;
 static char violations[VIOLATIONS_KEPT][240];
 
 __thread CUcontext current_context;
@@ -21,12 +21,12 @@ static __thread CUcontext stack[STACK_MOST];
 static __thread unsigned stack_depth;
 static __thread int capture_mode;
 
-/* ---- graphs: one capture at a time, whose work is only looked at ---- */
+/* ---- graphs: one capture at a time; captured work is checked and then ignored ---- */
 
 static struct {
-    CUstream stream; /* NULL: none is under way */
+    CUstream stream; /* NULL: nothing is being captured */
     int mode;
-    const void *thread; /* that began it: the address of a variable of its own */
+    const void *thread; /* the thread that began it, as the address of a thread-local variable */
     bool broken;
 } capture;
 
@@ -40,8 +40,8 @@ static const bool unsafe[CUDA_ENTRY_COUNT] = {
     [ENTRY_cuStreamDestroy] = true,     [ENTRY_cuEventDestroy] = true,
 };
 
-/* Whether a call is forbidden by the capture that is under way, which it then spoils. */
-static bool spoils_capture(enum cuda_entry entry)
+/* Returns whether the current capture forbids a call. Such a call invalidates the capture. */
+static bool breaks_capture(enum cuda_entry entry)
 {
     if (!capture.stream || !unsafe[entry] || capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
         return false;
@@ -52,12 +52,12 @@ static bool spoils_capture(enum cuda_entry entry)
     return true;
 }
 
-/* ---- what every entry point begins with ---- */
+/* ---- the beginning and end of every function ---- */
 
-enum needs { NOTHING, INITIALISED, CONTEXT, RELEASES };
+enum needs { NOTHING, INITIALIZED, CONTEXT, RELEASES };
 
-/* Counts the call, and says whether it fails before it begins. With 0 the lock is held, and leave() lets go of it. A
- * call that releases something goes on where the device has failed. */
+/* Counts the call and returns whether it fails before it begins. If it returns 0, the lock is held, and leave()
+ * releases it. Calls that free something are also executed after the device has failed. */
 static CUresult enter(enum cuda_entry entry, enum needs needs)
 {
     if (forked)
@@ -67,11 +67,11 @@ static CUresult enter(enum cuda_entry entry, enum needs needs)
     CUresult result = fault_of(entry, false);
     if (configuration.stub)
         result = CUDA_ERROR_STUB_LIBRARY;
-    else if (!result && needs != NOTHING && !initialised)
+    else if (!result && needs != NOTHING && !initialized)
         result = CUDA_ERROR_NOT_INITIALIZED;
     else if (!result && needs >= CONTEXT && !current_context)
         result = CUDA_ERROR_INVALID_CONTEXT;
-    else if (!result && spoils_capture(entry))
+    else if (!result && breaks_capture(entry))
         result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     else if (!result && needs == CONTEXT)
         result = current_context->failed;
@@ -93,7 +93,7 @@ static CUresult leave(CUresult result)
     return result;
 }
 
-/* Of a call that releases something. */
+/* Ends a call that frees something. */
 static CUresult leave_released(CUresult result)
 {
     return leave(result || !current_context ? result : current_context->failed);
@@ -109,7 +109,7 @@ void violation(const char *format, ...)
     va_end(arguments);
 }
 
-/* ---- what tests ask ---- */
+/* ---- controls and reports ---- */
 
 void cuda_software_counts(struct cuda_software_counts *counts)
 {
@@ -166,7 +166,7 @@ __attribute__((destructor)) static void at_exit(void)
 
 static void in_child(void)
 {
-    forked = initialised;
+    forked = initialized;
     (void)pthread_mutex_init(&big, NULL);
 }
 static void before_fork(void)
@@ -178,7 +178,7 @@ static void in_parent(void)
     pthread_mutex_unlock(&big);
 }
 
-/* Devices that CUDA_VISIBLE_DEVICES leaves: the ones before the first that does not exist. */
+/* Returns the number of devices that CUDA_VISIBLE_DEVICES allows: those before the first that does not exist. */
 static int visible(void)
 {
     const char *text = getenv("CUDA_VISIBLE_DEVICES");
@@ -206,7 +206,7 @@ CUresult cuInit(unsigned flags)
         return leave(CUDA_ERROR_NO_DEVICE);
     if (!registered)
         (void)pthread_atfork(before_fork, in_parent, in_child);
-    registered = initialised = true;
+    registered = initialized = true;
     return leave(CUDA_SUCCESS);
 }
 
@@ -247,7 +247,7 @@ CUresult cuGetErrorString(CUresult result, const char **string)
 
 CUresult cuDeviceGetCount(int *count)
 {
-    ENTER(cuDeviceGetCount, INITIALISED);
+    ENTER(cuDeviceGetCount, INITIALIZED);
     *count = visible();
     return leave(CUDA_SUCCESS);
 }
@@ -259,7 +259,7 @@ static bool is_device(CUdevice device)
 
 CUresult cuDeviceGet(CUdevice *device, int ordinal)
 {
-    ENTER(cuDeviceGet, INITIALISED);
+    ENTER(cuDeviceGet, INITIALIZED);
     if (ordinal < 0 || ordinal >= visible())
         return leave(CUDA_ERROR_INVALID_DEVICE);
     *device = ordinal;
@@ -268,7 +268,7 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal)
 
 CUresult cuDeviceGetName(char *name, int bytes, CUdevice device)
 {
-    ENTER(cuDeviceGetName, INITIALISED);
+    ENTER(cuDeviceGetName, INITIALIZED);
     if (!is_device(device) || bytes <= 0)
         return leave(is_device(device) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_DEVICE);
     (void)snprintf(name, (size_t)bytes, "emulated driver, device %d", device);
@@ -277,7 +277,7 @@ CUresult cuDeviceGetName(char *name, int bytes, CUdevice device)
 
 CUresult cuDeviceGetPCIBusId(char *id, int bytes, CUdevice device)
 {
-    ENTER(cuDeviceGetPCIBusId, INITIALISED);
+    ENTER(cuDeviceGetPCIBusId, INITIALIZED);
     if (!is_device(device) || bytes <= 0)
         return leave(is_device(device) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_DEVICE);
     (void)snprintf(id, (size_t)bytes, "ffff:%02x:00.0", (unsigned)device);
@@ -286,7 +286,7 @@ CUresult cuDeviceGetPCIBusId(char *id, int bytes, CUdevice device)
 
 CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
 {
-    ENTER(cuDeviceGetAttribute, INITIALISED);
+    ENTER(cuDeviceGetAttribute, INITIALIZED);
     if (!is_device(device))
         return leave(CUDA_ERROR_INVALID_DEVICE);
     switch (attribute) {
@@ -309,7 +309,7 @@ CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
 
 CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 {
-    ENTER(cuDeviceTotalMem, INITIALISED);
+    ENTER(cuDeviceTotalMem, INITIALIZED);
     if (!is_device(device))
         return leave(CUDA_ERROR_INVALID_DEVICE);
     *bytes = configuration.memory;
@@ -318,13 +318,13 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 
 /* ---- contexts ---- */
 
-/* Until all that is enqueued now on the streams of a context is over; the lock is let go of meanwhile. */
+/* Waits for everything that is enqueued on the streams of a context; the lock is released meanwhile. */
 static void await_all(CUcontext context)
 {
     for (CUstream stream = all_streams; stream;) {
         if (stream->context == context && !is_over(stream, stream->issued)) {
             await_over(stream, stream->issued);
-            stream = all_streams; /* which may have changed meanwhile */
+            stream = all_streams; /* the list may have changed meanwhile */
         } else {
             stream = stream->next;
         }
@@ -333,7 +333,7 @@ static void await_all(CUcontext context)
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
-    ENTER(cuDevicePrimaryCtxRetain, INITIALISED);
+    ENTER(cuDevicePrimaryCtxRetain, INITIALIZED);
     if (!is_device(device))
         return leave(CUDA_ERROR_INVALID_DEVICE);
     CUcontext made = &contexts[device];
@@ -350,7 +350,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
     return leave(CUDA_SUCCESS);
 }
 
-/* Destroys what its owners have left, as the driver does; which is a leak. */
+/* Destroys everything that is left in the context, as the real driver does, and reports it as a leak. */
 static void context_end(CUcontext context)
 {
     await_all(context);
@@ -370,7 +370,7 @@ static void context_end(CUcontext context)
 
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
-    ENTER(cuDevicePrimaryCtxRelease, INITIALISED);
+    ENTER(cuDevicePrimaryCtxRelease, INITIALIZED);
     if (!is_device(device))
         return leave(CUDA_ERROR_INVALID_DEVICE);
     if (!contexts[device].retained) {
@@ -393,7 +393,7 @@ static bool is_context(CUcontext context, const char *call)
 
 CUresult cuCtxPushCurrent_v2(CUcontext context)
 {
-    ENTER(cuCtxPushCurrent, INITIALISED);
+    ENTER(cuCtxPushCurrent, INITIALIZED);
     if (!is_context(context, "cuCtxPushCurrent"))
         return leave(CUDA_ERROR_INVALID_CONTEXT);
     if (stack_depth == STACK_MOST) {
@@ -407,7 +407,7 @@ CUresult cuCtxPushCurrent_v2(CUcontext context)
 
 CUresult cuCtxPopCurrent_v2(CUcontext *context)
 {
-    ENTER(cuCtxPopCurrent, INITIALISED);
+    ENTER(cuCtxPopCurrent, INITIALIZED);
     if (!stack_depth) {
         violation("cuCtxPopCurrent: nothing was pushed");
         return leave(CUDA_ERROR_INVALID_CONTEXT);
@@ -420,7 +420,7 @@ CUresult cuCtxPopCurrent_v2(CUcontext *context)
 
 CUresult cuCtxSetCurrent(CUcontext context)
 {
-    ENTER(cuCtxSetCurrent, INITIALISED);
+    ENTER(cuCtxSetCurrent, INITIALIZED);
     if (context && !is_context(context, "cuCtxSetCurrent"))
         return leave(CUDA_ERROR_INVALID_CONTEXT);
     current_context = context;
@@ -429,7 +429,7 @@ CUresult cuCtxSetCurrent(CUcontext context)
 
 CUresult cuCtxGetCurrent(CUcontext *context)
 {
-    ENTER(cuCtxGetCurrent, INITIALISED);
+    ENTER(cuCtxGetCurrent, INITIALIZED);
     *context = current_context;
     return leave(CUDA_SUCCESS);
 }
@@ -455,7 +455,7 @@ CUresult cuCtxSynchronize(void)
 {
     ENTER(cuCtxSynchronize, CONTEXT);
     CUcontext context = current_context;
-    uint64_t clock[PLACES] = {0};
+    uint64_t clock[COLUMNS] = {0};
     for (CUstream stream = all_streams; stream; stream = stream->next)
         if (stream->context == context)
             clock_join(clock, stream->clock);
@@ -466,7 +466,7 @@ CUresult cuCtxSynchronize(void)
 
 CUresult cuThreadExchangeStreamCaptureMode(int *mode)
 {
-    ENTER(cuThreadExchangeStreamCaptureMode, INITIALISED);
+    ENTER(cuThreadExchangeStreamCaptureMode, INITIALIZED);
     int asked = *mode;
     if (asked < CU_STREAM_CAPTURE_MODE_GLOBAL || asked > CU_STREAM_CAPTURE_MODE_RELAXED)
         return leave(CUDA_ERROR_INVALID_VALUE);
@@ -565,7 +565,7 @@ CUresult cuStreamSynchronize(CUstream handle)
     CUstream stream = stream_of(handle, "cuStreamSynchronize");
     if (!stream)
         return leave(CUDA_ERROR_INVALID_HANDLE);
-    uint64_t clock[PLACES];
+    uint64_t clock[COLUMNS];
     stream_begin(stream);
     memcpy(clock, stream->clock, sizeof clock);
     await_over(stream, stream->issued);
@@ -580,7 +580,7 @@ CUresult cuStreamQuery(CUstream handle)
     if (!stream)
         return leave(CUDA_ERROR_INVALID_HANDLE);
     if (!is_over(stream, stream->issued)) {
-        nudge();
+        wake_sleepers();
         return leave(CUDA_ERROR_NOT_READY);
     }
     clock_join(host_clock, stream->clock);
@@ -663,7 +663,7 @@ CUresult cuEventQuery(CUevent handle)
     if (!event || event->captured)
         return leave(event ? CUDA_ERROR_CAPTURED_EVENT : CUDA_ERROR_INVALID_HANDLE);
     if (event->stream && !is_over(event->stream, event->number)) {
-        nudge();
+        wake_sleepers();
         return leave(CUDA_ERROR_NOT_READY);
     }
     clock_join(host_clock, event->clock);
@@ -676,7 +676,7 @@ CUresult cuEventSynchronize(CUevent handle)
     CUevent event = event_of(handle, "cuEventSynchronize");
     if (!event || event->captured)
         return leave(event ? CUDA_ERROR_CAPTURED_EVENT : CUDA_ERROR_INVALID_HANDLE);
-    uint64_t clock[PLACES], number = event->number;
+    uint64_t clock[COLUMNS], number = event->number;
     CUcontext context = event->context;
     memcpy(clock, event->clock, sizeof clock);
     if (event->stream)
@@ -692,7 +692,7 @@ CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end)
     if (!from || !to || ((from->flags | to->flags) & CU_EVENT_DISABLE_TIMING) || !from->stream || !to->stream)
         return leave(CUDA_ERROR_INVALID_HANDLE);
     if (!is_over(from->stream, from->number) || !is_over(to->stream, to->number)) {
-        nudge();
+        wake_sleepers();
         return leave(CUDA_ERROR_NOT_READY);
     }
     *milliseconds = (float)(to->time_ms - from->time_ms);
@@ -715,9 +715,9 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
     return leave(device_allocate(current_context, bytes, address));
 }
 
-/* A device that has failed begins nothing more, but what it was at may still be under way, and synchronising says only
- * that it has failed: so its memory is released when that is over. */
-static void settle(void)
+/* A device that has failed begins no further work, but its current operations may still be running, and synchronizing
+ * with it returns only the failure. So calls that free memory wait for those operations here. */
+static void await_failed_context(void)
 {
     const struct CUctx_st *context = current_context;
     for (CUstream stream = all_streams; context && context->failed && stream; stream = stream->next)
@@ -728,7 +728,7 @@ static void settle(void)
 CUresult cuMemFree_v2(CUdeviceptr address)
 {
     ENTER(cuMemFree, RELEASES);
-    settle();
+    await_failed_context();
     return leave_released(device_free(address));
 }
 
@@ -741,7 +741,7 @@ CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned flags)
 CUresult cuMemFreeHost(void *address)
 {
     ENTER(cuMemFreeHost, RELEASES);
-    settle();
+    await_failed_context();
     return leave_released(host_unpin(address, REGION_HOST_ALLOCATED));
 }
 
@@ -754,7 +754,7 @@ CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags)
 CUresult cuMemHostUnregister(void *address)
 {
     ENTER(cuMemHostUnregister, RELEASES);
-    settle();
+    await_failed_context();
     return leave_released(host_unpin(address, REGION_HOST_REGISTERED));
 }
 
@@ -804,7 +804,8 @@ struct copy {
     uint64_t into, from, bytes;
 };
 
-/* The bytes of one side of a copy, and its region if it has one. False if that is no memory for this copy. */
+/* Finds the bytes of one side of a copy, and its region if it has one. Returns false if the memory is not valid there.
+ * */
 static bool copy_side(const struct copy *copy, bool write, CUstream stream, struct operation *operation,
                       uint8_t **memory)
 {
@@ -840,7 +841,7 @@ static CUresult copy_issue(const struct copy *copy, CUstream handle, CUstream *u
     uint8_t *from;
     if (!copy_side(copy, false, stream, operation, &from) ||
         !copy_side(copy, true, stream, operation, &operation->into)) {
-        operation->kind = OPERATION_WAIT; /* for nothing */
+        operation->kind = OPERATION_WAIT; /* has no effect: it waits for its own stream */
         operation->on = stream;
         operation->region_count = 0;
         stream_issue(stream, operation);
@@ -871,7 +872,7 @@ static CUresult copy_issue(const struct copy *copy, CUstream handle, CUstream *u
 static CUresult copy_and_wait(const struct copy *copy)
 {
     CUstream stream;
-    uint64_t pageable = counted.pageable_copies, clock[PLACES];
+    uint64_t pageable = counted.pageable_copies, clock[COLUMNS];
     CUresult result = copy_issue(copy, NULL, &stream);
     counted.pageable_copies = pageable;
     if (result)
@@ -885,14 +886,16 @@ static CUresult copy_and_wait(const struct copy *copy)
 CUresult cuMemcpyHtoD_v2(CUdeviceptr into, const void *from, size_t bytes)
 {
     ENTER(cuMemcpyHtoD, CONTEXT);
-    const struct copy copy = {"cuMemcpyHtoD", ENTRY_cuMemcpyHtoD, HOST_TO_DEVICE, into, (uint64_t)(uintptr_t)from, bytes};
+    const struct copy copy = {"cuMemcpyHtoD", ENTRY_cuMemcpyHtoD, HOST_TO_DEVICE, into, (uint64_t)(uintptr_t)from,
+                              bytes};
     return leave(copy_and_wait(&copy));
 }
 
 CUresult cuMemcpyDtoH_v2(void *into, CUdeviceptr from, size_t bytes)
 {
     ENTER(cuMemcpyDtoH, CONTEXT);
-    const struct copy copy = {"cuMemcpyDtoH", ENTRY_cuMemcpyDtoH, DEVICE_TO_HOST, (uint64_t)(uintptr_t)into, from, bytes};
+    const struct copy copy = {"cuMemcpyDtoH", ENTRY_cuMemcpyDtoH, DEVICE_TO_HOST, (uint64_t)(uintptr_t)into, from,
+                              bytes};
     return leave(copy_and_wait(&copy));
 }
 
@@ -945,7 +948,7 @@ CUresult cuMemsetD8Async(CUdeviceptr into, unsigned char value, size_t bytes, CU
 /* ---- modules and kernels ---- */
 
 struct CUmod_st {
-    const struct kernel *kernel; /* the first of its image */
+    const struct kernel *kernel; /* the first kernel of the image */
     bool unloaded;
     struct CUmod_st *next;
 };
@@ -1074,12 +1077,12 @@ CUresult cuLaunchKernel(CUfunction handle, unsigned grid_x, unsigned grid_y, uns
     memcpy(operation->arguments, parameters[0], function->kernel->argument_bytes);
     operation->fails = fault_of(ENTRY_cuLaunchKernel, true);
     if (!launch_touches(operation, stream))
-        operation->fails = CUDA_ERROR_ILLEGAL_ADDRESS; /* known only when it runs, as on a device */
+        operation->fails = CUDA_ERROR_ILLEGAL_ADDRESS; /* reported only when the kernel runs, as on a real device */
     stream_issue(stream, operation);
     return leave(CUDA_SUCCESS);
 }
 
-/* ---- finding entry points ---- */
+/* ---- finding functions ---- */
 
 CUresult cuGetProcAddress_v2(const char *name, void **entry, int version, uint64_t flags, int *found)
 {

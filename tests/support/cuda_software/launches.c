@@ -1,7 +1,7 @@
 /*
- * launches.c - the kernels that the emulated driver can run. A module is known by its image, a kernel of it by its
- * name: the library's own PTX, whose kernel runs as its host compile; the benchmark's (bench_launches.c); and one for
- * the tests of the driver itself.
+ * launches.c - the kernels that the emulated driver can run. A module is identified by its image, a kernel in it by its
+ * name. There are three modules: the PTX of the library, whose kernel runs as it was compiled for the host; that of the
+ * benchmark (bench_launches.c); and one for the tests of the driver.
  */
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "software.h"
 #include "cuda/expand_ptx.h"
 
-/* ---- the tests' own: copies words, adding to each ---- */
+/* ---- the kernel of the tests: copies words and adds a number to each ---- */
 
 static unsigned add_ranges(const void *arguments, const unsigned grid[3], const unsigned block[3],
                            struct range ranges[RANGES_MOST])
@@ -37,7 +37,7 @@ static void add_run(const void *arguments, const unsigned grid[3], const unsigne
         into[i] = from[i] + (uint32_t)add->number;
 }
 
-/* ---- the library's ---- */
+/* ---- the kernel of the library ---- */
 
 #define MARK_BYTES 16
 

@@ -1,4 +1,4 @@
-/* launches.h - a kernel for the tests of the emulated driver: kernel "add" of the module CUDA_SOFTWARE_IMAGE. */
+/* launches.h - a kernel for the tests of the emulated driver: "add", in the module CUDA_SOFTWARE_IMAGE. */
 #ifndef TESTS_CUDA_SOFTWARE_LAUNCHES_H
 #define TESTS_CUDA_SOFTWARE_LAUNCHES_H
 

@@ -1,10 +1,10 @@
 /*
- * memory.c - the memory of the emulated driver: device memory where the host cannot look, pinned host memory, and
- * who reads and writes what of both, in which order.
+ * memory.c - the memory of the emulated driver: device memory that the host cannot access, pinned host memory, and a
+ * record of which operations read and write which bytes of them, in which order.
  *
- * Device memory has two mappings: addresses that nobody may touch, which are what the caller gets, and the bytes, which
- * only streams use. An allocation ends where its mapping ends, so that a write past it faults too. Addresses are not
- * used again for a long time, so that a use after free is seen as one.
+ * Device memory has two mappings. One consists of inaccessible addresses, which the caller gets. The other one has the
+ * bytes, which only streams use. An allocation ends at the end of its mapping, so a write past it faults. Addresses are
+ * not reused for a long time, so a use after free is recognized.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,16 +13,16 @@
 
 #include "software.h"
 
-#define ALIGNMENT 256 /* what cuMemAlloc promises */
+#define ALIGNMENT 256 /* of device memory, as cuMemAlloc guarantees */
 #define POISON 0xa5
 #define GRANULE 16
-#define GRAVES 256    /* freed regions that are remembered */
+#define GRAVES 256 /* freed regions that are kept */
 
-static struct region **regions; /* alive, in no order */
+static struct region **regions; /* those that are not freed, unordered */
 static unsigned region_count, region_capacity;
-static struct region *graves[GRAVES]; /* a ring of freed ones, which are kept for a while */
+static struct region *graves[GRAVES]; /* a ring of freed regions, which are kept for a while */
 static unsigned next_grave;
-uint64_t host_clock[PLACES];
+uint64_t host_clock[COLUMNS];
 uint64_t pinned_bytes;
 
 static uint64_t up(uint64_t value, uint64_t to)
@@ -111,7 +111,8 @@ uint8_t *region_memory(const struct region *region, uint64_t address)
     return region->memory + (address - region->address);
 }
 
-/* The same whatever the order in which the parts of a range are summed up. offset: of the bytes in the range. */
+/* Returns a checksum. The sums of the parts of a range add up to the sum of the whole, in any order.
+ *   offset   of the bytes in the range */
 uint64_t range_sum(const uint8_t *bytes, uint64_t offset, uint64_t count)
 {
     uint64_t sum = 0;
@@ -120,7 +121,7 @@ uint64_t range_sum(const uint8_t *bytes, uint64_t offset, uint64_t count)
         take = take < count - i ? take : count - i;
         memcpy((uint8_t *)&word + (offset + i) % 8, bytes + i, take);
         uint64_t index = (offset + i) / 8;
-        /* linear in the word, so that a word in two parts adds up */
+        /* linear in the word, so the sums of two parts of a word add up */
         sum += word * ((index * 0x9e3779b97f4a7c15u) | 1);
         i += take;
     }
@@ -154,7 +155,7 @@ void region_access(struct region *region, const struct range *range, CUstream st
 {
     struct access access = {.from = range->address - region->address,
                             .number = stream->issued + 1,
-                            .place = stream->place,
+                            .column = stream->column,
                             .write = range->write,
                             .what = what};
     access.to = access.from + range->bytes;
@@ -162,21 +163,21 @@ void region_access(struct region *region, const struct range *range, CUstream st
         return;
     check_written(region, &access);
     unsigned kept = 0;
-    bool told = false;
+    bool reported = false;
     for (unsigned i = 0; i < region->access_count; i++) {
         struct access *before = &region->accesses[i];
-        bool ordered = stream->clock[before->place] >= before->number;
-        if (!ordered && !told && conflicts(before, &access)) {
-            violation("%s %s bytes %llu to %llu of an allocation, in no order with a %s that %s bytes %llu to %llu", what,
-                      access.write ? "writes" : "reads", (unsigned long long)access.from, (unsigned long long)access.to,
-                      before->what, before->write ? "writes" : "reads", (unsigned long long)before->from,
-                      (unsigned long long)before->to);
-            told = true;
+        bool ordered = stream->clock[before->column] >= before->number;
+        if (!ordered && !reported && conflicts(before, &access)) {
+            violation("%s %s bytes %llu to %llu of an allocation, in no order with a %s that %s bytes %llu to %llu",
+                      what, access.write ? "writes" : "reads", (unsigned long long)access.from,
+                      (unsigned long long)access.to, before->what, before->write ? "writes" : "reads",
+                      (unsigned long long)before->from, (unsigned long long)before->to);
+            reported = true;
         }
-        /* Whoever comes after this access, comes after that one too. */
-        bool covered = ordered && before->from >= access.from && before->to <= access.to &&
-                       (access.write || !before->write);
-        if (!covered && host_clock[before->place] < before->number)
+        /* An operation that is ordered after this access is ordered after that one, too. */
+        bool covered =
+            ordered && before->from >= access.from && before->to <= access.to && (access.write || !before->write);
+        if (!covered && host_clock[before->column] < before->number)
             region->accesses[kept++] = *before;
     }
     region->access_count = kept;
@@ -189,13 +190,13 @@ void region_access(struct region *region, const struct range *range, CUstream st
     region->accesses[region->access_count++] = access;
 }
 
-/* Whether a stream still has to come to something that uses the region. */
+/* Returns whether a stream has not finished an operation that uses the region, and which. */
 static bool in_use(const struct region *region, CUstream *stream, uint64_t *number, const char **what)
 {
     for (unsigned i = 0; i < region->access_count; i++) {
         const struct access *access = &region->accesses[i];
         for (CUstream at = all_streams; at; at = at->next) {
-            if (at->place == access->place && at->issued >= access->number && at->completed < access->number) {
+            if (at->column == access->column && at->issued >= access->number && at->completed < access->number) {
                 *stream = at;
                 *number = access->number;
                 *what = access->what;
@@ -211,13 +212,13 @@ static void await_unused(struct region *region, const char *call)
     CUstream stream;
     uint64_t number;
     const char *what;
-    bool told = false;
+    bool reported = false;
     while (in_use(region, &stream, &number, &what)) {
-        if (!told)
+        if (!reported)
             violation("%s of memory that a %s still uses", call, what);
-        told = true;
+        reported = true;
         if ((stream->held || all_held) && !stream->busy)
-            break; /* it would wait for ever; the thread finds the region freed */
+            break; /* waiting would never end; the stream will find that the region is freed */
         await_over(stream, number);
     }
 }
@@ -236,7 +237,7 @@ CUresult device_allocate(CUcontext context, uint64_t bytes, CUdeviceptr *address
         mmap(NULL, mapped + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     uint8_t *written = calloc(held / GRANULE + 1, 1);
     if (reserved == MAP_FAILED || memory == MAP_FAILED || !written)
-        return CUDA_ERROR_OUT_OF_MEMORY; /* of the test's own machine: nothing to clean up for */
+        return CUDA_ERROR_OUT_OF_MEMORY; /* the machine itself has no memory left, so cleaning up does not matter */
     (void)mprotect(memory + mapped, page, PROT_NONE);
     struct region *region = region_new(REGION_DEVICE, context, (uint64_t)(uintptr_t)(reserved + mapped - held), bytes);
     region->memory = memory + mapped - held;

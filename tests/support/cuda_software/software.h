@@ -1,12 +1,14 @@
 /*
- * software.h - what the files of the emulated driver share.
+ * software.h - declarations shared by the files of the emulated driver.
  *
- * One lock, `big`, guards everything but the bytes that operations move: a stream's thread takes it to fetch an
- * operation and to say that it is done, not while it does it. The order of operations is decided at the call, by
- * clocks: each stream has a place in them, and numbers its operations there. clock[p] of a stream is the number of the
- * last operation of place p that is certain to be over when the stream's next operation begins. An event carries the
- * clock of the stream as it was when it was recorded; a wait joins it into the waiting stream's; what the host has seen
- * to be over is in host_clock, and so before everything that is called later.
+ * One lock, `big`, protects everything but the bytes that operations move. The thread of a stream holds it while it
+ * takes an operation from its queue and while it marks the operation as finished, but not while it executes it.
+ *
+ * Whether two operations are ordered is decided when they are enqueued, by vector clocks. Each stream has a column in
+ * the clocks and numbers its operations. clock[c] of a stream is the number of the last operation of column c that has
+ * certainly finished when the next operation of the stream begins. Recording an event copies the clock of the stream;
+ * waiting for the event joins that copy into the clock of the waiting stream. host_clock has the operations that the
+ * host has waited for, which precede everything that is enqueued later.
  */
 #ifndef TESTS_CUDA_SOFTWARE_SOFTWARE_H
 #define TESTS_CUDA_SOFTWARE_SOFTWARE_H
@@ -16,19 +18,19 @@
 
 #include "cuda_software.h"
 
-#define PLACES 64       /* streams at a time, over all devices */
+#define COLUMNS 64 /* most streams at the same time, over all devices */
 #define DEVICES_MOST 8
 #define FAULTS_MOST 8
-#define RANGES_MOST 12  /* of memory that one operation reads or writes */
-#define ARGUMENTS_MOST 256 /* bytes of a kernel's */
+#define RANGES_MOST 12     /* most ranges of memory that one operation uses */
+#define ARGUMENTS_MOST 256 /* most bytes of a kernel's arguments */
 
 /* ---- configuration ---- */
 
 struct fault {
     enum cuda_entry entry;
-    uint64_t call; /* the number of the call that fails */
-    bool onwards;  /* and all after it */
-    bool late;     /* when the stream comes to it */
+    uint64_t call; /* number of the call that fails */
+    bool onwards;  /* all later calls fail, too */
+    bool late;     /* the operation fails when the stream reaches it */
     CUresult code;
 };
 
@@ -46,9 +48,9 @@ struct configuration {
 extern struct configuration configuration;
 extern const char *const entry_names[CUDA_ENTRY_COUNT];
 
-/* What the nth call since the configuration was read meets: 0, or a fault's code. */
+/* Counts a call of a function and returns the code of the fault that is configured for it, or 0. */
 CUresult fault_of(enum cuda_entry entry, bool late);
-/* A pseudo-random number from a state that it moves on. */
+/* Returns the next pseudo-random number. */
 uint64_t random_next(uint64_t *state);
 
 /* ---- state ---- */
@@ -56,7 +58,7 @@ uint64_t random_next(uint64_t *state);
 struct CUctx_st {
     int device;
     uint64_t retained;
-    CUresult failed; /* what every call answers since an operation failed; 0 while all is well */
+    CUresult failed; /* the result of every call after an operation has failed; 0: no failure */
     CUstream legacy, per_thread;
     uint64_t used_bytes;
 };
@@ -67,34 +69,34 @@ struct CUstream_st {
     CUcontext context;
     unsigned flags;
     int priority;
-    bool own;       /* of the driver: legacy and per-thread streams, which nobody destroys */
+    bool own; /* a legacy or per-thread default stream, which is never destroyed */
     bool destroyed;
     bool held;
-    bool capturing; /* what is enqueued goes into a graph, and is not carried out */
-    bool started;   /* it has a thread */
-    bool asleep;    /* the thread naps, since there is nothing to do */
-    bool busy;      /* it is at an operation */
-    unsigned place;
-    uint64_t issued, completed; /* numbers of operations in its place */
-    uint64_t wanted; /* the last that something waits for; read where the configuration is `lazy` */
-    uint64_t clock[PLACES];
+    bool capturing; /* enqueued work becomes part of a graph and is not executed */
+    bool started;   /* the stream has a thread */
+    bool asleep;    /* the thread sleeps, because the queue is empty */
+    bool busy;      /* the thread executes an operation */
+    unsigned column;
+    uint64_t issued, completed; /* numbers of operations */
+    uint64_t wanted;            /* the last operation that something waits for; used if the configuration is `lazy` */
+    uint64_t clock[COLUMNS];
     uint64_t random;
-    unsigned pace;  /* pauses are delay_us * pace / 4 at most */
+    unsigned pace; /* the longest pause is delay_us * pace / 4 */
     struct operation *first, *last;
     pthread_cond_t wake;
-    struct CUstream_st *next; /* of all that ever were */
+    struct CUstream_st *next; /* in all_streams, or among those that have ended */
 };
 
 struct CUevent_st {
     CUcontext context;
     unsigned flags;
     bool destroyed;
-    bool captured;   /* its last record is a graph's */
+    bool captured;   /* its last record is part of a graph */
     CUstream stream; /* of the last record; NULL before the first */
     uint64_t number;
-    uint64_t clock[PLACES];
-    double time_ms;   /* when the stream came there */
-    unsigned pending; /* records that a stream has not come to */
+    uint64_t clock[COLUMNS];
+    double time_ms;   /* when the stream reached the last record */
+    unsigned pending; /* records that a stream has not reached yet */
     struct CUevent_st *next;
 };
 
@@ -105,8 +107,8 @@ extern struct CUctx_st contexts[DEVICES_MOST];
 extern bool all_held;
 extern __thread CUcontext current_context;
 extern CUstream all_streams;
-extern uint64_t host_clock[PLACES];
-extern unsigned places_used; /* the places in clocks that ever had a stream are below it */
+extern uint64_t host_clock[COLUMNS];
+extern unsigned columns_used; /* columns from here on have never had a stream */
 extern uint64_t pinned_bytes;
 
 void violation(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -116,9 +118,9 @@ void violation(const char *format, ...) __attribute__((format(printf, 1, 2)));
 enum region_kind { REGION_DEVICE, REGION_HOST_ALLOCATED, REGION_HOST_REGISTERED };
 
 struct access {
-    uint64_t from, to; /* in the region */
+    uint64_t from, to; /* offsets in the region */
     uint64_t number;
-    unsigned place;
+    unsigned column;
     bool write;
     const char *what;
 };
@@ -127,13 +129,13 @@ struct region {
     enum region_kind kind;
     CUcontext context;
     uint64_t address, bytes;
-    uint8_t *memory;  /* where the bytes are: for device memory not at `address`, where the host may not look */
-    void *mapping;    /* what to unmap: the bytes, */
+    uint8_t *memory; /* the bytes; those of device memory are not at `address`, which the host cannot access */
+    void *mapping;   /* the mapping of the bytes */
     uint64_t mapping_bytes;
-    void *reserved;   /* and the addresses of device memory */
+    void *reserved; /* the inaccessible addresses of device memory */
     bool freed;
-    uint8_t *written; /* of device memory: 1 for each 16 bytes that something has written; */
-    bool all_written; /* all of them are 1 */
+    uint8_t *written; /* of device memory: 1 for each 16 bytes that have been written */
+    bool all_written; /* all elements of `written` are 1 */
     struct access *accesses;
     unsigned access_count, access_capacity;
 };
@@ -144,13 +146,13 @@ struct range {
     bool write;
 };
 
-/* The region that holds all of a range, alive; NULL if there is none. */
+/* Returns the region that contains the whole range and is not freed, or NULL. */
 struct region *region_of(uint64_t address, uint64_t bytes);
-/* The same with a violation that says what is wrong. */
+/* The same, but reports a violation instead of NULL alone. */
 struct region *region_for(uint64_t address, uint64_t bytes, const char *what);
-/* Notes an access by the operation that the stream issues next, and checks it against those before. */
+/* Records an access by the next operation of the stream, and checks it against the earlier ones. */
 void region_access(struct region *region, const struct range *range, CUstream stream, const char *what);
-/* Where the bytes of a device or pinned address are. */
+/* Returns where the bytes of a device or pinned address are. */
 uint8_t *region_memory(const struct region *region, uint64_t address);
 uint64_t range_sum(const uint8_t *bytes, uint64_t offset, uint64_t count);
 
@@ -169,15 +171,15 @@ struct operation {
     enum operation_kind kind;
     uint64_t number;
     CUresult fails;
-    struct region *regions[RANGES_MOST]; /* that it uses: nothing is done if one was freed */
+    struct region *regions[RANGES_MOST]; /* that it uses; it is not executed if one of them was freed */
     unsigned region_count;
     /* copy, set */
     uint8_t *into;
     const uint8_t *from;
     uint64_t bytes;
-    void *snapshot;   /* of a pageable source */
+    void *snapshot; /* copy of a source that is not pinned */
     uint8_t value;
-    /* what a pinned source held at the call */
+    /* a pinned source, and its checksum at the time of the call */
     const uint8_t *checked;
     uint64_t checked_bytes, checked_sum;
     /* launch */
@@ -194,42 +196,43 @@ struct operation {
 };
 
 CUstream stream_new(CUcontext context, unsigned flags, int priority, bool own);
-/* What destroying does: what was issued is still carried out. */
+/* Destroys a stream. Enqueued operations are still executed. */
 void stream_end(CUstream stream);
 CUevent event_new(CUcontext context, unsigned flags);
 void event_end(CUevent event);
-/* The stream of a handle, NULL and the special ones in the current context; NULL and a violation if it is none. */
+/* Returns the stream of a handle; NULL and the special handles are those of the current context. Returns NULL and
+ * reports a violation if the handle is invalid. */
 CUstream stream_of(CUstream handle, const char *what);
 CUevent event_of(CUevent handle, const char *what);
-/* What must come before the next operation of a stream by the rules of the legacy default stream; joins the host's
- * clock. */
+/* Joins into the clock of a stream the operations that must precede its next one: those that the host has waited for,
+ * and those required by the rules of the legacy default stream. */
 void stream_begin(CUstream stream);
-/* An operation to fill in; number and place in the queue are given by stream_issue(). */
+/* Returns an empty operation. stream_issue() numbers it and appends it to the queue. */
 struct operation *operation_new(enum operation_kind kind);
 void stream_issue(CUstream stream, struct operation *operation);
 void stream_wait_for(CUstream stream, CUstream on, uint64_t number, const uint64_t *clock);
 bool is_over(CUstream stream, uint64_t number);
-/* Waits (and lets go of the lock meanwhile) until the operation is over. */
+/* Waits until the operation has finished; the lock is released meanwhile. */
 void await_over(CUstream stream, uint64_t number);
 void clock_join(uint64_t *into, const uint64_t *from);
-void nudge(void);
+void wake_sleepers(void);
 
 /* ---- kernels ---- */
 
-/* A kernel that this driver can run: found by its module's image and its name. */
+/* A kernel that this driver can run, identified by the image of its module and its name. */
 struct kernel {
     const char *image;
     const char *name;
     size_t argument_bytes;
-    /* Fills what a launch reads and writes. Returns how many ranges. */
+    /* Fills the ranges that a launch reads and writes, and returns their number. */
     unsigned (*ranges)(const void *arguments, const unsigned grid[3], const unsigned block[3],
                        struct range ranges[RANGES_MOST]);
-    /* Runs it: device addresses in the arguments have been made those of the bytes by translate(). */
+    /* Runs the kernel, after translate() has replaced the device addresses in the arguments by those of the bytes. */
     void (*run)(const void *arguments, const unsigned grid[3], const unsigned block[3]);
     void (*translate)(void *arguments, uint64_t (*memory_of)(uint64_t address));
 };
 
-/* Those of the benchmark (bench_launches.c). */
+/* The kernels of the benchmark (bench_launches.c). */
 #define BENCH_KERNELS 3
 extern const struct kernel bench_kernels[BENCH_KERNELS];
 

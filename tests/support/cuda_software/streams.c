@@ -1,9 +1,9 @@
 /*
- * streams.c - streams and events of the emulated driver. See software.h for how their order is known.
+ * streams.c - streams and events of the emulated driver. software.h explains how their order is determined.
  *
- * A stream's thread starts with its first operation and ends when the stream is destroyed and empty. While it has
- * nothing to do it naps, at most 5 ms, and nobody wakes it for a new operation: a call that enqueues costs no system
- * call, and the stream is late. Whoever waits for a stream wakes all of them.
+ * The thread of a stream starts with its first operation and ends when the stream is destroyed and empty. While its
+ * queue is empty it sleeps for up to 5 ms, and a new operation does not wake it: enqueueing then makes no system call,
+ * and the stream is late. A thread that waits for a stream wakes all of them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,15 +17,15 @@
 #define NAP_MOST_US 5000
 
 pthread_mutex_t big = PTHREAD_MUTEX_INITIALIZER;
-pthread_cond_t progress = PTHREAD_COND_INITIALIZER; /* something was done, held, or released */
+pthread_cond_t progress = PTHREAD_COND_INITIALIZER; /* an operation has finished, or a hold has changed */
 static unsigned progress_waiters;
 bool all_held;
-CUstream all_streams;          /* that are not destroyed and empty; */
-static CUstream past_streams; /* the others: events may still point to them */
+CUstream all_streams;         /* streams that are not both destroyed and empty */
+static CUstream past_streams; /* all others, because events may still point to them */
 static struct operation *spare;
-static uint64_t place_numbers[PLACES]; /* the last number given in each place */
-static bool place_taken[PLACES];
-unsigned places_used;
+static uint64_t column_numbers[COLUMNS]; /* the last number that was assigned in each column */
+static bool column_taken[COLUMNS];
+unsigned columns_used;
 
 #define EVENT_BUCKETS 4096
 #define EVENT_GRAVES 1024
@@ -52,13 +52,13 @@ static void pause_us(uint64_t us)
 
 void clock_join(uint64_t *into, const uint64_t *from)
 {
-    for (unsigned i = 0; i < places_used; i++)
+    for (unsigned i = 0; i < columns_used; i++)
         into[i] = from[i] > into[i] ? from[i] : into[i];
 }
 
 /* ---- waiting ---- */
 
-/* With the lock: until something has happened, or 5 ms have passed. */
+/* Waits until something has happened or 5 ms have passed. The lock is held by the caller. */
 static void wait_for_progress(void)
 {
     struct timespec until;
@@ -83,7 +83,7 @@ static void nap(CUstream stream, unsigned us)
     stream->asleep = false;
 }
 
-void nudge(void)
+void wake_sleepers(void)
 {
     for (CUstream stream = all_streams; stream; stream = stream->next)
         if (stream->asleep && stream->first)
@@ -95,8 +95,8 @@ bool is_over(CUstream stream, uint64_t number)
     return stream->completed >= number;
 }
 
-/* What a lazy stream may begin. */
-static void want(CUstream stream, uint64_t number)
+/* Allows a lazy stream to begin operations up to this number. */
+static void mark_wanted(CUstream stream, uint64_t number)
 {
     if (stream->wanted >= number)
         return;
@@ -107,9 +107,9 @@ static void want(CUstream stream, uint64_t number)
 
 void await_over(CUstream stream, uint64_t number)
 {
-    want(stream, number);
+    mark_wanted(stream, number);
     while (!is_over(stream, number)) {
-        nudge();
+        wake_sleepers();
         wait_for_progress();
     }
 }
@@ -120,13 +120,14 @@ static bool is_held(CUstream stream)
            (configuration.lazy && !stream->destroyed && stream->first->number > stream->wanted);
 }
 
-/* With the lock: whether what a stream waits for has yet to happen; that is wanted then. */
+/* Returns whether an operation is a wait for something that has not happened yet, and marks that as wanted. The lock is
+ * held by the caller. */
 static bool must_wait(CUstream stream, const struct operation *operation)
 {
     if (operation->kind != OPERATION_WAIT || stream->context->failed || is_over(operation->on, operation->on_number))
         return false;
-    want(operation->on, operation->on_number);
-    nudge();
+    mark_wanted(operation->on, operation->on_number);
+    wake_sleepers();
     return true;
 }
 
@@ -148,10 +149,10 @@ void cuda_software_hold_stream(CUstream handle, int held)
     pthread_mutex_unlock(&big);
 }
 
-/* ---- a stream's thread ---- */
+/* ---- the thread of a stream ---- */
 
-/* Copies in pieces of 1 to some 1000 bytes, beginning anywhere, with pauses between. Returns the sum of what was
- * read. */
+/* Copies pieces of 1 to 1,000 bytes, beginning at a random one, with pauses between them. Returns the checksum of the
+ * bytes that were read. */
 static uint64_t copy_in_pieces(CUstream stream, const struct operation *operation, uint64_t longest_us)
 {
     uint64_t bytes = operation->bytes, start = random_next(&stream->random) % bytes, done = 0, sum = 0;
@@ -175,7 +176,7 @@ static uint64_t memory_of(uint64_t address)
     return region ? (uint64_t)(uintptr_t)region_memory(region, address) : address;
 }
 
-/* Without the lock. */
+/* The lock is not held. */
 static void carry_out(CUstream stream, struct operation *operation, uint64_t longest)
 {
     uint64_t sum = operation->checked_sum;
@@ -192,12 +193,13 @@ static void carry_out(CUstream stream, struct operation *operation, uint64_t lon
     if (operation->checked && sum != operation->checked_sum) {
         pthread_mutex_lock(&big);
         violation("host memory that a %s reads has changed between the call and the %s",
-                  operation->kind == OPERATION_COPY ? "copy" : "kernel", operation->kind == OPERATION_COPY ? "copy" : "launch");
+                  operation->kind == OPERATION_COPY ? "copy" : "kernel",
+                  operation->kind == OPERATION_COPY ? "copy" : "launch");
         pthread_mutex_unlock(&big);
     }
 }
 
-/* With the lock, which is let go of meanwhile. */
+/* The lock is held by the caller and released while the operation is executed. */
 static void perform(CUstream stream, struct operation *operation)
 {
     bool void_ = stream->context->failed != 0;
@@ -265,22 +267,22 @@ static void *work(void *user)
     return NULL;
 }
 
-/* ---- calls, with the lock ---- */
+/* ---- functions that are called with the lock held ---- */
 
 CUstream stream_new(CUcontext context, unsigned flags, int priority, bool own)
 {
-    unsigned place = 0;
-    while (place < PLACES && place_taken[place])
-        place++;
-    CUstream stream = place < PLACES ? calloc(1, sizeof *stream) : NULL;
+    unsigned column = 0;
+    while (column < COLUMNS && column_taken[column])
+        column++;
+    CUstream stream = column < COLUMNS ? calloc(1, sizeof *stream) : NULL;
     if (!stream)
         return NULL;
-    place_taken[place] = true;
-    places_used = place < places_used ? places_used : place + 1;
+    column_taken[column] = true;
+    columns_used = column < columns_used ? columns_used : column + 1;
     *stream =
-        (struct CUstream_st){.context = context, .flags = flags, .priority = priority, .own = own, .place = place};
-    stream->issued = stream->completed = stream->clock[place] = place_numbers[place];
-    stream->random = configuration.seed * 1000003 + place_numbers[place] * 31 + place;
+        (struct CUstream_st){.context = context, .flags = flags, .priority = priority, .own = own, .column = column};
+    stream->issued = stream->completed = stream->clock[column] = column_numbers[column];
+    stream->random = configuration.seed * 1000003 + column_numbers[column] * 31 + column;
     stream->pace = (unsigned)(random_next(&stream->random) % 9);
     (void)pthread_cond_init(&stream->wake, NULL);
     stream->next = all_streams;
@@ -319,10 +321,10 @@ static void retire(CUstream stream)
     *at = stream->next;
     stream->next = past_streams;
     past_streams = stream;
-    place_taken[stream->place] = false;
+    column_taken[stream->column] = false;
 }
 
-/* The work that it has is still done. */
+/* Operations in its queue are still executed. */
 void stream_end(CUstream stream)
 {
     stream->destroyed = true;
@@ -349,12 +351,13 @@ CUevent event_new(CUcontext context, unsigned flags)
 
 void event_end(CUevent event)
 {
-    static CUevent buried[EVENT_GRAVES]; /* a ring: the handle of each is told from one of an event for that long */
+    static CUevent
+        buried[EVENT_GRAVES]; /* a ring of destroyed events, so that the use of their handles is recognized */
     static unsigned next;
     event->destroyed = true;
     CUevent oldest = buried[next];
     if (oldest && oldest->pending)
-        return; /* rather a record that stays than one that is missed */
+        return; /* `event` is then never freed: a small leak is better than a missed record */
     buried[next] = event;
     next = (next + 1) % EVENT_GRAVES;
     if (!oldest)
@@ -411,8 +414,8 @@ static void start(CUstream stream)
 void stream_issue(CUstream stream, struct operation *operation)
 {
     operation->number = ++stream->issued;
-    place_numbers[stream->place] = stream->issued;
-    stream->clock[stream->place] = stream->issued;
+    column_numbers[stream->column] = stream->issued;
+    stream->clock[stream->column] = stream->issued;
     if (stream->last)
         stream->last->next = operation;
     else
