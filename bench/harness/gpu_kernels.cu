@@ -1,13 +1,15 @@
 /*
- * gpu_kernels.cu - the benchmark's kernels: a stand-in for a training step (gpu_gemm), a delay of chosen length (gpu_spin),
- * and a checksum with which the host compares outputs without copying them back (gpu_checksum).
+ * gpu_kernels.cu - the benchmark's kernels: a stand-in for a training step (gpu_gemm), a delay of chosen length
+ * (gpu_spin), and a checksum with which the host compares outputs without copying them back (gpu_checksum).
  *
  * gpu_gemm has the shape of the matrix products that dominate a training step: it keeps the arithmetic units busy and
- * reads and writes memory at the same time. It uses no tensor cores, so it runs on every GPU. Neighboring threads compute
- * neighboring columns, so they read b and write c in adjacent addresses and share the values that they read from a.
+ * reads and writes memory at the same time. It uses no tensor cores, so it runs on every GPU. Neighboring threads
+ * compute neighboring columns, so they read b and write c in adjacent addresses and share the values that they read
+ * from a.
  *
- * The file compiles as C as well as CUDA. Compiled as C it runs on the host, one thread after the other, which is what the
- * emulated driver in tests/support launches. `make ptx` turns the file into gpu_kernels.ptx, which the command contains.
+ * The file compiles as C as well as CUDA. Compiled as C it runs on the host, one thread after the other, which is what
+ * the emulated driver in tests/support launches. `make ptx` turns the file into gpu_kernels.ptx, which the command
+ * contains.
  */
 #include "gpu_kernels.h"
 

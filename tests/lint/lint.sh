@@ -30,7 +30,7 @@ skip() {
 
 find src include tokenize_tools bench tests -type f ! -path '*/__pycache__/*' 2>/dev/null | sort >"$scratch/all"
 grep -E '\.(c|h|cpp)$' "$scratch/all" >"$scratch/code"
-grep -E '\.(c|h|cpp|sh|py|map)$' "$scratch/all" >"$scratch/written"
+grep -E '\.(c|h|cpp|cu|sh|py|map)$' "$scratch/all" >"$scratch/written"
 { ls Makefile .ci/run 2>/dev/null; } >>"$scratch/written"
 { cat "$scratch/written"; grep -E '\.(md|[1-8])$' "$scratch/all"; ls README.md 2>/dev/null; } >"$scratch/texts"
 grep -E '^(src|tokenize_tools|bench|include)/' "$scratch/code" >"$scratch/product"
