@@ -126,8 +126,8 @@ static enum tokmap_status call_failed(const struct backend_cuda *cuda, int resul
 
 /* ---- memory ---- */
 
-/* Allocates page-locked memory. Our own mapping is the first choice, because it is on the NUMA node that we choose and
- * the kernel's counters include it. Where the driver cannot register it, as in some virtual machines, the driver
+/* Allocates page-locked memory. Our own mapping is the first choice, because we choose its NUMA node, and Linux
+ * counts it as memory of the process. Where the driver cannot register it, as in some virtual machines, the driver
  * allocates the memory. */
 static enum tokmap_status pin(const struct backend_cuda *cuda, uint64_t bytes, struct pinned *pinned,
                               struct tokmap_error *error)

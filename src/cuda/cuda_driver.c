@@ -10,6 +10,7 @@
 #endif
 #include "cuda_driver.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -206,6 +207,7 @@ enum tokmap_status cuda_driver_error(const struct cuda_driver *driver, enum tokm
                                      struct tokmap_error *error, const char *doing)
 {
     const char *name = NULL, *text = NULL;
+    assert(status);
     if (driver->get_error_name(result, &name) || !name)
         name = "an error without a name";
     if (driver->get_error_string(result, &text) || !text)
