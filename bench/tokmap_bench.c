@@ -255,7 +255,7 @@ int main(int argc, char **argv)
     };
     const struct cli_command command = {.program = "tokmap-bench",
                                         .usage = "CASE [OPTION]... [DATASET]",
-                                        .summary = "Measure tokmap against the limits of the machine.",
+                                        .summary = "Measures tokmap against the limits of the machine.",
                                         .details = details,
                                         .options = options,
                                         .option_count = sizeof options / sizeof options[0]};

@@ -27,7 +27,7 @@ static void help_print(FILE *file)
                 "in an order that can be computed, audited, and resumed exactly.\n\nCommands:\n",
                 file);
     for (size_t i = 0; i < SUBCOMMANDS; i++)
-        (void)fprintf(file, "  %-9s %s\n", subcommands[i].name, subcommands[i].text);
+        (void)fprintf(file, "  %-10s %s\n", subcommands[i].name, subcommands[i].text);
     (void)fputs("\nOptions:\n"
                 "  -h, --help     print this help; 'tokmap COMMAND --help' prints that of a command\n"
                 "  -V, --version  print the version, the CPU variant in use, and what this build\n"

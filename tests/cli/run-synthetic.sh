@@ -19,7 +19,7 @@ tokmap info x.run >text
 holds text 'none; tokens are computed'
 
 tokmap audit x.run --ranks 5 --rows 2 >audit
-holds audit 'in 1 full epoch each of the 781 windows appears once'
+holds audit 'each of the 781 windows appears once in the full epoch'
 tokmap audit $data --seq-len 2048 --batch 512 --seed 1 --steps 300 --ranks 8 >audit
 holds audit 'counted all 153,600 draws'
 

@@ -20,7 +20,7 @@ mkdir -p "$TMPDIR/texts"
 for i in 1 2 3 4 5 6 7 8 9; do
     awk -v i=$i 'BEGIN { for (n = 0; n < 400; n++) print "text " i ", line " n }' >"$TMPDIR/texts/$i.txt"
 done
-check "pack" "$TOKMAP" pack --eod -o "$TMPDIR/data" "$TMPDIR/texts"
+check "pack" "$TOKMAP" pack --force --eod -o "$TMPDIR/data" "$TMPDIR/texts"
 printf '%s\n' 'seq_len 64 # tokens' 'batch 6' 'seed 7' 'source web data' 'steps 40' >"$TMPDIR/train.run"
 check "train runs to the end" sh -c "'$TMPDIR/train' '$TMPDIR/train.run' >'$TMPDIR/whole'"
 check "train delivers 40 steps of 6 rows" test "$(grep -c '^6 rows: ' "$TMPDIR/whole")" = 40

@@ -189,9 +189,9 @@ static enum tokmap_status coverage_check(struct audit *audit, struct tokmap_erro
     if (fault[0])
         check_add(audit, "coverage", false, "%s", fault);
     else if (counted == audit->draws && full)
-        check_add(audit, "coverage", true, "counted all %s: in %s each of the %s appears once per epoch%s",
-                  cli_counted(audit->draws, "draw", a), cli_counted(full, "full epoch", b),
-                  cli_counted(windows, "window", c),
+        check_add(audit, "coverage", true, "counted all %s: each of the %s appears once in %s%s%s",
+                  cli_counted(audit->draws, "draw", a), cli_counted(windows, "window", b),
+                  full > 1 ? "each of " : "the ", full > 1 ? cli_counted(full, "full epoch", c) : "full epoch",
                   counted % windows ? "; in the unfinished epoch after them, none appears twice" : "");
     else if (counted == audit->draws)
         check_add(audit, "coverage", true,

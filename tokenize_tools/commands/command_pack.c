@@ -196,8 +196,8 @@ static enum tokmap_status folder_check(const char *prefix, struct tokmap_error *
     enum tokmap_status status = TOKMAP_OK;
     if (system || stat.kind != OS_KIND_FOLDER)
         status = error_set(error, TOKMAP_ERROR_NOT_FOUND, folder, TOKMAP_NO_OFFSET,
-                           "the output folder %s; create it with 'mkdir -p'",
-                           system ? "does not exist" : "is not a folder");
+                           system ? "the output folder does not exist; create it with 'mkdir -p'"
+                                  : "the output folder is not a folder; choose another name");
     free(folder);
     return status;
 }

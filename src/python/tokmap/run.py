@@ -153,7 +153,7 @@ class Run:
         if self._handle is None:
             return f"<tokmap.Run {self.name!r}, closed>"
         info = self.info
-        end = "no end" if info.steps is None else f"{info.steps} steps"
+        end = "endless, steps" if info.steps is None else f"{info.steps} steps"
         return f"<tokmap.Run {self.name!r}: {end} of {info.batch} rows of {info.seq_len} tokens>"
 
     @property
