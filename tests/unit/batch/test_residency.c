@@ -7,6 +7,8 @@
 #include <cmocka.h>
 
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "support/made.h"
 #include "support/scratch.h"
@@ -68,7 +70,9 @@ static void files_in_the_page_cache_need_no_asking(void **unused)
     (void)unused;
     struct residency *residency = open_residency();
     assert_false(residency->warm);
-    for (uint64_t number = 0; number < END; number++)
+    residency_next(residency, 0, 1);
+    assert_false(residency->warm); /* a single window in the page cache proves little */
+    for (uint64_t number = 1; number < END; number++)
         residency_next(residency, number, number - number % 10 + 10);
     if (!residency_is_cached(&residency->sources[0], 0))
         print_message("the kernel does not report what is in the page cache\n");
@@ -115,6 +119,39 @@ static void nothing_is_asked_for_past_the_end(void **unused)
     residency_close(residency);
 }
 
+/* A batch can have more windows than the storage is asked for ahead. */
+static void a_large_batch_is_asked_for_in_parts(void **unused)
+{
+    (void)unused;
+    struct residency *residency = open_residency();
+    residency->until_look = 1000;
+    residency_next(residency, 0, END);
+    assert_int_equal(residency->asked, 1 + WINDOW);
+    assert_int_equal(largest_number, WINDOW);
+    residency_close(residency);
+}
+
+/* No page of a shard has the number of a page of another shard, and all numbers have a bit. */
+static void pages_have_numbers_of_their_own(void **unused)
+{
+    (void)unused;
+    struct shard_views views;
+    uint64_t used = 0;
+    assert_int_equal(shard_views_init(&views, dataset, true, NULL), TOKMAP_OK);
+    for (uint64_t token = 0; token < views.tokens; token = views.views[views.current].end_token) {
+        assert_int_equal(shard_views_select(&views, token, NULL), TOKMAP_OK);
+        const struct shard_view *view = &views.views[views.current];
+        const struct stretch all = {.view = &views.views[views.current], .count = view->end_token - view->first_token};
+        uint64_t first, end;
+        stretch_pages(&views, &all, &first, &end);
+        assert_int_equal(first, 0);
+        assert_true(view->first_page >= used);
+        used = view->first_page + end;
+    }
+    assert_true(used > 0 && used <= views.pages);
+    shard_views_free(&views);
+}
+
 /* The pages of windows that were read in the warm state are populated, until they are forgotten. */
 static void populated_pages_are_remembered_and_forgotten(void **unused)
 {
@@ -139,6 +176,28 @@ static void populated_pages_are_remembered_and_forgotten(void **unused)
             assert_false(residency_is_populated(source, &stretch));
         else if (!cold && !source->cannot_populate)
             assert_true(residency_is_populated(source, &stretch));
+    }
+    if (residency_is_populated(source, &stretch)) {
+        const struct window populated = {0, 61000}, other = {0, 1000};
+        struct stretch late = {0};
+        assert_int_equal(shard_views_stretch(&source->views, 1000, ROW_TOKENS, &late, NULL), TOKMAP_OK);
+        assert_int_equal(gather_window(gather, 1000, row, &cold, NULL), TOKMAP_OK);
+        assert_false(residency_is_populated(source, &late)); /* a batch of one window populates one neighborhood */
+        residency_ask(residency, &populated);
+        assert_int_equal(source->ask_fd, -1);
+        residency_ask(residency, &other);
+        assert_int_equal(source->ask_fd, late.view->fd);
+        residency_flush(residency);
+        assert_int_equal(source->ask_fd, -1);
+        /* A child has none of the populated pages of its parent. */
+        int child_status = 1;
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (!child)
+            _exit(residency_is_populated(source, &stretch));
+        assert_int_equal(waitpid(child, &child_status, 0), child);
+        assert_int_equal(child_status, 0);
+        assert_true(residency_is_populated(source, &stretch));
     }
     residency_was_cold(residency, 1);
     assert_false(residency_is_populated(source, &stretch));
@@ -176,6 +235,8 @@ int main(void)
         cmocka_unit_test(files_in_the_page_cache_need_no_asking),
         cmocka_unit_test(a_cold_window_ends_the_warm_state),
         cmocka_unit_test(nothing_is_asked_for_past_the_end),
+        cmocka_unit_test(a_large_batch_is_asked_for_in_parts),
+        cmocka_unit_test(pages_have_numbers_of_their_own),
         cmocka_unit_test(populated_pages_are_remembered_and_forgotten),
         cmocka_unit_test(stretches_cover_a_window),
     };
