@@ -70,11 +70,9 @@
  *   - `device` is "cuda:N" for GPU N, counted from 0 among the GPUs that the process may use (CUDA_VISIBLE_DEVICES). Or
  *     it is "cuda" for the GPU of the context that is current on the calling thread; without a context that is GPU 0.
  *   - A stream is a CUstream or cudaStream_t, which are both struct CUstream_st *. It must belong to the primary
- *   context
- *     of the device. NULL is the device's legacy default stream.
+ *     context of the device. NULL is the device's legacy default stream.
  *   - After TOKMAP_ERROR_DEVICE, and after TOKMAP_ERROR_NO_DEVICE or TOKMAP_ERROR_MEMORY from the driver, error.device
- *   is
- *     the driver's result and the message contains its name. In all other cases error.device is 0.
+ *     is the driver's result. In all other cases it is 0.
  *
  * What misuse does
  *
@@ -82,8 +80,7 @@
  *     memory or on another device, and an output that is not aligned to its elements are TOKMAP_ERROR_ARGUMENT. No
  *     batch is lost: the next call delivers it.
  *   - An address that has passed these checks is not checked again. So an output that was freed after an earlier call
- *   is
- *     not found: the kernel writes to whatever is there now, or faults.
+ *     is not found: the kernel writes to whatever is at that address now, or faults.
  *   - A reader of the outputs on another stream than the one passed to next() is in no order with the loader. Use
  *     tokmap_cuda_stream_wait(), or an event, in both directions: before it reads, and before the next call.
  *   - A struct whose size is not set is TOKMAP_ERROR_ARGUMENT.

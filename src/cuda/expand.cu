@@ -8,9 +8,9 @@
  * rows. So the lanes of a warp access consecutive memory, which is what the GPU needs for full bandwidth.
  *
  * A row whose output does not begin at a multiple of 16 has a shorter first piece, and a row can have a shorter last
- * one. Shorter pieces are written element by element. Every row gets the same number of pieces, which the longest
- * division needs, so some are empty. With elements of 4 bytes and seq_len 10, where the output begins at a multiple of
- * 16:
+ * one. Shorter pieces are written element by element. Every row gets the same number of pieces, as many as any row can
+ * need, so some are empty. An example with elements of 4 bytes and seq_len 10, in an output that begins at a multiple
+ * of 16:
  *
  *     row 0, at byte 0      [0, 4)  [4, 8)  [8, 10)  empty
  *     row 1, at byte 40     [0, 2)  [2, 6)  [6, 10)  empty
