@@ -269,6 +269,60 @@ static void long_merges(void **unused)
     }
 }
 
+/* A merge can make a pair that has a lower rank than its own. That pair is merged first, before the other pairs of the
+ * rank at hand. The text alternates between a and b at random, and a chain of symbols, each of which merges with the
+ * next one, the later pairs first: how it merges depends on its end, so the windows grow until they merge in rounds. */
+static void a_merge_makes_a_pair_of_lower_rank(void **unused)
+{
+    enum { CHAIN = 99, RANDOM = 40, FIRST = 0x80 };
+    static const char *const others[][2] = {{"ab", "a"}, {"b", "ab"}, {"a", "b"}, {"b", "b"}};
+    const uint32_t count_others = sizeof others / sizeof others[0];
+    static struct vocabulary v;
+    struct tokmap_error error;
+    struct bpe_model *model;
+    struct bpe_scratch scratch = {NULL, 0};
+    memset(&v, 0, sizeof v);
+    for (unsigned i = 0; i < 256; i++)
+        assert_true(add_token(&v, &(uint8_t){(uint8_t)i}, 1));
+    for (uint32_t i = 0; i < count_others; i++) {
+        const size_t left = strlen(others[i][0]), right = strlen(others[i][1]);
+        uint8_t text[4];
+        memcpy(text, others[i][0], left);
+        memcpy(text + left, others[i][1], right);
+        assert_true(add_token(&v, text, left + right));
+    }
+    for (uint32_t i = 0; i < count_others; i++)
+        v.merges[i] = (struct bpe_merge){find_token(&v, (const uint8_t *)others[i][0], strlen(others[i][0])),
+                                         find_token(&v, (const uint8_t *)others[i][1], strlen(others[i][1])), 256 + i};
+    for (uint32_t i = 0; i + 1 < CHAIN; i++) {
+        const uint32_t left = FIRST + CHAIN - 2 - i;
+        v.merges[count_others + i] = (struct bpe_merge){left, left + 1, v.count};
+        assert_true(add_token(&v, (const uint8_t[]){(uint8_t)left, (uint8_t)(left + 1)}, 2));
+    }
+    v.source = (struct bpe_source){.path = "test",
+                                   .vocabulary = v.count,
+                                   .bytes = v.bytes,
+                                   .offsets = v.offsets,
+                                   .merges = v.merges,
+                                   .merge_count = count_others + CHAIN - 1,
+                                   .rules = *split_rules_named("gpt2")};
+    assert_int_equal(bpe_model_build(&model, &v.source, &error), TOKMAP_OK);
+    awkward_seed(11);
+    for (size_t count = 1; count < 700; count += 1 + count / 8) {
+        uint8_t bytes[700];
+        uint32_t ids[700], expected[700];
+        for (size_t i = 0; i < count; i++) {
+            const size_t at = i % (CHAIN + RANDOM);
+            bytes[i] = (uint8_t)(at < CHAIN ? FIRST + at : 'a' + awkward_below(2));
+        }
+        const size_t made = bpe_merge(model, &scratch, bytes, count, ids);
+        assert_int_equal(made, naive_merge(&v, bytes, count, expected));
+        assert_memory_equal(ids, expected, made * sizeof *ids);
+    }
+    free(scratch.memory);
+    bpe_model_free(model);
+}
+
 /* Symbols of two bytes, each of which merges with the next symbol, and the later pairs first. How a text of consecutive
  * symbols divides is decided at its end, however far that is. So windows fail, become longer, and at last reach the
  * end. */
@@ -447,6 +501,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_vocabulary),        cmocka_unit_test(long_merges),
+        cmocka_unit_test(a_merge_makes_a_pair_of_lower_rank),
         cmocka_unit_test(far_context),           cmocka_unit_test(long_runs),
         cmocka_unit_test(full_caches),           cmocka_unit_test(bad_sources),
         cmocka_unit_test(clear_inside_a_struct),
