@@ -82,6 +82,21 @@ static void system_errors_choose_the_status(void **unused)
     assert_int_equal(error.system, ENOSPC);
 }
 
+static void a_memory_error_states_a_known_size_only(void **unused)
+{
+    (void)unused;
+    const uint64_t unknown[] = {0, UINT64_MAX};
+    struct tokmap_error error;
+    assert_int_equal(error_set_memory(&error, "a table", 4096), TOKMAP_ERROR_MEMORY);
+    assert_non_null(strstr(error.message, "4096 bytes"));
+    for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
+        assert_int_equal(error_set_memory(&error, "a table", unknown[i]), TOKMAP_ERROR_MEMORY);
+        assert_non_null(strstr(error.message, "a table"));
+        assert_null(strstr(error.message, "bytes"));
+        assert_int_equal(error.offset, TOKMAP_NO_OFFSET);
+    }
+}
+
 static void printing_names_position_and_system(void **unused)
 {
     (void)unused;
