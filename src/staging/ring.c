@@ -248,8 +248,8 @@ struct slot *ring_vacant(struct ring *ring)
     return is_stopped(ring) ? NULL : &ring->slots[ring->next_vacant];
 }
 
-/* The difference of the counters, for assertions, so it is unused with NDEBUG. The side that calls knows its own counter
- * exactly, and the other one moves only in the direction that keeps the assertion true. */
+/* The difference of the counters, for assertions, so it is unused with NDEBUG. The side that calls knows its own
+ * counter exactly, and the other one moves only in the direction that keeps the assertion true. */
 static __attribute__((unused)) uint32_t difference(const struct ring *ring)
 {
     return __atomic_load_n(&ring->filled, __ATOMIC_RELAXED) - __atomic_load_n(&ring->released, __ATOMIC_RELAXED);
