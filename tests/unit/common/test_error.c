@@ -182,11 +182,15 @@ static void arithmetic_does_not_wrap(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_status_has_a_name_and_a_text), cmocka_unit_test(an_error_is_filled_whole),
-        cmocka_unit_test(arguments_may_point_into_the_error), cmocka_unit_test(a_long_path_keeps_its_end),
+        cmocka_unit_test(every_status_has_a_name_and_a_text),
+        cmocka_unit_test(an_error_is_filled_whole),
+        cmocka_unit_test(arguments_may_point_into_the_error),
+        cmocka_unit_test(a_long_path_keeps_its_end),
         cmocka_unit_test(system_errors_choose_the_status),
-        cmocka_unit_test(a_memory_error_states_a_known_size_only),    cmocka_unit_test(printing_names_position_and_system),
-        cmocka_unit_test(options_of_any_age_are_served),      cmocka_unit_test(results_fit_callers_of_any_age),
+        cmocka_unit_test(a_memory_error_states_a_known_size_only),
+        cmocka_unit_test(printing_names_position_and_system),
+        cmocka_unit_test(options_of_any_age_are_served),
+        cmocka_unit_test(results_fit_callers_of_any_age),
         cmocka_unit_test(arithmetic_does_not_wrap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
