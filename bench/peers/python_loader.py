@@ -38,14 +38,21 @@ def measure_next(tokmap, run, seconds, framework):
     ours, plain = (run.loader(rows=8, framework=framework) for _ in range(2))
     static = ours.out()
     timed = timed_next()
-    batch, error = ctypes.create_string_buffer(4096), c.Error()
+    batch, error = c.Batch(size=ctypes.sizeof(c.Batch)), c.Error()
     outputs = [array for array in plain.out().values()]
     out = c.Out(ctypes.sizeof(c.Out), c.I64, *(plain._arrays.pointer(array) for array in outputs))
     handle = plain._handle
 
     def in_c():
-        return timed(handle, ctypes.byref(out), batch, ctypes.byref(error)) if timed else \
-            c.lib.tokmap_loader_next(handle, ctypes.byref(out), None, batch, ctypes.byref(error))
+        """One call in C, in ns. A call that fails takes no time and must not pass for a result."""
+        if timed:
+            ns = timed(handle, ctypes.byref(out), ctypes.byref(batch), ctypes.byref(error))
+            if not ns:
+                raise SystemExit(f"tokmap_loader_next() failed: {error.message.decode()}")
+            return ns
+        if c.lib.tokmap_loader_next(handle, ctypes.byref(out), None, ctypes.byref(batch), ctypes.byref(error)):
+            raise SystemExit(f"tokmap_loader_next() failed: {error.message.decode()}")
+        return None
 
     for _ in range(200):
         ours.next()
