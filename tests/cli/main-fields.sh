@@ -2,10 +2,10 @@
 # them. So the table in field_options.c must have every field that such a message names.
 . "$TOKMAP_CLI/helpers.sh"
 tools=$TOKMAP_TREE/tokenize_tools
-find "$tools" "$TOKMAP_TREE/src/format" -name '*.c' ! -path '*/commands/*' ! -name tokmap.c >files
+find "$tools" "$TOKMAP_TREE/src/format" -name '*.c' ! -path '*/commands/*' ! -name tokmap.c -print0 >files
 [ -s files ]
 # Only fields inside a string count: an odd number of quotes comes before them on their line.
-xargs awk '{
+xargs -0 awk '{
     line = $0
     while (match(line, /options\.[a-z_0-9]+/)) {
         before = substr(line, 1, RSTART - 1)
@@ -24,7 +24,7 @@ while read -r field; do
 done <fields
 # No message of these rooms names an option itself.
 sed -n 's/^    {"[a-z_0-9]*", "\([a-z0-9-]*\)", .*/\1/p' "$tools/commands/shared/field_options.c" | while read -r option; do
-    if xargs grep -nE "\"[^\"]*--$option([^a-z-]|\$)" <files; then
+    if xargs -0 grep -nE "\"[^\"]*--$option([^a-z-]|\$)" <files; then
         echo "a message names --$option: name the field instead" >&2
         exit 1
     fi
