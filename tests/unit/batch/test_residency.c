@@ -6,7 +6,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdbool.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -152,6 +154,24 @@ static void pages_have_numbers_of_their_own(void **unused)
     shard_views_free(&views);
 }
 
+/* Returns false where MADV_WIPEONFORK succeeds without an effect, as it does under qemu-user. */
+static bool a_child_sees_wiped_memory(void)
+{
+    int child_status = 1;
+    char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(page != MAP_FAILED);
+    if (madvise(page, 4096, MADV_WIPEONFORK))
+        return false;
+    *page = 1;
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (!child)
+        _exit(*(volatile char *)page);
+    assert_int_equal(waitpid(child, &child_status, 0), child);
+    assert_int_equal(munmap(page, 4096), 0);
+    return child_status == 0;
+}
+
 /* The pages of windows that were read in the warm state are populated, until they are forgotten. */
 static void populated_pages_are_remembered_and_forgotten(void **unused)
 {
@@ -190,13 +210,15 @@ static void populated_pages_are_remembered_and_forgotten(void **unused)
         residency_flush(residency);
         assert_int_equal(source->ask_fd, -1);
         /* A child has none of the populated pages of its parent. */
-        int child_status = 1;
-        const pid_t child = fork();
-        assert_true(child >= 0);
-        if (!child)
-            _exit(residency_is_populated(source, &stretch));
-        assert_int_equal(waitpid(child, &child_status, 0), child);
-        assert_int_equal(child_status, 0);
+        if (a_child_sees_wiped_memory()) {
+            int child_status = 1;
+            const pid_t child = fork();
+            assert_true(child >= 0);
+            if (!child)
+                _exit(residency_is_populated(source, &stretch));
+            assert_int_equal(waitpid(child, &child_status, 0), child);
+            assert_int_equal(child_status, 0);
+        }
         assert_true(residency_is_populated(source, &stretch));
     }
     residency_was_cold(residency, 1);
