@@ -342,11 +342,6 @@ bool dataset_is_synthetic(const struct tokmap_dataset *dataset)
     return dataset->synthetic != NULL;
 }
 
-uint64_t dataset_shards(const struct tokmap_dataset *dataset)
-{
-    return dataset->shard_count;
-}
-
 void dataset_shard_tokens(const struct tokmap_dataset *dataset, uint64_t shard, struct shard_tokens *out)
 {
     assert(shard < dataset->shard_count);

@@ -25,7 +25,6 @@ struct shard_tokens {
     uint64_t bytes;       /* the size that the file must have */
 };
 
-uint64_t dataset_shards(const struct tokmap_dataset *dataset);
 void dataset_shard_tokens(const struct tokmap_dataset *dataset, uint64_t shard, struct shard_tokens *out);
 
 /* Returns the number of the shard that holds a token (token < tokens). Tries the shard number `hint` first;

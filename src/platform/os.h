@@ -70,9 +70,6 @@ int os_pwrite(int fd, const void *from, size_t count, uint64_t offset);
 /* Copies `count` bytes from one file to another, inside the kernel where it can. ENODATA if the source ends before. */
 int os_copy_range(int from, uint64_t from_offset, int into, uint64_t into_offset, uint64_t count);
 int os_truncate(int fd, uint64_t bytes);
-/* Reserves storage so that later writes to the range cannot fail for lack of space; the size of the file stays the
- * same. ENOTSUP where the file system does not support it. */
-int os_reserve(int fd, uint64_t offset, uint64_t bytes);
 /* Starts writing the dirty pages of a range to storage and returns without waiting. A hint. */
 void os_write_behind(int fd, uint64_t offset, uint64_t bytes);
 
@@ -100,8 +97,7 @@ int os_folder_list(const char *path, int (*entry)(void *user, const char *name),
 
 /* Starts reading a range into the page cache and returns without waiting for it. A hint. */
 void os_read_ahead(int fd, uint64_t offset, uint64_t bytes);
-void os_advise_random(int fd);     /* no read-ahead by the kernel for this opening. A hint. */
-void os_advise_sequential(int fd); /* more read-ahead by the kernel. A hint. */
+void os_advise_random(int fd); /* no read-ahead by the kernel for this opening. A hint. */
 /* Removes the clean pages of a range from the cache. A hint. */
 void os_advise_drop(int fd, uint64_t offset, uint64_t bytes);
 
@@ -121,7 +117,6 @@ void os_unmap(const void *address, uint64_t bytes); /* accepts NULL */
 int os_map_populate(const void *address, uint64_t bytes);
 #define OS_POPULATE_TRIES 100
 #define OS_POPULATE_PAUSE_NS 1000000
-void os_map_random(const void *address, uint64_t bytes); /* a fault reads one page, not its surroundings. A hint. */
 /* Returns whether all pages of a mapped range are in the page cache; at most 64 pages, false for more. The kernel
  * reports every page as present to a process that neither owns the file nor may write it. */
 bool os_map_resident(const void *address, uint64_t bytes);
@@ -158,7 +153,6 @@ void os_sleep_ns(uint64_t ns);
 uint32_t os_processors(void);                     /* on which this process may run; at least 1 */
 uint64_t os_memory_resident(void);                /* bytes of RAM that the process uses, 0 if unknown */
 uint64_t os_memory_resident_peak(void);           /* the most that it has used so far, 0 if unknown */
-void os_faults(uint64_t *minor, uint64_t *major); /* page faults so far, without and with reading from storage */
 /* Bytes that this process has caused to be read from storage so far; UINT64_MAX if unknown. */
 uint64_t os_storage_bytes_read(void);
 bool os_is_terminal(int fd);

@@ -335,17 +335,6 @@ int os_truncate(int fd, uint64_t bytes)
     return failed ? errno : 0;
 }
 
-int os_reserve(int fd, uint64_t offset, uint64_t bytes)
-{
-    int failed;
-    do
-        failed = fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes);
-    while (failed && errno == EINTR);
-    if (failed && (errno == EOPNOTSUPP || errno == ENOSYS))
-        return ENOTSUP;
-    return failed ? errno : 0;
-}
-
 void os_write_behind(int fd, uint64_t offset, uint64_t bytes)
 {
     (void)sync_file_range(fd, (off64_t)offset, (off64_t)bytes, SYNC_FILE_RANGE_WRITE);
@@ -462,11 +451,6 @@ void os_advise_random(int fd)
     (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
 }
 
-void os_advise_sequential(int fd)
-{
-    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-}
-
 void os_advise_drop(int fd, uint64_t offset, uint64_t bytes)
 {
     (void)posix_fadvise(fd, (off_t)offset, (off_t)bytes, POSIX_FADV_DONTNEED);
@@ -540,11 +524,6 @@ int os_map_populate(const void *address, uint64_t bytes)
     if (failed && errno == EHWPOISON)
         return EIO;
     return failed ? errno : 0;
-}
-
-void os_map_random(const void *address, uint64_t bytes)
-{
-    (void)madvise((void *)(uintptr_t)address, (size_t)bytes, MADV_RANDOM);
 }
 
 bool os_map_resident(const void *address, uint64_t bytes)

@@ -116,14 +116,6 @@ uint64_t os_memory_resident_peak(void)
     return getrusage(RUSAGE_SELF, &usage) ? 0 : (uint64_t)usage.ru_maxrss * 1024;
 }
 
-void os_faults(uint64_t *minor, uint64_t *major)
-{
-    struct rusage usage;
-    bool known = !getrusage(RUSAGE_SELF, &usage);
-    *minor = known ? (uint64_t)usage.ru_minflt : 0;
-    *major = known ? (uint64_t)usage.ru_majflt : 0;
-}
-
 uint64_t os_storage_bytes_read(void)
 {
     return field_in("/proc/self/io", "\nread_bytes:");

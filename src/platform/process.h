@@ -28,8 +28,6 @@ int os_signal_caught(void);
 int os_signals_release(void);
 /* Ends the process by a signal, as a shell expects of a command that was interrupted. Never returns. */
 void os_signal_die(int signal) __attribute__((noreturn));
-/* A write to a pipe without a reader fails with EPIPE from now on, instead of ending the process. */
-void os_ignore_broken_pipe(void);
 
 /* ---- other programs ---- */
 

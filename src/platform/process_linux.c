@@ -109,11 +109,6 @@ void os_signal_die(int signal_number)
     _exit(128 + signal_number);
 }
 
-void os_ignore_broken_pipe(void)
-{
-    (void)signal(SIGPIPE, SIG_IGN);
-}
-
 /* ---- other programs ---- */
 
 /* output: becomes the child's standard output; -1: the child keeps ours. */

@@ -62,23 +62,34 @@ static bool no_memory(struct json_file *file, size_t bytes)
     return false;
 }
 
-static bool rank_parse(struct tekken *tekken, uint32_t number)
+/* Reads one entry of "vocab" or "special_tokens": its rank, UINT64_MAX if that is missing, and the text of the field
+ * `text_field`, NULL if that is missing. Returns false after a fault. */
+static bool entry_parse(struct json_file *file, const char *text_field, uint64_t *rank, const uint8_t **text,
+                        size_t *count)
 {
-    struct json_file *file = &tekken->file;
     struct json_string name;
-    uint64_t rank = UINT64_MAX;
-    const uint8_t *text = NULL;
-    size_t count = 0;
     bool good = json_enter_object(&file->scan);
+    *rank = UINT64_MAX;
+    *text = NULL;
+    *count = 0;
     while (good && json_member(&file->scan, &name)) {
         if (json_name_is(&name, "rank"))
-            good = json_unsigned(&file->scan, &rank);
-        else if (json_name_is(&name, "token_bytes"))
-            good = json_file_text(file, &text, &count);
+            good = json_unsigned(&file->scan, rank);
+        else if (json_name_is(&name, text_field))
+            good = json_file_text(file, text, count);
         else
             good = json_skip(&file->scan);
     }
-    if (!good || file->scan.fault.reason)
+    return good && !file->scan.fault.reason;
+}
+
+static bool rank_parse(struct tekken *tekken, uint32_t number)
+{
+    struct json_file *file = &tekken->file;
+    uint64_t rank;
+    const uint8_t *text;
+    size_t count;
+    if (!entry_parse(file, "token_bytes", &rank, &text, &count))
         return false;
     if (rank != number)
         return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "vocab: entry %u (counted from 0) must have the rank %u",
@@ -116,26 +127,16 @@ static bool vocabulary_parse(struct tekken *tekken)
 static bool specials_parse(struct tekken *tekken)
 {
     struct json_file *file = &tekken->file;
-    struct json_string name;
     if (json_kind(&file->scan) == JSON_NULL)
         return json_null(&file->scan);
     if (!json_enter_array(&file->scan))
         return false;
     tekken->has_specials = true;
     while (json_element(&file->scan)) {
-        uint64_t rank = UINT64_MAX;
-        const uint8_t *text = NULL;
-        size_t count = 0;
-        bool good = json_enter_object(&file->scan);
-        while (good && json_member(&file->scan, &name)) {
-            if (json_name_is(&name, "rank"))
-                good = json_unsigned(&file->scan, &rank);
-            else if (json_name_is(&name, "token_str"))
-                good = json_file_text(file, &text, &count);
-            else
-                good = json_skip(&file->scan);
-        }
-        if (!good || file->scan.fault.reason)
+        uint64_t rank;
+        const uint8_t *text;
+        size_t count;
+        if (!entry_parse(file, "token_str", &rank, &text, &count))
             return false;
         if (!count || count > TOKEN_BYTES_MOST || rank >= SPECIALS_MOST)
             return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
