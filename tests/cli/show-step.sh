@@ -43,7 +43,7 @@ equal "$(wc -l <b | tr -d ' ')" 8
 tokmap show train.run --step 2 >a 2>err
 holds err "step 2 is skipped"
 exits 1 tokmap show train.run --step 86 2>err
-holds err "past the end of the run"
+holds err "step 86 is past the end of the run, whose steps are 0 to 85"
 exits 1 tokmap show train.run --step 0 --row 8 2>err
 holds err "the step has 8 rows"
 exits 1 tokmap show train.run --step 0 --rank 1 --ranks 3 --row 3 2>err

@@ -200,9 +200,14 @@ static enum tokmap_status show_step(struct showing *show, struct tokmap_error *e
     char text[64];
     const uint64_t rows = tokmap_run_rows(show->target->run, given->step);
     uint64_t first = 0, end = rows;
-    if (!rows)
-        return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
-                         "step %" PRIu64 " is past the end of the run", given->step);
+    if (!rows) {
+        struct tokmap_run_info info = {.size = sizeof info};
+        const enum tokmap_status status = tokmap_run_info(show->target->run, &info);
+        return status ? error_set(error, status, show->target->name, TOKMAP_NO_OFFSET, "the run cannot be described")
+                      : error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
+                                  "step %" PRIu64 " is past the end of the run, whose steps are 0 to %" PRIu64,
+                                  given->step, info.steps - 1);
+    }
     if (given->rank_given && given->ranks > rows)
         return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
                          "%" PRIu64 " ranks cannot share a global batch of %s", given->ranks,
