@@ -104,9 +104,18 @@ static void help_print(const struct cli_command *command)
     static const struct cli_option version = {0, "version", CLI_FLAG, NULL, NULL, NULL, "print the version", NULL};
     printf("Usage: %s %s\n\n", command->program, command->usage);
     help_wrap(command->summary, 0, 0, columns - 1);
-    printf("\nOptions:\n");
+    if (!command->option_count || command->options[0].kind != CLI_TITLE)
+        printf("\nOptions:\n");
+    bool grouped = false;
     for (size_t i = 0; i < command->option_count; i++)
-        help_option(&command->options[i], columns - 1);
+        if (command->options[i].kind == CLI_TITLE) {
+            printf("\n%s:\n", command->options[i].help);
+            grouped = true;
+        } else {
+            help_option(&command->options[i], columns - 1);
+        }
+    if (grouped)
+        printf("\nHelp:\n");
     help_option(&help, columns - 1);
     help_option(&version, columns - 1);
     if (!command->details)
@@ -168,6 +177,9 @@ static int option_store(const struct cli_command *command, const struct cli_opti
     bool good = true;
     const char *wanted = "";
     switch (option->kind) {
+    case CLI_TITLE: /* never found by its name, which is empty */
+        assert(option->kind != CLI_TITLE);
+        break;
     case CLI_FLAG:
         *(bool *)option->into = true;
         break;
@@ -208,7 +220,7 @@ static int option_store(const struct cli_command *command, const struct cli_opti
 static const struct cli_option *option_by_letter(const struct cli_command *command, char letter)
 {
     for (size_t i = 0; i < command->option_count; i++)
-        if (command->options[i].letter == letter)
+        if (letter && command->options[i].letter == letter)
             return &command->options[i];
     return NULL;
 }
@@ -216,7 +228,7 @@ static const struct cli_option *option_by_letter(const struct cli_command *comma
 static const struct cli_option *option_by_name(const struct cli_command *command, const char *name, size_t length)
 {
     for (size_t i = 0; i < command->option_count; i++)
-        if (strlen(command->options[i].name) == length && memcmp(command->options[i].name, name, length) == 0)
+        if (length && strlen(command->options[i].name) == length && memcmp(command->options[i].name, name, length) == 0)
             return &command->options[i];
     return NULL;
 }
@@ -227,8 +239,9 @@ static int unknown_option(const struct cli_command *command, const char *name, s
     const char *names[64];
     size_t count = 0;
     snprintf(typed, sizeof typed, "%.*s", (int)min64(length, 63), name);
-    for (; count < command->option_count && count < 62; count++)
-        names[count] = command->options[count].name;
+    for (size_t i = 0; i < command->option_count && count < 62; i++)
+        if (command->options[i].kind != CLI_TITLE)
+            names[count++] = command->options[i].name;
     names[count++] = "help";
     names[count++] = "version";
     const char *nearest = cli_nearest(typed, names, count);

@@ -13,7 +13,8 @@ enum cli_kind {
     CLI_SIZE,   /* uint64_t: decimal, then k m g t (powers of 1000) or Ki Mi Gi Ti (of 1024), and B, all optional */
     CLI_REAL,   /* double */
     CLI_CHOICE, /* int: the index of the value in `choices`, a list such as "a|b|c" */
-    CLI_RANGE   /* struct cli_range (numbers.h): A..B, which includes A and excludes B */
+    CLI_RANGE,  /* struct cli_range (numbers.h): A..B, which includes A and excludes B */
+    CLI_TITLE   /* no option: a heading of the help; see CLI_HEADING */
 };
 
 struct cli_option {
@@ -26,6 +27,14 @@ struct cli_option {
     const char *help;    /* the help wraps it */
     const char *choices; /* of CLI_CHOICE, else NULL */
 };
+
+/* A row of a table of options that is not an option: in the help, the options after it appear under this heading, up to
+ * the next one. Options before the first heading appear under "Options". The text has no colon: CLI_HEADING("Inputs").
+ */
+#define CLI_HEADING(text)                                                                                              \
+    {                                                                                                                  \
+        0, "", CLI_TITLE, NULL, NULL, NULL, text, NULL                                                                 \
+    }
 
 struct cli_command {
     const char *program; /* "tokmap pack": every message begins with it */

@@ -43,6 +43,16 @@ void cli_say(const char *program, const char *format, ...)
     va_end(arguments);
 }
 
+void cli_warn(const char *program, const char *format, ...)
+{
+    char label[256];
+    va_list arguments;
+    (void)snprintf(label, sizeof label, "%s: warning", program);
+    va_start(arguments, format);
+    cli_say_list(label, format, arguments);
+    va_end(arguments);
+}
+
 int cli_failed(const char *program, const struct tokmap_error *error)
 {
     char text[sizeof error->path + sizeof error->message + 256];

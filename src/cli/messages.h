@@ -15,6 +15,10 @@ enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_MISUSED = 2 }; /* exit statuses */
 void cli_say(const char *program, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void cli_say_list(const char *program, const char *format, va_list arguments) __attribute__((format(printf, 2, 0)));
 
+/* Prints "PROGRAM: warning: " and the message, as cli_say() does: for input that is accepted but is probably not what
+ * the user meant. The exit status of the command does not change. */
+void cli_warn(const char *program, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* Prints "PROGRAM: " and the error on standard error; returns CLI_FAILED. */
 int cli_failed(const char *program, const struct tokmap_error *error);
 

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 
@@ -26,6 +27,7 @@ static size_t operand_count;
 
 static const struct cli_option options[] = {
     {'f', "flag", CLI_FLAG, &got.flag, NULL, NULL, "a flag", NULL},
+    CLI_HEADING("Second group"),
     {'q', "quick", CLI_FLAG, &got.quick, NULL, NULL, "another", NULL},
     {'o', "output", CLI_TEXT, &got.text, &got.text_given, "NAME", "text", NULL},
     {0, "eod", CLI_MAYBE, &got.maybe, NULL, "NAME", "perhaps a value", NULL},
@@ -149,11 +151,57 @@ static void test_environment(void **state)
     (void)state;
 }
 
+static int saved = -1;
+static FILE *captured;
+
+/* What is written to this descriptor from now on goes to a file, until capture_end() returns it as text. */
+static void capture_begin(int descriptor)
+{
+    (void)fflush(NULL);
+    captured = tmpfile();
+    saved = dup(descriptor);
+    assert_true(captured && saved >= 0 && dup2(fileno(captured), descriptor) == descriptor);
+}
+
+static const char *capture_end(int descriptor, char *text, size_t size)
+{
+    (void)fflush(NULL);
+    assert_int_equal(dup2(saved, descriptor), descriptor);
+    (void)close(saved);
+    rewind(captured);
+    text[fread(text, 1, size - 1, captured)] = '\0';
+    (void)fclose(captured);
+    return text;
+}
+
+static void test_headings(void **state)
+{
+    char text[8192];
+    capture_begin(1);
+    assert_int_equal(parse("--help", NULL, NULL, NULL), CLI_DONE);
+    capture_end(1, text, sizeof text);
+    const char *first = strstr(text, "\nOptions:\n  -f, --flag"),
+               *second = strstr(text, "\nSecond group:\n  -q, --quick");
+    const char *help = strstr(text, "\nHelp:\n  -h, --help");
+    assert_true(first && second && help && first < second && second < help);
+    (void)state;
+}
+
+static void test_warning(void **state)
+{
+    char text[8192];
+    capture_begin(2);
+    cli_warn("tokmap pack", "%s has no %c", "a\033b", 'x');
+    assert_string_equal(capture_end(2, text, sizeof text), "tokmap pack: warning: a?b has no x\n");
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forms), cmocka_unit_test(test_maybe), cmocka_unit_test(test_operands),
-        cmocka_unit_test(test_wrong), cmocka_unit_test(test_run),   cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_forms),    cmocka_unit_test(test_maybe),   cmocka_unit_test(test_operands),
+        cmocka_unit_test(test_wrong),    cmocka_unit_test(test_run),     cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_headings), cmocka_unit_test(test_warning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
