@@ -67,3 +67,21 @@ equal "$(field info tokenizer)" "$(field info shards.0.about.tokenizer.fingerpri
 equal "$(field info tokenizer_name)" "$(field info shards.0.about.tokenizer.name)"
 equal "$(field info eod_id)" 301
 equal "$(field info width)" 2
+# The index records the tokenizer's files as they were given. They are not part of the identity of the data.
+equal "$(field info shards.0.about.tokenizer.path)" v.tiktoken
+equal "$(field info shards.0.about.tokenizer.special_tokens)" specials.json
+mkdir 'vocabularies of mine'
+cp v.tiktoken specials.json 'vocabularies of mine'
+tokmap pack -q -t 'vocabularies of mine/v.tiktoken' --pattern gpt2 \
+    --special-tokens "$PWD/vocabularies of mine/specials.json" --special recognize -o elsewhere in more
+tokmap info --json elsewhere >other
+equal "$(field other shards.0.about.tokenizer.path)" 'vocabularies of mine/v.tiktoken'
+equal "$(field other shards.0.about.tokenizer.special_tokens)" "$PWD/vocabularies of mine/specials.json"
+equal "$(field other content)" "$(field info content)"
+same elsewhere.bin by1.bin
+# The built-in tokenizer has no file.
+tokmap pack -q -o bytes small.txt
+tokmap info --json bytes >other
+equal "$(python3 -c 'import json
+print(sorted(json.load(open("other"))["shards"][0]["about"]["tokenizer"]))')" \
+    "['fingerprint', 'name', 'pattern', 'pattern_regex', 'special']"

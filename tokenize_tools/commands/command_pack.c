@@ -205,7 +205,7 @@ static enum tokmap_status folder_check(const char *prefix, struct tokmap_error *
 /* ---- packing ---- */
 
 static int inputs_pack(struct packing *packing, const struct pack_options *options, const char **operands,
-                size_t operand_count)
+                       size_t operand_count)
 {
     struct pack_result result;
     struct tokmap_error error;
@@ -242,6 +242,7 @@ static int pack(const struct cli_command *command, const char **operands, size_t
         status = tokenizer_arguments_open(command, &packing->asked, true, &packing->tokenizer);
     if (status)
         return status;
+    const bool is_bytes = !strcmp(packing->asked.spec, "bytes"); /* the built-in tokenizer, which has no file */
     struct pack_options options = {.prefix = packing->prefix,
                                    .dry_run = packing->dry_run,
                                    .replace = packing->force,
@@ -249,6 +250,7 @@ static int pack(const struct cli_command *command, const char **operands, size_t
                                    .threads = (uint32_t)packing->threads,
                                    .tokenizer = packing->tokenizer,
                                    .tokenizer_options = &packing->asked.options,
+                                   .tokenizer_path = is_bytes ? NULL : packing->asked.spec,
                                    .skipped = skipped_report,
                                    .progress = progress_report,
                                    .stop = is_stopped,

@@ -320,6 +320,7 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
     uint64_t bytes = 0;
     const struct shard_about about = {.tokenizer = pack->options->tokenizer,
                                       .tokenizer_options = pack->options->tokenizer_options,
+                                      .tokenizer_path = pack->options->tokenizer_path,
                                       .corpus = &pack->options->corpus,
                                       .eod_id = pack->options->eod_id,
                                       .bos_id = pack->options->bos_id,

@@ -19,7 +19,8 @@ struct pack_options {
     const struct tokenizer *tokenizer;
     /* Those that the tokenizer was opened with, for the about section. NULL: the defaults. */
     const struct tokenizer_options *tokenizer_options;
-    uint64_t eod_id, bos_id; /* ids that are written after and before each document, or TOKMAP_NO_ID */
+    const char *tokenizer_path; /* its file or folder as the user gave it, for the about section; NULL: it needs none */
+    uint64_t eod_id, bos_id;    /* ids that are written after and before each document, or TOKMAP_NO_ID */
     /* pack_run() overwrites cut_anywhere, cut, cut_user, batch_bytes, before_large, stop and user. */
     struct corpus_options corpus;
 

@@ -25,8 +25,9 @@ static void text_write(struct cli_json *json, const char *key, const char *text)
         cli_json_null(json, key);
 }
 
-/* The options of the tokenizer. The path of its file is not written: its fingerprint identifies it. */
-static void tokenizer_options_write(struct cli_json *json, const struct tokenizer_options *options)
+/* How the tokenizer was opened: its options, and the paths of its files. The fingerprint identifies a tokenizer; the
+ * paths only say where to look for it, so a tokenizer without a file has none. */
+static void tokenizer_options_write(struct cli_json *json, const struct tokenizer_options *options, const char *path)
 {
     static const char *const specials[] = {"text", "recognise", "error"}; /* kept spelling: indexes contain it */
     static const struct tokenizer_options defaults = {0};
@@ -34,6 +35,10 @@ static void tokenizer_options_write(struct cli_json *json, const struct tokenize
     cli_json_text(json, "special", specials[options->special]);
     text_write(json, "pattern", options->pattern);
     text_write(json, "pattern_regex", options->pattern_regex);
+    if (options->special_tokens)
+        text_write(json, "special_tokens", options->special_tokens);
+    if (path)
+        text_write(json, "path", path);
 }
 
 static void options_write(struct cli_json *json, const struct shard_about *about)
@@ -87,7 +92,7 @@ char *shard_about_text(const struct shard_about *about, uint64_t *bytes)
     cli_json_object(&json, "tokenizer");
     cli_json_text(&json, "name", info.name);
     cli_json_text(&json, "fingerprint", hex);
-    tokenizer_options_write(&json, about->tokenizer_options);
+    tokenizer_options_write(&json, about->tokenizer_options, about->tokenizer_path);
     cli_json_end(&json);
     options_write(&json, about);
     totals_write(&json, about);

@@ -1,9 +1,10 @@
 /*
  * shard_about.h - the about section of a packed shard: a JSON text that says how the shard was made.
  *
- * It contains what decides the bytes of the shard, and the totals. It contains no time, host, number of threads, or
- * file name, so that the same input and options give the same bytes. Its keys and words are part of existing shards:
- * they must not change.
+ * It contains what decides the bytes of the shard, the totals, and the paths of the tokenizer's files as they were
+ * given, so that a command that shows text can find the tokenizer again. It contains no time, host, number of threads,
+ * working folder, or output name, so that the same input and options give the same bytes. Its keys and words are part
+ * of existing shards: they must not change.
  */
 #ifndef TOKMAP_PACK_SHARD_ABOUT_H
 #define TOKMAP_PACK_SHARD_ABOUT_H
@@ -14,6 +15,7 @@
 struct shard_about {
     const struct tokenizer *tokenizer;
     const struct tokenizer_options *tokenizer_options; /* those it was opened with; NULL: the defaults */
+    const char *tokenizer_path;                        /* as it was given; NULL: the tokenizer needs no file */
     const struct corpus_options *corpus;
     uint64_t eod_id, bos_id; /* or TOKMAP_NO_ID */
     const struct corpus_counts *counts;
