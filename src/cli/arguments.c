@@ -97,25 +97,25 @@ static void help_option(const struct cli_option *option, size_t columns)
     help_wrap(option->help, HELP_INDENT, HELP_INDENT, columns);
 }
 
+static const char last_heading[] = "General"; /* of --help and --version */
+
 static void help_print(const struct cli_command *command)
 {
     const size_t columns = os_is_terminal(1) ? max64(60, min64(os_terminal_columns(1), 100)) : 80;
     static const struct cli_option help = {'h', "help", CLI_FLAG, NULL, NULL, NULL, "print this help", NULL};
-    static const struct cli_option version = {0, "version", CLI_FLAG, NULL, NULL, NULL, "print the version", NULL};
+    static const struct cli_option version = {'V', "version", CLI_FLAG, NULL, NULL, NULL, "print the version", NULL};
     printf("Usage: %s %s\n\n", command->program, command->usage);
     help_wrap(command->summary, 0, 0, columns - 1);
     if (!command->option_count || command->options[0].kind != CLI_TITLE)
         printf("\nOptions:\n");
-    bool grouped = false;
+    const char *heading = last_heading;
     for (size_t i = 0; i < command->option_count; i++)
-        if (command->options[i].kind == CLI_TITLE) {
-            printf("\n%s:\n", command->options[i].help);
-            grouped = true;
-        } else {
+        if (command->options[i].kind == CLI_TITLE)
+            printf("\n%s:\n", heading = command->options[i].help);
+        else
             help_option(&command->options[i], columns - 1);
-        }
-    if (grouped)
-        printf("\nHelp:\n");
+    if (heading != last_heading && strcmp(heading, last_heading) != 0)
+        printf("\n%s:\n", last_heading);
     help_option(&help, columns - 1);
     help_option(&version, columns - 1);
     if (!command->details)

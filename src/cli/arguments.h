@@ -29,8 +29,8 @@ struct cli_option {
 };
 
 /* A row of a table of options that is not an option: in the help, the options after it appear under this heading, up to
- * the next one. Options before the first heading appear under "Options". The text has no colon: CLI_HEADING("Inputs").
- */
+ * the next one. Options before the first heading appear under "Options". A heading "General" comes last and also has
+ * --help and --version; the help adds it where the table lacks it. The text has no colon: CLI_HEADING("Inputs"). */
 #define CLI_HEADING(text)                                                                                              \
     {                                                                                                                  \
         0, "", CLI_TITLE, NULL, NULL, NULL, text, NULL                                                                 \

@@ -194,8 +194,7 @@ static enum tokmap_status coverage_check(struct audit *audit, struct tokmap_erro
                   full > 1 ? "each of " : "the ", full > 1 ? cli_counted(full, "full epoch", c) : "full epoch",
                   counted % windows ? "; in the unfinished epoch after them, none appears twice" : "");
     else if (counted == audit->draws)
-        check_add(audit, "coverage", true,
-                  "counted all %s: none of the %s appears twice in the unfinished epoch",
+        check_add(audit, "coverage", true, "counted all %s: none of the %s appears twice in the unfinished epoch",
                   cli_counted(audit->draws, "draw", a), cli_counted(windows, "window", b));
     else
         check_add(
@@ -219,8 +218,7 @@ static void ranks_check(struct audit *audit)
     char fault[200] = "", a[64], b[64], c[64];
     uint64_t reached = 0;
     if (ranks > batch) {
-        check_add(audit, "ranks", false,
-                  "%s cannot share a global batch of %s; use fewer ranks or a larger batch",
+        check_add(audit, "ranks", false, "%s cannot share a global batch of %s; use fewer ranks or a larger batch",
                   cli_counted(ranks, "rank", a), cli_counted(batch, "row", b));
         return;
     }
@@ -304,8 +302,8 @@ static enum tokmap_status batch_compare(struct trial *trial, const struct tokmap
             return status;
         if (batch->places[i].draw != place.draw || batch->places[i].window != place.window ||
             memcmp(batch->rows[i], trial->copy, (size_t)(place.tokens * width)) != 0)
-            fault_set(trial->fault, "rank %" PRIu64 " received wrong tokens in step %" PRIu64 " row %" PRIu64,
-                      rank, step, first + i);
+            fault_set(trial->fault, "rank %" PRIu64 " received wrong tokens in step %" PRIu64 " row %" PRIu64, rank,
+                      step, first + i);
         trial->rows++;
     }
     trial->batches++;
@@ -389,8 +387,7 @@ static enum tokmap_status loader_check(struct audit *audit, struct tokmap_error 
     if (trial.fault[0])
         check_add(audit, "loader", false, "%s", trial.fault);
     else
-        check_add(audit, "loader", true,
-                  "%s with %s from real loaders: places and tokens are as computed",
+        check_add(audit, "loader", true, "%s with %s from real loaders: places and tokens are as computed",
                   cli_counted(trial.batches, "batch", a), cli_counted(trial.rows, "row", b));
     return TOKMAP_OK;
 }
@@ -630,6 +627,7 @@ int command_audit(int argc, char **argv)
 {
     struct audit_arguments given = {.run = RUN_ARGUMENTS_INIT, .draws = COUNT_DRAWS};
     const struct cli_option options[] = {
+        CLI_HEADING("What is audited"),
         {'r', "ranks", CLI_NUMBER, &given.ranks, &given.ranks_given, "R", "number of ranks that share the run", NULL},
         {0, "rows", CLI_NUMBER, &given.rows, NULL, "N",
          "the most rows of a call (default: the rank's whole slice of the global batch)", NULL},
@@ -639,7 +637,9 @@ int command_audit(int argc, char **argv)
          NULL},
         {0, "draws", CLI_SIZE, &given.draws, NULL, "N",
          "the most draws that are counted one by one (default: 268435456); random ones are checked beyond that", NULL},
+        CLI_HEADING("A run made from a dataset"),
         RUN_OPTIONS(given.run),
+        CLI_HEADING("General"),
         {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print a JSON object", NULL},
         {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print no progress", NULL},
     };

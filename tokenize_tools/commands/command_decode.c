@@ -264,7 +264,9 @@ int command_decode(int argc, char **argv)
 {
     struct decoding decoding = {.asked = TOKENIZER_ARGUMENTS_INIT};
     const struct cli_option options[] = {
+        CLI_HEADING("Tokenizer"),
         TOKENIZER_OPTIONS(decoding.asked),
+        CLI_HEADING("Input and output"),
         {0, "input-format", CLI_CHOICE, &decoding.input, NULL, "FORMAT",
          "text (ids separated by spaces), jsonl (a JSON array per line), or auto (default): by the first character",
          "auto|text|jsonl"},

@@ -204,15 +204,18 @@ int command_encode(int argc, char **argv)
 {
     struct encoding encoding = {.asked = TOKENIZER_ARGUMENTS_INIT, .inputs = CORPUS_ARGUMENTS_INIT};
     const struct cli_option options[] = {
+        CLI_HEADING("Tokenizer"),
         TOKENIZER_OPTIONS(encoding.asked),
         TOKENIZER_OPTION_SPECIAL(encoding.asked),
         TOKENIZER_OPTIONS_EOD_BOS(encoding.asked, "end each document with this token",
                                   "end no document with a token (default)"),
+        CLI_HEADING("Inputs"),
         CORPUS_OPTIONS_INPUT(encoding.inputs),
+        CORPUS_OPTIONS_TEXTS(encoding.inputs),
+        CLI_HEADING("Output"),
         {0, "output-format", CLI_CHOICE, &encoding.output, NULL, "FORMAT",
          "text (ids separated by spaces), jsonl (a JSON array per line), or auto (default): as the first input",
          "auto|text|jsonl"},
-        CORPUS_OPTIONS_TEXTS(encoding.inputs),
     };
     const struct cli_command command = {
         .program = program,

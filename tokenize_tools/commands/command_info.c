@@ -559,9 +559,11 @@ int command_info(int argc, char **argv)
 {
     struct info_arguments given = {.run = RUN_ARGUMENTS_INIT};
     const struct cli_option options[] = {
+        CLI_HEADING("A run made from a dataset"),
         RUN_OPTIONS(given.run),
         {0, "steps", CLI_NUMBER, &given.run.steps, &given.run.steps_given, "N", "the run ends after N steps", NULL},
         {0, "passes", CLI_NUMBER, &given.run.passes, &given.run.passes_given, "P", "the run ends after P passes", NULL},
+        CLI_HEADING("General"),
         {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print a JSON object", NULL},
         {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print no progress", NULL},
     };

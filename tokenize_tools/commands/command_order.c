@@ -127,8 +127,7 @@ static bool line_fill(struct line_reader *reader)
     reader->end -= reader->at;
     reader->at = 0;
     if (reader->end == IN_BYTES) {
-        cli_say(program, "standard input:%" PRIu64 ": the line is longer than %zu bytes", reader->line + 1,
-                IN_BYTES);
+        cli_say(program, "standard input:%" PRIu64 ": the line is longer than %zu bytes", reader->line + 1, IN_BYTES);
         return false;
     }
     size_t got = 0;
@@ -303,19 +302,22 @@ int command_order(int argc, char **argv)
 {
     struct order_arguments given = {.source = "data"};
     const struct cli_option options[] = {
+        CLI_HEADING("The order"),
         {'n', "windows", CLI_NUMBER, &given.windows, &given.windows_given, "N", "windows of an epoch, 1 to 2^63", NULL},
         {'s', "seed", CLI_NUMBER, &given.seed, &given.seed_given, "S", "seed of the run, any 64-bit number", NULL},
         {'e', "epoch", CLI_NUMBER, &given.epoch, &given.epoch_given, "E", "the epoch (default: 0)", NULL},
+        {0, "source", CLI_TEXT, &given.source, NULL, "NAME", "name of the source (default: data)", NULL},
+        CLI_HEADING("What to print"),
         {0, "start", CLI_NUMBER, &given.start, &given.start_given, "A", "the first draw (default: 0)", NULL},
         {0, "count", CLI_NUMBER, &given.count, &given.count_given, "C",
          "number of draws (default: all from --start on)", NULL},
         {0, "inverse", CLI_FLAG, &given.inverse, NULL, NULL,
          "read numbers of windows from standard input, one per line, and print the draw of each", NULL},
-        {0, "source", CLI_TEXT, &given.source, NULL, "NAME", "name of the source (default: data)", NULL},
         {0, "stdin", CLI_FLAG, &given.requests, NULL, NULL,
          "read lines 'N S E A C' (windows, seed, epoch, start, count) from standard input, and answer each at once "
          "with one line of C numbers",
          NULL},
+        CLI_HEADING("General"),
         {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print JSON arrays", NULL},
     };
     const struct cli_command command = {

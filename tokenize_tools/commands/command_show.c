@@ -395,6 +395,7 @@ int command_show(int argc, char **argv)
 {
     struct show_arguments given = {.run = RUN_ARGUMENTS_INIT, .tokenizer = TOKENIZER_ARGUMENTS_INIT};
     const struct cli_option options[] = {
+        CLI_HEADING("What to show"),
         {'d', "document", CLI_NUMBER, &given.document, &given.document_given, "N", "show document N", NULL},
         {'w', "window", CLI_NUMBER, &given.window, &given.window_given, "I",
          "show window I of epoch 0; a dataset needs --seq-len", NULL},
@@ -409,12 +410,15 @@ int command_show(int argc, char **argv)
          "list every step and row that shows tokens of --document or --tokens", NULL},
         {0, "steps", CLI_RANGE, &given.steps, NULL, "A..B",
          "with --where, search steps A up to, not including, B; required if the run has no end", NULL},
+        CLI_HEADING("How to show it"),
         TOKENIZER_OPTIONS(given.tokenizer),
         {'i', "ids", CLI_FLAG, &given.ids, NULL, NULL, "print token ids instead of text", NULL},
         {0, "specials", CLI_FLAG, &given.specials, NULL, NULL, "print the names of special tokens", NULL},
+        CLI_HEADING("A run made from a dataset"),
+        RUN_OPTIONS(given.run),
+        CLI_HEADING("General"),
         {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print one JSON object per line, provenance included", NULL},
         {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print no provenance on standard error", NULL},
-        RUN_OPTIONS(given.run),
     };
     const struct cli_command command = {
         .program = program,

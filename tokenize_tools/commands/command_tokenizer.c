@@ -165,8 +165,10 @@ int command_tokenizer(int argc, char **argv)
 {
     struct describing describing = {.asked = TOKENIZER_ARGUMENTS_INIT};
     const struct cli_option options[] = {
+        CLI_HEADING("Tokenizer"),
         TOKENIZER_OPTION_SPECIAL(describing.asked),
         TOKENIZER_OPTIONS_RANK_FILE(describing.asked),
+        CLI_HEADING("General"),
         {'a', "all", CLI_FLAG, &describing.all, NULL, NULL, "list all added tokens, not only the first 24", NULL},
         {0, "json", CLI_FLAG, &describing.json, NULL, NULL, "print a JSON object", NULL},
     };

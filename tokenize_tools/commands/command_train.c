@@ -257,29 +257,33 @@ static int train(const struct cli_command *command, const char **operands, size_
 
 int command_train(int argc, char **argv)
 {
-    struct training_command training = {
-        .pattern = "cl100k_base", .corpus = CORPUS_ARGUMENTS_INIT, .min_frequency = 1};
+    struct training_command training = {.pattern = "cl100k_base", .corpus = CORPUS_ARGUMENTS_INIT, .min_frequency = 1};
     training.threads = os_processors() < TRAIN_THREADS_MOST ? os_processors() : TRAIN_THREADS_MOST;
     training.memory = os_memory_limit() / 4 * 3;
     const struct cli_option options[] = {
+        CLI_HEADING("Output"),
         {'o', "output", CLI_TEXT, &training.prefix, NULL, "PREFIX", "write PREFIX.tiktoken and PREFIX.json", NULL},
+        {0, "force", CLI_FLAG, &training.force, NULL, NULL, "replace the output if it exists", NULL},
+        CLI_HEADING("Vocabulary"),
         {0, "vocab-size", CLI_SIZE, &training.vocabulary, NULL, "N",
          "number of ids: 256 bytes, merges, and special tokens", NULL},
         {0, "pattern", CLI_TEXT, &training.pattern, NULL, "NAME",
          "how text is cut into pieces: gpt2, r50k_base, p50k_base, p50k_edit, cl100k_base (default), llama3, qwen2, "
-         "qwen3_5, o200k_base, o200k_harmony, llama4, tekken, nanochat, deepseek_v3", NULL},
+         "qwen3_5, o200k_base, o200k_harmony, llama4, tekken, nanochat, deepseek_v3",
+         NULL},
         {0, "special-tokens", CLI_TEXT, &training.special_names, NULL, "NAME,...",
          "special tokens; they get the last ids, in this order", NULL},
         {0, "min-frequency", CLI_NUMBER, &training.min_frequency, NULL, "N",
          "merge only pairs that appear at least N times in the text (default: 1)", NULL},
-        {0, "force", CLI_FLAG, &training.force, NULL, NULL, "replace the output if it exists", NULL},
+        CLI_HEADING("Inputs"),
+        CORPUS_OPTIONS_INPUT(training.corpus),
+        CORPUS_OPTION_ON_ERROR(training.corpus),
+        CORPUS_OPTIONS_TEXTS(training.corpus),
+        CLI_HEADING("General"),
         {0, "threads", CLI_NUMBER, &training.threads, NULL, "N",
          "number of threads (default: one per processor); the output is the same for every N", NULL},
         {0, "max-memory", CLI_SIZE, &training.memory, NULL, "SIZE",
          "memory for the distinct pieces of the text (default: three quarters of the machine's)", NULL},
-        CORPUS_OPTIONS_INPUT(training.corpus),
-        CORPUS_OPTION_ON_ERROR(training.corpus),
-        CORPUS_OPTIONS_TEXTS(training.corpus),
         {0, "json", CLI_FLAG, &training.json, NULL, NULL, "print the closing report as JSON", NULL},
         {'q', "quiet", CLI_FLAG, &training.quiet, NULL, NULL, "print no progress and no closing report", NULL},
     };

@@ -182,7 +182,7 @@ static void test_headings(void **state)
     capture_end(1, text, sizeof text);
     const char *first = strstr(text, "\nOptions:\n  -f, --flag"),
                *second = strstr(text, "\nSecond group:\n  -q, --quick");
-    const char *help = strstr(text, "\nHelp:\n  -h, --help");
+    const char *help = strstr(text, "\nGeneral:\n  -h, --help");
     assert_true(first && second && help && first < second && second < help);
     (void)state;
 }
