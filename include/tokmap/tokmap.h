@@ -595,6 +595,8 @@ struct tokmap_source_info {
     const struct tokmap_dataset *dataset; /* valid until the run is closed, which closes it */
     uint64_t windows;                     /* of one epoch */
     uint64_t tail;                        /* tokens left over in one epoch: the dataset's tokens - windows * seq_len */
+    const char *data;                     /* the name with which the run opened the dataset, the run file's folder
+                                             included; valid until the run is closed */
 };
 
 /* Fills *info for source number `source`, from 0, below tokmap_run_info.sources.

@@ -18,6 +18,7 @@
 #include "messages.h"
 #include "numbers.h"
 #include "progress.h"
+#include "run_name.h"
 #include "signals.h"
 #include "table.h"
 

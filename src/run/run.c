@@ -124,7 +124,6 @@ static enum tokmap_status run_new(struct tokmap_run **out, struct run_spec *spec
                                   bool from_text, struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
-    char *name = NULL;
     struct tokmap_run *run = calloc(1, sizeof *run);
     if (!run) {
         run_spec_free(spec);
@@ -136,19 +135,17 @@ static enum tokmap_status run_new(struct tokmap_run **out, struct run_spec *spec
         status = error_set_memory(error, "the run's path", strlen(path) + 1);
         goto fail;
     }
-    name = data_path(folder, run->spec.data);
-    if (!name) {
+    run->data = data_path(folder, run->spec.data);
+    if (!run->data) {
         status = error_set_memory(error, "the dataset's path", strlen(run->spec.data) + 1);
         goto fail;
     }
-    status = open_dataset(run, name, error);
+    status = open_dataset(run, run->data, error);
     if (status)
         goto fail;
-    free(name);
     *out = run;
     return TOKMAP_OK;
 fail:
-    free(name);
     tokmap_run_close(run);
     return status;
 }
@@ -307,6 +304,7 @@ void tokmap_run_close(struct tokmap_run *run)
     tokmap_dataset_close(run->dataset);
     run_spec_free(&run->spec);
     free(run->path);
+    free(run->data);
     skips_free(&run->skips);
     free(run);
 }
@@ -349,6 +347,7 @@ enum tokmap_status tokmap_run_source(const struct tokmap_run *run, uint64_t sour
         .dataset = run->dataset,
         .windows = run->windows,
         .tail = run->tokens - run->windows * run->spec.seq_len,
+        .data = run->data,
     };
     return struct_copy_out(info, &filled, sizeof filled, "tokmap_source_info", NULL);
 }

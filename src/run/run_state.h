@@ -13,6 +13,7 @@
 struct tokmap_run {
     struct run_spec spec;
     char *path;     /* of the run file; NULL for a run from memory or from arguments */
+    char *data;     /* the name with which the dataset was opened */
     bool from_text; /* the run was read from text, so errors name its lines; otherwise they name the arguments */
 
     struct tokmap_dataset *dataset;

@@ -533,7 +533,7 @@ static int name_info(const struct cli_command *command, const struct info_argume
         return cli_misused(command, "--seq-len must be at least 1");
     if (run->steps_given && run->passes_given)
         return cli_misused(command, "--steps and --passes exclude each other");
-    if (target_names_run(name) && (run->steps_given || run->passes_given))
+    if (cli_names_run(name) && (run->steps_given || run->passes_given))
         return cli_misused(command, "--%s is only for datasets; the run file '%s' already sets its end",
                            run->steps_given ? "steps" : "passes", name);
     int status = target_open(&target, command, name, run, make_run);

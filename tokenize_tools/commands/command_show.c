@@ -359,7 +359,7 @@ static int name_show(const struct cli_command *command, const struct show_argume
     struct tokmap_error error = {0};
     const bool make_run = given->step_given || given->where;
     int exit_status = -1;
-    if (given->window_given && !given->run.seq_len_given && !target_names_run(name))
+    if (given->window_given && !given->run.seq_len_given && !cli_names_run(name))
         exit_status = cli_misused(command, "--window of a dataset needs --seq-len");
     if (exit_status < 0)
         exit_status = target_open(&target, command, name, &given->run, make_run);

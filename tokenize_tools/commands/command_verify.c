@@ -110,7 +110,7 @@ static enum tokmap_status verify(const char *name, const struct verify_arguments
     struct tokmap_run *run = NULL;
     const struct tokmap_dataset *dataset = NULL;
     enum tokmap_status status;
-    if (target_names_run(name)) {
+    if (cli_names_run(name)) {
         struct tokmap_source_info source = {.size = sizeof source};
         status = tokmap_run_open(&run, name, error);
         if (!status)
@@ -181,7 +181,7 @@ static int verify_target(const struct cli_command *command, const struct verify_
     if (given->json) {
         cli_json_begin(&report.json, stdout);
         cli_json_object(&report.json, NULL);
-        cli_json_text(&report.json, target_names_run(name) ? "run" : "dataset", name);
+        cli_json_text(&report.json, cli_names_run(name) ? "run" : "dataset", name);
         cli_json_array(&report.json, "faults");
     }
     const uint64_t start = os_clock_ns();

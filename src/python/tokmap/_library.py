@@ -85,7 +85,7 @@ class RunInfo(Structure):
 
 class SourceInfo(Structure):
     _fields_ = [("size", c_size_t), ("name", c_char_p), ("dataset", c_void_p), ("windows", c_uint64),
-                ("tail", c_uint64)]
+                ("tail", c_uint64), ("data", c_char_p)]
 
 
 class Place(Structure):

@@ -2,8 +2,7 @@
  * target.h - what info, show, and audit work on: a dataset, a run file, or a run that is made from a dataset and
  * arguments.
  *
- * A name means a run file if it is a regular text file that is not a manifest and has no index beside it. Every other
- * name means a dataset; a name that begins with "synthetic:" always does.
+ * cli_names_run() decides whether a name means a run file or a dataset.
  */
 #ifndef TOKMAP_COMMANDS_SHARED_TARGET_H
 #define TOKMAP_COMMANDS_SHARED_TARGET_H
@@ -42,9 +41,6 @@ struct target {
     struct tokmap_run *run;         /* open if the target is a run, from a file or made from arguments */
     bool is_run_file;
 };
-
-/* Returns whether `name` means a run file. A name that does not exist means a dataset. */
-bool target_names_run(const char *name);
 
 /* Opens a run file or a dataset; with make_run, a run of the dataset that the arguments describe. target_close()
  * must follow in any case. Returns -1 to go on, or prints a message and returns the exit status. */

@@ -1,0 +1,64 @@
+/* run_name.c - see run_name.h. */
+#include "run_name.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "platform/os.h"
+#include "tokmap/tokmap.h"
+
+static bool ends_with(const char *name, const char *ending)
+{
+    const size_t length = strlen(name), tail = strlen(ending);
+    return length > tail && strcmp(name + length - tail, ending) == 0;
+}
+
+static bool exists_with(const char *name, const char *ending)
+{
+    const size_t capacity = strlen(name) + strlen(ending) + 1;
+    char *path = malloc(capacity);
+    struct os_stat found;
+    if (!path)
+        return false;
+    snprintf(path, capacity, "%s%s", name, ending);
+    const bool exists = os_stat(path, &found) == 0;
+    free(path);
+    return exists;
+}
+
+/* Returns whether the bytes before a zero byte are lines of text. The file is then a damaged run file, whose reader
+ * reports the zero byte, rather than a file of tokens. */
+static bool is_damaged_text(const char *head, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if ((unsigned char)head[i] < ' ' && !strchr("\t\n\r", head[i]))
+            return false;
+    return memchr(head, '\n', count) != NULL;
+}
+
+/* The beginning of the file decides: a manifest has its own first line, and token files contain zero bytes. */
+static bool is_plain_text(const char *name)
+{
+    static const char manifest[] = "tokmap-shards ";
+    char head[4096];
+    size_t got = 0;
+    int fd;
+    if (os_open(name, OS_READ, &fd))
+        return false;
+    const int failed = os_pread(fd, head, sizeof head, 0, &got);
+    os_close(fd);
+    const char *zero = failed ? NULL : memchr(head, '\0', got);
+    if (failed || (zero && !is_damaged_text(head, (size_t)(zero - head))))
+        return false;
+    return got < sizeof manifest - 1 || memcmp(head, manifest, sizeof manifest - 1) != 0;
+}
+
+bool cli_names_run(const char *name)
+{
+    struct os_stat found;
+    if (strncmp(name, TOKMAP_SYNTHETIC, sizeof TOKMAP_SYNTHETIC - 1) == 0)
+        return false;
+    return os_stat(name, &found) == 0 && found.kind == OS_KIND_FILE && !ends_with(name, ".tmx") &&
+           !ends_with(name, ".bin") && !exists_with(name, ".tmx") && is_plain_text(name);
+}
