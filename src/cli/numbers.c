@@ -95,6 +95,14 @@ const char *cli_counted(uint64_t count, const char *noun, char text[64])
     return text;
 }
 
+static void minutes_and_hours(uint64_t seconds, char text[32])
+{
+    if (seconds < 3600)
+        snprintf(text, 32, "%" PRIu64 " min %02" PRIu64 " s", seconds / 60, seconds % 60);
+    else
+        snprintf(text, 32, "%" PRIu64 " h %02" PRIu64 " min", seconds / 3600, seconds % 3600 / 60);
+}
+
 const char *cli_seconds(double seconds, char text[32])
 {
     if (!(seconds >= 0) || !isfinite(seconds)) {
@@ -108,13 +116,27 @@ const char *cli_seconds(double seconds, char text[32])
     } else if (seconds < 59.5) {
         three_digits(seconds, "s", text);
     } else if (seconds < 1e15) {
-        const uint64_t whole = (uint64_t)(seconds + 0.5);
-        if (whole < 3600)
-            snprintf(text, 32, "%" PRIu64 " min %02" PRIu64 " s", whole / 60, whole % 60);
-        else
-            snprintf(text, 32, "%" PRIu64 " h %02" PRIu64 " min", whole / 3600, whole % 3600 / 60);
+        minutes_and_hours((uint64_t)(seconds + 0.5), text);
     } else {
         snprintf(text, 32, "%.3g s", seconds);
     }
+    return text;
+}
+
+const char *cli_duration(double seconds, char text[32])
+{
+    if (!(seconds >= 0) || !(seconds < 1000 * 366 * 86400.0)) {
+        snprintf(text, 32, "?");
+        return text;
+    }
+    const uint64_t whole = (uint64_t)(seconds + 0.5);
+    if (seconds < 1)
+        snprintf(text, 32, "less than 1 s");
+    else if (whole < 60)
+        snprintf(text, 32, "%" PRIu64 " s", whole);
+    else if (whole < 86400)
+        minutes_and_hours(whole, text);
+    else
+        snprintf(text, 32, "%" PRIu64 " d %02" PRIu64 " h", whole / 86400, whole % 86400 / 3600);
     return text;
 }

@@ -40,6 +40,7 @@ struct audit_arguments {
     struct run_arguments run;
     uint64_t ranks, rows, draws;
     bool ranks_given, json, quiet;
+    int progress; /* enum cli_progress_mode */
 };
 
 struct check {
@@ -173,7 +174,8 @@ static struct epoch epoch_of(const struct audit *audit, uint64_t number)
 static enum tokmap_status coverage_check(struct audit *audit, struct tokmap_error *error)
 {
     const uint64_t batch = audit->info.batch, windows = audit->source.windows;
-    const struct coverage coverage = {audit->run, batch, windows, audit->info.seed, audit->given->quiet};
+    const struct coverage coverage = {audit->run, batch, windows, audit->info.seed,
+                                      audit->given->quiet ? CLI_PROGRESS_NONE : audit->given->progress};
     char fault[COVERAGE_FAULT] = "", a[64], b[64], c[64];
     uint64_t samples = 0;
     enum tokmap_status status = TOKMAP_OK;
@@ -641,7 +643,8 @@ int command_audit(int argc, char **argv)
         RUN_OPTIONS(given.run),
         CLI_HEADING("General"),
         {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print a JSON object", NULL},
-        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print no progress", NULL},
+        CLI_OPTION_PROGRESS(given.progress),
+        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "the same as --progress none", NULL},
     };
     const struct cli_command command = {
         .program = program,

@@ -30,6 +30,7 @@ struct packing {
     struct tokenizer_arguments asked;
     struct corpus_arguments corpus;
     bool force, dry_run, json, quiet;
+    int shown; /* enum cli_progress_mode */
     uint64_t threads;
     struct tokenizer *tokenizer;
     struct cli_progress progress;
@@ -43,8 +44,7 @@ struct packing {
 static void skipped_report(void *user, const struct tokmap_error *why, uint64_t bytes)
 {
     struct packing *packing = user;
-    if (packing->progress.shown)
-        (void)fputs("\r\033[K", stderr);
+    cli_progress_clear(&packing->progress);
     command_skipped(packing->command, why);
     packing->skipped_count++;
     if (!packing->json || packing->listed_count == LISTED_MOST)
@@ -212,9 +212,9 @@ static int inputs_pack(struct packing *packing, const struct pack_options *optio
     const uint64_t started = os_clock_ns();
     enum tokmap_status status = options->dry_run ? TOKMAP_OK : folder_check(options->prefix, &error);
     if (!status) {
-        const bool shown = !packing->quiet && os_is_terminal(2);
+        const int shown = packing->quiet ? CLI_PROGRESS_NONE : packing->shown;
         cli_progress_start(&packing->progress, options->dry_run ? "reading" : "packing",
-                           shown ? corpus_size(operands, operand_count) : 0, packing->quiet);
+                           shown == CLI_PROGRESS_NONE ? 0 : corpus_size(operands, operand_count), shown);
         status = pack_run(options, operands, operand_count, &result, &error);
         cli_progress_end(&packing->progress);
     }
@@ -288,9 +288,10 @@ int command_pack(int argc, char **argv)
         CORPUS_OPTION_ON_ERROR(packing.corpus),
         CORPUS_OPTIONS_TEXTS(packing.corpus),
         CLI_HEADING("General"),
-        {0, "threads", CLI_NUMBER, &packing.threads, NULL, "N",
+        {'j', "threads", CLI_NUMBER, &packing.threads, NULL, "N",
          "number of threads (default: one per processor); the output is the same for every N", NULL},
         {0, "json", CLI_FLAG, &packing.json, NULL, NULL, "print the closing report as JSON", NULL},
+        CLI_OPTION_PROGRESS(packing.shown),
         {'q', "quiet", CLI_FLAG, &packing.quiet, NULL, NULL, "print no progress and no closing report", NULL},
     };
     const struct cli_command command = {

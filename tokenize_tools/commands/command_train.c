@@ -22,6 +22,7 @@ struct training_command {
     const char *prefix, *pattern, *special_names;
     struct corpus_arguments corpus;
     bool force, json, quiet;
+    int shown; /* enum cli_progress_mode; NONE with --quiet */
     uint64_t vocabulary, min_frequency, threads, memory;
     struct train_text *specials;
     uint32_t special_count;
@@ -36,8 +37,7 @@ struct training_command {
 static void skipped_report(void *user, const struct tokmap_error *why, uint64_t bytes)
 {
     struct training_command *training = user;
-    if (training->progress.shown)
-        (void)fputs("\r\033[K", stderr);
+    cli_progress_clear(&training->progress);
     command_skipped(training->command, why);
     training->skipped_count++;
 }
@@ -48,7 +48,7 @@ static void progress_report(void *user, enum train_stage stage, uint64_t done)
     if (stage != training->stage) {
         cli_progress_end(&training->progress);
         cli_progress_start(&training->progress, "merging", training->vocabulary - training->special_count,
-                           training->quiet);
+                           training->shown);
         training->progress.unit = "tokens";
         training->stage = stage;
     }
@@ -222,9 +222,11 @@ static int inputs_train(struct training_command *training, const char **operands
     };
     corpus_arguments_apply(&training->corpus, &options.corpus);
     const uint64_t started = os_clock_ns();
-    const bool shown = !training->quiet && os_is_terminal(2);
-    cli_progress_start(&training->progress, "counting", shown ? corpus_size(operands, operand_count) : 0,
-                       training->quiet);
+    if (training->quiet)
+        training->shown = CLI_PROGRESS_NONE;
+    cli_progress_start(&training->progress, "counting",
+                       training->shown == CLI_PROGRESS_NONE ? 0 : corpus_size(operands, operand_count),
+                       training->shown);
     const enum tokmap_status status = train_corpus(&options, operands, operand_count, &result, &error);
     cli_progress_end(&training->progress);
     training->seconds = (double)(os_clock_ns() - started) * 1e-9;
@@ -280,11 +282,12 @@ int command_train(int argc, char **argv)
         CORPUS_OPTION_ON_ERROR(training.corpus),
         CORPUS_OPTIONS_TEXTS(training.corpus),
         CLI_HEADING("General"),
-        {0, "threads", CLI_NUMBER, &training.threads, NULL, "N",
+        {'j', "threads", CLI_NUMBER, &training.threads, NULL, "N",
          "number of threads (default: one per processor); the output is the same for every N", NULL},
         {0, "max-memory", CLI_SIZE, &training.memory, NULL, "SIZE",
          "memory for the distinct pieces of the text (default: three quarters of the machine's)", NULL},
         {0, "json", CLI_FLAG, &training.json, NULL, NULL, "print the closing report as JSON", NULL},
+        CLI_OPTION_PROGRESS(training.shown),
         {'q', "quiet", CLI_FLAG, &training.quiet, NULL, NULL, "print no progress and no closing report", NULL},
     };
     const struct cli_command command = {

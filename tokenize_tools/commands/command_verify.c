@@ -18,6 +18,7 @@ static const char program[] = "tokmap verify";
 struct verify_arguments {
     uint64_t threads;
     bool json, quiet;
+    int progress; /* enum cli_progress_mode */
 };
 
 struct verify_report {
@@ -76,8 +77,7 @@ static int fault_found(void *user, const struct tokmap_error *fault)
     uint64_t block = 0, end = 0;
     const uint64_t *in_block = fault_block(report, fault, &block, &end) ? &block : NULL;
     report->faults++;
-    if (report->progress.shown)
-        (void)fputs("\r\033[K", stderr);
+    cli_progress_clear(&report->progress);
     if (report->as_json)
         fault_json(&report->json, fault, in_block, end);
     else
@@ -136,7 +136,7 @@ static enum tokmap_status verify(const char *name, const struct verify_arguments
     options.user = report;
     report->dataset = dataset;
     status = tokmap_dataset_info(dataset, info);
-    cli_progress_start(&report->progress, "verifying", 0, given->quiet);
+    cli_progress_start(&report->progress, "verifying", 0, given->quiet ? CLI_PROGRESS_NONE : given->progress);
     if (!status)
         status = tokmap_dataset_verify(dataset, &options, result, error);
     cli_progress_end(&report->progress);
@@ -227,6 +227,7 @@ int command_verify(int argc, char **argv)
     const struct cli_option options[] = {
         {'t', "threads", CLI_NUMBER, &given.threads, NULL, "N", "threads that read (default: one per processor)", NULL},
         {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print a JSON object", NULL},
+        CLI_OPTION_PROGRESS(given.progress),
         {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print faults only", NULL},
     };
     const struct cli_command command = {

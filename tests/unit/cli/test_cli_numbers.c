@@ -137,6 +137,16 @@ static void test_people(void **state)
     assert_string_equal(cli_seconds(-1, text), "?");
     assert_string_equal(cli_seconds((double)NAN, text), "?");
     assert_true(strlen(cli_seconds(1e300, text)) < 32);
+    assert_string_equal(cli_duration(0, text), "less than 1 s");
+    assert_string_equal(cli_duration(0.0053, text), "less than 1 s");
+    assert_string_equal(cli_duration(1, text), "1 s");
+    assert_string_equal(cli_duration(59.4, text), "59 s");
+    assert_string_equal(cli_duration(59.6, text), "1 min 00 s");
+    assert_string_equal(cli_duration(7325, text), "2 h 02 min");
+    assert_string_equal(cli_duration(86400 + 3 * 3600, text), "1 d 03 h");
+    assert_string_equal(cli_duration(-1, text), "?");
+    assert_string_equal(cli_duration(1e300, text), "?");
+    assert_string_equal(cli_duration((double)NAN, text), "?");
     (void)state;
 }
 

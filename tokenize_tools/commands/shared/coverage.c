@@ -189,7 +189,7 @@ static enum tokmap_status waves_count(struct counting *counting, uint64_t steps,
     const struct coverage *coverage = counting->coverage;
     const uint64_t batch = coverage->batch, windows = coverage->windows, all = steps * batch;
     struct cli_progress progress;
-    cli_progress_start(&progress, "counting", all, coverage->quiet);
+    cli_progress_start(&progress, "counting", all, coverage->progress);
     progress.unit = "draws";
     for (uint64_t first = 0; first < all && !counting->stop && !counting->fault[0]; first = counting->end) {
         epochs_retire(counting, first / windows);
@@ -303,7 +303,7 @@ enum tokmap_status coverage_sample(const struct coverage *coverage, uint64_t fir
     assert(fault[0] == '\0');
     enum tokmap_status status = TOKMAP_OK;
     struct cli_progress progress;
-    cli_progress_start(&progress, "sampling", tries, coverage->quiet);
+    cli_progress_start(&progress, "sampling", tries, coverage->progress);
     progress.unit = "draws";
     *samples = 0;
     for (uint64_t i = 0; i < tries && !status && !fault[0]; i++) {

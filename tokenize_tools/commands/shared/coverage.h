@@ -22,7 +22,7 @@ struct coverage {
     uint64_t batch;   /* rows of every step, at least 1 */
     uint64_t windows; /* of an epoch, at least 1 */
     uint64_t seed;    /* of the random samples */
-    bool quiet;       /* show no progress */
+    int progress;     /* enum cli_progress_mode */
 };
 
 /* Returns the bytes of memory that coverage_count() needs. */
