@@ -2,7 +2,8 @@
 # them. So the table in field_options.c must have every field that such a message names.
 . "$TOKMAP_CLI/helpers.sh"
 tools=$TOKMAP_TREE/tokenize_tools
-find "$tools" "$TOKMAP_TREE/src/format" -name '*.c' ! -path '*/commands/*' ! -name tokmap.c -print0 >files
+src=$TOKMAP_TREE/src
+find "$tools" "$src/format" "$src/dataset" "$src/run" "$src/batch" "$src/staging" "$src/cuda" "$src/loader" -name '*.c' ! -path '*/commands/*' ! -name tokmap.c -print0 >files
 [ -s files ]
 # Only fields inside a string count: an odd number of quotes comes before them on their line.
 xargs -0 awk '{
@@ -17,7 +18,7 @@ xargs -0 awk '{
     }
 }' <files | sort -u >fields
 [ -s fields ]
-sed -n 's/^    {"\([a-z_0-9]*\)", "[a-z0-9-]*", .*/\1/p' "$tools/commands/shared/field_options.c" >table
+sed -n 's/^    {"\([a-z_0-9]*\)", \(NULL\|"[a-z0-9-]*"\), .*/\1/p' "$tools/commands/shared/field_options.c" >table
 [ -s table ]
 while read -r field; do
     grep -qx "$field" table || { echo "options.$field: not in the table of field_options.c" >&2; exit 1; }

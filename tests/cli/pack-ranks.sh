@@ -43,8 +43,11 @@ equal "$(show small -d 0 --specials)" 'hello hello help<|endoftext|>'
 show by2 -d 1 >out
 same out in/b/long.txt
 equal "$(show by1 -d 18 --specials)" 'hello 0 hello help <|end|> é line 0 of some, and more hello<|endoftext|>'
+equal "$(tokmap show -q by1 -d 18 --specials)" 'hello 0 hello help <|end|> é line 0 of some, and more hello<|endoftext|>'
+mv v.tiktoken away
 exits 1 tokmap show by1 -d 18 2>err
 holds err "--tokenizer"
+mv away v.tiktoken
 exits 1 tokmap show by1 -d 18 -t v.tiktoken --pattern gpt2 2>err
 holds err 'was not made with this tokenizer'
 exits 1 tokmap show by1 -d 18 -t v.tiktoken --pattern cl100k_base --special-tokens specials.json 2>err

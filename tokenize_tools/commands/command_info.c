@@ -10,6 +10,7 @@
 
 #include "cli/cli.h"
 #include "commands.h"
+#include "commands/shared/dataset_about.h"
 #include "commands/shared/field_options.h"
 #include "commands/shared/target.h"
 #include "common/bytes.h"
@@ -145,7 +146,7 @@ struct dataset_facts {
     struct tokmap_dataset_info info;
     uint64_t index_bytes;
     struct tokmap_shard_info first; /* shard 0, if the dataset has shards */
-    char tokenizer[TOKENIZER_NAME]; /* "": unknown */
+    char tokenizer[ABOUT_NAME]; /* "": unknown */
 };
 
 static enum tokmap_status facts_gather(const struct tokmap_dataset *dataset, struct dataset_facts *facts,

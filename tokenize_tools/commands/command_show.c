@@ -352,6 +352,17 @@ static int arguments_check(const struct cli_command *command, const struct show_
     return -1;
 }
 
+/* Parts of a tokenizer's file that tokmap ignores may matter to the reader of the text. */
+static void note_print(const struct tokenizer *tokenizer)
+{
+    struct tokenizer_info info;
+    if (!tokenizer)
+        return;
+    tokenizer_info(tokenizer, &info);
+    if (info.note)
+        cli_say(program, "%s: %s", info.name, info.note);
+}
+
 static int name_show(const struct cli_command *command, const struct show_arguments *given, const char *name)
 {
     struct target target = {0};
@@ -367,6 +378,8 @@ static int name_show(const struct cli_command *command, const struct show_argume
         enum tokmap_status status =
             printer_open(&showing.printer, target_dataset(&target, 0),
                          given->ids || given->where ? NULL : &given->tokenizer, given->specials, &error);
+        if (!status && !given->quiet)
+            note_print(showing.printer.tokenizer);
         if (!status)
             status = given->where            ? show_where(&showing, &error)
                      : given->document_given ? show_document(&showing, &error)
@@ -418,7 +431,7 @@ int command_show(int argc, char **argv)
         RUN_OPTIONS(given.run),
         CLI_HEADING("General"),
         {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print one JSON object per line, provenance included", NULL},
-        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print no provenance on standard error", NULL},
+        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print no provenance and no notes on standard error", NULL},
     };
     const struct cli_command command = {
         .program = program,
@@ -431,7 +444,7 @@ int command_show(int argc, char **argv)
         .details = "Instead of a run file, a dataset with --seq-len, --batch, and --seed can be used.\n\n"
                    "Examples:\n"
                    "  tokmap show data/web --document 17\n"
-                   "  tokmap show data/web --document 17 -t gpt2/tokenizer.json\n"
+                   "  tokmap show moved/web --document 17 -t gpt2/tokenizer.json\n"
                    "  tokmap show train.run --step 12345 --row 17\n"
                    "  tokmap show train.run --document 17 --where --json\n",
         .options = options,

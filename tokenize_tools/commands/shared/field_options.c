@@ -5,16 +5,21 @@
 #include <string.h>
 
 /* Fields of struct tokenizer_options, corpus_options, pack_options, train_corpus_options, and of the library's
- * options, by name. A field has the same option in every command that has the option at all. */
+ * options, by name. A field has the same option in every command that has the option at all. The option is NULL if no
+ * command lets its user set the field. */
 static const struct field_option table[] = {
     {"batch", "batch", NULL},
     {"bos_id", "bos", NULL},
+    {"data", NULL, NULL},
     {"document_limit", "max-document", NULL},
     {"eod_id", "eod", NULL},
     {"field", "field", NULL},
+    {"fields", NULL, NULL},
     {"format", "input-format", NULL},
+    {"ids", "ids", NULL},
     {"invalid", "invalid-utf8", NULL},
     {"lookahead", "lookahead", NULL},
+    {"mask_targets", NULL, NULL},
     {"memory", "max-memory", NULL},
     {"min_frequency", "min-frequency", NULL},
     {"ordering", "order", NULL},
@@ -23,8 +28,11 @@ static const struct field_option table[] = {
     {"pattern_regex", "pattern-regex", NULL},
     {"prefix", "output", NULL},
     {"rank", "rank", NULL},
+    {"read_ahead", NULL, NULL},
+    {"reading", NULL, NULL},
     {"record_limit", "max-record", NULL},
     {"replace", "force", NULL},
+    {"ring_bytes", NULL, NULL},
     {"rows", "rows", NULL},
     {"seed", "seed", NULL},
     {"seq_len", "seq-len", NULL},
@@ -33,6 +41,7 @@ static const struct field_option table[] = {
     {"special_tokens", "special-tokens", NULL},
     {"steps", "steps", NULL},
     {"threads", "threads", NULL},
+    {"tokenizer", "tokenizer", NULL},
     {"vocabulary", "vocab-size", NULL},
     {"world", "ranks", NULL},
 };
@@ -48,7 +57,7 @@ const struct field_option *field_options(size_t *count)
 
 static bool has_option(const struct cli_command *command, const char *name)
 {
-    for (size_t i = 0; i < command->option_count; i++)
+    for (size_t i = 0; name && i < command->option_count; i++)
         if (strcmp(command->options[i].name, name) == 0)
             return true;
     return false;

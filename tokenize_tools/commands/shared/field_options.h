@@ -16,7 +16,7 @@
 
 struct field_option {
     const char *field;  /* "record_limit" */
-    const char *option; /* "max-record" */
+    const char *option; /* "max-record"; NULL: no command has an option that sets the field */
     const char *value;  /* for a bool that a choice sets: the value that means true; otherwise NULL */
 };
 

@@ -8,10 +8,9 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "dataset_tokenizer.h"
 #include "platform/os.h"
-#include "target.h"
 #include "text/decimal.h"
-#include "vocabulary/vocabulary.h"
 
 /* ---- control characters ---- */
 
@@ -67,44 +66,6 @@ void visible_end(struct visible *visible)
 
 /* ---- tokens ---- */
 
-/* Opens the tokenizer and compares its fingerprint with the dataset's. The fingerprint depends on whether special
- * tokens in text were recognized when the dataset was packed. A reader should not have to know that, so both ways
- * are tried. */
-static enum tokmap_status tokenizer_open_matching(struct printer *printer, const struct tokenizer_arguments *asked,
-                                         struct tokmap_error *error)
-{
-    struct tokenizer_options options = asked->options;
-    struct tokenizer_info info;
-    char name[TOKENIZER_NAME], hex[33], wanted[33];
-    if (!printer->info.shards)
-        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
-                         "a synthetic dataset has no text; print its ids with --ids");
-    for (int special = 0; special < 2; special++) {
-        tokenizer_close(printer->tokenizer);
-        options.special = special ? TOKENIZER_SPECIAL_RECOGNIZE : TOKENIZER_SPECIAL_TEXT;
-        const enum tokmap_status status = vocabulary_open(&printer->tokenizer, asked->spec, &options, error);
-        if (status)
-            return status;
-        tokenizer_info(printer->tokenizer, &info);
-        if (!memcmp(info.fingerprint, printer->info.tokenizer, 16) && info.width == printer->info.width)
-            return TOKMAP_OK;
-    }
-    (void)id_hex(printer->info.tokenizer, wanted);
-    const bool named = dataset_tokenizer_name(printer->dataset, name);
-    if (!asked->spec_given)
-        return error_set(
-            error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
-            "the dataset was made with %s%s%s (fingerprint %s); name that tokenizer's file with --tokenizer, or print "
-            "ids with --ids",
-            named ? "the tokenizer '" : "another tokenizer", named ? name : "", named ? "'" : "", wanted);
-    (void)id_hex(info.fingerprint, hex);
-    return error_set(
-        error, TOKMAP_ERROR_MISMATCH, asked->spec, TOKMAP_NO_OFFSET,
-        "the dataset was not made with this tokenizer, whose fingerprint is %s; the fingerprint of the dataset's "
-        "tokenizer%s%s%s is %s. Name the file of that tokenizer, or print ids with --ids",
-        hex, named ? " '" : "", named ? name : "", named ? "'" : "", wanted);
-}
-
 enum tokmap_status printer_open(struct printer *printer, const struct tokmap_dataset *dataset,
                                 const struct tokenizer_arguments *asked, bool specials, struct tokmap_error *error)
 {
@@ -119,7 +80,7 @@ enum tokmap_status printer_open(struct printer *printer, const struct tokmap_dat
     printer->chunk = malloc(PRINTER_CHUNK * printer->info.width);
     if (!printer->chunk)
         return error_set_memory(error, "tokens", PRINTER_CHUNK * printer->info.width);
-    return asked ? tokenizer_open_matching(printer, asked, error) : TOKMAP_OK;
+    return asked ? dataset_tokenizer_open(&printer->tokenizer, dataset, asked, error) : TOKMAP_OK;
 }
 
 void printer_close(struct printer *printer)
@@ -293,6 +254,25 @@ enum tokmap_status part_whole(const struct tokmap_dataset *dataset, uint64_t num
     return status ? status : part_origin(dataset, part, error);
 }
 
+static bool ends_in(const char *path, uint64_t bytes, const char *ending)
+{
+    const size_t length = strlen(ending);
+    return bytes >= length && memcmp(path + bytes - length, ending, length) == 0;
+}
+
+/* Returns whether the input file is JSONL by its name, so that record i is line i + 1. */
+static bool part_is_line(const struct part *part)
+{
+    static const char *const packed[] = {".gz", ".zst"}, *const lines[] = {".jsonl", ".ndjson"};
+    uint64_t bytes = part->path_bytes;
+    for (size_t i = 0; i < 2; i++)
+        if (ends_in(part->path, bytes, packed[i])) {
+            bytes -= strlen(packed[i]);
+            break;
+        }
+    return ends_in(part->path, bytes, lines[0]) || ends_in(part->path, bytes, lines[1]);
+}
+
 void part_print(const struct part *part, FILE *file)
 {
     const bool whole = part->count == part->document.tokens;
@@ -313,7 +293,11 @@ void part_print(const struct part *part, FILE *file)
     if (part->path) {
         visible_write(&visible, part->path, (size_t)part->path_bytes);
         visible_end(&visible);
-        (void)fprintf(file, " record %" PRIu64 "\n", part->record);
+        /* Records are counted from 0, but messages and editors count lines from 1: a bare number would mislead. */
+        if (part_is_line(part))
+            (void)fprintf(file, " line %" PRIu64 " (record %" PRIu64 ")\n", part->record + 1, part->record);
+        else
+            (void)fprintf(file, " record %" PRIu64 " (counted from 0)\n", part->record);
     } else {
         (void)fputs("origin not recorded\n", file);
     }
@@ -338,4 +322,8 @@ void part_json(const struct part *part, struct cli_json *json)
         cli_json_null(json, "path");
         cli_json_null(json, "record");
     }
+    if (part->path && part_is_line(part))
+        cli_json_number(json, "line", part->record + 1);
+    else
+        cli_json_null(json, "line");
 }

@@ -37,10 +37,9 @@ struct printer {
     void *chunk; /* room for PRINTER_CHUNK tokens */
 };
 
-/* Prepares to print tokens of `dataset`, which must stay open. asked: the tokenizer that made the dataset, or NULL
- * to print ids. printer_close() must follow in any case. Statuses: OK, ERROR_MISMATCH (the dataset was made with
- * another tokenizer), ERROR_UNSUPPORTED (the dataset is synthetic, or no tokenizer was given and the dataset was not
- * made with the built-in one), ERROR_MEMORY, those of vocabulary_open(). */
+/* Prepares to print tokens of `dataset`, which must stay open. asked: the options that name the tokenizer (see
+ * dataset_tokenizer.h), or NULL to print ids. printer_close() must follow in any case. Statuses: OK, ERROR_MEMORY,
+ * those of dataset_tokenizer_open(). */
 enum tokmap_status printer_open(struct printer *printer, const struct tokmap_dataset *dataset,
                                 const struct tokenizer_arguments *asked, bool specials, struct tokmap_error *error);
 /* Accepts a printer that is all zero. */

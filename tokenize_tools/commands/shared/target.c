@@ -7,7 +7,6 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "field_options.h"
-#include "text/json_scan.h"
 
 static enum tokmap_status run_make(struct target *target, const struct run_arguments *arguments,
                                    struct tokmap_error *error)
@@ -86,51 +85,4 @@ const char *id_hex(const uint8_t id[16], char text[33])
     else
         hash128_hex(id, text);
     return text;
-}
-
-/* Reads the member "name" of the object that comes next. */
-static bool name_read(struct json_scan *scan, char name[TOKENIZER_NAME])
-{
-    struct json_string member, text;
-    bool found = false;
-    if (json_kind(scan) != JSON_OBJECT || !json_enter_object(scan))
-        return false;
-    while (json_member(scan, &member)) {
-        if (!json_name_is(&member, "name") || json_kind(scan) != JSON_STRING) {
-            if (!json_skip(scan))
-                return false;
-            continue;
-        }
-        size_t lone, first;
-        if (!json_text(scan, &text))
-            return false;
-        if (text.count < TOKENIZER_NAME) {
-            memcpy(name, text.bytes, text.count);
-            name[json_unescape(name, text.count, &lone, &first)] = '\0';
-            found = true;
-            for (const char *at = name; *at; at++)
-                found = found && (unsigned char)*at >= 0x20 && *at != 0x7f; /* it may be printed on a terminal */
-        }
-    }
-    return found;
-}
-
-bool dataset_tokenizer_name(const struct tokmap_dataset *dataset, char name[TOKENIZER_NAME])
-{
-    struct tokmap_shard_info shard = {.size = sizeof shard};
-    struct tokmap_error unused;
-    struct json_scan scan;
-    struct json_string member;
-    bool found = false;
-    if (tokmap_dataset_shard(dataset, 0, &shard, &unused))
-        return false;
-    json_begin(&scan, shard.about, (size_t)shard.about_bytes);
-    if (json_kind(&scan) != JSON_OBJECT || !json_enter_object(&scan))
-        return false;
-    while (json_member(&scan, &member))
-        if (json_name_is(&member, "tokenizer") && json_kind(&scan) == JSON_OBJECT)
-            found |= name_read(&scan, name);
-        else if (!json_skip(&scan))
-            return false;
-    return found;
 }

@@ -58,9 +58,4 @@ void target_json(const struct target *target, struct cli_json *json);
 /* Writes the 32 hexadecimal digits of an id, or "unknown" if all its bytes are zero, and returns `text`. */
 const char *id_hex(const uint8_t id[16], char text[33]);
 
-/* Copies the name of the tokenizer that made the dataset from the index of its first shard. Returns false if that
- * index does not have the name, or has one that is too long or contains control characters. */
-#define TOKENIZER_NAME 96
-bool dataset_tokenizer_name(const struct tokmap_dataset *dataset, char name[TOKENIZER_NAME]);
-
 #endif

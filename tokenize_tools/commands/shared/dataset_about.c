@@ -1,0 +1,138 @@
+/* dataset_about.c - see dataset_about.h. */
+#include "dataset_about.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "text/json_scan.h"
+
+#define TEXT_MOST 65536u /* bytes of a path or a pattern; a longer one is ignored */
+
+/* Reads a string as zero-terminated text that the caller frees. Takes a value of any kind; *text stays as it is if the
+ * value is not a string, is too long, or contains a zero byte. */
+static enum tokmap_status text_read(struct json_scan *scan, char **text, struct tokmap_error *error)
+{
+    struct json_string string;
+    size_t lone, first;
+    if (json_kind(scan) != JSON_STRING) {
+        (void)json_skip(scan);
+        return TOKMAP_OK;
+    }
+    if (!json_text(scan, &string) || string.count > TEXT_MOST)
+        return TOKMAP_OK;
+    char *made = malloc(string.count + 1);
+    if (!made)
+        return error_set_memory(error, "an index's description of itself", string.count + 1);
+    memcpy(made, string.bytes, string.count);
+    const size_t length = string.escaped ? json_unescape(made, string.count, &lone, &first) : string.count;
+    made[length] = '\0';
+    if (!length || strlen(made) != length) {
+        free(made);
+        return TOKMAP_OK;
+    }
+    free(*text);
+    *text = made;
+    return TOKMAP_OK;
+}
+
+static void name_store(struct about_facts *facts, const char *text)
+{
+    bool printable = strlen(text) < ABOUT_NAME;
+    for (const char *at = text; *at; at++)
+        printable = printable && (unsigned char)*at >= 0x20 && *at != 0x7f; /* it may be printed on a terminal */
+    facts->name[0] = '\0';
+    if (printable)
+        memcpy(facts->name, text, strlen(text) + 1);
+}
+
+static enum tokmap_status tokenizer_read(struct json_scan *scan, struct about_facts *facts, struct tokmap_error *error)
+{
+    struct json_string member;
+    enum tokmap_status status = TOKMAP_OK;
+    if (json_kind(scan) != JSON_OBJECT || !json_enter_object(scan))
+        return TOKMAP_OK;
+    while (!status && json_member(scan, &member)) {
+        char *text = NULL;
+        char **into = json_name_is(&member, "path")             ? &facts->path
+                      : json_name_is(&member, "special_tokens") ? &facts->special_tokens
+                      : json_name_is(&member, "pattern")        ? &facts->pattern
+                      : json_name_is(&member, "pattern_regex")  ? &facts->pattern_regex
+                                                                : &text;
+        const bool is_name = json_name_is(&member, "name"), is_special = json_name_is(&member, "special");
+        status = text_read(scan, into, error);
+        if (text && is_name)
+            name_store(facts, text);
+        if (text && is_special)
+            facts->recognizes = !strcmp(text, "recognise") || !strcmp(text, "recognize"); /* kept spelling */
+        free(text);
+    }
+    return status;
+}
+
+static void totals_read(struct json_scan *scan, struct about_facts *facts)
+{
+    struct json_string member;
+    bool bytes = false, tokens = false;
+    if (json_kind(scan) != JSON_OBJECT || !json_enter_object(scan))
+        return;
+    while (json_member(scan, &member)) {
+        const bool is_bytes = json_name_is(&member, "text_bytes"), is_tokens = json_name_is(&member, "tokens");
+        if ((!is_bytes && !is_tokens) || json_kind(scan) != JSON_NUMBER) {
+            if (!json_skip(scan))
+                return;
+            continue;
+        }
+        if (!json_unsigned(scan, is_bytes ? &facts->text_bytes : &facts->tokens))
+            return;
+        bytes = bytes || is_bytes;
+        tokens = tokens || is_tokens;
+    }
+    facts->counted = bytes && tokens;
+}
+
+enum tokmap_status about_read(const struct tokmap_shard_info *shard, struct about_facts *facts,
+                              struct tokmap_error *error)
+{
+    struct json_scan scan;
+    struct json_string member;
+    enum tokmap_status status = TOKMAP_OK;
+    memset(facts, 0, sizeof *facts);
+    json_begin(&scan, shard->about, (size_t)shard->about_bytes);
+    if (json_kind(&scan) != JSON_OBJECT || !json_enter_object(&scan))
+        return TOKMAP_OK;
+    while (!status && json_member(&scan, &member)) {
+        const enum json_kind kind = json_kind(&scan);
+        if (json_name_is(&member, "tokenizer") && kind == JSON_OBJECT)
+            status = tokenizer_read(&scan, facts, error);
+        else if (json_name_is(&member, "totals") && kind == JSON_OBJECT)
+            totals_read(&scan, facts);
+        else if (!json_skip(&scan))
+            break;
+    }
+    /* A shard whose section counts other tokens than its head was edited; its count of bytes is not to be trusted. */
+    facts->counted = facts->counted && facts->tokens == shard->tokens;
+    return status;
+}
+
+void about_free(struct about_facts *facts)
+{
+    free(facts->path);
+    free(facts->special_tokens);
+    free(facts->pattern);
+    free(facts->pattern_regex);
+    memset(facts, 0, sizeof *facts);
+}
+
+bool dataset_tokenizer_name(const struct tokmap_dataset *dataset, char name[ABOUT_NAME])
+{
+    struct tokmap_shard_info shard = {.size = sizeof shard};
+    struct tokmap_error unused;
+    struct about_facts facts;
+    if (tokmap_dataset_shard(dataset, 0, &shard, &unused))
+        return false;
+    const enum tokmap_status status = about_read(&shard, &facts, &unused);
+    memcpy(name, facts.name, ABOUT_NAME);
+    about_free(&facts);
+    return !status && name[0];
+}
