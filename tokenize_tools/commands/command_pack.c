@@ -41,7 +41,7 @@ struct packing {
 
 /* ---- progress and report ---- */
 
-static void skipped_report(void *user, const struct tokmap_error *why, uint64_t bytes)
+static void skipped_report(void *user, const struct corpus_issue *issue, const struct tokmap_error *why)
 {
     struct packing *packing = user;
     cli_progress_clear(&packing->progress);
@@ -53,7 +53,7 @@ static void skipped_report(void *user, const struct tokmap_error *why, uint64_t 
         packing->listed = malloc(LISTED_MOST * sizeof *packing->listed);
     if (packing->listed) {
         struct listed *listed = &packing->listed[packing->listed_count++];
-        *listed = (struct listed){*why, bytes};
+        *listed = (struct listed){*why, issue->bytes};
         error_name_options(packing->command, &listed->why);
     }
 }

@@ -34,7 +34,7 @@ struct training_command {
 
 /* ---- progress and report ---- */
 
-static void skipped_report(void *user, const struct tokmap_error *why, uint64_t bytes)
+static void skipped_report(void *user, const struct corpus_issue *issue, const struct tokmap_error *why)
 {
     struct training_command *training = user;
     cli_progress_clear(&training->progress);

@@ -217,6 +217,17 @@ static struct corpus_issue *issue_add(struct corpus *corpus, struct corpus_batch
     return issue->path ? issue : NULL;
 }
 
+static enum corpus_reason reason_of_status(enum tokmap_status status)
+{
+    if (status == TOKMAP_ERROR_UNSUPPORTED)
+        return CORPUS_REASON_FORMAT;
+    if (status == TOKMAP_ERROR_LIMIT)
+        return CORPUS_REASON_TOO_LONG;
+    if (status == TOKMAP_ERROR_TRUNCATED || status == TOKMAP_ERROR_CORRUPT || status == TOKMAP_ERROR_MISMATCH)
+        return CORPUS_REASON_DAMAGED;
+    return CORPUS_REASON_UNREADABLE;
+}
+
 /* Turns an error of a file into an issue. An interrupt or a lack of memory is not the file's fault, and is returned. */
 static enum tokmap_status file_failed(struct corpus *corpus, struct corpus_batch *batch, const char *path,
                                       uint64_t skipped, enum tokmap_status status, const struct tokmap_error *why,
@@ -234,10 +245,11 @@ static enum tokmap_status file_failed(struct corpus *corpus, struct corpus_batch
     if (!issue->error)
         return no_memory(error);
     *issue->error = *why;
+    issue->left_out = reason_of_status(status);
+    issue->is_file = true;
     issue->offset = why->offset;
     issue->bytes = skipped;
-    batch->counts.skipped_bytes += skipped;
-    batch->counts.files_skipped++;
+    corpus_batch_count_issue(batch, issue);
     return TOKMAP_OK;
 }
 
@@ -387,8 +399,9 @@ static enum tokmap_status skip_over_limit(struct corpus *corpus, struct corpus_b
         skipped += used;
     }
     issue->bytes = skipped;
-    batch->counts.skipped_bytes += skipped;
-    batch->counts.records_skipped++;
+    issue->left_out = CORPUS_REASON_TOO_LONG;
+    issue->is_file = !corpus->jsonl && !status; /* if the read failed, the file is counted below */
+    corpus_batch_count_issue(batch, issue);
     corpus->offset += skipped;
     corpus->record++;
     if (status) {
@@ -397,7 +410,7 @@ static enum tokmap_status skip_over_limit(struct corpus *corpus, struct corpus_b
         return status;
     }
     if (end && !corpus->carried) {
-        batch->counts.files++;
+        batch->counts.files += corpus->jsonl;
         file_end(corpus, batch);
     }
     return TOKMAP_OK;
@@ -461,9 +474,9 @@ static enum tokmap_status text_check(struct corpus *corpus, struct corpus_batch 
         issue->reason = "";
         issue->offset = offset;
         issue->bytes = bytes;
-        batch->counts.skipped_bytes += bytes;
-        batch->counts.records_skipped++;
-        batch->counts.files++;
+        issue->left_out = CORPUS_REASON_ENCODING;
+        issue->is_file = true;
+        corpus_batch_count_issue(batch, issue);
     }
     file_end(corpus, batch);
     return status;

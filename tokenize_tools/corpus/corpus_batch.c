@@ -20,6 +20,31 @@ void corpus_counts_add(struct corpus_counts *sum, const struct corpus_counts *mo
     sum->structure_bytes += more->structure_bytes;
     sum->skipped_bytes += more->skipped_bytes;
     sum->text_bytes += more->text_bytes;
+    for (int i = 0; i < CORPUS_REASONS; i++) {
+        sum->left_out[i].files += more->left_out[i].files;
+        sum->left_out[i].records += more->left_out[i].records;
+        sum->left_out[i].bytes += more->left_out[i].bytes;
+    }
+}
+
+static const struct {
+    const char *word, *text;
+} reasons[] = {
+#define REASON_ROW(name, word, text) {word, text},
+    CORPUS_REASON_MAP(REASON_ROW)
+#undef REASON_ROW
+};
+
+const char *corpus_reason_word(enum corpus_reason reason)
+{
+    assert(reason < CORPUS_REASONS);
+    return reasons[reason].word;
+}
+
+const char *corpus_reason_text(enum corpus_reason reason)
+{
+    assert(reason < CORPUS_REASONS);
+    return reasons[reason].text;
 }
 
 void corpus_batch_clear(struct corpus_batch *batch, uint64_t usual)
@@ -116,6 +141,18 @@ struct corpus_issue *corpus_batch_add_issue(struct corpus_batch *batch)
     element->record = UINT64_MAX;
     element->offset = TOKMAP_NO_OFFSET;
     return element;
+}
+
+void corpus_batch_count_issue(struct corpus_batch *batch, const struct corpus_issue *issue)
+{
+    assert(issue->left_out < CORPUS_REASONS);
+    struct corpus_left_out *left_out = &batch->counts.left_out[issue->left_out];
+    left_out->files += issue->is_file;
+    left_out->records += !issue->is_file;
+    left_out->bytes += issue->bytes;
+    batch->counts.files_skipped += issue->is_file;
+    batch->counts.records_skipped += !issue->is_file;
+    batch->counts.skipped_bytes += issue->bytes;
 }
 
 char *corpus_batch_add_text(struct corpus_batch *batch, uint64_t bytes)

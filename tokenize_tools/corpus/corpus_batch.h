@@ -43,9 +43,34 @@ enum corpus_issue_kind {
     CORPUS_ISSUE_ENCODING, /* a document is not valid UTF-8: `reason`, which may be "" */
 };
 
+/* Why input is left out, in classes that a closing report can list: the name in JSON, and the words for people, which
+ * follow a count. */
+#define CORPUS_REASON_MAP(X)                                                                                           \
+    X(UNREADABLE, "unreadable", "cannot be found, opened, or read")                                                    \
+    X(FORMAT, "format", "of a format that is not text: binary, PDF, archives, UTF-16")                                 \
+    X(AMBIGUOUS, "ambiguous", "looks like records (JSONL, JSON, CSV) and is not named so")                             \
+    X(DAMAGED, "damaged", "truncated, damaged, or changed while it was read")                                          \
+    X(EMPTY, "empty", "a pipe or standard input that ended without a byte")                                            \
+    X(SYNTAX, "syntax", "not valid JSON or CSV")                                                                       \
+    X(FIELD, "field", "the field is missing, appears twice, or is not a string")                                       \
+    X(TOO_LONG, "too_long", "longer than the limit")                                                                   \
+    X(ENCODING, "encoding", "not valid UTF-8")
+enum corpus_reason {
+#define CORPUS_REASON_ENUM(name, word, text) CORPUS_REASON_##name,
+    CORPUS_REASON_MAP(CORPUS_REASON_ENUM)
+#undef CORPUS_REASON_ENUM
+        CORPUS_REASONS /* how many there are */
+};
+
+/* The word for JSON ("too_long"), and the words for people ("longer than the limit"). Both are static. */
+const char *corpus_reason_word(enum corpus_reason reason);
+const char *corpus_reason_text(enum corpus_reason reason);
+
 /* Input that is left out, or that ends the work. */
 struct corpus_issue {
     enum corpus_issue_kind kind;
+    enum corpus_reason left_out;
+    bool is_file; /* a file, or the rest of one, is left out; otherwise one record of a file */
     const char *reason;         /* static text */
     const char *path;           /* valid as long as those of the parts */
     struct tokmap_error *error; /* for CORPUS_ISSUE_FILE, owned by the batch; else NULL */
@@ -60,12 +85,12 @@ struct corpus_issue {
 
 /* Totals of one batch. Packing and training add up those of all batches. */
 struct corpus_counts {
-    uint64_t files;           /* files that were opened and read to the end */
-    uint64_t files_skipped;   /* files that were left out entirely or in part */
+    uint64_t files;           /* files that were read to the end and used; every other file is in files_skipped */
+    uint64_t files_skipped;   /* files that were left out entirely, or whose rest was */
     uint64_t stored_bytes;    /* bytes read from files, before decompression */
     uint64_t stream_bytes;    /* bytes read, after decompression */
     uint64_t documents;       /* whole documents: a document in parts counts with its last part */
-    uint64_t records_skipped; /* lines and documents that were left out */
+    uint64_t records_skipped; /* records that were left out; a text file is a file, not a record */
     uint64_t blank_lines;
     uint64_t empty_documents;
     uint64_t replaced;        /* invalid sequences that became U+FFFD */
@@ -73,6 +98,11 @@ struct corpus_counts {
     uint64_t structure_bytes; /* the rest of their records, ends of lines, blank lines, a byte order mark */
     uint64_t skipped_bytes;   /* bytes of the stream that were left out */
     uint64_t text_bytes;      /* bytes of the documents, after escapes and replacements */
+    /* What was left out, by reason. The files are files_skipped in all, the records are records_skipped, and the bytes,
+     * which are counted after decompression, are skipped_bytes. */
+    struct corpus_left_out {
+        uint64_t files, records, bytes;
+    } left_out[CORPUS_REASONS];
 };
 
 /* Adds every field of *more to the same field of *sum. */
@@ -118,6 +148,9 @@ bool corpus_batch_reserve(struct corpus_batch *batch, uint64_t capacity);
 struct corpus_part *corpus_batch_add_part(struct corpus_batch *batch);
 struct corpus_document *corpus_batch_add_document(struct corpus_batch *batch);
 struct corpus_issue *corpus_batch_add_issue(struct corpus_batch *batch);
+
+/* Counts an issue as left out: by its reason, as a file or a record, with its bytes. The issue must be complete. */
+void corpus_batch_count_issue(struct corpus_batch *batch, const struct corpus_issue *issue);
 
 /* Returns memory for a text of `bytes` bytes, valid until the batch is cleared; NULL if there is not enough memory. */
 char *corpus_batch_add_text(struct corpus_batch *batch, uint64_t bytes);

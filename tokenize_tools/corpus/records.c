@@ -23,7 +23,8 @@ static enum tokmap_status no_memory(struct tokmap_error *error)
 }
 
 static struct corpus_issue *issue_add(struct preparing *preparing, const struct corpus_part *part,
-                                      enum corpus_issue_kind kind, uint64_t record, uint64_t offset, uint64_t bytes)
+                                      enum corpus_issue_kind kind, enum corpus_reason left_out, uint64_t record,
+                                      uint64_t offset, uint64_t bytes)
 {
     struct corpus_issue *issue = corpus_batch_add_issue(preparing->batch);
     if (!issue)
@@ -35,8 +36,12 @@ static struct corpus_issue *issue_add(struct preparing *preparing, const struct 
     issue->offset = offset;
     issue->bytes = bytes;
     issue->jsonl = part->jsonl;
-    preparing->batch->counts.skipped_bytes += bytes;
-    preparing->batch->counts.records_skipped++;
+    issue->left_out = left_out;
+    /* A text file is one document: it is left out as a file, and corpus_next() has counted it among those read. */
+    issue->is_file = !part->jsonl;
+    if (issue->is_file && !part->unfinished)
+        preparing->batch->counts.files--;
+    corpus_batch_count_issue(preparing->batch, issue);
     const bool encoding_skip = kind == CORPUS_ISSUE_ENCODING && preparing->options->invalid == CORPUS_INVALID_SKIP;
     if (!preparing->options->skip && !encoding_skip)
         preparing->stopped = true;
@@ -59,7 +64,7 @@ static enum tokmap_status document_invalid(struct preparing *preparing, uint32_t
                                            const struct source_text *source, uint64_t offset, const char *reason)
 {
     struct corpus_issue *issue = issue_add(preparing, &preparing->batch->parts[part_number], CORPUS_ISSUE_ENCODING,
-                                           source->record, offset, source->whole);
+                                           CORPUS_REASON_ENCODING, source->record, offset, source->whole);
     if (!issue)
         return no_memory(preparing->error);
     issue->reason = reason;
@@ -138,7 +143,8 @@ static enum tokmap_status line_add(struct preparing *preparing, uint32_t part_nu
         return TOKMAP_OK;
     }
     if (count > options->record_limit) {
-        struct corpus_issue *issue = issue_add(preparing, part, CORPUS_ISSUE_LIMIT, record, offset, whole);
+        struct corpus_issue *issue = issue_add(preparing, part, CORPUS_ISSUE_LIMIT, CORPUS_REASON_TOO_LONG,
+                                                  record, offset, whole);
         if (!issue)
             return no_memory(preparing->error);
         issue->reason = "the line is longer than the limit";
@@ -148,8 +154,11 @@ static enum tokmap_status line_add(struct preparing *preparing, uint32_t part_nu
     struct json_field field;
     struct json_fault fault;
     if (!json_field_find(line, count, options->field, strlen(options->field), &field, &fault)) {
+        const bool usable = !strcmp(fault.reason, JSON_FIELD_MISSING) || !strcmp(fault.reason, JSON_FIELD_TWICE) ||
+                            !strcmp(fault.reason, JSON_FIELD_NOT_STRING);
         struct corpus_issue *issue =
-            issue_add(preparing, part, CORPUS_ISSUE_JSON, record, offset + fault.offset, whole);
+            issue_add(preparing, part, CORPUS_ISSUE_JSON, usable ? CORPUS_REASON_FIELD : CORPUS_REASON_SYNTAX, record,
+                      offset + fault.offset, whole);
         if (!issue)
             return no_memory(preparing->error);
         issue->reason = fault.reason;

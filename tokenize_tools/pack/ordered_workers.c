@@ -145,7 +145,7 @@ static enum tokmap_status batch_account(struct ordered_workers *workers, const s
             return status;
         }
         if (options->skipped)
-            options->skipped(options->user, &why, issue->bytes);
+            options->skipped(options->user, issue, &why);
     }
     if (options->progress)
         options->progress(options->user, batch->progress);

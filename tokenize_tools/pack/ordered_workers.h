@@ -38,7 +38,7 @@ struct ordered_workers_options {
     void *self;
 
     /* As in struct pack_options; each may be NULL. */
-    void (*skipped)(void *user, const struct tokmap_error *why, uint64_t bytes);
+    void (*skipped)(void *user, const struct corpus_issue *issue, const struct tokmap_error *why);
     void (*progress)(void *user, uint64_t stored_bytes);
     bool (*stop)(void *user);
     void *user;

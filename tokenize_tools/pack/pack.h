@@ -24,10 +24,10 @@ struct pack_options {
     /* pack_run() overwrites cut_anywhere, cut, cut_user, batch_bytes, before_large, stop and user. */
     struct corpus_options corpus;
 
-    /* Called in the order of the input, by one thread at a time: after a file or record was skipped, with the reason
-     * and the number of bytes skipped; and after each batch, with the stored bytes of the files that are packed so far.
+    /* Called in the order of the input, by one thread at a time: after a file or record was left out, with the issue
+     * (valid during the call) and its message; and after each batch, with the stored bytes of the files that are packed so far.
      * Either may be NULL. */
-    void (*skipped)(void *user, const struct tokmap_error *why, uint64_t bytes);
+    void (*skipped)(void *user, const struct corpus_issue *issue, const struct tokmap_error *why);
     void (*progress)(void *user, uint64_t stored_bytes);
     /* Called often, by any thread: true ends the work with ERROR_INTERRUPTED. May be NULL. */
     bool (*stop)(void *user);

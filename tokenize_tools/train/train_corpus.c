@@ -46,11 +46,11 @@ static enum tokmap_status counter_finish(void *self, uint32_t worker, struct tok
     return train_counter_finish(t->counters[worker], error);
 }
 
-static void reading_skipped(void *user, const struct tokmap_error *why, uint64_t bytes)
+static void reading_skipped(void *user, const struct corpus_issue *issue, const struct tokmap_error *why)
 {
     const struct train_corpus_options *options = user;
     if (options->skipped)
-        options->skipped(options->user, why, bytes);
+        options->skipped(options->user, issue, why);
 }
 
 static void reading_progress(void *user, uint64_t stored_bytes)

@@ -21,10 +21,10 @@ struct train_corpus_options {
     struct train_settings settings;
     struct corpus_options corpus; /* cut_anywhere, batch_bytes, before_large, stop and user are overwritten */
 
-    /* Called by one thread at a time: after a file or record was skipped, in the order of the input, with the reason
-     * and the number of bytes skipped; and often, with the stage and how far it is, in stored bytes of the files
+    /* Called by one thread at a time: after a file or record was left out, in the order of the input, with the issue
+     * (valid during the call) and its message; and often, with the stage and how far it is, in stored bytes of the files
      * (READING) or tokens of the vocabulary (MERGING). Either may be NULL. */
-    void (*skipped)(void *user, const struct tokmap_error *why, uint64_t bytes);
+    void (*skipped)(void *user, const struct corpus_issue *issue, const struct tokmap_error *why);
     void (*progress)(void *user, enum train_stage stage, uint64_t done);
     /* Called often, by any thread: true ends the work with ERROR_INTERRUPTED. May be NULL. */
     bool (*stop)(void *user);

@@ -121,6 +121,16 @@ static enum tokmap_status collect(const struct corpus_options *options, const ch
         assert_int_equal(all.counts.documents, all.documents_count);
         assert_int_equal(all.counts.stream_bytes,
                          all.counts.document_bytes + all.counts.structure_bytes + all.counts.skipped_bytes);
+        struct corpus_left_out sum = {0};
+        for (int i = 0; i < CORPUS_REASONS; i++) {
+            sum.files += all.counts.left_out[i].files;
+            sum.records += all.counts.left_out[i].records;
+            sum.bytes += all.counts.left_out[i].bytes;
+        }
+        assert_int_equal(sum.files, all.counts.files_skipped);
+        assert_int_equal(sum.records, all.counts.records_skipped);
+        assert_int_equal(sum.bytes, all.counts.skipped_bytes);
+        assert_int_equal(sum.files + sum.records, all.issues_count);
     }
     return status;
 }
@@ -249,6 +259,10 @@ static void test_invalid_text(void **state)
         assert_int_equal(all.issues_count, 1);
         assert_int_equal(all.issues[0].offset, cut);
         assert_int_equal(all.counts.skipped_bytes, cut + 1);
+        /* A text is a file: what was left out was one file and no record. */
+        assert_int_equal(all.counts.files, 2);
+        assert_int_equal(all.counts.left_out[CORPUS_REASON_ENCODING].files, 1);
+        assert_int_equal(all.counts.left_out[CORPUS_REASON_ENCODING].records, 0);
     }
     free(text);
 }

@@ -195,12 +195,12 @@ struct skips {
     uint64_t count, last_offset;
 };
 
-static void count_skip(void *user, const struct tokmap_error *why, uint64_t bytes)
+static void count_skip(void *user, const struct corpus_issue *issue, const struct tokmap_error *why)
 {
     struct skips *skips = user;
     skips->count++;
     assert_true(why->offset > skips->last_offset);
-    assert_true(bytes > 0);
+    assert_true(issue->bytes > 0 && !issue->is_file);
     skips->last_offset = why->offset;
 }
 
