@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "commands/commands.h"
+#include "commands/shared/corpus_arguments.h"
 #include "common/cpu.h"
 #include "common/hash.h"
 #include "platform/os.h"
@@ -16,27 +17,43 @@ struct subcommand {
     const char *text;
 };
 #define SUBCOMMAND_ROW(name, text) {#name, command_##name, text},
-static const struct subcommand subcommands[] = {COMMANDS(SUBCOMMAND_ROW)};
+#define SUBCOMMAND_GROUP(heading) /* has no row */
+static const struct subcommand subcommands[] = {COMMANDS(SUBCOMMAND_ROW, SUBCOMMAND_GROUP)};
 #define SUBCOMMANDS (sizeof subcommands / sizeof subcommands[0])
 
-static void help_print(FILE *file)
+/* What a user who typed only "tokmap" needs first. */
+static const char start[] =
+    "tokmap turns text into token ids and feeds them to training programs. To begin:\n"
+    "  tokmap pack -t tokenizer.json -o data/web texts/   tokenize files and folders\n"
+    "  tokmap info data/web                               describe the result\n"
+    "  tokmap show data/web --document 0                  print a document\n"
+    "'tokmap --help' lists the commands; 'tokmap COMMAND --help' describes one.\n";
+
+static int help_print(void)
 {
-    (void)fputs("Usage: tokmap COMMAND [ARGUMENT]...\n"
-                "       tokmap help COMMAND\n\n"
-                "Turns text into datasets of token ids that training programs read in place,\n"
-                "in an order that can be computed, audited, and resumed exactly.\n\nCommands:\n",
-                file);
-    for (size_t i = 0; i < SUBCOMMANDS; i++)
-        (void)fprintf(file, "  %-10s %s\n", subcommands[i].name, subcommands[i].text);
-    (void)fputs("\nOptions:\n"
-                "  -h, --help     print this help; 'tokmap COMMAND --help' prints that of a command\n"
-                "  -V, --version  print the version, the CPU variant in use, and what this build\n"
-                "                 can read; with --json as a JSON object\n\n"
-                "Results go to standard output, messages to standard error.\n"
-                "Exit status: 0 done, 1 failed, 2 misused. Manual: tokmap(1), tokmap-COMMAND(1).\n",
-                file);
+    printf("Usage: tokmap COMMAND [ARGUMENT]...\n"
+           "       tokmap help COMMAND\n\n"
+           "Turns text into datasets of token ids that training programs read in place,\n"
+           "in an order that can be computed, audited, and resumed exactly.\n");
+#define HELP_ROW(name, text) printf("  %-11s %s\n", #name, text);
+#define HELP_GROUP(heading) printf("\n%s:\n", heading);
+    COMMANDS(HELP_ROW, HELP_GROUP)
+    printf("\nOptions:\n"
+           "  -h, --help     print this help; 'tokmap COMMAND --help' prints that of a command\n"
+           "  -V, --version  print the version, the CPU variant in use, and what this build\n"
+           "                 can read; with --json as a JSON object\n\n"
+           "Results go to standard output, messages to standard error.\n"
+           "Exit status: 0 done, 1 failed, 2 misused. Manual: tokmap(1), tokmap-COMMAND(1).\n");
+    return cli_finish(PROGRAM, CLI_DONE);
 }
 
+#ifdef HAVE_PCRE2
+#define PATTERNS_TEXT "all (PCRE2)"
+#define PATTERNS_ALL true
+#else
+#define PATTERNS_TEXT "only those with a scanner of their own (built without PCRE2)"
+#define PATTERNS_ALL false
+#endif
 #ifdef HAVE_ISAL
 #define GZIP_TEXT "yes (ISA-L)"
 #define GZIP_READ true
@@ -44,6 +61,22 @@ static void help_print(FILE *file)
 #define GZIP_TEXT "no (built without ISA-L)"
 #define GZIP_READ false
 #endif
+
+/* The values of --input-format after the first one, "auto": with json as elements of its array "input_formats",
+ * otherwise on standard output, separated by commas. */
+static void formats_print(struct cli_json *json)
+{
+    const size_t end = cli_choices_listed(CORPUS_FORMAT_CHOICES);
+    size_t length;
+    for (size_t at = strcspn(CORPUS_FORMAT_CHOICES, "|") + 1; at < end; at += length + 1) {
+        const char *name = &CORPUS_FORMAT_CHOICES[at];
+        length = strcspn(name, "|");
+        if (json)
+            cli_json_bytes(json, NULL, name, length);
+        else
+            printf("%.*s%s", (int)length, name, at + length < end ? ", " : "\n");
+    }
+}
 
 static int version_print(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
 {
@@ -59,11 +92,17 @@ static int version_print(const struct cli_command *command, const char **operand
         cli_json_bool(&out, "reads_zst", true);
         cli_json_bool(&out, "reads_gz", GZIP_READ);
         cli_json_bool(&out, "reads_jsonl", true);
+        cli_json_array(&out, "input_formats");
+        formats_print(&out);
+        cli_json_end(&out);
+        cli_json_bool(&out, "pcre2", PATTERNS_ALL);
         cli_json_text(&out, "cpu", cpu);
         cli_json_text(&out, "hash", hash_variant());
         cli_json_end(&out);
     } else {
-        printf(PROGRAM " %s\nreads .zst: yes\nreads .gz: " GZIP_TEXT "\nreads JSONL: yes\n", tokmap_version());
+        printf(PROGRAM " %s\ninput formats: ", tokmap_version());
+        formats_print(NULL);
+        printf("reads .zst: yes\nreads .gz: " GZIP_TEXT "\nsplit patterns: " PATTERNS_TEXT "\n");
         printf("CPU variant: %s\n", cpu);
     }
     return cli_finish(PROGRAM, CLI_DONE);
@@ -108,10 +147,8 @@ static int unknown(const char *what, const char *name)
 
 static int help(int argc, char **argv)
 {
-    if (argc < 2) {
-        help_print(stdout);
-        return cli_finish(PROGRAM, CLI_DONE);
-    }
+    if (argc < 2)
+        return help_print();
     const struct subcommand *command = subcommand_find(argv[1]);
     if (!command)
         return unknown("command", argv[1]);
@@ -124,14 +161,12 @@ int main(int argc, char **argv)
 {
     os_standard_files();
     if (argc < 2) {
-        help_print(stderr);
+        (void)fputs(start, stderr);
         return CLI_MISUSED;
     }
     const char *name = argv[1];
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
-        help_print(stdout);
-        return cli_finish(PROGRAM, CLI_DONE);
-    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        return help_print();
     if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
         return version(argc - 1, argv + 1);
     if (strcmp(name, "help") == 0)

@@ -99,6 +99,44 @@ static void help_option(const struct cli_option *option, size_t columns)
 
 static const char last_heading[] = "General"; /* of --help and --version */
 
+/* Returns the bytes of the argument of a shell command that begins at `at` and ends before a blank outside quotes. */
+static size_t example_argument(const char *at, const char *end)
+{
+    char quote = 0;
+    size_t length = 0;
+    for (; at + length < end && (quote || at[length] != ' '); length++)
+        if (quote ? at[length] == quote : at[length] == '\'' || at[length] == '"')
+            quote = quote ? 0 : at[length];
+    return length;
+}
+
+/* Prints an example, which is one shell command. A long one continues after a backslash, so that it can be copied from
+ * the terminal. An option stays on the line of the argument after it, which may be its value. */
+static void help_example(const char *line, size_t length, size_t columns)
+{
+    static const char more[] = " \\\n    ";
+    const char *end = line + length;
+    size_t column = strspn(line, " ");
+    printf("%*s", (int)column, "");
+    bool first = true;
+    for (const char *at = line + column; at < end;) {
+        size_t unit = example_argument(at, end);
+        if (*at == '-' && at + unit < end && at[unit + 1] != '-')
+            unit += 1 + example_argument(at + unit + 1, end);
+        const bool last = at + unit >= end;
+        if (!first && column + 1 + unit + (last ? 0 : 2) > columns) {
+            printf("%s%.*s", more, (int)unit, at);
+            column = sizeof more - 4 + unit;
+        } else {
+            printf("%s%.*s", first ? "" : " ", (int)unit, at);
+            column += unit + !first;
+        }
+        first = false;
+        at += unit + !last;
+    }
+    putchar('\n');
+}
+
 static void help_print(const struct cli_command *command)
 {
     const size_t columns = os_is_terminal(1) ? max64(60, min64(os_terminal_columns(1), 100)) : 80;
@@ -120,14 +158,16 @@ static void help_print(const struct cli_command *command)
     help_option(&version, columns - 1);
     if (!command->details)
         return;
-    /* Only lines that are too long are wrapped: the details contain examples. */
     putchar('\n');
     for (const char *line = command->details; *line;) {
-        char text[1024];
+        char text[4096];
         const size_t length = strcspn(line, "\n");
+        assert(length < sizeof text);
         snprintf(text, sizeof text, "%.*s", (int)length, line);
         if (length < columns)
             puts(text);
+        else if (line[0] == ' ')
+            help_example(line, length, columns - 1);
         else
             help_wrap(text, 0, 0, columns - 1);
         line += length + (line[length] == '\n');
@@ -143,6 +183,12 @@ static int version_print(const struct cli_command *command)
 
 /* ---- parsing ---- */
 
+size_t cli_choices_listed(const char *choices)
+{
+    const char *old = strstr(choices, "||");
+    return old ? (size_t)(old - choices) : strlen(choices);
+}
+
 static bool choice_parse(const char *choices, const char *text, int *index)
 {
     const size_t length = strlen(text);
@@ -154,7 +200,7 @@ static bool choice_parse(const char *choices, const char *text, int *index)
         }
         if (!choices[word])
             return false;
-        choices += word + 1;
+        choices += word + strspn(choices + word, "|");
     }
 }
 
@@ -176,6 +222,7 @@ static int option_store(const struct cli_command *command, const struct cli_opti
 {
     bool good = true;
     const char *wanted = "";
+    int wanted_length = -1; /* all of it */
     switch (option->kind) {
     case CLI_TITLE: /* never found by its name, which is empty */
         assert(option->kind != CLI_TITLE);
@@ -203,6 +250,7 @@ static int option_store(const struct cli_command *command, const struct cli_opti
         assert(option->choices);
         good = choice_parse(option->choices, text, option->into);
         wanted = option->choices;
+        wanted_length = (int)cli_choices_listed(option->choices);
         break;
     case CLI_RANGE:
         good = cli_parse_range(text, option->into);
@@ -210,8 +258,8 @@ static int option_store(const struct cli_command *command, const struct cli_opti
         break;
     }
     if (!good)
-        return cli_misused(command, "--%s takes %s%s, not '%s'", option->name,
-                           option->kind == CLI_CHOICE ? "one of " : "", wanted, text);
+        return cli_misused(command, "--%s takes %s%.*s, not '%s'", option->name,
+                           option->kind == CLI_CHOICE ? "one of " : "", wanted_length, wanted, text);
     if (option->given)
         *option->given = true;
     return -1;
@@ -313,8 +361,9 @@ static int environment_check(const struct cli_command *command)
 {
     if (cpu_environment_is_valid())
         return -1;
-    return cli_misused(command, "TOKMAP_CPU is '%s'; set it to %s, or unset it", secure_getenv("TOKMAP_CPU"),
-                       cpu_environment_values());
+    cli_say(command->program, "TOKMAP_CPU is '%s'; set it to %s, or unset it", secure_getenv("TOKMAP_CPU"),
+            cpu_environment_values());
+    return CLI_MISUSED;
 }
 
 int cli_parse(const struct cli_command *command, int argc, char **argv, const char **operands, size_t *operand_count)

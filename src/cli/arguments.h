@@ -12,7 +12,8 @@ enum cli_kind {
     CLI_NUMBER, /* uint64_t: decimal */
     CLI_SIZE,   /* uint64_t: decimal, then k m g t (powers of 1000) or Ki Mi Gi Ti (of 1024), and B, all optional */
     CLI_REAL,   /* double */
-    CLI_CHOICE, /* int: the index of the value in `choices`, a list such as "a|b|c" */
+    CLI_CHOICE, /* int: the index of the value in `choices`, a list such as "a|b|c"; values after "||" are accepted but
+                 * not listed, such as old spellings: in "a|b||c" the value c has index 2 */
     CLI_RANGE,  /* struct cli_range (numbers.h): A..B, which includes A and excludes B */
     CLI_TITLE   /* no option: a heading of the help; see CLI_HEADING */
 };
@@ -40,7 +41,8 @@ struct cli_command {
     const char *program; /* "tokmap pack": every message begins with it */
     const char *usage;   /* "-o PREFIX [OPTION]... INPUT..." */
     const char *summary; /* one sentence */
-    const char *details; /* paragraphs and examples that the help prints after the options, or NULL */
+    const char *details; /* paragraphs and examples that the help prints after the options, or NULL; a line that begins
+                          * with a blank is an example, one shell command, which the help continues with backslashes */
     const struct cli_option *options;
     size_t option_count;
 };
@@ -61,6 +63,9 @@ int cli_run(const struct cli_command *command, int argc, char **argv,
 
 /* Prints "PROGRAM: " and the message on standard error, then "Try 'PROGRAM --help'."; returns CLI_MISUSED. */
 int cli_misused(const struct cli_command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Returns the bytes of the part of CLI_CHOICE's list that messages and completion show. */
+size_t cli_choices_listed(const char *choices);
 
 /* For "did you mean": the word that is nearest to the one that was typed, or NULL if none of them is near. Words are
  * near if they differ in up to 2 bytes (1 if the typed word has fewer than 4), or if a word begins with the typed one.

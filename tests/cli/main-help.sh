@@ -20,10 +20,32 @@ while read -r command; do
     holds err "tokmap $command: unknown option '--no-such-option'"
     holds err "Try 'tokmap $command --help'."
 done <commands
-exits 2 tokmap 2>err
-holds err "Usage: tokmap COMMAND"
+# Without arguments it says in five lines what to type first.
+exits 2 tokmap >out 2>err
+equal "$(wc -l <err)" 5
+[ ! -s out ]
+holds err "tokmap pack -t tokenizer.json -o data/web texts/"
+holds err "tokmap --help"
+awk 'length($0) > 80 { print "line too long: " $0; exit 1 }' err
+# The help groups the commands, and that of a command its options; every group has one row or more.
+for command in '' pack encode decode info show audit order tokenizer train; do
+    # shellcheck disable=SC2086 # no word or one
+    tokmap $command --help >one
+    [ "$(grep -c '^[A-Z][a-z ]*:$' one)" -ge 3 ] || { cat one; exit 1; }
+    awk '/^[A-Z][A-Za-z ]*:$/ { if (heading) { print heading " is empty"; exit 1 } heading = $0; next }
+        /^  / { heading = "" }' one
+done
+tokmap pack --help >one
+awk '/^[^ ].*:$/ { rows = 0 } /^  (-|    --)/ { if (++rows > 20) { print "a group has more than 20 options"; exit 1 } }' one
 exits 2 tokmap verfy 2>err
 holds err "did you mean 'verify'?"
 exits 2 tokmap help verfy 2>err
 exits 2 tokmap --hlep 2>err
 holds err "unknown option '--hlep'"
+# A bad environment variable is not an error in the options of the command.
+TOKMAP_CPU=none exits 2 tokmap info x 2>err
+equal "$(cat err)" "$(sed -n 1p err)"
+# Messages list the documented spelling of a choice only.
+exits 2 tokmap encode --special foo 2>err
+holds err "--special takes one of text|recognize|error, not 'foo'"
+exits 2 tokmap encode --special= 2>err

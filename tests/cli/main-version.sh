@@ -10,6 +10,24 @@ tokmap --version --json >out
 json out
 holds out "\"version\": \"$version\""
 holds out '"cpu": "'
+# It says what decides whether a file is accepted: the input formats and whether PCRE2 is in.
+for name in pcre2 reads_gz reads_zst; do
+    case $(field out $name) in true | false) ;; *) equal "$(field out $name)" "true or false" $name ;; esac
+done
+equal "$(field out input_formats.0)" text
+equal "$(field out input_formats.1)" jsonl
+pcre2=$(field out pcre2)
+tokmap --version >out
+holds out 'input formats: text, jsonl'
+case $pcre2 in
+true) holds out 'split patterns: all (PCRE2)' ;;
+*) holds out 'split patterns: only those with a scanner of their own (built without PCRE2)' ;;
+esac
+# Every format that it lists is a value of --input-format.
+printf x >x
+for format in $(sed -n 's/^input formats: //p' out | tr -d ,); do
+    tokmap encode --input-format "$format" x >out 2>err || ! grep -q 'takes one of' err
+done
 # TOKMAP_CPU caps the variant, and an unknown value is refused.
 TOKMAP_CPU=scalar tokmap --version >out
 holds out 'CPU variant: scalar'

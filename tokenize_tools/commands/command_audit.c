@@ -657,8 +657,8 @@ int command_audit(int argc, char **argv)
         .details = "The exit status is 1 if a line begins with FAULT.\n\n"
                    "Examples:\n"
                    "  tokmap audit train.run --ranks 1024 --rows 4\n"
-                   "  tokmap audit data/web --seq-len 2048 --batch 512 --seed 1 --passes 2 \\\n"
-                   "          --ranks 8\n",
+                   "  tokmap audit data/web --seq-len 2048 --batch 512 --seed 1 --passes 2 "
+                   "--ranks 8\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
     };

@@ -298,8 +298,8 @@ int command_train(int argc, char **argv)
             "An INPUT is a file, a folder (all regular files below it), a pattern, or '-' for standard input. It "
             "contains text, one document per file, or JSONL, one document per line; plain, gzip, or zstd.\n\n"
             "Examples:\n"
-            "  tokmap train -o vocab/tokenizer --vocab-size 32768 \\\n"
-            "          --special-tokens '<|endoftext|>' books/\n"
+            "  tokmap train -o vocab/tokenizer --vocab-size 32768 "
+            "--special-tokens '<|endoftext|>' books/\n"
             "  tokmap train -o web --vocab-size 50k --pattern o200k_base 'crawl/*.jsonl.zst'\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],

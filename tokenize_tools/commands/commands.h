@@ -6,24 +6,29 @@
 #ifndef TOKMAP_COMMANDS_COMMANDS_H
 #define TOKMAP_COMMANDS_COMMANDS_H
 
-/* XX(name, what `tokmap --help` says it does), in the order of the help. */
-#define COMMANDS(XX)                                                                                                   \
+/* GROUP(heading of `tokmap --help`), then XX(name, what `tokmap --help` says it does) for each command of the group. */
+#define COMMANDS(XX, GROUP)                                                                                            \
+    GROUP("Make a dataset")                                                                                            \
     XX(pack, "tokenize text into a dataset")                                                                           \
+    GROUP("Look at a dataset or a run")                                                                                \
     XX(info, "describe a dataset or a run")                                                                            \
-    XX(verify, "read every byte of a dataset and report each fault")                                                   \
     XX(show, "print documents, windows, tokens, or the rows of a step")                                                \
+    XX(verify, "read every byte of a dataset and report each fault")                                                   \
     XX(audit, "prove that a run covers its dataset and that ranks are disjoint")                                       \
     XX(order, "print the order in which windows are drawn")                                                            \
-    XX(train, "make a vocabulary from text")                                                                           \
+    GROUP("Work with a tokenizer")                                                                                     \
+    XX(tokenizer, "describe a tokenizer file")                                                                         \
     XX(encode, "turn text into token ids")                                                                             \
     XX(decode, "turn token ids into text")                                                                             \
-    XX(tokenizer, "describe a tokenizer file")
+    XX(train, "make a vocabulary from text")
 
 /* argv[0] is the subcommand's name, argv[1 .. argc) are its arguments. Returns the exit status: CLI_DONE,
  * CLI_FAILED, or CLI_MISUSED (cli.h). To be called once per process: a command may catch signals and replace
  * standard output. */
 #define COMMAND_DECLARE(name, text) int command_##name(int argc, char **argv);
-COMMANDS(COMMAND_DECLARE)
+#define COMMAND_GROUP(heading)
+COMMANDS(COMMAND_DECLARE, COMMAND_GROUP)
 #undef COMMAND_DECLARE
+#undef COMMAND_GROUP
 
 #endif

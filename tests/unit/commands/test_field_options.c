@@ -58,8 +58,10 @@ static void test_every_option_exists(void **state)
             exists[i] = exists[i] || !table[i].option || lists(help, table[i].option);                                                     \
         free(help);                                                                                                    \
     }
-    COMMANDS(LOOK)
+#define IGNORE(heading)
+    COMMANDS(LOOK, IGNORE)
 #undef LOOK
+#undef IGNORE
     for (size_t i = 0; i < count; i++)
         if (!exists[i])
             fail_msg("no command has --%s, the option of options.%s", table[i].option, table[i].field);

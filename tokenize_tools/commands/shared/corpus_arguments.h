@@ -17,11 +17,14 @@ struct corpus_arguments {
         .field = "text", .max_record = (uint64_t)64 << 20, .max_document = (uint64_t)64 << 20                          \
     }
 
+/* The values of enum corpus_format in order. */
+#define CORPUS_FORMAT_CHOICES "auto|text|jsonl"
+
 /* clang-format off */
 /* Rows for a table of options. These two say what the inputs are. */
 #define CORPUS_OPTIONS_INPUT(corpus)                                                                                   \
     {0, "input-format", CLI_CHOICE, &(corpus).format, NULL, "FORMAT",                                                  \
-     "text, jsonl, or auto (default): by name and content", "auto|text|jsonl"},                                        \
+     "text, jsonl, or auto (default): by name and content", CORPUS_FORMAT_CHOICES},                                        \
     {0, "field", CLI_TEXT, &(corpus).field, NULL, "NAME",                                                              \
      "the field of a JSONL record that holds the text (default: text)", NULL}
 /* This one says what happens at a bad file or record. */

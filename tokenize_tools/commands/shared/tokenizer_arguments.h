@@ -19,7 +19,7 @@ struct tokenizer_arguments {
     }
 
 /* The values of enum tokenizer_special in order, and the old spelling of the second one, which scripts contain. */
-#define TOKENIZER_SPECIAL_CHOICES "text|recognize|error|recognise" /* kept spelling */
+#define TOKENIZER_SPECIAL_CHOICES "text|recognize|error||recognise" /* kept spelling */
 #define TOKENIZER_SPECIAL_OLD 3
 
 /* clang-format off */

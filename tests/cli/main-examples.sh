@@ -1,0 +1,78 @@
+# The examples that --help prints fit a terminal of 80 columns, can be copied from it, and do what they say.
+. "$TOKMAP_CLI/helpers.sh"
+need gzip zstd
+
+# examples COMMAND...: prints the examples of the command's help, one per line, as a shell joins them.
+examples()
+{
+    "$@" --help >help
+    awk 'length($0) > 80 { print FILENAME ": longer than 80 columns: " $0 >"/dev/stderr"; exit 1 }' help
+    awk '/^  [a-z]/ && !/^  -/ { on = 1 }
+        on { more = sub(/\\$/, ""); sub(/^ +/, ""); printf "%s%s", $0, more ? "" : "\n"; on = more }' help
+}
+
+# What the examples read.
+mkdir -p books crawl data models moved vocab gpt2
+i=0
+while [ $i -lt 30 ]; do
+    awk -v i=$i 'BEGIN { for (n = 0; n < 3000; n++) print "book " i ", line " n " of a text, " i * n }' >books/$i.txt
+    i=$((i + 1))
+done
+awk 'BEGIN { for (n = 0; n < 99; n++) print "{\"id\": " n ", \"text\": \"record " n "\"}" }' >records.jsonl
+zstd -q records.jsonl -o crawl/one.jsonl.zst
+printf 'mail\n' | gzip >mail.gz
+printf 'some text\n' >text
+tokmap train -q -o tokenizer --vocab-size 300 --special-tokens '<|endoftext|>' books
+cp tokenizer.json gpt2/
+mkdir models/llama3
+cp tokenizer.json models/llama3/
+printf 'seq_len 64\nbatch 1024\nseed 1\nsource web data/web\nsteps 20000\n' >train.run
+
+tokmap --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' >commands
+while read -r command; do
+    examples tokmap "$command" >list
+    [ -s list ] || { echo "tokmap $command --help has no example" >&2; exit 1; }
+    # pack writes data/web itself; the other commands read it.
+    [ "$command" = pack ] || tokmap pack -q --force -o data/web -t gpt2/tokenizer.json books
+    cp data/web.* moved/ 2>/dev/null || true
+    while IFS= read -r line; do
+        sh -euc "$line" >out 2>err </dev/null || { echo "FAULT: $line" >&2; cat err >&2; exit 1; }
+    done <list
+done <commands
+
+# Those of tokmap-bench measure for minutes, so only their options and cases are looked at.
+examples tokmap-bench >list
+grep -q '^tokmap-bench all$' list
+tokmap-bench --list | sed 's/ .*//' >cases
+echo all >>cases
+while IFS= read -r line; do
+    sh -euc "$line --list" >out 2>err || { echo "FAULT: $line" >&2; cat err >&2; exit 1; }
+    # shellcheck disable=SC2086 # the words of the example
+    set -- $line
+    grep -qxF -e "$2" cases || { echo "FAULT: no case '$2': $line" >&2; exit 1; }
+done <list
+
+# In a narrower terminal they are still one command each.
+python3 - <<'PYTHON' || skip "no python3 with pseudo-terminals"
+import fcntl, os, pty, struct, subprocess, sys, termios
+for command in ["audit"], ["train"]:
+    texts = {}
+    for columns in 60, 100:
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        child = subprocess.Popen(["tokmap", *command, "--help"], stdout=theirs)
+        os.close(theirs)
+        got = b""
+        try:
+            while block := os.read(ours, 65536):
+                got += block
+        except OSError:  # the end of a pseudo-terminal
+            pass
+        child.wait()
+        lines = got.decode().replace("\r", "").split("\n")
+        long = [line for line in lines if len(line) > columns]
+        assert not long, long
+        text = "\n".join(lines[lines.index("Examples:"):])
+        texts[columns] = " ".join(text.replace("\\\n", " ").split())
+    assert texts[60] == texts[100] and "\\" not in texts[60], texts
+PYTHON
