@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "commands/shared/dataset_about.h"
 #include "commands/shared/field_options.h"
+#include "commands/shared/histogram.h"
 #include "commands/shared/target.h"
 #include "common/bytes.h"
 #include "common/error.h"
@@ -21,13 +22,6 @@ static const char program[] = "tokmap info";
 
 /* ---- documents per row ---- */
 
-/* The histogram has one cell for each number of documents below EXACT. Above, a cell covers 2^-9 of a power of two,
- * so a percentile is exact to 0.2%. The largest number is exact. */
-#define EXACT 65536u
-#define EXACT_BITS 16
-#define CELL_BITS 9
-#define CELLS (EXACT + ((64 - EXACT_BITS) << CELL_BITS))
-
 /* The windows of a synthetic dataset that are counted. It has very many documents, all of the same distribution. */
 #define SYNTHETIC_WINDOWS ((uint64_t)1 << 20)
 
@@ -35,50 +29,13 @@ struct row_counts {
     uint64_t windows, tail;
     uint64_t counted; /* the first `counted` windows are in the histogram */
     uint64_t p50, p999, largest;
-    uint64_t *cells; /* the histogram: for each number of documents, the number of windows */
 };
 
-static size_t cell_of(uint64_t count)
-{
-    if (count < EXACT)
-        return (size_t)count;
-    const unsigned power = 63u - (unsigned)__builtin_clzll(count);
-    const uint64_t part = (count >> (power - CELL_BITS)) & ((1u << CELL_BITS) - 1);
-    return EXACT + ((size_t)(power - EXACT_BITS) << CELL_BITS) + (size_t)part;
-}
-
-/* Returns the largest number of documents that a cell covers. */
-static uint64_t cell_top(size_t cell)
-{
-    if (cell < EXACT)
-        return cell;
-    const unsigned power = EXACT_BITS + (unsigned)((cell - EXACT) >> CELL_BITS);
-    const uint64_t part = (cell - EXACT) & ((1u << CELL_BITS) - 1);
-    return ((uint64_t)1 << power) + ((part + 1) << (power - CELL_BITS)) - 1;
-}
-
-static void count_windows(struct row_counts *rows, uint64_t documents, uint64_t windows)
-{
-    rows->cells[cell_of(documents)] += windows;
-    rows->largest = documents > rows->largest && windows ? documents : rows->largest;
-}
-
-static uint64_t percentile(const struct row_counts *rows, uint64_t per_thousand)
-{
-    const uint64_t wanted = max64(1, rows->counted - mul_div(rows->counted, 1000 - per_thousand, 1000));
-    uint64_t seen = 0;
-    for (size_t cell = 0; cell < CELLS; cell++) {
-        seen += rows->cells[cell];
-        if (seen >= wanted)
-            return min64(cell_top(cell), rows->largest);
-    }
-    return rows->largest;
-}
-
 static enum tokmap_status count_documents(const struct tokmap_dataset *dataset, uint64_t documents, uint64_t seq_len,
-                                          struct row_counts *rows, bool quiet, struct tokmap_error *error)
+                                          uint64_t windows, struct histogram *counts, bool quiet,
+                                          struct tokmap_error *error)
 {
-    const uint64_t end = rows->counted * seq_len;
+    const uint64_t end = windows * seq_len;
     uint64_t window = 0, in_window = 0; /* the current window, and its documents so far */
     enum tokmap_status status = TOKMAP_OK;
     struct cli_progress progress;
@@ -94,14 +51,14 @@ static enum tokmap_status count_documents(const struct tokmap_dataset *dataset, 
         const uint64_t first = document.first_token / seq_len;
         const uint64_t last = (min64(document.first_token + document.tokens, end) - 1) / seq_len;
         if (first > window) {
-            count_windows(rows, in_window, 1);
+            histogram_add(counts, in_window, 1);
             window = first;
             in_window = 0;
         }
         in_window++;
         if (last > first) {
-            count_windows(rows, in_window, 1);
-            count_windows(rows, 1, last - first - 1); /* the windows that are entirely inside this document */
+            histogram_add(counts, in_window, 1);
+            histogram_add(counts, 1, last - first - 1); /* the windows that are entirely inside this document */
             window = last;
             in_window = 1;
         }
@@ -110,7 +67,7 @@ static enum tokmap_status count_documents(const struct tokmap_dataset *dataset, 
     }
     cli_progress_end(&progress);
     if (!status && in_window)
-        count_windows(rows, in_window, 1);
+        histogram_add(counts, in_window, 1);
     return status;
 }
 
@@ -119,6 +76,7 @@ static enum tokmap_status rows_count(const struct tokmap_dataset *dataset, uint6
                                      struct row_counts *rows, bool quiet, struct tokmap_error *error)
 {
     struct tokmap_dataset_info info = {.size = sizeof info};
+    struct histogram counts;
     enum tokmap_status status = tokmap_dataset_info(dataset, &info);
     if (status)
         return status;
@@ -126,17 +84,15 @@ static enum tokmap_status rows_count(const struct tokmap_dataset *dataset, uint6
     rows->windows = info.tokens > lookahead ? (info.tokens - lookahead) / seq_len : 0;
     rows->tail = info.tokens - rows->windows * seq_len;
     rows->counted = info.shards ? rows->windows : min64(rows->windows, SYNTHETIC_WINDOWS);
-    rows->cells = calloc(CELLS, sizeof *rows->cells);
-    if (!rows->cells)
-        return error_set_memory(error, "counting documents per row", CELLS * sizeof *rows->cells);
-    if (rows->windows)
-        status = count_documents(dataset, info.documents, seq_len, rows, quiet, error);
-    if (!status && rows->windows) {
-        rows->p50 = percentile(rows, 500);
-        rows->p999 = percentile(rows, 999);
-    }
-    free(rows->cells);
-    rows->cells = NULL;
+    if (!rows->windows)
+        return TOKMAP_OK;
+    if (!histogram_new(&counts))
+        return error_set_memory(error, "counting documents per row", 0);
+    status = count_documents(dataset, info.documents, seq_len, rows->counted, &counts, quiet, error);
+    rows->p50 = histogram_percentile(&counts, 500);
+    rows->p999 = histogram_percentile(&counts, 999);
+    rows->largest = counts.largest;
+    histogram_free(&counts);
     return status;
 }
 

@@ -1,0 +1,56 @@
+/*
+ * histogram.h - counts of numbers of any size, for percentiles in bounded memory.
+ *
+ * The histogram has one cell for each number below 65,536. Above, a cell covers 2^-9 of a power of two, so a percentile
+ * is exact up to there and at most 0.2% too large beyond. Count, sum, and the largest number are exact. A histogram
+ * has 720 KiB.
+ */
+#ifndef TOKMAP_COMMANDS_SHARED_HISTOGRAM_H
+#define TOKMAP_COMMANDS_SHARED_HISTOGRAM_H
+
+#include <stdbool.h>
+
+#include "cli/cli.h"
+#include "tokmap/tokmap.h"
+
+struct histogram {
+    uint64_t *cells;
+    uint64_t count, largest;
+    unsigned __int128 sum;
+};
+
+/* Makes an empty histogram; histogram_free() frees it. Returns false if there is no memory. */
+bool histogram_new(struct histogram *histogram);
+void histogram_free(struct histogram *histogram); /* accepts one that is all zero */
+
+/* Counts a number `times` times. */
+void histogram_add(struct histogram *histogram, uint64_t number, uint64_t times);
+/* The smallest number that is at least as large as per_thousand / 1000 of the counted ones: 500 for the median. 0 if
+ * nothing was counted. */
+uint64_t histogram_percentile(const struct histogram *histogram, uint64_t per_thousand);
+
+/* The lengths of documents, in tokens. */
+struct lengths {
+    uint64_t documents; /* of which the numbers are; 0: there are none, and the numbers are 0 */
+    uint64_t p50, p90, p99, largest;
+    double mean;
+};
+
+/* The figures of a histogram of lengths. */
+void lengths_of(const struct histogram *histogram, struct lengths *lengths);
+
+/* Visits every document of a dataset (of a synthetic one, the first 2^20) through its index. Shows progress unless
+ * `quiet`. Statuses: OK, ERROR_MEMORY, ERROR_CORRUPT. */
+enum tokmap_status dataset_lengths(const struct tokmap_dataset *dataset, bool quiet, struct lengths *lengths,
+                                   struct tokmap_error *error);
+
+/* "p50 312, p90 1,204, p99 8,000, max 120,331, mean 401.2", or "none"; returns `text`. */
+#define LENGTHS_TEXT 192
+const char *lengths_text(const struct lengths *lengths, char text[LENGTHS_TEXT]);
+/* Writes the member "document_tokens": an object with p50, p90, p99, max, and mean, or null. */
+void lengths_json(const struct lengths *lengths, struct cli_json *json);
+
+/* "4.37 bytes of text", for the row "a token stands for"; "unknown" without tokens. Returns `text`. */
+const char *bytes_a_token_text(uint64_t text_bytes, uint64_t tokens, char text[64]);
+
+#endif
