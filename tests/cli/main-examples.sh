@@ -55,6 +55,26 @@ while IFS= read -r line; do
     grep -qxF -e "$2" cases || { echo "FAULT: no case '$2': $line" >&2; exit 1; }
 done <list
 
+# The examples of the manual pages fit there, too (the pages indent them by 11 columns and leave 2 free), and their
+# options exist.
+find "$TOKMAP_TREE/tokenize_tools/man" "$TOKMAP_TREE/bench/man" -name '*.[15]' | sort >pages
+[ "$(wc -l <pages)" -gt 10 ]
+while IFS= read -r page; do
+    awk -v page="$page" '
+        /^\.Sh/ { inside = /EXAMPLES/ }
+        /^\.Bd -literal/ { literal = 1; next }
+        /^\.Ed/ { literal = 0 }
+        !inside || (!/^\.Dl / && !literal) { next }
+        { sub(/^\.Dl /, ""); gsub(/\\e/, "\\"); gsub(/\\&/, "") }
+        /^\$ / { on = 1 }
+        on && length($0) > 67 { print page ": longer than 80 columns: " $0 >"/dev/stderr"; exit 1 }
+        on { sub(/^\$ /, ""); more = sub(/\\$/, "") || /\|$/; sub(/^ +/, ""); printf "%s%s", $0, more ? "" : "\n"; on = more }
+        ' "$page" >list || exit 1
+    while IFS= read -r line; do
+        sh -euc "$line --help" >out 2>err </dev/null || { echo "FAULT: $page: $line" >&2; cat err >&2; exit 1; }
+    done <list
+done <pages
+
 # In a narrower terminal they are still one command each.
 command -v python3 >/dev/null 2>&1 || exit 0
 python3 - <<'PYTHON'
