@@ -18,6 +18,7 @@
 #include "common/error.h"
 #include "format/shard_writer.h"
 #include "corpus/corpus_issue.h"
+#include "length_counts.h"
 #include "ordered_workers.h"
 #include "shard_about.h"
 
@@ -41,6 +42,7 @@ struct group {
 struct worker {
     struct tokenizer_state *state; /* NULL until the first batch, so that the threads make theirs in parallel */
     struct tokenizer_text *texts;  /* GROUP_MOST of them */
+    struct length_counts *lengths; /* of the documents that begin and end in one of this thread's batches */
 };
 
 /* What belongs to one work item. */
@@ -49,6 +51,10 @@ struct output {
     struct group group;       /* the documents whose tokens are in `out` */
     bool pending;             /* these tokens are not written yet */
     uint64_t tokens, largest; /* number of tokens of the batch so far, and their largest id */
+    /* Lengths of the documents that began in an earlier batch, or continue in a later one: tokens of this batch before
+     * the end of the first document, if that is here, and tokens after the last end. */
+    uint64_t head, tail;
+    bool head_ended;
 };
 
 struct pack {
@@ -61,6 +67,8 @@ struct pack {
     uint32_t thread_count;
     struct output *outputs;
     uint32_t output_count;
+    struct length_counts *lengths; /* of the documents that several batches share; in the end, of all */
+    uint64_t open_tokens;          /* of the document that is not ended yet, in the batches that are committed */
 };
 
 /* ---- encode and write ---- */
@@ -171,6 +179,29 @@ static enum tokmap_status group_choose(const struct pack *pack, const struct wor
     return TOKMAP_OK;
 }
 
+/* Counts the lengths of the documents that end in the output's group. Only batch_commit() knows the lengths of those
+ * that began in an earlier batch. */
+static void lengths_count(struct worker *worker, const struct corpus_batch *batch, struct output *output)
+{
+    const struct group *group = &output->group;
+    const struct tokenizer_out *out = &output->out;
+    const uint64_t complete = group->count - group->unfinished;
+    uint64_t begin = 0, i = 0;
+    if (complete && group->first == 0 && batch->documents[0].resumed) {
+        output->head = output->tail + out->ends[0];
+        output->head_ended = true;
+        output->tail = 0;
+        begin = out->ends[0];
+        i = 1;
+    }
+    for (; i < complete; i++) {
+        length_counts_add(worker->lengths, output->tail + out->ends[i] - begin);
+        begin = out->ends[i];
+        output->tail = 0;
+    }
+    output->tail += out->count - begin;
+}
+
 /* Encodes a batch. The tokens of its last group stay in the output until batch_commit(). */
 static enum tokmap_status batch_encode(void *self, struct work_item *item, struct tokmap_error *error)
 {
@@ -179,7 +210,10 @@ static enum tokmap_status batch_encode(void *self, struct work_item *item, struc
     struct output *output = &pack->outputs[item->index];
     enum tokmap_status status =
         worker->state ? TOKMAP_OK : tokenizer_state_new(&worker->state, pack->options->tokenizer, error);
-    output->tokens = output->largest = 0;
+    output->tokens = output->largest = output->head = output->tail = 0;
+    output->head_ended = false;
+    if (!status && !worker->lengths && !(worker->lengths = length_counts_new()))
+        status = error_set_memory(error, "the lengths of documents", 0);
     output->pending = false;
     for (uint64_t document = 0, at = 0; document < item->batch.document_count && !status;) {
         if (output->pending) {
@@ -198,6 +232,8 @@ static enum tokmap_status batch_encode(void *self, struct work_item *item, struc
             corpus_error_add_place(&item->batch, group->first + output->out.failed, error);
         output->tokens += output->out.count;
         output->largest = max64(output->largest, output->out.largest);
+        if (!status)
+            lengths_count(worker, &item->batch, output);
         output->pending = pack->writer != NULL;
     }
     return status;
@@ -211,7 +247,23 @@ static enum tokmap_status batch_commit(void *self, struct work_item *item, struc
     const enum tokmap_status status = output->pending ? group_write(pack, &item->batch, output, error) : TOKMAP_OK;
     pack->result->tokens += output->tokens;
     pack->result->largest_id = max64(pack->result->largest_id, output->largest);
+    if (output->head_ended) {
+        length_counts_add(pack->lengths, pack->open_tokens + output->head);
+        pack->open_tokens = 0;
+    }
+    pack->open_tokens += output->tail;
     return status;
+}
+
+/* Adds up the lengths that the threads have counted. */
+static void lengths_summarize(struct pack *pack)
+{
+    for (uint32_t i = 0; i < pack->thread_count; i++)
+        if (pack->threads[i].lengths)
+            length_counts_merge(pack->lengths, pack->threads[i].lengths);
+    pack->result->length_p50 = length_counts_percentile(pack->lengths, 50);
+    pack->result->length_p99 = length_counts_percentile(pack->lengths, 99);
+    pack->result->length_most = length_counts_most(pack->lengths);
 }
 
 /* ---- memory ---- */
@@ -239,7 +291,8 @@ static enum tokmap_status memory_make(struct pack *pack, uint64_t batch_bytes, s
     enum tokmap_status status = TOKMAP_OK;
     pack->threads = calloc(threads, sizeof *pack->threads);
     pack->outputs = calloc(items, sizeof *pack->outputs);
-    if (!pack->threads || !pack->outputs)
+    pack->lengths = length_counts_new();
+    if (!pack->threads || !pack->outputs || !pack->lengths)
         return error_set_memory(error, "the threads of the packer", threads * sizeof *pack->threads);
     for (; pack->thread_count < threads && !status; pack->thread_count++) {
         struct worker *worker = &pack->threads[pack->thread_count];
@@ -257,6 +310,7 @@ static void memory_free(struct pack *pack)
     for (uint32_t i = 0; i < pack->thread_count; i++) {
         tokenizer_state_free(pack->threads[i].state);
         free(pack->threads[i].texts);
+        length_counts_free(pack->threads[i].lengths);
     }
     for (uint32_t i = 0; i < pack->output_count; i++) {
         free(pack->outputs[i].out.tokens);
@@ -264,6 +318,7 @@ static void memory_free(struct pack *pack)
     }
     free(pack->threads);
     free(pack->outputs);
+    length_counts_free(pack->lengths);
 }
 
 /* ---- open, check and commit ---- */
@@ -373,6 +428,8 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
         status = memory_make(&pack, workers.corpus.batch_bytes, error);
     if (!status)
         status = ordered_workers_run(pack.workers, error);
+    if (!status)
+        lengths_summarize(&pack);
     memory_free(&pack);
     result->eod_tokens = options->eod_id != TOKMAP_NO_ID ? result->counts.documents : 0;
     result->bos_tokens = options->bos_id != TOKMAP_NO_ID ? result->counts.documents : 0;

@@ -39,6 +39,9 @@ struct pack_result {
     uint64_t tokens;                 /* all tokens of the shard */
     uint64_t eod_tokens, bos_tokens; /* how many of them pack_run() added */
     uint64_t largest_id;
+    /* Lengths of documents in tokens, with the tokens that begin and end them: the median, the length that 99 percent
+     * of the documents do not exceed, and the longest. The first two are rounded down, see length_counts.h. */
+    uint64_t length_p50, length_p99, length_most;
     uint8_t content[16]; /* the content id; zero for a dry run */
 };
 

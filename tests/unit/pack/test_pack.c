@@ -103,6 +103,26 @@ static void assert_same_file(const char *a, const char *b)
     free(b_bytes);
 }
 
+static int compare(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Compares the reported lengths of documents with those of the expected documents. */
+static void assert_lengths(const struct pack_result *result)
+{
+    static uint64_t lengths[sizeof ends / sizeof ends[0]];
+    for (uint64_t i = 0; i < documents; i++)
+        lengths[i] = ends[i] - (i ? ends[i - 1] : 0);
+    qsort(lengths, documents, sizeof *lengths, compare);
+    const uint64_t p50 = lengths[(documents + 1) / 2 - 1], p99 = lengths[(99 * documents + 99) / 100 - 1];
+    assert_true(p50 < 4096 && p99 >= 4096); /* one is exact, one is rounded down */
+    assert_int_equal(result->length_p50, p50);
+    assert_in_range(result->length_p99, p99 - p99 / 2048, p99);
+    assert_int_equal(result->length_most, lengths[documents - 1]);
+}
+
 static void test_tokens_and_origins(void **state)
 {
     const char *operand = "in";
@@ -114,6 +134,7 @@ static void test_tokens_and_origins(void **state)
     assert_int_equal(result.counts.documents, documents);
     assert_int_equal(result.eod_tokens, documents);
     assert_int_equal(result.largest_id, 256);
+    assert_lengths(&result);
     size_t count;
     char *bytes = file_read("one.bin", &count);
     assert_int_equal(count, 2 * wanted_count);
@@ -161,6 +182,7 @@ static void test_threads(void **state)
         assert_int_equal(pack_run(&dry, &operand, 1, &result, &error), TOKMAP_OK);
         assert_memory_equal(&first.counts, &result.counts, sizeof first.counts);
         assert_int_equal(first.tokens, result.tokens);
+        assert_lengths(&result);
     }
 }
 
