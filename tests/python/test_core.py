@@ -268,7 +268,7 @@ class BadInput(WithData):
         found = self.raises(tokmap.RunError, lambda: tokmap.Run(self.file("bad.run", "seq_len 8\nbach 4\n")), "bad.run:2")
         self.assertEqual(found.line, 2)
         self.raises(tokmap.RangeError, lambda: run.loader(rank=3, world=3), "options.rank is 3")
-        self.raises(tokmap.RangeError, lambda: run.loader(world=BATCH + 1), "ranks")
+        self.raises(tokmap.RangeError, lambda: run.loader(rank=0, world=BATCH + 1), "ranks")
         self.raises(tokmap.LimitError, lambda: run.loader(ring_bytes=64), "ring_bytes")
         self.raises(IndexError, lambda: run.locate(10 ** 9, 0))
         self.raises(ValueError, lambda: run.locate(-1, 0), "step is -1")

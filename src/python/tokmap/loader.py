@@ -6,6 +6,7 @@ from collections import namedtuple
 from ctypes import byref, c_void_p, sizeof
 
 from . import _library as c
+from . import launcher
 from ._library import check, failure, lib
 from .arrays import choose
 from .errors import ArgumentError, CursorError, OutputError
@@ -21,10 +22,11 @@ tokmap.h.
 
 reading is "mapped" or "pread"; wait_histogram is a tuple."""
 
-LoaderDevice = namedtuple("LoaderDevice", "device numa_node kernel pinned_bytes device_bytes reason")
-LoaderDevice.__doc__ = """How a loader delivers: the members of struct tokmap_loader_device in cuda.h.
+LoaderDevice = namedtuple("LoaderDevice", "device numa_node kernel pinned_bytes device_bytes reason rank world part")
+LoaderDevice.__doc__ = """How a loader delivers: the members of struct tokmap_loader_device in cuda.h, and to whom.
 
-device is None for a loader that delivers on the host."""
+device is None for a loader that delivers on the host. part says which part of every global batch the loader delivers,
+and where rank and world come from: "rank 1 of 2 from torch.distributed"."""
 
 #: The longest wait in the library before Python can handle a signal such as Ctrl-C.
 _WAIT_NS = 50_000_000
@@ -112,7 +114,10 @@ class Loader(Reader):
         loader = run.loader(rank=0, world=8, rows=16, device="cuda", dtype=torch.int64)
         for batch in loader: ...
 
-    rank, world    which part of every global batch this loader delivers; 0 <= rank < world
+    rank, world    which part of every global batch this loader delivers; 0 <= rank < world. Without them, those of an
+                   initialized torch.distributed or jax.distributed, or of the launcher (torchrun, Slurm, MPI); else 0
+                   and 1. delivery().part says which. With tensor, pipeline, or context parallelism pass the data
+                   parallel rank and size, because ranks that share a row's work need the same row
     rows           the largest number of rows in one batch; 0: the rank's whole part of a global batch in one batch
     fields         any of "inputs targets position_ids document_ids loss_mask cu_seqlens rows"
     dtype          int32 or int64, as a name or as a dtype of torch or NumPy, of every field but cu_seqlens (always
@@ -133,15 +138,17 @@ class Loader(Reader):
     after fork() cannot use the loader and must open its own.
     """
 
-    def __init__(self, run, *, rank: int = 0, world: int = 1, rows: int = 0, fields="inputs targets", dtype=None,
-                 device="cpu", framework: str | None = None, mask_targets: bool = False, resume=None, threads: int = 1,
-                 ring_bytes: int = 0, read_ahead: int = 0, unchecked: bool = False, drop_behind: bool = False):
+    def __init__(self, run, *, rank: int | None = None, world: int | None = None, rows: int = 0,
+                 fields="inputs targets", dtype=None, device="cpu", framework: str | None = None,
+                 mask_targets: bool = False, resume=None, threads: int = 1, ring_bytes: int = 0, read_ahead: int = 0,
+                 unchecked: bool = False, drop_behind: bool = False):
         super().__init__(run)
         # Queries such as stats() do not wait for a next() that waits, so they have a lock of their own.
         self._query_lock, self._in_query = RLock(), False
         self._arrays, code, device_name = choose(framework, dtype, device)
         self.fields = parse_fields(fields)
-        self.rank, self.world = c.number(rank, "rank"), c.number(world, "world")
+        self._part = launcher.of_loader(rank, world)
+        self.rank, self.world = self._part.rank, self._part.world
         self.device = device_name
         self._options = c.LoaderOptions(
             size=sizeof(c.LoaderOptions), rank=self.rank, world=self.world, rows=c.number(rows, "rows"),
@@ -150,7 +157,7 @@ class Loader(Reader):
             read_ahead=c.number(read_ahead, "read_ahead", 0, 2 ** 32 - 1), unchecked=bool(unchecked),
             drop_behind=bool(drop_behind), device=None if device_name == "cpu" else device_name.encode(),
             mask_targets=bool(mask_targets))
-        self._arguments = {"rank": rank, "world": world, "rows": rows, "fields": self.fields, "dtype": code,
+        self._arguments = {"rank": self.rank, "world": self.world, "rows": rows, "fields": self.fields, "dtype": code,
                            "device": device_name, "framework": self._arrays.name, "mask_targets": mask_targets,
                            "threads": threads, "ring_bytes": ring_bytes, "read_ahead": read_ahead,
                            "unchecked": unchecked, "drop_behind": drop_behind}
@@ -163,6 +170,7 @@ class Loader(Reader):
         self._pending = None   # the call in progress: its batch, arrays, whether the caller passed them, its stream
         self._out = c.Out(sizeof(c.Out), c.I64 if code == "int64" else c.I32)
         self._out_pointer = byref(self._out) if self.fields else None
+        self._confirmed = False  # whether _part was compared with what torch.distributed says when training starts
         run._loaders.add(self)  # before the library opens anything, so that run.close() always closes it
         self._start(cursor_of_state(resume))
         self._shape(code)
@@ -214,6 +222,9 @@ class Loader(Reader):
                 default stream
         """
         handle = self._open()
+        if not self._confirmed:
+            launcher.confirm(self._part)
+            self._confirmed = True
         if self._pending is not None and self._pending[0][0].row_tokens:
             return self._deliver_interrupted(out)
         while not lib.tokmap_loader_wait(handle, _WAIT_NS):
@@ -334,11 +345,12 @@ class Loader(Reader):
 
     def delivery(self) -> LoaderDevice:
         """How the loader delivers: on which GPU (None: on the host), and whether that GPU expands the batches or, if
-        not, the reason."""
+        not, the reason; and to which rank, and what said so."""
         found = c.LoaderDevice(sizeof(c.LoaderDevice))
         self._query(lib.tokmap_loader_device, found)
         return LoaderDevice(None if found.device < 0 else found.device, found.numa_node, bool(found.kernel),
-                            found.pinned_bytes, found.device_bytes, found.reason.decode("utf-8", "replace"))
+                            found.pinned_bytes, found.device_bytes, found.reason.decode("utf-8", "replace"),
+                            self.rank, self.world, str(self._part))
 
     def _query(self, function, found) -> None:
         with self._query_lock:
@@ -372,7 +384,7 @@ class Loader(Reader):
         self.close()
 
     def __reduce__(self):
-        return (_rebuild, (self.run, self._arguments, self.state_dict()))
+        return (_rebuild, (self.run, self._arguments, self.state_dict(), self._part))
 
     def __repr__(self) -> str:
         if self._handle is None:
@@ -381,5 +393,7 @@ class Loader(Reader):
                 f"step, {', '.join(self.fields) or 'no fields'} on {self.device}>")
 
 
-def _rebuild(run, arguments: dict, state: dict) -> Loader:
-    return Loader(run, resume=state, **arguments)
+def _rebuild(run, arguments: dict, state: dict, part: launcher.Part) -> Loader:
+    loader = Loader(run, resume=state, **arguments)
+    loader._part = part  # with its source: the first batch confirms that it is true in this process too
+    return loader

@@ -5,6 +5,7 @@ from bisect import bisect_right
 from ctypes import byref, c_uint64, c_void_p, sizeof
 
 from . import _library as c
+from . import launcher
 from ._library import check, lib
 from .arrays import choose
 from .errors import ArgumentError, RangeError
@@ -62,8 +63,8 @@ def collate(rows) -> Columns:
 
 class RunDataset(Reader):
     """The run's delivered rows by index, in the order in which a loader delivers them. The rows of a step are
-    consecutive: index = base(step) + row, where base is the number of rows in all delivered steps before. Run.dataset()
-    makes one:
+    consecutive: index = base(step) + row, where base is the number of rows in all delivered steps before. A dataset
+    with world > 1 holds only the rank's rows of each step, and counts only those. Run.dataset() makes one:
 
         ds = run.dataset(fields="inputs targets", dtype=torch.int64)
         torch.utils.data.DataLoader(ds, batch_size=64, collate_fn=tokmap.collate, num_workers=4)
@@ -71,6 +72,9 @@ class RunDataset(Reader):
     ds[i] is a dict with the fields of one row. ds.__getitems__(indices), which DataLoader calls, reads many rows at
     once.
 
+    rank, world    which part of every global batch the dataset holds; 0 <= rank < world. world=1: all rows, which a
+                   DistributedSampler can divide. In one of several processes (under torchrun, for example) one of the
+                   two has to be chosen; otherwise the dataset holds all rows
     fields         any of "inputs targets position_ids document_ids loss_mask"
     dtype          int32 or int64, as a name or as a dtype of torch or NumPy
     framework      "torch", "numpy", or "dlpack"; by default that of dtype, otherwise NumPy where it is installed
@@ -83,18 +87,27 @@ class RunDataset(Reader):
     _ROWS = 64  # read in one call of the library
     _name = "dataset"
 
-    def __init__(self, run, *, fields="inputs targets", dtype=None, framework: str | None = None,
-                 mask_targets: bool = False, unchecked: bool = False):
+    def __init__(self, run, *, rank: int | None = None, world: int | None = None, fields="inputs targets", dtype=None,
+                 framework: str | None = None, mask_targets: bool = False, unchecked: bool = False):
         super().__init__(run)
+        part, batch = launcher.of_dataset(rank, world), run.info.batch
+        self.rank, self.world = part.rank, part.world
+        if not self.rank < self.world <= batch:
+            raise RangeError(f"rank is {self.rank} and world is {self.world}, but the run has {batch} rows a step, and "
+                             f"0 <= rank < world <= {batch} must hold")
+        # Of each step the dataset holds _part rows, from the row _first.
+        self._first = self.rank * batch // self.world
+        self._part = (self.rank + 1) * batch // self.world - self._first
         self.fields = parse_fields(fields)
         for name in ("cu_seqlens", "rows"):
             if name in self.fields:
                 raise ArgumentError(f"fields contains {name}, which a dataset of rows does not have: use any of "
                                     f"{', '.join(TOKEN_FIELDS)}")
         self._arrays, self._code, _ = choose(framework, dtype, "cpu")
-        self._arguments = {"fields": self.fields, "dtype": self._code, "framework": self._arrays.name,
-                           "mask_targets": bool(mask_targets), "unchecked": bool(unchecked)}
-        self._starts, self._spans = _delivered_spans(run)
+        self._arguments = {"rank": self.rank, "world": self.world, "fields": self.fields, "dtype": self._code,
+                           "framework": self._arrays.name, "mask_targets": bool(mask_targets),
+                           "unchecked": bool(unchecked)}
+        self._starts, self._spans = _delivered_spans(run, self._part)
         self._made = -1, None
         self._open_reader()
 
@@ -120,11 +133,14 @@ class RunDataset(Reader):
         return self._starts[-1]
 
     def index(self, step: int, row: int = 0) -> int:
-        """The index of a row: base(step) + row."""
+        """The index of a row of the global batch: base(step) + row, if the dataset holds all rows."""
         if not self.run.delivers(step) or not 0 <= row < self.run.rows(step):
             raise RangeError(f"the run does not deliver row {row} of step {step}")
+        if not 0 <= row - self._first < self._part:
+            raise RangeError(f"row {row} of a step belongs to another rank: rank {self.rank} of {self.world} has rows "
+                             f"{self._first} to {self._first + self._part - 1}")
         span = bisect_right(self._spans, (step, 2 ** 64)) - 1
-        return self._starts[span] + (step - self._spans[span][0]) * self.run.info.batch + row
+        return self._starts[span] + (step - self._spans[span][0]) * self._part + row - self._first
 
     def place(self, index: int) -> tuple[int, int]:
         """The step and the row at an index; the inverse of index()."""
@@ -135,8 +151,8 @@ class RunDataset(Reader):
         if not 0 <= position < rows:
             raise IndexError(f"index {index} is outside the dataset, which has {rows} rows")
         span = 0 if len(self._spans) == 1 else bisect_right(self._starts, position) - 1
-        step, row = divmod(position - self._starts[span], self.run.info.batch)
-        return self._spans[span][0] + step, row
+        step, row = divmod(position - self._starts[span], self._part)
+        return self._spans[span][0] + step, self._first + row
 
     def __getitem__(self, index: int) -> dict:
         return self.__getitems__([index])[0]
@@ -144,11 +160,11 @@ class RunDataset(Reader):
     def __getitems__(self, indices) -> _Rows:
         """The rows at many indices, read in as few calls of the library as possible."""
         count, place = len(indices), self.place
-        if len(self._spans) == 1 and self.run.info.delivered is not None:
-            end, batch, first = self._starts[-1], self.run.info.batch, self._spans[0][0]
+        # Most datasets hold all rows of steps from 0 on, and place() is then a division.
+        divides = self.world == 1 and len(self._spans) == 1 and self._spans[0][0] == 0
+        if divides and count and min(indices) >= 0 and max(indices) < self._starts[-1]:
+            batch = self.run.info.batch
             places = [divmod(i, batch) for i in indices]
-            if count and (min(indices) < 0 or max(indices) >= end or first):
-                places = [place(i) for i in indices]
         else:
             places = [place(i) for i in indices]
         columns = Columns()
@@ -182,20 +198,22 @@ class RunDataset(Reader):
 
     def __repr__(self) -> str:
         rows = "rows without end" if self.run.info.delivered is None else f"{len(self)} rows"
-        return (f"<tokmap.RunDataset of {self.run.name!r}: {rows} of {self.run.info.seq_len} tokens, "
+        part = f", rank {self.rank} of {self.world}" if self.world > 1 else ""
+        return (f"<tokmap.RunDataset of {self.run.name!r}: {rows} of {self.run.info.seq_len} tokens{part}, "
                 f"{', '.join(self.fields)}>")
 
 
-def _delivered_spans(run) -> tuple[list, list]:
-    """Where the delivered steps are. spans[i] is a range (first step, end step) without skipped steps, and starts[i] is
-    the index of its first row; the last element of starts is the number of all rows.
+def _delivered_spans(run, rows: int) -> tuple[list, list]:
+    """Where the delivered steps are, of which a dataset holds `rows` rows each. spans[i] is a range (first step, end
+    step) without skipped steps, and starts[i] is the index of its first row; the last element of starts is the number
+    of all rows.
 
     The tokens that the cursor of a step counts reveal how many steps before it are delivered. Bisection therefore finds
     each end of a skipped range with as many cursors as a step number has bits."""
     info = run.info
     end = info.steps if info.steps is not None else (2 ** 63 - 1) // info.batch
     if info.delivered == info.steps and info.steps is not None:
-        return [0, end * info.batch], [(0, end)]
+        return [0, end * rows], [(0, end)]
     spans, step_tokens = [], info.batch * info.seq_len
 
     def delivered_before(step: int) -> int:
@@ -223,7 +241,7 @@ def _delivered_spans(run) -> tuple[list, list]:
     bisect(0, end, 0, delivered_before(end))
     starts = [0]
     for first, last in spans:
-        starts.append(starts[-1] + (last - first) * info.batch)
+        starts.append(starts[-1] + (last - first) * rows)
     return starts, spans or [(0, 0)]
 
 
