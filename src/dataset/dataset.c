@@ -5,6 +5,8 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,6 +152,73 @@ static enum tokmap_status join(struct tokmap_dataset *dataset, const struct shar
     return TOKMAP_OK;
 }
 
+static void id_describe(uint64_t id, char text[32])
+{
+    if (id == TOKMAP_NO_ID)
+        (void)snprintf(text, 32, "no token");
+    else
+        (void)snprintf(text, 32, "token %" PRIu64, id);
+}
+
+/* Appends a sentence to the warning. Returns false without memory. */
+static bool warning_add(struct tokmap_dataset *dataset, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool warning_add(struct tokmap_dataset *dataset, const char *format, ...)
+{
+    char sentence[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    const size_t before = dataset->warning ? strlen(dataset->warning) : 0, room = before + strlen(sentence) + 3;
+    char *grown = realloc(dataset->warning, room);
+    if (!grown)
+        return false;
+    (void)snprintf(grown + before, room - before, "%s%s", before ? "; " : "", sentence);
+    dataset->warning = grown;
+    return true;
+}
+
+/* Shards of which some end their documents with a token and others do not (or with another one) are a dataset: where
+ * documents end is in the index, so nothing is delivered wrongly. But a model that is trained on it learns two ways in
+ * which texts end, which is hardly what anyone wants, and shards whose tokenizer nobody knows may mean other texts by
+ * their ids. The first shard that differs is named. */
+static enum tokmap_status compare_shards(struct tokmap_dataset *dataset, struct tokmap_error *error)
+{
+    const struct shard *first = &dataset->shards[0], *eod = NULL, *bos = NULL, *with = NULL, *without = NULL;
+    char ours[32], theirs[32];
+    bool good = true;
+    for (uint64_t i = 0; i < dataset->shard_count; i++) {
+        const struct shard *shard = &dataset->shards[i];
+        const bool known = memcmp(shard->index.shard.tokenizer, unknown, sizeof unknown) != 0;
+        eod = !eod && shard->index.shard.eod_id != first->index.shard.eod_id ? shard : eod;
+        bos = !bos && shard->index.shard.bos_id != first->index.shard.bos_id ? shard : bos;
+        with = !with && known ? shard : with;
+        without = !without && !known ? shard : without;
+    }
+    if (eod) {
+        id_describe(first->index.shard.eod_id, ours);
+        id_describe(eod->index.shard.eod_id, theirs);
+        good = warning_add(dataset,
+                           "documents end differently: those of %.300s with %s, those of %.300s with %s; pack all "
+                           "shards with the same EOD",
+                           first->index_path, ours, eod->index_path, theirs);
+    }
+    if (bos) {
+        id_describe(first->index.shard.bos_id, ours);
+        id_describe(bos->index.shard.bos_id, theirs);
+        good = good && warning_add(dataset,
+                                   "documents begin differently: those of %.300s with %s, those of %.300s with %s; "
+                                   "pack all shards with the same BOS",
+                                   first->index_path, ours, bos->index_path, theirs);
+    }
+    if (with && without)
+        good = good && warning_add(dataset,
+                                   "the tokenizer of %.300s is not recorded, so its ids may mean other texts than "
+                                   "those of %.300s; combine them only if one tokenizer made both",
+                                   without->index_path, with->index_path);
+    return good ? TOKMAP_OK : error_set_memory(error, "a warning", 1024);
+}
+
 static enum tokmap_status content_of(struct tokmap_dataset *dataset, struct tokmap_error *error)
 {
     if (dataset->shard_count == 1) {
@@ -231,6 +300,8 @@ static enum tokmap_status open_named(struct tokmap_dataset *dataset, const char 
     if (!status)
         status = open_shards(dataset, &names, error);
     shard_names_free(&names);
+    if (!status)
+        status = compare_shards(dataset, error);
     return status ? status : content_of(dataset, error);
 }
 
@@ -277,6 +348,7 @@ void tokmap_dataset_close(struct tokmap_dataset *dataset)
         shard_close(&dataset->shards[i]);
     free(dataset->shards);
     synthetic_close(dataset->synthetic);
+    free(dataset->warning);
     free(dataset->name);
     free(dataset);
 }
@@ -298,6 +370,7 @@ void dataset_describe(const struct tokmap_dataset *dataset, struct tokmap_datase
     info->bos_id = dataset->bos_id;
     memcpy(info->content, dataset->content, sizeof info->content);
     memcpy(info->tokenizer, dataset->tokenizer, sizeof info->tokenizer);
+    info->warning = dataset->warning;
 }
 
 enum tokmap_status tokmap_dataset_info(const struct tokmap_dataset *dataset, struct tokmap_dataset_info *info)

@@ -28,6 +28,7 @@ struct tokmap_dataset {
     uint64_t vocabulary, largest_id, eod_id, bos_id;
     uint8_t content[16];
     uint8_t tokenizer[16];
+    char *warning;               /* how the shards differ, for users; NULL if they do not */
 };
 
 /* Returns the number of the shard that holds a document (< documents). */

@@ -8,9 +8,10 @@ import subprocess
 import sys
 import threading
 import unittest
+import warnings
 
 import tokmap
-from support import BATCH, SEQ, TOP, WithData, new_folder, pack, python, values
+from support import BATCH, SEQ, TOKMAP, TOP, WithData, new_folder, pack, python, values
 
 HOST_FIELDS = "inputs targets position_ids document_ids loss_mask rows cu_seqlens"
 
@@ -127,6 +128,25 @@ class Deliveries(WithData):
         del run
         gc.collect()
         self.assertEqual(list(view[0]), list(self.truth.tokens[:5]))
+
+    def test_shards_that_differ_warn(self):
+        """A folder of shards of which one was packed without an EOD is read, but not without a word."""
+        folder = new_folder()
+        pack(folder, "a")
+        source = os.path.join(folder, "a.jsonl")
+        subprocess.run([TOKMAP, "pack", "-q", "--no-eod", "-o", os.path.join(folder, "b"), source], check=True)
+        said = "documents end differently: those of .*a.tmx with token 256, those of .*b.tmx with no token"
+        with self.assertWarnsRegex(UserWarning, said) as caught, tokmap.Dataset(folder) as dataset:
+            self.assertIsNone(dataset.info.eod_id)
+        self.assertEqual(caught.filename, __file__)
+        with self.assertWarnsRegex(UserWarning, said) as caught, \
+                tokmap.Run(data=folder, seq_len=SEQ, batch=2, passes=1) as run:
+            self.assertEqual(run.info.sources, 1)
+        self.assertEqual(caught.filename, __file__)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            tokmap.Dataset(os.path.join(folder, "a")).close()
+            tokmap.Run(data=os.path.join(folder, "b"), seq_len=SEQ, batch=2, passes=1).close()
 
     def test_verify_finds_a_fault(self):
         folder = new_folder()

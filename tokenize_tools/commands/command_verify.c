@@ -129,6 +129,7 @@ static enum tokmap_status verify(const char *name, const struct verify_arguments
         tokmap_run_close(run);
         return status;
     }
+    dataset_warn(program, dataset, name);
     struct tokmap_verify_options options = TOKMAP_VERIFY_OPTIONS_INIT;
     options.threads = (uint32_t)given->threads;
     options.fault = fault_found;

@@ -36,7 +36,8 @@ class DatasetOptions(Structure):
 class DatasetInfo(Structure):
     _fields_ = [("size", c_size_t), ("tokens", c_uint64), ("documents", c_uint64), ("shards", c_uint64),
                 ("width", c_uint32), ("reading", c_int), ("vocabulary", c_uint64), ("largest_id", c_uint64),
-                ("eod_id", c_uint64), ("bos_id", c_uint64), ("content", c_uint8 * 16), ("tokenizer", c_uint8 * 16)]
+                ("eod_id", c_uint64), ("bos_id", c_uint64), ("content", c_uint8 * 16), ("tokenizer", c_uint8 * 16),
+                ("warning", c_char_p)]
 
 
 class ShardInfo(Structure):

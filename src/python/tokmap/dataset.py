@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 import weakref
 from collections import namedtuple
 from ctypes import addressof, byref, c_size_t, c_uint16, c_uint32, c_void_p, sizeof, string_at
@@ -45,6 +46,15 @@ def _as_array(buffer, width: int):
     return numpy.frombuffer(buffer, dtype=numpy.uint16 if width == 2 else numpy.uint32)
 
 
+def warn_of(handle: int, name: str) -> None:
+    """Passes on what the library has to say about a dataset that it opened: its shards differ in the tokens around
+    documents, or some do not record their tokenizer. The warning points at the caller of the caller."""
+    found = c.DatasetInfo(sizeof(c.DatasetInfo))
+    check(lib.tokmap_dataset_info(handle, byref(found)))
+    if found.warning:
+        warnings.warn(f"{name}: {os.fsdecode(found.warning)}", stacklevel=3)
+
+
 class _ViewOwner:
     """What the array of a view refers to. It keeps the dataset open for as long as the array exists."""
     __slots__ = ("owner", "__weakref__")
@@ -73,6 +83,7 @@ class Dataset:
         check(lib.tokmap_dataset_open(byref(handle), c.text_argument(self.name, "name"), byref(options), byref(error)),
               error)
         self._handle = handle.value
+        warn_of(self._handle, self.name)
 
     @classmethod
     def _of_run(cls, run, handle: int, name: str) -> Dataset:

@@ -8,7 +8,7 @@ from ctypes import byref, c_void_p, sizeof
 
 from . import _library as c
 from ._library import check, lib
-from .dataset import Dataset
+from .dataset import Dataset, warn_of
 from .errors import ArgumentError, ClosedError, TokmapError
 from .loader import Loader
 from .run_dataset import RunDataset
@@ -106,6 +106,10 @@ class Run:
         self.info = RunInfo(found.seq_len, found.lookahead, found.batch, found.seed, c.ORDERINGS[found.ordering],
                             found.sources, None if found.steps == c.FOREVER else found.steps,
                             None if found.delivered == c.FOREVER else found.delivered, found.remainder)
+        for i in range(self.info.sources):
+            source = c.SourceInfo(sizeof(c.SourceInfo))
+            check(lib.tokmap_run_source(self._handle, i, byref(source)))
+            warn_of(source.dataset, self.name)
 
     def _open(self) -> int:
         """The handle, for a call of the library."""

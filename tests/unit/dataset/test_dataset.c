@@ -421,12 +421,14 @@ static void shards_must_agree(void **unused)
     static const struct {
         const char *text;
         enum tokmap_status status;
-        const char *path, *named;
+        const char *path, *named; /* named: in the message of the failure, or in the warning */
+        const char *also;
     } cases[] = {
-        {"tokmap-shards 1\nnarrow\nwide\n", TOKMAP_ERROR_MISMATCH, "/wide.tmx", "/narrow.tmx"},
-        {"tokmap-shards 1\nnarrow\nfirst\nnarrow\nsecond", TOKMAP_ERROR_MISMATCH, "/second.tmx", "/first.tmx"},
-        {"tokmap-shards 1\nfirst\nagain\nnarrow\n", TOKMAP_OK, "", ""},
-        {"tokmap-shards 1\nfirst\nother\n", TOKMAP_OK, "", ""},
+        {"tokmap-shards 1\nnarrow\nwide\n", TOKMAP_ERROR_MISMATCH, "/wide.tmx", "/narrow.tmx", ""},
+        {"tokmap-shards 1\nnarrow\nfirst\nnarrow\nsecond", TOKMAP_ERROR_MISMATCH, "/second.tmx", "/first.tmx", ""},
+        {"tokmap-shards 1\nfirst\nagain\nnarrow\n", TOKMAP_OK, "", "/narrow.tmx with no token; pack all shards",
+         "the tokenizer of "},
+        {"tokmap-shards 1\nfirst\nother\n", TOKMAP_OK, "", "/other.tmx with token 6;", "/first.tmx with token 5"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         file_write_text(in_folder(folder, "pair"), cases[i].text);
@@ -442,6 +444,20 @@ static void shards_must_agree(void **unused)
         assert_int_equal(info.largest_id, 9);
         assert_true(info.eod_id == TOKMAP_NO_ID); /* because the shards disagree */
         assert_int_equal(info.tokenizer[0], 1);
+        assert_non_null(info.warning);
+        assert_non_null(strstr(info.warning, cases[i].named));
+        assert_non_null(strstr(info.warning, cases[i].also));
+        tokmap_dataset_close(dataset);
+    }
+    static const char *const agreeing[] = {"tokmap-shards 1\nfirst\nagain\nfirst\n",
+                                           "tokmap-shards 1\nnarrow\nnarrow\n"};
+    for (size_t i = 0; i < 2; i++) {
+        struct tokmap_dataset *dataset;
+        struct tokmap_dataset_info info = {.size = sizeof info};
+        file_write_text(in_folder(folder, "pair"), agreeing[i]);
+        MUST(tokmap_dataset_open(&dataset, in_folder(folder, "pair"), NULL, &error));
+        assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
+        assert_null(info.warning);
         tokmap_dataset_close(dataset);
     }
 }

@@ -53,7 +53,19 @@ int target_open(struct target *target, const struct cli_command *command, const 
     } else {
         status = tokmap_dataset_open(&target->dataset, name, NULL, &error);
     }
-    return status ? command_failed(command, &error) : -1;
+    if (status)
+        return command_failed(command, &error);
+    const struct tokmap_dataset *dataset = target_dataset(target, 0);
+    if (dataset)
+        dataset_warn(command->program, dataset, name);
+    return -1;
+}
+
+void dataset_warn(const char *program, const struct tokmap_dataset *dataset, const char *name)
+{
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    if (!tokmap_dataset_info(dataset, &info) && info.warning)
+        cli_warn(program, "%s: %s", name, info.warning);
 }
 
 void target_close(struct target *target)

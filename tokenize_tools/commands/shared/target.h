@@ -46,6 +46,8 @@ struct target {
  * must follow in any case. Returns -1 to go on, or prints a message and returns the exit status. */
 int target_open(struct target *target, const struct cli_command *command, const char *name,
                 const struct run_arguments *arguments, bool make_run);
+/* Prints the warning of a dataset (struct tokmap_dataset_info), if it has one. target_open() does this by itself. */
+void dataset_warn(const char *program, const struct tokmap_dataset *dataset, const char *name);
 /* Closes what is open; a target that is all zero is accepted. */
 void target_close(struct target *target);
 

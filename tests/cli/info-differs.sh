@@ -1,0 +1,34 @@
+# A folder in which one shard has no EOD is read, and every command that opens it says so in the same words.
+. "$TOKMAP_CLI/helpers.sh"
+mkdir shards
+printf 'one text\n' >a.txt
+tokmap pack -q -o shards/a a.txt
+tokmap pack -q -o shards/b --no-eod a.txt
+wanted='warning: shards: documents end differently: those of shards/a.tmx with token 256, those of shards/b.tmx with no token; pack all shards with the same EOD'
+said()
+{
+    program=$1
+    shift
+    tokmap "$@" >/dev/null 2>err
+    equal "$(grep warning err)" "tokmap $program: $wanted"
+}
+said info info shards
+said info info shards --json
+said show show shards -d 1
+said verify verify shards
+said audit audit shards --seq-len 4 --batch 1 --seed 1 --passes 1 --ranks 1
+printf 'seq_len 4\nbatch 1\nsource web shards\n' >train.run
+for command in 'info train.run' 'verify train.run' 'show train.run --step 0'; do
+    tokmap $command >/dev/null 2>err
+    holds err 'warning: train.run: documents end differently: those of shards/a.tmx with token 256'
+done
+# BOS alike. A dataset of shards that agree has no warning, whatever they agree on.
+mkdir bos none
+tokmap pack -q -o bos/a a.txt
+tokmap pack -q -o bos/b --bos=7 a.txt
+tokmap info bos >/dev/null 2>err
+holds err 'warning: bos: documents begin differently'
+tokmap pack -q -o none/a --no-eod a.txt
+tokmap pack -q -o none/b --no-eod a.txt
+tokmap info none >/dev/null 2>err
+[ ! -s err ]
