@@ -12,7 +12,7 @@
 #include "commands.h"
 #include "commands/shared/dataset_about.h"
 #include "commands/shared/field_options.h"
-#include "commands/shared/histogram.h"
+#include "commands/shared/document_lengths.h"
 #include "commands/shared/target.h"
 #include "common/bytes.h"
 #include "common/error.h"

@@ -18,7 +18,6 @@
 #include "common/error.h"
 #include "format/shard_writer.h"
 #include "corpus/corpus_issue.h"
-#include "length_counts.h"
 #include "ordered_workers.h"
 #include "shard_about.h"
 
@@ -42,7 +41,7 @@ struct group {
 struct worker {
     struct tokenizer_state *state; /* NULL until the first batch, so that the threads make theirs in parallel */
     struct tokenizer_text *texts;  /* GROUP_MOST of them */
-    struct length_counts *lengths; /* of the documents that begin and end in one of this thread's batches */
+    struct histogram lengths;      /* of the documents that begin and end in one of this thread's batches */
 };
 
 /* What belongs to one work item. */
@@ -67,8 +66,8 @@ struct pack {
     uint32_t thread_count;
     struct output *outputs;
     uint32_t output_count;
-    struct length_counts *lengths; /* of the documents that several batches share; in the end, of all */
-    uint64_t open_tokens;          /* of the document that is not ended yet, in the batches that are committed */
+    struct histogram lengths; /* of the documents that several batches share; in the end, of all */
+    uint64_t open_tokens;     /* of the document that is not ended yet, in the batches that are committed */
 };
 
 /* ---- encode and write ---- */
@@ -195,7 +194,7 @@ static void lengths_count(struct worker *worker, const struct corpus_batch *batc
         i = 1;
     }
     for (; i < complete; i++) {
-        length_counts_add(worker->lengths, output->tail + out->ends[i] - begin);
+        histogram_add(&worker->lengths, output->tail + out->ends[i] - begin, 1);
         begin = out->ends[i];
         output->tail = 0;
     }
@@ -212,7 +211,7 @@ static enum tokmap_status batch_encode(void *self, struct work_item *item, struc
         worker->state ? TOKMAP_OK : tokenizer_state_new(&worker->state, pack->options->tokenizer, error);
     output->tokens = output->largest = output->head = output->tail = 0;
     output->head_ended = false;
-    if (!status && !worker->lengths && !(worker->lengths = length_counts_new()))
+    if (!status && !worker->lengths.cells && !histogram_new(&worker->lengths))
         status = error_set_memory(error, "the lengths of documents", 0);
     output->pending = false;
     for (uint64_t document = 0, at = 0; document < item->batch.document_count && !status;) {
@@ -248,7 +247,7 @@ static enum tokmap_status batch_commit(void *self, struct work_item *item, struc
     pack->result->tokens += output->tokens;
     pack->result->largest_id = max64(pack->result->largest_id, output->largest);
     if (output->head_ended) {
-        length_counts_add(pack->lengths, pack->open_tokens + output->head);
+        histogram_add(&pack->lengths, pack->open_tokens + output->head, 1);
         pack->open_tokens = 0;
     }
     pack->open_tokens += output->tail;
@@ -259,11 +258,8 @@ static enum tokmap_status batch_commit(void *self, struct work_item *item, struc
 static void lengths_summarize(struct pack *pack)
 {
     for (uint32_t i = 0; i < pack->thread_count; i++)
-        if (pack->threads[i].lengths)
-            length_counts_merge(pack->lengths, pack->threads[i].lengths);
-    pack->result->length_p50 = length_counts_percentile(pack->lengths, 50);
-    pack->result->length_p99 = length_counts_percentile(pack->lengths, 99);
-    pack->result->length_most = length_counts_most(pack->lengths);
+        histogram_merge(&pack->lengths, &pack->threads[i].lengths);
+    lengths_of(&pack->lengths, &pack->result->lengths);
 }
 
 /* ---- memory ---- */
@@ -291,8 +287,7 @@ static enum tokmap_status memory_make(struct pack *pack, uint64_t batch_bytes, s
     enum tokmap_status status = TOKMAP_OK;
     pack->threads = calloc(threads, sizeof *pack->threads);
     pack->outputs = calloc(items, sizeof *pack->outputs);
-    pack->lengths = length_counts_new();
-    if (!pack->threads || !pack->outputs || !pack->lengths)
+    if (!pack->threads || !pack->outputs || !histogram_new(&pack->lengths))
         return error_set_memory(error, "the threads of the packer", threads * sizeof *pack->threads);
     for (; pack->thread_count < threads && !status; pack->thread_count++) {
         struct worker *worker = &pack->threads[pack->thread_count];
@@ -310,7 +305,7 @@ static void memory_free(struct pack *pack)
     for (uint32_t i = 0; i < pack->thread_count; i++) {
         tokenizer_state_free(pack->threads[i].state);
         free(pack->threads[i].texts);
-        length_counts_free(pack->threads[i].lengths);
+        histogram_free(&pack->threads[i].lengths);
     }
     for (uint32_t i = 0; i < pack->output_count; i++) {
         free(pack->outputs[i].out.tokens);
@@ -318,7 +313,7 @@ static void memory_free(struct pack *pack)
     }
     free(pack->threads);
     free(pack->outputs);
-    length_counts_free(pack->lengths);
+    histogram_free(&pack->lengths);
 }
 
 /* ---- open, check and commit ---- */

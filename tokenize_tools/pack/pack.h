@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "corpus/corpus.h"
+#include "histogram.h"
 #include "tokenizer/tokenizer.h"
 
 struct pack_options {
@@ -25,8 +26,8 @@ struct pack_options {
     struct corpus_options corpus;
 
     /* Called in the order of the input, by one thread at a time: after a file or record was left out, with the issue
-     * (valid during the call) and its message; and after each batch, with the stored bytes of the files that are packed so far.
-     * Either may be NULL. */
+     * (valid during the call) and its message; and after each batch, with the stored bytes of the files that are packed
+     * so far. Either may be NULL. */
     void (*skipped)(void *user, const struct corpus_issue *issue, const struct tokmap_error *why);
     void (*progress)(void *user, uint64_t stored_bytes);
     /* Called often, by any thread: true ends the work with ERROR_INTERRUPTED. May be NULL. */
@@ -39,10 +40,8 @@ struct pack_result {
     uint64_t tokens;                 /* all tokens of the shard */
     uint64_t eod_tokens, bos_tokens; /* how many of them pack_run() added */
     uint64_t largest_id;
-    /* Lengths of documents in tokens, with the tokens that begin and end them: the median, the length that 99 percent
-     * of the documents do not exceed, and the longest. The first two are rounded down, see length_counts.h. */
-    uint64_t length_p50, length_p99, length_most;
-    uint8_t content[16]; /* the content id; zero for a dry run */
+    struct lengths lengths; /* of the documents, with the tokens that begin and end them */
+    uint8_t content[16];    /* the content id; zero for a dry run */
 };
 
 #define PACK_THREADS_MOST 256

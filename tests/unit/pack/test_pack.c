@@ -117,10 +117,12 @@ static void assert_lengths(const struct pack_result *result)
         lengths[i] = ends[i] - (i ? ends[i - 1] : 0);
     qsort(lengths, documents, sizeof *lengths, compare);
     const uint64_t p50 = lengths[(documents + 1) / 2 - 1], p99 = lengths[(99 * documents + 99) / 100 - 1];
-    assert_true(p50 < 4096 && p99 >= 4096); /* one is exact, one is rounded down */
-    assert_int_equal(result->length_p50, p50);
-    assert_in_range(result->length_p99, p99 - p99 / 2048, p99);
-    assert_int_equal(result->length_most, lengths[documents - 1]);
+    assert_true(p99 < 65536); /* so that both are exact */
+    assert_int_equal(result->lengths.documents, documents);
+    assert_int_equal(result->lengths.p50, p50);
+    assert_int_equal(result->lengths.p99, p99);
+    assert_int_equal(result->lengths.largest, lengths[documents - 1]);
+    assert_true(result->lengths.mean == (double)wanted_count / (double)documents);
 }
 
 static void test_tokens_and_origins(void **state)
@@ -351,10 +353,14 @@ static void test_prefix_and_no_suffix(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tokens_and_origins),       cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_first_fault), cmocka_unit_test(test_skips),
-        cmocka_unit_test(test_stop),        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_late_end),    cmocka_unit_test(test_prefix_and_no_suffix),
+        cmocka_unit_test(test_tokens_and_origins),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_first_fault),
+        cmocka_unit_test(test_skips),
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_late_end),
+        cmocka_unit_test(test_prefix_and_no_suffix),
     };
     return cmocka_run_group_tests_name("pack", tests, setup, teardown);
 }

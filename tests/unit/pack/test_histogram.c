@@ -1,4 +1,4 @@
-/* Percentiles of a histogram against those of the sorted numbers; texts made of them. */
+/* Percentiles of a histogram against those of the sorted numbers. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -6,9 +6,8 @@
 #include <cmocka.h>
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "commands/shared/histogram.h"
+#include "pack/histogram.h"
 
 #define NUMBERS 4000
 
@@ -29,15 +28,18 @@ static void agrees(unsigned bits_most, size_t count)
 {
     static uint64_t numbers[NUMBERS];
     static const uint64_t asked[] = {0, 1, 10, 500, 900, 990, 999, 1000};
-    struct histogram histogram;
+    struct histogram histogram, more;
     uint64_t state = 88172645463325252u + bits_most, sum = 0;
     assert_true(histogram_new(&histogram));
+    assert_true(histogram_new(&more));
     for (size_t i = 0; i < count; i++) {
         state ^= state << 13, state ^= state >> 7, state ^= state << 17;
         numbers[i] = (state >> 6) >> (64 - 6 - bits_most + (state & 7) % (bits_most < 8 ? bits_most : 8));
         sum += numbers[i];
-        histogram_add(&histogram, numbers[i], 1);
+        histogram_add(i % 3 ? &histogram : &more, numbers[i], 1);
     }
+    histogram_merge(&histogram, &more);
+    histogram_free(&more);
     qsort(numbers, count, sizeof *numbers, compare);
     assert_int_equal(histogram.count, count);
     assert_int_equal((uint64_t)histogram.sum, sum);
@@ -77,35 +79,11 @@ static void test_times(void **state)
     (void)state;
 }
 
-static void test_texts(void **state)
-{
-    struct histogram histogram;
-    struct lengths lengths;
-    char text[LENGTHS_TEXT], bytes[64];
-    assert_true(histogram_new(&histogram));
-    lengths_of(&histogram, &lengths);
-    assert_string_equal(lengths_text(&lengths, text), "none");
-    for (uint64_t i = 1; i <= 1000; i++)
-        histogram_add(&histogram, i * 10, 1);
-    lengths_of(&histogram, &lengths);
-    assert_string_equal(lengths_text(&lengths, text), "p50 5,000, p90 9,000, p99 9,900, max 10,000, mean 5005.0");
-    histogram_add(&histogram, UINT64_MAX, 1 << 20);
-    lengths_of(&histogram, &lengths);
-    (void)lengths_text(&lengths, text);
-    assert_true(strlen(text) < LENGTHS_TEXT - 1);
-    histogram_free(&histogram);
-    assert_string_equal(bytes_a_token_text(437, 100, bytes), "4.37 bytes of text");
-    assert_string_equal(bytes_a_token_text(UINT64_MAX, 1, bytes), "18446744073709551616.00 bytes of text");
-    assert_string_equal(bytes_a_token_text(1, 0, bytes), "unknown");
-    (void)state;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_percentiles),
         cmocka_unit_test(test_times),
-        cmocka_unit_test(test_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,13 +5,11 @@
  * is exact up to there and at most 0.2% too large beyond. Count, sum, and the largest number are exact. A histogram
  * has 720 KiB.
  */
-#ifndef TOKMAP_COMMANDS_SHARED_HISTOGRAM_H
-#define TOKMAP_COMMANDS_SHARED_HISTOGRAM_H
+#ifndef TOKMAP_PACK_HISTOGRAM_H
+#define TOKMAP_PACK_HISTOGRAM_H
 
 #include <stdbool.h>
-
-#include "cli/cli.h"
-#include "tokmap/tokmap.h"
+#include <stdint.h>
 
 struct histogram {
     uint64_t *cells;
@@ -25,6 +23,8 @@ void histogram_free(struct histogram *histogram); /* accepts one that is all zer
 
 /* Counts a number `times` times. */
 void histogram_add(struct histogram *histogram, uint64_t number, uint64_t times);
+/* Adds what *more has counted to *sum, for example what several threads have counted. */
+void histogram_merge(struct histogram *sum, const struct histogram *more);
 /* The smallest number that is at least as large as per_thousand / 1000 of the counted ones: 500 for the median. 0 if
  * nothing was counted. */
 uint64_t histogram_percentile(const struct histogram *histogram, uint64_t per_thousand);
@@ -38,19 +38,5 @@ struct lengths {
 
 /* The figures of a histogram of lengths. */
 void lengths_of(const struct histogram *histogram, struct lengths *lengths);
-
-/* Visits every document of a dataset (of a synthetic one, the first 2^20) through its index. Shows progress unless
- * `quiet`. Statuses: OK, ERROR_MEMORY, ERROR_CORRUPT. */
-enum tokmap_status dataset_lengths(const struct tokmap_dataset *dataset, bool quiet, struct lengths *lengths,
-                                   struct tokmap_error *error);
-
-/* "p50 312, p90 1,204, p99 8,000, max 120,331, mean 401.2", or "none"; returns `text`. */
-#define LENGTHS_TEXT 192
-const char *lengths_text(const struct lengths *lengths, char text[LENGTHS_TEXT]);
-/* Writes the member "document_tokens": an object with p50, p90, p99, max, and mean, or null. */
-void lengths_json(const struct lengths *lengths, struct cli_json *json);
-
-/* "4.37 bytes of text", for the row "a token stands for"; "unknown" without tokens. Returns `text`. */
-const char *bytes_a_token_text(uint64_t text_bytes, uint64_t tokens, char text[64]);
 
 #endif
