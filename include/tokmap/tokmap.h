@@ -82,12 +82,13 @@
  *   vm.max_map_count.
  *
  *   Fork. A child after fork() may use datasets and runs that its parent opened. It may use a loader only if that has
- *   threads = 0 and delivers on the host; tokmap_loader_next() of any other loader returns TOKMAP_ERROR_ARGUMENT in the
- *   child, and closing it is safe. After exec() or in another process, open everything again by name.
+ *   threads = 0 and delivers on the host; tokmap_loader_next() and tokmap_loader_rewind() of any other loader return
+ *   TOKMAP_ERROR_ARGUMENT in the child, and closing it is safe. After exec() or in another process, open
+ *   everything again by name.
  *
  *   Threads. Any number of threads may use one dataset or one run. One thread at a time may call tokmap_loader_next(),
- *   tokmap_loader_wait(), and tokmap_loader_read() of one loader. No other thread may use a handle that is being
- *   closed.
+ *   tokmap_loader_wait(), tokmap_loader_rewind(), and tokmap_loader_read() of one loader. No other thread
+ *   may use a handle that is being closed.
  *
  *   Signals. The library installs no signal handler. The producer thread blocks all signals, so they are delivered to
  *   the program's own threads. System calls that a signal interrupts are repeated: a signal does not end
@@ -798,8 +799,8 @@ struct tokmap_out {
 };
 #define TOKMAP_OUT_INIT {sizeof(struct tokmap_out), TOKMAP_I32, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
 
-/* What next() delivered. Its pointers are valid until the next call of next(), wait(), or read() on the loader, or
- * until it is closed. Initialize it with TOKMAP_BATCH_INIT; the same struct serves all calls. */
+/* What next() delivered. Its pointers are valid until the next call of next(), wait(), rewind(), or read() on the
+ * loader, or until it is closed. Initialize it with TOKMAP_BATCH_INIT; the same struct serves all calls. */
 struct tokmap_batch {
     size_t size;                     /* set by the caller: sizeof(struct tokmap_batch); not changed */
     uint64_t step;
@@ -845,9 +846,10 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_open(struct tokmap
  *           of the struct's first version is ERROR_ARGUMENT
  * It waits until the batch is ready, and allocates no memory. After a failure other than END all members of *batch but
  * size are 0, and the next call tries the same rows again.
- * Statuses: OK, END (the run has ended; so do all further calls), ERROR_IO, ERROR_TRUNCATED, ERROR_CORRUPT, ERROR_TOKEN
- * (error has the file, the offset, and the id), ERROR_DEVICE, ERROR_ARGUMENT (among others: batch->size is not set; the
- * process was forked), ERROR_MEMORY (a shard could not be mapped). */
+ * Statuses: OK, END (the run has ended; so do all further calls, until tokmap_loader_rewind()), ERROR_IO,
+ * ERROR_TRUNCATED, ERROR_CORRUPT, ERROR_TOKEN (error has the file, the offset, and the id), ERROR_DEVICE,
+ * ERROR_ARGUMENT (among others: batch->size is not set; the process was forked), ERROR_MEMORY (a shard could not be
+ * mapped). */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_next(struct tokmap_loader *loader,
                                                                    const struct tokmap_out *out, void *stream,
                                                                    struct tokmap_batch *batch,
@@ -866,6 +868,34 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_next(struct tokmap
  * for NULL. Like next(), it ends the pointers of the last batch, and one thread at a time may call it. The time that it
  * waited counts in the statistics as if next() had waited. Cannot fail. */
 TOKMAP_API int tokmap_loader_wait(struct tokmap_loader *loader, uint64_t timeout_ns);
+
+/* Returns to where the loader was opened: the next call of next() delivers the first batch again, that of the cursor in
+ * options.resume, or else that of the run's first step. It works at any time: after END, in the middle of a step, and
+ * after a failure. It is for evaluation, which reads the same rows many times:
+ *
+ * @code
+ *     struct tokmap_error e = {0};
+ *     struct tokmap_out out = TOKMAP_OUT_INIT;
+ *     struct tokmap_batch b = TOKMAP_BATCH_INIT;
+ *     enum tokmap_status status;
+ *     out.inputs = inputs;
+ *     out.targets = targets;
+ *     for (int pass = 0; pass < 3; pass++) {
+ *         while ((status = tokmap_loader_next(loader, &out, NULL, &b, &e)) == TOKMAP_OK)
+ *             train(inputs, targets, b.count);
+ *         if (status != TOKMAP_END || tokmap_loader_rewind(loader, &e))
+ *             fatal(&e);
+ *     }
+ * @endcode
+ *
+ * The batches that the producer thread has read ahead are dropped. If it is reading one, the call waits until that is
+ * done; it waits for nothing else, starts no thread, and allocates no memory. What next() has enqueued on a stream is
+ * completed there, so outputs that are not written yet will hold their batch. The pointers of the last batch end. The
+ * statistics go on, except that ring_ready_lowest counts from when the ring is full again. Like next(), one thread at a
+ * time may call it.
+ * Statuses: OK, ERROR_ARGUMENT (loader is NULL; the process was forked). */
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_rewind(struct tokmap_loader *loader,
+                                                                     struct tokmap_error *error);
 
 /* Delivers chosen rows instead of the next ones: in this order, row rows[i] of the global batch of steps[i], for i <
  * count, of any rank. It works only for loaders on the host with threads = 0. The position of the loader in the run
@@ -911,7 +941,8 @@ struct tokmap_stats {
     uint64_t ring_bytes;        /* memory of the ring */
     uint32_t ring_slots;        /* batches that the ring holds */
     uint32_t ring_ready;        /* slots that are filled and not yet taken */
-    uint32_t ring_ready_lowest; /* the smallest ring_ready that next() found since the ring was first full */
+    uint32_t ring_ready_lowest; /* the smallest ring_ready that next() found since the ring was full, after the loader
+                                   was opened or rewound */
     enum tokmap_reading reading; /* TOKMAP_READ_MAPPED or TOKMAP_READ_PREAD */
     uint64_t waits;             /* calls of next() that found no filled slot; always 0 with threads = 0 */
     uint64_t wait_ns;           /* the sum of their waits */

@@ -376,6 +376,11 @@ void residency_advance(struct residency *residency, uint64_t number, uint64_t ba
         ask_until(residency, residency->asked + group);
 }
 
+void residency_restart(struct residency *residency)
+{
+    residency->asked = 0;
+}
+
 void residency_was_cold(struct residency *residency, uint64_t next)
 {
     if (residency->warm)

@@ -91,6 +91,9 @@ static inline void residency_next(struct residency *residency, uint64_t number, 
         residency_advance(residency, number, batch_end);
 }
 
+/* The order begins again with its window 0. */
+void residency_restart(struct residency *residency);
+
 /* Reports that a window was not in the page cache. next: the number of the next window of the order. */
 void residency_was_cold(struct residency *residency, uint64_t next);
 

@@ -174,6 +174,18 @@ static enum tokmap_status report_fault(struct tokmap_loader *loader, enum tokmap
     return status;
 }
 
+static enum tokmap_status check_fork(const struct tokmap_loader *loader, struct tokmap_error *error)
+{
+    if (!loader_is_forked(loader))
+        return TOKMAP_OK;
+    return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                     loader->on_host
+                         ? "this process was forked, and the loader's producer thread is in the parent process; open "
+                           "another loader here, from a cursor, or set options.threads to 0"
+                         : "this process was forked, and the loader's use of the GPU belongs to the parent process; "
+                           "open another loader, from a cursor, in a process that was not forked");
+}
+
 enum tokmap_status tokmap_loader_next(struct tokmap_loader *loader, const struct tokmap_out *out, void *stream,
                                       struct tokmap_batch *batch, struct tokmap_error *error)
 {
@@ -184,13 +196,9 @@ enum tokmap_status tokmap_loader_next(struct tokmap_loader *loader, const struct
     if (stream && loader->on_host)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "stream is not NULL, but this loader delivers on the host; pass NULL");
-    if (loader_is_forked(loader))
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         loader->on_host
-                             ? "this process was forked, and the loader's producer thread is in the parent process; "
-                               "open another loader here, from a cursor, or set options.threads to 0"
-                             : "this process was forked, and the loader's use of the GPU belongs to the parent "
-                               "process; open another loader, from a cursor, in a process that was not forked");
+    status = check_fork(loader, error);
+    if (status)
+        return status;
     if (loader->ended)
         return report_fault(loader, TOKMAP_END, error);
     const struct slot *slot = take(loader);
@@ -220,6 +228,29 @@ int tokmap_loader_wait(struct tokmap_loader *loader, uint64_t timeout_ns)
         statistics_ready(&loader->statistics, 0);
     loader->waited_ns += waited;
     return ready;
+}
+
+/* What next() has enqueued on streams stays valid: the outputs are the caller's memory, and the backend's events keep a
+ * slot from being filled or copied again too early. So nothing here waits for a device. */
+enum tokmap_status tokmap_loader_rewind(struct tokmap_loader *loader, struct tokmap_error *error)
+{
+    if (!loader)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "loader is NULL; pass one");
+    enum tokmap_status status = check_fork(loader, error);
+    if (status)
+        return status;
+    if (loader->producer)
+        producer_pause(loader);
+    loader->held = NULL;
+    loader->again = loader->ended = false;
+    loader->schedule = loader->start.schedule;
+    loader->cursor = loader->start.cursor;
+    row_queue_restart(&loader->queue);
+    residency_restart(loader->residency);
+    ring_restart(loader->ring);
+    if (loader->producer)
+        producer_resume(loader);
+    return TOKMAP_OK;
 }
 
 /* ---- rows by name ---- */

@@ -275,6 +275,8 @@ static enum tokmap_status loader_open(struct tokmap_loader *loader, const struct
     loader->row_tokens = info->seq_len + info->lookahead;
     schedule_init(&loader->schedule, loader->run, info->batch, loader->options.rank, loader->options.world,
                   loader->options.rows, step);
+    loader->start.schedule = loader->schedule;
+    loader->start.cursor = loader->cursor;
     status = open_sources(loader, info, error);
     if (!status)
         status = open_ring(loader, error);
@@ -318,10 +320,8 @@ void tokmap_loader_close(struct tokmap_loader *loader)
 {
     if (!loader)
         return;
-    if (loader->producer && !loader_is_forked(loader)) {
-        ring_stop(loader->ring);
-        os_thread_join(loader->producer);
-    }
+    if (loader->producer && !loader_is_forked(loader))
+        producer_end(loader);
     ring_free(loader->ring);
     if (loader->backend)
         loader->backend->calls->close(loader->backend, loader_is_forked(loader));

@@ -33,6 +33,10 @@ struct tokmap_loader {
     struct backend *backend;
     struct ring *ring;
     struct os_thread *producer; /* NULL: next() fills slots itself */
+    struct {
+        struct schedule schedule;
+        struct tokmap_cursor cursor;
+    } start;           /* where the loader was opened, and where tokmap_loader_rewind() returns to */
     void *fork_canary; /* a byte that is 1, and 0 in a child after fork(); NULL if a child may use the loader */
 
     /* Used by the thread that fills slots: the producer, or the caller of next() if there is no producer. */
@@ -51,6 +55,11 @@ struct tokmap_loader {
     /* Shared by both threads, for the first batch: see producer_claim_first(). */
     uint32_t first_claimed, first_done;
     enum tokmap_status first_status;
+
+    /* Shared by both threads: the producer works in turns, see producer_pause(). */
+    uint32_t turns_begun; /* turns that the caller's thread has asked for, less the first one */
+    uint32_t turns_done;  /* turns that the producer has ended */
+    bool closing;         /* the producer thread ends instead of beginning another turn */
 
     /* Used by the thread that calls next(). */
     struct slot *held;     /* the slot that the last next() took */

@@ -156,10 +156,9 @@ static bool goes_on(struct tokmap_loader *loader, enum tokmap_status status)
     return status != TOKMAP_END && (!status || ring_await_empty(loader->ring));
 }
 
-void producer_run(void *user)
+/* Fills slots until the run ends or the ring is stopped. */
+static void work(struct tokmap_loader *loader)
 {
-    struct tokmap_loader *loader = user;
-    loader->backend->calls->begin(loader->backend);
     if (producer_claim_first(loader))
         producer_fill_first(loader);
     while (!__atomic_load_n(&loader->first_done, __ATOMIC_ACQUIRE))
@@ -167,4 +166,46 @@ void producer_run(void *user)
     enum tokmap_status status = loader->first_status;
     for (struct slot *slot; goes_on(loader, status) && (slot = ring_vacant(loader->ring));)
         status = producer_fill(loader, slot);
+}
+
+void producer_run(void *user)
+{
+    struct tokmap_loader *loader = user;
+    loader->backend->calls->begin(loader->backend);
+    for (uint32_t turn = 0; !loader->closing; turn++) {
+        work(loader);
+        __atomic_store_n(&loader->turns_done, turn + 1, __ATOMIC_RELEASE);
+        os_word_wake(&loader->turns_done);
+        while (__atomic_load_n(&loader->turns_begun, __ATOMIC_ACQUIRE) == turn)
+            os_word_wait(&loader->turns_begun, turn);
+    }
+}
+
+static void begin_turn(struct tokmap_loader *loader)
+{
+    __atomic_add_fetch(&loader->turns_begun, 1, __ATOMIC_RELEASE);
+    os_word_wake(&loader->turns_begun);
+}
+
+void producer_pause(struct tokmap_loader *loader)
+{
+    const uint32_t turn = loader->turns_begun; /* only this thread writes it */
+    uint32_t done;
+    ring_stop(loader->ring);
+    while ((done = __atomic_load_n(&loader->turns_done, __ATOMIC_ACQUIRE)) == turn)
+        os_word_wait(&loader->turns_done, done);
+}
+
+void producer_resume(struct tokmap_loader *loader)
+{
+    loader->first_claimed = loader->first_done = 0;
+    begin_turn(loader);
+}
+
+void producer_end(struct tokmap_loader *loader)
+{
+    producer_pause(loader);
+    loader->closing = true;
+    begin_turn(loader);
+    os_thread_join(loader->producer);
 }

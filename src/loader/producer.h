@@ -9,12 +9,24 @@
 
 #include "loader_state.h"
 
-/* The body of the producer thread. user: the loader. Returns at the end of the run or when the ring is stopped. */
+/* The body of the producer thread. user: the loader.
+ *
+ * The thread works in turns. A turn fills slots up to the end of the run, or until the ring is stopped. Then the thread
+ * sleeps until producer_resume() begins another turn or producer_end() ends the thread. So tokmap_loader_rewind() needs
+ * no new thread, and cannot fail for the lack of one. */
 void producer_run(void *user);
 
-/* The first batch is filled by the thread that comes first: a new thread may wait for a processor longer than filling a
- * batch takes, and a consumer that is already waiting has nothing else to do. Returns true to the thread that must call
- * producer_fill_first(). Any thread. */
+/* Stops the ring and waits until the producer thread has ended its turn: it uses nothing of the loader until
+ * producer_resume(). If it is reading a batch, the wait ends after that batch. For the thread that calls next(). */
+void producer_pause(struct tokmap_loader *loader);
+/* Begins another turn after producer_pause(), once the loader is in the state in which the turn is to begin. */
+void producer_resume(struct tokmap_loader *loader);
+/* Stops the ring, and ends and joins the producer thread. */
+void producer_end(struct tokmap_loader *loader);
+
+/* The first batch of a turn is filled by the thread that comes first: a new thread may wait for a processor longer than
+ * filling a batch takes, and a consumer that is already waiting has nothing else to do. Returns true to the thread that
+ * must call producer_fill_first(). Any thread. */
 bool producer_claim_first(struct tokmap_loader *loader);
 void producer_fill_first(struct tokmap_loader *loader);
 

@@ -30,11 +30,10 @@ enum tokmap_status row_queue_init(struct row_queue *queue, const struct tokmap_r
         .run = run,
         .first = first,
         .rows = rows,
-        .step = first_step,
-        .row = first,
+        .first_step = first_step,
         .capacity = capacity,
     };
-    run_walk_init(&queue->walk, run);
+    row_queue_restart(queue);
     queue->places = calloc(capacity, sizeof *queue->places);
     if (!queue->places)
         return error_set_memory(error, "the queue of rows", capacity * sizeof *queue->places);
@@ -45,6 +44,14 @@ void row_queue_free(struct row_queue *queue)
 {
     free(queue->places);
     queue->places = NULL;
+}
+
+void row_queue_restart(struct row_queue *queue)
+{
+    run_walk_init(&queue->walk, queue->run);
+    queue->step = queue->first_step;
+    queue->row = queue->first;
+    queue->taken = queue->known = 0;
 }
 
 static struct tokmap_place *place_of(const struct row_queue *queue, uint64_t number)

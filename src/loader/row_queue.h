@@ -21,6 +21,7 @@ struct row_queue {
     struct gather *const *gathers; /* one for each source of the run */
     struct run_walk walk;
     uint64_t first, rows;        /* the rank's slice of a global batch */
+    uint64_t first_step;         /* of row 0; TOKMAP_FOREVER: the run has no rows */
     uint64_t step, row;          /* the row that enters the queue next; step TOKMAP_FOREVER: the run has no more */
     struct tokmap_place *places; /* row n is at n % capacity */
     uint64_t capacity;           /* a power of two */
@@ -37,6 +38,9 @@ struct row_queue {
 enum tokmap_status row_queue_init(struct row_queue *queue, const struct tokmap_run *run, uint64_t first, uint64_t rows,
                                   uint64_t largest, uint64_t first_step, uint32_t window, struct tokmap_error *error);
 void row_queue_free(struct row_queue *queue);
+
+/* Empties the queue, which then begins again with row 0. */
+void row_queue_restart(struct row_queue *queue);
 
 /* Reports window `number` of the order to the residency: an `order` of struct residency_options. user: the queue. */
 bool row_queue_window(void *user, uint64_t number, struct window *window);

@@ -101,8 +101,13 @@ void ring_release(struct ring *ring);
 
 /* ---- any thread ---- */
 
-/* Stops the ring for good: from now on no call waits, and calls that are waiting return. */
+/* Stops the ring: until ring_restart() no call waits, and calls that are waiting return. */
 void ring_stop(struct ring *ring);
+
+/* Empties the ring: both sides lose the slots that they own or have filled, and the effect of ring_stop() ends. Neither
+ * side may be in a call. The slots are used in turn as before, so the slot whose copy to a device began last is the
+ * last one that is filled again. */
+void ring_restart(struct ring *ring);
 
 /* Returns the number of slots. */
 uint32_t ring_slots(const struct ring *ring);
@@ -110,7 +115,7 @@ uint32_t ring_slots(const struct ring *ring);
 /* Returns the number of slots that are filled and that the consumer has not taken. */
 uint32_t ring_ready(const struct ring *ring);
 
-/* Returns whether the producer has ever found all slots filled. */
+/* Returns whether the producer has found all slots filled since the ring was made or restarted. */
 bool ring_was_full(const struct ring *ring);
 
 #endif

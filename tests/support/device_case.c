@@ -330,6 +330,15 @@ static bool compare(struct running *running, uint64_t number)
                                                        : &running->on_device[number % running->sets]);
 }
 
+/* Rewinds both loaders while work of theirs is still under way. */
+static bool rewind_both(struct running *running)
+{
+    struct tokmap_error error;
+    running->test->rewinds--;
+    return is_fine(running, tokmap_loader_rewind(running->host_loader, &error), &error, "rewind on the host") &&
+           is_fine(running, tokmap_loader_rewind(running->device_loader, &error), &error, "rewind on the device");
+}
+
 static bool run_all(struct running *running)
 {
     struct device_case *test = running->test;
@@ -338,9 +347,13 @@ static bool run_all(struct running *running)
     while (!end && test->batches < test->limit) {
         if (test->batches - compared == running->sets && !compare(running, compared++))
             return false;
+        if (test->rewinds && random_below(&running->state, 12) == 0 && !rewind_both(running))
+            return false;
         if (!step(running, &end))
             return false;
         test->batches += !end;
+        if (end && test->rewinds && rewind_both(running))
+            end = false;
     }
     while (compared < test->batches)
         if (!compare(running, compared++))

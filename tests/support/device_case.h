@@ -31,6 +31,7 @@ struct device_case {
     uint64_t slots;   /* of the ring; 0: the default */
     uint64_t seed;
     bool host_expands; /* the GPU must not use its kernel */
+    unsigned rewinds;  /* how often both loaders are rewound: at random moments, and at the end of the run */
     /* results */
     uint64_t batches;
     struct tokmap_cursor cursor; /* after the last batch */

@@ -195,6 +195,37 @@ static void a_device_may_be_as_late_as_the_calls_allow(void **unused)
     }
 }
 
+/* A rewound loader must not fill a slot, or copy into its twin, before the work that was enqueued on the batches before
+ * has used them. Half of the cases run on a device that does nothing until something waits for it. */
+static void rewinding_leaves_enqueued_work_intact(void **unused)
+{
+    (void)unused;
+    for (unsigned kind = 0; kind < 32; kind++) {
+        struct device_case test;
+        char ignored[400];
+        bool host_expands = kind & 1 && !device_is_real();
+        device_configure("%s,seed=%u%s", kind & 16 ? "lazy" : "delay=100", kind,
+                         host_expands ? ",fail=cuModuleLoadDataEx:1+:222" : "");
+        device_case_random(&test, 300 + kind, "narrow.list", "wide.list", ignored);
+        test.options.fields = 127;
+        test.options.rank = 0;
+        test.options.world = 1;
+        test.options.rows = kind & 2 ? 3 : 0;
+        test.options.threads = kind >> 2 & 1;
+        test.streams = kind & 4 ? 3 : 1;
+        test.one_output = kind & 8;
+        test.slots = 3;
+        test.ahead = 16;
+        test.limit = UINT64_MAX;
+        test.host_expands = host_expands;
+        test.rewinds = 6;
+        run_case(&test, "seq_len 100\nbatch 4\nseed 3\nsteps 30\nsource data narrow.list\n");
+        assert_int_equal(test.rewinds, 0);
+        assert_true(test.batches > 30);
+        device_is_clean();
+    }
+}
+
 struct threaded {
     struct device_case test;
     struct os_thread *thread;
@@ -644,6 +675,7 @@ int main(int argc, char **argv)
         TEST(the_host_waits_for_a_slow_device),
         TEST(without_a_field_nothing_is_expanded),
         TEST(a_device_may_be_as_late_as_the_calls_allow),
+        TEST(rewinding_leaves_enqueued_work_intact),
         TEST(several_loaders_work_at_once),
         TEST(a_cursor_resumes_on_host_and_device),
         TEST(the_requested_device_is_used),

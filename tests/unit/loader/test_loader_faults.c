@@ -386,6 +386,10 @@ static int child_of(struct tokmap_loader *loader, bool usable, uint64_t step, co
         enum tokmap_status status = tokmap_loader_next(loader, NULL, NULL, &batch, &error);
         bool fine = usable ? !status && batch_is_right(run, &batch, step)
                            : status == TOKMAP_ERROR_ARGUMENT && strstr(error.message, "fork");
+        status = tokmap_loader_rewind(loader, &error);
+        fine = fine && (usable ? !status && !tokmap_loader_next(loader, NULL, NULL, &batch, NULL) &&
+                                     batch_is_right(run, &batch, 0)
+                               : status == TOKMAP_ERROR_ARGUMENT && strstr(error.message, "fork"));
         tokmap_loader_close(loader);
         _exit(fine ? 0 : 1);
     }
@@ -490,6 +494,9 @@ static void steady_state_allocates_nothing(void **unused)
             while (!tokmap_loader_next(loader, &out, NULL, &batch, NULL))
                 calls++;
             assert_true(calls > 500);
+            assert_int_equal(tokmap_loader_rewind(loader, NULL), TOKMAP_OK);
+            for (; calls; calls--)
+                assert_int_equal(tokmap_loader_next(loader, &out, NULL, &batch, NULL), TOKMAP_OK);
             assert_int_equal(__atomic_load_n(&allocations, __ATOMIC_RELAXED), before);
             tokmap_loader_close(loader);
             tokmap_run_close(run);

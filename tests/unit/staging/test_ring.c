@@ -225,6 +225,36 @@ static void stopping_ends_the_wait_of_the_consumer(void **unused)
     free_ring(&run);
 }
 
+/* A restarted ring is empty, whoever owned slots before, and it works as a new one. */
+static void a_restarted_ring_begins_empty(void **unused)
+{
+    (void)unused;
+    for (unsigned turn = 0; turn < 40; turn++) {
+        struct run run = {.batches = 200, .seed = turn, .slots = 1 + turn % 5};
+        struct os_thread *producer;
+        uint64_t waited;
+        make_ring(&run, 5);
+        assert_int_equal(os_thread_start(&producer, "producer", produce, &run), 0);
+        for (uint64_t number = 0; number < turn; number++) {
+            assert_true(is_filled(ring_filled(run.ring, &waited), number));
+            if (number + 1 < turn || turn % 2) /* else the consumer still owns a slot */
+                ring_release(run.ring);
+        }
+        while (turn % 3 == 1 && !ring_was_full(run.ring))
+            os_relax();
+        ring_stop(run.ring);
+        os_thread_join(producer);
+        ring_restart(run.ring);
+        assert_int_equal(ring_ready(run.ring), 0);
+        assert_false(ring_was_full(run.ring));
+        assert_false(ring_wait(run.ring, 0, &waited));
+        assert_int_equal(os_thread_start(&producer, "producer", produce, &run), 0);
+        consume(&run);
+        os_thread_join(producer);
+        free_ring(&run);
+    }
+}
+
 static void a_shape_that_overflows_64_bits_is_refused(void **unused)
 {
     (void)unused;
@@ -245,6 +275,7 @@ int main(void)
         cmocka_unit_test(one_thread_makes_the_calls_of_both_sides),
         cmocka_unit_test(stopping_ends_the_wait_of_the_producer),
         cmocka_unit_test(stopping_ends_the_wait_of_the_consumer),
+        cmocka_unit_test(a_restarted_ring_begins_empty),
         cmocka_unit_test(a_shape_that_overflows_64_bits_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
