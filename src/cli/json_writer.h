@@ -25,7 +25,7 @@ void cli_json_text(struct cli_json *json, const char *key, const char *text);
 /* A string of `bytes` bytes, which may contain zero bytes. Each byte that is not part of valid UTF-8 becomes U+FFFD. */
 void cli_json_bytes(struct cli_json *json, const char *key, const char *text, size_t bytes);
 void cli_json_number(struct cli_json *json, const char *key, uint64_t number);
-void cli_json_real(struct cli_json *json, const char *key, double number); /* null if the number is not finite */
+void cli_json_real(struct cli_json *json, const char *key, double number); /* 12 digits; null if not finite */
 void cli_json_bool(struct cli_json *json, const char *key, bool value);
 void cli_json_null(struct cli_json *json, const char *key);
 

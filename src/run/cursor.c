@@ -59,9 +59,16 @@ enum tokmap_status tokmap_run_check(const struct tokmap_run *run, const struct t
 {
     if (!run || !cursor)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "run or cursor is NULL; pass both");
-    if (cursor->step > run->steps_most)
-        return past_the_end(run, cursor->step, error);
     struct tokmap_cursor own;
+    if (cursor->step > run->steps_most) {
+        /* If the run differs in something besides its end, such as a smaller dataset, that is what to report: raising
+         * the end would not help. Only the kinds are compared, because the tokens before the step may not exist. */
+        past_cursor(&run->past, cursor->step, cursor->tokens, &own);
+        memcpy(own.past, cursor->past, sizeof own.past);
+        const enum tokmap_status status =
+            past_compare(&run->past, &own, cursor, run->path, run->from_text, error);
+        return status ? status : past_the_end(run, cursor->step, error);
+    }
     cursor_at(run, cursor->step, &own);
     return past_compare(&run->past, &own, cursor, run->path, run->from_text, error);
 }

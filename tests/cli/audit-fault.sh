@@ -18,6 +18,7 @@ misused train.run --ranks 2 --steps 3 --passes 1
 misused train.run --ranks 2 --seq-len 64
 misused small --ranks 2 --steps 5
 misused small --ranks 2 --seq-len 64 --batch 8 --seed 3
+misused small --ranks 2 --seq-len 64 --seed 3 --passes 1
 exits 1 tokmap audit small --ranks 2 --seq-len 64000 --batch 8 --seed 3 --steps 2 2>err
 exits 1 tokmap audit nothing --ranks 2 --seq-len 64 --batch 8 --seed 3 --steps 2 2>err
 [ ! -w /dev/full ] || exits 1 tokmap audit train.run --ranks 2 >/dev/full 2>err

@@ -18,7 +18,15 @@ json made
 holds made '{"dataset": "small", "seq_len": 64, "lookahead": 1, "batch": 8, "seed": 3, "order": "shuffle", "steps": 57, "delivered": 57, "remainder": 4, "sources": [{"source": "data", '
 tokmap info small --seq-len 64 --batch 8 --order sequential --steps 5 >made
 holds made "sequential"
-exits 2 tokmap info small --seq-len 64 --batch 8 2>err
+# Without --seed the seed is 0, as in a run file and in the libraries.
+tokmap info small --seq-len 64 --batch 8 --json >made
+holds made '"seed": 0, "order": "shuffle"'
+printf 'seq_len 64\nbatch 8\nsource data small\n' >zero.run
+tokmap show zero.run --step 3 --ids -q >a
+tokmap show small --seq-len 64 --batch 8 --step 3 --ids -q >b
+same a b
+exits 2 tokmap info small --batch 8 2>err
+holds err 'needs --seq-len and --batch'
 exits 2 tokmap info small --seq-len 64 --batch 8 --seed 1 --steps 2 --passes 2 2>err
 exits 2 tokmap info train.run --steps 2 2>err
 holds err "already sets its end"

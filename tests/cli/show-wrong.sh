@@ -15,7 +15,6 @@ misused small -d 1 --tokens 3..5
 misused small -w 1
 misused small -w 1 --seq-len 0
 misused small --step 1
-misused small --step 1 --seq-len 5 --batch 3
 misused small --step 1 --seq-len 5 --seed 3
 misused small -d 1 --row 2
 misused small -d 1 --rank 0 --ranks 2

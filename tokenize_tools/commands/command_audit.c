@@ -38,7 +38,7 @@ static const char program[] = "tokmap audit";
 
 struct audit_arguments {
     struct run_arguments run;
-    uint64_t ranks, rows, draws;
+    uint64_t ranks, rows, draws, threads;
     bool ranks_given, json, quiet;
     int progress; /* enum cli_progress_mode */
 };
@@ -175,7 +175,8 @@ static enum tokmap_status coverage_check(struct audit *audit, struct tokmap_erro
 {
     const uint64_t batch = audit->info.batch, windows = audit->source.windows;
     const struct coverage coverage = {audit->run, batch, windows, audit->info.seed,
-                                      audit->given->quiet ? CLI_PROGRESS_NONE : audit->given->progress};
+                                      audit->given->quiet ? CLI_PROGRESS_NONE : audit->given->progress,
+                                      (uint32_t)audit->given->threads};
     char fault[COVERAGE_FAULT] = "", a[64], b[64], c[64];
     uint64_t samples = 0;
     enum tokmap_status status = TOKMAP_OK;
@@ -620,6 +621,8 @@ static int audit(const struct cli_command *command, const char **operands, size_
         return cli_misused(command, "expected one run file or dataset");
     if (!given->ranks_given || !given->ranks)
         return cli_misused(command, "--ranks is required and must be at least 1");
+    if (!given->threads || given->threads > COVERAGE_THREADS_MOST)
+        return cli_misused(command, "--threads must be between 1 and %u", COVERAGE_THREADS_MOST);
     if (given->run.steps_given && given->run.passes_given)
         return cli_misused(command, "--steps and --passes exclude each other");
     return name_audit(command, given, operands[0]);
@@ -628,6 +631,7 @@ static int audit(const struct cli_command *command, const char **operands, size_
 int command_audit(int argc, char **argv)
 {
     struct audit_arguments given = {.run = RUN_ARGUMENTS_INIT, .draws = COUNT_DRAWS};
+    given.threads = os_processors() < COVERAGE_THREADS_MOST ? os_processors() : COVERAGE_THREADS_MOST;
     const struct cli_option options[] = {
         CLI_HEADING("What is audited"),
         {'r', "ranks", CLI_NUMBER, &given.ranks, &given.ranks_given, "R", "number of ranks that share the run", NULL},
@@ -642,6 +646,8 @@ int command_audit(int argc, char **argv)
         CLI_HEADING("A run made from a dataset"),
         RUN_OPTIONS(given.run),
         CLI_HEADING("General"),
+        {'j', "threads", CLI_NUMBER, &given.threads, NULL, "N",
+         "number of threads that count (default: one per processor)", NULL},
         {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print a JSON object", NULL},
         CLI_OPTION_PROGRESS(given.progress),
         {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "the same as --progress none", NULL},
@@ -649,8 +655,8 @@ int command_audit(int argc, char **argv)
     const struct cli_command command = {
         .program = program,
         .usage = "RUN --ranks R [OPTION]...\n"
-                 "       tokmap audit DATASET --seq-len S --batch G --seed N --steps N|--passes P\n"
-                 "                    --ranks R [OPTION]...",
+                 "       tokmap audit DATASET --seq-len S --batch G --steps N|--passes P --ranks R\n"
+                 "                    [--seed N] [OPTION]...",
         .summary =
             "Proves that a run shows every window of an epoch exactly once, that its ranks own disjoint rows which "
             "together are the global batch, and that loaders deliver exactly these rows.",

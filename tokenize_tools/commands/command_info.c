@@ -528,7 +528,7 @@ int command_info(int argc, char **argv)
         .program = program,
         .usage = "DATASET [--seq-len S [--lookahead L]] [OPTION]...\n"
                  "       tokmap info RUN [OPTION]...\n"
-                 "       tokmap info DATASET --seq-len S --batch G --seed N [OPTION]...",
+                 "       tokmap info DATASET --seq-len S --batch G [--seed N] [OPTION]...",
         .summary =
             "Describes a dataset or a run without reading its tokens. For a run, and with --seq-len for a dataset, it "
             "also prints the windows per epoch, the tail, and the documents per row, counted from the index.",

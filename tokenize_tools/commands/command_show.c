@@ -414,7 +414,7 @@ int command_show(int argc, char **argv)
          "show window I of epoch 0; a dataset needs --seq-len", NULL},
         {0, "tokens", CLI_RANGE, &given.tokens, NULL, "A..B", "show tokens A up to, not including, B", NULL},
         {0, "step", CLI_NUMBER, &given.step, &given.step_given, "N",
-         "show the rows of step N of a run; a dataset needs --seq-len, --batch, and --seed", NULL},
+         "show the rows of step N of a run; a dataset needs --seq-len and --batch", NULL},
         {0, "row", CLI_NUMBER, &given.row, &given.row_given, "J",
          "show only row J of the step or, with --rank, of the rank's slice", NULL},
         {0, "rank", CLI_NUMBER, &given.rank, &given.rank_given, "R", "show only the rows of rank R of --ranks", NULL},
@@ -441,7 +441,7 @@ int command_show(int argc, char **argv)
         .summary =
             "Prints tokens of a dataset, or the rows of a step of a run, as text or ids. Reports on standard error "
             "which documents they came from.",
-        .details = "Instead of a run file, a dataset with --seq-len, --batch, and --seed can be used.\n\n"
+        .details = "Instead of a run file, a dataset with --seq-len, --batch, and perhaps --seed can be used.\n\n"
                    "Examples:\n"
                    "  tokmap show data/web --document 17\n"
                    "  tokmap show moved/web --document 17 -t gpt2/tokenizer.json\n"

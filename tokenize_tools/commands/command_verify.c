@@ -15,9 +15,11 @@
 
 static const char program[] = "tokmap verify";
 
+#define THREADS_MOST 1024
+
 struct verify_arguments {
     uint64_t threads;
-    bool json, quiet;
+    bool threads_given, json, quiet;
     int progress; /* enum cli_progress_mode */
 };
 
@@ -217,8 +219,8 @@ static int verify_operands(const struct cli_command *command, const char **opera
     const struct verify_arguments *given = user;
     if (operand_count != 1)
         return cli_misused(command, "expected one dataset or run file");
-    if (given->threads > 1024)
-        return cli_misused(command, "--threads must be at most 1024");
+    if (given->threads_given && (!given->threads || given->threads > THREADS_MOST))
+        return cli_misused(command, "--threads must be between 1 and %d", THREADS_MOST);
     return verify_target(command, given, operands[0]);
 }
 
@@ -226,7 +228,8 @@ int command_verify(int argc, char **argv)
 {
     struct verify_arguments given = {0};
     const struct cli_option options[] = {
-        {'t', "threads", CLI_NUMBER, &given.threads, NULL, "N", "threads that read (default: one per processor)", NULL},
+        {'j', "threads", CLI_NUMBER, &given.threads, &given.threads_given, "N",
+         "number of threads that read (default: one per processor)", NULL},
         {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print a JSON object", NULL},
         CLI_OPTION_PROGRESS(given.progress),
         {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print faults only", NULL},
@@ -245,5 +248,10 @@ int command_verify(int argc, char **argv)
         .options = options,
         .option_count = sizeof options / sizeof options[0],
     };
+    /* -t was the number of threads here, while it is the tokenizer in every other command. */
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strncmp(argv[i], "-t", 2) == 0)
+            return cli_misused(&command, "unknown option '-t': verify needs no tokenizer, and the number of threads is "
+                                         "-j N or --threads N, as in every command");
     return cli_run(&command, argc, argv, verify_operands, &given);
 }

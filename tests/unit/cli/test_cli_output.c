@@ -106,7 +106,10 @@ static void test_json_real(void **state)
 {
     real_becomes(0, "0");
     real_becomes(31.2, "31.2");
-    real_becomes(1.0 / 3, "0.3333333333333333");
+    real_becomes(1.0 / 3, "0.333333333333");
+    real_becomes((double)52447887 * 1e-6, "52.447887");
+    real_becomes(0.1 + 0.2, "0.3");
+    real_becomes(123456789012.0, "123456789012");
     real_becomes(1e300, "1e+300");
     real_becomes((double)NAN, "null");
     real_becomes((double)INFINITY, "null");

@@ -15,13 +15,14 @@
 #include "run/run_state.h"
 #include "tokmap/tokmap.h"
 
-static struct made_dataset made, same_tokens, other_tokens;
+static struct made_dataset made, same_tokens, other_tokens, shorter;
 
 static int make_datasets(void **state)
 {
     made_dataset_new(&made, 10000, 0);
     made_dataset_new(&same_tokens, 10000, 0);
     made_dataset_new(&other_tokens, 10000, 1);
+    made_dataset_new(&shorter, 500, 0);
     return 0;
 }
 
@@ -30,6 +31,7 @@ static int remove_datasets(void **state)
     made_dataset_remove(&made);
     made_dataset_remove(&same_tokens);
     made_dataset_remove(&other_tokens);
+    made_dataset_remove(&shorter);
     return 0;
 }
 
@@ -218,7 +220,10 @@ static const struct {
     {"seq_len 9\nbatch 5\nseed 6\nsource wab d\nskip 20..41\n", 0, TOKMAP_OK, 0, ""}, /* step 0 has no past */
     /* The cursor is past the end of the run. */
     {BASE_RUN "steps 199\nskip 20..40\n", 200, TOKMAP_ERROR_RANGE, 7, "raise 'steps'"},
-    {"seq_len 1000\nbatch 4\nseed 7\nsource web d\npasses 5\n", 200, TOKMAP_ERROR_RANGE, 5, "raise 'passes'"},
+    {BASE_RUN "passes 1\nskip 20..40\nskip 300..310\n", 400, TOKMAP_ERROR_RANGE, 7, "raise 'passes'"},
+    /* It is past the end because something else has changed, which is reported instead. */
+    {"seq_len 1000\nbatch 4\nseed 7\nsource web d\npasses 5\nskip 20..40\n", 200, TOKMAP_ERROR_PAST, 1, "geometry ("},
+    {BASE_RUN "steps 199\nskip 20..41\n", 200, TOKMAP_ERROR_PAST, 8, "skips ("},
 };
 
 static void check_change(size_t i)
@@ -277,6 +282,11 @@ static void datasets(void **state)
     assert_int_equal(tokmap_run_check(run, &cursor, &error), TOKMAP_OK);
     tokmap_run_close(run);
     run = parse_in(text, other_tokens.folder);
+    assert_int_equal(tokmap_run_check(run, &cursor, &error), TOKMAP_ERROR_PAST);
+    assert_non_null(strstr(error.message, "data (line 3: source web d, content id "));
+    tokmap_run_close(run);
+    /* Other data that is too short for the cursor: raising 'passes' would be bad advice. */
+    run = parse_in("seq_len 10\nbatch 4\nsource web d\npasses 1\n", shorter.folder);
     assert_int_equal(tokmap_run_check(run, &cursor, &error), TOKMAP_ERROR_PAST);
     assert_non_null(strstr(error.message, "data (line 3: source web d, content id "));
     tokmap_run_close(run);

@@ -13,7 +13,6 @@
 #include "platform/os.h"
 #include "platform/process.h"
 
-#define THREADS_MOST 64u
 #define CHUNK 8192u                     /* rows that a thread takes at a time */
 #define THREAD_ROWS ((uint64_t)1 << 18) /* fewer rows do not pay for another thread */
 #define WAVE_ROWS ((uint64_t)1 << 26)   /* a wave is about this long if the epoch is longer */
@@ -147,13 +146,13 @@ static void wave_work(void *user)
     }
 }
 
-/* Counts the wave [next, end) on all processors. The calling thread takes chunks too, shows progress, and notices
+/* Counts the wave [next, end) with all threads. The calling thread takes chunks too, shows progress, and notices
  * signals. */
 static void wave_count(struct counting *counting, struct cli_progress *progress)
 {
-    struct os_thread *threads[THREADS_MOST] = {0};
+    struct os_thread *threads[COVERAGE_THREADS_MOST] = {0};
     const uint64_t draws = counting->end - counting->next;
-    const uint64_t wanted = min64(min64(os_processors(), THREADS_MOST), draws / THREAD_ROWS + 1);
+    const uint64_t wanted = min64(counting->coverage->threads, draws / THREAD_ROWS + 1);
     for (uint64_t i = 1; i < wanted; i++)
         if (os_thread_start(&threads[i], "tokmap-audit", wave_work, counting))
             threads[i] = NULL; /* the other threads take its chunks */

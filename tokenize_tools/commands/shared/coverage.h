@@ -15,6 +15,7 @@
 
 #include "tokmap/tokmap.h"
 
+#define COVERAGE_THREADS_MOST 64u
 #define COVERAGE_FAULT 200 /* bytes of a fault's text, its zero included */
 
 struct coverage {
@@ -23,12 +24,13 @@ struct coverage {
     uint64_t windows; /* of an epoch, at least 1 */
     uint64_t seed;    /* of the random samples */
     int progress;     /* enum cli_progress_mode */
+    uint32_t threads; /* that count, 1 to COVERAGE_THREADS_MOST */
 };
 
 /* Returns the bytes of memory that coverage_count() needs. */
 uint64_t coverage_bytes(const struct coverage *coverage);
 
-/* Counts the rows of steps [0, steps) with a thread per processor; steps * batch must be below 2^63. Writes the
+/* Counts the rows of steps [0, steps) with coverage->threads threads; steps * batch must be below 2^63. Writes the
  * first fault, or "", to `fault`. Statuses: OK, ERROR_MEMORY, ERROR_INTERRUPTED (a signal arrived), those of
  * tokmap_run_locate(). */
 enum tokmap_status coverage_count(const struct coverage *coverage, uint64_t steps, char fault[COVERAGE_FAULT],

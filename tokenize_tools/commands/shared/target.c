@@ -46,9 +46,8 @@ int target_open(struct target *target, const struct cli_command *command, const 
             return cli_misused(command, "--%s is only for datasets; the run file '%s' already sets it", given, name);
         status = tokmap_run_open(&target->run, name, &error);
     } else if (make_run) {
-        const bool seed_missing = !arguments->seed_given && arguments->ordering == TOKMAP_SHUFFLE;
-        if (!arguments->seq_len_given || !arguments->batch_given || seed_missing)
-            return cli_misused(command, "'%s' is a dataset; a run of it needs --seq-len, --batch, and --seed", name);
+        if (!arguments->seq_len_given || !arguments->batch_given)
+            return cli_misused(command, "'%s' is a dataset; a run of it needs --seq-len and --batch", name);
         status = run_make(target, arguments, &error);
     } else {
         status = tokmap_dataset_open(&target->dataset, name, NULL, &error);
