@@ -556,8 +556,8 @@ struct tokmap_run_options {
  *   path  the run file; relative paths in it start from its own folder
  * Any thread may call it.
  * Statuses: OK, ERROR_RUN (error->line is the line), ERROR_RANGE (a window is longer than the dataset, or the run has
- * more than 2^63 rows or no step), ERROR_UNSUPPORTED (a directive that this version does not have), and those of
- * tokmap_dataset_open(). */
+ * more than 2^63 rows or no step), ERROR_UNSUPPORTED (a directive that this version does not have), ERROR_FORMAT (the
+ * path is that of a dataset or of JSON, not of a run file), and those of tokmap_dataset_open(). */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_open(struct tokmap_run **run, const char *path,
                                                                 struct tokmap_error *error);
 

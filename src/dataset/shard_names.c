@@ -179,10 +179,26 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
+/* Returns whether the first line of a file that is not a manifest looks like a line of a run file (RUN.md). */
+static bool is_run_line(const char *text, size_t bytes)
+{
+    static const char *const directives[] = {"seq_len ", "batch ", "source ", "seed ", "order ", "lookahead "};
+    if (bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3))
+        text += 3, bytes -= 3;
+    for (size_t i = 0; i < sizeof directives / sizeof directives[0]; i++)
+        if (bytes > strlen(directives[i]) && !memcmp(text, directives[i], strlen(directives[i])))
+            return true;
+    return false;
+}
+
 static enum tokmap_status check_manifest_head(const char *path, const char *text, size_t bytes,
                                               struct tokmap_error *error)
 {
     size_t head = sizeof MANIFEST_HEAD - 1;
+    if (is_run_line(text, bytes))
+        return error_set(error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET,
+                         "this is a run file, not a dataset; open it as a run, or open the dataset that its line "
+                         "'source' names");
     if (bytes < head || memcmp(text, MANIFEST_HEAD, head))
         return error_set(
             error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET,

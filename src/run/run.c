@@ -12,6 +12,7 @@
 #include "common/struct_copy.h"
 #include "dataset/dataset.h"
 #include "platform/os.h"
+#include "not_a_run.h"
 #include "text/path.h"
 #include "run_state.h"
 
@@ -101,13 +102,32 @@ static char *data_path(const char *folder, const char *data)
     return path_in(folder && !complete ? folder : "", data);
 }
 
+/* Reports that the dataset that a line of a run names does not exist. */
+static enum tokmap_status no_dataset(const struct tokmap_run *run, const char *name, struct tokmap_error *error)
+{
+    const struct run_spec *spec = &run->spec;
+    const bool moved = strcmp(name, spec->data) != 0;
+    return error_set_line(error, TOKMAP_ERROR_NOT_FOUND, run->path, spec->lines[RUN_SOURCE],
+                          "source '%s' is the dataset '%.200s', which was looked for as '%.300s' and does not exist%s; "
+                          "correct the line, or put the dataset there",
+                          spec->source, spec->data, name,
+                          moved ? " (a relative name starts from the folder of the run file)" : "");
+}
+
 /* Opens the dataset of a run whose spec is complete, and derives the rest. */
 static enum tokmap_status open_dataset(struct tokmap_run *run, const char *name, struct tokmap_error *error)
 {
     struct tokmap_dataset_options options = TOKMAP_DATASET_OPTIONS_INIT;
     struct tokmap_dataset_info info;
     options.reading = run->spec.reading;
-    enum tokmap_status status = tokmap_dataset_open(&run->dataset, name, &options, error);
+    struct tokmap_error reason = {0};
+    enum tokmap_status status = tokmap_dataset_open(&run->dataset, name, &options, &reason);
+    /* A run of arguments has no line, and the message about the dataset's name says all. What is missing may also be a
+     * shard that a manifest names, which is reported with the manifest's line. */
+    if (status == TOKMAP_ERROR_NOT_FOUND && run->from_text && !reason.line && reason.system)
+        return no_dataset(run, name, error);
+    if (status && error)
+        *error = reason;
     if (status)
         return status;
     dataset_describe(run->dataset, &info);
@@ -204,6 +224,8 @@ enum tokmap_status tokmap_run_open(struct tokmap_run **run, const char *path, st
     enum tokmap_status status = read_text(path, &text, &bytes, error);
     if (!status)
         status = run_text_read(&spec, text, bytes, path, error);
+    if (status)
+        status = not_a_run(path, text, bytes, status, error);
     free(text);
     if (status)
         return status;

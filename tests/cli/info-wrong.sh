@@ -43,5 +43,14 @@ cp small.tmx pipe.tmx
 mkfifo pipe.bin
 exits 1 timeout -s KILL 200 tokmap info pipe 2>err
 holds err "pipe.bin: this is not a regular file"
+# A run file that was moved away from its dataset, and files that are neither.
+mkdir moved
+cp train.run moved/
+exits 1 tokmap info moved/train.run 2>err
+holds err "moved/train.run:3: source 'web' is the dataset 'small', which was looked for as 'moved/small'"
+holds err "a relative name starts from the folder of the run file"
+printf '{"text": "one"}\n' >lines.jsonl
+exits 1 tokmap info lines.jsonl 2>err
+holds err "lines.jsonl: this is JSON, not a run file and not a dataset; \`tokmap tokenizer\`"
 [ -w /dev/full ] && exits 1 tokmap info small >/dev/full 2>err
 exit 0

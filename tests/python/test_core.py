@@ -300,6 +300,28 @@ class BadInput(WithData):
         self.raises(ValueError, lambda: tokmap.Run("zero\0byte"), "zero")
         self.raises(ValueError, lambda: self.run_of(ordering="sorted"), "sorted", "sequential")
 
+    def test_the_wrong_kind_of_file(self):
+        """What a file is, where a run or a dataset was expected."""
+        run_file = os.path.join(self.folder, "kind.run")
+        with open(run_file, "w", encoding="utf-8") as file:
+            file.write(f"seq_len {SEQ}\nbatch 2\nsource web {os.path.basename(self.prefix)}\n")
+        manifest = os.path.join(self.folder, "kind.shards")
+        with open(manifest, "w", encoding="utf-8") as file:
+            file.write(f"tokmap-shards 1\n{os.path.basename(self.prefix)}\n")
+        for path, said in ((self.prefix, "prefix of a shard"), (self.prefix + ".bin", "a shard"),
+                           (self.folder, "this is a folder"), (manifest, "manifest of shards")):
+            with self.assertRaisesRegex(tokmap.FormatError, said + ".*not a run file"):
+                tokmap.Run(path)
+        with self.assertRaisesRegex(tokmap.FormatError, "this is a run file, not a dataset"):
+            tokmap.Dataset(run_file)
+        tokmap.Run(run_file).close()
+        moved = os.path.join(new_folder(), "moved.run")
+        os.rename(run_file, moved)
+        with self.assertRaises(tokmap.NotFoundError) as caught:
+            tokmap.Run(moved)
+        self.assertEqual((caught.exception.path, caught.exception.line), (moved, 3))
+        self.assertIn(os.path.join(os.path.dirname(moved), os.path.basename(self.prefix)), str(caught.exception))
+
     def test_loader_options(self):
         run = self.run_of()
         self.raises(ValueError, lambda: run.loader(fields="inputs lables"), "lables", "targets")

@@ -360,7 +360,7 @@ static void files(void **state)
     struct tokmap_error error = {0};
     assert_int_equal(tokmap_run_open(&run, path, &error), TOKMAP_ERROR_NOT_FOUND);
     assert_string_equal(error.path, path);
-    assert_int_equal(tokmap_run_open(&run, folder, &error), TOKMAP_ERROR_IO);
+    assert_int_equal(tokmap_run_open(&run, folder, &error), TOKMAP_ERROR_FORMAT);
 
     /* Paths are relative to the folder of the run file, wherever the process runs. */
     file_write_text(path, "seq_len 10\nbatch 2\nsource web ../d\n");

@@ -1,0 +1,56 @@
+/* not_a_run.c - see not_a_run.h. */
+#include "not_a_run.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "platform/os.h"
+#include "text/path.h"
+
+static const char manifest[] = "tokmap-shards ";
+
+static bool ends_in(const char *path, const char *ending)
+{
+    const size_t length = strlen(path), tail = strlen(ending);
+    return length > tail && strcmp(path + length - tail, ending) == 0;
+}
+
+/* Returns whether PATH.tmx exists. */
+static bool is_prefix(const char *path)
+{
+    struct os_stat found;
+    char *index = path_join("", 0, path, strlen(path), ".tmx");
+    const bool exists = index && !os_stat(index, &found);
+    free(index);
+    return exists;
+}
+
+enum tokmap_status not_a_run(const char *path, const char *text, size_t bytes, enum tokmap_status failed,
+                             struct tokmap_error *error)
+{
+    struct os_stat found;
+    const bool exists = os_stat(path, &found) == 0;
+    const bool folder = exists && found.kind == OS_KIND_FOLDER;
+    const bool is_manifest = text && bytes >= sizeof manifest - 1 && !memcmp(text, manifest, sizeof manifest - 1);
+    const bool is_shard = exists && (ends_in(path, ".bin") || ends_in(path, ".tmx"));
+    const char *dataset = is_prefix(path) ? "a dataset (the prefix of a shard)"
+                          : is_shard      ? "a dataset (a shard)"
+                          : is_manifest   ? "a dataset (a manifest of shards)"
+                          : folder        ? "a folder"
+                                          : NULL;
+    if (dataset)
+        return error_set(error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET,
+                         "this is %s, not a run file; to open a run of a dataset set options.data, or write a run file "
+                         "with the line 'source NAME PATH'",
+                         dataset);
+    size_t at = 0;
+    while (text && at < bytes && strchr(" \t\r\n", text[at]))
+        at++;
+    if (text && at < bytes && (text[at] == '{' || text[at] == '['))
+        return error_set(error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET,
+                         "this is JSON, not a run file and not a dataset; `tokmap tokenizer` describes a tokenizer.json, "
+                         "and `tokmap pack` makes a dataset of JSONL");
+    return failed;
+}
