@@ -381,7 +381,9 @@ static void files(void **state)
     file_write_text(path, "seq_len 10\nbatch 2\nsource web d\n");
     assert_int_equal(tokmap_run_open(&run, path, &error), TOKMAP_ERROR_NOT_FOUND);
     assert_null(run);
-    assert_non_null(strstr(error.path, "runs/d"));
+    assert_string_equal(error.path, path);
+    assert_int_equal(error.line, 3);
+    assert_non_null(strstr(error.message, "runs/d'"));
 
     file_write_text(path, "seq_len 10\nbatch x\n");
     assert_int_equal(tokmap_run_open(&run, path, &error), TOKMAP_ERROR_RUN);
