@@ -78,7 +78,7 @@ class Readme(unittest.TestCase):
 
     @needs("torch", "lightning")
     def test_lightning(self):
-        self.assertIn("lightning: resumed at step 5", self.finish(self.start("lightning", self.out("fit"))))
+        self.assertIn("lightning: resumed at step 5", self.finish(self.start("lightning", self.out("fit"), "1")))
 
     @needs("torch", "transformers", "accelerate")
     def test_huggingface(self):

@@ -1,0 +1,241 @@
+"""The examples of the README in several processes, as torchrun, Lightning, MPI, Slurm, and JAX start them. The ranks'
+rows must be disjoint and complete, and the losses must not depend on the number of ranks."""
+import collections
+import glob
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import unittest
+
+import tokmap
+from support import TOKMAP, TOP, importable, needs, new_folder
+from test_launcher import NAMES
+from test_readme import examples
+
+BATCH, STEPS, SEQ = 8, 12, 64
+RUN = f"seq_len {SEQ}\nbatch {BATCH}\nseed 5\nsource web data/web\nsteps {STEPS}\n"
+ROWS = re.compile(r"step (\d+) rows (\d+) to (\d+) sum (\d+)")
+#: What a process says about its part, for the launchers that start a program of one line.
+SAY = """import os, sys, tokmap
+run = tokmap.Run("train.run")
+with run.loader(framework="dlpack") as loader:
+    b = next(loader)
+    open(os.path.join(sys.argv[1], f"{loader.rank}-{os.getpid()}"), "w").write(
+        f"{b.first_row} {b.count} {loader.delivery().part}")
+"""
+
+
+class Several(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = new_folder()
+        os.mkdir(os.path.join(cls.folder, "data"))
+        subprocess.run([TOKMAP, "pack", "--eod", "-o", os.path.join(cls.folder, "data", "web"),
+                        os.path.join(TOP, "include"), os.path.join(TOP, "src", "run")],
+                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with open(os.path.join(cls.folder, "train.run"), "w", encoding="utf-8") as file:
+            file.write(RUN)
+        for name, program in {**examples(), "say": SAY}.items():
+            with open(os.path.join(cls.folder, f"example_{name}.py"), "w", encoding="utf-8") as file:
+                file.write(program)
+        cls.run_ = tokmap.Run(os.path.join(cls.folder, "train.run"))
+
+    def launch(self, *command, check=True, **variables):
+        """Runs a command in the folder, without the variables of another launcher, and with its own for GPUs hidden."""
+        kept = {name: value for name, value in os.environ.items() if name not in NAMES}
+        ran = subprocess.run([str(word) for word in command], cwd=self.folder, capture_output=True, text=True,
+                             timeout=600, env={**kept, "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", **variables})
+        if check:
+            self.assertEqual(ran.returncode, 0, f"{ran.stdout}\n{ran.stderr}")
+        return ran
+
+    def torchrun(self, world, *command, check=True):
+        """Runs a program under torchrun. Returns what the processes said, one after the other."""
+        logs = new_folder()
+        ran = self.launch(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", world,
+                          "--redirects", 3, "--log-dir", logs, *command, check=False)
+        said = {}
+        for path in sorted(glob.glob(os.path.join(glob.escape(logs), "**", "std*.log"), recursive=True)):
+            with open(path, encoding="utf-8") as file:
+                said[os.path.basename(path)] = said.get(os.path.basename(path), "") + file.read()
+        if check:
+            self.assertEqual(ran.returncode, 0, f"{ran.stderr}\n{said}")
+        return subprocess.CompletedProcess(ran.args, ran.returncode, said["stdout.log"], said["stderr.log"])
+
+    def out(self, name):
+        path = os.path.join(self.folder, name)
+        os.mkdir(path)
+        return path
+
+    def check_rows(self, said, steps):
+        """The ranks delivered every row of these steps once, with the tokens that the run has there."""
+        seen = collections.Counter()
+        whole = self.run_.dataset(framework="dlpack", world=1)
+        found = [tuple(map(int, groups)) for groups in ROWS.findall(said)]
+        for step, first, last, total in found:
+            self.assertLessEqual(first, last)
+            self.assertEqual(total, sum(sum(whole[whole.index(step, row)]["inputs"].tolist())
+                                        for row in range(first, last + 1)))
+            seen.update((step, row) for row in range(first, last + 1))
+        self.assertEqual(seen, collections.Counter({(step, row): 1 for step in steps for row in range(BATCH)}))
+        return len(found)
+
+    def check_parts(self, into, world, source):
+        """What the processes of SAY wrote: every rank once, with its source, and every row once."""
+        lines = []
+        for name in os.listdir(into):
+            with open(os.path.join(into, name), encoding="utf-8") as file:
+                lines.append(file.read().split(" ", 2))
+        self.assertEqual(sorted(part for _, _, part in lines),
+                         sorted(f"rank {rank} of {world} from {source}" for rank in range(world)))
+        rows = [row for first, count, _ in lines for row in range(int(first), int(first) + int(count))]
+        self.assertEqual(sorted(rows), list(range(BATCH)))
+
+
+@needs("torch.distributed.run")
+class Torchrun(Several):
+    def test_torchrun(self):
+        """The same losses in 1, 2, and 4 processes, and each row once."""
+        losses = {}
+        for world in (1, 2, 4):
+            said = self.torchrun(world, "example_torchrun.py").stdout
+            self.assertEqual(self.check_rows(said, range(8)), 8 * max(4, world))
+            self.assertEqual(said.count("from torch.distributed"), world)
+            for rank in range(world):
+                self.assertIn(f"rank {rank} of {world} from torch.distributed", said)
+            found = collections.defaultdict(set)
+            for step, loss in re.findall(r"step (\d+) loss (\S+)", said):
+                found[int(step)].add(float(loss))
+            losses[world] = [found[step] for step in range(8)]
+            self.assertTrue(all(len(each) == 1 for each in losses[world]), losses[world])
+        plain = self.launch(sys.executable, "example_torchrun.py").stdout
+        self.assertIn("rank 0 of 1 (no launcher was found)", plain)
+        alone = [float(loss) for loss in re.findall(r"loss (\S+)", plain)]
+        self.assertLess(alone[-1], alone[0] - 0.1)
+        for world, found in losses.items():
+            for one, each in zip(alone, found):
+                self.assertAlmostEqual(one, each.pop(), delta=2e-6, msg=f"{world} ranks")
+
+    @needs("transformers", "accelerate")
+    def test_trainer(self):
+        """README's Trainer example under torchrun: its own checks hold on each rank, and no row is read twice."""
+        said = self.torchrun(2, "example_huggingface.py", self.out("trainer")).stdout
+        self.assertEqual(said.count("huggingface: resumed, losses equal, at step 8"), 2)
+        # train(8) delivers steps 0 to 7 and reads ahead; the resumed run begins again at step 4
+        lines = ROWS.findall(said)
+        by_row = collections.Counter((int(step), row) for step, first, last, _ in lines
+                                     for row in range(int(first), int(last) + 1))
+        for step in range(8):
+            self.assertEqual({by_row[step, row] for row in range(BATCH)}, {1 if step < 4 else 2}, step)
+
+    def test_a_dataset_that_a_sampler_divides(self):
+        whole = self.run_.dataset(framework="dlpack", world=1)
+        expected = sorted(str(whole[i]["inputs"].tolist()) for i in range(len(whole)))
+        for way in ("sampler", "part"):
+            said = self.torchrun(2, "example_sampler.py", way).stdout
+            self.assertEqual(sorted(re.findall(r"row (\[.*?\])", said)), expected, way)
+        with open(os.path.join(self.folder, "undecided.py"), "w", encoding="utf-8") as file:
+            file.write("import tokmap\ntokmap.Run('train.run').dataset(framework='dlpack')\n")
+        ran = self.torchrun(2, "undecided.py", check=False)
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertIn("who divides the rows", ran.stderr)
+
+    def test_a_loader_before_the_ranks_are_known(self):
+        """Opened before init_process_group() in processes that multiprocessing starts: every rank would read all."""
+        with open(os.path.join(self.folder, "early.py"), "w", encoding="utf-8") as file:
+            file.write("""if 1:
+                import sys, torch, torch.multiprocessing, tokmap
+                from torch import distributed
+                def main(rank, port):
+                    loader = tokmap.Run("train.run").loader(framework="dlpack")
+                    distributed.init_process_group("gloo", f"tcp://localhost:{port}", rank=rank, world_size=2)
+                    try:
+                        next(loader)
+                        print("read", loader.delivery().part)
+                    except tokmap.ArgumentError as problem:
+                        print("refused:", problem)
+                    late = tokmap.Run("train.run").loader(framework="dlpack")
+                    print("late", next(late).first_row, late.delivery().part, flush=True)
+                    late.close()
+                    distributed.destroy_process_group()
+                if __name__ == "__main__":
+                    torch.multiprocessing.spawn(main, (sys.argv[1],), 2)
+            """)
+        with socket.socket() as free:
+            free.bind(("localhost", 0))
+            port = free.getsockname()[1]
+        said = self.launch(sys.executable, "early.py", port).stdout
+        self.assertEqual(said.count("refused: this loader was opened as rank 0 of 1 (no launcher was found)"), 2, said)
+        for rank in range(2):
+            self.assertIn(f"late {rank * 4} rank {rank} of 2 from torch.distributed", said)
+
+
+@needs("torch", "lightning")
+class Lightning(Several):
+    def test_lightning(self):
+        """README's Lightning example on two devices: Lightning starts the second process, or torchrun both."""
+        for name, launch in (("itself", lambda *command: self.launch(sys.executable, *command)),
+                             ("torchrun", lambda *command: self.torchrun(2, *command))):
+            said = launch("example_lightning.py", self.out(name), 2).stdout
+            self.assertEqual(said.count("lightning: resumed at step 5"), 2, said)
+            self.check_rows(said, range(9))
+
+    def test_a_loader_before_fit(self):
+        """The loader of a Lightning program without the hook is refused: the second process does not know its rank."""
+        program = examples()["lightning"].replace("trainer.fit(model, ckpt_path", "trainer.fit(model, early, ckpt_path")
+        early = "    early = model.run.loader(dtype=torch.int64)\n"
+        program = program.replace("    trainer = lightning", early + "    trainer = lightning")
+        with open(os.path.join(self.folder, "early.py"), "w", encoding="utf-8") as file:
+            file.write(program)
+        ran = self.launch(sys.executable, "early.py", self.out("early"), 2, check=False)
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertIn("train_dataloader()", ran.stderr)
+        self.assertNotIn("resumed", ran.stdout)
+
+
+class Mpi(Several):
+    """Real MPI launchers. Debian installs them under these names side by side; elsewhere mpirun is one of them."""
+
+    def mpirun(self, program, *options, **variables):
+        found = shutil.which(program)
+        if found is None:
+            self.skipTest(f"{program} is not installed")
+        into = self.out(program)
+        self.launch(found, *options, "-np", 2, sys.executable, "example_say.py", into, **variables)
+        return into
+
+    def test_open_mpi(self):
+        into = self.mpirun("mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--mca", "plm", "isolated",
+                           OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        self.check_parts(into, 2, "Open MPI (OMPI_COMM_WORLD_RANK and _SIZE)")
+
+    def test_mpich(self):
+        into = self.mpirun("mpirun.mpich", "-launcher", "fork")
+        self.check_parts(into, 2, "MPI (PMI_RANK and PMI_SIZE)")
+
+
+class Jax(Several):
+    def test_jax(self):
+        reason = importable("jax")
+        if reason is not None:
+            self.skipTest(f"jax is not usable: {reason}")
+        into = self.out("jax")
+        with socket.socket() as free:
+            free.bind(("localhost", 0))
+            port = free.getsockname()[1]
+        program = (f"import sys, jax; jax.distributed.initialize('localhost:{port}', 2, int(sys.argv[2])); "
+                   f"exec(open('example_say.py').read())")
+        kept = {name: value for name, value in os.environ.items() if name not in NAMES}
+        started = [subprocess.Popen([sys.executable, "-c", program, into, str(rank)], cwd=self.folder,
+                                    env={**kept, "JAX_PLATFORMS": "cpu"}, stderr=subprocess.PIPE) for rank in range(2)]
+        for each in started:
+            said = each.communicate(timeout=300)[1]
+            self.assertEqual(each.returncode, 0, said)
+        self.check_parts(into, 2, "jax.distributed")
+
+
+if __name__ == "__main__":
+    unittest.main()
