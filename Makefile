@@ -33,6 +33,9 @@ mandir ?= $(datarootdir)/man
 man1dir ?= $(mandir)/man1
 man5dir ?= $(mandir)/man5
 pkgconfigdir ?= $(libdir)/pkgconfig
+bashcompletiondir ?= $(datarootdir)/bash-completion/completions
+zshcompletiondir ?= $(datarootdir)/zsh/site-functions
+fishcompletiondir ?= $(datarootdir)/fish/vendor_completions.d
 
 Q := $(if $(V),,@)
 comma := ,
@@ -167,10 +170,13 @@ $(OBJ)/%_vbmi.c.o: private_flags := $(if $(filter x86_64%,$(machine)),-mavx512f 
 $(OBJ)/%.c.o: %.c
 	$(Q)mkdir -p $(@D) && $(CC) $(c_flags) $(room_flags) $(private_flags) -c $< -o $@
 
-# The assembler embeds the text of the kernels; link-time optimization would lose it.
+# The assembler embeds the text of the kernels and of the scripts for shells; link-time optimization would lose it.
 $(OBJ)/src/cuda/expand_ptx.c.o: src/cuda/expand.ptx
 $(OBJ)/bench/harness/gpu_kernels_ptx.c.o: bench/harness/gpu_kernels.ptx
-$(OBJ)/src/cuda/expand_ptx.c.o $(OBJ)/bench/harness/gpu_kernels_ptx.c.o: private_flags := -fno-lto
+completion_scripts := $(sort $(wildcard tokenize_tools/completion/tokmap.*))
+$(OBJ)/tokenize_tools/commands/shared/completion_scripts.c.o: $(completion_scripts)
+$(OBJ)/src/cuda/expand_ptx.c.o $(OBJ)/bench/harness/gpu_kernels_ptx.c.o \
+$(OBJ)/tokenize_tools/commands/shared/completion_scripts.c.o: private_flags := -fno-lto
 
 $(BUILD)/lib/libtokmap.a: $(library_objects) $(text_objects) $(linked_from)
 	$(Q)mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $(library_objects) $(text_objects)
@@ -298,6 +304,12 @@ install: all ## install under prefix (/usr/local); DESTDIR and the GNU directory
 	$(Q)chmod 644 '$(DESTDIR)$(pkgconfigdir)/tokmap.pc'
 	$(if $(man1_pages),$(Q)$(INSTALL) -m 644 $(man1_pages) '$(DESTDIR)$(man1dir)')
 	$(if $(man5_pages),$(Q)$(INSTALL) -m 644 $(man5_pages) '$(DESTDIR)$(man5dir)')
+	$(Q)$(INSTALL) -d '$(DESTDIR)$(bashcompletiondir)' '$(DESTDIR)$(zshcompletiondir)' '$(DESTDIR)$(fishcompletiondir)'
+	$(Q)$(INSTALL) -m 644 tokenize_tools/completion/tokmap.bash '$(DESTDIR)$(bashcompletiondir)/tokmap'
+	$(Q)ln -sf tokmap '$(DESTDIR)$(bashcompletiondir)/tokmap-bench'
+	$(Q)$(INSTALL) -m 644 tokenize_tools/completion/tokmap.zsh '$(DESTDIR)$(zshcompletiondir)/_tokmap'
+	$(Q)$(INSTALL) -m 644 tokenize_tools/completion/tokmap.fish '$(DESTDIR)$(fishcompletiondir)/tokmap.fish'
+	$(Q)ln -sf tokmap.fish '$(DESTDIR)$(fishcompletiondir)/tokmap-bench.fish'
 
 uninstall: ## remove what install installed
 	$(Q)rm -f $(foreach name,tokmap tokmap-bench,'$(DESTDIR)$(bindir)/$(name)') \
@@ -305,7 +317,9 @@ uninstall: ## remove what install installed
 	  $(foreach page,$(notdir $(man1_pages)),'$(DESTDIR)$(man1dir)/$(page)') \
 	  $(foreach page,$(notdir $(man5_pages)),'$(DESTDIR)$(man5dir)/$(page)') \
 	  $(foreach name,$(notdir $(public_headers)),'$(DESTDIR)$(includedir)/tokmap/$(name)') \
-	  '$(DESTDIR)$(pkgconfigdir)/tokmap.pc'
+	  '$(DESTDIR)$(pkgconfigdir)/tokmap.pc' \
+	  $(foreach name,tokmap tokmap-bench,'$(DESTDIR)$(bashcompletiondir)/$(name)' \
+	    '$(DESTDIR)$(fishcompletiondir)/$(name).fish') '$(DESTDIR)$(zshcompletiondir)/_tokmap'
 	$(Q)rmdir '$(DESTDIR)$(includedir)/tokmap' 2>/dev/null || true
 
 clean: ## remove everything built

@@ -55,6 +55,17 @@ static const struct bench_case *case_find(const char *name)
     return NULL;
 }
 
+/* Returns `names` with the words for the first operand, "all|NAME|...", which completion in a shell offers. */
+static const char *case_choices(char *names, size_t size)
+{
+    size_t used = (size_t)snprintf(names, size, "all");
+    for (size_t i = 0; i < CASES; i++) {
+        used += (size_t)snprintf(names + used, size - used, "|%s", cases[i]->name);
+        assert(used < size);
+    }
+    return names;
+}
+
 static int list_cases(void)
 {
     for (size_t i = 0; i < CASES; i++)
@@ -200,6 +211,7 @@ int main(int argc, char **argv)
     static struct request request;
     struct bench_options *o = &request.bench.options;
     const char *temporary = getenv("TMPDIR");
+    char names[512];
     request.bench.program = "tokmap-bench";
     request.argc = argc;
     request.argv = argv;
@@ -258,7 +270,9 @@ int main(int argc, char **argv)
                                         .summary = "Measures tokmap against the limits of the machine.",
                                         .details = details,
                                         .options = options,
-                                        .option_count = sizeof options / sizeof options[0]};
+                                        .option_count = sizeof options / sizeof options[0],
+                                        .operands = CLI_DATASETS | CLI_RUNS,
+                                        .first_operand = case_choices(names, sizeof names)};
     const int result = cli_run(&command, argc, argv, run_request, &request);
     if (os_signal_caught())
         os_signal_die(os_signal_caught());

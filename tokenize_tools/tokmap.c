@@ -22,12 +22,11 @@ static const struct subcommand subcommands[] = {COMMANDS(SUBCOMMAND_ROW, SUBCOMM
 #define SUBCOMMANDS (sizeof subcommands / sizeof subcommands[0])
 
 /* What a user who typed only "tokmap" needs first. */
-static const char start[] =
-    "tokmap turns text into token ids and feeds them to training programs. To begin:\n"
-    "  tokmap pack -t tokenizer.json -o data/web texts/   tokenize files and folders\n"
-    "  tokmap info data/web                               describe the result\n"
-    "  tokmap show data/web --document 0                  print a document\n"
-    "'tokmap --help' lists the commands; 'tokmap COMMAND --help' describes one.\n";
+static const char start[] = "tokmap turns text into token ids and feeds them to training programs. To begin:\n"
+                            "  tokmap pack -t tokenizer.json -o data/web texts/   tokenize files and folders\n"
+                            "  tokmap info data/web                               describe the result\n"
+                            "  tokmap show data/web --document 0                  print a document\n"
+                            "'tokmap --help' lists the commands; 'tokmap COMMAND --help' describes one.\n";
 
 static int help_print(void)
 {
@@ -131,6 +130,35 @@ static const struct subcommand *subcommand_find(const char *name)
     return NULL;
 }
 
+/* Prints the offers for a command line in a shell; complete.h describes the arguments. argv[0] is "--complete". */
+static int complete(int argc, char **argv)
+{
+    const char *typed = argv[argc - 1];
+    const bool is_help = argc == 3 && strcmp(argv[1], "help") == 0;
+    if (argc == 2 || is_help) {
+        for (size_t i = 0; i < SUBCOMMANDS; i++)
+            cli_offer(typed, subcommands[i].name, subcommands[i].text);
+        if (!is_help) {
+            cli_offer(typed, "help", "print the help of a command");
+            cli_offer(typed, "--help", "list the commands");
+            cli_offer(typed, "--version", "print the version and what this build can read");
+        }
+        return cli_finish(PROGRAM, CLI_DONE);
+    }
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
+        cli_offer(typed, "--json", "print a JSON object");
+        return cli_finish(PROGRAM, CLI_DONE);
+    }
+    const struct subcommand *command = subcommand_find(argv[1]);
+    if (!command)
+        return cli_finish(PROGRAM, CLI_DONE);
+    /* The command sees its own name, then --complete, then its words. */
+    char *name = argv[1];
+    argv[1] = argv[0];
+    argv[0] = name;
+    return command->run(argc, argv);
+}
+
 static int unknown(const char *what, const char *name)
 {
     const char *names[SUBCOMMANDS];
@@ -169,6 +197,8 @@ int main(int argc, char **argv)
         return help_print();
     if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
         return version(argc - 1, argv + 1);
+    if (strcmp(name, CLI_COMPLETE) == 0 && argc > 2)
+        return complete(argc - 1, argv + 1);
     if (strcmp(name, "help") == 0)
         return help(argc - 1, argv + 1);
     const struct subcommand *command = subcommand_find(name);

@@ -15,6 +15,7 @@
 
 #include "common/bytes.h"
 #include "common/cpu.h"
+#include "complete.h"
 #include "messages.h"
 #include "numbers.h"
 #include "platform/os.h"
@@ -182,12 +183,6 @@ static int version_print(const struct cli_command *command)
 }
 
 /* ---- parsing ---- */
-
-size_t cli_choices_listed(const char *choices)
-{
-    const char *old = strstr(choices, "||");
-    return old ? (size_t)(old - choices) : strlen(choices);
-}
 
 static bool choice_parse(const char *choices, const char *text, int *index)
 {
@@ -372,6 +367,10 @@ int cli_parse(const struct cli_command *command, int argc, char **argv, const ch
     assert(command && command->program && argc >= 1 && operands && operand_count);
     assert(command->options || !command->option_count);
     *operand_count = 0;
+    if (argc > 2 && strcmp(argv[1], CLI_COMPLETE) == 0) {
+        cli_complete(command, argc - 2, argv + 2);
+        return cli_finish(command->program, CLI_DONE);
+    }
     for (int i = 1; i < argc; i++) {
         int status = -1;
         if (options_end || argv[i][0] != '-' || argv[i][1] == '\0')

@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #include "arguments.h"
+#include "complete.h"
 #include "json_writer.h"
 #include "messages.h"
 #include "numbers.h"

@@ -159,3 +159,18 @@ results()
             "$results_case.$results_metric"
     done
 }
+
+# completes SHELL [NAME]: types command lines into the interactive shell, with its script of `tokmap completion`, and
+# compares what Tab makes of them; see completion_type.py, which knows the shell as NAME.
+completes()
+{
+    need python3 "$1"
+    mkdir -p data home 'new folder'
+    printf text >text
+    printf text >'two words'
+    tokmap pack -q -o data/web text
+    tokmap pack -q -o 'data/with blank' text
+    printf 'seq_len 4\nbatch 1\nseed 1\nsource web data/web\n' >train.run
+    tokmap completion "$1" >"script.$1"
+    HOME=$PWD/home python3 "$TOKMAP_CLI/completion_type.py" "${2:-$1}"
+}

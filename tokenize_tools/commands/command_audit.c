@@ -667,6 +667,7 @@ int command_audit(int argc, char **argv)
                    "--ranks 8\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
+        .operands = CLI_DATASETS | CLI_RUNS,
     };
     return cli_run(&command, argc, argv, audit, &given);
 }

@@ -287,6 +287,7 @@ int command_decode(int argc, char **argv)
                    "  tokmap encode -t gpt2/ < text | tokmap decode -t gpt2/ | cmp - text\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
+        .operands = CLI_FILES,
     };
     return cli_run(&command, argc, argv, decode, &decoding);
 }

@@ -228,6 +228,7 @@ int command_encode(int argc, char **argv)
                    "  tokmap encode --input-format jsonl < records.jsonl\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
+        .operands = CLI_FILES,
     };
     return cli_run(&command, argc, argv, encode, &encoding);
 }

@@ -538,6 +538,7 @@ int command_info(int argc, char **argv)
                    "  tokmap info train.run --json\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
+        .operands = CLI_DATASETS | CLI_RUNS,
     };
     return cli_run(&command, argc, argv, info, &given);
 }

@@ -307,6 +307,7 @@ int command_pack(int argc, char **argv)
             "  zcat mail.gz | tokmap pack -o data/mail --invalid-utf8 replace -\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
+        .operands = CLI_FILES,
     };
     return cli_run(&command, argc, argv, pack, &packing);
 }

@@ -449,6 +449,7 @@ int command_show(int argc, char **argv)
                    "  tokmap show train.run --document 17 --where --json\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
+        .operands = CLI_DATASETS | CLI_RUNS,
     };
     return cli_run(&command, argc, argv, show, &given);
 }

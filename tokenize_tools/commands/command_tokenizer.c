@@ -186,6 +186,7 @@ int command_tokenizer(int argc, char **argv)
             "  tokmap tokenizer --json models/llama3/\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
+        .operands = CLI_FILES,
     };
     return cli_run(&command, argc, argv, describe, &describing);
 }

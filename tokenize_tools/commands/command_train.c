@@ -303,6 +303,7 @@ int command_train(int argc, char **argv)
             "  tokmap train -o web --vocab-size 50k --pattern o200k_base 'crawl/*.jsonl.zst'\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
+        .operands = CLI_FILES,
     };
     return cli_run(&command, argc, argv, train, &training);
 }

@@ -247,6 +247,7 @@ int command_verify(int argc, char **argv)
                    "  tokmap verify data --json\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
+        .operands = CLI_DATASETS | CLI_RUNS,
     };
     /* -t was the number of threads here, while it is the tokenizer in every other command. */
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)

@@ -20,7 +20,9 @@
     XX(tokenizer, "describe a tokenizer file")                                                                         \
     XX(encode, "turn text into token ids")                                                                             \
     XX(decode, "turn token ids into text")                                                                             \
-    XX(train, "make a vocabulary from text")
+    XX(train, "make a vocabulary from text")                                                                           \
+    GROUP("Set up your shell")                                                                                         \
+    XX(completion, "print the script that completes command lines in bash, zsh, or fish")
 
 /* argv[0] is the subcommand's name, argv[1 .. argc) are its arguments. Returns the exit status: CLI_DONE,
  * CLI_FAILED, or CLI_MISUSED (cli.h). To be called once per process: a command may catch signals and replace

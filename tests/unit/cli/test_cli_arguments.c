@@ -37,7 +37,11 @@ static const struct cli_option options[] = {
     {0, "choice", CLI_CHOICE, &got.choice, NULL, "WHAT", "one of three", "one|two|three"},
     {0, "range", CLI_RANGE, &got.range, NULL, "A..B", "a range", NULL},
 };
-static const struct cli_command command = {"test", "...", "A test.", NULL, options, sizeof options / sizeof options[0]};
+static const struct cli_command command = {.program = "test",
+                                           .usage = "...",
+                                           .summary = "A test.",
+                                           .options = options,
+                                           .option_count = sizeof options / sizeof options[0]};
 
 static int parse(const char *a, const char *b, const char *c, const char *d)
 {

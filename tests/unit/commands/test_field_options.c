@@ -55,7 +55,7 @@ static void test_every_option_exists(void **state)
         char name[] = #command;                                                                                        \
         char *help = help_of(command_##command, name);                                                                 \
         for (size_t i = 0; i < count; i++)                                                                             \
-            exists[i] = exists[i] || !table[i].option || lists(help, table[i].option);                                                     \
+            exists[i] = exists[i] || !table[i].option || lists(help, table[i].option);                                 \
         free(help);                                                                                                    \
     }
 #define IGNORE(heading)
@@ -75,7 +75,8 @@ static const struct cli_option some_options[] = {
     {0, "max-record", CLI_SIZE, NULL, NULL, "SIZE", "", NULL},
     {0, "field", CLI_TEXT, NULL, NULL, "NAME", "", NULL},
 };
-static const struct cli_command some_command = {"tokmap some", "", "", NULL, some_options, 3};
+static const struct cli_command some_command = {
+    .program = "tokmap some", .usage = "", .summary = "", .options = some_options, .option_count = 3};
 
 static void becomes(const char *message, const char *wanted)
 {

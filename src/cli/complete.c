@@ -1,0 +1,248 @@
+/* complete.c - see complete.h. */
+#include "complete.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/bytes.h"
+#include "platform/os.h"
+#include "text/path.h"
+
+#define DESCRIPTION_MOST 100 /* bytes of a help text that are printed; a shell shows one line */
+
+static bool begins_with(const char *word, const char *typed)
+{
+    return strncmp(word, typed, strlen(typed)) == 0;
+}
+
+static bool ends_with(const char *name, const char *ending)
+{
+    const size_t length = strlen(name), tail = strlen(ending);
+    return length > tail && strcmp(name + length - tail, ending) == 0;
+}
+
+void cli_offer(const char *typed, const char *word, const char *help)
+{
+    if (!begins_with(word, typed))
+        return;
+    printf("%s%s", word, help ? "\t" : "\n");
+    if (!help)
+        return;
+    for (size_t i = 0; help[i] && i < DESCRIPTION_MOST; i++)
+        putchar(help[i] == '\n' || help[i] == '\t' ? ' ' : help[i]);
+    putchar('\n');
+}
+
+/* Prints the choices that begin with `typed`, each after `before_length` bytes of `before`. */
+static void choices_print(const char *before, size_t before_length, const char *typed, const char *choices)
+{
+    const size_t end = cli_choices_listed(choices), length = strlen(typed);
+    size_t word;
+    for (size_t at = 0; at < end; at += word + 1) {
+        word = strcspn(choices + at, "|");
+        if (word >= length && memcmp(choices + at, typed, length) == 0)
+            printf("%.*s%.*s\n", (int)before_length, before, (int)word, choices + at);
+    }
+}
+
+void cli_offer_choices(const char *typed, const char *choices)
+{
+    choices_print("", 0, typed, choices);
+}
+
+/* ---- datasets and runs ---- */
+
+struct listing {
+    const char *typed;  /* as the user typed it: a folder, then the beginning of a name */
+    size_t folder;      /* bytes of the folder in `typed`, with its slash */
+    const char *before; /* printed before each offer */
+    size_t before_length;
+    const char *path; /* of the folder */
+    unsigned wanted;  /* CLI_DATASETS + CLI_RUNS */
+    uint64_t offers;
+};
+
+static bool is_manifest(const char *path)
+{
+    static const char first[] = "tokmap-shards ";
+    char head[sizeof first - 1];
+    size_t got = 0;
+    int fd;
+    if (os_open(path, OS_READ, &fd))
+        return false;
+    const int failed = os_pread(fd, head, sizeof head, 0, &got);
+    os_close(fd);
+    return !failed && got == sizeof head && memcmp(head, first, sizeof head) == 0;
+}
+
+static int listing_entry(void *user, const char *name)
+{
+    struct listing *listing = user;
+    const char *typed = listing->typed + listing->folder;
+    struct os_stat found;
+    /* Hidden names are offered to those who typed the dot. A name with a newline or a tab has no place in the answer.
+     */
+    if (!begins_with(name, typed) || (name[0] == '.' && typed[0] != '.') || strpbrk(name, "\n\t"))
+        return 0;
+    char *path = path_in(listing->path, name);
+    if (!path || os_stat(path, &found)) {
+        free(path);
+        return 0;
+    }
+    const char *ending = NULL;
+    size_t length = strlen(name);
+    if (found.kind == OS_KIND_FOLDER) {
+        ending = "/";
+    } else if (found.kind == OS_KIND_FILE) {
+        if (ends_with(name, ".tmx") && (listing->wanted & CLI_DATASETS)) {
+            length -= strlen(".tmx");
+            ending = "";
+        } else if (ends_with(name, ".run")) {
+            ending = listing->wanted & CLI_RUNS ? "" : NULL;
+        } else if ((listing->wanted & CLI_DATASETS) && !ends_with(name, ".tmx") && !ends_with(name, ".bin") &&
+                   is_manifest(path)) {
+            ending = "";
+        }
+    }
+    free(path);
+    if (!ending)
+        return 0;
+    printf("%.*s%.*s%.*s%s\n", (int)listing->before_length, listing->before, (int)listing->folder, listing->typed,
+           (int)length, name, ending);
+    listing->offers++;
+    return 0;
+}
+
+/* Prints the datasets and runs whose names begin with `typed`, and the folders, which may contain some. If there are
+ * none, asks the shell for files: a run file or a manifest may have any name. */
+static void datasets_print(const char *before, size_t before_length, const char *typed, unsigned wanted)
+{
+    struct listing listing = {
+        .typed = typed, .folder = path_folder_bytes(typed), .before = before, .before_length = before_length};
+    const char *home = secure_getenv("HOME");
+    const bool in_home = typed[0] == '~' && typed[1] == '/' && home;
+    listing.wanted = wanted;
+    char *folder = listing.folder ? malloc(listing.folder + 1) : NULL, *path;
+    if (folder)
+        snprintf(folder, listing.folder + 1, "%s", typed);
+    path = in_home && folder ? path_in(home, folder + 2) : NULL;
+    listing.path = path ? path : folder ? folder : ".";
+    if (!strpbrk(typed, "\n\t") && (folder || !listing.folder))
+        (void)os_folder_list(listing.path, listing_entry, &listing);
+    if (!listing.offers)
+        puts(":files");
+    free(folder);
+    free(path);
+}
+
+/* ---- options and operands ---- */
+
+/* Prints the values of an option that begin with `typed`; `before` is what precedes the value in the same word. */
+static void values_print(const struct cli_option *option, const char *before, size_t before_length, const char *typed)
+{
+    const char *value = option->value ? option->value : "";
+    if (option->kind == CLI_CHOICE)
+        choices_print(before, before_length, typed, option->choices);
+    else if (option->kind != CLI_TEXT)
+        return;
+    else if (strstr(value, "FILE") || strstr(value, "PREFIX"))
+        puts(":files");
+    else if (strstr(value, "FOLDER"))
+        puts(":folders");
+    else if (strstr(value, "DATASET") || strstr(value, "RUN"))
+        datasets_print(before, before_length, typed,
+                       (strstr(value, "DATASET") ? CLI_DATASETS : 0) | (strstr(value, "RUN") ? CLI_RUNS : 0));
+}
+
+static bool takes_word(const struct cli_option *option)
+{
+    return option->kind != CLI_FLAG && option->kind != CLI_MAYBE && option->kind != CLI_TITLE;
+}
+
+/* The option that "--NAME" of `length` bytes, or the last letter of "-abc", names; NULL if there is none. */
+static const struct cli_option *option_find(const struct cli_command *command, const char *word, size_t length)
+{
+    const bool is_long = word[1] == '-';
+    for (size_t i = 0; i < command->option_count; i++) {
+        const struct cli_option *option = &command->options[i];
+        if (option->kind == CLI_TITLE)
+            continue;
+        if (is_long && strlen(option->name) == length - 2 && memcmp(option->name, word + 2, length - 2) == 0)
+            return option;
+        if (!is_long && option->letter && option->letter == word[length - 1])
+            return option;
+    }
+    return NULL;
+}
+
+/* Returns the option whose value the word after `word` is, or NULL if that word is not a value. The first option with a
+ * value in "-abc" takes the rest of the word, so it must be the last one. */
+static const struct cli_option *option_awaits(const struct cli_command *command, const char *word)
+{
+    const size_t length = strlen(word);
+    if (length < 2 || word[0] != '-' || strchr(word, '='))
+        return NULL;
+    for (size_t i = 2; word[1] != '-' && i < length; i++) {
+        const struct cli_option *option = option_find(command, word, i);
+        if (!option || takes_word(option))
+            return NULL;
+    }
+    const struct cli_option *option = option_find(command, word, length);
+    return option && takes_word(option) ? option : NULL;
+}
+
+static void options_print(const struct cli_command *command, const char *typed)
+{
+    for (size_t i = 0; i < command->option_count; i++) {
+        char word[64];
+        if (command->options[i].kind == CLI_TITLE || strncmp(command->options[i].help, "internal", 8) == 0)
+            continue;
+        snprintf(word, sizeof word, "--%s", command->options[i].name);
+        cli_offer(typed, word, command->options[i].help);
+    }
+    cli_offer(typed, "--help", "print the help");
+    cli_offer(typed, "--version", "print the version");
+}
+
+static void operand_print(const struct cli_command *command, const char *typed, size_t place)
+{
+    if (place == 0 && command->first_operand)
+        cli_offer_choices(typed, command->first_operand);
+    else if (command->operands & (CLI_DATASETS | CLI_RUNS))
+        datasets_print("", 0, typed, command->operands);
+    else if (command->operands & CLI_FILES)
+        puts(":files");
+}
+
+void cli_complete(const struct cli_command *command, int count, char **words)
+{
+    const struct cli_option *awaits = NULL;
+    bool options_end = false;
+    size_t operands = 0;
+    assert(command && count >= 1 && words);
+    for (int i = 0; i < count - 1; i++) {
+        if (awaits) {
+            awaits = NULL;
+        } else if (options_end || words[i][0] != '-' || !words[i][1]) {
+            operands++;
+        } else if (strcmp(words[i], "--") == 0) {
+            options_end = true;
+        } else {
+            awaits = option_awaits(command, words[i]);
+        }
+    }
+    const char *typed = words[count - 1];
+    const char *equals = strchr(typed, '=');
+    if (awaits) {
+        values_print(awaits, "", 0, typed);
+    } else if (options_end || typed[0] != '-') {
+        operand_print(command, typed, operands);
+    } else if (typed[1] == '-' && equals) {
+        const struct cli_option *option = option_find(command, typed, (size_t)(equals - typed));
+        if (option)
+            values_print(option, typed, (size_t)(equals + 1 - typed), equals + 1);
+    } else {
+        options_print(command, typed);
+    }
+}

@@ -1,0 +1,3 @@
+# The Tab key in fish.
+. "$TOKMAP_CLI/helpers.sh"
+completes fish

@@ -1,0 +1,3 @@
+# The Tab key in zsh.
+. "$TOKMAP_CLI/helpers.sh"
+completes zsh
