@@ -1,7 +1,7 @@
 """completion_type.py SHELL: types lines into an interactive shell and compares the words that the commands get.
 
 The shell runs in a pseudo-terminal in the current folder, which has the script of `tokmap completion` as script.bash,
-script.zsh, and script.fish. Each line of completion.lines is typed, then Tab and Return.
+script.zsh, or script.fish and where an installed script is, from where the shells called *-installed load it. Each line of completion.lines is typed, then Tab and Return.
 """
 import os, pty, select, signal, sys, time
 
@@ -21,11 +21,14 @@ function fish_greeting; end
 """
 start = {
     "bash": "PS1='READY> '\nbind 'set enable-bracketed-paste off'\n" + posix + "source ./script.bash\n",
-    "bash-completion": "PS1='READY> '\nbind 'set enable-bracketed-paste off'\n" + posix
-    + "source /usr/share/bash-completion/bash_completion\nsource ./script.bash\n",
+    "bash-installed": "PS1='READY> '\nbind 'set enable-bracketed-paste off'\n" + posix
+    + "BASH_COMPLETION_USER_DIR=bash-completion\nsource /usr/share/bash-completion/bash_completion\n",
     "zsh": "PS1='READY> '\nunsetopt zle_bracketed_paste\nautoload -Uz compinit\ncompinit -u -D\n" + posix
     + "source ./script.zsh\n",
+    "zsh-installed": "PS1='READY> '\nunsetopt zle_bracketed_paste\nfpath=($PWD/site-functions $fpath)\n"
+    + "autoload -Uz compinit\ncompinit -u -D\n" + posix,
     "fish": fish + "source ./script.fish\n",
+    "fish-installed": fish + "set -p fish_complete_path $PWD/vendor\n",
 }[shell]
 program = {"bash": ["bash", "--norc", "--noprofile", "-i"], "zsh": ["zsh", "-f", "-i"],
            "fish": ["fish", "--no-config", "-i"]}[shell.split("-")[0]]
@@ -66,7 +69,7 @@ for line in open(os.path.join(os.environ["TOKMAP_CLI"], "completion.lines")):
     read_until("got<")
     got = "<" + read_until("\n").rstrip("\r")
     read_until("READY> ")
-    if shell == "zsh":  # it removes the slash of a folder when the line ends after it
+    if shell.startswith("zsh"):  # it removes the slash of a folder when the line ends after it
         wanted = wanted.replace("/>", ">")
     if got != wanted:
         print(f"{shell}: {typed!r}: {got!r}, expected {wanted!r}")

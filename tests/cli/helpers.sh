@@ -160,17 +160,25 @@ results()
     done
 }
 
-# completes SHELL [NAME]: types command lines into the interactive shell, with its script of `tokmap completion`, and
-# compares what Tab makes of them; see completion_type.py, which knows the shell as NAME.
+# completes SHELL: types command lines into the interactive shell, with its script of `tokmap completion` read at its
+# start and then with the script installed, and compares what Tab makes of them; see completion_type.py.
 completes()
 {
     need python3 "$1"
-    mkdir -p data home 'new folder'
+    mkdir -p data home 'new folder' site-functions vendor bash-completion/completions
     printf text >text
     printf text >'two words'
     tokmap pack -q -o data/web text
     tokmap pack -q -o 'data/with blank' text
     printf 'seq_len 4\nbatch 1\nseed 1\nsource web data/web\n' >train.run
     tokmap completion "$1" >"script.$1"
-    HOME=$PWD/home python3 "$TOKMAP_CLI/completion_type.py" "${2:-$1}"
+    cp "script.$1" site-functions/_tokmap
+    for completes_name in tokmap tokmap-bench; do
+        cp "script.$1" vendor/$completes_name.fish
+        cp "script.$1" bash-completion/completions/$completes_name
+    done
+    HOME=$PWD/home python3 "$TOKMAP_CLI/completion_type.py" "$1"
+    [ "$1" != bash ] || [ -f /usr/share/bash-completion/bash_completion ] ||
+        skip "the script was tested, but not where it is installed: the package bash-completion is missing"
+    HOME=$PWD/home python3 "$TOKMAP_CLI/completion_type.py" "$1-installed"
 }
