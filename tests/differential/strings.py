@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
-"""strings.py: compares the ids of `tokmap encode` with those of the reference implementations, on generated strings.
+"""strings.py: compares the ids of `tokmap encode`, and the texts of `tokmap decode`, with those of the reference
+implementations, on generated strings.
 
 Usage: strings.py [--count N] [--seed N] [--family NAME ...] [--keep FILE]
        strings.py --corpus FILE...
+
+Decoded are the ids of each string, a part of them that begins and ends anywhere, and as many random ids: without special
+tokens (tokenizers, sentencepiece) and with them (tokenizers, tiktoken).
 
 The strings are awkward on purpose: characters of every script and class beside what split patterns name (contractions,
 numbers, newlines, spaces of every kind), and special tokens, whole and cut, repeated, and mixed with words. Each string
@@ -128,7 +132,8 @@ def tiktoken_reference(ranks, pattern, specials):
         if recognize:
             return encoding.encode_batch(texts, num_threads=1, allowed_special="all")
         return encoding.encode_ordinary_batch(texts, num_threads=1)
-    return ids
+    known = sorted(set(ranks.values()) | set(specials.values()))
+    return ids, {True: lambda lists: [encoding.decode(one) for one in lists]}, known
 
 
 def ranks_reference(data, name, path):
@@ -161,29 +166,36 @@ def tokenizers_reference(path):
             if type(error).__name__ != "PanicException":
                 raise
             return [one(text) for text in texts]
-    return ids
+
+    def texts_of(skip):
+        return lambda lists: tokenizer.decode_batch(lists, skip_special_tokens=skip)
+    return ids, {True: texts_of(False), False: texts_of(True)}, sorted(tokenizer.get_vocab().values())
 
 
 def sentencepiece_reference(path):
     import sentencepiece
     processor = sentencepiece.SentencePieceProcessor(model_file=path)
-    return lambda texts, recognize: processor.encode(texts, num_threads=1)
+    return (lambda texts, recognize: processor.encode(texts, num_threads=1),
+            {False: lambda lists: [processor.decode(one) for one in lists]}, list(range(processor.get_piece_size())))
 
 
 class Family:
-    def __init__(self, name, ids, path, options=(), specials=True):
-        self.name, self.ids, self.path, self.options, self.specials = name, ids, path, list(options), specials
-        self.strings = self.different = self.silent = 0
+    """reference: a function from texts to ids; functions from lists of ids to texts, by whether special tokens are
+    printed; and all ids."""
+    def __init__(self, name, reference, path, options=(), specials=True):
+        self.ids, self.texts, self.known = reference or (None, {}, [])
+        self.name, self.path, self.options, self.specials = name, path, list(options), specials
+        self.strings = self.different = self.silent = self.decoded = self.misread = 0
 
 
 def stored(data, name):
     kind, path, other = FAMILIES[name]
     if kind == "tiktoken":
-        ids = ranks_reference(data, name, path)
+        reference = ranks_reference(data, name, path)
     else:
         make = tokenizers_reference if kind == "tokenizers" else sentencepiece_reference
-        ids = make(os.path.join(data, "vocab", other or path))
-    return Family(name, ids, os.path.join(data, "vocab", path), specials=kind != "sentencepiece" and name != "tekken")
+        reference = make(os.path.join(data, "vocab", other or path))
+    return Family(name, reference, os.path.join(data, "vocab", path), specials=kind != "sentencepiece" and name != "tekken")
 
 
 def trained(folder, name):
@@ -249,11 +261,40 @@ def compare(family, texts, recognize, expected, keep=None):
                                   "ids": wanted}), file=keep, flush=True)
 
 
+def tokmap_texts(family, lists, specials):
+    tokmap = os.environ.get("TOKMAP") or os.path.join(os.environ.get("BUILD", "build"), "bin", "tokmap")
+    output = subprocess.run([tokmap, "decode", "-t", family.path] + ["--specials"] * specials + family.options,
+                            input="".join("%s\n" % one for one in lists).encode("ascii"), stdout=subprocess.PIPE,
+                            check=True)
+    texts = [json.loads(line)["text"] for line in output.stdout.split(b"\n") if line]
+    if len(texts) != len(lists):
+        sys.exit("%s: %d texts for %d lists of ids" % (family.name, len(texts), len(lists)))
+    return texts
+
+
+def compare_texts(family, encoded, random_):
+    """Compares what the ids of some strings, parts of them, and random ids decode to."""
+    lists = [ids for ids in encoded if ids]
+    for ids in lists[:]:
+        at = random_.randrange(len(ids))
+        lists += [ids[at:at + random_.randint(1, 20)], [random_.choice(family.known) for _ in range(random_.randint(1, 9))]]
+    for specials, reference in family.texts.items():
+        for ids, text, wanted in zip(lists, tokmap_texts(family, lists, specials), reference(lists)):
+            family.decoded += 1
+            if text == wanted:
+                continue
+            family.misread += 1
+            if family.misread <= 5:
+                print("  %s %s, specials %s\n    tokmap    %s\n    reference %s" % (
+                    family.name, ids[:500], specials, json.dumps(text[:2000]), json.dumps(wanted[:2000])))
+
+
 def report(families):
     for family in families:
         silent = ", %d without an answer of the reference" % family.silent if family.silent else ""
-        print("%s: %d strings, %d different%s" % (family.name, family.strings, family.different, silent), flush=True)
-    return 1 if any(family.different for family in families) else 0
+        print("%s: %d strings, %d different%s; %d decoded, %d different" % (
+            family.name, family.strings, family.different, silent, family.decoded, family.misread), flush=True)
+    return 1 if any(family.different or family.misread for family in families) else 0
 
 
 def generated(options, data):
@@ -279,7 +320,9 @@ def generated(options, data):
             texts = [string(random_) for _ in range(min(batch, options.count - done))]
             for family in families:
                 recognize = family.specials and done // batch % 2 == 1
-                compare(family, texts, recognize, family.ids(texts, recognize), keep)
+                wanted = family.ids(texts, recognize)
+                compare(family, texts, recognize, wanted, keep)
+                compare_texts(family, wanted, random_)
             if done // batch % 10 == 9:
                 print("so far:")
                 report(families)

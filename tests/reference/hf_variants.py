@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""hf_variants.py TOKMAP FOLDER FILES [STRINGS [SEED]]: compares the ids of `tokmap encode` with those of Hugging Face
-tokenizers, over tokenizer.json files that are put together at random: any parts in any order, any flags, vocabularies
-with gaps, strange tokens and merges.
+"""hf_variants.py TOKMAP FOLDER FILES [STRINGS [SEED]]: compares the ids of `tokmap encode` and the texts of `tokmap
+decode` with those of Hugging Face tokenizers, over tokenizer.json files that are put together at random: any parts in
+any order, any flags, vocabularies with gaps, strange tokens and merges, any decoder.
 
-For each file, either the ids are equal, or tokmap refuses the file and names one of its fields. A file that the
+For each file, either the ids are equal, or tokmap refuses the file and names one of its fields; likewise for the texts
+that the ids of those strings, parts of them, and random ids decode to, with and without special tokens. A file that the
 reference cannot read must not make tokmap crash. Differences are kept in FOLDER.
 """
 
@@ -376,6 +377,46 @@ def added_tokens(rng, count):
     return made
 
 
+def decoder_step(rng, depth=0):
+    kind = rng.choice("""ByteLevel ByteFallback ByteFallback Fuse Fuse Replace Replace Strip Strip Metaspace WordPiece CTC
+        BPEDecoder Sequence""".split())
+    made = {"type": kind}
+    if kind == "Replace":
+        made.update(replace(rng))
+        if rng.random() < 0.4:
+            made.update(pattern={"String": "\u2581"}, content=" ")
+    elif kind == "Strip":
+        made.update(content=rng.choice([" ", " ", "\u2581", "a"]), start=rng.choice([0, 1, 1, 2, 9]),
+                    stop=rng.choice([0, 0, 0, 1, 2]))
+    elif kind == "Metaspace":
+        made.update(replacement=rng.choice(["\u2581"] * 4 + ["_"]), split=True,
+                    prepend_scheme=rng.choice(["always", "first", "never"]))
+    elif kind == "WordPiece":
+        made.update(prefix=rng.choice(["##", "\u2581", "a", ""]), cleanup=rng.random() < 0.6)
+    elif kind == "CTC":
+        made.update(pad_token=rng.choice(["<pad>", "a", "\u2581"]), cleanup=rng.random() < 0.6,
+                    word_delimiter_token=rng.choice(["|", "\u2581", "e", ""]))
+    elif kind == "BPEDecoder":
+        made.update(suffix=rng.choice(["</w>", "\u2581", "e", ""]))
+    elif kind == "ByteLevel":
+        made.update(add_prefix_space=True, trim_offsets=True, use_regex=True)
+    elif kind == "Sequence":
+        if depth == 2:
+            return {"type": "Fuse"}
+        made.update(decoders=[decoder_step(rng, depth + 1) for _ in range(rng.choice([0, 1, 2, 3, 3, 4]))])
+    return made
+
+
+def decoder(rng, bytes_):
+    """A decoder: what models of this kind have, or any steps."""
+    if rng.random() < 0.3:
+        return {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True} if bytes_ else {
+            "type": "Sequence", "decoders": [
+                {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}, {"type": "ByteFallback"},
+                {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}][:rng.randint(1, 4)]}
+    return decoder_step(rng)
+
+
 def tokenizer_json(rng, bases):
     bytes_, model = rng.choice(bases)
     model = change_model(rng, model, bytes_)
@@ -423,13 +464,34 @@ def tokenizer_json(rng, bases):
         "normalizer": norm,
         "pre_tokenizer": pre_tokenizer(rng, bytes_ if rng.random() < 0.95 else not bytes_),
         "post_processor": None,
-        "decoder": None,
+        "decoder": decoder(random.Random(rng.random()), bytes_),
         "model": model,
     }
 
 
+def decoded_here(tokenizer, lists, specials):
+    made = []
+    for ids in lists:
+        try:
+            made.append(tokenizer.decode(ids, skip_special_tokens=not specials))
+        except BaseException:  # the reference panics for some texts
+            made.append(None)
+    return made
+
+
+def lists_to_decode(tokenizer, ids, texts):
+    """The ids of texts, parts of them, and random ids of the vocabulary."""
+    rng = random.Random(len(texts))
+    known = sorted(tokenizer.get_vocab().values())
+    lists = [some for some in ids if some]
+    for some in lists[:]:
+        at = rng.randrange(len(some))
+        lists.append(some[at : at + rng.randint(1, 9)])
+    return lists + [[rng.choice(known) for _ in range(rng.randint(1, 9))] for _ in range(len(texts))]
+
+
 def reference_here(path, texts, recognize):
-    """The reference's ids. Truncation and padding of the file are switched off, as transformers does at every call."""
+    """The reference's ids, lists of ids, and their texts without and with special tokens. Truncation and padding of the file are switched off, as transformers does at every call."""
     tokenizer = Tokenizer.from_file(path)
     tokenizer.no_truncation()
     tokenizer.no_padding()
@@ -440,11 +502,12 @@ def reference_here(path, texts, recognize):
             made.append(tokenizer.encode(text, add_special_tokens=False).ids)
         except BaseException:  # the reference panics for some texts
             made.append(None)
-    return made
+    lists = lists_to_decode(tokenizer, made, texts)
+    return made, lists, decoded_here(tokenizer, lists, False), decoded_here(tokenizer, lists, True)
 
 
 def reference(path, texts, recognize):
-    """The reference's ids, from a process of its own, because some files make it abort. None: it cannot read the file."""
+    """The result of reference_here, from a process of its own, because some files make it abort. None: it cannot read the file."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -474,7 +537,8 @@ def check(tokmap, path, texts, recognize, tally):
         input=corpus.encode(),
         capture_output=True,
     )
-    wanted = reference(path, texts, recognize)
+    answer = reference(path, texts, recognize)
+    wanted = answer and answer[0]
     said = run.stderr.decode().strip()
     if run.returncode not in (0, 1):
         return "ended with %d: %s" % (run.returncode, said)
@@ -493,9 +557,34 @@ def check(tokmap, path, texts, recognize, tally):
         (t, mine, theirs) for t, mine, theirs in zip(texts, got, wanted) if theirs is not None and mine != theirs
     ]
     if not wrong:
-        return None
+        return check_decode(tokmap, path, answer, tally)
     text, mine, theirs = min(wrong, key=lambda one: len(one[0]))
     return "%d different: %s\n  got    %s\n  wanted %s" % (len(wrong), ascii(text), mine, theirs)
+
+
+def check_decode(tokmap, path, answer, tally):
+    lists = answer[1]
+    for specials, wanted in ((False, answer[2]), (True, answer[3])):
+        run = subprocess.run([tokmap, "decode", "-t", path] + ["--specials"] * specials,
+                             input="".join("%s\n" % ids for ids in lists).encode(), capture_output=True)
+        said = run.stderr.decode().strip()
+        if run.returncode == 1 and lists:
+            tally["decoding refused: " + re.sub(r"^[^:]*:( [^ ]*json:)?", "", said.splitlines()[-1])[:150]] += 1
+            if "decoder" not in said:
+                return "decoding was refused without naming a field: " + said
+            continue
+        if run.returncode:
+            return "decode ended with %d: %s" % (run.returncode, said)
+        got = [json.loads(line)["text"] for line in run.stdout.split(b"\n") if line]
+        if len(got) != len(lists):
+            return "%d texts, not %d" % (len(got), len(lists))
+        tally["texts"] += sum(text is not None for text in wanted)
+        wrong = [one for one in zip(lists, got, wanted) if one[2] is not None and one[1] != one[2]]
+        if wrong:
+            ids, mine, theirs = min(wrong, key=lambda one: len(one[0]))
+            return "%d texts differ: %s, specials %s\n  got    %s\n  wanted %s" % (
+                len(wrong), ids, specials, ascii(mine), ascii(theirs))
+    return None
 
 
 def shown(made, recognize):
@@ -508,6 +597,7 @@ def shown(made, recognize):
         ("normalizer", made["normalizer"]),
         ("pre_tokenizer", made["pre_tokenizer"]),
         ("added", added),
+        ("decoder", made["decoder"]),
         ("model", model),
     ]
     return "".join("  %s %s\n" % (name, ascii(value)) for name, value in parts)

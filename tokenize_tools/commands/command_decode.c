@@ -38,14 +38,14 @@ struct decoding {
     bool specials;
     struct tokenizer *tokenizer;
     struct tokenizer_info info;
+    struct tokenizer_decoder *decoder;
 
     const char *path;
     uint64_t line, offset;
     enum state state;
     bool closed; /* JSONL: the line's array is complete */
     bool any;    /* the line contains at least one byte */
-    bool begun;  /* some text of the document has been decoded */
-    uint64_t id;
+    uint64_t id, id_at; /* the current id, and the offset of its first digit */
     uint8_t *ids;
     uint64_t id_count;
     struct text_buffer text;
@@ -61,13 +61,14 @@ static enum tokmap_status wrong(const struct decoding *decoding, const char *rea
     return TOKMAP_ERROR_INPUT;
 }
 
-/* Decodes the collected ids. As text, prints the result at once; for JSONL, keeps it until the document ends. */
-static enum tokmap_status ids_decode(struct decoding *decoding, struct tokmap_error *error)
+/* Decodes the collected ids; end: they end the document. As text, prints the result at once; for JSONL, keeps it until the document ends. */
+static enum tokmap_status ids_decode(struct decoding *decoding, bool end, struct tokmap_error *error)
 {
-    const enum tokmap_status status = tokenizer_decode(decoding->tokenizer, decoding->ids, decoding->id_count,
-                                                       decoding->specials, decoding->begun, &decoding->text, error);
+    enum tokmap_status status =
+        tokenizer_decoder_add(decoding->decoder, decoding->ids, decoding->id_count, &decoding->text, error);
+    if (!status && end)
+        status = tokenizer_decoder_end(decoding->decoder, &decoding->text, error);
     decoding->id_count = 0;
-    decoding->begun |= decoding->text.count != 0;
     if (status) {
         memcpy(error->path, decoding->path, min64(strlen(decoding->path) + 1, sizeof error->path));
         error->path[sizeof error->path - 1] = '\0';
@@ -83,11 +84,17 @@ static enum tokmap_status ids_decode(struct decoding *decoding, struct tokmap_er
 
 static enum tokmap_status id_take(struct decoding *decoding, struct tokmap_error *error)
 {
-    if (decoding->id >= decoding->info.vocabulary) {
-        (void)error_set(error, TOKMAP_ERROR_TOKEN, decoding->path, decoding->offset,
-                        "id %" PRIu64 " is not in the vocabulary of the tokenizer '%s', whose ids end at %" PRIu64
-                        "; choose the tokenizer that made these ids with --tokenizer",
-                        decoding->id, decoding->info.name, decoding->info.vocabulary - 1);
+    const uint8_t *bytes;
+    uint32_t count;
+    if (!tokenizer_token(decoding->tokenizer, decoding->id, &bytes, &count)) {
+        const bool past = decoding->id >= decoding->info.vocabulary;
+        char end[64] = "";
+        if (past)
+            (void)snprintf(end, sizeof end, ", whose ids end at %" PRIu64, decoding->info.vocabulary - 1);
+        (void)error_set(error, TOKMAP_ERROR_TOKEN, decoding->path, decoding->id_at,
+                        "id %" PRIu64 " is not in the vocabulary of the tokenizer '%s'%s; choose the tokenizer that "
+                        "made these ids with --tokenizer",
+                        decoding->id, decoding->info.name, end);
         error->line = (uint32_t)min64(decoding->line, UINT32_MAX);
         return TOKMAP_ERROR_TOKEN;
     }
@@ -96,13 +103,12 @@ static enum tokmap_status id_take(struct decoding *decoding, struct tokmap_error
     else
         store32(decoding->ids + 4 * decoding->id_count, (uint32_t)decoding->id);
     decoding->id_count++;
-    return decoding->id_count == IDS_MOST ? ids_decode(decoding, error) : TOKMAP_OK;
+    return decoding->id_count == IDS_MOST ? ids_decode(decoding, false, error) : TOKMAP_OK;
 }
 
 static enum tokmap_status document_end(struct decoding *decoding, struct tokmap_error *error)
 {
-    const enum tokmap_status status = ids_decode(decoding, error);
-    decoding->begun = false;
+    const enum tokmap_status status = ids_decode(decoding, true, error);
     if (status || decoding->output == FORMAT_TEXT)
         return status;
     struct cli_json json;
@@ -136,6 +142,8 @@ static enum tokmap_status digit_take(struct decoding *decoding, char digit, stru
     if (decoding->state == STATE_OUTSIDE || decoding->state == STATE_AFTER)
         return wrong(decoding, "a number is out of place", error);
     const uint64_t before = decoding->state == STATE_ID ? decoding->id : 0;
+    if (decoding->state != STATE_ID)
+        decoding->id_at = decoding->offset;
     decoding->state = STATE_ID;
     decoding->id = before > UINT64_MAX / 10 - 1 ? UINT64_MAX / 10 : before * 10 + (uint64_t)(digit - '0');
     return TOKMAP_OK;
@@ -234,8 +242,11 @@ static int files_decode(struct decoding *decoding, const char **operands, size_t
     decoding->ids = malloc((size_t)IDS_MOST * decoding->info.width);
     enum tokmap_status status = buffer && decoding->ids ? stream_new(&stream, NULL, NULL, &error)
                                                         : error_set_memory(&error, "ids to decode", READ_BYTES);
+    if (!status)
+        status = tokenizer_decoder_new(&decoding->decoder, decoding->tokenizer, decoding->specials, &error);
     for (size_t i = 0; i < operand_count && !status; i++)
         status = file_decode(decoding, stream, operands[i], buffer, &error);
+    tokenizer_decoder_free(decoding->decoder);
     stream_free(stream);
     free(buffer);
     free(decoding->ids);

@@ -92,10 +92,9 @@ static bool engine_bytes(const struct text_engine *engine, uint32_t id, const ui
     return *count != 0;
 }
 
-static size_t engine_front(const struct text_engine *engine, const char *text, size_t count)
+static bool engine_puts_space(const struct text_engine *engine)
 {
-    const struct sp_model *model = ((const struct sp_engine *)engine)->model;
-    return model->front && count && text[0] == ' ';
+    return ((const struct sp_engine *)engine)->model->front;
 }
 
 static void engine_measure(struct text_engine_state *state, const uint8_t *text, uint64_t count,
@@ -128,7 +127,7 @@ enum tokmap_status sp_engine_new(struct text_engine **engine, const struct sp_so
                                                  .state_free = engine_state_free,
                                                  .encode_text = engine_text,
                                                  .id_bytes = engine_bytes,
-                                                 .decoded_prefix = engine_front,
+                                                 .puts_space = engine_puts_space,
                                                  .measure = engine_measure,
                                                  .may_cut = engine_border};
     struct sp_engine *made = calloc(1, sizeof *made);

@@ -178,7 +178,7 @@ enum tokmap_status added_tokens_new(struct added_tokens **added, const struct ad
 {
     size_t total = 1;
     for (size_t i = 0; i < count; i++)
-        total += (size_t)tokens[i].bytes + tokens[i].match_bytes;
+        total += (size_t)tokens[i].bytes + tokens[i].match_bytes + (tokens[i].decoded ? tokens[i].decoded_bytes : 0);
     struct added_tokens *made = calloc(1, sizeof *made);
     *added = NULL;
     if (made) {
@@ -199,6 +199,15 @@ enum tokmap_status added_tokens_new(struct added_tokens **added, const struct ad
         memcpy(into, tokens[i].match, tokens[i].match_bytes);
         token->match = into;
         into += token->match_bytes;
+        if (tokens[i].decoded) {
+            memcpy(into, tokens[i].decoded, tokens[i].decoded_bytes);
+            token->decoded = into;
+            into += token->decoded_bytes;
+        } else {
+            token->decoded = token->text;
+            token->decoded_bytes = token->bytes;
+            token->hidden = token->special;
+        }
     }
     made->count = count;
     if (count)

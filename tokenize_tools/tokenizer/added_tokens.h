@@ -16,7 +16,7 @@
 #include "tokmap/tokmap.h"
 
 struct added_token {
-    const uint8_t *text; /* as in the file; decoding gives this text */
+    const uint8_t *text; /* as in the file */
     uint32_t bytes, id;
     const uint8_t *match; /* the text to search for: `text`, normalized if the token is `normalized` */
     uint32_t match_bytes;
@@ -24,6 +24,9 @@ struct added_token {
     bool lstrip, rstrip; /* includes the spaces before it, after it */
     bool normalized;     /* searched for in the normalized text */
     bool special;
+    const uint8_t *decoded; /* what decoding gives; NULL for added_tokens_new: `text` */
+    uint32_t decoded_bytes;
+    bool hidden; /* decoding gives nothing where special tokens are left out; with `decoded` NULL: as `special` */
 };
 
 enum added_pass { ADDED_RAW, ADDED_NORMALIZED, ADDED_PASSES };

@@ -22,6 +22,11 @@
  * change. */
 static const char definition[] = "tokmap tokenizer bytes 1: ids 0-255 bytes, 256 " BYTES_EOD_NAME;
 
+struct bytes_tokenizer {
+    struct tokenizer head;
+    uint8_t values[256]; /* 0 to 255: what the ids stand for */
+};
+
 struct bytes_state {
     struct tokenizer_state head;
     widen_function *widen;
@@ -80,9 +85,23 @@ static enum tokmap_status bytes_encode(struct tokenizer_state *state, const stru
     return TOKMAP_OK;
 }
 
-static enum tokmap_status bytes_decode(const struct tokenizer *tokenizer, const void *tokens, uint64_t count,
-                                       bool specials, bool resumed, struct text_buffer *text,
-                                       struct tokmap_error *error)
+static enum tokmap_status bytes_decoder_new(struct tokenizer_decoder **decoder, const struct tokenizer *tokenizer,
+                                            bool specials, struct tokmap_error *error)
+{
+    *decoder = malloc(sizeof **decoder);
+    if (!*decoder)
+        return error_set_memory(error, "decoding", sizeof **decoder);
+    **decoder = (struct tokenizer_decoder){tokenizer, specials};
+    return TOKMAP_OK;
+}
+
+static void bytes_decoder_free(struct tokenizer_decoder *decoder)
+{
+    free(decoder);
+}
+
+static enum tokmap_status bytes_decode(struct tokenizer_decoder *decoder, const void *tokens, uint64_t count,
+                                       struct text_buffer *text, struct tokmap_error *error)
 {
     for (uint64_t done = 0; done < count;) {
         /* Most ids become one byte. The name of a special token is longer: room for it is reserved when it occurs. */
@@ -101,7 +120,7 @@ static enum tokmap_status bytes_decode(const struct tokenizer *tokenizer, const 
                                  "id %" PRIu32 " is not in the vocabulary of the tokenizer 'bytes' (0 to %d); decode "
                                  "these ids with the tokenizer that made them",
                                  id, BYTES_EOD);
-            if (!specials)
+            if (!decoder->specials)
                 continue;
             const uint64_t name_bytes = sizeof BYTES_EOD_NAME - 1;
             status = text_buffer_reserve(text, name_bytes + (end - done), error);
@@ -112,6 +131,13 @@ static enum tokmap_status bytes_decode(const struct tokenizer *tokenizer, const 
         }
     }
     return TOKMAP_OK;
+}
+
+static bool bytes_token(const struct tokenizer *tokenizer, uint64_t id, const uint8_t **bytes, uint32_t *count)
+{
+    *bytes = id < 256 ? &((const struct bytes_tokenizer *)tokenizer)->values[id] : (const uint8_t *)BYTES_EOD_NAME;
+    *count = id < 256 ? 1 : sizeof BYTES_EOD_NAME - 1;
+    return id <= BYTES_EOD;
 }
 
 static uint64_t bytes_special(const struct tokenizer *tokenizer, const char *name)
@@ -138,7 +164,10 @@ static const struct tokenizer_kind bytes_kind = {
     .state_new = bytes_state_new,
     .state_free = bytes_state_free,
     .encode = bytes_encode,
-    .decode = bytes_decode,
+    .decoder_new = bytes_decoder_new,
+    .decoder_free = bytes_decoder_free,
+    .decoder_add = bytes_decode,
+    .token = bytes_token,
     .special = bytes_special,
     .added_at = bytes_added_at,
     .cut = bytes_cut,
@@ -146,9 +175,12 @@ static const struct tokenizer_kind bytes_kind = {
 
 enum tokmap_status byte_tokenizer_open(struct tokenizer **tokenizer, struct tokmap_error *error)
 {
-    struct tokenizer *made = calloc(1, sizeof *made);
-    if (!made)
-        return error_set_memory(error, "a tokenizer", sizeof *made);
+    struct bytes_tokenizer *own = calloc(1, sizeof *own);
+    if (!own)
+        return error_set_memory(error, "a tokenizer", sizeof *own);
+    for (unsigned i = 0; i < 256; i++)
+        own->values[i] = (uint8_t)i;
+    struct tokenizer *made = &own->head;
     made->kind = &bytes_kind;
     made->info.name = "bytes";
     made->info.vocabulary = BYTES_VOCABULARY;

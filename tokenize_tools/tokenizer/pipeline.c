@@ -1,5 +1,5 @@
 /*
- * pipeline.c - passes documents through the parts of a tokenizer, and turns ids back into text.
+ * pipeline.c - passes documents through the parts of a tokenizer.
  *
  *     document -> stretches -> raw added tokens -> normalizer -> normalized added tokens -> pre-tokenizer -> engine
  */
@@ -13,6 +13,7 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "pipeline_cut.h"
+#include "pipeline_decoder.h"
 #include "tokenizer_kind.h"
 
 #define IDS_PER_BYTE_LIMIT 4096 /* callers could not provide memory for more */
@@ -221,72 +222,16 @@ static enum tokmap_status pipeline_encode(struct tokenizer_state *state, const s
 
 /* ---- decoding ---- */
 
-/* The text of an id that only `texts` has, or NULL. */
-static const struct pipeline_text *text_of(const struct pipeline_parts *parts, uint32_t id)
+static bool pipeline_token(const struct tokenizer *tokenizer, uint64_t id, const uint8_t **bytes, uint32_t *count)
 {
-    uint32_t low = 0, high = parts->text_count;
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (parts->texts[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < parts->text_count && parts->texts[low].id == id ? &parts->texts[low] : NULL;
+    return pipeline_parts_token(&((const struct pipeline *)tokenizer)->parts, (uint32_t)id, bytes, count);
 }
 
-/* The text that an id decodes to. Returns false if no part has the id. */
-static bool id_bytes(const struct pipeline_parts *parts, uint32_t id, bool specials, const uint8_t **bytes,
-                     uint32_t *count)
-{
-    const struct added_token *added = added_tokens_by_id(parts->added, id);
-    if (added) {
-        *bytes = added->text;
-        *count = added->special && !specials ? 0 : added->bytes;
-        return true;
-    }
-    if (parts->engine->kind->id_bytes(parts->engine, id, bytes, count))
-        return true;
-    const struct pipeline_text *text = text_of(parts, id);
-    if (!text)
-        return false;
-    *bytes = text->text;
-    *count = text->bytes;
-    return true;
-}
-
-static enum tokmap_status pipeline_decode(const struct tokenizer *tokenizer, const void *tokens, uint64_t count,
-                                          bool specials, bool resumed, struct text_buffer *text,
-                                          struct tokmap_error *error)
+static enum tokmap_status decoder_new(struct tokenizer_decoder **decoder, const struct tokenizer *tokenizer,
+                                      bool specials, struct tokmap_error *error)
 {
     const struct pipeline *own = (const struct pipeline *)tokenizer;
-    const struct text_engine *engine = own->parts.engine;
-    const uint64_t start = text->count;
-    for (uint64_t i = 0; i < count; i++) {
-        const uint8_t *token = (const uint8_t *)tokens + i * tokenizer->info.width;
-        const uint32_t id = own->wide ? load32(token) : load16(token);
-        const uint8_t *bytes = NULL;
-        uint32_t wanted = 0;
-        if (!id_bytes(&own->parts, id, specials, &bytes, &wanted))
-            return error_set(error, TOKMAP_ERROR_TOKEN, NULL, TOKMAP_NO_OFFSET,
-                             "id %" PRIu32 " is not in the vocabulary of the tokenizer '%s'; decode these ids with the "
-                             "tokenizer that made them",
-                             id, own->parts.name);
-        const enum tokmap_status status = text_buffer_reserve(text, wanted, error);
-        if (status)
-            return status;
-        if (wanted)
-            memcpy(text->bytes + text->count, bytes, wanted);
-        text->count += wanted;
-    }
-    const size_t off = engine->kind->decoded_prefix && !resumed && text->count > start
-                           ? engine->kind->decoded_prefix(engine, text->bytes + start, (size_t)(text->count - start))
-                           : 0;
-    if (off) {
-        memmove(text->bytes + start, text->bytes + start + off, (size_t)(text->count - start) - off);
-        text->count -= off;
-    }
-    return TOKMAP_OK;
+    return pipeline_decoder_new(decoder, tokenizer, &own->parts, own->wide, specials, error);
 }
 
 /* ---- tokens by name ---- */
@@ -354,7 +299,12 @@ static const struct tokenizer_kind pipeline_kind = {
     .state_new = pipeline_state_new,
     .state_free = pipeline_state_free,
     .encode = pipeline_encode,
-    .decode = pipeline_decode,
+    .decoder_new = decoder_new,
+    .decoder_free = pipeline_decoder_free,
+    .decoder_begin = pipeline_decoder_begin,
+    .decoder_add = pipeline_decoder_add,
+    .decoder_end = pipeline_decoder_end,
+    .token = pipeline_token,
     .special = pipeline_special,
     .added_at = pipeline_added_at,
     .measure = pipeline_measure,
@@ -402,6 +352,7 @@ enum tokmap_status pipeline_new(struct tokenizer **tokenizer, struct pipeline_pa
     }
     own->parts = *parts;
     memset(parts, 0, sizeof *parts);
+    pipeline_decoder_make(&own->parts);
     own->head.kind = &pipeline_kind;
     own->special = special;
     own->wide = own->parts.vocabulary > 65536;

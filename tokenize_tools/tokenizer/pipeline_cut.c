@@ -89,7 +89,7 @@ static void token_forbids(struct pipeline_cuts *cuts, const struct added_token *
     }
         /* With rstrip, the spaces after l belong to the token. An engine that puts a space before the text after a
          * token (SentencePiece) would not put one before a part that begins there. */
-    const bool begins = token->rstrip || (!token->normalized && cuts->engine->kind->decoded_prefix);
+    const bool begins = token->rstrip || (!token->normalized && cuts->engine->kind->puts_space);
     if (begins && count && letter_before(match, count) < count)
         memset(cuts->rights, 0, sizeof cuts->rights);
 }

@@ -14,6 +14,7 @@ void pipeline_parts_free(struct pipeline_parts *parts)
     added_tokens_free(parts->added);
     normalizer_free(&parts->normalizer);
     pretokenizer_free(&parts->pretokenizer);
+    text_decoder_free(&parts->decoder);
     free(parts->texts);
     free(parts->text_bytes);
     memset(parts, 0, sizeof *parts);

@@ -11,6 +11,7 @@
 #include "added_tokens.h"
 #include "normalizer.h"
 #include "pretokenize/pretokenizer.h"
+#include "text_decoder.h"
 #include "text_engine.h"
 
 #define PIPELINE_NO_ID UINT32_MAX /* "no such id" in 32 bits; no vocabulary contains it */
@@ -33,6 +34,8 @@ struct pipeline_parts {
     bool engine_cuts;           /* the engine splits what the pre-tokenizer leaves; otherwise these are pieces */
     struct text_engine *engine;
     uint64_t ids_per_byte_most; /* the most ids that the engine makes of one byte; 0 counts as 1 */
+    struct text_decoder decoder;
+    bool decoder_given;         /* the vocabulary has a decoder; otherwise pipeline_new makes one that joins bytes */
     uint32_t vocabulary;        /* every id is less than this number */
     struct pipeline_text *texts; /* ascending by id */
     uint32_t text_count;

@@ -44,9 +44,8 @@ struct text_engine_kind {
                                        struct ids_out *out, struct tokmap_error *error);
     /* Finds the text of an id. Returns false if the id is not one of the engine's. */
     bool (*id_bytes)(const struct text_engine *engine, uint32_t id, const uint8_t **bytes, uint32_t *count);
-    /* Returns how many bytes to remove from the front of a decoded document because encoding has put them there. NULL:
-     * never any. */
-    size_t (*decoded_prefix)(const struct text_engine *engine, const char *text, size_t count);
+    /* Returns whether encoding puts a space before a document, which decoding takes off. NULL: never. */
+    bool (*puts_space)(const struct text_engine *engine);
     /* For benchmarks: splits a text into pieces and returns what the state has counted. NULL: cannot. */
     void (*measure)(struct text_engine_state *state, const uint8_t *text, uint64_t count,
                     struct tokenizer_measures *measures);

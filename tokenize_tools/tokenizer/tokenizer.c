@@ -57,12 +57,60 @@ enum tokmap_status tokenizer_encode(struct tokenizer_state *state, const struct 
     return state->tokenizer->kind->encode(state, batch, out, error);
 }
 
+enum tokmap_status tokenizer_decoder_new(struct tokenizer_decoder **decoder, const struct tokenizer *tokenizer,
+                                         bool specials, struct tokmap_error *error)
+{
+    return tokenizer->kind->decoder_new(decoder, tokenizer, specials, error);
+}
+
+void tokenizer_decoder_free(struct tokenizer_decoder *decoder)
+{
+    if (decoder)
+        decoder->tokenizer->kind->decoder_free(decoder);
+}
+
+void tokenizer_decoder_begin(struct tokenizer_decoder *decoder, bool resumed)
+{
+    if (decoder->tokenizer->kind->decoder_begin)
+        decoder->tokenizer->kind->decoder_begin(decoder, resumed);
+}
+
+enum tokmap_status tokenizer_decoder_add(struct tokenizer_decoder *decoder, const void *tokens, uint64_t count,
+                                         struct text_buffer *text, struct tokmap_error *error)
+{
+    assert(text->count <= text->capacity && (tokens || !count));
+    return decoder->tokenizer->kind->decoder_add(decoder, tokens, count, text, error);
+}
+
+enum tokmap_status tokenizer_decoder_end(struct tokenizer_decoder *decoder, struct text_buffer *text,
+                                         struct tokmap_error *error)
+{
+    const struct tokenizer_kind *kind = decoder->tokenizer->kind;
+    assert(text->count <= text->capacity);
+    const enum tokmap_status status = kind->decoder_end ? kind->decoder_end(decoder, text, error) : TOKMAP_OK;
+    tokenizer_decoder_begin(decoder, false);
+    return status;
+}
+
 enum tokmap_status tokenizer_decode(const struct tokenizer *tokenizer, const void *tokens, uint64_t count,
                                     bool specials, bool resumed, struct text_buffer *text,
                                     struct tokmap_error *error)
 {
-    assert(text->count <= text->capacity && (tokens || !count));
-    return tokenizer->kind->decode(tokenizer, tokens, count, specials, resumed, text, error);
+    struct tokenizer_decoder *decoder;
+    enum tokmap_status status = tokenizer_decoder_new(&decoder, tokenizer, specials, error);
+    if (status)
+        return status;
+    tokenizer_decoder_begin(decoder, resumed);
+    status = tokenizer_decoder_add(decoder, tokens, count, text, error);
+    if (!status)
+        status = tokenizer_decoder_end(decoder, text, error);
+    tokenizer_decoder_free(decoder);
+    return status;
+}
+
+bool tokenizer_token(const struct tokenizer *tokenizer, uint64_t id, const uint8_t **bytes, uint32_t *count)
+{
+    return id < tokenizer->info.vocabulary && tokenizer->kind->token(tokenizer, id, bytes, count);
 }
 
 uint64_t tokenizer_cut(const struct tokenizer *tokenizer, const char *text, uint64_t count)

@@ -126,12 +126,34 @@ struct text_buffer {
     char *bytes;
     uint64_t count, capacity;
 };
-/* Appends the text of `count` ids, each of info.width bytes, to *text: the exact inverse of encoding valid UTF-8.
- * Special tokens become their text if `specials`, otherwise nothing. Set `resumed` if the ids do not begin a document:
- * a space that encoding puts before a document (SentencePiece) is otherwise removed. On failure *text may hold a part
- * of the result. Statuses: OK, ERROR_TOKEN (an id is not in the vocabulary), ERROR_MEMORY. */
+/* Turns ids back into text, one document after another: the state of one thread. The text is that of the reference
+ * implementation's decoder (text_decoder.h). It is always UTF-8, except with the byte tokenizer, whose ids are bytes. */
+struct tokenizer_decoder;
+/* Makes a decoder for a tokenizer, which must outlive it. Special tokens become their text if `specials`, otherwise
+ * nothing. On failure *decoder is NULL. Statuses: OK, ERROR_UNSUPPORTED (the vocabulary file asks for a way to decode
+ * that tokmap cannot reproduce), ERROR_MEMORY. */
+enum tokmap_status tokenizer_decoder_new(struct tokenizer_decoder **decoder, const struct tokenizer *tokenizer,
+                                         bool specials, struct tokmap_error *error);
+/* NULL is allowed. */
+void tokenizer_decoder_free(struct tokenizer_decoder *decoder);
+/* Begins a document, which a new decoder and tokenizer_decoder_end do, too. Set `resumed` if the ids do not begin a
+ * document: a space that encoding puts before a document is otherwise removed. */
+void tokenizer_decoder_begin(struct tokenizer_decoder *decoder, bool resumed);
+/* Decodes the next `count` ids of the document, each of info.width bytes, and appends text that is certain now. On
+ * failure *text may hold a part of the result; begin again. Statuses: OK, ERROR_TOKEN (an id is not in the vocabulary),
+ * ERROR_LIMIT (a pattern of the vocabulary file needs too many steps or too much memory), ERROR_MEMORY. */
+enum tokmap_status tokenizer_decoder_add(struct tokenizer_decoder *decoder, const void *tokens, uint64_t count,
+                                         struct text_buffer *text, struct tokmap_error *error);
+/* Ends the document, and appends the rest of its text. Statuses: as tokenizer_decoder_add. */
+enum tokmap_status tokenizer_decoder_end(struct tokenizer_decoder *decoder, struct text_buffer *text,
+                                         struct tokmap_error *error);
+/* The same in one call: appends the text of `count` ids to *text. Statuses: those of the functions before. */
 enum tokmap_status tokenizer_decode(const struct tokenizer *tokenizer, const void *tokens, uint64_t count,
                                     bool specials, bool resumed, struct text_buffer *text,
                                     struct tokmap_error *error);
+
+/* Finds the bytes that an id stands for: of a special token its name, of any other token the bytes of text that become
+ * it. Returns false if the id is not in the vocabulary. *bytes is valid as long as the tokenizer. */
+bool tokenizer_token(const struct tokenizer *tokenizer, uint64_t id, const uint8_t **bytes, uint32_t *count);
 
 #endif

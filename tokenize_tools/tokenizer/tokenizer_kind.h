@@ -14,8 +14,16 @@ struct tokenizer_kind {
     void (*state_free)(struct tokenizer_state *state);
     enum tokmap_status (*encode)(struct tokenizer_state *state, const struct tokenizer_batch *batch,
                                  struct tokenizer_out *out, struct tokmap_error *error);
-    enum tokmap_status (*decode)(const struct tokenizer *tokenizer, const void *tokens, uint64_t count, bool specials,
-                                 bool resumed, struct text_buffer *text, struct tokmap_error *error);
+    enum tokmap_status (*decoder_new)(struct tokenizer_decoder **decoder, const struct tokenizer *tokenizer,
+                                      bool specials, struct tokmap_error *error);
+    void (*decoder_free)(struct tokenizer_decoder *decoder);
+    void (*decoder_begin)(struct tokenizer_decoder *decoder, bool resumed); /* NULL: nothing is to be done */
+    enum tokmap_status (*decoder_add)(struct tokenizer_decoder *decoder, const void *tokens, uint64_t count,
+                                      struct text_buffer *text, struct tokmap_error *error);
+    /* NULL: nothing is to be done. The caller calls decoder_begin afterwards. */
+    enum tokmap_status (*decoder_end)(struct tokenizer_decoder *decoder, struct text_buffer *text,
+                                      struct tokmap_error *error);
+    bool (*token)(const struct tokenizer *tokenizer, uint64_t id, const uint8_t **bytes, uint32_t *count);
     uint64_t (*special)(const struct tokenizer *tokenizer, const char *name);
     void (*added_at)(const struct tokenizer *tokenizer, uint64_t index, struct tokenizer_added *added);
     bool (*measure)(struct tokenizer_state *state, const char *text, uint64_t count,
@@ -32,6 +40,12 @@ struct tokenizer {
 /* The first member of each kind's own state. */
 struct tokenizer_state {
     const struct tokenizer *tokenizer;
+};
+
+/* The first member of each kind's own decoder. */
+struct tokenizer_decoder {
+    const struct tokenizer *tokenizer;
+    bool specials;
 };
 
 /* For kinds: makes room for `more` bytes after text->count. Statuses: OK, ERROR_MEMORY. */

@@ -202,6 +202,23 @@ static bool source_fill(struct json_file *file, const struct hf_splits *splits, 
     return true;
 }
 
+/* The engine knows no token without a text. If the vocabulary has one, it decodes to nothing. */
+static bool empty_token_add(struct json_file *file, const struct hf_model *model, struct pipeline_parts *parts)
+{
+    static const uint8_t empty[1];
+    const uint32_t id = text_table_find(&model->vocabulary, empty, 0);
+    if (id == TEXT_NONE)
+        return true;
+    parts->texts = malloc(sizeof *parts->texts);
+    if (!parts->texts) {
+        file->status = error_set_memory(file->error, "a vocabulary", sizeof *parts->texts);
+        return false;
+    }
+    parts->texts[0] = (struct pipeline_text){.id = id, .bytes = 0, .text = empty};
+    parts->text_count = 1;
+    return true;
+}
+
 bool hf_characters_join(struct json_file *file, const struct hf_model *model, const struct hf_splits *splits,
                         bool plain, struct pipeline_parts *parts)
 {
@@ -223,7 +240,7 @@ bool hf_characters_join(struct json_file *file, const struct hf_model *model, co
     if (!source_fill(file, splits, plain, &source, parts))
         return false;
     struct hash_state *hash = hash_state_new();
-    if (hash && texts_make(file, model, parts->vocabulary, &bytes, &offsets)) {
+    if (hash && texts_make(file, model, parts->vocabulary, &bytes, &offsets) && empty_token_add(file, model, parts)) {
         source.bytes = bytes;
         source.offsets = offsets;
         hash_source(hash, &source);
@@ -239,8 +256,15 @@ bool hf_characters_join(struct json_file *file, const struct hf_model *model, co
         file->status = error_set_memory(file->error, "a fingerprint", 512);
     }
     hash_state_free(hash);
-    free(bytes);
-    free(offsets);
+    /* The file's decoder needs the texts as the file spells them. */
+    if (!file->status && parts->decoder_given) {
+        parts->decoder.texts = bytes;
+        parts->decoder.offsets = offsets;
+        parts->decoder.vocabulary = parts->vocabulary;
+    } else {
+        free(bytes);
+        free(offsets);
+    }
     if (!file->status)
         file->status = hf_fingerprint(parts, splits, &no_rules, file->error);
     return !file->status;

@@ -17,6 +17,7 @@
 #include "byte_level.h"
 #include "common/error.h"
 #include "hf_characters.h"
+#include "hf_decoder.h"
 #include "hf_fingerprint.h"
 #include "hf_model.h"
 #include "hf_parts.h"
@@ -125,8 +126,69 @@ static bool added_parse(struct reading *reading)
     return !file->scan.fault.reason;
 }
 
+/* Sets *made to the normalized form of a token's text: the text itself, or a copy in the file's memory. */
+static bool added_normalize(struct reading *reading, struct normalizer_state *state, const struct added_token *token,
+                            const uint8_t **made, uint32_t *made_bytes)
+{
+    struct json_file *file = &reading->file;
+    const uint8_t *normal;
+    size_t bytes;
+    *made = token->text;
+    *made_bytes = token->bytes;
+    if (!token->normalized || !reading->parts.normalizer.count)
+        return true;
+    file->status = normalizer_run(state, token->text, token->bytes, &normal, &bytes, file->error);
+    if (file->status || normal == token->text)
+        return !file->status;
+    uint8_t *copy = text_arena_alloc(&file->arena, bytes + 1);
+    if (!copy) {
+        file->status = error_set_memory(file->error, "added tokens", bytes);
+        return false;
+    }
+    memcpy(copy, normal, bytes);
+    *made = copy;
+    *made_bytes = (uint32_t)bytes;
+    return true;
+}
+
+/* Sets what each entry decodes to. The reference decodes a normalized token to its normalized form. */
+static bool added_decoded(struct reading *reading)
+{
+    struct json_file *file = &reading->file;
+    struct normalizer_state state;
+    file->status = normalizer_state_init(&state, &reading->parts.normalizer, file->error);
+    for (uint32_t i = 0; i < reading->added_count && !file->status; i++) {
+        struct added_token *token = &reading->added[i];
+        (void)added_normalize(reading, &state, token, &token->decoded, &token->decoded_bytes);
+    }
+    normalizer_state_free(&state);
+    return !file->status;
+}
+
+/* Where special tokens are left out, the reference leaves out each token whose decoded form is the text of a special
+ * token: not a special token that normalization changes. */
+static bool added_hidden(struct reading *reading)
+{
+    struct json_file *file = &reading->file;
+    struct text_table specials = {0};
+    bool good = true;
+    for (uint32_t i = 0; i < reading->added_count && good; i++) {
+        const struct added_token *token = &reading->added[i];
+        good = !token->special || text_table_add(&specials, token->text, token->bytes, i) != TEXT_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < reading->added_count && good; i++) {
+        struct added_token *token = &reading->added[i];
+        token->hidden = text_table_find(&specials, token->decoded, token->decoded_bytes) != TEXT_NONE;
+    }
+    if (!good)
+        file->status = error_set_memory(file->error, "added tokens", reading->added_count * sizeof *reading->added);
+    text_table_free(&specials);
+    return good;
+}
+
 /* Gives added tokens their ids. A text that is listed twice is one token, as in the reference: with the id of its
- * first entry and the flags of its last, and it is special if any of the entries is. Empty texts are dropped. */
+ * first entry and the flags of its last, and it is special if any of the entries is. It decodes to its normalized form
+ * if any of them is normalized. Empty texts are dropped. */
 static bool added_number(struct reading *reading)
 {
     struct json_file *file = &reading->file;
@@ -140,6 +202,10 @@ static bool added_number(struct reading *reading)
         if (place != TEXT_NONE) {
             token.id = reading->added[place].id;
             token.special |= reading->added[place].special;
+            if (!token.normalized) {
+                token.decoded = reading->added[place].decoded;
+                token.decoded_bytes = reading->added[place].decoded_bytes;
+            }
             reading->added[place] = token;
             continue;
         }
@@ -182,23 +248,7 @@ static bool added_build(struct reading *reading)
     file->status = normalizer_state_init(&state, &parts->normalizer, file->error);
     for (uint32_t i = 0; i < reading->added_count && !file->status; i++) {
         struct added_token *token = &reading->added[i];
-        const uint8_t *made;
-        size_t bytes;
-        token->match = token->text;
-        token->match_bytes = token->bytes;
-        if (!token->normalized || !parts->normalizer.count)
-            continue;
-        file->status = normalizer_run(&state, token->text, token->bytes, &made, &bytes, file->error);
-        if (file->status || made == token->text)
-            continue;
-        uint8_t *copy = text_arena_alloc(&file->arena, bytes + 1);
-        if (!copy) {
-            file->status = error_set_memory(file->error, "added tokens", bytes);
-            continue;
-        }
-        memcpy(copy, made, bytes);
-        token->match = copy;
-        token->match_bytes = (uint32_t)bytes;
+        (void)added_normalize(reading, &state, token, &token->match, &token->match_bytes);
     }
     normalizer_state_free(&state);
     if (!file->status)
@@ -251,7 +301,7 @@ static const char *ignored_note(bool truncation, bool padding)
 static bool field_parse(struct reading *reading, const struct json_string *name)
 {
     static const char *const names[] = {"version",    "truncation",    "padding",        "added_tokens",
-                                        "normalizer", "pre_tokenizer", "post_processor", "model"};
+                                        "normalizer", "pre_tokenizer", "post_processor", "model", "decoder"};
     struct json_file *file = &reading->file;
     const uint32_t fields = sizeof names / sizeof names[0];
     uint32_t field = 0;
@@ -278,6 +328,8 @@ static bool field_parse(struct reading *reading, const struct json_string *name)
         return hf_frame_parse(file, &reading->frame);
     case 7:
         return hf_model_parse(file, &reading->model);
+    case 8:
+        return hf_decoder_parse(file, &reading->parts);
     default:
         return json_skip(&file->scan);
     }
@@ -317,6 +369,7 @@ static bool bytes_join(struct reading *reading)
     file->status = byte_level_build(&reading->parts, &reading->model, &rules, file->path, file->error);
     if (!file->status)
         file->status = hf_fingerprint(&reading->parts, &reading->splits, &rules, file->error);
+    hf_decoder_of_bytes(&reading->parts);
     return !file->status;
 }
 
@@ -328,7 +381,8 @@ static bool join(struct reading *reading)
     static const uint8_t mark[] = {0xE2, 0x96, 0x81};
     const bool plain = !bytes && text_table_find(&reading->model.vocabulary, mark, sizeof mark) != TEXT_NONE &&
                        hf_characters_plain(&parts->normalizer, &reading->splits);
-    if (!added_number(reading) || !added_apart(reading))
+    if ((parts->decoder_given && !added_decoded(reading)) || !added_number(reading) || !added_apart(reading) ||
+        (parts->decoder_given && !added_hidden(reading)))
         return false;
     if (plain && !hf_characters_spaces(&parts->normalizer, reading->added, reading->added_count)) {
         reading->file.status = error_set_memory(reading->file.error, "a normalizer", 4);

@@ -52,6 +52,25 @@ static enum tokmap_status add_unknown(struct pipeline_parts *parts, const struct
     return TOKMAP_OK;
 }
 
+/* Makes SentencePiece's decoder. It takes over the texts and the kinds of the file's pieces. */
+static void add_decoder(struct pipeline_parts *parts, struct sp_file *file)
+{
+    struct text_decoder *decoder = &parts->decoder;
+    decoder->steps[decoder->count++] = (struct decode_step){.kind = DECODE_SENTENCEPIECE,
+                                                            .trims_front = file->source.prefix != SP_PREFIX_NEVER,
+                                                            .trims_spaces = file->source.remove_spaces};
+    decoder->vocabulary = file->source.vocabulary;
+    decoder->texts = file->bytes;
+    decoder->offsets = file->offsets;
+    decoder->kinds = file->kinds;
+    for (uint32_t id = 0; id < decoder->vocabulary; id++)
+        decoder->kinds[id] = decoder->kinds[id] == SP_BYTE ? DECODE_BYTE : DECODE_TEXT;
+    parts->decoder_given = true;
+    file->bytes = NULL;
+    file->offsets = NULL;
+    file->kinds = NULL;
+}
+
 enum tokmap_status sp_tokenizer_new(struct tokenizer **tokenizer, const char *path, const uint8_t *bytes,
                                     uint64_t count, const struct tokenizer_options *options, struct tokmap_error *error)
 {
@@ -69,6 +88,7 @@ enum tokmap_status sp_tokenizer_new(struct tokenizer **tokenizer, const char *pa
     if (!status) {
         (void)snprintf(parts.name, sizeof parts.name, "sentencepiece");
         (void)snprintf(parts.scanner, sizeof parts.scanner, "between characters that no token joins");
+        add_decoder(&parts, &file);
         parts.vocabulary = file.source.vocabulary;
         parts.eod = pipeline_usual_eod(parts.added);
         parts.bos = pipeline_usual_bos(parts.added);

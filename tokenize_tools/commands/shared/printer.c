@@ -80,11 +80,16 @@ enum tokmap_status printer_open(struct printer *printer, const struct tokmap_dat
     printer->chunk = malloc(PRINTER_CHUNK * printer->info.width);
     if (!printer->chunk)
         return error_set_memory(error, "tokens", PRINTER_CHUNK * printer->info.width);
-    return asked ? dataset_tokenizer_open(&printer->tokenizer, dataset, asked, error) : TOKMAP_OK;
+    if (asked)
+        status = dataset_tokenizer_open(&printer->tokenizer, dataset, asked, error);
+    if (asked && !status)
+        status = tokenizer_decoder_new(&printer->decoder, printer->tokenizer, specials, error);
+    return status;
 }
 
 void printer_close(struct printer *printer)
 {
+    tokenizer_decoder_free(printer->decoder);
     if (printer->tokenizer)
         tokenizer_close(printer->tokenizer);
     free(printer->text.bytes);
@@ -120,15 +125,16 @@ enum tokmap_status printer_text(struct printer *printer, uint64_t first, uint64_
     struct visible visible = {.file = stdout};
     enum tokmap_status status = TOKMAP_OK;
     assert(printer->tokenizer && (!count || first < printer->info.tokens));
+    tokenizer_decoder_begin(printer->decoder, !start);
     while (count && !status && !ferror(stdout)) {
         uint64_t from;
         const uint64_t span = span_next(printer, &first, &count, &from);
         printer->text.count = 0;
         status = tokmap_dataset_copy(printer->dataset, from, span, printer->chunk, error);
         if (!status)
-            status = tokenizer_decode(printer->tokenizer, printer->chunk, span, printer->specials, !start,
-                                      &printer->text, error);
-        start = start && !printer->text.count;
+            status = tokenizer_decoder_add(printer->decoder, printer->chunk, span, &printer->text, error);
+        if (!status && !count)
+            status = tokenizer_decoder_end(printer->decoder, &printer->text, error);
         if (!status)
             text_write(printer, &visible);
     }
@@ -167,18 +173,21 @@ enum tokmap_status printer_json(struct printer *printer, uint64_t first, uint64_
     enum tokmap_status status = TOKMAP_OK;
     assert(!count || first < printer->info.tokens);
     printer->text.count = 0;
-    if (!printer->tokenizer)
+    if (printer->tokenizer)
+        tokenizer_decoder_begin(printer->decoder, !start);
+    else
         cli_json_array(json, "ids");
     while (count && !status) {
         uint64_t from;
         const uint64_t span = span_next(printer, &first, &count, &from);
         status = tokmap_dataset_copy(printer->dataset, from, span, printer->chunk, error);
         if (!status && printer->tokenizer)
-            status = tokenizer_decode(printer->tokenizer, printer->chunk, span, printer->specials,
-                                      !start || printer->text.count, &printer->text, error);
+            status = tokenizer_decoder_add(printer->decoder, printer->chunk, span, &printer->text, error);
         for (uint64_t i = 0; i < span && !status && !printer->tokenizer; i++)
             cli_json_number(json, NULL, token_at(printer, i));
     }
+    if (!status && printer->tokenizer)
+        status = tokenizer_decoder_end(printer->decoder, &printer->text, error);
     if (!printer->tokenizer)
         cli_json_end(json);
     else if (!status)

@@ -33,6 +33,7 @@ struct printer {
     bool specials;               /* print the names of special tokens; otherwise they print nothing */
     bool to_terminal;
     char last; /* the last byte printed, 0 before the first */
+    struct tokenizer_decoder *decoder; /* NULL without a tokenizer */
     struct text_buffer text;
     void *chunk; /* room for PRINTER_CHUNK tokens */
 };
