@@ -2,7 +2,7 @@
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus
 printf 'seq_len 64\nbatch 8\nseed 3\nsource web small\npasses 2\nskip 3..5\nskip 7..8\n' >train.run
-tokmap info train.run | sed '/^about/d; /^content/d; /^read by/d; /^indexes/d'
+tokmap info train.run | sed '/^how it was made/,$d; /^content/d; /^read by/d; /^indexes/d'
 tokmap info train.run --json >json
 json json
 if command -v python3 >/dev/null; then

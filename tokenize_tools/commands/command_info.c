@@ -13,6 +13,7 @@
 #include "commands/shared/dataset_about.h"
 #include "commands/shared/field_options.h"
 #include "commands/shared/document_lengths.h"
+#include "commands/shared/folder_list.h"
 #include "commands/shared/target.h"
 #include "common/bytes.h"
 #include "common/error.h"
@@ -32,14 +33,14 @@ struct row_counts {
 };
 
 static enum tokmap_status count_documents(const struct tokmap_dataset *dataset, uint64_t documents, uint64_t seq_len,
-                                          uint64_t windows, struct histogram *counts, bool quiet,
+                                          uint64_t windows, struct histogram *counts, int mode,
                                           struct tokmap_error *error)
 {
     const uint64_t end = windows * seq_len;
     uint64_t window = 0, in_window = 0; /* the current window, and its documents so far */
     enum tokmap_status status = TOKMAP_OK;
     struct cli_progress progress;
-    cli_progress_start(&progress, "counting documents", documents, quiet);
+    cli_progress_start(&progress, "counting documents", documents, mode);
     progress.unit = "documents";
     for (uint64_t number = 0; number < documents; number++) {
         struct tokmap_document document;
@@ -73,7 +74,7 @@ static enum tokmap_status count_documents(const struct tokmap_dataset *dataset, 
 
 /* Counts the windows, the tail, and the documents per row of a dataset in epoch 0. */
 static enum tokmap_status rows_count(const struct tokmap_dataset *dataset, uint64_t seq_len, uint64_t lookahead,
-                                     struct row_counts *rows, bool quiet, struct tokmap_error *error)
+                                     struct row_counts *rows, int mode, struct tokmap_error *error)
 {
     struct tokmap_dataset_info info = {.size = sizeof info};
     struct histogram counts;
@@ -88,7 +89,7 @@ static enum tokmap_status rows_count(const struct tokmap_dataset *dataset, uint6
         return TOKMAP_OK;
     if (!histogram_new(&counts))
         return error_set_memory(error, "counting documents per row", 0);
-    status = count_documents(dataset, info.documents, seq_len, rows->counted, &counts, quiet, error);
+    status = count_documents(dataset, info.documents, seq_len, rows->counted, &counts, mode, error);
     rows->p50 = histogram_percentile(&counts, 500);
     rows->p999 = histogram_percentile(&counts, 999);
     rows->largest = counts.largest;
@@ -102,10 +103,15 @@ struct dataset_facts {
     struct tokmap_dataset_info info;
     uint64_t index_bytes;
     struct tokmap_shard_info first; /* shard 0, if the dataset has shards */
-    char tokenizer[ABOUT_NAME]; /* "": unknown */
+    char tokenizer[ABOUT_NAME];     /* of shard 0; "": unknown */
+    char title[ABOUT_TITLE];        /* the same for people */
+    bool text_known;                /* the index of every shard records the bytes of its text */
+    uint64_t text_bytes;
+    struct lengths lengths; /* of documents */
 };
 
-static enum tokmap_status facts_gather(const struct tokmap_dataset *dataset, struct dataset_facts *facts,
+/* Reads what all indexes say. mode: enum cli_progress_mode. */
+static enum tokmap_status facts_gather(const struct tokmap_dataset *dataset, struct dataset_facts *facts, int mode,
                                        struct tokmap_error *error)
 {
     memset(facts, 0, sizeof *facts);
@@ -115,10 +121,18 @@ static enum tokmap_status facts_gather(const struct tokmap_dataset *dataset, str
         facts->first.size = sizeof facts->first;
         status = tokmap_dataset_shard(dataset, shard, &facts->first, error);
         facts->index_bytes += facts->first.index_bytes;
+        struct about_facts about;
+        if (!status)
+            status = about_read(&facts->first, &about, error);
+        if (status)
+            break;
+        facts->text_known = about.counted && (facts->text_known || shard + 1 == facts->info.shards) &&
+                            !add_overflows(facts->text_bytes, about.text_bytes, &facts->text_bytes);
+        memcpy(facts->tokenizer, about.name, sizeof facts->tokenizer);
+        (void)about_title(&about, facts->title);
+        about_free(&about);
     }
-    if (!status && !dataset_tokenizer_name(dataset, facts->tokenizer))
-        facts->tokenizer[0] = '\0';
-    return status;
+    return status ? status : dataset_lengths(dataset, mode, &facts->lengths, error);
 }
 
 static const char *reading_name(enum tokmap_reading reading)
@@ -156,15 +170,34 @@ static void row_id(struct cli_table *table, const char *name, uint64_t id)
         row_number(table, name, id, "");
 }
 
+static void lengths_row(const struct dataset_facts *facts, struct cli_table *table)
+{
+    const struct lengths *lengths = &facts->lengths;
+    char text[LENGTHS_TEXT + 64], list[LENGTHS_TEXT], count[32];
+    const bool part = lengths->documents < facts->info.documents;
+    snprintf(text, sizeof text, "%s%s%s%s%s", lengths_text(lengths, list), lengths->documents ? " tokens" : "",
+             part ? ", of the first " : "", part ? cli_count(lengths->documents, count) : "",
+             part ? " documents" : "");
+    row_add(table, "document lengths", text);
+}
+
 static void facts_table(const struct dataset_facts *facts, struct cli_table *table)
 {
     const struct tokmap_dataset_info *info = &facts->info;
     char text[192], bytes[32], hex[33];
     row_number(table, "tokens", info->tokens, "");
     row_number(table, "documents", info->documents, "");
+    lengths_row(facts, table);
+    if (facts->text_known) {
+        char a_token[64];
+        snprintf(text, sizeof text, "%s, %s a token", cli_bytes(facts->text_bytes, bytes),
+                 bytes_a_token_text(facts->text_bytes, info->tokens, a_token));
+        row_add(table, "text", text);
+    }
     row_number(table, "shards", info->shards, "");
     snprintf(text, sizeof text, "%u bytes per token, '<u%u' in NumPy", info->width, info->width);
     row_add(table, "width", text);
+    row_add(table, "tokenizer", facts->title[0] ? facts->title : info->shards ? "not recorded" : "none");
     row_counted(table, "vocabulary", info->vocabulary, "id", "");
     row_number(table, "largest id", info->largest_id, "");
     row_id(table, "eod id", info->eod_id);
@@ -177,15 +210,21 @@ static void facts_table(const struct dataset_facts *facts, struct cli_table *tab
         row_add(table, "token files", "none; tokens are computed");
     }
     row_add(table, "content", id_hex(info->content, hex));
-    snprintf(text, sizeof text, "%s%s%s", facts->tokenizer, facts->tokenizer[0] ? ", fingerprint " : "",
-             id_hex(info->tokenizer, hex));
-    row_add(table, "tokenizer", text);
+    row_add(table, "fingerprint", id_hex(info->tokenizer, hex));
 }
 
-static void rows_table(const struct row_counts *rows, struct cli_table *table)
+/* batch: rows of a global batch, 0 if unknown. */
+static void rows_table(const struct row_counts *rows, uint64_t seq_len, uint64_t batch, struct cli_table *table)
 {
-    char a[32], b[32], c[32], d[32], text[192];
+    char a[64], b[64], c[32], d[32], text[192];
     row_number(table, "windows", rows->windows, "per epoch");
+    row_number(table, "tokens in rows", rows->windows * seq_len, "per epoch");
+    if (batch) {
+        const uint64_t left = rows->windows % batch;
+        snprintf(text, sizeof text, "%s%s%s%s", cli_counted(rows->windows / batch, "step", a), left ? " and " : "",
+                 left ? cli_counted(left, "window", b) : "", left ? " left over" : "");
+        row_add(table, "an epoch", text);
+    }
     row_counted(table, "tail", rows->tail, "token", " per epoch that no row shows");
     const bool part = rows->counted < rows->windows;
     snprintf(text, sizeof text, "p50 %s, p99.9 %s, max %s%s%s%s", cli_count(rows->p50, a), cli_count(rows->p999, b),
@@ -233,6 +272,19 @@ static enum tokmap_status facts_json(const struct tokmap_dataset *dataset, const
         cli_json_text(json, "tokenizer_name", facts->tokenizer);
     else
         cli_json_null(json, "tokenizer_name");
+    if (facts->text_known)
+        cli_json_number(json, "text_bytes", facts->text_bytes);
+    else
+        cli_json_null(json, "text_bytes");
+    if (facts->text_known && info->tokens)
+        cli_json_real(json, "text_bytes_a_token", (double)facts->text_bytes / (double)info->tokens);
+    else
+        cli_json_null(json, "text_bytes_a_token");
+    lengths_json(&facts->lengths, json);
+    if (info->warning)
+        cli_json_bytes(json, "warning", info->warning, strlen(info->warning));
+    else
+        cli_json_null(json, "warning");
     cli_json_array(json, "shards");
     for (uint64_t number = 0; number < info->shards && !status; number++) {
         struct tokmap_shard_info shard = {.size = sizeof shard};
@@ -256,13 +308,19 @@ static enum tokmap_status facts_json(const struct tokmap_dataset *dataset, const
     return status;
 }
 
-static void rows_json(const struct row_counts *rows, uint64_t seq_len, uint64_t lookahead, struct cli_json *json)
+static void rows_json(const struct row_counts *rows, uint64_t seq_len, uint64_t lookahead, uint64_t batch,
+                      struct cli_json *json)
 {
     cli_json_object(json, "rows");
     cli_json_number(json, "seq_len", seq_len);
     cli_json_number(json, "lookahead", lookahead);
     cli_json_number(json, "windows", rows->windows);
     cli_json_number(json, "tail", rows->tail);
+    cli_json_number(json, "tokens", rows->windows * seq_len);
+    if (batch) {
+        cli_json_number(json, "steps", rows->windows / batch);
+        cli_json_number(json, "windows_left", rows->windows % batch);
+    }
     cli_json_object(json, "documents_a_row");
     cli_json_number(json, "p50", rows->p50);
     cli_json_number(json, "p999", rows->p999);
@@ -275,7 +333,41 @@ static void rows_json(const struct row_counts *rows, uint64_t seq_len, uint64_t 
 
 /* ---- what an index says about itself ---- */
 
-/* Adds one row for each value that is not an object: the keys that lead to it, and the value as the index spells it. */
+/* Writes a value of the about section for people. Returns false if there is nothing to say. */
+static bool about_value(enum json_kind kind, const char *bytes, size_t count, char *text, size_t room)
+{
+    uint64_t number;
+    char digits[32], counted[32];
+    if (kind == JSON_NULL)
+        return false;
+    if (kind == JSON_TRUE || kind == JSON_FALSE) {
+        snprintf(text, room, "%s", kind == JSON_TRUE ? "yes" : "no");
+        return true;
+    }
+    snprintf(digits, sizeof digits, "%.*s", (int)min64(count, sizeof digits - 1), bytes);
+    if (kind == JSON_NUMBER && count < sizeof digits && cli_parse_number(digits, &number)) {
+        snprintf(text, room, "%s", cli_count(number, counted));
+        return true;
+    }
+    const size_t quote = kind == JSON_STRING;
+    snprintf(text, room, "%.*s", (int)min64(count - 2 * quote, room - 1), bytes + quote);
+    return true;
+}
+
+/* Returns whether the table above the section says the same. */
+static bool about_said(const char *path, const struct json_string *name)
+{
+    static const char *const said[][2] = {{"  tokenizer ", "name"},     {"  tokenizer ", "path"}, {"  tokenizer ", "fingerprint"},
+                                          {"  options ", "eod"},        {"  options ", "bos"},    {"  totals ", "documents"},
+                                          {"  totals ", "text_bytes"}, {"  totals ", "tokens"}};
+    for (size_t i = 0; i < sizeof said / sizeof said[0]; i++)
+        if (!strcmp(path, said[i][0]) && json_name_is(name, said[i][1]))
+            return true;
+    return false;
+}
+
+/* Adds one row for each value that is not an object: the keys that lead to it, with blanks between their words, and the
+ * value. Keys without a value, and what the table above says already, are left out. */
 static void about_rows(struct cli_table *table, const char *path, struct json_scan *scan)
 {
     struct json_string name;
@@ -285,13 +377,16 @@ static void about_rows(struct cli_table *table, const char *path, struct json_sc
         char key[128], value[512];
         const char *bytes;
         size_t count;
-        snprintf(key, sizeof key, "%s %.*s", path, (int)min64(name.count, sizeof key), name.bytes);
+        int length = snprintf(key, sizeof key, "%s%.*s", path, (int)min64(name.count, sizeof key), name.bytes);
+        for (char *at = key; *at; at++)
+            *at = *at == '_' ? ' ' : *at;
         const enum json_kind kind = json_kind(scan);
         if (kind == JSON_OBJECT) {
+            if (length < (int)sizeof key - 1)
+                memcpy(key + length, " ", 2);
             about_rows(table, key, scan);
-        } else if (json_value(scan, &bytes, &count)) {
-            const size_t quote = kind == JSON_STRING;
-            snprintf(value, sizeof value, "%.*s", (int)min64(count - 2 * quote, sizeof value - 1), bytes + quote);
+        } else if (json_value(scan, &bytes, &count) && !about_said(path, &name) &&
+                   about_value(kind, bytes, count, value, sizeof value)) {
             row_add(table, key, value);
         }
     }
@@ -306,8 +401,8 @@ static void about_print(const struct tokmap_shard_info *shard)
         return;
     struct cli_table *table = cli_table_new(2);
     json_begin(&scan, shard->about, bytes);
-    about_rows(table, "about", &scan);
-    putchar('\n');
+    about_rows(table, "  ", &scan);
+    printf("\nhow it was made, by the index %s:\n", shard->index_path);
     cli_table_print(table, NULL, stdout);
     cli_table_free(table);
 }
@@ -345,7 +440,13 @@ static enum tokmap_status shards_print(const struct tokmap_dataset *dataset, con
 struct info_arguments {
     struct run_arguments run;
     bool json, quiet;
+    int progress; /* enum cli_progress_mode */
 };
+
+static int progress_mode(const struct info_arguments *given)
+{
+    return given->quiet ? CLI_PROGRESS_NONE : given->progress;
+}
 
 static enum tokmap_status dataset_print(const struct target *target, const struct info_arguments *given,
                                         struct tokmap_error *error)
@@ -353,9 +454,10 @@ static enum tokmap_status dataset_print(const struct target *target, const struc
     struct dataset_facts facts;
     struct row_counts rows = {0};
     const bool with_rows = given->run.seq_len_given;
-    enum tokmap_status status = facts_gather(target->dataset, &facts, error);
+    enum tokmap_status status = facts_gather(target->dataset, &facts, progress_mode(given), error);
     if (!status && with_rows)
-        status = rows_count(target->dataset, given->run.seq_len, given->run.lookahead, &rows, given->quiet, error);
+        status = rows_count(target->dataset, given->run.seq_len, given->run.lookahead, &rows, progress_mode(given),
+                            error);
     if (status)
         return status;
     if (given->json) {
@@ -365,7 +467,7 @@ static enum tokmap_status dataset_print(const struct target *target, const struc
         target_json(target, &json);
         status = facts_json(target->dataset, &facts, &json, error);
         if (with_rows)
-            rows_json(&rows, given->run.seq_len, given->run.lookahead, &json);
+            rows_json(&rows, given->run.seq_len, given->run.lookahead, 0, &json);
         cli_json_end(&json);
         return status;
     }
@@ -373,7 +475,7 @@ static enum tokmap_status dataset_print(const struct target *target, const struc
     row_add(table, "dataset", target->name);
     facts_table(&facts, table);
     if (with_rows)
-        rows_table(&rows, table);
+        rows_table(&rows, given->run.seq_len, 0, table);
     cli_table_print(table, NULL, stdout);
     cli_table_free(table);
     return shards_print(target->dataset, &facts, error);
@@ -424,23 +526,23 @@ static enum tokmap_status source_print(const struct target *target, uint64_t num
     struct row_counts rows = {0};
     enum tokmap_status status = tokmap_run_source(target->run, number, &source);
     if (!status)
-        status = facts_gather(source.dataset, &facts, error);
+        status = facts_gather(source.dataset, &facts, progress_mode(given), error);
     if (!status)
-        status = rows_count(source.dataset, run->seq_len, run->lookahead, &rows, given->quiet, error);
+        status = rows_count(source.dataset, run->seq_len, run->lookahead, &rows, progress_mode(given), error);
     if (status)
         return status;
     if (given->json) {
         cli_json_object(json, NULL);
         cli_json_text(json, "source", source.name);
         status = facts_json(source.dataset, &facts, json, error);
-        rows_json(&rows, run->seq_len, run->lookahead, json);
+        rows_json(&rows, run->seq_len, run->lookahead, run->batch, json);
         cli_json_end(json);
         return status;
     }
     struct cli_table *table = cli_table_new(2);
     row_add(table, "source", source.name);
     facts_table(&facts, table);
-    rows_table(&rows, table);
+    rows_table(&rows, run->seq_len, run->batch, table);
     putchar('\n');
     cli_table_print(table, NULL, stdout);
     cli_table_free(table);
@@ -493,6 +595,10 @@ static int name_info(const struct cli_command *command, const struct info_argume
     if (cli_names_run(name) && (run->steps_given || run->passes_given))
         return cli_misused(command, "--%s is only for datasets; the run file '%s' already sets its end",
                            run->steps_given ? "steps" : "passes", name);
+    if (!make_run && !run->seq_len_given && folder_is_several(name)) {
+        const enum tokmap_status failed = folder_list(name, given->json, &error);
+        return cli_finish(program, failed ? command_failed(command, &error) : CLI_DONE);
+    }
     int status = target_open(&target, command, name, run, make_run);
     if (status < 0) {
         const enum tokmap_status failed =
@@ -522,19 +628,21 @@ int command_info(int argc, char **argv)
         {0, "passes", CLI_NUMBER, &given.run.passes, &given.run.passes_given, "P", "the run ends after P passes", NULL},
         CLI_HEADING("General"),
         {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print a JSON object", NULL},
-        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print no progress", NULL},
+        CLI_OPTION_PROGRESS(given.progress),
+        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "the same as --progress none", NULL},
     };
     const struct cli_command command = {
         .program = program,
         .usage = "DATASET [--seq-len S [--lookahead L]] [OPTION]...\n"
-                 "       tokmap info RUN [OPTION]...\n"
+                 "       tokmap info RUN|FOLDER [OPTION]...\n"
                  "       tokmap info DATASET --seq-len S --batch G [--seed N] [OPTION]...",
         .summary =
             "Describes a dataset or a run without reading its tokens. For a run, and with --seq-len for a dataset, it "
             "also prints the windows per epoch, the tail, and the documents per row, counted from the index.",
-        .details = "With --batch and --seed it describes the run that these arguments make of the dataset.\n\n"
+        .details = "With --batch it describes the run that these arguments make of the dataset. Of a folder whose "
+                   "shards have different tokenizers it lists the datasets.\n\n"
                    "Examples:\n"
-                   "  tokmap info data/web --seq-len 8192\n"
+                   "  tokmap info data/web --seq-len 8192 --batch 64\n"
                    "  tokmap info train.run --json\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],

@@ -1,6 +1,7 @@
 /* dataset_about.c - see dataset_about.h. */
 #include "dataset_about.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,6 +123,26 @@ void about_free(struct about_facts *facts)
     free(facts->pattern);
     free(facts->pattern_regex);
     memset(facts, 0, sizeof *facts);
+}
+
+static bool ends_in(const char *text, const char *ending)
+{
+    const size_t length = strlen(text), tail = strlen(ending);
+    return length >= tail && strcmp(text + length - tail, ending) == 0;
+}
+
+const char *about_title(const struct about_facts *facts, char text[ABOUT_TITLE])
+{
+    const char *name = facts->name, *path = facts->path;
+    const bool is_file = ends_in(name, ".json") || ends_in(name, ".model") || ends_in(name, ".bpe");
+    if (!path || !*name || ends_in(path, name))
+        (void)snprintf(text, ABOUT_TITLE, "%.200s", path ? path : name);
+    else
+        (void)snprintf(text, ABOUT_TITLE, "%.200s (%.100s)", is_file ? path : name, is_file ? name : path);
+    for (char *at = text; *at; at++)
+        if ((unsigned char)*at < 0x20 || *at == 0x7f)
+            *at = '?';
+    return text;
 }
 
 bool dataset_tokenizer_name(const struct tokmap_dataset *dataset, char name[ABOUT_NAME])

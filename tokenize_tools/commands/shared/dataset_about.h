@@ -28,6 +28,12 @@ enum tokmap_status about_read(const struct tokmap_shard_info *shard, struct abou
                               struct tokmap_error *error);
 void about_free(struct about_facts *facts);
 
+/* Writes what people call the tokenizer, as far as it is recorded: its name and its path, "r50k_base
+ * (vocabulary/r50k.tiktoken)". If the name is only that of a file, the path comes first: "gpt2 (tokenizer.json)".
+ * Control characters become '?'. Returns `text`, which is "" if nothing is recorded. */
+#define ABOUT_TITLE 320
+const char *about_title(const struct about_facts *facts, char text[ABOUT_TITLE]);
+
 /* Copies the name of the tokenizer that made the dataset from the index of its first shard. Returns false if that
  * index does not have the name, or has one that is too long or contains control characters. */
 bool dataset_tokenizer_name(const struct tokmap_dataset *dataset, char name[ABOUT_NAME]);

@@ -9,7 +9,7 @@
 /* The documents of a synthetic dataset that are counted. It has very many, all of the same distribution. */
 #define SYNTHETIC_DOCUMENTS ((uint64_t)1 << 20)
 
-enum tokmap_status dataset_lengths(const struct tokmap_dataset *dataset, bool quiet, struct lengths *lengths,
+enum tokmap_status dataset_lengths(const struct tokmap_dataset *dataset, int mode, struct lengths *lengths,
                                    struct tokmap_error *error)
 {
     struct tokmap_dataset_info info = {.size = sizeof info};
@@ -21,7 +21,7 @@ enum tokmap_status dataset_lengths(const struct tokmap_dataset *dataset, bool qu
     if (!histogram_new(&histogram))
         return error_set_memory(error, "the lengths of documents", 0);
     const uint64_t documents = info.shards ? info.documents : min64(info.documents, SYNTHETIC_DOCUMENTS);
-    cli_progress_start(&progress, "measuring documents", documents, quiet);
+    cli_progress_start(&progress, "measuring documents", documents, mode);
     progress.unit = "documents";
     for (uint64_t number = 0; number < documents && !status; number++) {
         struct tokmap_document document;

@@ -6,9 +6,9 @@
 #include "pack/histogram.h"
 #include "tokmap/tokmap.h"
 
-/* Visits every document of a dataset (of a synthetic one, the first 2^20) through its index. Shows progress unless
- * `quiet`. Statuses: OK, ERROR_MEMORY, ERROR_CORRUPT. */
-enum tokmap_status dataset_lengths(const struct tokmap_dataset *dataset, bool quiet, struct lengths *lengths,
+/* Visits every document of a dataset (of a synthetic one, the first 2^20) through its index. progress: enum
+ * cli_progress_mode. Statuses: OK, ERROR_MEMORY, ERROR_CORRUPT. */
+enum tokmap_status dataset_lengths(const struct tokmap_dataset *dataset, int progress, struct lengths *lengths,
                                    struct tokmap_error *error);
 
 /* "p50 312, p90 1,204, p99 8,000, max 120,331, mean 401.2", or "none"; returns `text`. */
