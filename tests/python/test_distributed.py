@@ -8,6 +8,8 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
+import time
 import unittest
 
 import tokmap
@@ -26,6 +28,16 @@ with run.loader(framework="dlpack") as loader:
     open(os.path.join(sys.argv[1], f"{loader.rank}-{os.getpid()}"), "w").write(
         f"{b.first_row} {b.count} {loader.delivery().part}")
 """
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("localhost", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
 
 
 class Several(unittest.TestCase):
@@ -164,9 +176,7 @@ class Torchrun(Several):
                 if __name__ == "__main__":
                     torch.multiprocessing.spawn(main, (sys.argv[1],), 2)
             """)
-        with socket.socket() as free:
-            free.bind(("localhost", 0))
-            port = free.getsockname()[1]
+        port = free_ports(1)[0]
         said = self.launch(sys.executable, "early.py", port).stdout
         self.assertEqual(said.count("refused: this loader was opened as rank 0 of 1 (no launcher was found)"), 2, said)
         for rank in range(2):
@@ -217,15 +227,148 @@ class Mpi(Several):
         self.check_parts(into, 2, "MPI (PMI_RANK and PMI_SIZE)")
 
 
+SLURM_CONF = """ClusterName=tokmap
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={ports[0]}
+SlurmdPort={ports[1]}
+SlurmUser=root
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+CredType=cred/munge
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+LaunchParameters=use_interactive_step
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+ReturnToService=2
+SlurmdParameters=config_overrides
+NodeName={host} NodeAddr=127.0.0.1 CPUs=8 State=UNKNOWN
+PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+class Slurm(Several):
+    """A real Slurm of one node with 8 processors, whose daemons and files are private to this test."""
+    daemons: list = []
+
+    @classmethod
+    def setUpClass(cls):
+        if os.getuid():
+            raise unittest.SkipTest("slurmd needs root")
+        for name in ("munged", "slurmctld", "slurmd", "srun", "sbatch", "salloc", "script"):
+            if shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin") is None:
+                raise unittest.SkipTest(f"{name} is not installed (slurmctld slurmd slurm-client munge bsdutils)")
+        super().setUpClass()
+        cls.slurm = tempfile.mkdtemp(prefix="tokmap-slurm-", dir="/tmp")  # a socket's path is at most 107 bytes
+        cls.addClassCleanup(shutil.rmtree, cls.slurm, True)
+        for name in ("state", "spool"):
+            os.mkdir(os.path.join(cls.slurm, name))
+        key = os.path.join(cls.slurm, "key")
+        with open(os.open(key, os.O_WRONLY | os.O_CREAT, 0o400), "wb") as file:
+            file.write(os.urandom(1024))
+        host = socket.gethostname().split(".")[0]
+        cls.conf = os.path.join(cls.slurm, "slurm.conf")
+        with open(cls.conf, "w", encoding="utf-8") as file:
+            file.write(SLURM_CONF.format(host=host, folder=cls.slurm, ports=free_ports(2)))
+        cls.addClassCleanup(cls.stop)
+        cls.daemon("munged", "--foreground", "--force", f"--key-file={key}", f"--socket={cls.slurm}/munge.socket",
+                   f"--pid-file={cls.slurm}/munge.pid", f"--log-file={cls.slurm}/munge.log",
+                   f"--seed-file={cls.slurm}/seed")
+        cls.wait(lambda: os.path.exists(f"{cls.slurm}/munge.socket"), "munged")
+        cls.daemon("slurmctld", "-D", "-f", cls.conf)
+        cls.daemon("slurmd", "-D", "-f", cls.conf, "-N", host)
+        cls.wait(lambda: "idle" in subprocess.run(["sinfo", "-h"], capture_output=True, text=True,
+                                                  env={**os.environ, "SLURM_CONF": cls.conf}).stdout, "Slurm")
+
+    @classmethod
+    def daemon(cls, name, *arguments):
+        cls.daemons.append(subprocess.Popen([shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin"), *arguments],
+                                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+
+    @classmethod
+    def stop(cls):
+        for each in reversed(cls.daemons):
+            each.terminate()
+            each.wait()
+        cls.daemons.clear()
+
+    @classmethod
+    def wait(cls, ready, name):
+        for _ in range(300):
+            if ready():
+                return
+            time.sleep(0.1)
+        raise unittest.SkipTest(f"{name} does not start on this machine")
+
+    def slurm_run(self, *command, **options):
+        return self.launch("timeout", 120, *command, SLURM_CONF=self.conf, **options)
+
+    def test_srun(self):
+        for name, options in (("plain", ()), ("pmi2", ("--mpi=pmi2",))):
+            into = self.out(name)
+            self.slurm_run("srun", "-n", 3, *options, sys.executable, "example_say.py", into)
+            self.check_parts(into, 3, "MPI (PMI_RANK and PMI_SIZE)" if options else
+                             "Slurm (SLURM_PROCID and SLURM_STEP_NUM_TASKS)")
+
+    def test_without_srun(self):
+        """A batch script, the command of salloc, and the shell of salloc are one process of a job of 4 tasks; a step
+        of 2 tasks in them is 2 ranks."""
+        alone, step = self.out("alone"), self.out("step")
+        say = f"'{sys.executable}' example_say.py"
+        with open(os.path.join(self.folder, "batch.sh"), "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\n{say} '{alone}' && srun -n 2 {say} '{step}'\n")
+        self.slurm_run("sbatch", "--wait", "-n", 4, "-o", "batch.out", "batch.sh")
+        self.slurm_run("salloc", "-n", 4, "sh", "batch.sh")
+        shell = subprocess.Popen(["timeout", "60", "script", "-qc", "salloc -n 4", "/dev/null"], cwd=self.folder,
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                 env={**os.environ, "SLURM_CONF": self.conf})
+        said = shell.communicate("sh batch.sh; exit\n")[0]
+        found = {into: sorted(open(os.path.join(into, name), encoding="utf-8").read() for name in os.listdir(into))
+                 for into in (alone, step)}
+        self.assertEqual(found[alone], 3 * ["0 8 rank 0 of 1 (SLURM_NTASKS is 4, but srun did not start this process)"],
+                         said)
+        self.assertEqual(found[step], [f"{rank * 4} 4 rank {rank} of 2 from Slurm (SLURM_PROCID and "
+                                       f"SLURM_STEP_NUM_TASKS)" for rank in range(2) for _ in range(3)], said)
+
+    @needs("torch.distributed.run")
+    def test_srun_of_torchrun(self):
+        """torchrun's ranks count, not Slurm's tasks, of which each starts one torchrun."""
+        into = self.out("nested")
+        self.slurm_run("srun", "-n", 1, sys.executable, "-m", "torch.distributed.run", "--standalone",
+                       "--nproc-per-node", 2, "example_say.py", into)
+        self.check_parts(into, 2, "RANK and WORLD_SIZE")
+        # Two torchruns of one process each, which number the ranks in the order in which they meet.
+        into = self.out("two")
+        self.slurm_run("srun", "-n", 2, sys.executable, "-m", "torch.distributed.run", "--nnodes", 2,
+                       "--nproc-per-node", 1, "--rdzv-backend", "c10d", "--rdzv-endpoint", f"localhost:{free_ports(1)[0]}", "--rdzv-id", 7,
+                       "example_say.py", into)
+        self.check_parts(into, 2, "RANK and WORLD_SIZE")
+
+    def test_what_is_left_over(self):
+        """Variables that a batch script exports for all tasks contradict Slurm."""
+        ran = self.slurm_run("srun", "-n", 2, sys.executable, "example_say.py", self.out("left"), check=False, RANK="0",
+                             WORLD_SIZE="1")
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertIn("two sources disagree about this process: RANK and WORLD_SIZE: rank 0 of 1; Slurm (SLURM_PROCID "
+                      "and SLURM_STEP_NUM_TASKS): rank 1 of 2", ran.stderr)
+
+
 class Jax(Several):
     def test_jax(self):
         reason = importable("jax")
         if reason is not None:
             self.skipTest(f"jax is not usable: {reason}")
         into = self.out("jax")
-        with socket.socket() as free:
-            free.bind(("localhost", 0))
-            port = free.getsockname()[1]
+        port = free_ports(1)[0]
         program = (f"import sys, jax; jax.distributed.initialize('localhost:{port}', 2, int(sys.argv[2])); "
                    f"exec(open('example_say.py').read())")
         kept = {name: value for name, value in os.environ.items() if name not in NAMES}
