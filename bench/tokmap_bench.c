@@ -16,35 +16,36 @@
 #include "harness/harness.h"
 #include "harness/machine.h"
 #include "harness/made_files.h"
+#include "harness/operand.h"
 #include "platform/process.h"
 #include "tokmap/cuda.h"
 
-static const struct bench_case *const cases[] = {&case_limits, &case_order,  &case_slice, &case_loader,
-                                                 &case_open,   &case_train,  &case_pack,  &case_verify,
-                                                 &case_h2d,    &case_expand, &case_race,  &case_tokenize};
+static const struct bench_case *const cases[] = {&case_check,  &case_limits, &case_order,   &case_slice,  &case_loader,
+                                                 &case_open,   &case_train,  &case_pack,    &case_verify, &case_h2d,
+                                                 &case_expand, &case_race,   &case_tokenize};
 #define CASES (sizeof cases / sizeof cases[0])
 
 static const char details[] =
-    "CASE is a case that --list shows, or `all`. DATASET is a prefix, a folder, or a manifest; cases that deliver to a "
-    "GPU "
-    "also accept a synthetic dataset such as synthetic:vocab=50257. Without DATASET the command creates one in --dir "
-    "and "
-    "removes it at the end.\n"
+    "CASE is one that --list shows, or `all`. WHAT is a run file or a dataset: a prefix, a folder, or a manifest. A "
+    "run "
+    "file sets the source, seq_len, batch, seed, and order. check, train, race, and cases with --device also take a "
+    "synthetic dataset such as synthetic:vocab=50257. Without WHAT most cases create a dataset in --dir and remove it "
+    "at the end.\n"
     "\n"
     "Each result is the median of several repeats. The repeats are interleaved with those of the limit, which is shown "
-    "beside the result; ratio is result / limit. For rates a larger ratio is better, for times a smaller one.\n"
+    "beside the result; ratio is result / limit. The column `better` says whether more or less is better, for a result "
+    "and for its ratio.\n"
     "\n"
-    "  tokmap-bench all\n"
+    "  tokmap-bench check train.run --step-ms 250 --ranks 8\n"
+    "  tokmap-bench check data/web --seq-len 2048 --batch 512 --ranks 8\n"
+    "  tokmap-bench train train.run --ranks 8 --step-ms 250 --cold\n"
     "  tokmap-bench loader data/web\n"
-    "  tokmap-bench train --step-ms 2.5 --cold\n"
     "  tokmap-bench train --device 0 data/web\n"
-    "  tokmap-bench race --batches 1000000\n"
-    "  tokmap-bench slice --json\n"
     "  tokmap-bench tokenize prose.txt -t gpt2/tokenizer.json\n"
+    "  tokmap-bench all --json\n"
     "\n"
     "The case tokenize needs a text in a real language that does not repeat itself. tokmap-bench(1) says how to make "
-    "such "
-    "texts from Debian packages.\n";
+    "such texts from Debian packages.\n";
 
 /* Returns NULL if no case has that name. */
 static const struct bench_case *case_find(const char *name)
@@ -95,13 +96,15 @@ struct arguments {
 /* Runs every case in its own process, so that none inherits memory of another one, on the same dataset. */
 static int run_all(struct bench *bench, const struct arguments *given)
 {
-    const char *name;
-    int result = dataset_name(bench, &name);
+    const char *name = bench->options.run_file;
+    int result = name ? CLI_DONE : dataset_name(bench, &name);
     if (result)
         return result;
     const bool has_gpu = gpu_exists(bench);
     for (size_t i = 0; i < CASES && !bench_stopped(); i++) {
         if (cases[i] == &case_tokenize) /* needs a text and a tokenizer */
+            continue;
+        if (cases[i] == &case_check && !bench->options.run_file && !bench->options.batch_given)
             continue;
         if (!has_gpu && (cases[i] == &case_h2d || cases[i] == &case_expand || cases[i] == &case_race))
             continue;
@@ -130,11 +133,58 @@ static int run_case(struct bench *bench, const struct bench_case *chosen)
     (void)snprintf(program, sizeof program, "tokmap-bench %s", chosen->name);
     bench->program = program;
     bench->name = chosen->name;
-    if (!bench->options.child && !bench->options.json)
-        (void)printf("%s\n", machine_line(bench->options.folder, line, sizeof line));
+    struct machine_times begin;
+    const char *machine = machine_line(bench->options.folder, line, sizeof line);
+    machine_times(&begin);
     const int result = chosen->run(bench);
+    if (result == CLI_MISUSED || bench->options.child)
+        return cli_finish(program, result);
+    if (!bench->options.json)
+        (void)printf("%s\n", machine);
+    if (!bench_stopped())
+        machine_report(bench, &begin);
+    if (bench->report && chosen == &case_check && bench->sentence[0])
+        (void)printf("\n%s\n\n", bench->sentence); /* the answer first: the figures under it say why */
     report_print(bench->report);
+    if (bench->report && chosen != &case_check && bench->sentence[0])
+        (void)printf("\n%s\n", bench->sentence);
     return cli_finish(program, result);
+}
+
+/* Refuses what a case cannot measure. Returns -1, or CLI_MISUSED after a message. */
+static int files_check(const struct cli_command *command, const struct bench *bench, const struct bench_case *chosen)
+{
+    static const struct bench_case *const readers[] = {&case_limits, &case_slice, &case_loader, &case_open,
+                                                       &case_verify};
+    const char *name = bench->options.dataset;
+    bool reads = false;
+    for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++)
+        reads |= chosen == readers[i];
+    if (!reads || !name || strncmp(name, TOKMAP_SYNTHETIC, sizeof TOKMAP_SYNTHETIC - 1) ||
+        (chosen == &case_loader && bench->options.device_given))
+        return -1;
+    return cli_misused(
+        command,
+        "the case %s measures reading from files, and '%s' has no files; name a dataset that is stored, or "
+        "measure the loader alone with `tokmap-bench check` or `tokmap-bench train`",
+        chosen->name, name);
+}
+
+/* Returns the case that was typed, or NULL after a message that names the nearest one. */
+static const struct bench_case *case_named(const struct cli_command *command, const char *typed, int *result)
+{
+    const char *names[CASES + 1];
+    const struct bench_case *chosen = case_find(typed);
+    *result = CLI_DONE;
+    if (chosen || !strcmp(typed, "all"))
+        return chosen;
+    for (size_t i = 0; i < CASES; i++)
+        names[i] = cases[i]->name;
+    names[CASES] = "all";
+    const char *nearest = cli_nearest(typed, names, CASES + 1);
+    *result = nearest ? cli_misused(command, "there is no case '%s'; did you mean '%s'?", typed, nearest)
+                      : cli_misused(command, "there is no case '%s'; --list shows all of them", typed);
+    return NULL;
 }
 
 /* Returns -1 if all options have values that the cases can work with, else CLI_MISUSED after a message. */
@@ -148,6 +198,12 @@ static int options_check(const struct cli_command *command, const struct bench_o
         return cli_misused(command, "--seq-len must be from 1 to 2^24");
     if (!options->rows || options->rows > (uint64_t)1 << 16)
         return cli_misused(command, "--rows must be from 1 to 65536");
+    if (options->batch_given && (!options->batch || options->batch > (uint64_t)1 << 31))
+        return cli_misused(command, "--batch must be from 1 to 2^31");
+    if (!options->ranks || (options->world_given && !options->world))
+        return cli_misused(command, "--%s must be at least 1", options->ranks ? "world" : "ranks");
+    if (!options->threads)
+        return cli_misused(command, "--threads must be at least 1");
     if (options->repeats > SERIES_MOST)
         return cli_misused(command, "--repeats must be at most %d", SERIES_MOST);
     if (!(options->seconds >= 0 && options->seconds <= 3600))
@@ -170,8 +226,6 @@ static int options_check(const struct cli_command *command, const struct bench_o
 struct request {
     struct bench bench;
     bool list;
-    int argc;
-    char **argv;
 };
 
 /* What the command does once its options are known. */
@@ -183,24 +237,31 @@ static int run_request(const struct cli_command *command, const char **operands,
         return list_cases();
     if (!count)
         return cli_misused(command, "name a case; --list shows them");
+    int result;
+    const struct bench_case *chosen = case_named(command, operands[0], &result);
+    if (result)
+        return result;
     if (count > 2)
-        return cli_misused(command, "give one case and at most one dataset");
-    if (strcmp(operands[0], "all") && !case_find(operands[0]))
-        return cli_misused(command, "there is no case '%s'; --list shows all of them", operands[0]);
-    int result = options_check(command, &bench->options);
+        return cli_misused(command, "give one case and at most one run file or dataset, not also '%s'", operands[2]);
+    result = options_check(command, &bench->options);
+    if (result < 0 && chosen == &case_tokenize)
+        bench->options.dataset = count > 1 ? operands[1] : NULL;
+    else if (result < 0)
+        result = operand_resolve(command, bench, count > 1 ? operands[1] : NULL);
+    if (result < 0 && chosen)
+        result = files_check(command, bench, chosen);
     if (result >= 0)
         return result;
-    bench->options.dataset = count > 1 ? operands[1] : NULL;
     bench->report = bench->options.json || bench->options.child ? NULL : report_new();
     if (!bench->options.child)
         cli_signals_catch();
     const int system = os_program_path(bench->self, sizeof bench->self);
     if (system)
         result = bench_failed_system(bench, system, NULL, "The path of this program cannot be found.");
-    else if (!strcmp(operands[0], "all"))
-        result = run_all(bench, &(struct arguments){request->argc, request->argv, operands, count});
+    else if (!chosen)
+        result = run_all(bench, &(struct arguments){bench->argc, bench->argv, operands, count});
     else
-        result = run_case(bench, case_find(operands[0]));
+        result = run_case(bench, chosen);
     made_files_remove(bench);
     report_free(bench->report);
     return result;
@@ -213,60 +274,83 @@ int main(int argc, char **argv)
     const char *temporary = getenv("TMPDIR");
     char names[512];
     request.bench.program = "tokmap-bench";
-    request.argc = argc;
-    request.argv = argv;
     *o = (struct bench_options){.folder = temporary && *temporary ? temporary : "/tmp",
                                 .tokens = 1000000000,
                                 .width = 2,
                                 .seq_len = 2048,
                                 .rows = 8,
+                                .seed = 1,
+                                .lookahead = 1,
+                                .ranks = 1,
                                 .threads = 1,
                                 .step_ms = 24.5,
                                 .batch_tokens = 16384,
                                 .batches = 1000000,
                                 .copy_bytes = (uint64_t)256 << 20,
                                 .text_bytes = (uint64_t)256 << 20};
+    if (argc > 2 && !strcmp(argv[1], CHILD_MARK)) { /* a copy of the command, started by it */
+        o->child = argv[2];
+        argv[2] = argv[0];
+        argv += 2;
+        argc -= 2;
+    }
+    request.bench.argc = argc;
+    request.bench.argv = argv;
     const struct cli_option options[] = {
-        {0, "dir", CLI_TEXT, &o->folder, NULL, "FOLDER", "where files are created (default $TMPDIR, else /tmp)", NULL},
-        {0, "tokens", CLI_SIZE, &o->tokens, NULL, "N", "size of the dataset that is created (default 1g)", NULL},
-        {0, "width", CLI_NUMBER, &o->width, NULL, "2|4", "bytes per token in that dataset (default 2)", NULL},
-        {0, "keep", CLI_FLAG, &o->keep, NULL, NULL, "do not remove the files that are created", NULL},
+        CLI_HEADING("What is read (a run file says it all)"),
+        {0, "seq-len", CLI_SIZE, &o->seq_len, &o->seq_len_given, "N", "tokens of a row (default 2048)", NULL},
+        {0, "batch", CLI_NUMBER, &o->batch, &o->batch_given, "G",
+         "rows of a global batch (default: --rows for each rank)", NULL},
+        {0, "rows", CLI_NUMBER, &o->rows, &o->rows_given, "N",
+         "rows of one call (default: the rows of a rank; without a run file and --batch, 8)", NULL},
+        {0, "ranks", CLI_NUMBER, &o->ranks, &o->ranks_given, "R",
+         "ranks on this machine (default 1); check runs a loader for each of them, other cases one", NULL},
+        {0, "world", CLI_NUMBER, &o->world, &o->world_given, "W", "ranks of the run on all machines (default: --ranks)",
+         NULL},
+        {0, "cold", CLI_FLAG, &o->cold, NULL, NULL,
+         "loader, train: first drop the tokens from the page cache, and read with pread; not on tmpfs", NULL},
+        {0, "device", CLI_NUMBER, &o->device, &o->device_given, "N",
+         "loader, train: deliver to GPU N; h2d, expand, race: the GPU to measure (default 0)", NULL},
+        CLI_HEADING("The training step"),
+        {0, "step-ms", CLI_REAL, &o->step_ms, &o->step_ms_given, "MS",
+         "check, train: computing time of a step (train: default 24.5)", NULL},
+        {0, "batch-tokens", CLI_SIZE, &o->batch_tokens, &o->batch_tokens_given, "N",
+         "train: tokens in a step, in rows of --seq-len (default 16384)", NULL},
+        {0, "wait", CLI_CHOICE, &o->wait, &o->wait_given, "spin|sleep",
+         "how a step spends its computing time (default for check: sleep, for train: spin)", "spin|sleep"},
+        {0, "require", CLI_CHOICE, &o->require, &o->require_given, "tight|ok",
+         "check: exit with 1 if the verdict is worse", "tight|ok"},
+        CLI_HEADING("How it is measured"),
         {0, "repeats", CLI_NUMBER, &o->repeats, NULL, "N",
          "repeats of each measurement (each case has its own default)", NULL},
         {0, "seconds", CLI_REAL, &o->seconds, NULL, "S", "length of a repeat (each case has its own default)", NULL},
-        {0, "seq-len", CLI_SIZE, &o->seq_len, NULL, "N", "tokens in a row (default 2048)", NULL},
-        {0, "rows", CLI_NUMBER, &o->rows, NULL, "N", "rows in a batch (default 8)", NULL},
-        {0, "cold", CLI_FLAG, &o->cold, NULL, NULL,
-         "loader, train: first drop the tokens from the page cache, and read with pread; not on tmpfs", NULL},
-        {0, "threads", CLI_NUMBER, &o->threads, NULL, "N", "pack, verify: number of threads (default 1)", NULL},
-        {0, "step-ms", CLI_REAL, &o->step_ms, NULL, "MS", "train: computing time of a step (default 24.5)", NULL},
-        {0, "batch-tokens", CLI_SIZE, &o->batch_tokens, NULL, "N",
-         "train: tokens in a step, in rows of --seq-len (default 16384)", NULL},
-        {0, "wait", CLI_CHOICE, &o->wait, NULL, "spin|sleep",
-         "train: how a step spends its computing time (default spin)", "spin|sleep"},
-        {0, "device", CLI_NUMBER, &o->device, &o->device_given, "N",
-         "loader, train: deliver to GPU N; h2d, expand, race: the GPU to measure (default 0)", NULL},
+        {'j', "threads", CLI_NUMBER, &o->threads, NULL, "N", "pack, verify: number of threads (default 1)", NULL},
         {0, "batches", CLI_NUMBER, &o->batches, NULL, "N", "race: number of batches (default 1000000)", NULL},
         {0, "copy-bytes", CLI_SIZE, &o->copy_bytes, NULL, "SIZE",
          "h2d: the largest copy; expand: 16 times the tokens in the largest batch (default 256Mi)", NULL},
+        CLI_HEADING("What is created"),
+        {0, "dir", CLI_TEXT, &o->folder, NULL, "FOLDER", "where files are created (default $TMPDIR, else /tmp)", NULL},
+        {0, "tokens", CLI_SIZE, &o->tokens, NULL, "N", "size of the dataset that is created (default 1g)", NULL},
+        {0, "width", CLI_NUMBER, &o->width, NULL, "2|4", "bytes per token in that dataset (default 2)", NULL},
         {0, "text-bytes", CLI_SIZE, &o->text_bytes, NULL, "SIZE",
          "pack: size of the text that is created (default 256Mi)", NULL},
-        {'t', "tokenizer", CLI_TEXT, &o->tokenizer, NULL, "FILE", "tokenize: the tokenizer, as in tokmap encode", NULL},
-        {0, "pattern", CLI_TEXT, &o->pattern, NULL, "NAME", "tokenize: the split pattern of a rank file", NULL},
-        {0, "special-tokens", CLI_TEXT, &o->special_tokens, NULL, "FILE", "tokenize: the special tokens of a rank file",
-         NULL},
+        {0, "keep", CLI_FLAG, &o->keep, NULL, NULL, "do not remove the files that are created", NULL},
+        CLI_HEADING("The case tokenize"),
+        {'t', "tokenizer", CLI_TEXT, &o->tokenizer, NULL, "FILE", "the tokenizer, as in tokmap encode", NULL},
+        {0, "pattern", CLI_TEXT, &o->pattern, NULL, "NAME", "the split pattern of a rank file", NULL},
+        {0, "special-tokens", CLI_TEXT, &o->special_tokens, NULL, "FILE", "the special tokens of a rank file", NULL},
         {0, "documents", CLI_FLAG, &o->documents, NULL, NULL,
-         "tokenize: measure documents of 4 KB only; some peers cannot encode the whole text in one call", NULL},
+         "measure documents of 4 KB only; some peers cannot encode the whole text in one call", NULL},
         {0, "against", CLI_TEXT, &o->against, NULL, "NAMES",
-         "tokenize: also measure these peers (gigatoken, fastokens, tiktoken, tokenizers) and compare their ids", NULL},
-        {0, "venv", CLI_TEXT, &o->venv, NULL, "FOLDER", "tokenize: Python environment that contains the peers", NULL},
-        {0, "peers", CLI_TEXT, &o->peers, NULL, "FOLDER", "tokenize: the folder bench/peers of the source tree", NULL},
+         "also measure these peers (gigatoken, fastokens, tiktoken, tokenizers) and compare their ids", NULL},
+        {0, "venv", CLI_TEXT, &o->venv, NULL, "FOLDER", "Python environment that contains the peers", NULL},
+        {0, "peers", CLI_TEXT, &o->peers, NULL, "FOLDER", "the folder bench/peers of the source tree", NULL},
+        CLI_HEADING("General"),
         {0, "json", CLI_FLAG, &o->json, NULL, NULL, "print one JSON object per line instead of a table", NULL},
         {0, "list", CLI_FLAG, &request.list, NULL, NULL, "list the cases", NULL},
-        {0, "child", CLI_TEXT, &o->child, NULL, "WHAT", "internal: what a copy of the command measures for it", NULL},
     };
     const struct cli_command command = {.program = "tokmap-bench",
-                                        .usage = "CASE [OPTION]... [DATASET]",
+                                        .usage = "CASE [OPTION]... [WHAT]",
                                         .summary = "Measures tokmap against the limits of the machine.",
                                         .details = details,
                                         .options = options,

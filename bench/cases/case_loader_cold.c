@@ -16,6 +16,7 @@
 #include "common/error.h"
 #include "harness/dataset_make.h"
 #include "harness/direct_reads.h"
+#include "harness/operand.h"
 #include "harness/page_cache.h"
 #include "harness/reader.h"
 #include "platform/os.h"
@@ -80,7 +81,7 @@ static int cold_spans(struct bench *bench, struct cold *cold, uint64_t seed, uin
     int result = run_make(bench, cold->name, TOKMAP_READ_PREAD, seed, TOKMAP_FOREVER, &run);
     *count = 0;
     for (uint64_t step = cold->steps; !result && step < 64 * cold->steps && *count < cold->rows; step++)
-        for (uint64_t row = 0; row < bench->options.rows && *count < cold->rows; row++) {
+        for (uint64_t row = 0; row < operand_slice(bench) && *count < cold->rows; row++) {
             struct tokmap_place place;
             if (tokmap_run_locate(run, step, row, &place, &error)) {
                 result = bench_failed(bench, &error);
@@ -140,9 +141,9 @@ static int cold_open(struct bench *bench, struct cold *cold)
     }
     cold->width = info.width;
     const uint64_t windows = info.tokens / bench->options.seq_len;
-    cold->steps = (uint64_t)(bench_seconds(bench, 0.5) * 64000) / bench->options.rows;
-    cold->steps = max64(1, min64(cold->steps, windows / bench->options.rows / 2));
-    cold->rows = cold->steps * bench->options.rows;
+    cold->steps = (uint64_t)(bench_seconds(bench, 0.5) * 64000) / operand_slice(bench);
+    cold->steps = max64(1, min64(cold->steps, windows / bench->options.batch / 2));
+    cold->rows = cold->steps * operand_slice(bench);
     if ((bench->options.seq_len + 1) * cold->width > DIRECT_READ_MOST - 2 * os_page_bytes()) {
         (void)error_set(&error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                         "A window is larger than one read of the limit (1 MiB); give a smaller --seq-len.");
@@ -189,5 +190,11 @@ int loader_cold(struct bench *bench)
     bench_derived(bench, "ratio", "1", series_median(&cold.rate) / series_median(&cold.limit), &ratios);
     bench_result(bench, "amplification", "1", &cold.amplification, &cold.amplification_limit);
     bench_result(bench, "cpu_s_per_mtok", "s/Mtoken", &cold.cpu, NULL);
+    const double rate = series_median(&cold.rate);
+    if (cold.limit.count)
+        bench_answer(bench,
+                     "One loader reads %.3g M tokens/s (%.2g GB/s) from this storage, %.2f times the rate of %d "
+                     "threads that read the same windows without a loader.",
+                     rate / 1e6, rate * (double)cold.width / 1e9, rate / series_median(&cold.limit), DEPTH);
     return CLI_DONE;
 }

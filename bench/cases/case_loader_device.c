@@ -52,6 +52,8 @@ static int reader_open_device(struct bench *bench, struct device_loader *it, uin
     options.fields = BOTH;
     options.device = it->gpu.name;
     options.ring_bytes = ring_bytes;
+    options.world = bench->options.world;
+    options.rows = bench->options.rows;
     if (tokmap_loader_open(&reader->loader, it->run, &options, &reader->error))
         return bench_failed(bench, &reader->error);
     return CLI_DONE;

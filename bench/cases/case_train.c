@@ -19,6 +19,7 @@
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "harness/dataset_make.h"
+#include "harness/operand.h"
 #include "harness/page_cache.h"
 #include "harness/plain_loop.h"
 #include "harness/reader.h"
@@ -28,7 +29,8 @@
 
 struct step_sums {
     uint64_t computing_ns, all_ns; /* of all steps but the first */
-    uint64_t long_waits;           /* since the ring was full for the first time */
+    uint64_t waiting_ns, since_ns; /* in next(), and of whole steps, since the ring was full for the first time */
+    uint64_t long_waits;           /* since then */
     bool filled;                   /* the ring has been full */
 };
 
@@ -43,7 +45,7 @@ struct train {
     struct samples waits;
     struct outputs outputs;
     /* Utilization, calls that found no filled slot, time of the first call. "idle": of the loop without a loader. */
-    struct series percent, percent_idle, stalls, first_ms;
+    struct series percent, percent_idle, waiting, stalls, first_ms;
     struct spread wait, idle; /* us */
     uint64_t long_waits, long_idle;
 };
@@ -85,6 +87,8 @@ static uint64_t finish_step(struct bench *bench, struct train *train, struct ste
     }
     if (sums->filled) {
         samples_add(&train->waits, wait);
+        sums->waiting_ns += wait;
+        sums->since_ns += now - before;
         sums->long_waits += wait > LONG_WAIT_NS;
     }
     return now;
@@ -111,6 +115,8 @@ static int train_steps(struct bench *bench, struct train *train, struct reader *
     }
     reader_stats(reader, &stats);
     series_add(&train->percent, 100 * (double)sums.computing_ns / (double)max64(1, sums.all_ns));
+    if (sums.since_ns)
+        series_add(&train->waiting, 100 * (double)sums.waiting_ns / (double)sums.since_ns);
     series_add(&train->stalls, (double)(stats.waits - at_fill.waits));
     spread_add(&train->wait, &train->waits, 1000);
     train->long_waits += sums.long_waits;
@@ -151,7 +157,7 @@ static void idle_repeat(struct bench *bench, struct train *train)
 static int train_open(struct bench *bench, struct train *train)
 {
     const double seconds = bench_seconds(bench, 4);
-    bench->options.rows = max64(1, bench->options.batch_tokens / bench->options.seq_len);
+    operand_rows(bench, max64(1, bench->options.batch_tokens / bench->options.seq_len));
     train->step_ns = (uint64_t)(bench->options.step_ms * 1e6);
     train->steps = max64(8, (uint64_t)(seconds * 1000 / bench->options.step_ms));
     int result = dataset_name(bench, &train->name);
@@ -178,6 +184,23 @@ static int train_open(struct bench *bench, struct train *train)
     return CLI_DONE;
 }
 
+/* The loop without a loader shows what the machine itself costs, so only the difference is the loader's. */
+static void train_answer(struct bench *bench, const struct train *train)
+{
+    char step[32], p50[32], p99[32];
+    const double lost = series_median(&train->percent_idle) - series_median(&train->percent);
+    const char *answer = lost < 1   ? "Data loading is not the bottleneck of this loop"
+                         : lost < 5 ? "Data loading slows this loop a little"
+                                    : "Data loading is the bottleneck of this loop";
+    bench_answer(bench,
+                 "%s: of a step of %s, next() takes %s (p50) to %s (p99), and %.2f%% of all time is computing, beside "
+                 "%.2f%% without a loader.",
+                 answer, cli_seconds(bench->options.step_ms / 1e3, step),
+                 cli_seconds(series_median(&train->wait.p50) / 1e6, p50),
+                 cli_seconds(series_median(&train->wait.p99) / 1e6, p99), series_median(&train->percent),
+                 series_median(&train->percent_idle));
+}
+
 static int run(struct bench *bench)
 {
     static struct train train;
@@ -198,10 +221,12 @@ static int run(struct bench *bench)
     if (result || bench_stopped())
         return CLI_FAILED;
     bench_result(bench, "au_percent", "%", &train.percent, &train.percent_idle);
-    bench_spread(bench, "wait", "us", &train.wait, &train.idle);
-    bench_value(bench, "waits_over_10us", "calls", (double)train.long_waits, (double)train.long_idle);
+    bench_result(bench, "wait_percent", "%", &train.waiting, NULL);
+    bench_spread_alone(bench, "wait", "us", &train.wait, &train.idle);
+    bench_value_alone(bench, "waits_over_10us", "calls", (double)train.long_waits, (double)train.long_idle);
     bench_result(bench, "stalls", "calls", &train.stalls, NULL);
     bench_result(bench, "first_wait_ms", "ms", &train.first_ms, NULL);
+    train_answer(bench, &train);
     return CLI_DONE;
 }
 

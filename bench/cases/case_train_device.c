@@ -20,6 +20,7 @@
 #include "common/bytes.h"
 #include "harness/dataset_make.h"
 #include "harness/gpu.h"
+#include "harness/operand.h"
 #include "harness/page_cache.h"
 #include "harness/reader.h"
 #include "platform/os.h"
@@ -210,6 +211,8 @@ static int loader_start(struct bench *bench, struct train *train)
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
     options.device = train->gpu.name;
     options.drop_behind = bench->options.cold;
+    options.world = bench->options.world;
+    options.rows = bench->options.rows;
     reader_clear(&train->reader);
     if (tokmap_loader_open(&train->reader.loader, train->run, &options, &train->reader.error))
         return bench_failed(bench, &train->reader.error);
@@ -223,7 +226,7 @@ static int train_open(struct bench *bench, struct train *train)
     const char *name = NULL;
     struct tokmap_source_info source = {.size = sizeof source};
     struct tokmap_dataset_info info = {.size = sizeof info};
-    bench->options.rows = max64(1, bench->options.batch_tokens / bench->options.seq_len);
+    operand_rows(bench, max64(1, bench->options.batch_tokens / bench->options.seq_len));
     train->tokens = bench->options.rows * bench->options.seq_len;
     train->steps = max64(8, (uint64_t)(bench_seconds(bench, 2) * 1000 / bench->options.step_ms));
     int result = gpu_open(bench, &train->gpu);

@@ -4,7 +4,7 @@
 
 #include "harness/harness.h"
 
-extern const struct bench_case case_limits, case_order, case_slice, case_loader, case_open, case_train, case_pack,
-    case_verify, case_h2d, case_expand, case_race, case_tokenize;
+extern const struct bench_case case_check, case_limits, case_order, case_slice, case_loader, case_open, case_train,
+    case_pack, case_verify, case_h2d, case_expand, case_race, case_tokenize;
 
 #endif

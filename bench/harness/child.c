@@ -94,8 +94,8 @@ int child_run_copy(struct bench *bench, const char *what, const char *dataset, c
     (void)snprintf(seq_len, sizeof seq_len, "%" PRIu64, options->seq_len);
     (void)snprintf(rows, sizeof rows, "%" PRIu64, options->rows);
     (void)snprintf(seconds, sizeof seconds, "%g", options->seconds);
-    const char *arguments[CHILD_ARGUMENTS_MAX + 1] = {bench->name, "--child", what,     "--dir", options->folder,
-                                                      "--seq-len", seq_len,   "--rows", rows};
+    const char *arguments[CHILD_ARGUMENTS_MAX + 1] = {CHILD_MARK,  what,    bench->name, "--dir", options->folder,
+                                                      "--seq-len", seq_len, "--rows",    rows};
     size_t count = 9;
     if (options->seconds > 0) {
         arguments[count++] = "--seconds";
@@ -104,6 +104,56 @@ int child_run_copy(struct bench *bench, const char *what, const char *dataset, c
     count = child_tokenizer_arguments(bench, arguments, count);
     arguments[count] = dataset;
     return child_run(bench, bench->self, arguments, output, capacity, usage);
+}
+
+/* Builds the argv of a copy with this process's command line. Returns false if it has too many words. */
+static bool copy_arguments(const struct bench *bench, const char *what, const char **all)
+{
+    size_t count = 0;
+    all[count++] = bench->self;
+    all[count++] = CHILD_MARK;
+    all[count++] = what;
+    for (int i = 1; i < bench->argc; i++) {
+        if (count > CHILD_ARGUMENTS_MAX)
+            return false;
+        all[count++] = bench->argv[i];
+    }
+    if (bench->made_dataset[0])
+        all[count++] = bench->made_dataset;
+    all[count] = NULL;
+    return true;
+}
+
+int child_run_copies(struct bench *bench, struct child_copy *copies, size_t count)
+{
+    struct os_child *children = calloc(count, sizeof *children);
+    size_t started = 0;
+    int result = children ? CLI_DONE : bench_no_memory(bench);
+    while (!result && started < count) {
+        const char *all[CHILD_ARGUMENTS_MAX + 4];
+        int system = copy_arguments(bench, copies[started].what, all) ? 0 : E2BIG;
+        if (!system)
+            system = os_child_start(&children[started], bench->self, all, true);
+        if (system)
+            result = bench_failed_system(bench, system, bench->self, "A copy of this program cannot be started.");
+        else
+            started++;
+    }
+    for (size_t i = 0; i < started; i++) {
+        int status = 0;
+        if (result) /* one has failed, so the others have nothing to measure */
+            os_child_stop(&children[i]);
+        output_read(&children[i], copies[i].output, copies[i].capacity);
+        const int system = child_wait(&children[i], &status);
+        if (system && !result)
+            result = bench_failed_system(bench, system, bench->self, "Waiting for a copy of this program failed.");
+        if (status && !result && !bench_stopped())
+            cli_say(bench->program, "a copy of this program ended with exit status %d", status);
+        if (status)
+            result = CLI_FAILED;
+    }
+    free(children);
+    return result;
 }
 
 int child_run_tokmap(struct bench *bench, const char *const *arguments, struct child_usage *usage)

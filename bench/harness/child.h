@@ -9,7 +9,7 @@
 
 #include "harness.h"
 
-#define CHILD_ARGUMENTS_MAX 30
+#define CHILD_ARGUMENTS_MAX 62
 
 /* What a child process used. */
 struct child_usage {
@@ -26,11 +26,25 @@ struct child_usage {
 int child_run(struct bench *bench, const char *path, const char *const *arguments, char *output, size_t capacity,
               struct child_usage *usage);
 
-/* Runs a copy of this program: the current case with --child WHAT on `dataset`, with the options --dir, --seq-len,
- * --rows,
- * --seconds and --tokenizer of this process. Parameters and result as for child_run(). */
+/* Runs a copy of this program: the current case on `dataset`, with the options --dir, --seq-len, --rows, --seconds and
+ * --tokenizer of this process. options.child is then `what`. Parameters and result as for child_run(). */
 int child_run_copy(struct bench *bench, const char *what, const char *dataset, char *output, size_t capacity,
                    struct child_usage *usage);
+
+/* The first argument of a copy of this program; options.child is the second one. It is not an option: it is removed
+ * before the options are parsed. */
+#define CHILD_MARK "--child"
+
+/* One of several copies that run at the same time. */
+struct child_copy {
+    char what[256];  /* its options.child */
+    char *output;    /* receives what it prints, cut to capacity - 1 bytes, and a zero */
+    size_t capacity; /* at least 1 */
+};
+/* Starts `count` copies of this program with the command line of this process, waits for all of them, and reads what
+ * they print. A dataset that this process created is added to their command line. Returns CLI_DONE, or CLI_FAILED after
+ * a message if one of them cannot be started or fails; the others are then stopped. */
+int child_run_copies(struct bench *bench, struct child_copy *copies, size_t count);
 
 /* Runs the command tokmap, which is expected in this program's own folder. Parameters and result as for child_run(). */
 int child_run_tokmap(struct bench *bench, const char *const *arguments, struct child_usage *usage);

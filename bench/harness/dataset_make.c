@@ -264,8 +264,10 @@ int run_make(struct bench *bench, const char *dataset, enum tokmap_reading readi
     struct tokmap_error error = {0};
     options.data = dataset;
     options.seq_len = bench->options.seq_len;
-    options.batch = bench->options.rows;
-    options.seed = seed;
+    options.lookahead = bench->options.lookahead;
+    options.batch = bench->options.batch;
+    options.seed = bench->options.seed + seed - 1;
+    options.ordering = (enum tokmap_ordering)bench->options.ordering;
     options.steps = steps;
     options.reading = reading;
     return tokmap_run_make(run, &options, &error) ? bench_failed(bench, &error) : CLI_DONE;

@@ -28,8 +28,11 @@ int dataset_get_info(struct bench *bench, const struct tokmap_dataset *dataset, 
 int dataset_make_sparse(struct bench *bench, const char *label, uint64_t shards, uint64_t tokens_per_shard,
                         char name[BENCH_PATH], bool *unsupported);
 
-/* Makes the run that cases read: shuffled windows of --seq-len tokens, --rows of them in a global batch, from one
- * dataset. steps: the length of the run, or TOKMAP_FOREVER. The caller closes *run, which is NULL after a failure. */
+/* Makes the run that cases read: that of the run file, or one of shuffled windows, as operand_resolve() found it.
+ *   dataset  its name
+ *   seed     1: the run's own order, which is that of seed 0 without a run file; other numbers: other orders
+ *   steps    the length of the run, or TOKMAP_FOREVER
+ * The caller closes *run, which is NULL after a failure. */
 int run_make(struct bench *bench, const char *dataset, enum tokmap_reading reading, uint64_t seed, uint64_t steps,
              struct tokmap_run **run);
 

@@ -48,11 +48,12 @@ struct report {
     size_t rows;
 };
 
-#define REPORT_COLUMNS 8
+#define REPORT_COLUMNS 9
 
 struct report *report_new(void)
 {
-    static const char *const heads[REPORT_COLUMNS] = {"metric", "median", "unit", "min", "max", "n", "limit", "ratio"};
+    static const char *const heads[REPORT_COLUMNS] = {"metric", "median", "unit",  "better", "min",
+                                                      "max",    "n",      "limit", "ratio"};
     struct report *report = calloc(1, sizeof *report);
     if (!report)
         return NULL;
@@ -67,7 +68,7 @@ struct report *report_new(void)
 
 void report_print(struct report *report)
 {
-    static const bool right[REPORT_COLUMNS] = {false, true, false, true, true, true, true, true};
+    static const bool right[REPORT_COLUMNS] = {false, true, false, false, true, true, true, true, true};
     if (report && report->rows)
         cli_table_print(report->table, right, stdout);
 }
@@ -101,9 +102,70 @@ static const char *cell(double value, char text[48])
     return text;
 }
 
+/* ---- which way is better ---- */
+
+enum better { BETTER_MORE, BETTER_LESS, BETTER_NEITHER };
+
+/* Metrics whose units do not decide, or that differ from others of their unit. BETTER_NEITHER: it is a setting, a
+ * description, or a part of a whole. The first ending that fits counts. */
+static const struct {
+    const char *ending;
+    enum better better;
+} metric_directions[] = {
+    {"paced_tokens_per_s", BETTER_NEITHER},
+    {"need_gb_s", BETTER_NEITHER},
+    {"need_tokens_per_s", BETTER_NEITHER},
+    {"au_percent", BETTER_MORE},
+    {"hit_percent", BETTER_MORE},
+    {"share_percent", BETTER_MORE},
+    {"share_mean_percent", BETTER_MORE},
+    {"share_low_percent", BETTER_MORE},
+    {"share_high_percent", BETTER_MORE},
+    {"merged_percent", BETTER_LESS},
+    {"wait_percent", BETTER_LESS},
+    {"saturated_cpu_percent", BETTER_NEITHER},
+    {"others_percent", BETTER_LESS},
+    {"steal_percent", BETTER_LESS},
+    {"load_average", BETTER_LESS},
+    {"amplification", BETTER_LESS},
+    {"ratio", BETTER_MORE},
+    {"equal", BETTER_MORE},
+    {"kernel", BETTER_MORE},
+    {"not_ready", BETTER_LESS},
+    {"mismatches", BETTER_LESS},
+    {"host_expanded", BETTER_LESS},
+};
+
+/* Whole units; rates, whose units end in "/s", are better if they are larger. */
+static const struct {
+    const char *unit;
+    enum better better;
+} unit_directions[] = {
+    {"s/Mtoken", BETTER_LESS}, {"x", BETTER_MORE},   {"ns", BETTER_LESS},    {"us", BETTER_LESS},
+    {"ms", BETTER_LESS},       {"MiB", BETTER_LESS}, {"calls", BETTER_LESS},
+};
+
+static bool ends_with(const char *text, const char *ending)
+{
+    const size_t length = strlen(text), tail = strlen(ending);
+    return length >= tail && strcmp(text + length - tail, ending) == 0;
+}
+
+static enum better better_of(const char *metric, const char *unit)
+{
+    for (size_t i = 0; i < sizeof metric_directions / sizeof metric_directions[0]; i++)
+        if (ends_with(metric, metric_directions[i].ending))
+            return metric_directions[i].better;
+    for (size_t i = 0; i < sizeof unit_directions / sizeof unit_directions[0]; i++)
+        if (!strcmp(unit, unit_directions[i].unit))
+            return unit_directions[i].better;
+    return ends_with(unit, "/s") ? BETTER_MORE : BETTER_NEITHER;
+}
+
 struct result {
     double value, smallest, largest, limit, ratio;
     size_t count;
+    enum better better;
 };
 
 static void report_add(struct report *report, const char *name, const char *metric, const char *unit,
@@ -117,6 +179,9 @@ static void report_add(struct report *report, const char *name, const char *metr
         label,
         cell(result->value, texts[0]),
         unit,
+        result->better == BETTER_NEITHER ? ""
+        : result->better == BETTER_MORE  ? "more"
+                                         : "less",
         cell(result->smallest, texts[1]),
         cell(result->largest, texts[2]),
         cli_count(result->count, count),
@@ -127,33 +192,50 @@ static void report_add(struct report *report, const char *name, const char *metr
     report->rows++;
 }
 
-static void print_json(const char *name, const char *metric, const char *unit, const struct result *result)
+/* Begins the line of a result; the caller ends it. */
+static void json_begin(struct cli_json *json, const char *name, const char *metric, const char *unit,
+                       const struct result *result)
 {
-    struct cli_json json;
-    cli_json_begin(&json, stdout);
-    cli_json_object(&json, NULL);
-    cli_json_text(&json, "case", name);
-    cli_json_text(&json, "metric", metric);
-    cli_json_real(&json, "value", result->value);
-    cli_json_text(&json, "unit", unit);
-    cli_json_real(&json, "min", result->smallest);
-    cli_json_real(&json, "max", result->largest);
-    cli_json_number(&json, "n", result->count);
+    cli_json_begin(json, stdout);
+    cli_json_object(json, NULL);
+    cli_json_text(json, "case", name);
+    cli_json_text(json, "metric", metric);
+    cli_json_real(json, "value", result->value);
+    cli_json_text(json, "unit", unit);
+    if (result->better != BETTER_NEITHER)
+        cli_json_text(json, "better", result->better == BETTER_MORE ? "more" : "less");
+    else
+        cli_json_null(json, "better");
+    cli_json_real(json, "min", result->smallest);
+    cli_json_real(json, "max", result->largest);
+    cli_json_number(json, "n", result->count);
     if (isfinite(result->limit))
-        cli_json_real(&json, "limit", result->limit);
+        cli_json_real(json, "limit", result->limit);
     if (isfinite(result->ratio))
-        cli_json_real(&json, "ratio", result->ratio);
-    cli_json_end(&json);
+        cli_json_real(json, "ratio", result->ratio);
+}
+
+static void json_end(struct cli_json *json)
+{
+    cli_json_end(json);
     (void)fflush(stdout);
 }
 
 static void result_write(struct bench *bench, const char *metric, const char *unit, struct result *result)
 {
-    result->ratio = isfinite(result->limit) && result->limit != 0 ? result->value / result->limit : (double)NAN;
-    if (bench->options.json)
-        print_json(bench->name, metric, unit, result);
-    else
+    result->better = better_of(metric, unit);
+    struct cli_json json;
+    if (bench->options.json) {
+        json_begin(&json, bench->name, metric, unit, result);
+        json_end(&json);
+    } else {
         report_add(bench->report, bench->name, metric, unit, result);
+    }
+}
+
+static double ratio_of(const struct result *result)
+{
+    return isfinite(result->limit) && result->limit != 0 ? result->value / result->limit : (double)NAN;
 }
 
 void bench_result(struct bench *bench, const char *metric, const char *unit, const struct series *values,
@@ -166,12 +248,21 @@ void bench_result(struct bench *bench, const char *metric, const char *unit, con
                             .largest = series_largest(values),
                             .limit = limit ? series_median(limit) : (double)NAN,
                             .count = values->count};
+    result.ratio = ratio_of(&result);
     result_write(bench, metric, unit, &result);
 }
 
 void bench_value(struct bench *bench, const char *metric, const char *unit, double value, double limit)
 {
     struct result result = {.value = value, .smallest = value, .largest = value, .limit = limit, .count = 1};
+    result.ratio = ratio_of(&result);
+    result_write(bench, metric, unit, &result);
+}
+
+void bench_value_alone(struct bench *bench, const char *metric, const char *unit, double value, double alone)
+{
+    struct result result = {
+        .value = value, .smallest = value, .largest = value, .limit = alone, .ratio = (double)NAN, .count = 1};
     result_write(bench, metric, unit, &result);
 }
 
@@ -184,12 +275,13 @@ void bench_derived(struct bench *bench, const char *metric, const char *unit, do
                             .smallest = series_smallest(repeats),
                             .largest = series_largest(repeats),
                             .limit = (double)NAN,
+                            .ratio = (double)NAN,
                             .count = repeats->count};
     result_write(bench, metric, unit, &result);
 }
 
-void bench_spread(struct bench *bench, const char *prefix, const char *unit, const struct spread *spread,
-                  const struct spread *limit)
+static void spread_write(struct bench *bench, const char *prefix, const char *unit, const struct spread *spread,
+                         const struct spread *limit, bool with_ratio)
 {
     static const char *const names[4] = {"p50", "p99", "p999", "max"};
     const struct series *values[4] = {&spread->p50, &spread->p99, &spread->p999, &spread->largest};
@@ -204,16 +296,64 @@ void bench_spread(struct bench *bench, const char *prefix, const char *unit, con
     const bool bare = length && prefix[length - 1] == '=';
     for (size_t i = 0; i < 4; i++) {
         char metric[96];
+        if (!values[i]->count)
+            continue;
         if (bare && i == 0)
             (void)snprintf(metric, sizeof metric, "%.*s_%s", (int)length - 1, prefix, unit);
         else
             (void)snprintf(metric, sizeof metric, "%.*s_%s_%s", (int)(bare ? length - 1 : length), prefix, names[i],
                            unit);
-        bench_result(bench, metric, unit, values[i], limits[i]);
+        struct result result = {.value = series_median(values[i]),
+                                .smallest = series_smallest(values[i]),
+                                .largest = series_largest(values[i]),
+                                .limit = limits[i] ? series_median(limits[i]) : (double)NAN,
+                                .count = values[i]->count};
+        result.ratio = with_ratio ? ratio_of(&result) : (double)NAN;
+        result_write(bench, metric, unit, &result);
     }
 }
 
+void bench_spread(struct bench *bench, const char *prefix, const char *unit, const struct spread *spread,
+                  const struct spread *limit)
+{
+    spread_write(bench, prefix, unit, spread, limit, true);
+}
+
+void bench_spread_alone(struct bench *bench, const char *prefix, const char *unit, const struct spread *spread,
+                        const struct spread *alone)
+{
+    spread_write(bench, prefix, unit, spread, alone, false);
+}
+
 /* ---- messages and failures ---- */
+
+void bench_verdict(struct bench *bench, int number, const char *verdict, const char *binds, const char *sentence)
+{
+    (void)snprintf(bench->sentence, sizeof bench->sentence, "%s", sentence);
+    if (!bench->options.json)
+        return;
+    struct cli_json json;
+    const struct result result = {.value = number,
+                                  .smallest = number,
+                                  .largest = number,
+                                  .limit = (double)NAN,
+                                  .ratio = (double)NAN,
+                                  .count = 1,
+                                  .better = BETTER_LESS};
+    json_begin(&json, bench->name, "verdict", "0 ok, 1 tight, 2 bottleneck, 3 none", &result);
+    cli_json_text(&json, "verdict", verdict);
+    cli_json_text(&json, "binds", binds);
+    cli_json_text(&json, "sentence", sentence);
+    json_end(&json);
+}
+
+void bench_answer(struct bench *bench, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(bench->sentence, sizeof bench->sentence, format, arguments);
+    va_end(arguments);
+}
 
 void bench_say(struct bench *bench, const char *format, ...)
 {

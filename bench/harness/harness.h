@@ -24,6 +24,7 @@
 #define BENCH_PATH 4096 /* bytes of a path, including the zero */
 
 enum bench_wait { BENCH_SPIN, BENCH_SLEEP };
+enum bench_require { BENCH_REQUIRE_TIGHT, BENCH_REQUIRE_OK };
 
 /* The command line. The name of a case before a field says that only this case uses it. */
 struct bench_options {
@@ -35,11 +36,23 @@ struct bench_options {
     bool cold;        /* loader, train: drop the tokens from the page cache first */
     uint64_t repeats; /* 0: each case has its own default */
     double seconds;   /* length of one repeat; 0: each case has its own default */
-    uint64_t seq_len, rows;
+    /* What is read. With a run file, operand_resolve() takes these values from it. */
+    uint64_t seq_len;
+    uint64_t batch; /* rows of a global batch; 0 until operand_resolve(), unless --batch is given */
+    uint64_t rows;  /* rows of one call of next() */
+    uint64_t seed, lookahead;
+    int ordering;          /* enum tokmap_ordering */
+    uint64_t ranks, world; /* loaders on this machine, and ranks of the run; cases with one loader measure rank 0 */
+    bool seq_len_given, batch_given, rows_given, ranks_given, world_given;
     uint64_t threads;                                 /* pack, verify */
-    double step_ms;                                   /* train */
+    double step_ms;                                   /* train, check */
+    bool step_ms_given;                               /* check */
     uint64_t batch_tokens;                            /* train */
-    int wait;                                         /* train: enum bench_wait */
+    bool batch_tokens_given;                          /* train */
+    int wait;                                         /* train, check: enum bench_wait */
+    bool wait_given;                                  /* check */
+    int require;                                      /* check: enum bench_require */
+    bool require_given;                               /* check */
     uint64_t device;                                  /* number of the GPU */
     bool device_given;                                /* loader, train: deliver to a GPU */
     uint64_t batches;                                 /* race */
@@ -47,9 +60,11 @@ struct bench_options {
     uint64_t text_bytes;                              /* pack */
     const char *tokenizer, *pattern, *special_tokens; /* tokenize: as in the command tokmap */
     const char *against, *venv, *peers;               /* tokenize: other tokenizers */
-    bool documents;      /* tokenize: measure documents only, not the whole text in one call */
-    const char *child;   /* what a copy of this program measures for its parent; NULL in the parent */
-    const char *dataset; /* the operand, or NULL; for tokenize it is a text file */
+    bool documents;       /* tokenize: measure documents only, not the whole text in one call */
+    const char *child;    /* what a copy of this program measures for its parent; NULL in the parent */
+    const char *dataset;  /* the operand, or the dataset of the run file that is the operand; NULL: there is no operand.
+                             For tokenize it is a text file */
+    const char *run_file; /* the operand if it is a run file, else NULL */
 };
 
 struct bench {
@@ -60,6 +75,11 @@ struct bench {
     char made_dataset[BENCH_PATH]; /* the dataset that dataset_name() created, or "" */
     struct made_files *made;       /* files to remove at the end */
     struct report *report;         /* the table; NULL with --json and in child processes */
+    char sentence[1024];           /* the answer of a case that has one, printed below the table; "" if it has none */
+    int argc;                      /* the command line, for copies of this program */
+    char **argv;
+    uint64_t rank;       /* in a copy of this program: the rank whose loader reader_open() opens */
+    uint64_t ring_bytes; /* the ring of that loader; 0: the default */
 };
 
 struct bench_case {
@@ -102,7 +122,9 @@ double bench_seconds(const struct bench *bench, double usual);
 /* ---- results ---- */
 
 /* Writes one result: the median of `values` beside the median of `limit`, which may be NULL. Writes nothing if `values`
- * is empty. With --json the line is printed at once; otherwise it becomes a row of the table. */
+ * is empty. With --json the line is printed at once; otherwise it becomes a row of the table. Whether more or less of
+ * it is better follows from the unit, or from the metric where the unit does not decide: a new metric whose unit does
+ * not decide belongs in the list in harness.c. */
 void bench_result(struct bench *bench, const char *metric, const char *unit, const struct series *values,
                   const struct series *limit);
 /* Writes a result that is a single number. limit: NAN if there is none. */
@@ -116,6 +138,14 @@ void bench_derived(struct bench *bench, const char *metric, const char *unit, do
 void bench_spread(struct bench *bench, const char *prefix, const char *unit, const struct spread *spread,
                   const struct spread *limit);
 
+/* The same without a ratio. The limit is what the machine does to such a call if nothing is done in it, so it is close
+ * to 0, and a ratio of the two would look like a disaster where both are too short to matter. */
+void bench_spread_alone(struct bench *bench, const char *prefix, const char *unit, const struct spread *spread,
+                        const struct spread *alone);
+
+/* bench_value() without a ratio, for the same reason. */
+void bench_value_alone(struct bench *bench, const char *metric, const char *unit, double value, double alone);
+
 /* The table of results. report_new() returns NULL without memory; the others accept NULL. */
 struct report *report_new(void);
 void report_print(struct report *report);
@@ -123,6 +153,11 @@ void report_free(struct report *report);
 
 /* ---- messages and failures ---- */
 
+/* Sets bench->sentence to a verdict and, with --json, prints a line for it: the result `verdict`, whose value is the
+ * number of the verdict (0 is best), with the members verdict, binds, and sentence in addition. */
+void bench_verdict(struct bench *bench, int number, const char *verdict, const char *binds, const char *sentence);
+/* Sets bench->sentence, the answer of the case. */
+void bench_answer(struct bench *bench, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Prints "PROGRAM: ..." on stderr; nothing with --json or in a child process. */
 void bench_say(struct bench *bench, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Returns whether the user asked to stop (SIGINT, SIGTERM, SIGHUP). Every loop of repeats asks; the case then cleans

@@ -2,9 +2,11 @@
 #include "machine.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -61,14 +63,102 @@ static void file_system_of(const char *path, char *type, size_t capacity)
 const char *machine_line(const char *folder, char *text, size_t capacity)
 {
     static char cpu[1 << 15];
-    char model[128], kernel[128], type[64], memory[32];
+    char model[128], kernel[128], type[64], memory[32], load[64];
     read_text("/proc/cpuinfo", cpu, sizeof cpu);
     field_of(cpu, "model name", model, sizeof model);
     read_text("/proc/sys/kernel/osrelease", kernel, sizeof kernel);
     kernel[strcspn(kernel, "\n")] = '\0';
     file_system_of(folder, type, sizeof type);
-    (void)snprintf(text, capacity, "%s%s%" PRIu32 " processors, %s memory%s%s%s%s", model, model[0] ? ", " : "",
+    read_text("/proc/loadavg", load, sizeof load);
+    load[strcspn(load, " ")] = '\0';
+    (void)snprintf(text, capacity, "%s%s%" PRIu32 " processors, %s memory%s%s%s%s%s%s", model, model[0] ? ", " : "",
                    os_processors(), cli_bytes(os_memory_limit(), memory), type[0] ? ", " : "", type,
-                   kernel[0] ? ", Linux " : "", kernel);
+                   kernel[0] ? ", Linux " : "", kernel, load[0] ? ", load average " : "", load);
     return text;
+}
+
+/* ---- how busy the machine is ---- */
+
+#define TICKS 100.0 /* per second: the kernel's unit in /proc (USER_HZ), the same on all machines */
+
+/* Reads the user and system time of this process and of its children from /proc/self/stat, whose fields after the name
+ * in parentheses are numbers separated by spaces. */
+static bool own_seconds(double *seconds)
+{
+    char text[1024];
+    read_text("/proc/self/stat", text, sizeof text);
+    const char *at = strrchr(text, ')');
+    unsigned long long user, system;
+    long long child_user, child_system;
+    if (!at || sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %lld %lld", &user, &system,
+                      &child_user, &child_system) != 4)
+        return false;
+    *seconds = ((double)user + (double)system + (double)child_user + (double)child_system) / TICKS;
+    return true;
+}
+
+void machine_times(struct machine_times *times)
+{
+    static char text[1 << 15];
+    unsigned long long user, nice, system, idle, io_wait, irq, soft_irq, steal;
+    read_text("/proc/loadavg", text, sizeof text);
+    *times = (struct machine_times){.load = strtod(text, NULL), .clock_ns = os_clock_ns()};
+    read_text("/proc/stat", text, sizeof text);
+    if (sscanf(text, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle, &io_wait, &irq,
+               &soft_irq, &steal) != 8 ||
+        !own_seconds(&times->own))
+        return;
+    times->busy = (double)(user + nice + system) / TICKS;
+    times->steal = (double)steal / TICKS;
+    times->all = times->busy + (double)(idle + io_wait + irq + soft_irq + steal) / TICKS;
+    times->known = true;
+}
+
+#define BUSY_PERCENT 10 /* of the processors, from which on others change the figures noticeably */
+#define STEAL_PERCENT 2
+
+/* Returns a part of the processors' time as a share of all of it. */
+static double share_of(const struct machine_times *from, const struct machine_times *to, double part)
+{
+    const double all = to->all - from->all;
+    if (!from->known || !to->known || to->clock_ns - from->clock_ns < 500000000 || all <= 0)
+        return (double)NAN;
+    return fmin(1, fmax(0, part / all));
+}
+
+double machine_others(const struct machine_times *from, const struct machine_times *to)
+{
+    return share_of(from, to, to->busy - from->busy - (to->own - from->own));
+}
+
+double machine_steal(const struct machine_times *from, const struct machine_times *to)
+{
+    return share_of(from, to, to->steal - from->steal);
+}
+
+void machine_report(struct bench *bench, const struct machine_times *begin)
+{
+    struct machine_times now;
+    char stolen[64] = "";
+    machine_times(&now);
+    const double others = 100 * machine_others(begin, &now), steal = 100 * machine_steal(begin, &now);
+    if (!isfinite(others) || !isfinite(steal))
+        return;
+    if (bench->options.json) {
+        bench_value(bench, "others_percent", "%", others, (double)NAN);
+        bench_value(bench, "steal_percent", "%", steal, (double)NAN);
+        bench_value(bench, "load_average", "1", begin->load, (double)NAN);
+    } else {
+        (void)printf("during this run, other programs used %.0f%% of the processors, and a hypervisor took %.0f%%\n",
+                     others, steal);
+    }
+    if (others < BUSY_PERCENT && steal < STEAL_PERCENT)
+        return;
+    if (steal >= STEAL_PERCENT)
+        (void)snprintf(stolen, sizeof stolen, " and its hypervisor took %.0f%%", steal);
+    cli_warn(bench->program,
+             "other programs used %.0f%% of this machine's processors%s during this run (load average %.2f at its "
+             "start); rates are lower and waits longer than on a quiet machine, and ratios suffer less: run it again "
+             "when the machine is quiet",
+             others, stolen, begin->load);
 }

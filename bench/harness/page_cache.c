@@ -29,38 +29,19 @@ static int probes_count(int fd, uint64_t bytes, uint32_t *cached)
     return 0;
 }
 
-static int refuse_memory_file(struct bench *bench, const char *path)
-{
-    struct tokmap_error error = {0};
-    (void)error_set(
-        &error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
-        "This file system (tmpfs) keeps its files in memory, so they cannot be read cold; give a --dir or a "
-        "dataset on a disk.");
-    return bench_failed(bench, &error);
-}
-
-static int refuse_cached(struct bench *bench, const char *path, uint32_t cached)
-{
-    struct tokmap_error error = {0};
-    (void)error_set(&error, TOKMAP_ERROR_BUSY, path, TOKMAP_NO_OFFSET,
-                    "%" PRIu32
-                    " of %d sampled pages stayed in the page cache after the file was dropped, because another "
-                    "process has the file mapped; end that process, or measure on another dataset.",
-                    cached, PROBES);
-    return bench_failed(bench, &error);
-}
-
-static int file_drop(struct bench *bench, const char *path)
+static enum tokmap_status file_drop(const char *path, struct tokmap_error *error)
 {
     int fd;
     uint32_t cached = PROBES;
     struct os_stat stat;
     int system = os_open(path, OS_READ, &fd);
     if (system)
-        return bench_failed_system(bench, system, path, "The tokens cannot be opened.");
+        return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "The tokens cannot be opened.");
     if (os_file_is_memory(fd)) {
         os_close(fd);
-        return refuse_memory_file(bench, path);
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
+                         "This file system (tmpfs) keeps its files in memory, so they cannot be read cold; give a "
+                         "--dir or a dataset on a disk.");
     }
     system = os_fstat(fd, &stat);
     for (int attempt = 0; !system && cached > PROBES_LEFT && attempt < 3; attempt++) {
@@ -72,10 +53,17 @@ static int file_drop(struct bench *bench, const char *path)
     }
     os_close(fd);
     if (system == ENOTSUP)
-        return CLI_DONE; /* this kernel cannot report what is cached; it has been asked to drop the pages */
+        return TOKMAP_OK; /* this kernel cannot report what is cached; it has been asked to drop the pages */
     if (system)
-        return bench_failed_system(bench, system, path, "The tokens cannot be dropped from the page cache.");
-    return cached > PROBES_LEFT ? refuse_cached(bench, path, cached) : CLI_DONE;
+        return error_set_system(error, system, path, TOKMAP_NO_OFFSET,
+                                "The tokens cannot be dropped from the page cache.");
+    if (cached > PROBES_LEFT)
+        return error_set(error, TOKMAP_ERROR_BUSY, path, TOKMAP_NO_OFFSET,
+                         "%" PRIu32
+                         " of %d sampled pages stayed in the page cache after the file was dropped, because another "
+                         "process has the file mapped; end that process, or measure on another dataset.",
+                         cached, PROBES);
+    return TOKMAP_OK;
 }
 
 static int file_warm(struct bench *bench, const char *path)
@@ -99,37 +87,44 @@ static int file_warm(struct bench *bench, const char *path)
     return system ? bench_failed_system(bench, system, path, "The tokens cannot be read.") : CLI_DONE;
 }
 
-/* Calls a function with the path of each shard's tokens, until one fails. */
-static int each_shard(struct bench *bench, const struct tokmap_dataset *dataset,
-                      int (*file)(struct bench *bench, const char *path))
+enum tokmap_status page_cache_try_drop(const struct tokmap_dataset *dataset, struct tokmap_error *error)
 {
     struct tokmap_dataset_info info = {.size = sizeof info};
-    int result = dataset_get_info(bench, dataset, &info, NULL);
-    for (uint64_t i = 0; !result && i < info.shards; i++) {
+    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
+    if (status)
+        return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "The dataset cannot be described.");
+    for (uint64_t i = 0; !status && i < info.shards; i++) {
         struct tokmap_shard_info shard = {.size = sizeof shard};
-        struct tokmap_error error = {0};
-        if (tokmap_dataset_shard(dataset, i, &shard, &error))
-            result = bench_failed(bench, &error);
-        else
-            result = file(bench, shard.tokens_path);
+        status = tokmap_dataset_shard(dataset, i, &shard, error);
+        if (!status)
+            status = file_drop(shard.tokens_path, error);
     }
-    return result;
+    return status;
 }
 
 int page_cache_drop(struct bench *bench, const struct tokmap_dataset *dataset)
 {
-    return each_shard(bench, dataset, file_drop);
+    struct tokmap_error error = {0};
+    return page_cache_try_drop(dataset, &error) ? bench_failed(bench, &error) : CLI_DONE;
 }
 
 int page_cache_warm(struct bench *bench, const struct tokmap_dataset *dataset)
 {
     struct tokmap_dataset_info info = {.size = sizeof info};
-    const int result = dataset_get_info(bench, dataset, &info, NULL);
+    int result = dataset_get_info(bench, dataset, &info, NULL);
     if (result)
         return result;
     if (info.shards && info.tokens > os_memory_limit() / 2 / info.width) {
         bench_say(bench, "the dataset is larger than half of the memory, so it is not read into the page cache first");
         return CLI_DONE;
     }
-    return each_shard(bench, dataset, file_warm);
+    for (uint64_t i = 0; !result && i < info.shards; i++) {
+        struct tokmap_shard_info shard = {.size = sizeof shard};
+        struct tokmap_error error = {0};
+        if (tokmap_dataset_shard(dataset, i, &shard, &error))
+            result = bench_failed(bench, &error);
+        else
+            result = file_warm(bench, shard.tokens_path);
+    }
+    return result;
 }

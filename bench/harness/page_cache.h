@@ -1,7 +1,7 @@
 /*
  * page_cache.h - brings a dataset's tokens into the page cache, or removes them from it.
  *
- * Both functions return CLI_DONE, or CLI_FAILED after a message.
+ * Functions that return an int return CLI_DONE, or CLI_FAILED after a message.
  */
 #ifndef TOKMAP_BENCH_HARNESS_PAGE_CACHE_H
 #define TOKMAP_BENCH_HARNESS_PAGE_CACHE_H
@@ -12,6 +12,10 @@
  * file system that keeps its files in memory (tmpfs), and if another process keeps the pages by mapping the files. A
  * kernel that cannot report which pages are cached is trusted. */
 int page_cache_drop(struct bench *bench, const struct tokmap_dataset *dataset);
+/* The same without a message, for a case that can go on if the tokens cannot be dropped. Statuses: OK,
+ * ERROR_UNSUPPORTED (the files are in memory), ERROR_BUSY (another process has them mapped), ERROR_IO, and others of
+ * opening files. */
+enum tokmap_status page_cache_try_drop(const struct tokmap_dataset *dataset, struct tokmap_error *error);
 
 /* Drops the tokens, then reads them from front to back, so that the kernel caches them in large folios. Pages that were
  * cached one by one, by random reads, are up to a third slower to read, and the results would depend on what the

@@ -23,11 +23,14 @@ static inline void reader_clear(struct reader *reader)
     *reader = (struct reader){.out = TOKMAP_OUT_INIT, .batch = TOKMAP_BATCH_INIT};
 }
 
-/* Opens a loader over the run as the only rank (rank 0 of 1), beginning at `step`. threads: 0 (no producer thread)
- * or 1. fields: TOKMAP_INPUTS, TOKMAP_TARGETS, or 0 for pointers to the rows in the ring. Call reader_close() in either
+/* Opens a loader over the run for bench->rank of --world, beginning at `step`. threads: 0 (no producer thread) or 1.
+ * fields: TOKMAP_INPUTS, TOKMAP_TARGETS, or 0 for pointers to the rows in the ring. Call reader_close() in either
  * case. */
 int reader_open(struct bench *bench, struct reader *reader, const struct tokmap_run *run, uint32_t threads,
                 uint32_t fields, uint64_t step);
+/* Replaces the loader of an open reader by a new one that begins at step 0; its outputs stay. */
+int reader_restart(struct bench *bench, struct reader *reader, const struct tokmap_run *run, uint32_t threads,
+                   uint32_t fields);
 /* Accepts a reader that is all zeros, and a second call. */
 void reader_close(struct reader *reader);
 

@@ -83,7 +83,18 @@ def timed_next():
     """Compiles a function that times one call of tokmap_loader_next(), in ns. Returns None without a compiler."""
     import tempfile
     import tokmap
-    folder = tempfile.mkdtemp()
+    with tempfile.TemporaryDirectory() as folder:
+        timed = compiled(folder)
+    if timed is None:
+        return None
+    timed.restype = ctypes.c_uint64
+    timed.argtypes = [ctypes.c_void_p] * 5
+    entry = ctypes.cast(tokmap._library.lib.tokmap_loader_next, ctypes.c_void_p)
+    return lambda *arguments: timed(entry, *arguments)
+
+
+def compiled(folder):
+    """Compiles timed() in the folder and loads it, after which the file is not needed."""
     source, library = os.path.join(folder, "timed.c"), os.path.join(folder, "timed.so")
     with open(source, "w", encoding="utf-8") as file:
         file.write("""#include <stdint.h>
@@ -98,13 +109,13 @@ uint64_t timed(next_call *next, void *loader, const void *out, void *batch, void
     return (uint64_t)(to.tv_sec - from.tv_sec) * 1000000000 + (uint64_t)to.tv_nsec - (uint64_t)from.tv_nsec;
 }
 """)
-    if subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, source], stderr=subprocess.DEVNULL).returncode:
+    try:
+        if subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, source],
+                          stderr=subprocess.DEVNULL).returncode:
+            return None
+    except FileNotFoundError:
         return None
-    timed = ctypes.CDLL(library).timed
-    timed.restype = ctypes.c_uint64
-    timed.argtypes = [ctypes.c_void_p] * 5
-    entry = ctypes.cast(tokmap._library.lib.tokmap_loader_next, ctypes.c_void_p)
-    return lambda *arguments: timed(entry, *arguments)
+    return ctypes.CDLL(library).timed
 
 
 class MemmapRows:

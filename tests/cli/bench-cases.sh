@@ -8,7 +8,7 @@ small="--tokens 1m --repeats 2 --seconds 0.01 --text-bytes 1m --json"
 for case in limits order slice loader open train pack verify; do
     tokmap-bench $case $small >$case.json 2>$case.err || { cat $case.err >&2; exit 1; }
     json $case.json
-    for key in case metric value unit min max n; do
+    for key in case metric value unit better min max n; do
         equal "$(grep -vc "\"$key\":" $case.json || :)" 0 "$case: results without $key"
     done
     equal "$(sed 's/.*"metric": *"\([^"]*\)".*/\1/' $case.json | sort | uniq -d)" '' "$case: metrics named twice"
@@ -24,6 +24,21 @@ results loader.json loader tokens_per_s tokens_per_s_i64 tokens_per_s_pread next
     wait_p999_us rss_above_ring_mib
 results open.json open start_ms open_us resume_us
 results train.json train au_percent wait_p50_us wait_p99_us wait_p999_us wait_max_us stalls waits_over_10us
+# Waits are far below a step: beside a loop that does nothing they have no ratio that looks like a disaster.
+equal "$(grep '"wait_p50_us"' train.json | grep -c '"ratio"' || :)" 0 'ratio of waits'
+results train.json train wait_percent others_percent steal_percent load_average
+# Which way is better is said of each result that has one.
+for less in 'train.json wait_p50_us' 'train.json stalls' 'loader.json cpu_s_per_mtok' 'loader.json rss_above_ring_mib' \
+    'open.json start_ms' 'order.json draw_ns'; do
+    grep "\"metric\": \"${less#* }\"" "${less% *}" | grep -q '"better": "less"' ||
+        { echo "FAULT: $less is better if it is less" >&2; exit 1; }
+done
+for more in 'train.json au_percent' 'loader.json tokens_per_s' 'verify.json gb_s' 'pack.json text_mb_s' \
+    'limits.json memcpy_l1_gb_s'; do
+    grep "\"metric\": \"${more#* }\"" "${more% *}" | grep -q '"better": "more"' ||
+        { echo "FAULT: $more is better if it is more" >&2; exit 1; }
+done
+grep '"metric": "paced_tokens_per_s"' loader.json | grep -q '"better": null'
 results pack.json pack text_mb_s peak_rss_mib
 results verify.json verify gb_s
 
@@ -50,6 +65,30 @@ for case in slice loader pack verify tokenize; do
     holds $case.json '"limit":'
     holds $case.json '"ratio":'
 done
+
+# The table has the column, and a sentence below it.
+tokmap-bench train --tokens 1m --repeats 1 --seconds 0.6 --step-ms 1 >table 2>err
+grep -qE '^metric +median +unit +better +min' table
+grep -qE '^train\.au_percent .* more ' table
+grep -qE '^Data loading (is|slows) ' table
+holds table 'of all time is computing, beside'
+holds table 'load average'
+holds table 'other programs used'
+tokmap-bench loader --tokens 1m --repeats 1 --seconds 0.01 >table 2>err
+grep -qE '^One thread delivers [0-9.]+ G tokens/s from memory' table
+
+# A machine that others keep busy is reported: two loops that spin are 10% of all but very large machines.
+if [ "$(nproc 2>/dev/null || echo 99)" -le 8 ]; then
+    for i in 1 2; do
+        (while :; do :; done) &
+        spins="${spins:-} $!"
+    done
+    tokmap-bench train --tokens 1m --repeats 1 --seconds 1.5 --step-ms 1 --wait sleep >table 2>err
+    # shellcheck disable=SC2086
+    kill $spins
+    holds err 'tokmap-bench train: warning: other programs used '
+    holds err 'run it again when the machine is quiet'
+fi
 
 # No files are left.
 equal "$(find . -name 'tokmap-bench-*' | wc -l | tr -d ' ')" 0 'files left behind'

@@ -2,18 +2,43 @@
 . "$TOKMAP_CLI/helpers.sh"
 
 tokmap-bench --list >list
-for case in limits order slice loader open train pack verify tokenize; do
+for case in check limits order slice loader open train pack verify tokenize; do
     grep -q "^$case  *[^ ]" list || { echo "FAULT: --list lacks $case" >&2; exit 1; }
 done
 tokmap-bench --help >help
 holds help 'Usage: tokmap-bench'
 tokmap-bench --version >/dev/null
+# What copies of the command are told is not an option, and no example is so long that the help wraps it.
+equal "$(grep -c -e '--child' help || :)" 0 '--child in the help'
+exits 2 tokmap-bench train --child x 2>err
+holds err "unknown option '--child'"
+equal "$(grep -c '^  tokmap-bench .*' help)" "$(sed -n '/^  tokmap-bench /,/^$/p' help | grep -c .)" 'examples on one line'
+equal "$(awk 'length > 80' help)" '' 'lines of more than 80 columns'
+for heading in 'What is read' 'The training step' 'How it is measured' 'What is created' 'The case tokenize' General; do
+    grep -q "^$heading.*:\$" help || { echo "FAULT: no heading $heading" >&2; exit 1; }
+done
+
+# A synthetic dataset has no files to read, which is said before anything is measured.
+for case in loader slice limits open verify; do
+    exits 2 tokmap-bench $case synthetic:vocab=50257 2>err
+    holds err "the case $case measures reading from files, and 'synthetic:vocab=50257' has no files"
+    equal "$(grep -c tokmap_ err || :)" 0 'a function in a message'
+done
+tokmap-bench train synthetic:vocab=50257 --repeats 1 --seconds 0.01 --step-ms 1 --json >synthetic.json
+json synthetic.json
 
 exits 2 tokmap-bench 2>err
 holds err 'name a case'
 exits 2 tokmap-bench nosuch 2>err
 holds err nosuch
+exits 2 tokmap-bench trian 2>err
+holds err "there is no case 'trian'; did you mean 'train'?"
+exits 2 tokmap-bench trian data/web --seq-len 5 2>err
+holds err "did you mean 'train'?"
+exits 2 tokmap-bench al 2>err
+holds err "did you mean 'all'?"
 exits 2 tokmap-bench order a b 2>err
+holds err "not also 'b'"
 exits 2 tokmap-bench tokenize 2>err
 holds err 'name a text and a tokenizer'
 exits 2 tokmap-bench tokenize list 2>err
@@ -27,7 +52,9 @@ exits 2 tokmap-bench tokenize list -t bytes --against gigatoken,nothing --venv .
 holds err "but not 'nothing'"
 exits 2 tokmap-bench tokenize list -t bytes --against gigatoken 2>err
 holds err '--venv'
-for wrong in '--width 3' '--tokens 0' '--rows 0' '--seq-len 0' '--step-ms 0' '--seconds -1' '--wait never' '--nosuch'; do
+exits 2 tokmap-bench verify -j 0 2>err
+holds err '--threads must be at least 1'
+for wrong in '--batch 0' '--ranks 0' '--world 0' '--ranks 9 --world 3' '--require maybe' '--width 3' '--tokens 0' '--rows 0' '--seq-len 0' '--step-ms 0' '--seconds -1' '--wait never' '--nosuch'; do
     # shellcheck disable=SC2086
     exits 2 tokmap-bench order $wrong 2>err
 done

@@ -1,7 +1,6 @@
 /* target.c - see target.h. */
 #include "target.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/error.h"
