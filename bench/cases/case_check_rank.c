@@ -46,8 +46,8 @@ static int take_all(struct bench *bench, struct rank *rank)
         const uint64_t before = os_clock_ns();
         const enum tokmap_status status = reader_next(&rank->reader);
         if (status == TOKMAP_END && task->again) {
-            if (reader_restart(bench, &rank->reader, rank->run, 1, BOTH))
-                return CLI_FAILED;
+            if (tokmap_loader_rewind(rank->reader.loader, &rank->reader.error))
+                return bench_failed(bench, &rank->reader.error);
             continue;
         }
         if (status == TOKMAP_END)

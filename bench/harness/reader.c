@@ -8,13 +8,14 @@
 #include "common/error.h"
 #include "platform/os.h"
 
-static int loader_open(struct bench *bench, struct reader *reader, const struct tokmap_run *run, uint32_t threads,
-                       uint32_t fields, uint64_t step)
+int reader_open(struct bench *bench, struct reader *reader, const struct tokmap_run *run, uint32_t threads,
+                uint32_t fields, uint64_t step)
 {
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
     struct tokmap_cursor cursor;
     char text[TOKMAP_CURSOR_TEXT];
     assert(threads <= 1 && !(fields & ~(uint32_t)(TOKMAP_INPUTS | TOKMAP_TARGETS)));
+    reader_clear(reader);
     options.rank = bench->rank;
     options.world = bench->options.world;
     options.rows = bench->options.rows;
@@ -27,30 +28,14 @@ static int loader_open(struct bench *bench, struct reader *reader, const struct 
         options.resume = step ? text : NULL;
         status = tokmap_loader_open(&reader->loader, run, &options, &reader->error);
     }
-    return status ? bench_failed(bench, &reader->error) : CLI_DONE;
-}
-
-int reader_open(struct bench *bench, struct reader *reader, const struct tokmap_run *run, uint32_t threads,
-                uint32_t fields, uint64_t step)
-{
-    reader_clear(reader);
-    const int result = loader_open(bench, reader, run, threads, fields, step);
-    if (result)
-        return result;
+    if (status)
+        return bench_failed(bench, &reader->error);
     const uint64_t rows = tokmap_loader_rows(reader->loader);
     if (fields && outputs_new(&reader->outputs, rows, bench->options.seq_len, TOKMAP_I64))
         return bench_no_memory(bench);
     reader->out.inputs = fields & TOKMAP_INPUTS ? reader->outputs.inputs : NULL;
     reader->out.targets = fields & TOKMAP_TARGETS ? reader->outputs.targets : NULL;
     return CLI_DONE;
-}
-
-int reader_restart(struct bench *bench, struct reader *reader, const struct tokmap_run *run, uint32_t threads,
-                   uint32_t fields)
-{
-    tokmap_loader_close(reader->loader);
-    reader->loader = NULL;
-    return loader_open(bench, reader, run, threads, fields, 0);
 }
 
 void reader_close(struct reader *reader)

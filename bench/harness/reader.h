@@ -28,9 +28,6 @@ static inline void reader_clear(struct reader *reader)
  * case. */
 int reader_open(struct bench *bench, struct reader *reader, const struct tokmap_run *run, uint32_t threads,
                 uint32_t fields, uint64_t step);
-/* Replaces the loader of an open reader by a new one that begins at step 0; its outputs stay. */
-int reader_restart(struct bench *bench, struct reader *reader, const struct tokmap_run *run, uint32_t threads,
-                   uint32_t fields);
 /* Accepts a reader that is all zeros, and a second call. */
 void reader_close(struct reader *reader);
 

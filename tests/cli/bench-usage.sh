@@ -12,7 +12,7 @@ tokmap-bench --version >/dev/null
 equal "$(grep -c -e '--child' help || :)" 0 '--child in the help'
 exits 2 tokmap-bench train --child x 2>err
 holds err "unknown option '--child'"
-equal "$(grep -c '^  tokmap-bench .*' help)" "$(sed -n '/^  tokmap-bench /,/^$/p' help | grep -c .)" 'examples on one line'
+equal "$(grep -c "^  tokmap-bench " help)" "$(sed -n "/^Examples:/,/^$/p" help | grep -c "^  ")" "examples on one line"
 equal "$(awk 'length > 80' help)" '' 'lines of more than 80 columns'
 for heading in 'What is read' 'The training step' 'How it is measured' 'What is created' 'The case tokenize' General; do
     grep -q "^$heading.*:\$" help || { echo "FAULT: no heading $heading" >&2; exit 1; }
