@@ -20,6 +20,7 @@
 #include "numbers.h"
 #include "progress.h"
 #include "run_name.h"
+#include "shell_quote.h"
 #include "signals.h"
 #include "table.h"
 

@@ -48,6 +48,8 @@ void os_close(int fd);
 int os_fstat(int fd, struct os_stat *out);
 int os_stat(const char *path, struct os_stat *out);  /* follows symbolic links */
 int os_lstat(const char *path, struct os_stat *out); /* describes a symbolic link itself */
+/* The bytes that a user who is not root may still write to the file system that contains the path. */
+int os_disk_free(const char *path, uint64_t *bytes);
 
 /* Reads `count` bytes at `offset`, or fewer if the file ends before; *got is their number. Reaching the end is a
  * success. */

@@ -19,6 +19,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/sysinfo.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
@@ -142,6 +143,16 @@ int os_stat(const char *path, struct os_stat *out)
     if (stat(path, &found))
         return errno;
     stat_convert(&found, out);
+    return 0;
+}
+
+int os_disk_free(const char *path, uint64_t *bytes)
+{
+    struct statvfs found;
+    if (statvfs(path, &found))
+        return errno;
+    if (mul_overflows(found.f_bavail, found.f_frsize, bytes))
+        *bytes = UINT64_MAX;
     return 0;
 }
 

@@ -28,8 +28,8 @@ misused 'UTF-8' -o x --vocab-size 300 --special-tokens "$(printf 'a\377')" in
 misused '--threads' -o x --vocab-size 300 --threads 0 in
 misused 'only once' -o x --vocab-size 300 - -
 failed 'no text' -o x --vocab-size 300 in/b/none.txt
-failed 'the name of the output is empty' -o '' --vocab-size 300 in
-failed 'the name of the output is empty' -o in/ --vocab-size 300 in
+misused 'the name of the output is empty' -o '' --vocab-size 300 in
+misused "give a prefix, such as 'in/NAME'" -o in/ --vocab-size 300 in
 failed 'nowhere' -o nowhere/x --vocab-size 300 in
 failed 'max-memory' -o x --vocab-size 300 --max-memory 1Mi in
 failed 'absent' -o x --vocab-size 300 absent

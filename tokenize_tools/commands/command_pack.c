@@ -1,5 +1,4 @@
 /* command_pack.c - tokmap pack: the command line of pack/pack.h, its progress, and its closing report. */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,9 +6,10 @@
 #include "commands.h"
 #include "commands/shared/corpus_arguments.h"
 #include "commands/shared/field_options.h"
+#include "commands/shared/output_arguments.h"
+#include "commands/shared/pack_report.h"
+#include "commands/shared/skip_report.h"
 #include "commands/shared/tokenizer_arguments.h"
-#include "common/error.h"
-#include "common/hash.h"
 #include "pack/pack.h"
 #include "platform/os.h"
 #include "platform/process.h"
@@ -17,50 +17,60 @@
 
 static const char program[] = "tokmap pack";
 
-#define LISTED_MOST 1000 /* skipped files and records that --json lists */
-
-struct listed {
-    struct tokmap_error why;
-    uint64_t bytes;
-};
+#define SPACE_FIRST ((uint64_t)16 << 20) /* stored bytes after which the size of the output is estimated */
 
 struct packing {
     const struct cli_command *command;
-    const char *prefix;
+    const char *output; /* as it was typed */
+    char *prefix;
     struct tokenizer_arguments asked;
     struct corpus_arguments corpus;
+    struct skip_report skips;
     bool force, dry_run, json, quiet;
     int shown; /* enum cli_progress_mode */
     uint64_t threads;
     struct tokenizer *tokenizer;
+    struct pack_result result;
     struct cli_progress progress;
-    struct listed *listed;
-    uint64_t listed_count, skipped_count;
-    double seconds;
+    uint64_t size;       /* of the inputs as they are stored, in bytes; 0 if unknown */
+    uint64_t next_space; /* the free space is checked when so many stored bytes are packed */
 };
 
-/* ---- progress and report ---- */
+/* ---- progress ---- */
 
 static void skipped_report(void *user, const struct corpus_issue *issue, const struct tokmap_error *why)
 {
     struct packing *packing = user;
-    cli_progress_clear(&packing->progress);
-    command_skipped(packing->command, why);
-    packing->skipped_count++;
-    if (!packing->json || packing->listed_count == LISTED_MOST)
+    skip_report_add(&packing->skips, issue, why);
+}
+
+/* Warns once if the output will not fit on its disk, should the rest of the input give as many tokens a byte as what is
+ * packed so far. The first estimate follows after some MiB, so that it comes while not much time is lost. */
+static void space_check(struct packing *packing, uint64_t stored_bytes)
+{
+    struct tokenizer_info info;
+    uint64_t free_bytes;
+    char a[32], b[32];
+    if (packing->dry_run || stored_bytes < packing->next_space || stored_bytes >= packing->size)
         return;
-    if (!packing->listed)
-        packing->listed = malloc(LISTED_MOST * sizeof *packing->listed);
-    if (packing->listed) {
-        struct listed *listed = &packing->listed[packing->listed_count++];
-        *listed = (struct listed){*why, issue->bytes};
-        error_name_options(packing->command, &listed->why);
+    packing->next_space = 2 * stored_bytes;
+    tokenizer_info(packing->tokenizer, &info);
+    const double written = (double)packing->result.tokens * info.width;
+    const double all = written / (double)stored_bytes * (double)packing->size;
+    char *folder = path_folder(packing->prefix);
+    if (folder && all < 9e18 && !os_disk_free(folder, &free_bytes) && all - written > (double)free_bytes) {
+        cli_progress_clear(&packing->progress);
+        cli_warn(program, "the output will probably not fit: %s.bin is growing to about %s, and its disk has %s left",
+                 packing->prefix, cli_bytes((uint64_t)all, a), cli_bytes(free_bytes, b));
+        packing->next_space = UINT64_MAX;
     }
+    free(folder);
 }
 
 static void progress_report(void *user, uint64_t stored_bytes)
 {
     struct packing *packing = user;
+    space_check(packing, stored_bytes);
     cli_progress_update(&packing->progress, stored_bytes);
 }
 
@@ -69,113 +79,13 @@ static bool is_stopped(void *user)
     return os_signal_caught() != 0;
 }
 
-static void row(const char *name, uint64_t number, const char *remark)
-{
-    char text[32];
-    printf("  %-24s %20s%s%s\n", name, cli_count(number, text), *remark ? "  " : "", remark);
-}
-
-static void row_if(const char *name, uint64_t number, const char *remark)
-{
-    if (number)
-        row(name, number, remark);
-}
-
-static void report_print(const struct packing *packing, const struct pack_result *result)
-{
-    const struct corpus_counts *counts = &result->counts;
-    char a[32], b[32], c[32], hex[33];
-    hash128_hex(result->content, hex);
-    if (packing->dry_run)
-        printf("would pack %s of text in %s", cli_bytes(counts->text_bytes, a), cli_seconds(packing->seconds, b));
-    else
-        printf("packed %s of text into %s.bin and .tmx in %s", cli_bytes(counts->text_bytes, a), packing->prefix,
-               cli_seconds(packing->seconds, b));
-    printf(" (%s/s)\n",
-           cli_bytes(packing->seconds > 0 ? (uint64_t)((double)counts->text_bytes / packing->seconds) : 0, c));
-    row("files", counts->files, "");
-    row_if("files skipped", counts->files_skipped, "entirely or in part");
-    row("bytes as stored", counts->stored_bytes, "");
-    row("input bytes", counts->stream_bytes, "after decompression, of which:");
-    row("  document bytes", counts->document_bytes, "");
-    row_if("  structure bytes", counts->structure_bytes, "JSON around the texts, line ends, and blank lines");
-    row_if("  skipped bytes", counts->skipped_bytes, "");
-    row("documents", counts->documents, "");
-    row_if("  empty", counts->empty_documents, "");
-    row_if("records skipped", counts->records_skipped, "");
-    row_if("blank lines", counts->blank_lines, "");
-    row_if("sequences replaced", counts->replaced, "invalid UTF-8, replaced by U+FFFD");
-    row("text bytes", counts->text_bytes,
-        counts->text_bytes == counts->document_bytes ? "" : "document bytes after decoding escapes and replacing");
-    row("tokens", result->tokens, "");
-    row_if("  that end a document", result->eod_tokens, "");
-    row_if("  that begin a document", result->bos_tokens, "");
-    if (!packing->dry_run)
-        printf("  content id               %s\n", hex);
-}
-
-static void skipped_json(const struct packing *packing, struct cli_json *json)
-{
-    cli_json_array(json, "skipped");
-    for (uint64_t i = 0; i < packing->listed_count; i++) {
-        const struct listed *one = &packing->listed[i];
-        cli_json_object(json, NULL);
-        cli_json_bytes(json, "path", one->why.path, strlen(one->why.path));
-        if (one->why.line)
-            cli_json_number(json, "line", one->why.line);
-        if (one->why.offset != TOKMAP_NO_OFFSET)
-            cli_json_number(json, "offset", one->why.offset);
-        cli_json_text(json, "status", tokmap_status_name(one->why.status));
-        cli_json_bytes(json, "reason", one->why.message, strlen(one->why.message));
-        cli_json_number(json, "bytes", one->bytes);
-        cli_json_end(json);
-    }
-    cli_json_end(json);
-    cli_json_number(json, "skipped_items", packing->skipped_count);
-}
-
-static void report_json(const struct packing *packing, const struct pack_result *result)
-{
-    const struct corpus_counts *counts = &result->counts;
-    struct cli_json json;
-    char hex[33];
-    hash128_hex(result->content, hex);
-    cli_json_begin(&json, stdout);
-    cli_json_object(&json, NULL);
-    if (packing->prefix)
-        cli_json_bytes(&json, "output", packing->prefix, strlen(packing->prefix));
-    cli_json_bool(&json, "dry_run", packing->dry_run);
-    if (!packing->dry_run)
-        cli_json_text(&json, "content", hex);
-    cli_json_number(&json, "files", counts->files);
-    cli_json_number(&json, "files_skipped", counts->files_skipped);
-    cli_json_number(&json, "stored_bytes", counts->stored_bytes);
-    cli_json_number(&json, "input_bytes", counts->stream_bytes);
-    cli_json_number(&json, "document_bytes", counts->document_bytes);
-    cli_json_number(&json, "structure_bytes", counts->structure_bytes);
-    cli_json_number(&json, "skipped_bytes", counts->skipped_bytes);
-    cli_json_number(&json, "documents", counts->documents);
-    cli_json_number(&json, "empty_documents", counts->empty_documents);
-    cli_json_number(&json, "records_skipped", counts->records_skipped);
-    cli_json_number(&json, "blank_lines", counts->blank_lines);
-    cli_json_number(&json, "sequences_replaced", counts->replaced);
-    cli_json_number(&json, "text_bytes", counts->text_bytes);
-    cli_json_number(&json, "tokens", result->tokens);
-    cli_json_number(&json, "eod_tokens", result->eod_tokens);
-    cli_json_number(&json, "bos_tokens", result->bos_tokens);
-    cli_json_number(&json, "largest_id", result->largest_id);
-    skipped_json(packing, &json);
-    cli_json_real(&json, "seconds", packing->seconds);
-    cli_json_end(&json);
-}
-
 /* ---- arguments ---- */
 
 /* Refuses arguments that are missing or wrong. Returns 0, or prints a message and returns the exit status. */
 static int arguments_check(const struct cli_command *command, struct packing *packing, const char **operands,
                            size_t *operand_count)
 {
-    if (!packing->prefix && !packing->dry_run)
+    if (!packing->output && !packing->dry_run)
         return cli_misused(command, "no output given; name it with -o PREFIX, or only check the inputs with --dry-run");
     if (tokenizer_arguments_check(command, &packing->asked))
         return CLI_MISUSED;
@@ -184,64 +94,60 @@ static int arguments_check(const struct cli_command *command, struct packing *pa
     return corpus_arguments_check(command, &packing->corpus, operands, operand_count);
 }
 
-/* Checks the output folder first, so that the message is about the folder and not about a file that cannot be
- * created in it. */
-static enum tokmap_status folder_check(const char *prefix, struct tokmap_error *error)
+/* ---- packing ---- */
+
+static enum tokmap_status inputs_pack(struct packing *packing, const struct pack_options *options,
+                                      const char **operands, size_t operand_count, struct tokmap_error *error)
 {
-    struct os_stat stat;
-    char *folder = path_folder(prefix);
-    if (!folder)
-        return error_set_memory(error, "a path", strlen(prefix));
-    const int system = os_stat(folder, &stat);
-    enum tokmap_status status = TOKMAP_OK;
-    if (system || stat.kind != OS_KIND_FOLDER)
-        status = error_set(error, TOKMAP_ERROR_NOT_FOUND, folder, TOKMAP_NO_OFFSET,
-                           system ? "the output folder does not exist; create it with 'mkdir -p'"
-                                  : "the output folder is not a folder; choose another name");
-    free(folder);
+    const int shown = packing->quiet ? CLI_PROGRESS_NONE : packing->shown;
+    enum tokmap_status status = options->dry_run ? TOKMAP_OK : output_place_check(options->prefix, error);
+    if (status)
+        return status;
+    if (!options->dry_run || shown != CLI_PROGRESS_NONE)
+        packing->size = corpus_size(operands, operand_count);
+    packing->next_space = SPACE_FIRST;
+    cli_progress_start(&packing->progress, options->dry_run ? "reading" : "packing", packing->size, shown);
+    status = pack_run(options, operands, operand_count, &packing->result, error);
+    cli_progress_end(&packing->progress);
     return status;
 }
 
-/* ---- packing ---- */
-
-static int inputs_pack(struct packing *packing, const struct pack_options *options, const char **operands,
-                       size_t operand_count)
+static int inputs_pack_and_report(struct packing *packing, const struct pack_options *options, const char **operands,
+                                  size_t operand_count)
 {
-    struct pack_result result;
     struct tokmap_error error;
     const uint64_t started = os_clock_ns();
-    enum tokmap_status status = options->dry_run ? TOKMAP_OK : folder_check(options->prefix, &error);
-    if (!status) {
-        const int shown = packing->quiet ? CLI_PROGRESS_NONE : packing->shown;
-        cli_progress_start(&packing->progress, options->dry_run ? "reading" : "packing",
-                           shown == CLI_PROGRESS_NONE ? 0 : corpus_size(operands, operand_count), shown);
-        status = pack_run(options, operands, operand_count, &result, &error);
-        cli_progress_end(&packing->progress);
-    }
-    packing->seconds = (double)(os_clock_ns() - started) * 1e-9;
+    const enum tokmap_status status = inputs_pack(packing, options, operands, operand_count, &error);
     if (os_signals_release()) {
         if (status)
             cli_say(program, "interrupted; the unfinished output has been removed");
         os_signal_die(os_signal_caught());
     }
-    if (status)
+    const bool listed = skip_report_finish(&packing->skips);
+    if (status) {
+        skip_report_advise(&packing->skips, &packing->result.counts);
         return command_failed(packing->command, &error);
+    }
+    const struct pack_report report = {.prefix = packing->prefix,
+                                       .dry_run = packing->dry_run,
+                                       .tokenizer = packing->tokenizer,
+                                       .tokenizer_path = options->tokenizer_path,
+                                       .tokenizer_given = packing->asked.spec_given,
+                                       .eod_id = options->eod_id,
+                                       .bos_id = options->bos_id,
+                                       .result = &packing->result,
+                                       .skips = &packing->skips,
+                                       .seconds = (double)(os_clock_ns() - started) * 1e-9};
+    skip_report_advise(&packing->skips, &packing->result.counts);
     if (packing->json)
-        report_json(packing, &result);
+        pack_report_json(&report);
     else if (!packing->quiet)
-        report_print(packing, &result);
-    return cli_finish(program, CLI_DONE);
+        pack_report_print(&report);
+    return cli_finish(program, listed ? CLI_DONE : CLI_FAILED);
 }
 
-static int pack(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
+static int tokenizer_pack(struct packing *packing, const char **operands, size_t operand_count)
 {
-    struct packing *packing = user;
-    packing->command = command;
-    int status = arguments_check(command, packing, operands, &operand_count);
-    if (!status)
-        status = tokenizer_arguments_open(command, &packing->asked, true, &packing->tokenizer);
-    if (status)
-        return status;
     const bool is_bytes = !strcmp(packing->asked.spec, "bytes"); /* the built-in tokenizer, which has no file */
     struct pack_options options = {.prefix = packing->prefix,
                                    .dry_run = packing->dry_run,
@@ -251,19 +157,40 @@ static int pack(const struct cli_command *command, const char **operands, size_t
                                    .tokenizer = packing->tokenizer,
                                    .tokenizer_options = &packing->asked.options,
                                    .tokenizer_path = is_bytes ? NULL : packing->asked.spec,
+                                   .skip_limit = packing->skips.limit,
+                                   .other_output = packing->skips.list_path,
                                    .skipped = skipped_report,
                                    .progress = progress_report,
                                    .stop = is_stopped,
                                    .user = packing};
     corpus_arguments_apply(&packing->corpus, &options.corpus);
-    status = tokenizer_arguments_eod_bos(command, &packing->asked, packing->tokenizer, true, &options.eod_id,
-                                         &options.bos_id);
-    if (!status) {
-        cli_signals_catch();
-        status = inputs_pack(packing, &options, operands, operand_count);
-    }
+    const int status = tokenizer_arguments_eod_bos(packing->command, &packing->asked, packing->tokenizer, true,
+                                                   &options.eod_id, &options.bos_id);
+    if (status)
+        return status;
+    cli_signals_catch();
+    return inputs_pack_and_report(packing, &options, operands, operand_count);
+}
+
+static int pack(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
+{
+    static const char *const endings[] = {"bin", "tmx", NULL};
+    struct packing *packing = user;
+    packing->command = command;
+    packing->skips.list = -1;
+    int status = arguments_check(command, packing, operands, &operand_count);
+    if (!status && packing->output)
+        status = output_prefix_make(command, packing->output, endings, &packing->prefix);
+    if (!status)
+        status = tokenizer_arguments_open(command, &packing->asked, true, &packing->tokenizer);
+    if (!status)
+        status = skip_report_open(&packing->skips, command, &packing->corpus, &packing->progress, packing->json,
+                                  packing->force);
+    if (!status)
+        status = tokenizer_pack(packing, operands, operand_count);
+    skip_report_close(&packing->skips, status != CLI_DONE);
     tokenizer_close(packing->tokenizer);
-    free(packing->listed);
+    free(packing->prefix);
     return status;
 }
 
@@ -273,7 +200,7 @@ int command_pack(int argc, char **argv)
     packing.threads = os_processors() < PACK_THREADS_MOST ? os_processors() : PACK_THREADS_MOST;
     const struct cli_option options[] = {
         CLI_HEADING("Output"),
-        {'o', "output", CLI_TEXT, &packing.prefix, NULL, "PREFIX", "write PREFIX.bin and PREFIX.tmx", NULL},
+        {'o', "output", CLI_TEXT, &packing.output, NULL, "PREFIX", "write PREFIX.bin and PREFIX.tmx", NULL},
         {0, "force", CLI_FLAG, &packing.force, NULL, NULL, "replace the output if it exists", NULL},
         {0, "dry-run", CLI_FLAG, &packing.dry_run, NULL, NULL, "read, check, and count everything, but write nothing",
          NULL},
@@ -286,6 +213,7 @@ int command_pack(int argc, char **argv)
         CLI_HEADING("Inputs"),
         CORPUS_OPTIONS_INPUT(packing.corpus),
         CORPUS_OPTION_ON_ERROR(packing.corpus),
+        SKIP_OPTIONS(packing.skips),
         CORPUS_OPTIONS_TEXTS(packing.corpus),
         CLI_HEADING("General"),
         {'j', "threads", CLI_NUMBER, &packing.threads, NULL, "N",

@@ -7,9 +7,13 @@
 #include "commands.h"
 #include "commands/shared/corpus_arguments.h"
 #include "commands/shared/field_options.h"
+#include "commands/shared/output_arguments.h"
+#include "commands/shared/skip_report.h"
+#include "commands/shared/target.h"
 #include "common/error.h"
 #include "platform/os.h"
 #include "platform/process.h"
+#include "text/path.h"
 #include "text/utf8.h"
 #include "train/train_corpus.h"
 
@@ -19,8 +23,11 @@ static const char program[] = "tokmap train";
 
 struct training_command {
     const struct cli_command *command;
-    const char *prefix, *pattern, *special_names;
+    const char *output; /* as it was typed */
+    char *prefix;
+    const char *pattern, *special_names;
     struct corpus_arguments corpus;
+    struct skip_report skips;
     bool force, json, quiet;
     int shown; /* enum cli_progress_mode; NONE with --quiet */
     uint64_t vocabulary, min_frequency, threads, memory;
@@ -28,7 +35,6 @@ struct training_command {
     uint32_t special_count;
     struct cli_progress progress;
     enum train_stage stage;
-    uint64_t skipped_count;
     double seconds;
 };
 
@@ -37,9 +43,7 @@ struct training_command {
 static void skipped_report(void *user, const struct corpus_issue *issue, const struct tokmap_error *why)
 {
     struct training_command *training = user;
-    cli_progress_clear(&training->progress);
-    command_skipped(training->command, why);
-    training->skipped_count++;
+    skip_report_add(&training->skips, issue, why);
 }
 
 static void progress_report(void *user, enum train_stage stage, uint64_t done)
@@ -71,6 +75,24 @@ static double bytes_each(const struct train_corpus_result *result)
     return result->trained_tokens ? (double)result->totals.text / (double)result->trained_tokens : 0;
 }
 
+/* A path of -t: the folder, if the file in it has the name that a folder stands for. */
+static void next_print(const struct training_command *training)
+{
+    static const char standard[] = "tokenizer";
+    char *path = NULL;
+    const size_t folder = path_folder_bytes(training->prefix);
+    if (folder && !strcmp(training->prefix + folder, standard))
+        path = strndup(training->prefix, folder);
+    else
+        path = path_join("", 0, training->prefix, strlen(training->prefix), ".json");
+    char *quoted = path ? cli_shell_quote(path) : NULL;
+    if (quoted)
+        printf("\nnext:\n  tokmap tokenizer %s\n  tokmap pack -t %s%s -o PREFIX INPUT...\n", quoted, quoted,
+               training->special_count ? "" : " --no-eod");
+    free(quoted);
+    free(path);
+}
+
 static void report_print(const struct training_command *training, const struct train_corpus_result *result)
 {
     char a[32], b[32], remark[64];
@@ -78,10 +100,6 @@ static void report_print(const struct training_command *training, const struct t
     printf("trained on %s of text in %s: wrote %s.json, .tiktoken%s\n", cli_bytes(result->counts.text_bytes, a),
            cli_seconds(training->seconds, b), training->prefix, training->special_count ? ", .specials.json" : "");
     row("files", result->counts.files, "");
-    if (result->counts.files_skipped)
-        row("files skipped", result->counts.files_skipped, "entirely or in part");
-    if (result->counts.records_skipped)
-        row("records skipped", result->counts.records_skipped, "");
     row("documents", result->counts.documents, "");
     row("text bytes", result->counts.text_bytes, "");
     row("pieces", result->totals.pieces, "");
@@ -95,6 +113,8 @@ static void report_print(const struct training_command *training, const struct t
     row("tokens of this text", result->trained_tokens, remark);
     printf("  counting took %s, ", cli_seconds(result->counting_seconds, a));
     printf("merging %s\n", cli_seconds(result->merging_seconds, a));
+    skip_report_print(&result->counts);
+    next_print(training);
 }
 
 static void report_json(const struct training_command *training, const struct train_corpus_result *result)
@@ -119,7 +139,7 @@ static void report_json(const struct training_command *training, const struct tr
     cli_json_end(&json);
     cli_json_number(&json, "tokens", result->trained_tokens);
     cli_json_real(&json, "bytes_per_token", bytes_each(result));
-    cli_json_number(&json, "skipped_items", training->skipped_count);
+    skip_report_json(&training->skips, &result->counts, &json);
     cli_json_real(&json, "counting_seconds", result->counting_seconds);
     cli_json_real(&json, "merging_seconds", result->merging_seconds);
     cli_json_real(&json, "seconds", training->seconds);
@@ -168,12 +188,69 @@ static int specials_split(const struct cli_command *command, struct training_com
     }
 }
 
+/* Returns whether an operand is a run file. A text may look like anything, so its name must say so, unless the command
+ * cannot run anyway and the question is only which message helps. */
+static bool is_run_file(const char *name, bool incomplete)
+{
+    const size_t length = strlen(name);
+    struct tokmap_run *run = NULL;
+    if (!cli_names_run(name))
+        return false;
+    if (length > 4 && !strcmp(name + length - 4, ".run"))
+        return true;
+    const bool opens = incomplete && !tokmap_run_open(&run, name, NULL);
+    tokmap_run_close(run);
+    return opens;
+}
+
+/* Returns whether an operand is a dataset. A folder, which may hold very many texts, is not searched for shards unless
+ * the command cannot run anyway. */
+static bool is_dataset(const char *name, bool incomplete)
+{
+    struct os_stat stat;
+    struct tokmap_dataset *dataset = NULL;
+    if (!strcmp(name, "-") || cli_names_run(name))
+        return false;
+    if (!incomplete && !os_stat(name, &stat) && stat.kind != OS_KIND_FILE)
+        return false;
+    const bool opens = !tokmap_dataset_open(&dataset, name, NULL, NULL);
+    tokmap_dataset_close(dataset);
+    return opens;
+}
+
+/* `tokmap train train.run` reads as if it would train a model. Says what the command does instead, and returns true, if
+ * an operand is not a text but something that a training program opens. */
+static bool operand_is_no_text(const struct cli_command *command, const struct training_command *training,
+                               const char *const *operands, size_t count)
+{
+    const bool incomplete = !training->output || !training->vocabulary;
+    for (size_t i = 0; i < count; i++) {
+        if (is_run_file(operands[i], incomplete)) {
+            (void)cli_misused(command,
+                              "'%s' is a run file, which a training program opens; this command makes a vocabulary (a "
+                              "tokenizer) from text. 'tokmap info' describes a run, and 'tokmap audit' checks it",
+                              operands[i]);
+            return true;
+        }
+        if (is_dataset(operands[i], incomplete)) {
+            (void)cli_misused(command,
+                              "'%s' is a dataset, which contains tokens already; this command makes a vocabulary (a "
+                              "tokenizer) from text. 'tokmap info' describes a dataset",
+                              operands[i]);
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Refuses arguments that are missing or wrong. Returns 0, or prints a message and returns the exit status. */
 static int arguments_check(const struct cli_command *command, struct training_command *training, const char **operands,
                            size_t *operand_count)
 {
-    if (!training->prefix)
-        return cli_misused(command, "no output given; name it with -o PREFIX");
+    if (operand_is_no_text(command, training, operands, *operand_count))
+        return CLI_MISUSED;
+    if (!training->output)
+        return cli_misused(command, "no output given; name the vocabulary that is made from the text with -o PREFIX");
     if (!training->vocabulary)
         return cli_misused(command, "no size given; set the number of tokens of the vocabulary with --vocab-size N");
     if (!split_rules_named(training->pattern)) {
@@ -214,6 +291,8 @@ static int inputs_train(struct training_command *training, const char **operands
         .vocabulary = (uint32_t)training->vocabulary,
         .min_frequency = training->min_frequency,
         .memory = training->memory,
+        .skip_limit = training->skips.limit,
+        .other_output = training->skips.list_path,
         .settings = {training->pattern, training->specials, training->special_count},
         .skipped = skipped_report,
         .progress = progress_report,
@@ -227,7 +306,9 @@ static int inputs_train(struct training_command *training, const char **operands
     cli_progress_start(&training->progress, "counting",
                        training->shown == CLI_PROGRESS_NONE ? 0 : corpus_size(operands, operand_count),
                        training->shown);
-    const enum tokmap_status status = train_corpus(&options, operands, operand_count, &result, &error);
+    enum tokmap_status status = output_place_check(training->prefix, &error);
+    if (!status)
+        status = train_corpus(&options, operands, operand_count, &result, &error);
     cli_progress_end(&training->progress);
     training->seconds = (double)(os_clock_ns() - started) * 1e-9;
     if (os_signals_release()) {
@@ -235,25 +316,36 @@ static int inputs_train(struct training_command *training, const char **operands
             cli_say(program, "interrupted; the unfinished output has been removed");
         os_signal_die(os_signal_caught());
     }
+    const bool listed = skip_report_finish(&training->skips);
     if (status)
         return command_failed(training->command, &error);
+    skip_report_advise(&training->skips, &result.counts);
     if (training->json)
         report_json(training, &result);
     else if (!training->quiet)
         report_print(training, &result);
-    return cli_finish(program, CLI_DONE);
+    return cli_finish(program, listed ? CLI_DONE : CLI_FAILED);
 }
 
 static int train(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
 {
+    static const char *const endings[] = {"json", "tiktoken", NULL};
     struct training_command *training = user;
     training->command = command;
+    training->skips.list = -1;
     int status = arguments_check(command, training, operands, &operand_count);
+    if (!status)
+        status = output_prefix_make(command, training->output, endings, &training->prefix);
+    if (!status)
+        status = skip_report_open(&training->skips, command, &training->corpus, &training->progress, training->json,
+                                  training->force);
     if (!status) {
         cli_signals_catch();
         status = inputs_train(training, operands, operand_count);
     }
+    skip_report_close(&training->skips, status != CLI_DONE);
     free(training->specials);
+    free(training->prefix);
     return status;
 }
 
@@ -264,7 +356,7 @@ int command_train(int argc, char **argv)
     training.memory = os_memory_limit() / 4 * 3;
     const struct cli_option options[] = {
         CLI_HEADING("Output"),
-        {'o', "output", CLI_TEXT, &training.prefix, NULL, "PREFIX", "write PREFIX.tiktoken and PREFIX.json", NULL},
+        {'o', "output", CLI_TEXT, &training.output, NULL, "PREFIX", "write PREFIX.tiktoken and PREFIX.json", NULL},
         {0, "force", CLI_FLAG, &training.force, NULL, NULL, "replace the output if it exists", NULL},
         CLI_HEADING("Vocabulary"),
         {0, "vocab-size", CLI_SIZE, &training.vocabulary, NULL, "N",
@@ -280,6 +372,7 @@ int command_train(int argc, char **argv)
         CLI_HEADING("Inputs"),
         CORPUS_OPTIONS_INPUT(training.corpus),
         CORPUS_OPTION_ON_ERROR(training.corpus),
+        SKIP_OPTIONS(training.skips),
         CORPUS_OPTIONS_TEXTS(training.corpus),
         CLI_HEADING("General"),
         {'j', "threads", CLI_NUMBER, &training.threads, NULL, "N",

@@ -73,6 +73,7 @@ struct ordered_workers {
     bool stopped;               /* the work has failed; may be read atomically without the lock */
     enum tokmap_status status;
     struct tokmap_error error;
+    uint64_t left_out; /* files and records, in committed batches; only the worker that has the turn uses it */
 };
 
 /* ---- items and turns ---- */
@@ -128,11 +129,42 @@ static struct queued_item *item_get_empty(struct ordered_workers *workers)
     return item;
 }
 
+/* Fails if too much was left out. kept: the documents that precede the last item that was left out. */
+static enum tokmap_status skip_limit_check(const struct ordered_workers *workers, uint64_t kept, bool at_end,
+                                           struct tokmap_error *error)
+{
+    const struct skip_limit *limit = &workers->options.skip_limit;
+    if (!skip_limit_passed(limit, workers->left_out, kept, at_end))
+        return TOKMAP_OK;
+    return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
+                     "%" PRIu64 " files and records were left out and %" PRIu64
+                     " documents kept, so more was left out than options.skip_limit %s allows; correct the inputs, or "
+                     "raise the limit",
+                     workers->left_out, kept, limit->text);
+}
+
+/* The number of documents of the batch that end before its issue, from document `from` on, where the count for the
+ * issue before ended. */
+static uint64_t documents_before(const struct corpus_batch *batch, const struct corpus_issue *issue, uint64_t *from,
+                                 uint64_t count)
+{
+    for (; *from < batch->document_count; ++*from) {
+        const struct corpus_document *document = &batch->documents[*from];
+        const bool same_part = document->part == issue->part && issue->record != UINT64_MAX;
+        if (document->part > issue->part || (document->part == issue->part && !same_part) ||
+            (same_part && document->record >= issue->record))
+            break;
+        count += !document->unfinished;
+    }
+    return count;
+}
+
 /* Adds the batch to the accounts and reports its issues. Returns the status of the first issue that ends the work. */
 static enum tokmap_status batch_account(struct ordered_workers *workers, const struct corpus_batch *batch,
                                         struct tokmap_error *error)
 {
     const struct ordered_workers_options *options = &workers->options;
+    uint64_t kept = options->counts->documents, from = 0;
     corpus_counts_add(options->counts, &batch->counts);
     for (uint64_t i = 0; i < batch->issue_count; i++) {
         const struct corpus_issue *issue = &batch->issues[i];
@@ -146,6 +178,11 @@ static enum tokmap_status batch_account(struct ordered_workers *workers, const s
         }
         if (options->skipped)
             options->skipped(options->user, issue, &why);
+        workers->left_out++;
+        kept = documents_before(batch, issue, &from, kept);
+        const enum tokmap_status passed = skip_limit_check(workers, kept, false, error);
+        if (passed)
+            return passed;
     }
     if (options->progress)
         options->progress(options->user, batch->progress);
@@ -286,6 +323,8 @@ enum tokmap_status ordered_workers_run(struct ordered_workers *workers, struct t
         os_thread_join(workers->threads[i].thread);
     if (workers->stopped)
         *error = workers->error;
+    else
+        workers->status = skip_limit_check(workers, workers->options.counts->documents, true, error);
     return workers->status;
 }
 
@@ -317,7 +356,8 @@ enum tokmap_status ordered_workers_new(struct ordered_workers **workers, const s
         made->items[i].base.index = i;
         made->empty[made->empty_count++] = &made->items[i];
     }
-    return corpus_open(&made->corpus, operands, count, &made->options.corpus, error);
+    const enum tokmap_status status = corpus_open(&made->corpus, operands, count, &made->options.corpus, error);
+    return status || !options->other_output ? status : corpus_exclude(made->corpus, options->other_output, error);
 }
 
 void ordered_workers_free(struct ordered_workers *workers)

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 
 #include "corpus/corpus.h"
+#include "skip_limit.h"
 
 struct ordered_workers;
 
@@ -27,6 +28,8 @@ struct ordered_workers_options {
     uint32_t threads;             /* at least 1; with 1, everything runs in the caller's thread */
     struct corpus_options corpus; /* before_large, stop and user are overwritten */
     struct corpus_counts *counts; /* the counts of all committed batches are added to it */
+    struct skip_limit skip_limit; /* how much may be left out before the work fails with ERROR_LIMIT */
+    const char *other_output;     /* a file that the command writes and that is not an input, or NULL */
 
     /* Called in parallel, once per item, when the documents of its batch are ready. */
     enum tokmap_status (*process)(void *self, struct work_item *item, struct tokmap_error *error);

@@ -400,6 +400,8 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
                                               .threads = options->threads,
                                               .corpus = options->corpus,
                                               .counts = &result->counts,
+                                              .skip_limit = options->skip_limit,
+                                              .other_output = options->other_output,
                                               .process = batch_encode,
                                               .commit = batch_commit,
                                               .self = &pack,

@@ -10,6 +10,7 @@
 
 #include "corpus/corpus.h"
 #include "histogram.h"
+#include "skip_limit.h"
 #include "tokenizer/tokenizer.h"
 
 struct pack_options {
@@ -21,7 +22,9 @@ struct pack_options {
     /* Those that the tokenizer was opened with, for the about section. NULL: the defaults. */
     const struct tokenizer_options *tokenizer_options;
     const char *tokenizer_path; /* its file or folder as the user gave it, for the about section; NULL: it needs none */
-    uint64_t eod_id, bos_id;    /* ids that are written after and before each document, or TOKMAP_NO_ID */
+    struct skip_limit skip_limit; /* ERROR_LIMIT if more than this is left out */
+    const char *other_output;     /* a file that the caller writes at the same time and that is not an input, or NULL */
+    uint64_t eod_id, bos_id;      /* ids that are written after and before each document, or TOKMAP_NO_ID */
     /* pack_run() overwrites cut_anywhere, cut, cut_user, batch_bytes, before_large, stop and user. */
     struct corpus_options corpus;
 

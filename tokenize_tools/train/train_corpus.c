@@ -155,6 +155,8 @@ static enum tokmap_status count_all(struct training *t, const struct train_files
                                               .threads = options->threads,
                                               .corpus = options->corpus,
                                               .counts = &t->result->counts,
+                                              .skip_limit = options->skip_limit,
+                                              .other_output = options->other_output,
                                               .process = batch_count,
                                               .finish = counter_finish,
                                               .self = t,

@@ -7,6 +7,7 @@
 #define TOKMAP_TRAIN_TRAIN_CORPUS_H
 
 #include "corpus/corpus.h"
+#include "pack/skip_limit.h"
 #include "train_write.h"
 
 enum train_stage { TRAIN_READING, TRAIN_MERGING };
@@ -19,11 +20,13 @@ struct train_corpus_options {
     uint64_t min_frequency; /* pairs that are less frequent never merge */
     uint64_t memory;        /* limit for the pieces and their merging, in bytes */
     struct train_settings settings;
+    struct skip_limit skip_limit; /* ERROR_LIMIT if more than this is left out */
+    const char *other_output;     /* a file that the caller writes at the same time and that is not an input, or NULL */
     struct corpus_options corpus; /* cut_anywhere, batch_bytes, before_large, stop and user are overwritten */
 
     /* Called by one thread at a time: after a file or record was left out, in the order of the input, with the issue
-     * (valid during the call) and its message; and often, with the stage and how far it is, in stored bytes of the files
-     * (READING) or tokens of the vocabulary (MERGING). Either may be NULL. */
+     * (valid during the call) and its message; and often, with the stage and how far it is, in stored bytes of the
+     * files (READING) or tokens of the vocabulary (MERGING). Either may be NULL. */
     void (*skipped)(void *user, const struct corpus_issue *issue, const struct tokmap_error *why);
     void (*progress)(void *user, enum train_stage stage, uint64_t done);
     /* Called often, by any thread: true ends the work with ERROR_INTERRUPTED. May be NULL. */

@@ -152,11 +152,35 @@ static void test_table(void **state)
     (void)state;
 }
 
+static void quotes_as(const char *word, const char *wanted)
+{
+    char *quoted = cli_shell_quote(word);
+    assert_string_equal(quoted, wanted);
+    free(quoted);
+}
+
+static void test_shell_quote(void **state)
+{
+    quotes_as("data/web-2.bin", "data/web-2.bin");
+    quotes_as("", "''");
+    quotes_as("a b", "'a b'");
+    quotes_as("it's", "'it'\\''s'");
+    quotes_as("$HOME*~;", "'$HOME*~;'");
+    quotes_as("~x", "'~x'");
+    quotes_as("-x", "./-x");
+    quotes_as("-'x", "'./-'\\''x'");
+    quotes_as("\xc3\xa9", "'\xc3\xa9'");
+    assert_null(cli_shell_quote("a\nb"));
+    assert_null(cli_shell_quote("a\x1b[m"));
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json_shape), cmocka_unit_test(test_json_escapes), cmocka_unit_test(test_json_real),
         cmocka_unit_test(test_json_raw),   cmocka_unit_test(test_table),
+        cmocka_unit_test(test_shell_quote),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -247,6 +247,16 @@ static void programs_are_started_and_waited_for(void **unused)
     assert_int_equal(os_program_path(path, 3), ENAMETOOLONG);
 }
 
+static void test_disk_free(void **state)
+{
+    uint64_t bytes = 0, zero = 1;
+    assert_int_equal(os_disk_free("/", &bytes), 0);
+    assert_int_equal(os_disk_free("/proc/self", &zero), 0); /* a file system without storage */
+    assert_int_equal(zero, 0);
+    assert_int_equal(os_disk_free("/no such file", &bytes), ENOENT);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +270,7 @@ int main(void)
         cmocka_unit_test(a_folder_walk_ends_early),
         cmocka_unit_test(the_machine_is_described),
         cmocka_unit_test(programs_are_started_and_waited_for),
+        cmocka_unit_test(test_disk_free),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -37,6 +37,7 @@ static const struct field_option table[] = {
     {"seed", "seed", NULL},
     {"seq_len", "seq-len", NULL},
     {"skip", "on-error", "skip"},
+    {"skip_limit", "max-skipped", NULL},
     {"special", "special", NULL},
     {"special_tokens", "special-tokens", NULL},
     {"steps", "steps", NULL},

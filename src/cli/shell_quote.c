@@ -1,0 +1,40 @@
+#include "shell_quote.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char *append(char *to, const char *text)
+{
+    const size_t count = strlen(text);
+    memcpy(to, text, count);
+    return to + count;
+}
+
+char *cli_shell_quote(const char *path)
+{
+    static const char safe[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-+=:,@%";
+    const size_t count = strlen(path);
+    const bool plain = count && strspn(path, safe) == count;
+    for (size_t i = 0; i < count; i++)
+        if ((unsigned char)path[i] < 0x20 || path[i] == 0x7f)
+            return NULL;
+    char *text = malloc(4 * count + 5); /* a quote becomes '\'' */
+    if (!text)
+        return NULL;
+    char *to = text;
+    if (!plain)
+        *to++ = '\'';
+    if (path[0] == '-')
+        to = append(to, "./");
+    for (size_t i = 0; i < count; i++) {
+        if (path[i] == '\'')
+            to = append(to, "'\\''");
+        else
+            *to++ = path[i];
+    }
+    if (!plain)
+        *to++ = '\'';
+    *to = '\0';
+    return text;
+}

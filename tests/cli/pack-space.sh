@@ -1,0 +1,20 @@
+# A disk that will be too small is foretold, from what is packed so far. Needs a small file system of its own.
+. "$TOKMAP_CLI/helpers.sh"
+need unshare mount
+unshare -rm sh -c 'mkdir -p small && mount -t tmpfs -o size=44m none small' 2>/dev/null ||
+    skip "no file system can be mounted here"
+head -c 20000000 /dev/zero | tr '\0' a >a.txt
+head -c 20000000 /dev/zero | tr '\0' b >b.txt
+cp a.txt c.txt
+unshare -rm sh -eu -c '
+    mkdir -p small
+    mount -t tmpfs -o size=44m none small
+    status=0
+    tokmap pack -q -o small/d a.txt b.txt c.txt 2>err || status=$?
+    [ $status -eq 1 ]
+    tokmap pack -q -o small/e a.txt 2>err2
+'
+holds err 'warning: the output will probably not fit: small/d.bin is growing to about 120 MB, and its disk has '
+equal "$(grep -c warning err)" 1
+holds err 'No space left'
+[ ! -s err2 ]

@@ -1,0 +1,231 @@
+/* pack_report.c - see pack_report.h. */
+#include "pack_report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/hash.h"
+#include "document_lengths.h"
+#include "platform/os.h"
+
+/* The row length that the next command shows: that of GPT-2. A smaller dataset has no such row. */
+#define SEQ_LEN 1024
+
+/* Tokens of the text alone, without those that begin and end documents. */
+static uint64_t text_tokens(const struct pack_result *result)
+{
+    return result->tokens - result->eod_tokens - result->bos_tokens;
+}
+
+/* The size of PREFIX followed by `ending`, 0 if it cannot be determined. */
+static uint64_t output_bytes(const char *prefix, const char *ending)
+{
+    struct os_stat stat = {0};
+    const size_t count = strlen(prefix) + strlen(ending) + 1;
+    char *path = malloc(count);
+    if (!path)
+        return 0;
+    (void)snprintf(path, count, "%s%s", prefix, ending);
+    const uint64_t bytes = os_stat(path, &stat) ? 0 : stat.bytes;
+    free(path);
+    return bytes;
+}
+
+/* ---- for people ---- */
+
+static void fact(const char *name, const char *text)
+{
+    printf("  %-12s %s\n", name, text);
+}
+
+/* "<|endoftext|> (50256)", or the id alone if it has no name. */
+static const char *token_text(const struct tokenizer *tokenizer, uint64_t id, char text[128])
+{
+    struct tokenizer_info info;
+    struct tokenizer_added added;
+    tokenizer_info(tokenizer, &info);
+    for (uint64_t i = 0; i < info.added; i++) {
+        tokenizer_added_at(tokenizer, i, &added);
+        if (added.id == id && added.bytes <= 64 && !memchr(added.text, '\n', added.bytes)) {
+            (void)snprintf(text, 128, "%.*s (%" PRIu64 ")", (int)added.bytes, added.text, id);
+            return text;
+        }
+    }
+    (void)snprintf(text, 128, "%" PRIu64, id);
+    return text;
+}
+
+static void tokenizer_print(const struct pack_report *report)
+{
+    struct tokenizer_info info;
+    char text[512], a[32];
+    tokenizer_info(report->tokenizer, &info);
+    (void)snprintf(text, sizeof text, "%s%s%s%s, %s ids, %" PRIu32 " bytes a token", info.name,
+                   strcmp(info.name, info.form) ? " (" : "", strcmp(info.name, info.form) ? info.form : "",
+                   strcmp(info.name, info.form) ? ")" : "", cli_count(info.vocabulary, a), info.width);
+    fact("tokenizer", text);
+    if (report->tokenizer_path)
+        fact("", report->tokenizer_path);
+    if (!report->tokenizer_given)
+        fact("", "no -t was given: each byte of the text is a token");
+}
+
+static void tokens_print(const struct pack_report *report)
+{
+    const struct pack_result *result = report->result;
+    char text[LENGTHS_TEXT + 64], a[LENGTHS_TEXT], b[64];
+    (void)snprintf(text, sizeof text, "%s, a token is %s", cli_count(result->tokens, a),
+                   bytes_a_token_text(result->counts.text_bytes, text_tokens(result), b));
+    fact("tokens", text_tokens(result) ? text : cli_count(result->tokens, a));
+    (void)snprintf(text, sizeof text, "%s%s%s", cli_count(result->counts.documents, b),
+                   result->counts.empty_documents ? ", of which empty: " : "",
+                   result->counts.empty_documents ? cli_count(result->counts.empty_documents, a) : "");
+    fact("documents", text);
+    fact("  in tokens", lengths_text(&result->lengths, a));
+    if (report->bos_id != TOKMAP_NO_ID)
+        fact("  begin with", token_text(report->tokenizer, report->bos_id, a));
+    fact("  end with", report->eod_id == TOKMAP_NO_ID ? "no token: nothing marks where the next one begins"
+                                                      : token_text(report->tokenizer, report->eod_id, a));
+}
+
+static void output_print(const struct pack_report *report)
+{
+    char a[32], b[32], hex[33];
+    const uint64_t tokens = output_bytes(report->prefix, ".bin"), index = output_bytes(report->prefix, ".tmx");
+    hash128_hex(report->result->content, hex);
+    printf("  %-12s %s.bin (%s)\n", "output", report->prefix, cli_bytes(tokens, a));
+    printf("  %-12s %s.tmx (%s)\n", "", report->prefix, cli_bytes(index, b));
+    fact("content id", hex);
+}
+
+static void row(const char *name, uint64_t number, const char *remark)
+{
+    char text[32];
+    printf("  %-20s %20s%s%s\n", name, cli_count(number, text), *remark ? "  " : "", remark);
+}
+
+static void row_if(const char *name, uint64_t number, const char *remark)
+{
+    if (number)
+        row(name, number, remark);
+}
+
+/* Accounts for every byte that was read. */
+static void input_print(const struct corpus_counts *counts)
+{
+    (void)puts("\nread:");
+    row("files", counts->files, "");
+    row("bytes as stored", counts->stored_bytes, "");
+    row("input bytes", counts->stream_bytes, "after decompression, of which:");
+    row("  document bytes", counts->document_bytes, "");
+    row_if("  structure bytes", counts->structure_bytes, "around the texts, and line ends");
+    row_if("  skipped bytes", counts->skipped_bytes, "");
+    row_if("blank lines", counts->blank_lines, "");
+    row_if("sequences replaced", counts->replaced, "invalid UTF-8, now U+FFFD");
+    row("text bytes", counts->text_bytes,
+        counts->text_bytes == counts->document_bytes ? "" : "document bytes after decoding");
+}
+
+static void next_print(const struct pack_report *report)
+{
+    char *name = cli_shell_quote(report->prefix), seq_len[32] = "";
+    if (report->result->tokens > SEQ_LEN)
+        (void)snprintf(seq_len, sizeof seq_len, " --seq-len %d", SEQ_LEN);
+    if (name)
+        printf("\nnext:\n  tokmap info %s%s\n  tokmap show %s --document 0\n", name, seq_len, name);
+    free(name);
+}
+
+void pack_report_print(const struct pack_report *report)
+{
+    const struct corpus_counts *counts = &report->result->counts;
+    const double rate = report->seconds > 0 ? (double)counts->text_bytes / report->seconds : 0;
+    char a[32], b[32], c[32];
+    printf("%s %s of text in %s (%s/s)\n\n", report->dry_run ? "would pack" : "packed",
+           cli_bytes(counts->text_bytes, a), cli_seconds(report->seconds, b),
+           cli_bytes(rate < 9e18 ? (uint64_t)rate : 0, c));
+    tokenizer_print(report);
+    tokens_print(report);
+    if (!report->dry_run)
+        output_print(report);
+    input_print(counts);
+    skip_report_print(counts);
+    if (!report->dry_run)
+        next_print(report);
+}
+
+/* ---- JSON ---- */
+
+static void tokenizer_json(const struct pack_report *report, struct cli_json *json)
+{
+    struct tokenizer_info info;
+    char hex[33];
+    tokenizer_info(report->tokenizer, &info);
+    hash128_hex(info.fingerprint, hex);
+    cli_json_object(json, "tokenizer");
+    cli_json_text(json, "name", info.name);
+    cli_json_text(json, "form", info.form);
+    if (report->tokenizer_path)
+        cli_json_bytes(json, "path", report->tokenizer_path, strlen(report->tokenizer_path));
+    cli_json_text(json, "fingerprint", hex);
+    cli_json_number(json, "vocabulary", info.vocabulary);
+    cli_json_number(json, "width", info.width);
+    if (report->eod_id == TOKMAP_NO_ID)
+        cli_json_null(json, "eod_id");
+    else
+        cli_json_number(json, "eod_id", report->eod_id);
+    if (report->bos_id == TOKMAP_NO_ID)
+        cli_json_null(json, "bos_id");
+    else
+        cli_json_number(json, "bos_id", report->bos_id);
+    cli_json_end(json);
+}
+
+static void counts_json(const struct corpus_counts *counts, struct cli_json *json)
+{
+    cli_json_number(json, "files", counts->files);
+    cli_json_number(json, "files_skipped", counts->files_skipped);
+    cli_json_number(json, "stored_bytes", counts->stored_bytes);
+    cli_json_number(json, "input_bytes", counts->stream_bytes);
+    cli_json_number(json, "document_bytes", counts->document_bytes);
+    cli_json_number(json, "structure_bytes", counts->structure_bytes);
+    cli_json_number(json, "skipped_bytes", counts->skipped_bytes);
+    cli_json_number(json, "documents", counts->documents);
+    cli_json_number(json, "empty_documents", counts->empty_documents);
+    cli_json_number(json, "records_skipped", counts->records_skipped);
+    cli_json_number(json, "blank_lines", counts->blank_lines);
+    cli_json_number(json, "sequences_replaced", counts->replaced);
+    cli_json_number(json, "text_bytes", counts->text_bytes);
+}
+
+void pack_report_json(const struct pack_report *report)
+{
+    const struct pack_result *result = report->result;
+    const uint64_t tokens = text_tokens(result);
+    struct cli_json json;
+    char hex[33];
+    hash128_hex(result->content, hex);
+    cli_json_begin(&json, stdout);
+    cli_json_object(&json, NULL);
+    if (!report->dry_run)
+        cli_json_bytes(&json, "output", report->prefix, strlen(report->prefix));
+    cli_json_bool(&json, "dry_run", report->dry_run);
+    if (!report->dry_run)
+        cli_json_text(&json, "content", hex);
+    tokenizer_json(report, &json);
+    counts_json(&result->counts, &json);
+    cli_json_number(&json, "tokens", result->tokens);
+    cli_json_number(&json, "eod_tokens", result->eod_tokens);
+    cli_json_number(&json, "bos_tokens", result->bos_tokens);
+    cli_json_number(&json, "largest_id", result->largest_id);
+    if (tokens)
+        cli_json_real(&json, "bytes_per_token", (double)result->counts.text_bytes / (double)tokens);
+    else
+        cli_json_null(&json, "bytes_per_token");
+    lengths_json(&result->lengths, &json);
+    skip_report_json(report->skips, &result->counts, &json);
+    cli_json_real(&json, "seconds", report->seconds);
+    cli_json_end(&json);
+}

@@ -1,0 +1,25 @@
+/* pack_report.h - the closing report of `tokmap pack`, for people and as JSON. */
+#ifndef TOKMAP_COMMANDS_SHARED_PACK_REPORT_H
+#define TOKMAP_COMMANDS_SHARED_PACK_REPORT_H
+
+#include "cli/cli.h"
+#include "pack/pack.h"
+#include "skip_report.h"
+
+struct pack_report {
+    const char *prefix; /* of the output; not used for a dry run, may then be NULL */
+    bool dry_run;
+    const struct tokenizer *tokenizer;
+    const char *tokenizer_path; /* as it was typed; NULL: the tokenizer is the built-in one, for bytes */
+    bool tokenizer_given;       /* -t was given */
+    uint64_t eod_id, bos_id;    /* or TOKMAP_NO_ID */
+    const struct pack_result *result;
+    const struct skip_report *skips;
+    double seconds;
+};
+
+/* Prints on standard output: what was made, what was read, what was left out, and the next commands to type. */
+void pack_report_print(const struct pack_report *report);
+void pack_report_json(const struct pack_report *report);
+
+#endif

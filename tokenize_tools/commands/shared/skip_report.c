@@ -1,0 +1,204 @@
+/* skip_report.c - see skip_report.h. */
+#include "skip_report.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "common/hash.h"
+#include "field_options.h"
+#include "platform/os.h"
+
+#define ITEMS_MOST 1000   /* that --json lists */
+#define PRINTED_MOST 20   /* lines on standard error, ... */
+#define PRINTED_OF_FILE 3 /* ... and of them about one file, so that a bad file does not hide the others */
+
+struct skip_item {
+    struct tokmap_error why;
+    enum corpus_reason reason;
+    bool is_file;
+    uint64_t bytes;
+};
+
+/* ---- open and close ---- */
+
+int skip_report_open(struct skip_report *skips, const struct cli_command *command,
+                     const struct corpus_arguments *corpus, struct cli_progress *progress, bool json, bool force)
+{
+    struct tokmap_error error;
+    skips->command = command;
+    skips->progress = progress;
+    skips->json = json;
+    skips->list = -1;
+    skips->limit = (struct skip_limit){.text = ""};
+    if (skips->limit_text && !skip_limit_parse(skips->limit_text, &skips->limit))
+        return cli_misused(command,
+                           "--max-skipped must be a number, such as 1000, or a share with at most 6 decimals, such as "
+                           "0.1%%; got '%s'",
+                           skips->limit_text);
+    const bool skipping = corpus->on_error == 1 || corpus->invalid == CORPUS_INVALID_SKIP;
+    if (!skipping && (skips->limit_text || skips->list_path))
+        return cli_misused(command, "--%s needs --on-error skip: without it, nothing is left out",
+                           skips->limit_text ? "max-skipped" : "skipped-list");
+    if (!skips->list_path)
+        return 0;
+    if (force)
+        (void)os_unlink(skips->list_path);
+    const int system = os_open(skips->list_path, OS_WRITE_NEW, &skips->list);
+    if (!system)
+        return 0;
+    (void)error_set_system(&error, system, skips->list_path, TOKMAP_NO_OFFSET,
+                           "the list cannot be created; choose another name%s", force ? "" : ", or use --force");
+    return cli_failed(command->program, &error);
+}
+
+void skip_report_close(struct skip_report *skips, bool failed)
+{
+    if (skips->list >= 0 && failed && !skips->count)
+        (void)os_unlink(skips->list_path);
+    os_close(skips->list);
+    skips->list = -1;
+    free(skips->items);
+    skips->items = NULL;
+}
+
+/* ---- items ---- */
+
+static void item_write(const struct skip_item *item, struct cli_json *json)
+{
+    cli_json_object(json, NULL);
+    cli_json_bytes(json, "path", item->why.path, strlen(item->why.path));
+    if (item->why.line)
+        cli_json_number(json, "line", item->why.line);
+    if (item->why.offset != TOKMAP_NO_OFFSET)
+        cli_json_number(json, "offset", item->why.offset);
+    cli_json_text(json, "left_out", item->is_file ? "file" : "record");
+    cli_json_text(json, "class", corpus_reason_word(item->reason));
+    cli_json_text(json, "status", tokmap_status_name(item->why.status));
+    cli_json_bytes(json, "reason", item->why.message, strlen(item->why.message));
+    cli_json_number(json, "bytes", item->bytes);
+    cli_json_end(json);
+}
+
+static void item_list(struct skip_report *skips, const struct skip_item *item)
+{
+    struct cli_json json;
+    char *text = NULL;
+    size_t length = 0;
+    if (skips->list < 0 || skips->list_failed)
+        return;
+    FILE *file = open_memstream(&text, &length);
+    if (file) {
+        cli_json_begin(&json, file);
+        item_write(item, &json);
+    }
+    if (!file || fclose(file))
+        skips->list_failed = ENOMEM;
+    else
+        skips->list_failed = os_write(skips->list, text, length);
+    free(text);
+}
+
+void skip_report_add(struct skip_report *skips, const struct corpus_issue *issue, const struct tokmap_error *why)
+{
+    struct skip_item item = {*why, issue->left_out, issue->is_file, issue->bytes};
+    const uint64_t hash = hash64(why->path, strlen(why->path));
+    if (hash != skips->file_hash)
+        skips->of_file = 0;
+    skips->file_hash = hash;
+    skips->count++;
+    if (skips->printed < PRINTED_MOST && skips->of_file < PRINTED_OF_FILE) {
+        cli_progress_clear(skips->progress);
+        command_skipped(skips->command, why);
+        skips->printed++;
+        skips->of_file++;
+        if (skips->printed == PRINTED_MOST)
+            cli_say(skips->command->program, "skipped: what follows is only counted%s",
+                    skips->list_path ? "" : "; list all of it with --skipped-list FILE");
+    }
+    error_name_options(skips->command, &item.why);
+    item_list(skips, &item);
+    if (!skips->json || skips->item_count == ITEMS_MOST)
+        return;
+    if (!skips->items)
+        skips->items = malloc(ITEMS_MOST * sizeof *skips->items);
+    if (skips->items)
+        skips->items[skips->item_count++] = item;
+}
+
+bool skip_report_finish(struct skip_report *skips)
+{
+    struct tokmap_error error;
+    char a[32];
+    if (skips->count > skips->printed)
+        cli_say(skips->command->program, "skipped: %s more%s%s", cli_count(skips->count - skips->printed, a),
+                skips->list_path ? "; all of it is in " : "; list all of it with --skipped-list FILE",
+                skips->list_path ? skips->list_path : "");
+    if (!skips->list_failed)
+        return true;
+    (void)error_set_system(&error, skips->list_failed, skips->list_path, TOKMAP_NO_OFFSET,
+                           "the list of what was left out cannot be written and is not complete");
+    (void)cli_failed(skips->command->program, &error);
+    return false;
+}
+
+/* ---- sums ---- */
+
+/* "1 file and 2,000 records"; a count of zero is left out. */
+static const char *items_text(uint64_t files, uint64_t records, char text[160])
+{
+    char a[64], b[64];
+    (void)snprintf(text, 160, "%s%s%s", files ? cli_counted(files, "file", a) : "", files && records ? " and " : "",
+                   records ? cli_counted(records, "record", b) : "");
+    return text;
+}
+
+void skip_report_print(const struct corpus_counts *counts)
+{
+    char a[160], b[32], c[32];
+    const uint64_t items = counts->files_skipped + counts->records_skipped;
+    if (!items)
+        return;
+    printf("\nleft out: %s (%s of %s read)\n", items_text(counts->files_skipped, counts->records_skipped, a),
+           cli_bytes(counts->skipped_bytes, b), cli_bytes(counts->stream_bytes, c));
+    for (int i = 0; i < CORPUS_REASONS; i++) {
+        const struct corpus_left_out *left_out = &counts->left_out[i];
+        if (left_out->files || left_out->records)
+            printf("  %s:\n    %s\n", items_text(left_out->files, left_out->records, a),
+                   corpus_reason_text((enum corpus_reason)i));
+    }
+}
+
+void skip_report_advise(const struct skip_report *skips, const struct corpus_counts *counts)
+{
+    /* Without numbers, because after a failure the counts include the rest of a batch. */
+    if (counts->files_skipped > counts->files)
+        cli_warn(skips->command->program,
+                 "more files were left out than used; choose the files with --include, for example --include '*.txt'");
+    if (counts->left_out[CORPUS_REASON_FIELD].records > counts->documents)
+        cli_warn(skips->command->program,
+                 "more records were left out because of the field than documents were kept; name the field that holds "
+                 "the text with --field");
+}
+
+void skip_report_json(const struct skip_report *skips, const struct corpus_counts *counts, struct cli_json *json)
+{
+    cli_json_object(json, "left_out");
+    for (int i = 0; i < CORPUS_REASONS; i++) {
+        const struct corpus_left_out *left_out = &counts->left_out[i];
+        if (!left_out->files && !left_out->records)
+            continue;
+        cli_json_object(json, corpus_reason_word((enum corpus_reason)i));
+        cli_json_number(json, "files", left_out->files);
+        cli_json_number(json, "records", left_out->records);
+        cli_json_number(json, "bytes", left_out->bytes);
+        cli_json_end(json);
+    }
+    cli_json_end(json);
+    cli_json_array(json, "skipped");
+    for (uint64_t i = 0; i < skips->item_count; i++)
+        item_write(&skips->items[i], json);
+    cli_json_end(json);
+    cli_json_number(json, "skipped_items", skips->count);
+}

@@ -1,0 +1,64 @@
+/*
+ * skip_report.h - what a command reports about the files and records that it leaves out (--on-error skip).
+ *
+ * Each of them is a line on standard error, until they become many: then they are only counted, and the closing report
+ * sums them up by reason. --skipped-list FILE lists all of them, as JSONL. --max-skipped limits them.
+ */
+#ifndef TOKMAP_COMMANDS_SHARED_SKIP_REPORT_H
+#define TOKMAP_COMMANDS_SHARED_SKIP_REPORT_H
+
+#include "cli/cli.h"
+#include "corpus_arguments.h"
+#include "pack/skip_limit.h"
+
+struct skip_report {
+    const char *limit_text, *list_path; /* of the options, or NULL */
+    struct skip_limit limit;
+    const struct cli_command *command;
+    struct cli_progress *progress; /* its line is cleared before a message is printed */
+    bool json;                     /* keep the first items for skip_report_json() */
+    int list;                      /* descriptor of the list, or -1 */
+    int list_failed;               /* errno of the first write that failed */
+    uint64_t count, printed;       /* items, and how many of them are a line on standard error */
+    uint64_t of_file;              /* printed lines about the file whose name has this hash */
+    uint64_t file_hash;
+    struct skip_item *items;
+    uint64_t item_count;
+};
+
+/* clang-format off */
+/* Rows for a table of options. */
+#define SKIP_OPTIONS(skips)                                                                                            \
+    {0, "max-skipped", CLI_TEXT, &(skips).limit_text, NULL, "N|P%",                                                    \
+     "with --on-error skip: fail if more than N files and records, or more than P percent of them, are left out",      \
+     NULL},                                                                                                            \
+    {0, "skipped-list", CLI_TEXT, &(skips).list_path, NULL, "FILE",                                                    \
+     "list everything that is left out in FILE, as JSONL", NULL}
+/* clang-format on */
+
+/* Checks the options, and creates the list; `force` replaces an existing one. Sets the fields of *skips that are no
+ * options; skip_report_close() frees them, also after a failure. Returns 0, or prints a message and returns the exit
+ * status. */
+int skip_report_open(struct skip_report *skips, const struct cli_command *command,
+                     const struct corpus_arguments *corpus, struct cli_progress *progress, bool json, bool force);
+
+/* An item was left out. By one thread at a time. */
+void skip_report_add(struct skip_report *skips, const struct corpus_issue *issue, const struct tokmap_error *why);
+
+/* Prints on standard error how many items had no line of their own, and checks that the list is complete. Returns
+ * false after a message if it is not. */
+bool skip_report_finish(struct skip_report *skips);
+
+/* Prints what was left out, by reason, on standard output. Prints nothing if nothing was. */
+void skip_report_print(const struct corpus_counts *counts);
+
+/* Advises on standard error if most of the input was left out for a reason that an option avoids. */
+void skip_report_advise(const struct skip_report *skips, const struct corpus_counts *counts);
+
+/* Writes the members "left_out" (by reason), "skipped" (the first 1000 items), and "skipped_items". */
+void skip_report_json(const struct skip_report *skips, const struct corpus_counts *counts, struct cli_json *json);
+
+/* Frees everything. If the command has failed and left nothing out, the empty list is removed. */
+void skip_report_close(struct skip_report *skips, bool failed);
+
+#endif
