@@ -42,6 +42,7 @@ comma := ,
 
 VERSION := $(shell sed -n 's/^.define TOKMAP_VERSION_STRING "\(.*\)"/\1/p' include/tokmap/tokmap.h)
 SONAME := libtokmap.so.$(firstword $(subst ., ,$(VERSION)))
+TOKENIZE_SONAME := $(subst libtokmap,libtokmap_tokenize,$(SONAME))
 
 # ---- what is installed on this machine; looked up once, and only for goals that compile ----
 
@@ -138,7 +139,8 @@ public_headers := $(sort $(wildcard include/tokmap/*.h))
 
 all: lib tools bench ## build everything that needs no GPU (the default)
 
-lib: $(BUILD)/lib/libtokmap.a $(BUILD)/lib/$(SONAME) ## build the library, static and shared
+lib: $(BUILD)/lib/libtokmap.a $(BUILD)/lib/$(SONAME) $(BUILD)/lib/libtokmap_tokenize.a \
+  $(BUILD)/lib/$(TOKENIZE_SONAME) ## build the library, static and shared
 tools: $(filter %/tokmap,$(commands)) ## build the command tokmap
 bench: $(filter %/tokmap-bench,$(commands)) ## build the command tokmap-bench
 wheel-lib: $(BUILD)/wheel/$(SONAME)
@@ -186,6 +188,18 @@ $(text_archive): $(text_objects) $(linked_from)
 $(BUILD)/lib/$(SONAME): $(library_objects) $(text_archive) src/libtokmap.map $(linked_from)
 	$(Q)mkdir -p $(@D) && $(link) $(so_flags) $(library_objects) $(text_archive) -pthread $(lib_libs) $(LIBS) && \
 	  ln -sf $(SONAME) $(@D)/libtokmap.so
+# The tokenizers. The shared library has its own copy of the functions of src/ that it uses, and exports none of them.
+tokenizer_rooms := unicode pretokenize tokenizer bpe sentencepiece vocabulary
+tokenizer_objects := $(filter $(tokenizer_rooms:%=$(OBJ)/tokenize_tools/%/%),$(tool_objects))
+tokenizer_libs := $(if $(HAVE_PCRE2),-lpcre2-8) $(lib_libs)
+tokenizer_so_flags := $(subst $(SONAME),$(TOKENIZE_SONAME),$(subst \
+  src/libtokmap.map,tokenize_tools/libtokmap_tokenize.map,$(so_flags)))
+$(BUILD)/lib/libtokmap_tokenize.a: $(tokenizer_objects) $(linked_from)
+	$(Q)mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $(tokenizer_objects)
+$(BUILD)/lib/$(TOKENIZE_SONAME): $(tokenizer_objects) $(BUILD)/lib/libtokmap.a tokenize_tools/libtokmap_tokenize.map \
+  $(linked_from)
+	$(Q)mkdir -p $(@D) && $(link) $(tokenizer_so_flags) $(tokenizer_objects) $(BUILD)/lib/libtokmap.a -pthread \
+	  -Wl,--as-needed $(tokenizer_libs) $(LIBS) && ln -sf $(TOKENIZE_SONAME) $(@D)/libtokmap_tokenize.so
 # For the Python package: without debugging information, and with zstd linked in where its static library is installed.
 zstd_inside = $(if $(findstring /,$(shell $(CC) -print-file-name=libzstd.a 2>/dev/null)),-Wl$(comma)-Bstatic \
   -lzstd -Wl$(comma)-Bdynamic)
@@ -197,8 +211,7 @@ $(BUILD)/bin/tokmap: $(OBJ)/tokenize_tools/tokmap.c.o $(tool_objects) $(cli_obje
   $(linked_from)
 	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) $(LIBS) -lm
 # The case `tokenize` calls the tokenizers directly, because measuring the command would include reading and printing.
-tokenizer_rooms := unicode pretokenize tokenizer bpe sentencepiece vocabulary
-$(BUILD)/bin/tokmap-bench: $(bench_objects) $(filter $(tokenizer_rooms:%=$(OBJ)/tokenize_tools/%/%),$(tool_objects)) \
+$(BUILD)/bin/tokmap-bench: $(bench_objects) $(tokenizer_objects) \
   $(cli_objects) $(BUILD)/lib/libtokmap.a $(linked_from)
 	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(bench_libs) $(LIBS) -lm
 
@@ -295,13 +308,21 @@ install: all ## install under prefix (/usr/local); DESTDIR and the GNU directory
 	$(Q)$(INSTALL) -m 755 $(BUILD)/lib/$(SONAME) '$(DESTDIR)$(libdir)/libtokmap.so.$(VERSION)'
 	$(Q)ln -sf libtokmap.so.$(VERSION) '$(DESTDIR)$(libdir)/$(SONAME)'
 	$(Q)ln -sf $(SONAME) '$(DESTDIR)$(libdir)/libtokmap.so'
+	$(Q)$(INSTALL) -m 644 $(BUILD)/lib/libtokmap_tokenize.a '$(DESTDIR)$(libdir)'
+	$(Q)$(INSTALL) -m 755 $(BUILD)/lib/$(TOKENIZE_SONAME) '$(DESTDIR)$(libdir)/libtokmap_tokenize.so.$(VERSION)'
+	$(Q)ln -sf libtokmap_tokenize.so.$(VERSION) '$(DESTDIR)$(libdir)/$(TOKENIZE_SONAME)'
+	$(Q)ln -sf $(TOKENIZE_SONAME) '$(DESTDIR)$(libdir)/libtokmap_tokenize.so'
 	$(Q)$(INSTALL) -m 644 $(public_headers) '$(DESTDIR)$(includedir)/tokmap'
 	$(Q)printf '%s\n' 'prefix=$(prefix)' 'libdir=$(patsubst $(prefix)/%,$${prefix}/%,$(libdir))' \
 	  'includedir=$(patsubst $(prefix)/%,$${prefix}/%,$(includedir))' '' \
 	  'Name: tokmap' 'Description: flat token files, delivered in an order that can be computed and resumed' \
 	  'Version: $(VERSION)' 'Requires.private: libzstd' 'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -ltokmap' \
 	  'Libs.private: -pthread -ldl' >'$(DESTDIR)$(pkgconfigdir)/tokmap.pc'
-	$(Q)chmod 644 '$(DESTDIR)$(pkgconfigdir)/tokmap.pc'
+	$(Q)printf '%s\n' 'prefix=$(prefix)' 'libdir=$(patsubst $(prefix)/%,$${prefix}/%,$(libdir))' '' \
+	  'Name: tokmap-tokenize' 'Description: text to token ids and back, exactly as the reference tokenizers do it' \
+	  'Version: $(VERSION)' 'Requires: tokmap' 'Libs: -L$${libdir} -ltokmap_tokenize' \
+	  $(if $(HAVE_PCRE2),'Requires.private: libpcre2-8') >'$(DESTDIR)$(pkgconfigdir)/tokmap-tokenize.pc'
+	$(Q)chmod 644 '$(DESTDIR)$(pkgconfigdir)/tokmap.pc' '$(DESTDIR)$(pkgconfigdir)/tokmap-tokenize.pc'
 	$(if $(man1_pages),$(Q)$(INSTALL) -m 644 $(man1_pages) '$(DESTDIR)$(man1dir)')
 	$(if $(man5_pages),$(Q)$(INSTALL) -m 644 $(man5_pages) '$(DESTDIR)$(man5dir)')
 	$(Q)$(INSTALL) -d '$(DESTDIR)$(bashcompletiondir)' '$(DESTDIR)$(zshcompletiondir)' '$(DESTDIR)$(fishcompletiondir)'
@@ -313,11 +334,12 @@ install: all ## install under prefix (/usr/local); DESTDIR and the GNU directory
 
 uninstall: ## remove what install installed
 	$(Q)rm -f $(foreach name,tokmap tokmap-bench,'$(DESTDIR)$(bindir)/$(name)') \
-	  $(foreach name,libtokmap.a libtokmap.so.$(VERSION) $(SONAME) libtokmap.so,'$(DESTDIR)$(libdir)/$(name)') \
+	  $(foreach name,libtokmap.a libtokmap.so.$(VERSION) $(SONAME) libtokmap.so libtokmap_tokenize.a \
+	    libtokmap_tokenize.so.$(VERSION) $(TOKENIZE_SONAME) libtokmap_tokenize.so,'$(DESTDIR)$(libdir)/$(name)') \
 	  $(foreach page,$(notdir $(man1_pages)),'$(DESTDIR)$(man1dir)/$(page)') \
 	  $(foreach page,$(notdir $(man5_pages)),'$(DESTDIR)$(man5dir)/$(page)') \
 	  $(foreach name,$(notdir $(public_headers)),'$(DESTDIR)$(includedir)/tokmap/$(name)') \
-	  '$(DESTDIR)$(pkgconfigdir)/tokmap.pc' \
+	  '$(DESTDIR)$(pkgconfigdir)/tokmap.pc' '$(DESTDIR)$(pkgconfigdir)/tokmap-tokenize.pc' \
 	  $(foreach name,tokmap tokmap-bench,'$(DESTDIR)$(bashcompletiondir)/$(name)' \
 	    '$(DESTDIR)$(fishcompletiondir)/$(name).fish') '$(DESTDIR)$(zshcompletiondir)/_tokmap'
 	$(Q)rmdir '$(DESTDIR)$(includedir)/tokmap' 2>/dev/null || true

@@ -14,6 +14,7 @@ cat >"$scratch/program.h" <<'END'
 #include <string.h>
 #include "tokmap/tokmap.h"
 #include "tokmap/cuda.h"
+#include "tokmap/tokenizer.h"
 void fatal(const struct tokmap_error *error) __attribute__((noreturn));
 void train(const int32_t *inputs, const int32_t *targets, uint64_t rows);
 void save(const char *text);
@@ -86,7 +87,7 @@ for header in include/tokmap/*.h; do
     fi
     examples=$(extract "$header")
     case $name in
-    tokmap.h | cuda.h) least=1 ;;
+    tokmap.h | cuda.h | tokenizer.h) least=1 ;;
     *) least=0 ;;
     esac
     if [ "$examples" = unbalanced ] || [ "$examples" -lt "$least" ]; then
@@ -106,6 +107,7 @@ done
 # The macro of every struct that a caller initializes works in C and in C++.
 cat >"$scratch/macros.c" <<'END'
 #include "tokmap/tokmap.h"
+#include "tokmap/tokenizer.h"
 int sizes_are_set(void);
 int sizes_are_set(void)
 {
@@ -115,6 +117,11 @@ int sizes_are_set(void)
     struct tokmap_loader_options loader = TOKMAP_LOADER_OPTIONS_INIT;
     struct tokmap_out out = TOKMAP_OUT_INIT;
     struct tokmap_batch batch = TOKMAP_BATCH_INIT;
+    struct tokmap_tokenizer_options tokenizer = TOKMAP_TOKENIZER_OPTIONS_INIT;
+    struct tokmap_encoded encoded = TOKMAP_ENCODED_INIT;
+    struct tokmap_decoded decoded = TOKMAP_DECODED_INIT;
+    if (!tokenizer.size || !encoded.size || !decoded.size)
+        return 0;
     return dataset.size && verify.size && run.size && loader.size && out.size && batch.size;
 }
 END

@@ -20,7 +20,8 @@ run_make() {
 }
 check "make install" run_make install
 for file in bin/tokmap bin/tokmap-bench lib/libtokmap.a lib/libtokmap.so lib/libtokmap.so.0 include/tokmap/tokmap.h \
-    lib/pkgconfig/tokmap.pc share/man/man1/tokmap.1 share/man/man1/tokmap-bench.1 share/man/man5/tokmap-run.5; do
+    lib/libtokmap_tokenize.a lib/libtokmap_tokenize.so lib/libtokmap_tokenize.so.0 include/tokmap/tokenizer.h \
+    lib/pkgconfig/tokmap.pc lib/pkgconfig/tokmap-tokenize.pc share/man/man1/tokmap.1 share/man/man1/tokmap-bench.1 share/man/man5/tokmap-run.5; do
     check "$file" test -f "$into$prefix/$file"
 done
 for page in tokenize_tools/man/*.1; do
@@ -43,6 +44,30 @@ int main(void)
     return strcmp(tokmap_version(), TOKMAP_VERSION_STRING) != 0;
 }
 PROGRAM
+cat >"$TMPDIR/tokenizer.c" <<'PROGRAM'
+#include <stdio.h>
+#include <string.h>
+#include <tokmap/tokenizer.h>
+int main(void)
+{
+    struct tokmap_tokenizer *tokenizer;
+    struct tokmap_error error = {0};
+    uint32_t ids[8];
+    char text[1500];
+    struct tokmap_encoded encoded = TOKMAP_ENCODED_INIT;
+    encoded.ids = ids;
+    encoded.room = 8;
+    if (tokmap_tokenizer_open(&tokenizer, "no such file", NULL, &error) != TOKMAP_ERROR_NOT_FOUND || tokenizer)
+        return 1;
+    if (!strstr(tokmap_error_print(&error, text, sizeof text), "no such file"))
+        return 2;
+    if (tokmap_tokenizer_open(&tokenizer, "bytes", NULL, &error) ||
+        tokmap_tokenizer_encode(tokenizer, "Hi", 2, &encoded, &error))
+        return 3;
+    tokmap_tokenizer_close(tokenizer);
+    return encoded.count != 2 || ids[0] != 'H' || strcmp(tokmap_tokenizer_version(), tokmap_version());
+}
+PROGRAM
 if command -v pkg-config >/dev/null 2>&1; then
     PKG_CONFIG_PATH="$into$prefix/lib/pkgconfig"
     export PKG_CONFIG_PATH
@@ -56,6 +81,11 @@ if command -v pkg-config >/dev/null 2>&1; then
     check "a program builds with the flags of pkg-config" \
         sh -c "cd '$TMPDIR' && $CC $CFLAGS program.c $found $LDFLAGS -o program_pc"
     check "and runs" env LD_LIBRARY_PATH="$into$prefix/lib" "$TMPDIR/program_pc"
+    found=$(cd "$TMPDIR" && PKG_CONFIG_PATH=root$prefix/lib/pkgconfig \
+        pkg-config --define-variable=prefix=root$prefix --cflags --libs tokmap-tokenize)
+    check "a program with a tokenizer builds with the flags of pkg-config" \
+        sh -c "cd '$TMPDIR' && $CC $CFLAGS tokenizer.c $found $LDFLAGS -o tokenizer_pc"
+    check "and runs" env LD_LIBRARY_PATH="$into$prefix/lib" "$TMPDIR/tokenizer_pc"
 else
     echo "ok - pkg-config # SKIP pkg-config is missing"
 fi
@@ -65,6 +95,10 @@ check "and runs" env LD_LIBRARY_PATH="$into$prefix/lib" "$TMPDIR/program"
 check "a program with the static library builds" $CC $CFLAGS -I"$into$prefix/include" "$TMPDIR/program.c" $LDFLAGS \
     "$into$prefix/lib/libtokmap.a" -lzstd -pthread -o "$TMPDIR/program_static"
 check "and runs without the shared library" "$TMPDIR/program_static"
+check "a program with the static library of tokenizers builds" $CC $CFLAGS -I"$into$prefix/include" \
+    "$TMPDIR/tokenizer.c" $LDFLAGS "$into$prefix/lib/libtokmap_tokenize.a" "$into$prefix/lib/libtokmap.a" $TOOL_LIBS \
+    -pthread -o "$TMPDIR/tokenizer_static"
+check "and runs without the shared library" "$TMPDIR/tokenizer_static"
 if command -v readelf >/dev/null 2>&1; then
     check "the soname contains the version of the interface" sh -c \
         "readelf -d '$into$prefix/lib/libtokmap.so' | grep -q 'SONAME.*libtokmap\\.so\\.[0-9]'"

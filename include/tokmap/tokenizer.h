@@ -1,0 +1,182 @@
+/*
+ * tokenizer.h - text to token ids and back, with every vocabulary that the command tokmap reads
+ *
+ * This header belongs to a library of its own, libtokmap_tokenize, so that programs that only read datasets do not load
+ * it. Statuses and errors are those of libtokmap: a program that uses tokenizers links both, with
+ * `pkg-config --cflags --libs tokmap-tokenize`.
+ *
+ * The ids of a text, and the text of ids, are those of the vocabulary's reference implementation: tiktoken for rank
+ * files, Hugging Face tokenizers for a tokenizer.json, SentencePiece for its models. A vocabulary for which that cannot
+ * be done is refused when it is opened.
+ *
+ * @code
+ *     struct tokmap_error e = {0};
+ *     struct tokmap_tokenizer *tokenizer = NULL;
+ *     if (tokmap_tokenizer_open(&tokenizer, "vocab/gpt2", NULL, &e))
+ *         fatal(&e);
+ *     static uint32_t ids[4096];                      // the program's own memory
+ *     struct tokmap_encoded encoded = TOKMAP_ENCODED_INIT;
+ *     encoded.ids = ids;
+ *     encoded.room = 4096;
+ *     if (tokmap_tokenizer_encode(tokenizer, "Hello world", 11, &encoded, &e))
+ *         fatal(&e);                                  // TOKMAP_ERROR_LIMIT: encoded.count is the room that it needs
+ *     static char text[65536];
+ *     struct tokmap_decoded decoded = TOKMAP_DECODED_INIT;
+ *     decoded.text = text;
+ *     decoded.room = sizeof text;
+ *     if (tokmap_tokenizer_decode(tokenizer, ids, encoded.count, &decoded, &e))
+ *         fatal(&e);
+ *     printf("%" PRIu64 " ids: %.*s\n", encoded.count, (int)decoded.bytes, text);
+ *     tokmap_tokenizer_close(tokenizer);
+ * @endcode
+ *
+ * The rules for all functions in tokmap.h hold here, too: statuses, errors, structs with a size, and what misuse does.
+ * A tokenizer is immutable: any number of threads may use it at the same time, and so may a child after fork(). No
+ * other thread may use a tokenizer that is being closed.
+ */
+#ifndef TOKMAP_TOKENIZER_H
+#define TOKMAP_TOKENIZER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tokmap.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* An open tokenizer. */
+struct tokmap_tokenizer;
+
+/* What becomes of text that reads like a special token, such as "<|endoftext|>". Added tokens that are not special are
+ * always found. The policy is part of the fingerprint, because it decides ids. */
+enum tokmap_special {
+    TOKMAP_SPECIAL_TEXT = 0,      /* it is encoded like any other text */
+    TOKMAP_SPECIAL_RECOGNIZE = 1, /* it becomes the token */
+    TOKMAP_SPECIAL_ERROR = 2      /* encoding fails with ERROR_INPUT */
+};
+
+struct tokmap_tokenizer_options {
+    size_t size;                 /* sizeof(struct tokmap_tokenizer_options) */
+    enum tokmap_special special; /* default: TOKMAP_SPECIAL_TEXT */
+    const char *pattern;         /* for a rank file that is not well known: the name of the pattern that splits text,
+                                    such as "cl100k_base"; NULL: that of the known file */
+    const char *pattern_regex;   /* for a rank file: the pattern itself, in tiktoken's syntax, or NULL */
+    const char *special_tokens;  /* for a rank file: path of a JSON object that maps the texts of special tokens to ids,
+                                    or NULL */
+};
+#define TOKMAP_TOKENIZER_OPTIONS_INIT                                                                                  \
+    {sizeof(struct tokmap_tokenizer_options), TOKMAP_SPECIAL_TEXT, NULL, NULL, NULL}
+
+/* Opens a tokenizer.
+ *   tokenizer  receives the handle, NULL on failure
+ *   path       a tokenizer.json, a tekken.json, a vocab.bpe beside its encoder.json, a rank file (.tiktoken), a
+ *              SentencePiece tokenizer.model, a folder that holds one of these, or "bytes", the built-in tokenizer:
+ *              ids 0 to 255 are bytes, and 256 ends a document
+ *   options    NULL: the defaults. Its texts must last only during the call
+ * Any thread may call it. Statuses: OK, ERROR_NOT_FOUND, ERROR_FORMAT (the file is damaged), ERROR_UNSUPPORTED (its ids
+ * cannot be reproduced; the message names the field), ERROR_ARGUMENT (an option that this vocabulary does not have, or
+ * one that a rank file needs), ERROR_LIMIT, ERROR_TRUNCATED, ERROR_IO, ERROR_MEMORY. */
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_tokenizer_open(struct tokmap_tokenizer **tokenizer,
+                                                                      const char *path,
+                                                                      const struct tokmap_tokenizer_options *options,
+                                                                      struct tokmap_error *error);
+
+/* Closes a tokenizer. NULL is allowed. No other thread may use it. Cannot fail. */
+TOKMAP_API void tokmap_tokenizer_close(struct tokmap_tokenizer *tokenizer);
+
+/* What a tokenizer is. The texts are valid until it is closed. */
+struct tokmap_tokenizer_info {
+    size_t size;             /* set by the caller: sizeof(struct tokmap_tokenizer_info) */
+    const char *name;        /* a name that people know, such as "gpt2", where the vocabulary is a well-known one; that
+                                of its folder or file otherwise */
+    const char *form;        /* the file format, for example "tokenizer.json" */
+    const char *scanner;     /* how text is split, for example "cl100k_base, AVX-512" */
+    const char *note;        /* a sentence that the user should read, such as about an ignored field; NULL: none */
+    uint64_t vocabulary;     /* number of ids, special tokens included; every id is below it */
+    uint64_t eod_id;         /* the id that ends a document, or TOKMAP_NO_ID */
+    uint64_t bos_id;         /* the id that begins a document, or TOKMAP_NO_ID */
+    uint64_t added;          /* number of added tokens, special or not */
+    uint64_t specials;       /* how many of them are special */
+    uint8_t fingerprint[16]; /* of everything that decides ids; struct tokmap_dataset_info has that of its tokenizer */
+};
+
+/* Fills *info. Any thread may call it. Statuses: OK. */
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_tokenizer_info(const struct tokmap_tokenizer *tokenizer,
+                                                                      struct tokmap_tokenizer_info *info);
+
+/* Where the ids of a text go. The caller sets the first three members. */
+struct tokmap_encoded {
+    size_t size;    /* sizeof(struct tokmap_encoded) */
+    uint32_t *ids;  /* the caller's memory; NULL: ids are only counted */
+    uint64_t room;  /* number of ids that it has room for */
+    uint64_t count; /* result: number of ids of the text */
+};
+#define TOKMAP_ENCODED_INIT {sizeof(struct tokmap_encoded), NULL, 0, 0}
+
+/* Encodes one document. No token is added to those of the text: a caller that wants an EOD appends info.eod_id.
+ *   text     `bytes` bytes of UTF-8, which may contain zeros; NULL only if `bytes` is 0
+ *   encoded  if the text has more ids than there is room for, the status is ERROR_LIMIT, the first `room` ids are
+ *            written, and `count` is the number of all. A byte rarely becomes more than one id
+ * A text needs little working memory however long it is, except with a few vocabularies that cannot be cut. Any thread
+ * may call it. Statuses: OK, ERROR_LIMIT (also: a pattern needs too many steps for this text), ERROR_ENCODING (the text
+ * is not UTF-8; error->offset is the first wrong byte), ERROR_INPUT (it contains the text of a special token, with
+ * TOKMAP_SPECIAL_ERROR), ERROR_MEMORY. */
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_tokenizer_encode(const struct tokmap_tokenizer *tokenizer,
+                                                                        const char *text, uint64_t bytes,
+                                                                        struct tokmap_encoded *encoded,
+                                                                        struct tokmap_error *error);
+
+/* Where the text of ids goes. The caller sets all members but the last one. */
+struct tokmap_decoded {
+    size_t size;       /* sizeof(struct tokmap_decoded) */
+    char *text;        /* the caller's memory; NULL: bytes are only counted. The text is not terminated by a zero */
+    uint64_t room;     /* in bytes */
+    uint32_t specials; /* 1: special tokens become their names; 0: they become nothing (the default) */
+    uint32_t resumed;  /* 1: the ids continue a document, so a space that encoding puts before a document, and that
+                          decoding takes off, is not expected at their front; 0: they begin one (the default) */
+    uint64_t bytes;    /* result: number of bytes of the text */
+};
+#define TOKMAP_DECODED_INIT {sizeof(struct tokmap_decoded), NULL, 0, 0, 0, 0}
+
+/* Decodes the ids of one document, or of a part of it, as the vocabulary's reference does. The text is UTF-8: what is
+ * not, such as half of a character at an end, becomes U+FFFD; only the tokenizer "bytes" returns bytes as they are.
+ *   ids      `count` ids; NULL only if `count` is 0
+ *   decoded  if the text has more bytes than there is room for, the status is ERROR_LIMIT, the first `room` bytes are
+ *            written, and `bytes` is the number of all
+ * Any thread may call it. Statuses: OK, ERROR_LIMIT, ERROR_TOKEN (an id is not in the vocabulary; the message has its
+ * position), ERROR_UNSUPPORTED (the file asks for a way to decode that cannot be reproduced), ERROR_MEMORY. */
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_tokenizer_decode(const struct tokmap_tokenizer *tokenizer,
+                                                                        const uint32_t *ids, uint64_t count,
+                                                                        struct tokmap_decoded *decoded,
+                                                                        struct tokmap_error *error);
+
+/* Finds the bytes that one id stands for: of a special token its name, of any other token the bytes of text that become
+ * it, which need not be UTF-8.
+ *   bytes, count  receive the bytes and their number. They are valid until the tokenizer is closed
+ * Any thread may call it. Statuses: OK, ERROR_TOKEN (the id is not in the vocabulary). */
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_tokenizer_token(const struct tokmap_tokenizer *tokenizer,
+                                                                       uint64_t id, const char **bytes, uint64_t *count,
+                                                                       struct tokmap_error *error);
+
+/* Finds the id of a token by its bytes, the inverse of tokmap_tokenizer_token(). Where an added token has these bytes,
+ * its id is found. Where several other tokens have them, the largest id is found: in vocabularies like SentencePiece's
+ * the tokens of single bytes come first, and text becomes the others.
+ *   bytes  of which there are `count`
+ *   id     receives the id
+ * The vocabulary is searched from end to end, which takes about a millisecond. Any thread may call it. Statuses: OK,
+ * ERROR_NOT_FOUND (no token has these bytes). */
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_tokenizer_find(const struct tokmap_tokenizer *tokenizer,
+                                                                      const char *bytes, uint64_t count, uint64_t *id,
+                                                                      struct tokmap_error *error);
+
+/* Returns the version of the running library, which should be TOKMAP_VERSION_STRING. The text is static. Any thread may
+ * call it. Cannot fail. */
+TOKMAP_API const char *tokmap_tokenizer_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
