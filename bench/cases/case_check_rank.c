@@ -3,8 +3,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/cli.h"
 #include "common/bytes.h"
@@ -23,9 +21,11 @@ void check_task_print(const struct check_task *task, char text[256])
 
 static bool task_read(const char *text, struct check_task *task)
 {
-    return sscanf(text, "%" SCNu64 ",%" SCNu64 ",%" SCNu64 ",%" SCNu64 ",%" SCNu64 ",%" SCNu64 ",%" SCNu64, &task->rank,
-                  &task->begin_ns, &task->length_ns, &task->steps, &task->step_ns, &task->ring_bytes,
-                  &task->again) == 7;
+    uint64_t numbers[7];
+    if (!numbers_read(text, numbers, 7))
+        return false;
+    *task = (struct check_task){numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6]};
+    return true;
 }
 
 /* ---- what a rank does ---- */
@@ -150,22 +150,25 @@ int check_rank(struct bench *bench)
 
 bool check_report_read(const char *text, struct check_report *report)
 {
-    int used = 0;
-    memset(report, 0, sizeof *report);
-    if (sscanf(text,
-               "from=%" SCNu64 " to=%" SCNu64 " tokens=%" SCNu64 " steps=%" SCNu64 " cpu=%" SCNu64 " storage=%" SCNu64
-               " first=%" SCNu64 " computing=%" SCNu64 " all=%" SCNu64 " waits=%" SCNu64 "%n",
-               &report->from_ns, &report->to_ns, &report->tokens, &report->steps, &report->cpu_ns, &report->storage,
-               &report->first_ns, &report->computing_ns, &report->all_ns, &report->wait_count, &used) != 10 ||
-        report->wait_count > CHECK_STEPS_MOST)
+    uint64_t numbers[10];
+    text = numbers_read(text, numbers, 10);
+    if (!text || numbers[9] > CHECK_STEPS_MOST)
         return false;
-    text += used;
+    *report = (struct check_report){.from_ns = numbers[0],
+                                    .to_ns = numbers[1],
+                                    .tokens = numbers[2],
+                                    .steps = numbers[3],
+                                    .cpu_ns = numbers[4],
+                                    .storage = numbers[5],
+                                    .first_ns = numbers[6],
+                                    .computing_ns = numbers[7],
+                                    .all_ns = numbers[8],
+                                    .wait_count = numbers[9]};
     for (uint64_t i = 0; i < report->wait_count; i++) {
-        char *end;
-        report->waits_us[i] = (uint32_t)strtoul(text, &end, 10);
-        if (end == text)
+        text = numbers_read(text, numbers, 1);
+        if (!text)
             return false;
-        text = end;
+        report->waits_us[i] = (uint32_t)min64(UINT32_MAX, numbers[0]);
     }
     return true;
 }

@@ -393,3 +393,22 @@ int bench_no_memory(struct bench *bench)
                     "There is not enough memory for this case; lower --tokens, --rows or --seconds.");
     return cli_failed(bench->program, &error);
 }
+
+/* ---- small helpers ---- */
+
+const char *numbers_read(const char *text, uint64_t *numbers, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        text += strcspn(text, "0123456789");
+        const size_t digits = strspn(text, "0123456789");
+        char number[24];
+        if (!digits || digits >= sizeof number)
+            return NULL;
+        memcpy(number, text, digits);
+        number[digits] = '\0';
+        if (!cli_parse_number(number, &numbers[i]))
+            return NULL;
+        text += digits;
+    }
+    return text;
+}

@@ -186,6 +186,10 @@ static inline uint64_t random_below(uint64_t *state, uint64_t limit)
     return (uint64_t)((unsigned __int128)random_next(state) * limit >> 64);
 }
 
+/* Reads `count` decimal numbers from a text, in which anything but digits separates them. Returns the text after the
+ * last one, or NULL if there are fewer, or if one of them is not below 2^64. */
+const char *numbers_read(const char *text, uint64_t *numbers, size_t count);
+
 /* Makes the compiler believe that the value is used, so that it does not remove the computation. */
 static inline void keep_value(uint64_t value)
 {

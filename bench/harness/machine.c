@@ -81,36 +81,38 @@ const char *machine_line(const char *folder, char *text, size_t capacity)
 
 #define TICKS 100.0 /* per second: the kernel's unit in /proc (USER_HZ), the same on all machines */
 
-/* Reads the user and system time of this process and of its children from /proc/self/stat, whose fields after the name
- * in parentheses are numbers separated by spaces. */
+/* Reads the user and system time of this process and of its children from /proc/self/stat. After the name in
+ * parentheses come a letter and numbers, of which the eleventh to the fourteenth are these times. */
 static bool own_seconds(double *seconds)
 {
     char text[1024];
+    uint64_t numbers[14];
     read_text("/proc/self/stat", text, sizeof text);
     const char *at = strrchr(text, ')');
-    unsigned long long user, system;
-    long long child_user, child_system;
-    if (!at || sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %lld %lld", &user, &system,
-                      &child_user, &child_system) != 4)
+    if (!at || !numbers_read(at, numbers, 14))
         return false;
-    *seconds = ((double)user + (double)system + (double)child_user + (double)child_system) / TICKS;
+    *seconds = (double)(numbers[10] + numbers[11] + numbers[12] + numbers[13]) / TICKS;
     return true;
 }
+
+/* The first line of /proc/stat: times of all processors, as in proc(5). */
+enum { STAT_USER, STAT_NICE, STAT_SYSTEM, STAT_IDLE, STAT_IO_WAIT, STAT_IRQ, STAT_SOFT_IRQ, STAT_STEAL, STAT_TIMES };
 
 void machine_times(struct machine_times *times)
 {
     static char text[1 << 15];
-    unsigned long long user, nice, system, idle, io_wait, irq, soft_irq, steal;
+    uint64_t stat[STAT_TIMES], all = 0;
     read_text("/proc/loadavg", text, sizeof text);
     *times = (struct machine_times){.load = strtod(text, NULL), .clock_ns = os_clock_ns()};
     read_text("/proc/stat", text, sizeof text);
-    if (sscanf(text, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle, &io_wait, &irq,
-               &soft_irq, &steal) != 8 ||
-        !own_seconds(&times->own))
+    text[strcspn(text, "\n")] = '\0';
+    if (!numbers_read(text, stat, STAT_TIMES) || !own_seconds(&times->own))
         return;
-    times->busy = (double)(user + nice + system) / TICKS;
-    times->steal = (double)steal / TICKS;
-    times->all = times->busy + (double)(idle + io_wait + irq + soft_irq + steal) / TICKS;
+    for (int i = 0; i < STAT_TIMES; i++)
+        all += stat[i];
+    times->all = (double)all / TICKS;
+    times->busy = (double)(stat[STAT_USER] + stat[STAT_NICE] + stat[STAT_SYSTEM]) / TICKS;
+    times->steal = (double)stat[STAT_STEAL] / TICKS;
     times->known = true;
 }
 

@@ -8,7 +8,7 @@ done
 tokmap-bench --help >help
 holds help 'Usage: tokmap-bench'
 tokmap-bench --version >/dev/null
-# What copies of the command are told is not an option, and no example is so long that the help wraps it.
+# --child, with which the command starts copies of itself, is not an option, and no example is wrapped.
 equal "$(grep -c -e '--child' help || :)" 0 '--child in the help'
 exits 2 tokmap-bench train --child x 2>err
 holds err "unknown option '--child'"
