@@ -5,8 +5,8 @@ implementations, on generated strings.
 Usage: strings.py [--count N] [--seed N] [--family NAME ...] [--keep FILE]
        strings.py --corpus FILE...
 
-Decoded are the ids of each string, a part of them that begins and ends anywhere, and as many random ids: without special
-tokens (tokenizers, sentencepiece) and with them (tokenizers, tiktoken).
+Decoded are the ids of each string, a part of them that begins and ends anywhere, and as many random ids: without
+special tokens (tokenizers, sentencepiece) and with them (tokenizers, tiktoken).
 
 The strings are awkward on purpose: characters of every script and class beside what split patterns name (contractions,
 numbers, newlines, spaces of every kind), and special tokens, whole and cut, repeated, and mixed with words. Each string
@@ -277,7 +277,8 @@ def compare_texts(family, encoded, random_):
     lists = [ids for ids in encoded if ids]
     for ids in lists[:]:
         at = random_.randrange(len(ids))
-        lists += [ids[at:at + random_.randint(1, 20)], [random_.choice(family.known) for _ in range(random_.randint(1, 9))]]
+        lists += [ids[at:at + random_.randint(1, 20)],
+                  [random_.choice(family.known) for _ in range(random_.randint(1, 9))]]
     for specials, reference in family.texts.items():
         for ids, text, wanted in zip(lists, tokmap_texts(family, lists, specials), reference(lists)):
             family.decoded += 1

@@ -61,7 +61,8 @@ static enum tokmap_status wrong(const struct decoding *decoding, const char *rea
     return TOKMAP_ERROR_INPUT;
 }
 
-/* Decodes the collected ids; end: they end the document. As text, prints the result at once; for JSONL, keeps it until the document ends. */
+/* Decodes the collected ids; end: they end the document. As text, prints the result at once; for JSONL, keeps it until
+ * the document ends. */
 static enum tokmap_status ids_decode(struct decoding *decoding, bool end, struct tokmap_error *error)
 {
     enum tokmap_status status =

@@ -127,7 +127,8 @@ struct text_buffer {
     uint64_t count, capacity;
 };
 /* Turns ids back into text, one document after another: the state of one thread. The text is that of the reference
- * implementation's decoder (text_decoder.h). It is always UTF-8, except with the byte tokenizer, whose ids are bytes. */
+ * implementation's decoder (text_decoder.h). It is always UTF-8, except with the byte tokenizer, whose ids are
+ * bytes. */
 struct tokenizer_decoder;
 /* Makes a decoder for a tokenizer, which must outlive it. Special tokens become their text if `specials`, otherwise
  * nothing. On failure *decoder is NULL. Statuses: OK, ERROR_UNSUPPORTED (the vocabulary file asks for a way to decode

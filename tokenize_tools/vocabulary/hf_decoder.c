@@ -208,8 +208,8 @@ static bool metaspace_make(struct parsing *parsing, const struct fields *fields,
     if (fields->scheme.given && !never && !is_word(&fields->scheme, "first") && !is_word(&fields->scheme, "always"))
         return lacks(parsing, "Metaspace.prepend_scheme");
     if (fields->prefix_space_given && !fields->prefix_space && step->prepends)
-        return refuse(parsing, "the file's field decoder.Metaspace.add_prefix_space is false, but prepend_scheme is not "
-                               "'never'; the reference refuses that, too");
+        return refuse(parsing, "the file's field decoder.Metaspace.add_prefix_space is false, but prepend_scheme is "
+                               "not 'never'; the reference refuses that, too");
     return one_character(&fields->replacement, &step->character) || lacks(parsing, "Metaspace.replacement");
 }
 

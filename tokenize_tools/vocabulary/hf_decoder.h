@@ -7,9 +7,9 @@
 #include "json_file.h"
 #include "tokenizer/pipeline_parts.h"
 
-/* Parses "decoder" and sets parts->decoder and parts->decoder_given; null leaves both as they are. A decoder that tokmap
- * cannot reproduce does not prevent encoding: its reason is stored in parts->decoder.refused, and only decoding fails.
- * Returns false if the JSON is wrong; json_file_status(file) is then the reason. */
+/* Parses "decoder" and sets parts->decoder and parts->decoder_given; null leaves both as they are. A decoder that
+ * tokmap cannot reproduce does not prevent encoding: its reason is stored in parts->decoder.refused, and only decoding
+ * fails. Returns false if the JSON is wrong; json_file_status(file) is then the reason. */
 bool hf_decoder_parse(struct json_file *file, struct pipeline_parts *parts);
 
 /* For a file whose engine decodes its tokens to bytes: adapts the decoder to that. */
