@@ -41,7 +41,7 @@ holds err 'standard input: the text is not valid UTF-8'
 holds err '(byte 1)'
 printf '{"text": "a"}\n{"text": 1}\n' >in
 exits 1 tokmap encode <in >out 2>err
-holds err "standard input:2: the field 'text' is not a string"
+holds err "standard input:2: the field 'text' of line 2 (record 1) is not a string"
 equal "$(cat out)" '[97]'
 exits 1 tokmap encode -t other <in 2>err
 holds err "other: the tokenizer cannot be read"

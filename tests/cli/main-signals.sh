@@ -1,6 +1,6 @@
 # A command that receives a signal ends by that signal and prints no result.
 . "$TOKMAP_CLI/helpers.sh"
-head -c 3000000 /dev/zero >in.txt
+head -c 3000000 /dev/zero | tr '\000' 'a' >in.txt
 tokmap pack -q -o zeros in.txt
 tokmap audit zeros --seq-len 1 --batch 64 --seed 1 --passes 100000 --draws 1t --ranks 2 >out 2>err &
 child=$!
@@ -15,7 +15,7 @@ equal $status 143 "exit status:"
 cp zeros.bin bad.bin
 cp zeros.tmx bad.tmx
 flip bad.bin 100
-head -c 100000 /dev/zero | tokmap encode >ids
+head -c 100000 /dev/zero | tokmap encode --input-format text >ids
 mkfifo full
 exec 5<>full
 dd if=/dev/zero of=full bs=4096 oflag=nonblock 2>dd.err || true

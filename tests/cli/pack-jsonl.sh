@@ -16,7 +16,8 @@ fi
 tokmap pack -q --field body --on-error skip -o e l.jsonl 2>err
 equal "$(od -An -v -tu2 e.bin | tr -s ' \n' ' ')" ' 120 256 '
 equal "$(grep -c 'skipped: ' err)" 2
-holds err "l.jsonl:1: the record has no field 'body'"
+holds err "l.jsonl:1: line 1 (record 0) has no field 'body'; it has: text; name"
+holds err "l.jsonl:3: line 3 (record 2) has no field 'body'; it has: n, text, m; name"
 # Read as text, the same file is one document.
 tokmap pack -q --input-format text --no-eod -o t l.jsonl
 equal "$(wc -c <t.bin | tr -d ' ')" $((2 * $(wc -c <l.jsonl)))

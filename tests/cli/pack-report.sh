@@ -6,7 +6,7 @@ printf '{"text": 1}\n{"txet": ""}\nno JSON\n' >>in/c.jsonl
 printf '%%PDF-1.4' >in/d.pdf
 tokmap pack --on-error skip -o d in 2>err | sed '1s/ in [0-9.]* .*s ([0-9.]* .*B\/s)$/ in TIME/' >out
 cat out
-holds err "tokmap pack: skipped: in/c.jsonl:16: the field 'text' is not a string"
+holds err "tokmap pack: skipped: in/c.jsonl:16: the field 'text' of line 16 (record 15) is not a string"
 # No line is too long for a terminal of 80 columns.
 equal "$(awk 'length > 80' out)" ''
 # Every command that it shows can be typed as it is.

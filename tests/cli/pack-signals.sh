@@ -38,7 +38,7 @@ for threads in 1 4; do
         mkfifo named
         begun --threads $threads named
         exec 3>named
-        head -c 1000000 /dev/zero >&3
+        head -c 1000000 /dev/zero | tr '\000' 'a' >&3
         await [ -e d.bin.partial ]
         ended $signal
         holds err 'interrupted'

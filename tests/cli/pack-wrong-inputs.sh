@@ -23,12 +23,12 @@ printf '{"text": "%0100d"}\n' 0 >long.jsonl
 printf 'PK\003\004zip' >zip
 printf '\n' >blank.jsonl
 wrong 'latin: the text is not valid UTF-8; convert the file, or use --invalid-utf8 replace or skip (byte 3)' in latin
-wrong "type.jsonl:2: the field 'text' is not a string" in type.jsonl
-wrong 'no.jsonl:2: the line is not valid JSON: this is not a JSON value; correct the line, or skip it with --on-error skip' in no.jsonl
-wrong "field.jsonl:1: the record has no field 'text'; name another field with --field" in field.jsonl
-wrong "twice.jsonl:1: the field 'text' appears twice" in twice.jsonl
-wrong 'lone.jsonl:1: the text is not valid UTF-8: a surrogate escape has no second half' in lone.jsonl
-wrong 'long.jsonl:1: the line is longer than the limit of 99 bytes' --max-record 99 in long.jsonl
+wrong "type.jsonl:2: the field 'text' of line 2 (record 1) is not a string" in type.jsonl
+wrong 'no.jsonl:2: line 2 (record 1) is not valid JSON: this is not a JSON value; correct the record, or skip it with --on-error skip' in no.jsonl
+wrong "field.jsonl:1: line 1 (record 0) has no field 'text'; it has: n; name another field with --field" in field.jsonl
+wrong "twice.jsonl:1: the field 'text' appears twice in line 1 (record 0)" in twice.jsonl
+wrong 'lone.jsonl:1: line 1 (record 0) is not valid UTF-8: a surrogate escape has no second half' in lone.jsonl
+wrong 'long.jsonl:1: line 1 (record 0) is longer than the limit of 99 bytes' --max-record 99 in long.jsonl
 wrong 'zip: the input is a zip archive, which tokmap cannot read' in zip
 wrong 'hollow: the folder contains no regular files' in hollow
 wrong 'nowhere: the input cannot be opened: No such file' in nowhere
@@ -36,7 +36,7 @@ wrong 'none*: no file matches this pattern' in 'none*'
 wrong 'the inputs contain no documents' blank.jsonl
 wrong "gpt2.json: the tokenizer cannot be read" -t gpt2.json in
 printf '{"text": 1}\n' >in/piped
-wrong "standard input:1: the field 'text' is not a string" --input-format jsonl - <in/piped
+wrong "standard input:1: the field 'text' of line 1 (record 0) is not a string" --input-format jsonl - <in/piped
 if command -v zstd >/dev/null 2>&1; then
     zstd -q -c in/a latin | head -c 20 >cut.zst
     wrong 'cut.zst: the zstd file is truncated' in/a cut.zst

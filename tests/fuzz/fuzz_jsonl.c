@@ -1,6 +1,6 @@
 /*
- * fuzz_jsonl.c - reading a hostile JSONL file. The first two bytes choose the options, and the rest is the file. For
- * any content, the accounts add up, documents are valid UTF-8, and small batches result in the same documents and
+ * fuzz_jsonl.c - reading a hostile file of records: JSONL, JSON, CSV, or TSV. The first two bytes choose the options, and
+ * the rest is the file. For any content, the accounts add up, documents are valid UTF-8, and small batches result in the same documents and
  * issues as large ones.
  */
 #include <stdint.h>
@@ -110,7 +110,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FILE *file = fopen(path, "wb");
     REQUIRE(file && fwrite(data + 2, 1, size - 2, file) == size - 2);
     REQUIRE(!fclose(file));
-    struct corpus_options options = {.format = CORPUS_JSONL,
+    static const enum corpus_format formats[] = {CORPUS_JSONL, CORPUS_JSON, CORPUS_CSV, CORPUS_TSV};
+    struct corpus_options options = {.format = formats[data[1] >> 1 & 3],
                                      .invalid = (enum corpus_invalid)(data[0] % 3),
                                      .field = data[0] & 64 ? "te\"xt" : "text",
                                      .skip = true,

@@ -115,7 +115,7 @@ static enum tokmap_status batch_encode(struct encoding *encoding, const struct c
                                        struct tokmap_error *error)
 {
     if (encoding->output == OUTPUT_AUTO && batch->part_count)
-        encoding->output = batch->parts[0].jsonl ? OUTPUT_JSONL : OUTPUT_TEXT; /* as the first input */
+        encoding->output = batch->parts[0].format != CORPUS_TEXT ? OUTPUT_JSONL : OUTPUT_TEXT; /* as the first input */
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t i = 0; i < batch->document_count && !status; i++)
         status = document_encode(encoding, batch, i, error);

@@ -6,10 +6,11 @@
  *
  * Example, with a batch of 32 bytes and lines of 13 bytes: the first read fills the batch with 32 bytes, which are
  * lines 0 and 1 and 6 bytes of line 2. The cut is at byte 26: the batch becomes one part of 26 bytes, and 6 bytes are
- * carried over and begin the next batch. (The size of a real batch is at least 8 KiB.)
+ * carried over and begin the next batch. (The size of a real batch is at least 8 KiB.) Records that are not lines are
+ * cut in the same way, by a scanner that reads each byte once (record_scan.h).
  *
- * A line that is longer than a batch makes its batch grow, up to options.record_limit, because JSON is parsed by whole
- * lines. A text document does not: it continues in further parts, and memory stays small for a text of any size. There
+ * A record that is longer than a batch makes its batch grow, up to options.record_limit, because records are parsed
+ * whole. A text document does not: it continues in further parts, and memory stays small for a text of any size. There
  * are two exceptions, in which a text must be held whole (`whole`): the tokenizer cannot process parts; or the document
  * may have to be skipped, which must be known before its first part is packed, and the input is a pipe, which cannot be
  * read twice. A regular file can be read twice: where invalid documents are skipped, a text that does not fit in a
@@ -24,13 +25,9 @@
 #include "text/utf8.h"
 #include "common/bytes.h"
 #include "common/error.h"
+#include "format_choice.h"
 #include "inputs.h"
-#include "json_field.h"
 #include "stream.h"
-
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
 #define READ_LEAST 4096 /* bytes of free space that make a read worth its call */
 #define ITEMS_MOST 1024 /* a batch with more parts or issues is complete */
@@ -45,11 +42,17 @@ struct corpus {
 
     char *path;             /* of the open file */
     const char *batch_path; /* its copy in the batch that is being filled, or NULL */
-    bool open, format_known, jsonl;
-    bool resumed;    /* parts of its document have been delivered */
-    bool whole;      /* its document must be held in memory whole */
-    uint64_t offset; /* in the stream, of the first byte that is in no part yet */
-    uint64_t record; /* number of the next line */
+    bool open, begun;          /* begun: its format is known, and what precedes its records has been taken */
+    enum corpus_format format; /* of the file, or CORPUS_AUTO until it is known */
+    bool resumed;              /* parts of its document have been delivered */
+    bool whole;                /* its document must be held in memory whole */
+    uint64_t offset;           /* in the stream, of the first byte that is in no part yet */
+    uint64_t line;             /* number of the line that contains this byte, from 1 */
+    uint64_t columns, column;  /* as in struct corpus_part */
+    /* Of a file with records: the scanner at `offset`; behind the records that end in the next `cut` bytes; and behind
+     * all bytes that it has seen, which are `scanned`. Lines need only the first one. */
+    struct record_scan scan, cut_scan, seen_scan;
+    uint64_t cut, scanned;
 
     char *carry; /* `carried` bytes of the open file that begin the next batch */
     uint64_t carried, carry_capacity;
@@ -124,75 +127,9 @@ uint64_t corpus_size(const char *const *operands, size_t count)
 
 /* ---- format ---- */
 
-static bool ends_with(const char *name, size_t length, const char *end)
+static bool has_records(const struct corpus *corpus)
 {
-    const size_t bytes = strlen(end);
-    return length > bytes && !memcmp(name + length - bytes, end, bytes);
-}
-
-/* Returns the format that the name selects, or AUTO if the content decides. */
-static enum corpus_format format_of_name(const char *path)
-{
-    static const char *const lines[] = {".jsonl", ".ndjson", ".jsonlines", ".json-lines"};
-    size_t length = strlen(path);
-    if (!strcmp(path, "-") || !strncmp(path, "/dev/", 5))
-        return CORPUS_AUTO;
-    if (ends_with(path, length, ".gz"))
-        length -= 3;
-    else if (ends_with(path, length, ".zst"))
-        length -= 4;
-    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
-        if (ends_with(path, length, lines[i]))
-            return CORPUS_JSONL;
-    return ends_with(path, length, ".json") ? CORPUS_AUTO : CORPUS_TEXT;
-}
-
-/* Returns true if these bytes are the beginning of a line that can still turn out to be a JSON object. */
-static bool may_be_jsonl(const char *bytes, uint64_t count)
-{
-    uint64_t at = memcmp(bytes, BOM, min64(count, 3)) ? 0 : min64(count, 3);
-    while (at < count && (bytes[at] == ' ' || bytes[at] == '\t' || bytes[at] == '\r'))
-        at++;
-    return at == count || (bytes[at] == '{' && !memchr(bytes + at, '\n', count - at));
-}
-
-/* Returns true if the first line is a JSON object. */
-static bool is_jsonl(const char *bytes, uint64_t count)
-{
-    if (count >= 3 && !memcmp(bytes, BOM, 3)) {
-        bytes += 3;
-        count -= 3;
-    }
-    const char *newline = memchr(bytes, '\n', count);
-    struct json_field field;
-    struct json_fault fault;
-    if (newline)
-        count = (uint64_t)(newline - bytes);
-    /* A JSON object passes every check except the last one, since it need not have a field with an empty name. */
-    return json_field_find(bytes, count, "", 0, &field, &fault) || !strcmp(fault.reason, JSON_FIELD_MISSING) ||
-           !strcmp(fault.reason, JSON_FIELD_NOT_STRING);
-}
-
-/* Counts the newlines. */
-static uint64_t lines_count(const char *bytes, uint64_t count)
-{
-    uint64_t found = 0, i = 0;
-#if defined(__SSE2__)
-    const __m128i newline = _mm_set1_epi8('\n');
-    while (count - i >= 16) {
-        /* Each byte of `sums` counts up to 255 newlines before the bytes are added up. */
-        __m128i sums = _mm_setzero_si128();
-        const uint64_t stop = i + min64((count - i) / 16, 255) * 16;
-        for (; i < stop; i += 16)
-            sums = _mm_sub_epi8(sums,
-                                _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(const void *)(bytes + i)), newline));
-        const __m128i two = _mm_sad_epu8(sums, _mm_setzero_si128());
-        found += (uint64_t)_mm_cvtsi128_si64(two) + (uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(two, two));
-    }
-#endif
-    for (; i < count; i++)
-        found += bytes[i] == '\n';
-    return found;
+    return corpus->format > CORPUS_TEXT;
 }
 
 /* ---- issues ---- */
@@ -211,7 +148,7 @@ static struct corpus_issue *issue_add(struct corpus *corpus, struct corpus_batch
         return NULL;
     issue->kind = kind;
     issue->path = corpus_batch_add_path(batch, path);
-    issue->jsonl = corpus->jsonl;
+    issue->format = corpus->format;
     if (!corpus->options.skip && !(kind == CORPUS_ISSUE_ENCODING && corpus->options.invalid == CORPUS_INVALID_SKIP))
         corpus->done = true;
     return issue->path ? issue : NULL;
@@ -228,6 +165,26 @@ static enum corpus_reason reason_of_status(enum tokmap_status status)
     return CORPUS_REASON_UNREADABLE;
 }
 
+/* Makes an issue of a file that is left out, or of the rest of one: of `skipped` bytes that have been read. */
+static enum tokmap_status file_left_out(struct corpus *corpus, struct corpus_batch *batch, const char *path,
+                                        uint64_t skipped, enum corpus_reason reason, const struct tokmap_error *why,
+                                        struct tokmap_error *error)
+{
+    struct corpus_issue *issue = issue_add(corpus, batch, CORPUS_ISSUE_FILE, path);
+    if (!issue)
+        return no_memory(error);
+    issue->error = malloc(sizeof *issue->error);
+    if (!issue->error)
+        return no_memory(error);
+    *issue->error = *why;
+    issue->left_out = reason;
+    issue->is_file = true;
+    issue->offset = why->offset;
+    issue->bytes = skipped;
+    corpus_batch_count_issue(batch, issue);
+    return TOKMAP_OK;
+}
+
 /* Turns an error of a file into an issue. An interrupt or a lack of memory is not the file's fault, and is returned. */
 static enum tokmap_status file_failed(struct corpus *corpus, struct corpus_batch *batch, const char *path,
                                       uint64_t skipped, enum tokmap_status status, const struct tokmap_error *why,
@@ -238,26 +195,14 @@ static enum tokmap_status file_failed(struct corpus *corpus, struct corpus_batch
             *error = *why;
         return status;
     }
-    struct corpus_issue *issue = issue_add(corpus, batch, CORPUS_ISSUE_FILE, path);
-    if (!issue)
-        return no_memory(error);
-    issue->error = malloc(sizeof *issue->error);
-    if (!issue->error)
-        return no_memory(error);
-    *issue->error = *why;
-    issue->left_out = reason_of_status(status);
-    issue->is_file = true;
-    issue->offset = why->offset;
-    issue->bytes = skipped;
-    corpus_batch_count_issue(batch, issue);
-    return TOKMAP_OK;
+    return file_left_out(corpus, batch, path, skipped, reason_of_status(status), why, error);
 }
 
 /* ---- one file ---- */
 
 static uint64_t current_limit(const struct corpus *corpus)
 {
-    return corpus->jsonl ? corpus->options.record_limit : corpus->options.document_limit;
+    return has_records(corpus) ? corpus->options.record_limit : corpus->options.document_limit;
 }
 
 static void file_end(struct corpus *corpus, struct corpus_batch *batch)
@@ -279,7 +224,7 @@ static enum tokmap_status file_begin(struct corpus *corpus, struct corpus_batch 
     if (!corpus->path)
         return no_memory(error);
     assert(!corpus->open && !corpus->carried);
-    corpus->jsonl = corpus->options.format == CORPUS_JSONL;
+    corpus->format = corpus->options.format;
     enum tokmap_status status = stream_open(corpus->stream, corpus->path, &why);
     if (!status) {
         const struct os_stat *own = stream_stat(corpus->stream);
@@ -293,15 +238,14 @@ static enum tokmap_status file_begin(struct corpus *corpus, struct corpus_batch 
     }
     if (status)
         return file_failed(corpus, batch, corpus->path, 0, status, &why, error);
-    enum corpus_format format = corpus->options.format;
-    if (format == CORPUS_AUTO)
-        format = format_of_name(path);
-    corpus->jsonl = format == CORPUS_JSONL;
-    corpus->format_known = format != CORPUS_AUTO;
+    if (corpus->format == CORPUS_AUTO)
+        corpus->format = format_of_name(path);
     corpus->open = true;
+    corpus->begun = false;
     corpus->batch_path = NULL;
     corpus->resumed = false;
-    corpus->offset = corpus->record = corpus->carried = 0;
+    corpus->offset = corpus->carried = corpus->cut = corpus->scanned = 0;
+    corpus->line = 1;
     /* Text that may have to be left out as a whole must be seen whole before any of it is used. */
     const bool may_skip = corpus->options.skip || corpus->options.invalid == CORPUS_INVALID_SKIP;
     corpus->whole =
@@ -332,7 +276,7 @@ static enum tokmap_status part_add(struct corpus *corpus, struct corpus_batch *b
                                    struct tokmap_error *error)
 {
     /* If this batch has a part of the document already, the new bytes are adjacent to it: the part grows. */
-    if (!corpus->jsonl && corpus->resumed && corpus->batch_path) {
+    if (!has_records(corpus) && corpus->resumed && corpus->batch_path) {
         struct corpus_part *last = &batch->parts[batch->part_count - 1];
         assert(last->unfinished && last->end == batch->filled);
         last->end += count;
@@ -350,10 +294,20 @@ static enum tokmap_status part_add(struct corpus *corpus, struct corpus_batch *b
     part->begin = batch->filled;
     part->end = batch->filled + count;
     part->offset = corpus->offset;
-    part->record = corpus->record;
-    part->jsonl = corpus->jsonl;
-    if (corpus->jsonl) {
-        corpus->record += lines_count(batch->bytes + part->begin, count);
+    part->format = corpus->format;
+    if (has_records(corpus)) {
+        const uint64_t lines = record_scan_lines(batch->bytes + part->begin, count);
+        part->line = corpus->line;
+        part->scan = corpus->scan;
+        part->columns = corpus->columns;
+        part->column = corpus->column;
+        corpus->line += lines;
+        if (corpus->format == CORPUS_JSONL)
+            corpus->scan.record += lines;
+        else
+            corpus->scan = corpus->cut_scan;
+        corpus->scanned -= min64(count, corpus->scanned);
+        corpus->cut = 0;
     } else {
         part->resumed = corpus->resumed;
         part->unfinished = !end;
@@ -364,19 +318,33 @@ static enum tokmap_status part_add(struct corpus *corpus, struct corpus_batch *b
     return TOKMAP_OK;
 }
 
-/* Skips a line or document that is over its limit: reads to its end without keeping it, and adds an issue. `have` bytes
- * of it are in the batch. */
+/* Looks for the end of a record that began in earlier bytes. Returns true and sets *used to the bytes up to its end. */
+static bool record_ends(struct corpus *corpus, const char *bytes, uint64_t count, uint64_t *used)
+{
+    enum record_kind kind = RECORD_UNFINISHED;
+    *used = count;
+    if (has_records(corpus))
+        *used = record_scan_take(&corpus->seen_scan, bytes, count, &kind);
+    return kind != RECORD_UNFINISHED;
+}
+
+/* Skips a record or document that is over its limit: reads to its end without keeping it, and adds an issue. `have`
+ * bytes of it are in the batch. */
 static enum tokmap_status skip_over_limit(struct corpus *corpus, struct corpus_batch *batch, uint64_t have, bool end,
                                           struct tokmap_error *error)
 {
     struct corpus_issue *issue = issue_add(corpus, batch, CORPUS_ISSUE_LIMIT, corpus->path);
     if (!issue)
         return no_memory(error);
+    const bool records = has_records(corpus);
     issue->limit = current_limit(corpus);
-    issue->reason = corpus->jsonl ? "the line is longer than the limit" : "the document is larger than the limit";
-    issue->record = corpus->record;
+    issue->record = corpus->scan.record;
+    issue->line = records ? corpus->line : 0;
     issue->offset = corpus->offset;
     corpus->carried = 0;
+    corpus->line += record_scan_lines(batch->bytes + batch->filled, have);
+    if (corpus->format == CORPUS_JSONL)
+        corpus->seen_scan = corpus->scan;
     uint64_t skipped = have;
     char *buffer = batch->bytes + batch->filled;
     const size_t room = (size_t)min64(batch->capacity - batch->filled, corpus->options.batch_bytes);
@@ -387,11 +355,10 @@ static enum tokmap_status skip_over_limit(struct corpus *corpus, struct corpus_b
         size_t got;
         status = stream_read(corpus->stream, buffer, room, &got, &end, &why);
         batch->counts.stream_bytes += got;
-        const char *newline = corpus->jsonl ? memchr(buffer, '\n', got) : NULL;
         uint64_t used = got;
-        if (newline) {
-            found = true;
-            used = (uint64_t)(newline - buffer) + 1;
+        found = got && record_ends(corpus, buffer, got, &used);
+        corpus->line += record_scan_lines(buffer, used);
+        if (found) {
             const enum tokmap_status carried = carry_over(corpus, batch, batch->filled + used, got - used, error);
             if (carried)
                 return carried;
@@ -400,17 +367,18 @@ static enum tokmap_status skip_over_limit(struct corpus *corpus, struct corpus_b
     }
     issue->bytes = skipped;
     issue->left_out = CORPUS_REASON_TOO_LONG;
-    issue->is_file = !corpus->jsonl && !status; /* if the read failed, the file is counted below */
+    issue->is_file = !records && !status; /* if the read failed, the file is counted below */
     corpus_batch_count_issue(batch, issue);
     corpus->offset += skipped;
-    corpus->record++;
+    corpus->scan = corpus->seen_scan;
+    corpus->cut = corpus->scanned = 0;
     if (status) {
         status = file_failed(corpus, batch, corpus->path, corpus->carried, status, &why, error);
         file_end(corpus, batch);
         return status;
     }
     if (end && !corpus->carried) {
-        batch->counts.files += corpus->jsonl;
+        batch->counts.files += records;
         file_end(corpus, batch);
     }
     return TOKMAP_OK;
@@ -482,12 +450,36 @@ static enum tokmap_status text_check(struct corpus *corpus, struct corpus_batch 
     return status;
 }
 
+/* Returns how many of the `have` bytes from batch->filled on are whole records; 0 if none ends in them. The first `seen`
+ * bytes contain no newline. */
+static uint64_t whole_records(struct corpus *corpus, const struct corpus_batch *batch, uint64_t have, uint64_t seen)
+{
+    const char *bytes = batch->bytes + batch->filled;
+    assert(seen <= have && corpus->scanned <= have);
+    if (corpus->format == CORPUS_JSONL) {
+        const char *newline = memrchr(bytes + seen, '\n', have - seen);
+        return newline ? (uint64_t)(newline - bytes) + 1 : 0;
+    }
+    if (!corpus->scanned)
+        corpus->seen_scan = corpus->scan;
+    while (corpus->scanned < have) {
+        enum record_kind kind;
+        corpus->scanned +=
+            record_scan_take(&corpus->seen_scan, bytes + corpus->scanned, have - corpus->scanned, &kind);
+        if (kind == RECORD_UNFINISHED)
+            break;
+        corpus->cut = corpus->scanned;
+        corpus->cut_scan = corpus->seen_scan;
+    }
+    return corpus->cut;
+}
+
 /* What to do with the bytes that were read. BATCH_FULL: process the batch without them, and carry them over. */
 enum cut_decision { CUT, READ_MORE, BATCH_FULL, OVER_LIMIT };
 
 /* Decides about the `have` bytes from batch->filled on; the first `seen` of them contain no newline. For CUT, *cut is
  * the number of bytes that make a part. */
-static enum cut_decision choose_cut(const struct corpus *corpus, const struct corpus_batch *batch, uint64_t have,
+static enum cut_decision choose_cut(struct corpus *corpus, const struct corpus_batch *batch, uint64_t have,
                                     uint64_t seen, bool end, uint64_t *cut)
 {
     const char *bytes = batch->bytes + batch->filled;
@@ -495,11 +487,11 @@ static enum cut_decision choose_cut(const struct corpus *corpus, const struct co
     const bool room = batch->capacity - batch->filled - have >= READ_LEAST;
     assert(batch->filled + have <= batch->capacity && seen <= have);
     *cut = have;
-    if (corpus->jsonl) {
-        const char *newline = end ? NULL : memrchr(bytes + seen, '\n', have - seen);
-        if (newline)
-            *cut = (uint64_t)(newline - bytes) + 1;
-        if (end || newline)
+    if (has_records(corpus)) {
+        if (end)
+            return CUT;
+        *cut = whole_records(corpus, batch, have, seen);
+        if (*cut)
             return CUT;
     } else if (!corpus->whole) {
         const struct corpus_options *options = &corpus->options;
@@ -532,38 +524,105 @@ static enum tokmap_status room_grow(struct corpus *corpus, struct corpus_batch *
     return TOKMAP_OK;
 }
 
-/* Detects the format and removes a byte order mark of JSONL. Returns false if more bytes are needed for that. */
-static bool format_detect(struct corpus *corpus, struct corpus_batch *batch, uint64_t *have, bool end)
+/* Takes the first `count` of the bytes from batch->filled on, which are in no part: a byte order mark, a header. */
+static void structure_take(struct corpus *corpus, struct corpus_batch *batch, uint64_t count, uint64_t *have)
 {
-    const char *bytes = batch->bytes + batch->filled;
-    if (!corpus->format_known) {
-        /* The whole first line is needed, however long it is. */
-        if (!end && may_be_jsonl(bytes, *have) && *have <= corpus->options.record_limit)
-            return false;
-        corpus->jsonl = is_jsonl(bytes, *have);
-        corpus->format_known = true;
-    }
-    if (corpus->jsonl && !corpus->offset && *have >= 3 && !memcmp(bytes, BOM, 3)) {
-        batch->counts.structure_bytes += 3;
-        batch->filled += 3;
-        corpus->offset += 3;
-        *have -= 3;
-    }
-    return true;
+    assert(count <= *have);
+    corpus->line += record_scan_lines(batch->bytes + batch->filled, count);
+    batch->counts.structure_bytes += count;
+    batch->filled += count;
+    corpus->offset += count;
+    *have -= count;
 }
 
-/* A read has failed after `have` bytes that are in no part yet. Delivers the whole lines among them, makes the error an
+static struct first_bytes first_bytes(const struct corpus *corpus, const char *bytes, uint64_t count, bool end)
+{
+    return (struct first_bytes){corpus->path,          bytes, count, end, corpus->options.field,
+                                corpus->options.record_limit};
+}
+
+/* Takes the header of a table, which is its first line that is not blank. */
+static enum judged header_take(struct corpus *corpus, struct corpus_batch *batch, uint64_t *have, bool end,
+                               struct judgment *judgment)
+{
+    for (;;) {
+        const char *bytes = batch->bytes + batch->filled;
+        enum record_kind kind;
+        corpus->scanned += record_scan_take(&corpus->seen_scan, bytes + corpus->scanned, *have - corpus->scanned, &kind);
+        const uint64_t taken = corpus->scanned;
+        if ((kind != RECORD_UNFINISHED ? taken : *have) > corpus->options.record_limit) {
+            (void)error_set(&judgment->why, TOKMAP_ERROR_LIMIT, stream_name(corpus->path), corpus->offset,
+                            "the header is longer than the limit of %" PRIu64
+                            " bytes, perhaps because a quote is not closed; raise options.record_limit",
+                            corpus->options.record_limit);
+            judgment->reason = CORPUS_REASON_TOO_LONG;
+            return JUDGED_WRONG;
+        }
+        if (kind == RECORD_UNFINISHED && !end)
+            return JUDGED_MORE;
+        const bool blank = kind == RECORD_BLANK || (kind == RECORD_UNFINISHED && !corpus->seen_scan.filled);
+        if (!blank) {
+            const struct first_bytes header = first_bytes(corpus, bytes, taken, true);
+            const enum judged judged = header_read(&header, corpus->format, corpus->line, corpus->offset,
+                                                   &corpus->columns, &corpus->column, judgment);
+            if (judged != JUDGED)
+                return judged;
+        }
+        batch->counts.blank_lines += kind == RECORD_BLANK;
+        structure_take(corpus, batch, taken, have);
+        corpus->scanned = 0;
+        record_scan_begin(&corpus->seen_scan, corpus->format);
+        if (!blank || kind == RECORD_UNFINISHED)
+            return JUDGED;
+    }
+}
+
+/* Judges the first bytes of a file, and takes what precedes its records. */
+static enum judged file_judge(struct corpus *corpus, struct corpus_batch *batch, uint64_t *have, bool end,
+                              struct judgment *judgment)
+{
+    /* A pipe without a byte is the sign of a command that has failed. A file without a byte is an empty document. */
+    if (end && !*have && !corpus->offset && stream_stat(corpus->stream)->kind != OS_KIND_FILE) {
+        (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(corpus->path), TOKMAP_NO_OFFSET,
+                        "the input ended without a byte; check the command that writes it");
+        judgment->reason = CORPUS_REASON_EMPTY;
+        return JUDGED_WRONG;
+    }
+    if (corpus->format == CORPUS_AUTO) {
+        const struct first_bytes first = first_bytes(corpus, batch->bytes + batch->filled, *have, end);
+        const enum judged judged = format_choose(&first, &corpus->format, judgment);
+        if (judged != JUDGED)
+            return judged;
+    }
+    if (corpus->format == CORPUS_TEXT)
+        return JUDGED;
+    if (!corpus->offset) {
+        /* A short read can end inside the mark. */
+        const char *bytes = batch->bytes + batch->filled;
+        if (*have < 3 && !end && *have && !memcmp(bytes, BOM, *have))
+            return JUDGED_MORE;
+        if (*have >= 3 && !memcmp(bytes, BOM, 3))
+            structure_take(corpus, batch, 3, have);
+    }
+    if (!corpus->scanned) {
+        record_scan_begin(&corpus->scan, corpus->format);
+        corpus->seen_scan = corpus->scan;
+    }
+    if (corpus->format == CORPUS_CSV || corpus->format == CORPUS_TSV)
+        return header_take(corpus, batch, have, end, judgment);
+    return JUDGED;
+}
+
+/* A read has failed after `have` bytes that are in no part yet. Delivers the whole records among them, makes the error an
  * issue, and closes the file. */
 static enum tokmap_status file_damaged(struct corpus *corpus, struct corpus_batch *batch, uint64_t have,
                                        enum tokmap_status status, const struct tokmap_error *why,
                                        struct tokmap_error *error)
 {
-    const char *bytes = batch->bytes + batch->filled;
     const bool started = corpus->resumed;
-    /* Whole lines before the damage are used, and an issue in one of them precedes the issue of the file. */
-    const char *newline = corpus->jsonl && corpus->format_known ? memrchr(bytes, '\n', have) : NULL;
-    if (newline) {
-        const uint64_t cut = (uint64_t)(newline - bytes) + 1;
+    /* Whole records before the damage are used, and an issue in one of them precedes the issue of the file. */
+    const uint64_t cut = corpus->begun && has_records(corpus) ? whole_records(corpus, batch, have, 0) : 0;
+    if (cut) {
         const enum tokmap_status added = part_add(corpus, batch, cut, false, error);
         if (added)
             return added;
@@ -573,6 +632,20 @@ static enum tokmap_status file_damaged(struct corpus *corpus, struct corpus_batc
     if (!status && started)
         batch->issues[batch->issue_count - 1].fatal = true;
     file_end(corpus, batch);
+    return status;
+}
+
+/* Leaves out a file because of its first bytes, and closes it. How many bytes have been read depends on the size of the
+ * batch, so the `have` bytes that are not used are not counted. */
+static enum tokmap_status file_refused(struct corpus *corpus, struct corpus_batch *batch, uint64_t have,
+                                       const struct judgment *judgment, struct tokmap_error *error)
+{
+    const uint64_t stored = batch->counts.stored_bytes;
+    const enum tokmap_status status =
+        file_left_out(corpus, batch, corpus->path, 0, judgment->reason, &judgment->why, error);
+    file_end(corpus, batch);
+    batch->counts.stream_bytes -= have;
+    batch->counts.stored_bytes = stored;
     return status;
 }
 
@@ -607,9 +680,18 @@ static enum tokmap_status file_read(struct corpus *corpus, struct corpus_batch *
         if (status)
             return file_damaged(corpus, batch, have, status, &why, error);
         decision = READ_MORE;
-        if (format_detect(corpus, batch, &have, end)) {
+        if (!corpus->begun) {
+            struct judgment judgment;
+            const enum judged judged = file_judge(corpus, batch, &have, end, &judgment);
+            if (judged == JUDGED_WRONG)
+                return file_refused(corpus, batch, have, &judgment, error);
+            corpus->begun = judged == JUDGED;
+        }
+        if (corpus->begun) {
             decision = choose_cut(corpus, batch, have, seen, end, &cut);
             seen = have;
+        } else if (batch->filled && batch->capacity - batch->filled - have < READ_LEAST) {
+            decision = BATCH_FULL;
         }
     } while (decision == READ_MORE);
     if (decision == OVER_LIMIT)
@@ -619,7 +701,7 @@ static enum tokmap_status file_read(struct corpus *corpus, struct corpus_batch *
         return carry_over(corpus, batch, batch->filled, have, error);
     }
     const bool may_skip = corpus->options.skip || corpus->options.invalid == CORPUS_INVALID_SKIP;
-    if (!corpus->jsonl && !corpus->whole && !end && !corpus->resumed && may_skip) {
+    if (!has_records(corpus) && !corpus->whole && !end && !corpus->resumed && may_skip) {
         bool skip;
         status = text_check(corpus, batch, have, &skip, error);
         if (status || skip)
@@ -627,12 +709,13 @@ static enum tokmap_status file_read(struct corpus *corpus, struct corpus_batch *
     }
     const uint64_t from = batch->filled;
     assert(cut <= have);
-    if (cut || (!corpus->jsonl && end))
+    if (cut || (!has_records(corpus) && end))
         status = part_add(corpus, batch, cut, end, error);
     if (!status)
         status = carry_over(corpus, batch, from + cut, have - cut, error);
     if (!status && end) {
         batch->counts.files++;
+        batch->counts.empty_files += !corpus->offset;
         file_end(corpus, batch);
     }
     return status;

@@ -5,8 +5,8 @@
  *
  *     files -> corpus_next() -> batch of raw bytes -> records_to_documents() -> batch of documents
  *
- * corpus_next() opens files, decompresses, detects formats, and cuts between lines or characters. It is sequential: any
- * thread may call it, but only one at a time. records_to_documents() (records.h) parses JSON and checks UTF-8. It needs
+ * corpus_next() opens files, decompresses, detects formats, and cuts between records or characters. It is sequential: any
+ * thread may call it, but only one at a time. records_to_documents() (records.h) parses records and checks UTF-8. It needs
  * nothing but its batch, so any number of threads run it at once, each with its own batch. The documents do not depend
  * on where one batch ends and the next begins.
  *
@@ -18,10 +18,16 @@
 
 #include "corpus_batch.h"
 
-/* CORPUS_AUTO decides by the name, without .gz or .zst: names that end in .jsonl, .ndjson, .jsonlines or .json-lines
+/*
+ * CORPUS_AUTO decides by the name, without .gz or .zst: names that end in .jsonl, .ndjson, .jsonlines or .json-lines
  * are JSONL. Standard input, files in /dev/ and names that end in .json are JSONL if their first line is a JSON object,
- * else text. All other files are text. */
-enum corpus_format { CORPUS_AUTO, CORPUS_TEXT, CORPUS_JSONL };
+ * and JSON if they begin with an array of objects. All other files are text. But if sniff.h judges that such a text
+ * consists of records or is binary, or if its name ends in .csv or .tsv, it is an issue: the user has to name the
+ * format.
+ *
+ * CORPUS_JSON: an array of objects, or objects one after another, on any number of lines. CORPUS_CSV and CORPUS_TSV: the
+ * first line names the columns.
+ */
 
 /* What happens to a document that is not valid UTF-8. REPLACE: each maximal invalid sequence becomes U+FFFD. */
 enum corpus_invalid { CORPUS_INVALID_ERROR, CORPUS_INVALID_REPLACE, CORPUS_INVALID_SKIP };
@@ -29,7 +35,7 @@ enum corpus_invalid { CORPUS_INVALID_ERROR, CORPUS_INVALID_REPLACE, CORPUS_INVAL
 struct corpus_options {
     enum corpus_format format;
     enum corpus_invalid invalid;
-    const char *field; /* the field of a JSONL record that holds the document's text */
+    const char *field; /* the field of a record that holds the document's text */
     bool skip;         /* bad files and records are left out and listed as issues, instead of ending the work */
 
     /* If cut_anywhere is set, a text document may be delivered in parts. cut() then returns after how many of the first
@@ -39,7 +45,7 @@ struct corpus_options {
     void *cut_user;
 
     uint64_t batch_bytes;    /* size of a usual batch, in bytes; less than 8 KiB counts as 8 KiB */
-    uint64_t record_limit;   /* length of the longest accepted line of JSONL, in bytes */
+    uint64_t record_limit;   /* length of the longest accepted record, in bytes */
     uint64_t document_limit; /* size of the largest text document that has to be held in memory whole, in bytes */
 
     bool (*stop)(void *user);         /* called while a pipe has no bytes: true ends the wait; may be NULL */

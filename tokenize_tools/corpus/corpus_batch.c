@@ -14,6 +14,7 @@ void corpus_counts_add(struct corpus_counts *sum, const struct corpus_counts *mo
     sum->documents += more->documents;
     sum->records_skipped += more->records_skipped;
     sum->blank_lines += more->blank_lines;
+    sum->empty_files += more->empty_files;
     sum->empty_documents += more->empty_documents;
     sum->replaced += more->replaced;
     sum->document_bytes += more->document_bytes;
@@ -49,8 +50,10 @@ const char *corpus_reason_text(enum corpus_reason reason)
 
 void corpus_batch_clear(struct corpus_batch *batch, uint64_t usual)
 {
-    for (uint64_t i = 0; i < batch->issue_count; i++)
+    for (uint64_t i = 0; i < batch->issue_count; i++) {
         free(batch->issues[i].error);
+        free(batch->issues[i].detail);
+    }
     for (uint64_t i = 0; i < batch->replaced_count; i++)
         free(batch->replaced[i]);
     for (uint32_t i = 0; i < batch->path_count; i++)

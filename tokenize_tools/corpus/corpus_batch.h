@@ -12,16 +12,19 @@
 
 #include <stdbool.h>
 
+#include "record_scan.h"
 #include "tokmap/tokmap.h"
 
-/* Consecutive bytes of one file in a batch: whole lines of JSONL, or one text document or a part of it. Only the first
- * part of a batch can be resumed, and only the last part can be unfinished. */
+/* Consecutive bytes of one file in a batch: whole records, or one text document or a part of it. Only the first part of
+ * a batch can be resumed, and only the last part can be unfinished. */
 struct corpus_part {
     const char *path;    /* of the file, as the input was named; valid until the batch is filled again or freed */
     uint64_t begin, end; /* the part is bytes [begin, end) of batch->bytes */
     uint64_t offset;     /* of `begin` in the stream, which is the file after decompression */
-    uint64_t record;     /* JSONL: number of the first line, counted from 0; text: 0 */
-    bool jsonl;
+    uint64_t line;       /* number of the line that contains `begin`, from 1; text: 0 */
+    enum corpus_format format;
+    struct record_scan scan;   /* not for text: the state of the scanner at `begin` */
+    uint64_t columns, column;  /* CSV: number of columns, and the index of the one with the text */
     bool resumed;    /* the document began in an earlier part */
     bool unfinished; /* the document continues in a later part */
 };
@@ -31,15 +34,16 @@ struct corpus_document {
     const char *text;      /* valid UTF-8, not terminated; valid until the batch is filled again or freed */
     uint64_t bytes;        /* of `text` */
     uint64_t source_bytes; /* bytes of the stream that the text was made from */
-    uint64_t record;       /* as in corpus_part, of this document's line */
+    uint64_t record;       /* number of its record in the file, from 0; of JSONL, lines count; of text, 0 */
+    uint64_t line;         /* number of the line that contains the record, from 1; text: 0 */
     uint32_t part;         /* index in batch->parts */
     bool resumed, unfinished;
 };
 
 enum corpus_issue_kind {
     CORPUS_ISSUE_FILE,     /* a file, or the rest of one, cannot be read: `error` has the reason */
-    CORPUS_ISSUE_JSON,     /* a line is not a JSON object with the field: `reason` */
-    CORPUS_ISSUE_LIMIT,    /* a line or document is larger than `limit`: `reason` */
+    CORPUS_ISSUE_RECORD,   /* a record is not valid or lacks the field: `reason` */
+    CORPUS_ISSUE_LIMIT,    /* a record or document is larger than `limit`: `reason` */
     CORPUS_ISSUE_ENCODING, /* a document is not valid UTF-8: `reason`, which may be "" */
 };
 
@@ -74,12 +78,14 @@ struct corpus_issue {
     const char *reason;         /* static text */
     const char *path;           /* valid as long as those of the parts */
     struct tokmap_error *error; /* for CORPUS_ISSUE_FILE, owned by the batch; else NULL */
-    uint64_t record;            /* number of the line, or UINT64_MAX if the issue concerns the whole file */
+    char *detail;               /* more about the reason, or NULL; owned by the batch */
+    uint64_t record;            /* number of the record, or UINT64_MAX if the issue concerns the whole file */
+    uint64_t line;              /* number of the line, from 1, or 0 */
     uint64_t offset;            /* in the stream, or TOKMAP_NO_OFFSET */
     uint64_t bytes;             /* bytes of the stream that are skipped because of the issue */
     uint64_t limit;             /* in bytes, for CORPUS_ISSUE_LIMIT */
     uint32_t part;              /* the issue is inside this part of the batch, or precedes it */
-    bool jsonl;
+    enum corpus_format format;
     bool fatal; /* ends the work even if issues are skipped, because a part of the document is packed already */
 };
 
@@ -92,10 +98,11 @@ struct corpus_counts {
     uint64_t documents;       /* whole documents: a document in parts counts with its last part */
     uint64_t records_skipped; /* records that were left out; a text file is a file, not a record */
     uint64_t blank_lines;
+    uint64_t empty_files; /* files without a byte, among `files` */
     uint64_t empty_documents;
     uint64_t replaced;        /* invalid sequences that became U+FFFD */
     uint64_t document_bytes;  /* bytes of the stream that became documents */
-    uint64_t structure_bytes; /* the rest of their records, ends of lines, blank lines, a byte order mark */
+    uint64_t structure_bytes; /* the rest of their records, ends of lines, blank lines, headers, a byte order mark */
     uint64_t skipped_bytes;   /* bytes of the stream that were left out */
     uint64_t text_bytes;      /* bytes of the documents, after escapes and replacements */
     /* What was left out, by reason. The files are files_skipped in all, the records are records_skipped, and the bytes,

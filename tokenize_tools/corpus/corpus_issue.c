@@ -2,32 +2,54 @@
 #include "corpus_issue.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/error.h"
 #include "json_field.h"
+#include "records.h"
 #include "stream.h"
 
-/* Describes a line that cannot be used. after: the end of the message. */
-static void json_issue_to_error(const struct corpus_issue *issue, const char *field, const char *after,
-                                struct tokmap_error *error)
+/* How a message calls what is left out: "line 2 (record 1)", so that nobody takes one number for the other. */
+static void subject_write(char *subject, size_t capacity, const struct corpus_issue *issue, const char *whole)
+{
+    if (issue->format == CORPUS_TEXT)
+        (void)snprintf(subject, capacity, "%s", whole);
+    else
+        (void)snprintf(subject, capacity, "line %" PRIu64 " (record %" PRIu64 ")", issue->line, issue->record);
+}
+
+/* Describes a record that cannot be used. after: the end of the message. */
+static void record_issue_to_error(const struct corpus_issue *issue, const char *field, const char *after,
+                                  struct tokmap_error *error)
 {
     const enum tokmap_status status = TOKMAP_ERROR_INPUT;
     const char *path = stream_name(issue->path);
+    const bool table = issue->format == CORPUS_CSV || issue->format == CORPUS_TSV;
+    char subject[64];
+    subject_write(subject, sizeof subject, issue, "");
     if (!strcmp(issue->reason, JSON_FIELD_MISSING))
         (void)error_set(error, status, path, issue->offset,
-                        "the record has no field '%s'; name another field with options.field%s", field, after);
+                        "%s has no field '%s'; %s%s; name another field with options.field%s", subject, field,
+                        *issue->detail ? "it has: " : "it is an empty object", issue->detail, after);
     else if (!strcmp(issue->reason, JSON_FIELD_NOT_STRING))
         (void)error_set(error, status, path, issue->offset,
-                        "the field '%s' is not a string; name another field with options.field%s", field, after);
+                        "the field '%s' of %s is not a string; name another field with options.field%s", field, subject,
+                        after);
     else if (!strcmp(issue->reason, JSON_FIELD_TWICE))
-        (void)error_set(error, status, path, issue->offset,
-                        "the field '%s' appears twice in the record; correct the line%s", field, after);
+        (void)error_set(error, status, path, issue->offset, "the field '%s' appears twice in %s; correct the record%s",
+                        field, subject, after);
     else if (!strcmp(issue->reason, JSON_FIELD_NOT_OBJECT))
-        (void)error_set(error, status, path, issue->offset, "%s; correct the line%s", issue->reason, after);
+        (void)error_set(error, status, path, issue->offset, "%s is not a JSON object; correct the record%s", subject,
+                        after);
+    else if (!strcmp(issue->reason, CORPUS_ROW_FIELDS))
+        (void)error_set(error, status, path, issue->offset,
+                        "the number of fields of %s is %s; correct the row, or use options.format text if the file is "
+                        "text%s",
+                        subject, issue->detail, after);
     else
-        (void)error_set(error, status, path, issue->offset, "the line is not valid JSON: %s; correct the line%s",
-                        issue->reason, after);
+        (void)error_set(error, status, path, issue->offset, "%s is not valid %s: %s; correct the record%s", subject,
+                        table ? "CSV" : "JSON", issue->reason, after);
 }
 
 enum tokmap_status corpus_issue_to_error(const struct corpus_issue *issue, const struct corpus_options *options,
@@ -37,29 +59,37 @@ enum tokmap_status corpus_issue_to_error(const struct corpus_issue *issue, const
     const char *path = stream_name(issue->path);
     assert(issue->kind != CORPUS_ISSUE_FILE || issue->error);
     const char *after = options->skip ? "" : ", or skip it with options.skip";
+    const bool text = issue->format == CORPUS_TEXT;
+    char subject[64];
     switch (issue->kind) {
     case CORPUS_ISSUE_FILE:
         if (error)
             *error = *issue->error;
         return issue->error->status;
-    case CORPUS_ISSUE_JSON:
-        json_issue_to_error(issue, options->field, after, error);
+    case CORPUS_ISSUE_RECORD:
+        record_issue_to_error(issue, options->field, after, error);
         break;
     case CORPUS_ISSUE_LIMIT:
         status = TOKMAP_ERROR_LIMIT;
-        (void)error_set(error, status, path, issue->offset, "%s of %" PRIu64 " bytes; raise %s%s", issue->reason,
-                        issue->limit, issue->jsonl ? "options.record_limit" : "options.document_limit", after);
+        subject_write(subject, sizeof subject, issue, "the document");
+        (void)error_set(error, status, path, issue->offset, "%s is longer than the limit of %" PRIu64 " bytes%s; raise %s%s",
+                        subject, issue->limit,
+                        issue->format == CORPUS_CSV || issue->format == CORPUS_TSV
+                            ? ", perhaps because a quote is not closed"
+                            : "",
+                        text ? "options.document_limit" : "options.record_limit", after);
         break;
     case CORPUS_ISSUE_ENCODING:
         status = TOKMAP_ERROR_ENCODING;
+        subject_write(subject, sizeof subject, issue, "the text");
         (void)error_set(error, status, path, issue->offset,
-                        "the text is not valid UTF-8%s%s; convert the file, or use options.invalid replace%s",
+                        "%s is not valid UTF-8%s%s; convert the file, or use options.invalid replace%s", subject,
                         *issue->reason ? ": " : "", issue->reason,
                         options->invalid == CORPUS_INVALID_SKIP ? "" : " or skip");
         break;
     }
-    if (error && issue->jsonl && issue->record < UINT32_MAX)
-        error->line = (uint32_t)issue->record + 1;
+    if (error && !text && issue->line < UINT32_MAX)
+        error->line = (uint32_t)issue->line;
     return status;
 }
 
@@ -72,6 +102,6 @@ void corpus_error_add_place(const struct corpus_batch *batch, uint64_t document,
     char message[sizeof error->message];
     memcpy(message, error->message, sizeof message);
     (void)error_set(error, error->status, stream_name(part->path), TOKMAP_NO_OFFSET, "%s", message);
-    if (part->jsonl && source->record < UINT32_MAX)
-        error->line = (uint32_t)source->record + 1;
+    if (part->format != CORPUS_TEXT && source->line < UINT32_MAX)
+        error->line = (uint32_t)source->line;
 }

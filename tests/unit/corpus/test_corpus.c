@@ -161,7 +161,8 @@ static void test_text(void **state)
 {
     static const char odd[] = "\xef\xbb\xbf"
                               "a\r\nb\0c";
-    const struct corpus_options options = usual();
+    struct corpus_options options = usual();
+    options.format = CORPUS_TEXT;
     file_write("odd", odd, sizeof odd - 1);
     file_write_text("empty", "");
     file_write_text("three", "no newline");
@@ -397,22 +398,40 @@ static void test_formats(void **state)
 {
     static const struct {
         const char *name, *content;
-        size_t documents;
+        size_t documents; /* 0 and an issue: the file is refused unless its format is named */
+        const char *issue;
     } cases[] = {
-        {"f.txt", "{\"text\":\"a\"}\n{\"text\":\"b\"}\n", 1},
-        {"f.ndjson", "{\"text\":\"a\"}\n{\"text\":\"b\"}\n", 2},
-        {"f.json", "{\"text\":\"a\"}\n{\"text\":\"b\"}\n", 2},
-        {"g.json", "{\n\"text\":\"a\"}\n", 1},
-        {"h.json", "[1]\n", 1},
-        {"f.json-lines", "\n", 0},
-        {"plain", "{\"text\":\"a\"}\n{\"text\":\"b\"}\n", 1},
-        {"i.jsonl.gz", "{\"text\":\"a\"}\n{\"text\":\"b\"}", 2},
+        {"f.txt", "{\"text\":\"a\"}\n{\"text\":\"b\"}\n", 0, "options.format jsonl if it"},
+        {"f.ndjson", "{\"text\":\"a\"}\n{\"text\":\"b\"}\n", 2, NULL},
+        {"f.json", "{\"text\":\"a\"}\n{\"text\":\"b\"}\n", 2, NULL},
+        {"g.json", "{\n\"text\":\"a\"}\n", 0, "options.format json if it"},
+        {"h.json", "[1]\n", 1, NULL},
+        {"f.json-lines", "\n", 0, NULL},
+        {"plain", "{\"text\":\"a\"}\n{\"text\":\"b\"}\n", 0, "options.format jsonl if it"},
+        {"array", "[\n {\"text\":\"a\"}]\n", 0, "options.format json if it"},
+        {"array.json", "[\n {\"text\":\"a\"}, {\"text\":\"b\"}]\n", 2, NULL},
+        {"note.csv", "no comma\n", 0, "options.format csv if it"},
+        {"note.tsv.gz", "no tab\n", 0, "options.format tsv if it"},
+        {"table", "id,text\n1,a\n", 0, "options.format csv if it"},
+        {"tabs", "id\ttext\n1\ta\n", 0, "options.format tsv if it"},
+        {"zero", "", 1, NULL},
+        {"i.jsonl.gz", "{\"text\":\"a\"}\n{\"text\":\"b\"}", 2, NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct corpus_options options = usual();
         file_write_text(cases[i].name, cases[i].content);
-        assert_int_equal(collect_one(&options, cases[i].name), TOKMAP_END);
+        const enum tokmap_status status = collect_one(&options, cases[i].name);
+        assert_int_equal(status, cases[i].issue ? TOKMAP_OK : TOKMAP_END);
         assert_int_equal(all.documents_count, cases[i].documents);
+        assert_int_equal(all.issues_count, cases[i].issue != NULL);
+        if (cases[i].issue) {
+            assert_non_null(strstr(all.issues[0].message, cases[i].issue));
+            options.skip = true;
+            assert_int_equal(collect_one(&options, cases[i].name), TOKMAP_END);
+            assert_int_equal(all.counts.left_out[CORPUS_REASON_AMBIGUOUS].files, 1);
+            assert_int_equal(all.counts.files, 0);
+            options.skip = false;
+        }
         options.format = CORPUS_TEXT;
         assert_int_equal(collect_one(&options, cases[i].name), TOKMAP_END);
         text_is(0, cases[i].name, 0, cases[i].content);
@@ -428,9 +447,13 @@ static void test_format_of_long_line(void **state)
         assert_non_null(file);
         (void)fprintf(file, "{\"text\":\"%0200000d\"%s\n{\"text\":\"b\"}\n", 7, closed ? "}" : "");
         assert_int_equal(fclose(file), 0);
-        assert_int_equal(collect_one(&options, "longline.json"), TOKMAP_END);
-        assert_int_equal(all.documents_count, closed ? 2 : 1);
-        assert_int_equal(all.documents[0].bytes, closed ? 200000 : 200011 + 13);
+        const enum tokmap_status status = collect_one(&options, "longline.json");
+        assert_int_equal(status, closed ? TOKMAP_END : TOKMAP_OK);
+        assert_int_equal(all.documents_count, closed ? 2 : 0);
+        if (closed)
+            assert_int_equal(all.documents[0].bytes, 200000);
+        else
+            assert_non_null(strstr(all.issues[0].message, "options.format jsonl if it"));
     }
 }
 

@@ -430,7 +430,10 @@ static void files_do_not_depend_on_threads(void **state)
                                            .vocabulary = 600,
                                            .memory = (uint64_t)1 << 30,
                                            .settings = {"o200k_base", &special, 1},
-                                           .corpus = {.field = "text", .record_limit = 1 << 20, .document_limit = 1 << 20}};
+                                           .corpus = {.format = CORPUS_TEXT,
+                                                      .field = "text",
+                                                      .record_limit = 1 << 20,
+                                                      .document_limit = 1 << 20}};
     for (uint32_t threads = 1; threads <= 7; threads += 2) {
         size_t bytes;
         (void)snprintf(prefix, sizeof prefix, "%s/out%u", folder, threads);

@@ -18,15 +18,16 @@ struct corpus_arguments {
     }
 
 /* The values of enum corpus_format in order. */
-#define CORPUS_FORMAT_CHOICES "auto|text|jsonl"
+#define CORPUS_FORMAT_CHOICES "auto|text|jsonl|json|csv|tsv"
 
 /* clang-format off */
 /* Rows for a table of options. These two say what the inputs are. */
 #define CORPUS_OPTIONS_INPUT(corpus)                                                                                   \
     {0, "input-format", CLI_CHOICE, &(corpus).format, NULL, "FORMAT",                                                  \
-     "text, jsonl, or auto (default): by name and content", CORPUS_FORMAT_CHOICES},                                        \
+     "text, jsonl, json (an array of objects, or objects), csv, tsv, or auto (default): by name and content; records "  \
+     "that are not named as such are refused", CORPUS_FORMAT_CHOICES},                                        \
     {0, "field", CLI_TEXT, &(corpus).field, NULL, "NAME",                                                              \
-     "the field of a JSONL record that holds the text (default: text)", NULL}
+     "the field or column of a record that holds the text (default: text)", NULL}
 /* This one says what happens at a bad file or record. */
 #define CORPUS_OPTION_ON_ERROR(corpus)                                                                                 \
     {0, "on-error", CLI_CHOICE, &(corpus).on_error, NULL, "ACTION",                                                    \
@@ -37,7 +38,7 @@ struct corpus_arguments {
      "at text that is not valid UTF-8: error (default), replace (U+FFFD for each invalid sequence), or skip (leave "   \
      "the document out)", "error|replace|skip"},                                                                       \
     {0, "max-record", CLI_SIZE, &(corpus).max_record, NULL, "SIZE",                                                    \
-     "the longest accepted line of JSONL (default: 64Mi)", NULL},                                                      \
+     "the longest accepted record (default: 64Mi)", NULL},                                                      \
     {0, "max-document", CLI_SIZE, &(corpus).max_document, NULL, "SIZE",                                                \
      "the largest accepted text that must be held in memory whole (default: 64Mi)", NULL}
 /* clang-format on */

@@ -1,0 +1,179 @@
+/* format_choice.c - see format_choice.h. */
+#include "format_choice.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "csv_field.h"
+#include "name_list.h"
+#include "sniff.h"
+#include "stream.h"
+
+#define BOM "\xef\xbb\xbf"
+
+static bool ends_with(const char *name, size_t length, const char *end)
+{
+    const size_t bytes = strlen(end);
+    return length > bytes && !memcmp(name + length - bytes, end, bytes);
+}
+
+/* What the name of a file says about its content. MIXED: it contains text or records. */
+enum name_kind { NAME_TEXT, NAME_JSONL, NAME_TABLE, NAME_MIXED };
+
+static enum name_kind name_kind_of(const char *path)
+{
+    static const char *const lines[] = {".jsonl", ".ndjson", ".jsonlines", ".json-lines"};
+    size_t length = strlen(path);
+    if (!strcmp(path, "-") || !strncmp(path, "/dev/", 5))
+        return NAME_MIXED;
+    if (ends_with(path, length, ".gz"))
+        length -= 3;
+    else if (ends_with(path, length, ".zst"))
+        length -= 4;
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+        if (ends_with(path, length, lines[i]))
+            return NAME_JSONL;
+    if (ends_with(path, length, ".csv") || ends_with(path, length, ".tsv"))
+        return NAME_TABLE;
+    return ends_with(path, length, ".json") ? NAME_MIXED : NAME_TEXT;
+}
+
+/* Returns true if these bytes are the beginning of a line that can still turn out to be a JSON object. */
+static bool may_be_jsonl(const char *bytes, uint64_t count)
+{
+    uint64_t at = memcmp(bytes, BOM, min64(count, 3)) ? 0 : min64(count, 3);
+    while (at < count && (bytes[at] == ' ' || bytes[at] == '\t' || bytes[at] == '\r'))
+        at++;
+    return at == count || (bytes[at] == '{' && !memchr(bytes + at, '\n', count - at));
+}
+
+/* Returns true if the first line is a JSON object. */
+static bool is_jsonl(const char *bytes, uint64_t count)
+{
+    if (count >= 3 && !memcmp(bytes, BOM, 3)) {
+        bytes += 3;
+        count -= 3;
+    }
+    const char *newline = memchr(bytes, '\n', count);
+    struct json_scan scan;
+    json_begin(&scan, bytes, newline ? (uint64_t)(newline - bytes) : count);
+    return json_kind(&scan) == JSON_OBJECT && json_skip(&scan) && json_end(&scan);
+}
+
+static enum judged judged_wrong(struct judgment *judgment, enum corpus_reason reason)
+{
+    judgment->reason = reason;
+    return JUDGED_WRONG;
+}
+
+/* A file looks like records of a format, and nothing says that it is. */
+static enum judged ambiguous(const struct first_bytes *first, struct judgment *judgment, const char *looks,
+                             const char *format)
+{
+    (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), TOKMAP_NO_OFFSET,
+                    "%s, and would be read as one text; use options.format %s if it contains records, or "
+                    "options.format text if it is text",
+                    looks, format);
+    return judged_wrong(judgment, CORPUS_REASON_AMBIGUOUS);
+}
+
+static enum judged binary(const struct first_bytes *first, struct judgment *judgment)
+{
+    const char *bytes = first->bytes, *zero = memchr(bytes, '\0', min64(first->count, SNIFF_BYTES));
+    assert(zero);
+    (void)error_set(&judgment->why, TOKMAP_ERROR_UNSUPPORTED, stream_name(first->path), (uint64_t)(zero - bytes),
+                    "the file contains a zero byte, so it is not text; leave it out, or use options.format text if it "
+                    "is text");
+    return judged_wrong(judgment, CORPUS_REASON_FORMAT);
+}
+
+enum corpus_format format_of_name(const char *path)
+{
+    return name_kind_of(path) == NAME_JSONL ? CORPUS_JSONL : CORPUS_AUTO;
+}
+
+enum judged format_choose(const struct first_bytes *first, enum corpus_format *format, struct judgment *judgment)
+{
+    const enum name_kind name = name_kind_of(first->path);
+    /* Where the name leaves it open, the whole first line is needed, however long it is. */
+    if (name == NAME_MIXED) {
+        if (!first->end && may_be_jsonl(first->bytes, first->count) && first->count <= first->record_limit)
+            return JUDGED_MORE;
+        if (is_jsonl(first->bytes, first->count)) {
+            *format = CORPUS_JSONL;
+            return JUDGED;
+        }
+    }
+    if (!first->end && first->count < SNIFF_BYTES)
+        return JUDGED_MORE;
+    *format = CORPUS_TEXT;
+    if (name == NAME_TABLE && first->count)
+        return ambiguous(first, judgment, "the name is that of a table",
+                         strstr(first->path, ".tsv") ? "tsv" : "csv");
+    switch (sniff(first->bytes, first->count, first->end, first->field)) {
+    case SNIFF_TEXT:
+        return JUDGED;
+    case SNIFF_ARRAY:
+        if (name != NAME_MIXED)
+            return ambiguous(first, judgment, "the file begins with a JSON array of objects", "json");
+        *format = CORPUS_JSON;
+        return JUDGED;
+    case SNIFF_JSONL:
+        return ambiguous(first, judgment, "the first line begins with a JSON object, as in JSONL", "jsonl");
+    case SNIFF_OBJECT:
+        return ambiguous(first, judgment, "the file begins with a JSON object", "json");
+    case SNIFF_CSV:
+        return ambiguous(first, judgment, "the first lines look like a CSV table", "csv");
+    case SNIFF_TSV:
+        return ambiguous(first, judgment, "the first lines look like a table of tab-separated values", "tsv");
+    case SNIFF_BINARY:
+        break;
+    }
+    return binary(first, judgment);
+}
+
+/* Describes a header that lacks the wanted column, or that is not valid. */
+static enum judged header_wrong(const struct first_bytes *first, const struct csv_record *record, bool twice,
+                                const char *names, uint64_t line, uint64_t offset, struct judgment *judgment)
+{
+    struct tokmap_error *why = &judgment->why;
+    const char *path = stream_name(first->path);
+    if (record->fault.reason)
+        (void)error_set(why, TOKMAP_ERROR_INPUT, path, offset + record->fault.offset,
+                        "the header is not valid: %s; correct the line", record->fault.reason);
+    else if (twice)
+        (void)error_set(why, TOKMAP_ERROR_INPUT, path, offset,
+                        "the header names the column '%s' twice; name another column with options.field",
+                        first->field);
+    else
+        (void)error_set(why, TOKMAP_ERROR_INPUT, path, offset,
+                        "the header has no column '%s'; it has: %s; name another column with options.field",
+                        first->field, names);
+    why->line = (uint32_t)min64(line, UINT32_MAX);
+    return judged_wrong(judgment, record->fault.reason ? CORPUS_REASON_SYNTAX : CORPUS_REASON_FIELD);
+}
+
+enum judged header_read(const struct first_bytes *first, enum corpus_format format, uint64_t line, uint64_t offset,
+                        uint64_t *columns, uint64_t *column, struct judgment *judgment)
+{
+    struct csv_record record = {.bytes = first->bytes,
+                                .count = csv_record_length(first->bytes, first->count),
+                                .separator = record_scan_separator(format)};
+    struct csv_field name;
+    struct name_list names = {0};
+    uint64_t found = 0;
+    *columns = 0;
+    while (csv_field_next(&record, &name)) {
+        name_list_add(&names, first->bytes + name.offset, name.count);
+        if (csv_field_equals(&record, &name, first->field)) {
+            *column = *columns;
+            found++;
+        }
+        ++*columns;
+    }
+    if (record.fault.reason || found != 1)
+        return header_wrong(first, &record, found > 1, names.text, line, offset, judgment);
+    return JUDGED;
+}

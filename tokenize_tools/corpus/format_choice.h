@@ -1,0 +1,40 @@
+/*
+ * format_choice.h - decides the format of an input by its name and its first bytes, for CORPUS_AUTO. corpus.h states
+ * the rules.
+ */
+#ifndef TOKMAP_CORPUS_FORMAT_CHOICE_H
+#define TOKMAP_CORPUS_FORMAT_CHOICE_H
+
+#include "corpus_batch.h"
+
+/* JUDGED_MORE: more bytes of the file are needed. JUDGED_WRONG: the file is left out. */
+enum judged { JUDGED, JUDGED_MORE, JUDGED_WRONG };
+
+/* Why a file is left out because of its first bytes. */
+struct judgment {
+    enum corpus_reason reason;
+    struct tokmap_error why;
+};
+
+/* An input as far as it is known: the first `count` bytes. end: they are all. record_limit: as in corpus_options. */
+struct first_bytes {
+    const char *path, *bytes;
+    uint64_t count;
+    bool end;
+    const char *field;
+    uint64_t record_limit;
+};
+
+/* Returns CORPUS_JSONL if the name says that the file consists of lines of JSON, otherwise CORPUS_AUTO. */
+enum corpus_format format_of_name(const char *path);
+
+/* Sets *format to the format of a file for which format_of_name() returned CORPUS_AUTO. Messages name fields of struct
+ * corpus_options. Any thread. */
+enum judged format_choose(const struct first_bytes *first, enum corpus_format *format, struct judgment *judgment);
+
+/* Finds the column `field` in the header of a table, which is `first` as a whole; `line` and `offset` are its place in
+ * the file. Sets *columns to the number of columns and *column to the index of the wanted one. */
+enum judged header_read(const struct first_bytes *first, enum corpus_format format, uint64_t line, uint64_t offset,
+                        uint64_t *columns, uint64_t *column, struct judgment *judgment);
+
+#endif

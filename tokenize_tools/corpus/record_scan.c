@@ -1,0 +1,240 @@
+/*
+ * record_scan.c - see record_scan.h.
+ *
+ * JSON needs three things to find the commas of the outermost array: whether a byte is inside a string, whether it
+ * follows a backslash there, and how many brackets are open. CSV needs to know whether a quote opens a field, because a
+ * newline inside quotes does not end the record. Example: in  a,"b<newline>c"<newline>  the first newline belongs to
+ * the field, and the second one ends the record. In  a,5"<newline>  the quote does not open the field, so the newline
+ * ends the record.
+ */
+#include "record_scan.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "common/bytes.h"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+void record_scan_begin(struct record_scan *scan, enum corpus_format format)
+{
+    assert(format > CORPUS_TEXT);
+    memset(scan, 0, sizeof *scan);
+    scan->format = format;
+    scan->state = RECORD_BEGIN;
+}
+
+char record_scan_separator(enum corpus_format format)
+{
+    return format == CORPUS_TSV ? '\t' : ',';
+}
+
+uint64_t record_scan_lines(const char *bytes, uint64_t count)
+{
+    uint64_t found = 0, i = 0;
+#if defined(__SSE2__)
+    const __m128i newline = _mm_set1_epi8('\n');
+    while (count - i >= 16) {
+        /* Each byte of `sums` counts up to 255 newlines before the bytes are added up. */
+        __m128i sums = _mm_setzero_si128();
+        const uint64_t stop = i + min64((count - i) / 16, 255) * 16;
+        for (; i < stop; i += 16)
+            sums = _mm_sub_epi8(sums,
+                                _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(const void *)(bytes + i)), newline));
+        const __m128i two = _mm_sad_epu8(sums, _mm_setzero_si128());
+        found += (uint64_t)_mm_cvtsi128_si64(two) + (uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(two, two));
+    }
+#endif
+    for (; i < count; i++)
+        found += bytes[i] == '\n';
+    return found;
+}
+
+/* Returns the index of the first byte that is one of the three, or `count`. */
+static uint64_t find_three(const char *bytes, uint64_t from, uint64_t count, char a, char b, char c)
+{
+    uint64_t i = from;
+#if defined(__SSE2__)
+    const __m128i first = _mm_set1_epi8(a), second = _mm_set1_epi8(b), third = _mm_set1_epi8(c);
+    for (; count - i >= 16; i += 16) {
+        const __m128i some = _mm_loadu_si128((const __m128i *)(const void *)(bytes + i));
+        const __m128i found = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(some, first), _mm_cmpeq_epi8(some, second)),
+                                           _mm_cmpeq_epi8(some, third));
+        const unsigned mask = (unsigned)_mm_movemask_epi8(found);
+        if (mask)
+            return i + (unsigned)__builtin_ctz(mask);
+    }
+#endif
+    while (i < count && bytes[i] != a && bytes[i] != b && bytes[i] != c)
+        i++;
+    return i;
+}
+
+/* Ends a segment: the next one begins in `state`. */
+static uint64_t segment_end(struct record_scan *scan, enum record_state state, enum record_kind found, uint64_t taken,
+                            enum record_kind *kind)
+{
+    scan->state = state;
+    scan->filled = scan->string = scan->escape = scan->loose = false;
+    scan->depth = 0;
+    scan->record += found == RECORD_WHOLE;
+    *kind = found;
+    return taken;
+}
+
+/* ---- JSON ---- */
+
+static bool is_space(char byte)
+{
+    return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
+}
+
+/* Continues in a string. Returns the index behind its closing quote, or `count`. */
+static uint64_t string_take(struct record_scan *scan, const char *bytes, uint64_t i, uint64_t count)
+{
+    while (i < count) {
+        if (scan->escape) {
+            scan->escape = false;
+            i++;
+            continue;
+        }
+        i = find_three(bytes, i, count, '"', '\\', '"');
+        if (i == count)
+            break;
+        scan->escape = bytes[i] == '\\';
+        scan->string = scan->escape;
+        i++;
+        if (!scan->string)
+            break;
+    }
+    return i;
+}
+
+/* Takes an element of the outermost array, up to the comma behind it or the bracket that closes the array. */
+static uint64_t element_take(struct record_scan *scan, const char *bytes, uint64_t count, enum record_kind *kind)
+{
+    for (uint64_t i = 0; i < count;) {
+        if (scan->string) {
+            i = string_take(scan, bytes, i, count);
+            continue;
+        }
+        const char byte = bytes[i++];
+        const bool outside = !scan->depth;
+        if (outside && byte == ',')
+            return segment_end(scan, RECORD_ARRAY, RECORD_WHOLE, i, kind);
+        if (outside && byte == ']') {
+            /* "[]" has no record, but after a comma one must follow. */
+            const bool none = scan->state == RECORD_ARRAY_FIRST && !scan->filled;
+            return segment_end(scan, RECORD_AFTER, none ? RECORD_BLANK : RECORD_WHOLE, i, kind);
+        }
+        scan->string = byte == '"';
+        scan->depth += byte == '{' || byte == '[';
+        scan->depth -= !outside && (byte == '}' || byte == ']');
+        scan->filled = scan->filled || !is_space(byte);
+    }
+    return count;
+}
+
+/* Takes a value of a sequence of values. Only objects and arrays have an end of their own; anything else is not a
+ * record, and is taken up to the end of its line. */
+static uint64_t value_take(struct record_scan *scan, const char *bytes, uint64_t count, enum record_kind *kind)
+{
+    for (uint64_t i = 0; i < count;) {
+        if (scan->string) {
+            i = string_take(scan, bytes, i, count);
+            continue;
+        }
+        const char byte = bytes[i++];
+        if (scan->loose) {
+            if (byte == '\n')
+                return segment_end(scan, RECORD_SEQUENCE, RECORD_WHOLE, i, kind);
+            continue;
+        }
+        if (!scan->filled && is_space(byte))
+            continue;
+        const bool opens = byte == '{' || byte == '[';
+        scan->loose = !scan->filled && !opens;
+        scan->filled = true;
+        scan->string = byte == '"' && !scan->loose;
+        scan->depth += opens;
+        scan->depth -= scan->depth && (byte == '}' || byte == ']');
+        if (!scan->depth && !scan->loose)
+            return segment_end(scan, RECORD_SEQUENCE, RECORD_WHOLE, i, kind);
+    }
+    return count;
+}
+
+static uint64_t json_take(struct record_scan *scan, const char *bytes, uint64_t count, enum record_kind *kind)
+{
+    if (scan->state == RECORD_BEGIN) {
+        uint64_t i = 0;
+        while (i < count && is_space(bytes[i]))
+            i++;
+        if (i == count)
+            return count;
+        if (bytes[i] == '[')
+            return segment_end(scan, RECORD_ARRAY_FIRST, RECORD_BLANK, i + 1, kind);
+        scan->state = RECORD_SEQUENCE;
+    }
+    if (scan->state == RECORD_SEQUENCE)
+        return value_take(scan, bytes, count, kind);
+    if (scan->state == RECORD_AFTER)
+        return count; /* all that follows an array is one segment, which ought to be blank */
+    return element_take(scan, bytes, count, kind);
+}
+
+/* ---- CSV ---- */
+
+static uint64_t row_take(struct record_scan *scan, const char *bytes, uint64_t count, enum record_kind *kind)
+{
+    const char separator = record_scan_separator(scan->format);
+    for (uint64_t i = 0; i < count;) {
+        if (scan->state == RECORD_QUOTED) {
+            const char *quote = memchr(bytes + i, '"', count - i);
+            i = quote ? (uint64_t)(quote - bytes) + 1 : count;
+            scan->state = quote ? RECORD_QUOTE : RECORD_QUOTED;
+            continue;
+        }
+        if (scan->state == RECORD_FIELD) {
+            i = find_three(bytes, i, count, separator, '\n', '\r');
+            if (i == count)
+                break;
+        }
+        const char byte = bytes[i++];
+        if (byte == '\n')
+            return segment_end(scan, RECORD_BEGIN, scan->filled ? RECORD_WHOLE : RECORD_BLANK, i, kind);
+        if (byte == '\r') {
+            scan->filled |= scan->state == RECORD_RETURN;
+            scan->state = RECORD_RETURN;
+            continue;
+        }
+        scan->filled = true;
+        if (byte == separator)
+            scan->state = RECORD_FIELD_BEGIN;
+        else if (byte == '"' && (scan->state == RECORD_BEGIN || scan->state == RECORD_FIELD_BEGIN ||
+                                 scan->state == RECORD_QUOTE))
+            scan->state = RECORD_QUOTED;
+        else
+            scan->state = RECORD_FIELD;
+    }
+    return count;
+}
+
+uint64_t record_scan_take(struct record_scan *scan, const char *bytes, uint64_t count, enum record_kind *kind)
+{
+    *kind = RECORD_UNFINISHED;
+    if (!count)
+        return 0;
+    if (scan->format == CORPUS_JSON)
+        return json_take(scan, bytes, count, kind);
+    if (scan->format != CORPUS_JSONL)
+        return row_take(scan, bytes, count, kind);
+    const char *newline = memchr(bytes, '\n', count);
+    if (!newline)
+        return count;
+    *kind = RECORD_WHOLE;
+    scan->record++;
+    return (uint64_t)(newline - bytes) + 1;
+}

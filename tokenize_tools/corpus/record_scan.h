@@ -1,0 +1,65 @@
+/*
+ * record_scan.h - finds where the records of a file end: lines of JSONL, elements of a JSON array, JSON values one
+ * after another, and rows of CSV or TSV.
+ *
+ * The scanner only finds borders; it does not check that a record is valid. It can stop and continue at any byte, and
+ * its state is a small value. So the reader, which is sequential, cuts a file of any size between records without
+ * keeping more than one of them. Each part of the file carries the state at its first byte, with which the threads that
+ * make documents scan the part again.
+ *
+ * A *segment* is what the scanner takes at a time: a record with what separates it from the next one (a newline, a
+ * comma, or the bracket that ends the array), or bytes that are not part of any record (RECORD_BLANK).
+ */
+#ifndef TOKMAP_CORPUS_RECORD_SCAN_H
+#define TOKMAP_CORPUS_RECORD_SCAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The format of an input. CORPUS_AUTO: the name decides, else the content (see corpus.h). The last four have records.
+ */
+enum corpus_format { CORPUS_AUTO, CORPUS_TEXT, CORPUS_JSONL, CORPUS_JSON, CORPUS_CSV, CORPUS_TSV };
+
+enum record_state {
+    RECORD_BEGIN,       /* JSON: nothing has been seen; CSV: a record begins. JSONL has no other state */
+    RECORD_ARRAY_FIRST, /* JSON: behind the bracket that opens the array */
+    RECORD_ARRAY,       /* JSON: behind a comma of the array */
+    RECORD_AFTER,       /* JSON: behind the bracket that closes the array */
+    RECORD_SEQUENCE,    /* JSON: values follow one another without an array */
+    RECORD_FIELD_BEGIN, /* CSV: a field begins that is not the first one */
+    RECORD_FIELD,       /* CSV: in a field without quotes, or behind its closing quote */
+    RECORD_QUOTED,      /* CSV: in a field with quotes */
+    RECORD_QUOTE,       /* CSV: behind a quote in a field with quotes */
+    RECORD_RETURN       /* CSV: behind a carriage return outside of quotes */
+};
+
+struct record_scan {
+    enum corpus_format format; /* one that has records */
+    enum record_state state;
+    bool filled;         /* the segment has a byte that is not blank */
+    bool string, escape; /* JSON: inside a string; behind a backslash in it */
+    bool loose;          /* JSON: the value of a sequence does not begin with a bracket; it ends with its line */
+    uint64_t depth;      /* JSON: objects and arrays of the record that are open */
+    uint64_t record;     /* number of the next record, from 0 */
+};
+
+enum record_kind {
+    RECORD_UNFINISHED, /* the segment does not end in these bytes */
+    RECORD_WHOLE,      /* it contains a record */
+    RECORD_BLANK       /* it contains no record: a blank line, the bracket of an array, an empty array */
+};
+
+/* Begins at the first byte of a file. Any thread, as everything here. */
+void record_scan_begin(struct record_scan *scan, enum corpus_format format);
+
+/* Takes the bytes up to the end of a segment, or all of them if it does not end in them, and returns how many it has
+ * taken. Sets *kind. A call with more bytes of the file continues. */
+uint64_t record_scan_take(struct record_scan *scan, const char *bytes, uint64_t count, enum record_kind *kind);
+
+/* ',' for CSV and a tab for TSV. */
+char record_scan_separator(enum corpus_format format);
+
+/* Returns the number of newlines. */
+uint64_t record_scan_lines(const char *bytes, uint64_t count);
+
+#endif
