@@ -40,8 +40,8 @@ struct corpus {
     struct stream *stream;
     bool done; /* no input is left, or an issue ends the work */
 
-    char *path;             /* of the open file */
-    const char *batch_path; /* its copy in the batch that is being filled, or NULL */
+    char *path;                /* of the open file */
+    const char *batch_path;    /* its copy in the batch that is being filled, or NULL */
     bool open, begun;          /* begun: its format is known, and what precedes its records has been taken */
     enum corpus_format format; /* of the file, or CORPUS_AUTO until it is known */
     bool resumed;              /* parts of its document have been delivered */
@@ -49,7 +49,7 @@ struct corpus {
     uint64_t offset;           /* in the stream, of the first byte that is in no part yet */
     uint64_t line;             /* number of the line that contains this byte, from 1 */
     uint64_t columns, column;  /* as in struct corpus_part */
-    /* Of a file with records: the scanner at `offset`; behind the records that end in the next `cut` bytes; and behind
+    /* Of a file with records: the scanner at `offset`; after the records that end in the next `cut` bytes; and behind
      * all bytes that it has seen, which are `scanned`. Lines need only the first one. */
     struct record_scan scan, cut_scan, seen_scan;
     uint64_t cut, scanned;
@@ -450,8 +450,8 @@ static enum tokmap_status text_check(struct corpus *corpus, struct corpus_batch 
     return status;
 }
 
-/* Returns how many of the `have` bytes from batch->filled on are whole records; 0 if none ends in them. The first `seen`
- * bytes contain no newline. */
+/* Returns how many of the `have` bytes from batch->filled on are whole records; 0 if none ends in them. The first
+ * `seen` bytes contain no newline. */
 static uint64_t whole_records(struct corpus *corpus, const struct corpus_batch *batch, uint64_t have, uint64_t seen)
 {
     const char *bytes = batch->bytes + batch->filled;
@@ -464,8 +464,7 @@ static uint64_t whole_records(struct corpus *corpus, const struct corpus_batch *
         corpus->seen_scan = corpus->scan;
     while (corpus->scanned < have) {
         enum record_kind kind;
-        corpus->scanned +=
-            record_scan_take(&corpus->seen_scan, bytes + corpus->scanned, have - corpus->scanned, &kind);
+        corpus->scanned += record_scan_take(&corpus->seen_scan, bytes + corpus->scanned, have - corpus->scanned, &kind);
         if (kind == RECORD_UNFINISHED)
             break;
         corpus->cut = corpus->scanned;
@@ -537,8 +536,7 @@ static void structure_take(struct corpus *corpus, struct corpus_batch *batch, ui
 
 static struct first_bytes first_bytes(const struct corpus *corpus, const char *bytes, uint64_t count, bool end)
 {
-    return (struct first_bytes){corpus->path,          bytes, count, end, corpus->options.field,
-                                corpus->options.record_limit};
+    return (struct first_bytes){corpus->path, bytes, count, end, corpus->options.field, corpus->options.record_limit};
 }
 
 /* Takes the header of a table, which is its first line that is not blank. */
@@ -548,7 +546,8 @@ static enum judged header_take(struct corpus *corpus, struct corpus_batch *batch
     for (;;) {
         const char *bytes = batch->bytes + batch->filled;
         enum record_kind kind;
-        corpus->scanned += record_scan_take(&corpus->seen_scan, bytes + corpus->scanned, *have - corpus->scanned, &kind);
+        corpus->scanned +=
+            record_scan_take(&corpus->seen_scan, bytes + corpus->scanned, *have - corpus->scanned, &kind);
         const uint64_t taken = corpus->scanned;
         if ((kind != RECORD_UNFINISHED ? taken : *have) > corpus->options.record_limit) {
             (void)error_set(&judgment->why, TOKMAP_ERROR_LIMIT, stream_name(corpus->path), corpus->offset,
@@ -613,8 +612,8 @@ static enum judged file_judge(struct corpus *corpus, struct corpus_batch *batch,
     return JUDGED;
 }
 
-/* A read has failed after `have` bytes that are in no part yet. Delivers the whole records among them, makes the error an
- * issue, and closes the file. */
+/* A read has failed after `have` bytes that are in no part yet. Delivers the whole records among them, makes the error
+ * an issue, and closes the file. */
 static enum tokmap_status file_damaged(struct corpus *corpus, struct corpus_batch *batch, uint64_t have,
                                        enum tokmap_status status, const struct tokmap_error *why,
                                        struct tokmap_error *error)

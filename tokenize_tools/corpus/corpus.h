@@ -5,10 +5,10 @@
  *
  *     files -> corpus_next() -> batch of raw bytes -> records_to_documents() -> batch of documents
  *
- * corpus_next() opens files, decompresses, detects formats, and cuts between records or characters. It is sequential: any
- * thread may call it, but only one at a time. records_to_documents() (records.h) parses records and checks UTF-8. It needs
- * nothing but its batch, so any number of threads run it at once, each with its own batch. The documents do not depend
- * on where one batch ends and the next begins.
+ * corpus_next() opens files, decompresses, detects formats, and cuts between records or characters. It is sequential:
+ * any thread may call it, but only one at a time. records_to_documents() (records.h) parses records and checks UTF-8.
+ * It needs nothing but its batch, so any number of threads run it at once, each with its own batch. The documents do
+ * not depend on where one batch ends and the next begins.
  *
  * Accounts: each byte of the streams (files after decompression) is counted exactly once, as a byte of a document, of
  * structure, or of skipped input (struct corpus_counts).
@@ -25,8 +25,8 @@
  * consists of records or is binary, or if its name ends in .csv or .tsv, it is an issue: the user has to name the
  * format.
  *
- * CORPUS_JSON: an array of objects, or objects one after another, on any number of lines. CORPUS_CSV and CORPUS_TSV: the
- * first line names the columns.
+ * CORPUS_JSON: an array of objects, or objects one after another, on any number of lines. CORPUS_CSV and CORPUS_TSV:
+ * the first line names the columns.
  */
 
 /* What happens to a document that is not valid UTF-8. REPLACE: each maximal invalid sequence becomes U+FFFD. */

@@ -23,10 +23,10 @@ struct corpus_part {
     uint64_t offset;     /* of `begin` in the stream, which is the file after decompression */
     uint64_t line;       /* number of the line that contains `begin`, from 1; text: 0 */
     enum corpus_format format;
-    struct record_scan scan;   /* not for text: the state of the scanner at `begin` */
-    uint64_t columns, column;  /* CSV: number of columns, and the index of the one with the text */
-    bool resumed;    /* the document began in an earlier part */
-    bool unfinished; /* the document continues in a later part */
+    struct record_scan scan;  /* not for text: the state of the scanner at `begin` */
+    uint64_t columns, column; /* CSV: number of columns, and the index of the one with the text */
+    bool resumed;             /* the document began in an earlier part */
+    bool unfinished;          /* the document continues in a later part */
 };
 
 /* One document, or one part of a text document. */
@@ -74,7 +74,7 @@ const char *corpus_reason_text(enum corpus_reason reason);
 struct corpus_issue {
     enum corpus_issue_kind kind;
     enum corpus_reason left_out;
-    bool is_file; /* a file, or the rest of one, is left out; otherwise one record of a file */
+    bool is_file;               /* a file, or the rest of one, is left out; otherwise one record of a file */
     const char *reason;         /* static text */
     const char *path;           /* valid as long as those of the parts */
     struct tokmap_error *error; /* for CORPUS_ISSUE_FILE, owned by the batch; else NULL */

@@ -72,12 +72,11 @@ enum tokmap_status corpus_issue_to_error(const struct corpus_issue *issue, const
     case CORPUS_ISSUE_LIMIT:
         status = TOKMAP_ERROR_LIMIT;
         subject_write(subject, sizeof subject, issue, "the document");
-        (void)error_set(error, status, path, issue->offset, "%s is longer than the limit of %" PRIu64 " bytes%s; raise %s%s",
-                        subject, issue->limit,
-                        issue->format == CORPUS_CSV || issue->format == CORPUS_TSV
-                            ? ", perhaps because a quote is not closed"
-                            : "",
-                        text ? "options.document_limit" : "options.record_limit", after);
+        (void)error_set(
+            error, status, path, issue->offset, "%s is longer than the limit of %" PRIu64 " bytes%s; raise %s%s",
+            subject, issue->limit,
+            issue->format == CORPUS_CSV || issue->format == CORPUS_TSV ? ", perhaps because a quote is not closed" : "",
+            text ? "options.document_limit" : "options.record_limit", after);
         break;
     case CORPUS_ISSUE_ENCODING:
         status = TOKMAP_ERROR_ENCODING;

@@ -110,8 +110,7 @@ enum judged format_choose(const struct first_bytes *first, enum corpus_format *f
         return JUDGED_MORE;
     *format = CORPUS_TEXT;
     if (name == NAME_TABLE && first->count)
-        return ambiguous(first, judgment, "the name is that of a table",
-                         strstr(first->path, ".tsv") ? "tsv" : "csv");
+        return ambiguous(first, judgment, "the name is that of a table", strstr(first->path, ".tsv") ? "tsv" : "csv");
     switch (sniff(first->bytes, first->count, first->end, first->field)) {
     case SNIFF_TEXT:
         return JUDGED;
@@ -145,8 +144,7 @@ static enum judged header_wrong(const struct first_bytes *first, const struct cs
                         "the header is not valid: %s; correct the line", record->fault.reason);
     else if (twice)
         (void)error_set(why, TOKMAP_ERROR_INPUT, path, offset,
-                        "the header names the column '%s' twice; name another column with options.field",
-                        first->field);
+                        "the header names the column '%s' twice; name another column with options.field", first->field);
     else
         (void)error_set(why, TOKMAP_ERROR_INPUT, path, offset,
                         "the header has no column '%s'; it has: %s; name another column with options.field",

@@ -91,7 +91,7 @@ static bool is_space(char byte)
     return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
 }
 
-/* Continues in a string. Returns the index behind its closing quote, or `count`. */
+/* Continues in a string. Returns the index after its closing quote, or `count`. */
 static uint64_t string_take(struct record_scan *scan, const char *bytes, uint64_t i, uint64_t count)
 {
     while (i < count) {
@@ -112,7 +112,7 @@ static uint64_t string_take(struct record_scan *scan, const char *bytes, uint64_
     return i;
 }
 
-/* Takes an element of the outermost array, up to the comma behind it or the bracket that closes the array. */
+/* Takes an element of the outermost array, up to the comma after it or the bracket that closes the array. */
 static uint64_t element_take(struct record_scan *scan, const char *bytes, uint64_t count, enum record_kind *kind)
 {
     for (uint64_t i = 0; i < count;) {
@@ -213,8 +213,8 @@ static uint64_t row_take(struct record_scan *scan, const char *bytes, uint64_t c
         scan->filled = true;
         if (byte == separator)
             scan->state = RECORD_FIELD_BEGIN;
-        else if (byte == '"' && (scan->state == RECORD_BEGIN || scan->state == RECORD_FIELD_BEGIN ||
-                                 scan->state == RECORD_QUOTE))
+        else if (byte == '"' &&
+                 (scan->state == RECORD_BEGIN || scan->state == RECORD_FIELD_BEGIN || scan->state == RECORD_QUOTE))
             scan->state = RECORD_QUOTED;
         else
             scan->state = RECORD_FIELD;

@@ -22,22 +22,22 @@ enum corpus_format { CORPUS_AUTO, CORPUS_TEXT, CORPUS_JSONL, CORPUS_JSON, CORPUS
 
 enum record_state {
     RECORD_BEGIN,       /* JSON: nothing has been seen; CSV: a record begins. JSONL has no other state */
-    RECORD_ARRAY_FIRST, /* JSON: behind the bracket that opens the array */
-    RECORD_ARRAY,       /* JSON: behind a comma of the array */
-    RECORD_AFTER,       /* JSON: behind the bracket that closes the array */
+    RECORD_ARRAY_FIRST, /* JSON: after the bracket that opens the array */
+    RECORD_ARRAY,       /* JSON: after a comma of the array */
+    RECORD_AFTER,       /* JSON: after the bracket that closes the array */
     RECORD_SEQUENCE,    /* JSON: values follow one another without an array */
     RECORD_FIELD_BEGIN, /* CSV: a field begins that is not the first one */
-    RECORD_FIELD,       /* CSV: in a field without quotes, or behind its closing quote */
+    RECORD_FIELD,       /* CSV: in a field without quotes, or after its closing quote */
     RECORD_QUOTED,      /* CSV: in a field with quotes */
-    RECORD_QUOTE,       /* CSV: behind a quote in a field with quotes */
-    RECORD_RETURN       /* CSV: behind a carriage return outside of quotes */
+    RECORD_QUOTE,       /* CSV: after a quote in a field with quotes */
+    RECORD_RETURN       /* CSV: after a carriage return outside of quotes */
 };
 
 struct record_scan {
     enum corpus_format format; /* one that has records */
     enum record_state state;
     bool filled;         /* the segment has a byte that is not blank */
-    bool string, escape; /* JSON: inside a string; behind a backslash in it */
+    bool string, escape; /* JSON: inside a string; after a backslash in it */
     bool loose;          /* JSON: the value of a sequence does not begin with a bracket; it ends with its line */
     uint64_t depth;      /* JSON: objects and arrays of the record that are open */
     uint64_t record;     /* number of the next record, from 0 */

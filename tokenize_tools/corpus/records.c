@@ -193,8 +193,8 @@ static bool object_read(struct preparing *preparing, const struct corpus_part *p
         return true;
     }
     const bool missing = !strcmp(fault.reason, JSON_FIELD_MISSING);
-    const bool syntax = !missing && strcmp(fault.reason, JSON_FIELD_TWICE) != 0 &&
-                        strcmp(fault.reason, JSON_FIELD_NOT_STRING) != 0;
+    const bool syntax =
+        !missing && strcmp(fault.reason, JSON_FIELD_TWICE) != 0 && strcmp(fault.reason, JSON_FIELD_NOT_STRING) != 0;
     struct corpus_issue *issue =
         record_issue(preparing, part, syntax ? CORPUS_REASON_SYNTAX : CORPUS_REASON_FIELD, source, segment,
                      max64(fault.offset, blank_bytes(segment->bytes, count)), fault.reason);
@@ -251,12 +251,12 @@ static enum tokmap_status record_add(struct preparing *preparing, uint32_t part_
         source.line += record_scan_lines(segment->bytes, blank_bytes(segment->bytes, segment->count));
     /* A line ends with its newline, and an element of an array with a comma or a bracket. Other records contain all. */
     const bool line = part->format == CORPUS_JSONL, ended = segment->kind != RECORD_UNFINISHED;
-    const bool array = part->format == CORPUS_JSON && segment->scan.state != RECORD_SEQUENCE &&
-                       segment->scan.state != RECORD_BEGIN;
+    const bool array =
+        part->format == CORPUS_JSON && segment->scan.state != RECORD_SEQUENCE && segment->scan.state != RECORD_BEGIN;
     const uint64_t count = segment->count - (ended && (line || array));
     if ((line ? count : segment->count) > options->record_limit) {
-        struct corpus_issue *issue = issue_add(preparing, part, CORPUS_ISSUE_LIMIT, CORPUS_REASON_TOO_LONG, &source,
-                                               segment->line, offset);
+        struct corpus_issue *issue =
+            issue_add(preparing, part, CORPUS_ISSUE_LIMIT, CORPUS_REASON_TOO_LONG, &source, segment->line, offset);
         if (!issue)
             return no_memory(preparing->error);
         issue->limit = options->record_limit;
@@ -265,8 +265,8 @@ static enum tokmap_status record_add(struct preparing *preparing, uint32_t part_
     if (array && (!ended || segment->scan.state == RECORD_AFTER)) {
         const bool after = segment->scan.state == RECORD_AFTER;
         const uint64_t blank = blank_bytes(segment->bytes, segment->count);
-        return record_issue(preparing, part, CORPUS_REASON_SYNTAX, &source, segment,
-                            after ? blank : segment->count, after ? CORPUS_ARRAY_FOLLOWED : CORPUS_ARRAY_OPEN)
+        return record_issue(preparing, part, CORPUS_REASON_SYNTAX, &source, segment, after ? blank : segment->count,
+                            after ? CORPUS_ARRAY_FOLLOWED : CORPUS_ARRAY_OPEN)
                    ? TOKMAP_OK
                    : no_memory(preparing->error);
     }
@@ -291,7 +291,7 @@ static bool is_structure(const struct segment *segment, enum corpus_format forma
     if (segment->kind == RECORD_BLANK)
         return true;
     if (format == CORPUS_CSV || format == CORPUS_TSV) {
-        /* A row without its newline, at the end of the file: only a carriage return is no row. */
+        /* A row without its newline, at the end of the file: a carriage return alone is not a row. */
         return segment->kind == RECORD_UNFINISHED && csv_record_length(bytes, count) == 0;
     }
     const bool element =

@@ -7,9 +7,8 @@
  *
  *   JSON    the text begins with an object, { "NAME":, or with an array of objects, [ { "NAME":
  *   CSV     the first line is a list of names (short, distinct, beginning with a letter, without spaces around them);
- *           the rows have as many fields as it has names, in at least 3 rows of 3 names, or 10 rows of 2 names, or 1 row
- *           if one of the names is the wanted field. TSV needs 3 rows also with 2 names.
- *   binary  a zero byte
+ *           the rows have as many fields as it has names, in at least 3 rows of 3 names, or 10 rows of 2 names, or 1
+ * row if one of the names is the wanted field. TSV needs 3 rows also with 2 names. binary  a zero byte
  */
 #ifndef TOKMAP_CORPUS_SNIFF_H
 #define TOKMAP_CORPUS_SNIFF_H

@@ -638,7 +638,7 @@ static void test_damaged_lines(void **state)
     damage_check("damaged.jsonl.gz", packed, made, TOKMAP_ERROR_CORRUPT);
 #endif
     file_write_text("refused", "\x7f"
-                          "ELF and a long tail to be read with it, or not");
+                               "ELF and a long tail to be read with it, or not");
     for (uint64_t batch = 8192; batch < 100000; batch *= 2) {
         struct corpus_options options = usual();
         options.skip = true;
