@@ -1,12 +1,16 @@
 # tokmap. `make help` lists the targets.
 #
-#   V=1            prints the commands; without it, make prints nothing but problems
+#   V=1            prints the commands
+#   -s             prints nothing but problems
 #   W=1            turns warnings into errors
 #   BUILD=folder   builds in this folder instead of build/
 #   SANITIZE=list  builds with -fsanitize=list (the targets asan, ubsan, tsan, and fuzz use folders of their own)
 #
 # CC CXX AR CPPFLAGS CFLAGS LDFLAGS LIBS belong to the user: their values are appended after the flags of this file.
 # Objects are stored in a folder named after the compiler and the flags, so different builds never mix.
+
+# Without -s and V=1, the make that the user started names the files that it compiles. Those that it starts are silent.
+loud := $(if $(V)$(findstring s,$(firstword -$(MAKEFLAGS))),,$(filter 0,$(MAKELEVEL)))
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
@@ -29,6 +33,7 @@ bindir ?= $(exec_prefix)/bin
 libdir ?= $(exec_prefix)/lib
 includedir ?= $(prefix)/include
 datarootdir ?= $(prefix)/share
+docdir ?= $(datarootdir)/doc/tokmap
 mandir ?= $(datarootdir)/man
 man1dir ?= $(mandir)/man1
 man5dir ?= $(mandir)/man5
@@ -37,7 +42,11 @@ bashcompletiondir ?= $(datarootdir)/bash-completion/completions
 zshcompletiondir ?= $(datarootdir)/zsh/site-functions
 fishcompletiondir ?= $(datarootdir)/fish/vendor_completions.d
 
+LDCONFIG ?= $(firstword $(wildcard /sbin/ldconfig /usr/sbin/ldconfig) ldconfig)
+
 Q := $(if $(V),,@)
+# $(call say,WORD) begins a command with a line that has the word and the target.
+say = $(if $(loud),printf '  %-4s %s\n' '$(1)' '$(or $(2),$@)' && )
 comma := ,
 
 VERSION := $(shell sed -n 's/^.define TOKMAP_VERSION_STRING "\(.*\)"/\1/p' include/tokmap/tokmap.h)
@@ -138,6 +147,13 @@ public_headers := $(sort $(wildcard include/tokmap/*.h))
   asan ubsan tsan fuzz fuzz-run ptx install uninstall clean help force
 
 all: lib tools bench ## build everything that needs no GPU (the default)
+	$(if $(loud),$(if $(filter all,$(or $(MAKECMDGOALS),all)),@printf '%s\n' 'tokmap is built: $(built); $(summary)'))
+empty :=
+space := $(empty) $(empty)
+built = $(subst $(space),$(comma) ,$(strip $(commands)))$(comma) and the libraries in $(BUILD)/lib
+summary = reads text and records, plain, .zst$(if $(HAVE_ISAL),$(comma) .gz$(comma), (not .gz: no libisal-dev)) and \
+  tokenizers with $(if $(HAVE_PCRE2),any split pattern (PCRE2),known split patterns only (no libpcre2-dev)); \
+  next: make demo
 
 lib: $(BUILD)/lib/libtokmap.a $(BUILD)/lib/$(SONAME) $(BUILD)/lib/libtokmap_tokenize.a \
   $(BUILD)/lib/$(TOKENIZE_SONAME) ## build the library, static and shared
@@ -170,9 +186,9 @@ $(OBJ)/%_avx512.c.o: private_flags := $(if $(filter x86_64%,$(machine)),-mavx512
 $(OBJ)/%_vbmi.c.o: private_flags := $(if $(filter x86_64%,$(machine)),-mavx512f -mavx512bw -mavx512vl -mavx512dq \
   -mavx512vbmi -mavx512vbmi2 -maes -mbmi -mbmi2 -mlzcnt -mpopcnt)
 $(OBJ)/%.c.o: %.c
-	$(Q)mkdir -p $(@D) && $(CC) $(c_flags) $(room_flags) $(private_flags) -c $< -o $@
+	$(Q)$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(c_flags) $(room_flags) $(private_flags) -c $< -o $@
 
-# The assembler embeds the text of the kernels and of the scripts for shells; link-time optimization would lose it.
+# The assembler embeds the text of the kernels and of the scripts for shells. Link-time optimization would lose it.
 $(OBJ)/src/cuda/expand_ptx.c.o: src/cuda/expand.ptx
 $(OBJ)/bench/harness/gpu_kernels_ptx.c.o: bench/harness/gpu_kernels.ptx
 completion_scripts := $(sort $(wildcard tokenize_tools/completion/tokmap.*))
@@ -181,12 +197,13 @@ $(OBJ)/src/cuda/expand_ptx.c.o $(OBJ)/bench/harness/gpu_kernels_ptx.c.o \
 $(OBJ)/tokenize_tools/commands/shared/completion_scripts.c.o: private_flags := -fno-lto
 
 $(BUILD)/lib/libtokmap.a: $(library_objects) $(text_objects) $(linked_from)
-	$(Q)mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $(library_objects) $(text_objects)
+	$(Q)$(call say,AR)mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $(library_objects) $(text_objects)
 text_archive := $(BUILD)/obj/text.a
 $(text_archive): $(text_objects) $(linked_from)
 	$(Q)mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $(text_objects)
 $(BUILD)/lib/$(SONAME): $(library_objects) $(text_archive) src/libtokmap.map $(linked_from)
-	$(Q)mkdir -p $(@D) && $(link) $(so_flags) $(library_objects) $(text_archive) -pthread $(lib_libs) $(LIBS) && \
+	$(Q)$(call say,LINK)mkdir -p $(@D) && \
+	  $(link) $(so_flags) $(library_objects) $(text_archive) -pthread $(lib_libs) $(LIBS) && \
 	  ln -sf $(SONAME) $(@D)/libtokmap.so
 # The tokenizers. The shared library has its own copy of the functions of src/ that it uses, and exports none of them.
 tokenizer_rooms := unicode pretokenize tokenizer bpe sentencepiece vocabulary
@@ -195,10 +212,11 @@ tokenizer_libs := $(if $(HAVE_PCRE2),-lpcre2-8) $(lib_libs)
 tokenizer_so_flags := $(subst $(SONAME),$(TOKENIZE_SONAME),$(subst \
   src/libtokmap.map,tokenize_tools/libtokmap_tokenize.map,$(so_flags)))
 $(BUILD)/lib/libtokmap_tokenize.a: $(tokenizer_objects) $(linked_from)
-	$(Q)mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $(tokenizer_objects)
+	$(Q)$(call say,AR)mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $(tokenizer_objects)
 $(BUILD)/lib/$(TOKENIZE_SONAME): $(tokenizer_objects) $(BUILD)/lib/libtokmap.a tokenize_tools/libtokmap_tokenize.map \
   $(linked_from)
-	$(Q)mkdir -p $(@D) && $(link) $(tokenizer_so_flags) $(tokenizer_objects) $(BUILD)/lib/libtokmap.a -pthread \
+	$(Q)$(call say,LINK)mkdir -p $(@D) && \
+	  $(link) $(tokenizer_so_flags) $(tokenizer_objects) $(BUILD)/lib/libtokmap.a -pthread \
 	  -Wl,--as-needed $(tokenizer_libs) $(LIBS) && ln -sf $(TOKENIZE_SONAME) $(@D)/libtokmap_tokenize.so
 # For the Python package: without debugging information, and with zstd linked in where its static library is installed.
 zstd_inside = $(if $(findstring /,$(shell $(CC) -print-file-name=libzstd.a 2>/dev/null)),-Wl$(comma)-Bstatic \
@@ -209,11 +227,11 @@ $(BUILD)/wheel/$(SONAME): $(library_objects) $(text_archive) src/libtokmap.map $
 	  $(if $(zstd_inside),$(patsubst -lzstd,$(zstd_inside),$(lib_libs)),$(lib_libs)) $(LIBS)
 $(BUILD)/bin/tokmap: $(OBJ)/tokenize_tools/tokmap.c.o $(tool_objects) $(cli_objects) $(BUILD)/lib/libtokmap.a \
   $(linked_from)
-	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) $(LIBS) -lm
+	$(Q)$(call say,LINK)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) $(LIBS) -lm
 # The case `tokenize` calls the tokenizers directly, because measuring the command would include reading and printing.
 $(BUILD)/bin/tokmap-bench: $(bench_objects) $(tokenizer_objects) \
   $(cli_objects) $(BUILD)/lib/libtokmap.a $(linked_from)
-	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(bench_libs) $(LIBS) -lm
+	$(Q)$(call say,LINK)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(bench_libs) $(LIBS) -lm
 
 program_parts := $(support_objects) $(tool_objects) $(cli_objects) $(BUILD)/lib/libtokmap.a $(linked_from)
 define unit_program
@@ -249,19 +267,19 @@ test_environment = BUILD='$(BUILD)' CC='$(CC)' CXX='$(CXX)' PYTHON='$(PYTHON)' M
   CPPFLAGS='$(CPPFLAGS)' CFLAGS='$(CFLAGS)' LDFLAGS='$(LDFLAGS)' LIBS='$(LIBS)' TOOL_LIBS='$(tool_libs)'
 
 deps: ## install with apt what building and testing need (without questions; does nothing if all of it is installed)
-	@CC='$(CC)' CXX='$(CXX)' BUILD='$(BUILD)' sh tests/support/deps.sh
+	@CC='$(CC)' CXX='$(CXX)' CPPFLAGS='$(CPPFLAGS)' BUILD='$(BUILD)' sh tests/support/deps.sh
 
 test: ## run every test that needs no GPU (installs what is missing first)
-	@CC='$(CC)' CXX='$(CXX)' BUILD='$(BUILD)' sh tests/support/deps.sh
+	@CC='$(CC)' CXX='$(CXX)' CPPFLAGS='$(CPPFLAGS)' BUILD='$(BUILD)' sh tests/support/deps.sh
 	+@$(sub_make) test-run
 test-gpu: ## run the tests of the device path on a real GPU (without a GPU they are skipped with the reason)
-	@CC='$(CC)' CXX='$(CXX)' BUILD='$(BUILD)' sh tests/support/deps.sh
+	@CC='$(CC)' CXX='$(CXX)' CPPFLAGS='$(CPPFLAGS)' BUILD='$(BUILD)' sh tests/support/deps.sh
 	+@TOKMAP_TEST_GPU=1 $(sub_make) TESTS='gpu/*' test-run
 test-run: harness
 	@$(test_environment) TESTS='$(TESTS)' sh tests/support/run_tests.sh
 
-demo: ## go from text found on this machine to batches and check every step (installs what is missing first)
-	@CC='$(CC)' CXX='$(CXX)' BUILD='$(BUILD)' sh tests/support/deps.sh
+demo: ## go from text found on this machine to batches and check every step (needs no root if it can be built)
+	@CC='$(CC)' CXX='$(CXX)' CPPFLAGS='$(CPPFLAGS)' BUILD='$(BUILD)' sh tests/support/deps.sh build
 	+@$(sub_make) demo-run
 demo-run: all $(BUILD)/tests/consumer
 	@$(test_environment) sh tests/support/demo.sh
@@ -300,6 +318,26 @@ ptx: ## generate the PTX of the GPU kernels again (needs nvcc of CUDA 13; the re
 
 # ---- installation ----
 
+# Manual pages and README name the documents where they are installed.
+doc_pages := README.md LICENSE src/format/FORMAT.md src/run/RUN.md src/order/ORDER.md
+examples := $(sort $(wildcard tests/examples/*.c tests/examples/*.py))
+install_man = for page in $(1); do \
+    into='$(DESTDIR)$(2)'/"$${page\#\#*/}"; \
+    sed 's|/usr/local/share/doc/tokmap|$(docdir)|g' "$$page" >"$$into" && chmod 644 "$$into" || exit 1; \
+  done
+installed_links := s/\](src\/[a-z]*\/\(FORMAT\|RUN\|ORDER\)\.md)/](\1.md)/g; s/\](tests\/examples/](examples/g
+
+# The dynamic linker finds a library by a table that ldconfig makes of some folders. If the library is installed in one
+# of these folders of this machine, the table is made again; otherwise a line says what is left to the user.
+refresh_linker = if [ -n '$(DESTDIR)' ]; then \
+    echo 'tokmap: when these files are in $(libdir), run as root: ldconfig'; \
+  elif $(LDCONFIG) -vNX 2>/dev/null | sed -n 's|^\(/[^:]*\):.*|\1|p' | \
+    while read -r folder; do if [ "$$folder" -ef '$(libdir)' ]; then echo; fi; done | grep -q '^'; then \
+    $(LDCONFIG) 2>/dev/null || echo 'tokmap: so that programs find the library, run as root: ldconfig'; \
+  else \
+    echo 'tokmap: so that programs find the library: export LD_LIBRARY_PATH=$(libdir)'; \
+  fi
+
 install: all ## install under prefix (/usr/local); DESTDIR and the GNU directory variables are honored
 	$(Q)$(INSTALL) -d '$(DESTDIR)$(bindir)' '$(DESTDIR)$(libdir)' \
 	  '$(DESTDIR)$(includedir)/tokmap' '$(DESTDIR)$(pkgconfigdir)' '$(DESTDIR)$(man1dir)' '$(DESTDIR)$(man5dir)'
@@ -323,14 +361,19 @@ install: all ## install under prefix (/usr/local); DESTDIR and the GNU directory
 	  'Version: $(VERSION)' 'Requires: tokmap' 'Libs: -L$${libdir} -ltokmap_tokenize' \
 	  $(if $(HAVE_PCRE2),'Requires.private: libpcre2-8') >'$(DESTDIR)$(pkgconfigdir)/tokmap-tokenize.pc'
 	$(Q)chmod 644 '$(DESTDIR)$(pkgconfigdir)/tokmap.pc' '$(DESTDIR)$(pkgconfigdir)/tokmap-tokenize.pc'
-	$(if $(man1_pages),$(Q)$(INSTALL) -m 644 $(man1_pages) '$(DESTDIR)$(man1dir)')
-	$(if $(man5_pages),$(Q)$(INSTALL) -m 644 $(man5_pages) '$(DESTDIR)$(man5dir)')
+	$(if $(man1_pages),$(Q)$(call install_man,$(man1_pages),$(man1dir)))
+	$(if $(man5_pages),$(Q)$(call install_man,$(man5_pages),$(man5dir)))
+	$(Q)$(INSTALL) -d '$(DESTDIR)$(docdir)/examples'
+	$(Q)$(INSTALL) -m 644 $(doc_pages) '$(DESTDIR)$(docdir)'
+	$(Q)sed '$(installed_links)' README.md >'$(DESTDIR)$(docdir)/README.md'
+	$(Q)$(INSTALL) -m 644 $(examples) '$(DESTDIR)$(docdir)/examples'
 	$(Q)$(INSTALL) -d '$(DESTDIR)$(bashcompletiondir)' '$(DESTDIR)$(zshcompletiondir)' '$(DESTDIR)$(fishcompletiondir)'
 	$(Q)$(INSTALL) -m 644 tokenize_tools/completion/tokmap.bash '$(DESTDIR)$(bashcompletiondir)/tokmap'
 	$(Q)ln -sf tokmap '$(DESTDIR)$(bashcompletiondir)/tokmap-bench'
 	$(Q)$(INSTALL) -m 644 tokenize_tools/completion/tokmap.zsh '$(DESTDIR)$(zshcompletiondir)/_tokmap'
 	$(Q)$(INSTALL) -m 644 tokenize_tools/completion/tokmap.fish '$(DESTDIR)$(fishcompletiondir)/tokmap.fish'
 	$(Q)ln -sf tokmap.fish '$(DESTDIR)$(fishcompletiondir)/tokmap-bench.fish'
+	@$(refresh_linker)
 
 uninstall: ## remove what install installed
 	$(Q)rm -f $(foreach name,tokmap tokmap-bench,'$(DESTDIR)$(bindir)/$(name)') \
@@ -341,8 +384,11 @@ uninstall: ## remove what install installed
 	  $(foreach name,$(notdir $(public_headers)),'$(DESTDIR)$(includedir)/tokmap/$(name)') \
 	  '$(DESTDIR)$(pkgconfigdir)/tokmap.pc' '$(DESTDIR)$(pkgconfigdir)/tokmap-tokenize.pc' \
 	  $(foreach name,tokmap tokmap-bench,'$(DESTDIR)$(bashcompletiondir)/$(name)' \
-	    '$(DESTDIR)$(fishcompletiondir)/$(name).fish') '$(DESTDIR)$(zshcompletiondir)/_tokmap'
-	$(Q)rmdir '$(DESTDIR)$(includedir)/tokmap' 2>/dev/null || true
+	    '$(DESTDIR)$(fishcompletiondir)/$(name).fish') '$(DESTDIR)$(zshcompletiondir)/_tokmap' \
+	  $(foreach name,$(notdir $(doc_pages)),'$(DESTDIR)$(docdir)/$(name)') \
+	  $(foreach name,$(notdir $(examples)),'$(DESTDIR)$(docdir)/examples/$(name)')
+	$(Q)rmdir '$(DESTDIR)$(includedir)/tokmap' '$(DESTDIR)$(docdir)/examples' '$(DESTDIR)$(docdir)' 2>/dev/null || true
+	@$(if $(DESTDIR),,$(LDCONFIG) 2>/dev/null || true)
 
 clean: ## remove everything built
 	$(Q)rm -rf $(BUILD)

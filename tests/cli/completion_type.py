@@ -1,7 +1,8 @@
 """completion_type.py SHELL: types lines into an interactive shell and compares the words that the commands get.
 
 The shell runs in a pseudo-terminal in the current folder, which has the script of `tokmap completion` as script.bash,
-script.zsh, or script.fish and where an installed script is, from where the shells called *-installed load it. Each line of completion.lines is typed, then Tab and Return.
+script.zsh, or script.fish and where an installed script is, from where the shells called *-installed load it. Each
+line of completion.lines is typed, then Tab and Return.
 """
 import os, pty, select, signal, sys, time
 

@@ -2,6 +2,11 @@
 # deps.sh: installs with apt the packages that building and testing need and that are missing. It finds out by trying
 # each command and header, so a machine that has everything needs no apt, no network, and no root.
 #
+# $CPPFLAGS says where else headers are.
+#
+# With the argument "build" it installs only what building cannot do without. If all of that is there, it needs no root,
+# and only names what is missing besides.
+#
 #   needed   Parts of tokmap cannot be built or tested without it. If it cannot be installed, the exit status is 2.
 #   useful   Tests that use it are skipped without it. If it cannot be installed, one line says so.
 set -u
@@ -25,18 +30,28 @@ cxx=${CXX:-g++}
 printf '#include <new>\n' | $cxx -E -x c++ - >/dev/null 2>&1 || want useful g++
 command_there make || want needed make
 header() {
-    [ "$cc" != : ] && [ -n "$(printf '#if __has_include(<%s>)\nfound\n#endif\n' "$1" | $cc -E -P - 2>/dev/null)" ] ||
+    [ "$cc" != : ] && [ -n "$(printf '#if __has_include(<%s>)\nfound\n#endif\n' "$1" | $cc ${CPPFLAGS:-} -E -P - 2>/dev/null)" ] ||
         want needed "$2"
 }
 header xxhash.h libxxhash-dev
 header zstd.h libzstd-dev
+if [ "${1:-}" = build ] && [ -z "$needed" ]; then
+    header isa-l/igzip_lib.h libisal-dev
+    header pcre2.h libpcre2-dev
+    [ -z "$needed" ] || echo "tokmap: going on without these packages, which it can use: $(echo $needed)"
+    exit 0
+fi
 header isa-l/igzip_lib.h libisal-dev
 header pcre2.h libpcre2-dev
-header cmocka.h libcmocka-dev
-command_there python3 || want useful python3
-command_there zstd || want useful zstd
-command_there gzip || want useful gzip
-command_there pkg-config || want useful pkgconf
+if [ "${1:-}" = build ]; then
+    useful=
+else
+    header cmocka.h libcmocka-dev
+    command_there python3 || want useful python3
+    command_there zstd || want useful zstd
+    command_there gzip || want useful gzip
+    command_there pkg-config || want useful pkgconf
+fi
 
 packages=$(echo $needed $useful)
 [ -n "$packages" ] || exit 0
@@ -48,7 +63,7 @@ stop() {
         echo "tokmap: these packages could not be installed ($1), so tests that use them are skipped: $packages" >&2
         exit 0
     fi
-    echo "tokmap: $1; run as root: $line" >&2
+    echo "tokmap: $1; run as root: $line (without root: see Install in README.md)" >&2
     exit 2
 }
 
@@ -57,11 +72,13 @@ if [ "$(id -u)" = 0 ]; then
     as_root=
 elif ! command_there sudo; then
     stop "packages are missing, and installing them needs root or sudo"
+elif sudo -n true 2>/dev/null; then
+    as_root="sudo -n"
 elif [ -t 0 ]; then
+    echo "tokmap: sudo asks for your password to run: $line" >&2
     as_root=sudo
 else
-    as_root="sudo -n"
-    sudo -n true 2>/dev/null || stop "packages are missing, and sudo asks for a password"
+    stop "packages are missing, and sudo asks for a password"
 fi
 
 echo "tokmap: installing $packages"

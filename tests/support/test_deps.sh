@@ -43,6 +43,15 @@ check "with sudo it installs" test $status = 0
 check "all packages in one call, without an update" sh -c \
     "test \$(wc -l <'$TMPDIR/called') = 1 && grep -q 'install.*libxxhash-dev.*libcmocka-dev' '$TMPDIR/called'"
 
+# At a terminal, a line comes before the question of sudo for a password.
+if command -v script >/dev/null 2>&1; then
+    ln -sf "$(command -v script)" "$bin/script"
+    fake sudo 'if [ "$1" = -n ]; then exit 1; fi; echo PASSWORD; exit 1'
+    CC=cc CXX=g++ BUILD="$TMPDIR/out" CALLED="$TMPDIR/called" PATH=$bin SHELL="$bin/sh" \
+        "$bin/script" -qc "sh tests/support/deps.sh" /dev/null >"$TMPDIR/log" 2>&1 </dev/null
+    check "it says what sudo asks the password for" grep -q 'sudo asks for your password to run: apt-get install' "$TMPDIR/log"
+fi
+
 rm -f "$bin/sudo"
 fake id 'echo 0'
 deps
@@ -74,6 +83,25 @@ deps
 check "if nothing is missing it exits with 0" test $status = 0
 check "and prints nothing" test ! -s "$TMPDIR/log"
 check "and calls nothing" test ! -e "$TMPDIR/called"
+# For building alone, nothing is installed if the required headers are there; what is missing is named.
+fake cc 'case $* in *-P*) if grep -q "pcre2\|isa-l"; then :; else echo found; fi ;; esac'
+ln -sf "$(command -v grep)" "$bin/grep"
+rm -f "$TMPDIR/called"
+CC=cc CXX=g++ BUILD="$TMPDIR/out" PATH=$bin CALLED="$TMPDIR/called" "$bin/sh" tests/support/deps.sh build \
+    >"$TMPDIR/log" 2>&1 </dev/null
+status=$?
+check "to build, it exits with 0 without ISA-L and PCRE2" test $status = 0
+check "and names them" grep -q 'going on without these packages, which it can use: libisal-dev libpcre2-dev' "$TMPDIR/log"
+check "and installs nothing" test ! -e "$TMPDIR/called"
+fake cc 'case $* in *-P*) ;; esac'
+CC=cc CXX=g++ BUILD="$TMPDIR/out" PATH=$bin CALLED="$TMPDIR/called" "$bin/sh" tests/support/deps.sh build \
+    >"$TMPDIR/log" 2>&1 </dev/null
+status=$?
+check "to build, it exits with 2 without the required headers" test $status = 2
+check "and points to what needs no root" grep -q 'without root: see Install in README.md' "$TMPDIR/log"
+fake cc 'case $* in *-P*) echo found ;; esac'
+CPPFLAGS=-I/conda/include CC=cc CXX=g++ BUILD="$TMPDIR/out" PATH=$bin "$bin/sh" -x tests/support/deps.sh 2>&1 |
+    grep -q 'cc -I/conda/include -E' && echo "ok - it looks where CPPFLAGS says" || echo "not ok - CPPFLAGS is ignored"
 rm -f "$bin/zstd"
 deps
 check "if something useful cannot be installed it exits with 0" test $status = 0

@@ -18,13 +18,29 @@ run_make() {
     $MAKE --no-print-directory BUILD="$BUILD" CC="$CC" CXX="$CXX" CFLAGS="$CFLAGS" LDFLAGS="$LDFLAGS" \
         CPPFLAGS="$CPPFLAGS" LIBS="$LIBS" DESTDIR="$into" prefix=$prefix "$@"
 }
-check "make install" run_make install
+run_make install >"$TMPDIR/install.log" 2>&1
+check "make install" test $? = 0
 for file in bin/tokmap bin/tokmap-bench lib/libtokmap.a lib/libtokmap.so lib/libtokmap.so.0 include/tokmap/tokmap.h \
     lib/libtokmap_tokenize.a lib/libtokmap_tokenize.so lib/libtokmap_tokenize.so.0 include/tokmap/tokenizer.h \
     lib/pkgconfig/tokmap.pc lib/pkgconfig/tokmap-tokenize.pc \
     share/man/man1/tokmap.1 share/man/man1/tokmap-bench.1 share/man/man5/tokmap-run.5; do
     check "$file" test -f "$into$prefix/$file"
 done
+for file in FORMAT.md RUN.md ORDER.md README.md examples/train.c examples/train.py; do
+    check "$file" test -f "$into$prefix/share/doc/tokmap/$file"
+done
+for file in bash-completion/completions/tokmap bash-completion/completions/tokmap-bench \
+    zsh/site-functions/_tokmap fish/vendor_completions.d/tokmap.fish fish/vendor_completions.d/tokmap-bench.fish; do
+    check "$file" test -s "$into$prefix/share/$file"
+done
+check "the links of the installed README lead to files beside it" sh -c \
+    "cd '$into$prefix/share/doc/tokmap' && for file in \$(grep -oE '\]\((FORMAT|RUN|ORDER|examples)[^)]*' README.md | sed 's/..//'); do
+        test -f \$file || exit 1; done; grep -q '](RUN.md)' README.md"
+# A manual page names the documents where they are installed.
+check "manual pages name the installed documents" sh -c \
+    "grep -q '$prefix/share/doc/tokmap/RUN.md' '$into$prefix/share/man/man5/tokmap-run.5' &&
+        ! grep -rq /usr/local '$into$prefix/share/man'"
+check "with DESTDIR make names ldconfig" grep -q 'run as root: ldconfig' "$TMPDIR/install.log"
 for page in tokenize_tools/man/*.1; do
     check "$(basename "$page")" test -f "$into$prefix/share/man/man1/$(basename "$page")"
 done
@@ -106,3 +122,47 @@ if command -v readelf >/dev/null 2>&1; then
 fi
 check "make uninstall" run_make uninstall
 check "no file is left" test -z "$(find "$into" ! -type d)"
+
+# Without DESTDIR: a folder that the dynamic linker does not search, then one that it searches, with a false ldconfig.
+into=
+prefix="$TMPDIR/elsewhere"
+printf '#!/bin/sh\ncase $* in -vNX) echo "/lib: (from <builtin>:0)"; %s ;; *) echo ran >>"%s/ldconfig.log" ;; esac\n' \
+    "cat '$TMPDIR/searched' 2>/dev/null" "$TMPDIR" >"$TMPDIR/ldconfig"
+chmod +x "$TMPDIR/ldconfig"
+run_make LDCONFIG="$TMPDIR/ldconfig" install >"$TMPDIR/install.log" 2>&1
+check "outside the folders of the linker make says what to type" \
+    grep -qF "export LD_LIBRARY_PATH=$prefix/lib" "$TMPDIR/install.log"
+check "and does not run ldconfig" test ! -e "$TMPDIR/ldconfig.log"
+echo "$prefix/lib: (from /etc/ld.so.conf:1)" >"$TMPDIR/searched"
+run_make LDCONFIG="$TMPDIR/ldconfig" install >"$TMPDIR/install.log" 2>&1
+check "in a folder of the linker make runs ldconfig" test -s "$TMPDIR/ldconfig.log"
+check "and has nothing to say" test ! -s "$TMPDIR/install.log"
+run_make LDCONFIG="$TMPDIR/ldconfig" uninstall
+check "no file is left, again" test -z "$(find "$prefix" ! -type d)"
+
+# What README says, typed as it is: install into /usr/local of this machine, build, run. It happens in a mount namespace
+# with a /usr/local and an /etc of its own.
+cat >"$TMPDIR/as_readme.sh" <<'SCRIPT'
+set -eu
+mkdir "$TMPDIR/etc" "$TMPDIR/local"
+cp -a /etc/. "$TMPDIR/etc/" 2>/dev/null || true
+mount --bind "$TMPDIR/etc" /etc
+mount --bind "$TMPDIR/local" /usr/local
+ldconfig=$(command -v ldconfig || echo /sbin/ldconfig)
+$ldconfig
+$MAKE --no-print-directory -s BUILD="$BUILD" CC="$CC" CXX="$CXX" CFLAGS="$CFLAGS" LDFLAGS="$LDFLAGS" CPPFLAGS="$CPPFLAGS" \
+    LIBS="$LIBS" prefix=/usr/local install
+cp /usr/local/share/doc/tokmap/examples/train.c "$TMPDIR/"
+cd "$TMPDIR"
+unset PKG_CONFIG_PATH LD_LIBRARY_PATH
+$CC train.c $(pkg-config --cflags --libs tokmap) -o train
+status=0
+./train || status=$?
+test $status = 2 # it names its arguments
+SCRIPT
+if ! command -v pkg-config >/dev/null 2>&1 || ! unshare -rm mount --bind "$TMPDIR" /usr/local 2>/dev/null; then
+    echo "ok - as README says # SKIP no pkg-config, or no mount namespace of one's own"
+else
+    export TMPDIR BUILD CC CXX CFLAGS LDFLAGS CPPFLAGS LIBS MAKE
+    check "after make install a program builds and runs as README says" unshare -rm sh "$TMPDIR/as_readme.sh"
+fi

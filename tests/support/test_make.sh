@@ -16,13 +16,20 @@ unset MAKEFLAGS MAKELEVEL MFLAGS CFLAGS CPPFLAGS LDFLAGS LIBS TESTS SANITIZE
 # a space.
 tree="$TMPDIR/a tree"
 mkdir -p "$tree" || exit 1
-tar -cf - Makefile include src tests/support | (cd "$tree" && tar -xf -)
+tar -cf - Makefile include src tokenize_tools tests/support | (cd "$tree" && tar -xf -)
 run_make() {
     (cd "$tree" && $MAKE --no-print-directory CC="$CC" CXX="$CXX" BUILD=out "$@")
 }
 
-check "the first make prints nothing" test -z "$(run_make -j2 lib CFLAGS=-O0 2>&1)"
-check "neither does the second" test -z "$(run_make lib CFLAGS=-O0 2>&1)"
+run_make -j2 lib CFLAGS=-O0 >"$TMPDIR/log" 2>&1
+check "the first make names the files that it compiles" grep -qx '  CC   src/common/error.c' "$TMPDIR/log"
+check "and what it links, and prints nothing else" sh -c \
+    "grep -qx '  LINK out/lib/libtokmap.so.0' '$TMPDIR/log' && ! grep -qv '^  \(CC  \|AR  \|LINK\) [a-z]' '$TMPDIR/log'"
+check "the second prints nothing" test -z "$(run_make lib CFLAGS=-O0 2>&1)"
+touch "$tree/src/common/error.c"
+check "with -s it is silent" test -z "$(run_make -s lib CFLAGS=-O0 2>&1)"
+check "make all would end with what was built and what it reads" sh -c \
+    "cd '$tree' && $MAKE -n CC='$CC' BUILD=out all | tail -n 1 | grep -q 'tokmap is built: .*\.zst.* split pattern'"
 ls -i "$tree"/out/lib/libtokmap.so.0 >"$TMPDIR/before"
 run_make lib CFLAGS=-O0
 ls -i "$tree"/out/lib/libtokmap.so.0 >"$TMPDIR/after"

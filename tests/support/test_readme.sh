@@ -33,6 +33,17 @@ check "train resumes from the cursor" sh -c \
 grep rows "$TMPDIR/whole" | tail -n +2 >"$TMPDIR/expected"
 check "the resumed rows are the same" sh -c "grep rows '$TMPDIR/rest' | cmp - '$TMPDIR/expected'"
 
+# The program in Python, with the library of this build, prints the same rows and the same cursor.
+if [ -z "${SANITIZE:-}" ] && command -v "${PYTHON:-python3}" >/dev/null 2>&1; then
+    python() { TOKMAP_LIBRARY=$BUILD_DIR/lib/libtokmap.so.0 PYTHONPATH=src/python PYTHONDONTWRITEBYTECODE=1 "${PYTHON:-python3}" "$@"; }
+    check "train.py runs to the end" eval 'python tests/examples/train.py "$TMPDIR/train.run" >"$TMPDIR/python"'
+    check "train.py prints what train.c prints" cmp "$TMPDIR/python" "$TMPDIR/whole"
+    check "train.py resumes from the cursor" eval \
+        'python tests/examples/train.py "$TMPDIR/train.run" 0 1 "$cursor" | grep rows | cmp - "$TMPDIR/expected"'
+else
+    echo "ok - train.py # SKIP no python3 that can load this build"
+fi
+
 # The program for a GPU, on the emulated driver, must print the same rows.
 check "train_device.c builds without a warning" build train_device
 check "train_device runs to the end" sh -c \
