@@ -9,7 +9,7 @@ import subprocess
 import unittest
 
 import tokmap
-from tokmap import _library, errors
+from tokmap import _library, _tokenize_library, errors
 from support import TOP, new_folder
 
 CONSTANTS = {
@@ -18,13 +18,18 @@ CONSTANTS = {
     "TOKMAP_I32": _library.I32, "TOKMAP_I64": _library.I64, "TOKMAP_SHUFFLE": _library.ORDERINGS.index("shuffle"),
     "TOKMAP_SEQUENTIAL": _library.ORDERINGS.index("sequential"), "TOKMAP_READ_AUTO": _library.READINGS.index("auto"),
     "TOKMAP_READ_MAPPED": _library.READINGS.index("mapped"), "TOKMAP_READ_PREAD": _library.READINGS.index("pread"),
+    **{f"TOKMAP_SPECIAL_{name.upper()}": number for number, name in enumerate(_tokenize_library.SPECIALS)},
     **{f"TOKMAP_{name.upper()}": bit for name, bit in _library.FIELDS.items()},
 }
 
 
+STRUCTS = {**_library.STRUCTS, **_tokenize_library.STRUCTS}
+FUNCTIONS = {**_library._FUNCTIONS, **_tokenize_library.FUNCTIONS}
+
+
 def headers():
     text = ""
-    for name in ("tokmap.h", "cuda.h"):
+    for name in ("tokmap.h", "cuda.h", "tokenizer.h"):
         with open(os.path.join(TOP, "include", "tokmap", name), encoding="utf-8") as file:
             text += file.read()
     return re.sub(r"/\*.*?\*/", "", text, flags=re.S)
@@ -35,8 +40,9 @@ def headers():
 class Layout(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        lines = ["#include <stdio.h>", "#include <tokmap/tokmap.h>", "#include <tokmap/cuda.h>", "int main(void) {"]
-        for name, kind in _library.STRUCTS.items():
+        lines = ["#include <stdio.h>", "#include <tokmap/tokmap.h>", "#include <tokmap/cuda.h>",
+                 "#include <tokmap/tokenizer.h>", "int main(void) {"]
+        for name, kind in STRUCTS.items():
             lines.append(f'printf("{name} %zu\\n", sizeof(struct {name}));')
             for field, *_ in kind._fields_:
                 lines.append(f'printf("{name}.{field} %zu %zu\\n", offsetof(struct {name}, {field}), '
@@ -57,7 +63,7 @@ class Layout(unittest.TestCase):
         cls.statuses = [line.split(" ")[1:] for line in said if line.startswith("status ")]
 
     def test_sizes_and_offsets(self):
-        for name, kind in _library.STRUCTS.items():
+        for name, kind in STRUCTS.items():
             self.assertEqual(int(self.said[name][0]), ctypes.sizeof(kind), name)
             for field, *_ in kind._fields_:
                 found = getattr(kind, field)
@@ -66,12 +72,12 @@ class Layout(unittest.TestCase):
     def test_every_struct_of_the_headers(self):
         """The table has every struct that a header defines, so a new struct cannot be forgotten."""
         defined = set(re.findall(r"^struct (tokmap_\w+) \{", headers(), flags=re.M))
-        self.assertEqual(defined - set(_library.STRUCTS), {"tokmap_order"})
-        self.assertEqual(set(_library.STRUCTS) - defined, set())
+        self.assertEqual(defined - set(STRUCTS), {"tokmap_order"})
+        self.assertEqual(set(STRUCTS) - defined, set())
 
     def test_every_field_of_the_structs(self):
         text = headers()
-        for name, kind in _library.STRUCTS.items():
+        for name, kind in STRUCTS.items():
             body = re.search(rf"^struct {name} \{{(.*?)^\}};", text, flags=re.S | re.M).group(1)
             found = []
             for member in body.split(";"):
@@ -97,7 +103,7 @@ class Layout(unittest.TestCase):
     def test_functions(self):
         """Every function in the table is declared in a header, with the same number of arguments."""
         text = headers()
-        for name, (_, arguments) in _library._FUNCTIONS.items():
+        for name, (_, arguments) in FUNCTIONS.items():
             found = re.search(rf"\b{name}\(((?:[^()]|\([^()]*\))*)\)", text)
             self.assertIsNotNone(found, name)
             plain = re.sub(r"\([^()]*\)", "", found.group(1))

@@ -20,13 +20,14 @@ from .run import Place, Run, RunInfo, Shown, Source
 from .loader import Batch, Loader, Stats
 from .run_dataset import Columns, RunDataset, collate
 from .dlpack import Array
+from .tokenizer import Tokenizer
 from .device import Gpu, gpus
 
 #: The value of masked targets (mask_targets=True). torch's cross_entropy ignores it by default.
 IGNORE = -100
 
 __all__ = [
-    "Run", "Loader", "Batch", "Stats", "RunDataset", "Columns", "collate", "Dataset", "Array", "RunInfo", "Source",
+    "Run", "Loader", "Batch", "Stats", "RunDataset", "Columns", "collate", "Dataset", "Array", "Tokenizer", "RunInfo", "Source",
     "Place", "Shown", "Info", "Shard", "Document", "Origin", "Gpu", "gpus", "IGNORE", "library_path", "__version__",
     "TokmapError", "ArgumentError", "BusyError", "ClosedError", "CorruptError", "CursorError", "DeviceError",
     "EncodingError", "End", "ExistsError", "FormatError", "InputError", "InternalError", "InterruptedByCaller",

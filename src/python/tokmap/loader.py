@@ -13,6 +13,7 @@ from .errors import ArgumentError, CursorError, OutputError
 from .fields import TOKEN_FIELDS, field_bits, parse_fields
 from .reader import Reader, exclusive
 from .state import cursor_of_state, cursor_text, state_of_cursor
+from .tokenizer import Tokenizer
 
 Stats = namedtuple("Stats", "batches rows tokens bytes cold_reads epoch ring_bytes ring_slots ring_ready "
                    "ring_ready_lowest reading waits wait_ns wait_ns_largest wait_histogram host_expanded late_copies "
@@ -92,6 +93,27 @@ class Batch:
         if not 0 <= row < self.count:
             raise ArgumentError(f"row {row} is not in this batch, which has {self.count} rows")
         return self._run.documents(self.step, self.first_row + row)
+
+    def text(self, row: int, tokenizer: Tokenizer | None = None, *, specials: bool = False) -> str:
+        """The inputs of row `row` of this batch as text, read from the dataset: for looking at what the model sees.
+
+        tokenizer  None: the one that made the dataset, found as Tokenizer.of() does
+        specials   special tokens become their names; otherwise they become nothing
+        """
+        if not 0 <= row < self.count:
+            raise ArgumentError(f"row {row} is not in this batch, which has {self.count} rows")
+        run, step, row = self._run, self.step, self.first_row + row
+        place = run.locate(step, row)
+        dataset = run.sources[place.source].dataset
+        if tokenizer is None:
+            tokenizer = Tokenizer.of(dataset)
+        # Documents are decoded one by one, so each begins as it does by itself.
+        tokens, texts = dataset.info.tokens, []
+        for shown in run.documents(step, row):
+            first = (place.first_token + shown.column) % tokens
+            begins = dataset.document(shown.number).first_token == first
+            texts.append(tokenizer.decode(dataset.tokens(first, shown.tokens), specials=specials, resumed=not begins))
+        return "".join(texts)
 
     def to(self, device, non_blocking: bool = False) -> Batch:
         """A copy of the batch with its torch tensors on another device."""

@@ -1,0 +1,101 @@
+"""libtokmap_tokenize through ctypes: the structs and functions of tokenizer.h.
+
+It is loaded by the first Tokenizer, so programs that use none do not need it. tests/python/test_layout.py compares
+every struct and constant with the header.
+"""
+from __future__ import annotations
+
+import os
+from ctypes import CDLL, Structure, c_char_p, c_int, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
+from threading import Lock
+from typing import Any
+
+from . import errors
+from ._library import library_path
+from ._version import __version__
+
+SPECIALS = ("text", "recognize", "error")
+
+
+class TokenizerOptions(Structure):
+    _fields_ = [("size", c_size_t), ("special", c_int), ("pattern", c_char_p), ("pattern_regex", c_char_p),
+                ("special_tokens", c_char_p)]
+
+
+class TokenizerInfo(Structure):
+    _fields_ = [("size", c_size_t), ("name", c_char_p), ("form", c_char_p), ("scanner", c_char_p), ("note", c_char_p),
+                ("vocabulary", c_uint64), ("eod_id", c_uint64), ("bos_id", c_uint64), ("added", c_uint64),
+                ("specials", c_uint64), ("fingerprint", c_uint8 * 16)]
+
+
+class Encoded(Structure):
+    _fields_ = [("size", c_size_t), ("ids", c_void_p), ("room", c_uint64), ("count", c_uint64)]
+
+
+class Decoded(Structure):
+    _fields_ = [("size", c_size_t), ("text", c_void_p), ("room", c_uint64), ("specials", c_uint32),
+                ("resumed", c_uint32), ("bytes", c_uint64)]
+
+
+#: The structs by their names in C, for the test of their layouts.
+STRUCTS = {"tokmap_tokenizer_options": TokenizerOptions, "tokmap_tokenizer_info": TokenizerInfo,
+           "tokmap_encoded": Encoded, "tokmap_decoded": Decoded}
+
+_P = c_void_p  # a handle, or any pointer
+FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    # name: (type of the result, types of the arguments); a status is an int
+    "tokmap_tokenizer_open": (c_int, (_P, c_char_p, _P, _P)),
+    "tokmap_tokenizer_close": (None, (_P,)),
+    "tokmap_tokenizer_info": (c_int, (_P, _P)),
+    "tokmap_tokenizer_encode": (c_int, (_P, c_char_p, c_uint64, _P, _P)),
+    "tokmap_tokenizer_decode": (c_int, (_P, _P, c_uint64, _P, _P)),
+    "tokmap_tokenizer_token": (c_int, (_P, c_uint64, _P, _P, _P)),
+    "tokmap_tokenizer_find": (c_int, (_P, c_char_p, c_uint64, _P, _P)),
+    "tokmap_tokenizer_version": (c_char_p, ()),
+}
+
+
+def _file() -> str:
+    """The file to load: the one beside the library that this package uses, or the name alone where that was found by
+    its name alone."""
+    folder, name = os.path.split(library_path())
+    return os.path.join(folder, name.replace("libtokmap", "libtokmap_tokenize", 1)
+                        if name.startswith("libtokmap") else "libtokmap_tokenize.so." + __version__.split(".")[0])
+
+
+def _load() -> CDLL:
+    name = _file()
+    try:
+        loaded = CDLL(name)
+    except OSError as error:
+        raise errors.LibraryError(
+            f"cannot load the library of tokenizers {name}: {error}; reinstall the package (pip install ./src/python), "
+            f"build the libraries (make lib), or set TOKMAP_LIBRARY to the path of a libtokmap that has "
+            f"libtokmap_tokenize beside it") from None
+    for function, (result, arguments) in FUNCTIONS.items():
+        try:
+            entry = getattr(loaded, function)
+        except AttributeError:
+            raise errors.LibraryError(f"the library {name} has no function {function}, so it was built from different "
+                                      f"sources than this package: rebuild and reinstall both") from None
+        entry.restype = result
+        entry.argtypes = arguments
+    version = loaded.tokmap_tokenizer_version().decode()
+    if version != __version__:
+        raise errors.LibraryError(
+            f"the library {name} has version {version}, but this package has version {__version__}: reinstall the "
+            f"package, or set TOKMAP_LIBRARY to a library of the same version")
+    return loaded
+
+
+_loaded: CDLL | None = None
+_lock = Lock()
+
+
+def library() -> CDLL:
+    """The library, loaded by the first call."""
+    global _loaded
+    with _lock:
+        if _loaded is None:
+            _loaded = _load()
+        return _loaded
