@@ -155,8 +155,8 @@ summary = reads text and records, plain, .zst$(if $(HAVE_ISAL),$(comma) .gz$(com
   tokenizers with $(if $(HAVE_PCRE2),any split pattern (PCRE2),known split patterns only (no libpcre2-dev)); \
   next: make demo
 
-lib: $(BUILD)/lib/libtokmap.a $(BUILD)/lib/$(SONAME) $(BUILD)/lib/libtokmap_tokenize.a \
-  $(BUILD)/lib/$(TOKENIZE_SONAME) ## build the library, static and shared
+libraries := $(foreach name,libtokmap.a $(SONAME) libtokmap_tokenize.a $(TOKENIZE_SONAME),$(BUILD)/lib/$(name))
+lib: $(libraries) ## build the libraries, static and shared
 tools: $(filter %/tokmap,$(commands)) ## build the command tokmap
 bench: $(filter %/tokmap-bench,$(commands)) ## build the command tokmap-bench
 wheel-lib: $(BUILD)/wheel/$(SONAME)

@@ -23,9 +23,9 @@ static const struct subcommand subcommands[] = {COMMANDS(SUBCOMMAND_ROW, SUBCOMM
 
 /* What a user who typed only "tokmap" needs first. */
 static const char start[] = "tokmap turns text into token ids and feeds them to training programs. To begin:\n"
-                            "  tokmap pack -t tokenizer.json -o data/web texts/   tokenize files and folders\n"
-                            "  tokmap info data/web                               describe the result\n"
-                            "  tokmap show data/web --document 0                  print a document\n"
+                            "  tokmap pack -t tokenizer.json -o web texts/   tokenize files and folders\n"
+                            "  tokmap info web                               describe the result\n"
+                            "  tokmap show web --document 0                  print a document\n"
                             "'tokmap --help' lists the commands; 'tokmap COMMAND --help' describes one.\n";
 
 static int help_print(void)
@@ -161,10 +161,15 @@ static int complete(int argc, char **argv)
 
 static int unknown(const char *what, const char *name)
 {
-    const char *names[SUBCOMMANDS];
+    const char *names[SUBCOMMANDS + 3] = {"help", "--help", "--version"};
     for (size_t i = 0; i < SUBCOMMANDS; i++)
-        names[i] = subcommands[i].name;
-    const char *nearest = cli_nearest(name, names, SUBCOMMANDS);
+        names[3 + i] = subcommands[i].name;
+    const char *nearest = cli_nearest(name, names, SUBCOMMANDS + 3);
+    if (!nearest) { /* options without their dashes, or with one */
+        char option[64];
+        snprintf(option, sizeof option, "--%.60s", name + strspn(name, "-"));
+        nearest = cli_nearest(option, names, 3);
+    }
     if (nearest)
         cli_say(PROGRAM, "unknown %s '%s'; did you mean '%s'?", what, name, nearest);
     else
@@ -175,7 +180,7 @@ static int unknown(const char *what, const char *name)
 
 static int help(int argc, char **argv)
 {
-    if (argc < 2)
+    if (argc < 2 || strcmp(argv[1], "help") == 0)
         return help_print();
     const struct subcommand *command = subcommand_find(argv[1]);
     if (!command)

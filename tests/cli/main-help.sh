@@ -24,7 +24,17 @@ done <commands
 exits 2 tokmap >out 2>err
 equal "$(wc -l <err)" 5
 [ ! -s out ]
-holds err "tokmap pack -t tokenizer.json -o data/web texts/"
+holds err "tokmap pack -t tokenizer.json -o web texts/"
+# What it says works as typed, in an empty folder.
+mkdir texts
+printf 'a text' >texts/a.txt
+tokmap train -q -o tokenizer --vocab-size 257 --special-tokens '<|endoftext|>' texts
+sed -n 's/^  \(tokmap .*[^ ]\)   *[a-z ]*$/\1/p' err >lines
+equal "$(wc -l <lines)" 3
+while IFS= read -r line; do
+    sh -euc "$line" >out 2>warnings
+done <lines
+equal "$(cat out)" "a text"
 holds err "tokmap --help"
 awk 'length($0) > 80 { print "line too long: " $0; exit 1 }' err
 # The help groups the commands, and that of a command its options; every group has one row or more.
@@ -40,8 +50,19 @@ awk '/^[^ ].*:$/ { rows = 0 } /^  (-|    --)/ { if (++rows > 20) { print "a grou
 exits 2 tokmap verfy 2>err
 holds err "did you mean 'verify'?"
 exits 2 tokmap help verfy 2>err
+exits 2 tokmap verison 2>err
+holds err "unknown command 'verison'; did you mean '--version'?"
+exits 2 tokmap version 2>err
+holds err "unknown command 'version'; did you mean '--version'?"
+exits 2 tokmap -version 2>err
+holds err "unknown option '-version'; did you mean '--version'?"
+exits 2 tokmap hlep 2>err
+holds err "did you mean 'help'?"
+tokmap help help >two
+tokmap help >one
+same one two
 exits 2 tokmap --hlep 2>err
-holds err "unknown option '--hlep'"
+holds err "unknown option '--hlep'; did you mean '--help'?"
 # A bad environment variable is not an error in the options of the command.
 TOKMAP_CPU=none exits 2 tokmap info x 2>err
 equal "$(cat err)" "$(sed -n 1p err)"

@@ -44,7 +44,9 @@ check "V=1 shows the commands" grep -q -e "-std=gnu11 .* -c src/common/error.c" 
 run_make -n V=1 lib CFLAGS='-O1 -DOF_THE_USER' CPPFLAGS=-DOF_THE_USER_TOO >"$TMPDIR/log" 2>&1
 check "the user's flags come after those of the Makefile" grep -q -e "-std=gnu11 .*-fvisibility=hidden.* -DOF_THE_USER_TOO -O1 -DOF_THE_USER .*-c" \
     "$TMPDIR/log"
-check "help lists the targets" sh -c "cd '$tree' && '$MAKE' help | grep -q '^ *uninstall '"
+for target in all lib tools bench wheel test demo install uninstall; do
+    check "help lists $target" sh -c "cd '$tree' && '$MAKE' help | grep -q '^ *$target '"
+done
 
 # A compiler for which one header does not exist. The Makefile passes the names of headers to it on standard input.
 for pair in zstd.h:libzstd-dev xxhash.h:libxxhash-dev; do
