@@ -116,10 +116,11 @@ flag_set := $(shell printf '%s' '$(CC) $(c_flags)' | cksum | cut -d' ' -f1)
 OBJ := $(BUILD)/obj/$(flag_set)
 objects = $(patsubst %,$(OBJ)/%.o,$(1))
 
-# Signals and child processes (process*.c) are for commands only. src/text is linked from an archive, so the shared
-# library contains only the files of it that it uses (only the tools read JSON).
+# Signals and child processes (process*.c) are for commands only, and old_glibc*.c for the Python package. src/text
+# is linked from an archive, so the shared library contains only the files of it that it uses (only the tools read
+# JSON).
 library_rooms := common platform format dataset order run batch staging cuda loader python
-library_sources := $(filter-out src/platform/process%,$(sort \
+library_sources := $(filter-out src/platform/process% src/platform/old_glibc%,$(sort \
   $(foreach room,$(library_rooms),$(wildcard src/$(room)/*.c src/$(room)/*/*.c))))
 library_objects := $(call objects,$(library_sources))
 text_objects := $(call objects,$(sort $(wildcard src/text/*.c)))
@@ -143,7 +144,7 @@ man1_pages := $(sort $(wildcard tokenize_tools/man/*.1 bench/man/*.1))
 man5_pages := $(sort $(wildcard tokenize_tools/man/*.5))
 public_headers := $(sort $(wildcard include/tokmap/*.h))
 
-.PHONY: all lib wheel wheel-lib tools bench units fuzzers harness deps test test-run test-gpu demo demo-run lint \
+.PHONY: all lib wheel wheel-files tools bench units fuzzers harness deps test test-run test-gpu demo demo-run lint \
   asan ubsan tsan fuzz fuzz-run ptx install uninstall clean help force
 
 all: lib tools bench ## build everything that needs no GPU (the default)
@@ -159,8 +160,7 @@ libraries := $(foreach name,libtokmap.a $(SONAME) libtokmap_tokenize.a $(TOKENIZ
 lib: $(libraries) ## build the libraries, static and shared
 tools: $(filter %/tokmap,$(commands)) ## build the command tokmap
 bench: $(filter %/tokmap-bench,$(commands)) ## build the command tokmap-bench
-wheel-lib: $(BUILD)/wheel/$(SONAME)
-wheel: wheel-lib ## build the Python package, with the library inside, as a wheel in build/wheel
+wheel: ## build the Python package, with the libraries and commands inside, as a wheel in build/wheel
 	@BUILD='$(BUILD)' CC='$(CC)' CFLAGS='$(CFLAGS)' CPPFLAGS='$(CPPFLAGS)' LDFLAGS='$(LDFLAGS)' LIBS='$(LIBS)' \
 	  MAKE='$(MAKE)' $(PYTHON) src/python/build_backend.py '$(abspath $(BUILD))/wheel'
 units: $(unit_programs)
@@ -175,7 +175,8 @@ linked_from := $(BUILD)/linked_from
 $(linked_from): force
 	@mkdir -p $(@D)
 	@new=$@.$$$$; \
-	  printf '%s\n' '$(OBJ) $(link) $(AR) $(so_flags) $(ENGINE) $(LIBS) $(tool_libs) $(bench_libs)' \
+	  printf '%s\n' '$(OBJ) $(link) $(AR) $(so_flags) $(ENGINE) $(LIBS) $(tool_libs) $(bench_libs) \
+  $(old_program_flags) $(wheel_tool_libs)' \
 	  '$(library_objects) $(text_objects)' \
 	  '$(cli_objects)' '$(tool_objects)' '$(bench_objects)' '$(support_objects)' '$(cuda_software_objects)' >$$new; \
 	  if cmp -s $$new $@; then rm -f $$new; else mv -f $$new $@; fi
@@ -218,13 +219,6 @@ $(BUILD)/lib/$(TOKENIZE_SONAME): $(tokenizer_objects) $(BUILD)/lib/libtokmap.a t
 	$(Q)$(call say,LINK)mkdir -p $(@D) && \
 	  $(link) $(tokenizer_so_flags) $(tokenizer_objects) $(BUILD)/lib/libtokmap.a -pthread \
 	  -Wl,--as-needed $(tokenizer_libs) $(LIBS) && ln -sf $(TOKENIZE_SONAME) $(@D)/libtokmap_tokenize.so
-# For the Python package: without debugging information, and with zstd linked in where its static library is installed.
-zstd_inside = $(if $(findstring /,$(shell $(CC) -print-file-name=libzstd.a 2>/dev/null)),-Wl$(comma)-Bstatic \
-  -lzstd -Wl$(comma)-Bdynamic)
-$(BUILD)/wheel/$(SONAME): $(library_objects) $(text_archive) src/libtokmap.map $(linked_from)
-	$(if $(zstd_inside),,@echo "tokmap: libzstd.a is missing: the package will need libzstd.so.1 where it is used" >&2)
-	$(Q)mkdir -p $(@D) && $(link) $(so_flags) -Wl,-S $(library_objects) $(text_archive) -pthread \
-	  $(if $(zstd_inside),$(patsubst -lzstd,$(zstd_inside),$(lib_libs)),$(lib_libs)) $(LIBS)
 $(BUILD)/bin/tokmap: $(OBJ)/tokenize_tools/tokmap.c.o $(tool_objects) $(cli_objects) $(BUILD)/lib/libtokmap.a \
   $(linked_from)
 	$(Q)$(call say,LINK)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) $(LIBS) -lm
@@ -232,6 +226,37 @@ $(BUILD)/bin/tokmap: $(OBJ)/tokenize_tools/tokmap.c.o $(tool_objects) $(cli_obje
 $(BUILD)/bin/tokmap-bench: $(bench_objects) $(tokenizer_objects) \
   $(cli_objects) $(BUILD)/lib/libtokmap.a $(linked_from)
 	$(Q)$(call say,LINK)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(bench_libs) $(LIBS) -lm
+
+# For the Python package, which may be installed on other machines: the files are without debugging information, contain
+# zstd, ISA-L, and PCRE2 where those are installed as archives, and call the oldest versions of glibc's functions
+# (old_glibc.c explains how). Shared libraries that are left are searched for beside libtokmap, in the package.
+wheel_files := $(addprefix $(BUILD)/wheel/,$(SONAME) $(TOKENIZE_SONAME) $(commands:$(BUILD)/%=%))
+wheel_shared := $(if $(findstring /,$(shell $(CC) -print-file-name=libpthread.so.0 2>/dev/null)),$(if \
+  $(filter x86_64% aarch64%,$(machine)),-Wl$(comma)--no-as-needed -l:libpthread.so.0 -l:libdl.so.2))
+old_names := dlopen dlsym dlclose dlerror dlinfo pthread_create pthread_join pthread_detach pthread_kill \
+  pthread_setname_np pthread_condattr_setclock pthread_sigmask pthread_once pthread_key_create pthread_getspecific \
+  pthread_setspecific stat64 lstat64 fstat64 fstatat64
+old_objects := $(if $(wheel_shared),$(call objects,src/platform/old_glibc.c))
+old_flags := $(if $(wheel_shared),$(addprefix -Wl$(comma)--wrap=,$(old_names)))
+old_program_objects := $(if $(wheel_shared),$(old_objects) $(call objects,src/platform/old_glibc_program.c))
+old_program_flags := $(old_flags) $(if $(wheel_shared),-Wl$(comma)--wrap=__libc_start_main -Wl$(comma)--wrap=pow)
+wheel_libs = -pthread $(call archive,zstd) $(1) $(wheel_shared) -ldl $(LIBS) -Wl,--as-needed -lm
+wheel_tool_libs = $(call wheel_libs,$(if $(HAVE_ISAL),$(call archive,isal)) $(if $(HAVE_PCRE2),$(call archive,pcre2-8)))
+beside = -Wl,-S,-rpath,'$$ORIGIN$(1)'
+$(BUILD)/wheel/$(SONAME): $(library_objects) $(old_objects) $(text_archive) src/libtokmap.map $(linked_from)
+	$(Q)mkdir -p $(@D) && $(link) $(so_flags) $(old_flags) $(call beside,) $(filter %.o,$^) $(text_archive) \
+	  $(call wheel_libs,)
+$(BUILD)/wheel/$(TOKENIZE_SONAME): $(tokenizer_objects) $(old_objects) $(BUILD)/lib/libtokmap.a \
+  tokenize_tools/libtokmap_tokenize.map $(linked_from)
+	$(Q)mkdir -p $(@D) && $(link) $(tokenizer_so_flags) $(old_flags) $(call beside,) $(filter %.o %.a,$^) \
+	  $(call wheel_libs,$(if $(HAVE_PCRE2),$(call archive,pcre2-8)))
+wheel-files: $(wheel_files)
+$(BUILD)/wheel/bin/tokmap: $(OBJ)/tokenize_tools/tokmap.c.o $(tool_objects)
+$(BUILD)/wheel/bin/tokmap-bench: $(bench_objects) $(tokenizer_objects)
+$(filter $(BUILD)/wheel/bin/%,$(wheel_files)): $(old_program_objects) $(cli_objects) $(BUILD)/lib/libtokmap.a \
+  $(linked_from)
+	$(Q)mkdir -p $(@D) && $(link) $(old_program_flags) $(call beside,/..) $(filter %.o,$^) $(filter %.a,$^) \
+	  $(wheel_tool_libs)
 
 program_parts := $(support_objects) $(tool_objects) $(cli_objects) $(BUILD)/lib/libtokmap.a $(linked_from)
 define unit_program

@@ -1,10 +1,12 @@
 """pip install ./src/python into a new environment without a package index, the wheel, and their contents."""
 import glob
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 import unittest
 import venv
 import zipfile
@@ -22,6 +24,28 @@ def clean():
     return {**kept, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
 
+def copy_of_the_tree():
+    """What the package is built from, without git and without what was built."""
+    tree = os.path.join(new_folder(), "tree")
+    for name in ("bench", "include", "src", "tokenize_tools"):
+        shutil.copytree(os.path.join(TOP, name), os.path.join(tree, name), ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("LICENSE", "Makefile", "README.md"):
+        shutil.copy(os.path.join(TOP, name), tree)
+    return tree
+
+
+def everything(tree):
+    """The files and folders below a folder, with the times at which they were changed."""
+    return sorted((path, os.stat(path).st_mtime_ns) for folder, folders, names in os.walk(tree)
+                  for path in (folder, *(os.path.join(folder, name) for name in names)))
+
+
+def versions(path):
+    """The versions of glibc's functions that a program or library calls, as objdump shows them."""
+    said = subprocess.run(["objdump", "-T", path], capture_output=True, text=True, check=True).stdout
+    return {tuple(map(int, found.split("."))) for found in re.findall(r"\*UND\*.*\(?GLIBC_([0-9.]+)\)?", said)}
+
+
 def needed(library):
     said = subprocess.run(["readelf", "-d", library], capture_output=True, text=True)
     return None if said.returncode else [line.split("[")[1][:-1] for line in said.stdout.splitlines() if "(NEEDED)" in line]
@@ -34,9 +58,10 @@ class Install(WithData):
         venv.create(folder, with_pip=True)
         return os.path.join(folder, "bin", "python")
 
-    def pip(self, python, *arguments):
-        ran = subprocess.run([python, "-m", "pip", "install", "--no-index", "--quiet", *arguments], cwd=TOP, env=clean(),
-                             capture_output=True, text=True)
+    def pip(self, python, *arguments, **variables):
+        environment = {name: value for name, value in clean().items() if name != "BUILD"}
+        ran = subprocess.run([python, "-m", "pip", "install", "--no-index", "--quiet", *arguments], cwd=TOP,
+                             env={**environment, **variables}, capture_output=True, text=True)
         self.assertEqual(ran.returncode, 0, f"{ran.stdout}\n{ran.stderr}")
 
     def try_it(self, python):
@@ -48,22 +73,52 @@ class Install(WithData):
         self.assertEqual(right, "True")
         return library
 
+    def try_commands(self, python):
+        """The commands are beside python and in `python -m tokmap`, and show that they belong to this version."""
+        folder, into = os.path.dirname(python), new_folder()
+        with open(os.path.join(into, "a.txt"), "w", encoding="utf-8") as file:
+            file.write("a text\n")
+        for number, command in enumerate(([os.path.join(folder, "tokmap")], [python, "-m", "tokmap"])):
+            packed = os.path.join(into, str(number))
+            said = self.check([*command, "pack", "--eod", "-o", packed, os.path.join(into, "a.txt")])
+            with open(packed + ".bin", "rb") as file:
+                self.assertEqual(file.read(), b"".join(bytes([byte, 0]) for byte in b"a text\n") + b"\0\1", said)
+            self.check([*command, "verify", packed])
+            self.assertIn(tokmap.__version__, self.check([*command, "--version"]).splitlines()[0])
+            # The exit status and the messages are the command's own.
+            ran = subprocess.run([*command, "pakc"], env=clean(), capture_output=True, text=True)
+            self.assertEqual((ran.returncode, ran.stderr.splitlines()[0].split(":")[0]), (2, "tokmap"), ran.stderr)
+        self.assertIn("tokmap-bench", self.check([os.path.join(folder, "tokmap-bench"), "--version"]))
+        self.check([os.path.join(folder, "tokmap-bench"), "order", "--seconds", "0.01"])
+
+    def check(self, command):
+        ran = subprocess.run(command, env=clean(), capture_output=True, text=True, cwd=self.folder)
+        self.assertEqual(ran.returncode, 0, f"{command}\n{ran.stdout}\n{ran.stderr}")
+        return ran.stdout
+
     def test_from_the_tree(self):
-        python = self.environment()
-        self.pip(python, os.path.join(TOP, "src", "python"))
+        """The tree is a copy that nothing may be written into, in a folder whose name has a blank."""
+        tree = copy_of_the_tree()
+        files = everything(tree)
+        if os.getuid():
+            subprocess.run(["chmod", "-R", "a-w", tree], check=True)
+        try:
+            python = self.environment()
+            self.pip(python, os.path.join(tree, "src", "python"))
+            self.assertEqual(everything(tree), files)
+        finally:
+            subprocess.run(["chmod", "-R", "u+w", tree], check=True)
+        shutil.rmtree(tree)
         library = self.try_it(python)
         self.assertIn("site-packages", library)
-        self.assertNotIn(TOP + os.sep + "src", library)
-        self.assertEqual(subprocess.run(["git", "-C", TOP, "status", "--porcelain", "--", "src/python"], capture_output=True,
-                                        text=True).stdout.count("??"), 0)
+        self.try_commands(python)
+        share = os.path.join(os.path.dirname(os.path.dirname(python)), "share")
+        for name in ("man/man1/tokmap-pack.1", "man/man1/tokmap-bench.1", "man/man5/tokmap-run.5"):
+            self.assertTrue(os.path.isfile(os.path.join(share, name)), name)
 
     def test_from_a_source_distribution(self):
         """It is built from a copy of the tree that is not a git checkout, and installed without the tree."""
-        tree, into = os.path.join(new_folder(), "tree"), new_folder()
-        for name in ("include", "src"):
-            shutil.copytree(os.path.join(TOP, name), os.path.join(tree, name))
-        for name in ("LICENSE", "Makefile", "README.md"):
-            shutil.copy(os.path.join(TOP, name), tree)
+        tree, into = copy_of_the_tree(), new_folder()
         code = "import sys; sys.path.insert(0, sys.argv[1]); import build_backend; print(build_backend.build_sdist(sys.argv[2]))"
         names = []
         for source in (tree, TOP):
@@ -76,8 +131,9 @@ class Install(WithData):
         self.assertEqual({name for name in names[0] if name.endswith((".pyc", ".o", ".so.0"))}, set())
         shutil.rmtree(tree)
         python = self.environment()
-        self.pip(python, os.path.join(into, ran.stdout.strip()))
+        self.pip(python, os.path.join(into, ran.stdout.strip()), CFLAGS=os.environ.get("CFLAGS") or "-O1")
         self.assertIn("site-packages", self.try_it(python))
+        self.try_commands(python)
 
     @unittest.skipIf(os.path.realpath(BUILD_DIR) != os.path.realpath(os.path.join(TOP, "build")),
                      "an editable package uses the library in build/lib, and this is another folder's test")
@@ -86,6 +142,7 @@ class Install(WithData):
         self.pip(python, "--editable", os.path.join(TOP, "src", "python"))
         self.assertTrue(os.path.samefile(self.try_it(python), os.path.join(TOP, "build", "lib", os.path.basename(
             tokmap.library_path()))))
+        self.try_commands(python)
 
 
 class Wheel(WithData):
@@ -96,7 +153,7 @@ class Wheel(WithData):
         self.assertEqual(ran.returncode, 0, ran.stderr)
         wheels = glob.glob(os.path.join(glob.escape(BUILD_DIR), "wheel", "*.whl"))
         self.assertEqual([os.path.basename(wheel) for wheel in wheels],
-                         [f"tokmap-{tokmap.__version__}-py3-none-linux_{os.uname().machine}.whl"])
+                         [f"tokmap-{tokmap.__version__}-py3-none-manylinux_2_28_{os.uname().machine}.whl"])
         self.assertEqual(ran.stdout.splitlines()[-1], wheels[0])
         folder = os.path.join(new_folder(), "unpacked")
         with zipfile.ZipFile(wheels[0]) as wheel:
@@ -108,11 +165,52 @@ class Wheel(WithData):
         library = os.path.join(folder, "tokmap", os.path.basename(tokmap.library_path()))
         if needed(library) is not None:
             self.assertEqual([name for name in needed(library) if "zstd" in name], [])
+        self.check_what_the_tag_promises(folder, wheels[0])
         # An unpacked wheel works without installation.
         code = "import tokmap, sys; print(tokmap.library_path(), tokmap.Run(data=sys.argv[1], seq_len=8))"
         ran = subprocess.run([sys.executable, "-c", code, self.prefix], env={**clean(), "PYTHONPATH": folder},
                              capture_output=True, text=True, cwd=self.folder)
         self.assertTrue(ran.stdout.startswith(library), ran.stdout + ran.stderr)
+
+    def check_what_the_tag_promises(self, folder, wheel):
+        """No file calls a function of a glibc newer than 2.28, or needs a library that is not glibc's nor inside."""
+        inside = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2",
+                  *os.listdir(os.path.join(folder, "tokmap"))}
+        programs = [path for path in glob.glob(glob.escape(folder) + "/tokmap/**", recursive=True)
+                    if ".so" in path or os.path.dirname(path).endswith("/bin")]
+        self.assertGreaterEqual(len(programs), 4)
+        if shutil.which("objdump") is None:
+            self.skipTest("objdump is not installed")
+        for path in programs:
+            found = versions(path)
+            self.assertIn((2, 14), found)  # memcpy: objdump's lines were understood
+            self.assertLessEqual(max(found), (2, 28), path)
+            self.assertLessEqual(set(needed(path)), inside, path)
+        if importable("auditwheel") is None:
+            said = subprocess.run([sys.executable, "-m", "auditwheel", "show", wheel], capture_output=True,
+                                  text=True).stdout
+            self.assertIn(f'"manylinux_2_28_{os.uname().machine}"', " ".join(said.split()))
+        old = os.environ.get("TOKMAP_TEST_OLD_SYSTEM")
+        if old is None:
+            return
+        # An older system is in this folder, for example that of `mmdebstrap --variant=extract
+        # --include=libc6,dash,coreutils,python3 bullseye FOLDER`: the commands pack and verify in it, and its Python
+        # loads the library.
+        into = tempfile.mkdtemp(dir=old)
+        shutil.copytree(os.path.join(folder, "tokmap"), os.path.join(into, "tokmap"))
+        shutil.copy(os.path.join(TOP, "README.md"), into)
+        for path in glob.glob(os.path.join(glob.escape(into), "tokmap", "bin", "*")):
+            os.chmod(path, 0o755)
+        script = ("set -e; cd /$1; tokmap/bin/tokmap pack --eod -o d README.md; tokmap/bin/tokmap verify d; "
+                  "tokmap/bin/tokmap-bench --version; python3 -c 'import os, tokmap; run = tokmap.Run(data=\"d\", "
+                  "seq_len=64); print(run.loader().next().count, os.confstr(\"CS_GNU_LIBC_VERSION\"))'")
+        # $ORIGIN, by which the commands find the libraries beside them, needs /proc.
+        enter = 'mkdir -p "$1/proc" && mount --bind /proc "$1/proc" && exec chroot "$1" /bin/sh -c "$2" sh "$3"'
+        ran = subprocess.run(["unshare", "--mount", "sh", "-c", enter, "sh", old, script, os.path.basename(into)],
+                             capture_output=True, text=True, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
+        shutil.rmtree(into)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        print(f"# ran with {ran.stdout.splitlines()[-1]}")
 
     def test_wheels_are_equal(self):
         """The same sources make the same bytes."""

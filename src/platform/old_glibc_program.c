@@ -1,0 +1,55 @@
+/* old_glibc_program.c - what a program of the wheel needs in addition to old_glibc.c to run with an older C library.
+ *
+ * Since glibc 2.34 the start file of a program (crt1.o) leaves it to the C library to call the program's constructors,
+ * and asks for a version of __libc_start_main that does so. An older C library expects a function that calls them. The
+ * function here is the one that start files contained until 2.33. A newer C library calls it as well, in place of its
+ * own, because it treats the program as one that was linked before 2.34.
+ */
+#include <math.h>
+
+#if defined(__x86_64__)
+#define BASE "GLIBC_2.2.5"
+#else
+#define BASE "GLIBC_2.17"
+#endif
+
+typedef int main_function(int, char **, char **);
+typedef void constructor(int, char **, char **);
+
+/* The linker defines the borders of the arrays, and crti.o defines _init. */
+extern constructor *__preinit_array_start[] __attribute__((visibility("hidden")));
+extern constructor *__preinit_array_end[] __attribute__((visibility("hidden")));
+extern constructor *__init_array_start[] __attribute__((visibility("hidden")));
+extern constructor *__init_array_end[] __attribute__((visibility("hidden")));
+void _init(void);
+
+static int call_constructors(int count, char **arguments, char **environment)
+{
+    for (constructor **each = __preinit_array_start; each < __preinit_array_end; each++)
+        (*each)(count, arguments, environment);
+    _init();
+    for (constructor **each = __init_array_start; each < __init_array_end; each++)
+        (*each)(count, arguments, environment);
+    return 0;
+}
+
+int old_libc_start_main(main_function *main, int count, char **arguments, main_function *init, void (*fini)(void),
+                        void (*unload)(void), void *stack_end);
+__asm__(".symver old_libc_start_main,__libc_start_main@" BASE);
+int __wrap___libc_start_main(main_function *main, int count, char **arguments, main_function *init, void (*fini)(void),
+                             void (*unload)(void), void *stack_end);
+
+int __wrap___libc_start_main(main_function *main, int count, char **arguments, main_function *init, void (*fini)(void),
+                             void (*unload)(void), void *stack_end)
+{
+    return old_libc_start_main(main, count, arguments, init ? init : call_constructors, fini, unload, stack_end);
+}
+
+double old_pow(double base, double exponent);
+__asm__(".symver old_pow,pow@" BASE);
+double __wrap_pow(double base, double exponent);
+
+double __wrap_pow(double base, double exponent)
+{
+    return old_pow(base, exponent);
+}
