@@ -122,8 +122,13 @@ static int version(int argc, char **argv)
     return cli_run(&command, argc, argv, version_print, &json);
 }
 
+/* Another name for a command, which the list does not repeat. */
+static const char other_name[] = "cat", other_command[] = "merge";
+
 static const struct subcommand *subcommand_find(const char *name)
 {
+    if (strcmp(name, other_name) == 0)
+        name = other_command;
     for (size_t i = 0; i < SUBCOMMANDS; i++)
         if (strcmp(subcommands[i].name, name) == 0)
             return &subcommands[i];

@@ -310,6 +310,8 @@ struct tokmap_shard_info {
     uint8_t content[16];     /* content id of the shard */
     const char *about;       /* JSON of `about_bytes` bytes, not terminated; its hash has been checked */
     uint64_t about_bytes;
+    uint64_t eod_id;         /* the id that ends each document of this shard, or TOKMAP_NO_ID */
+    uint64_t bos_id;         /* the id that begins each document of this shard, or TOKMAP_NO_ID */
 };
 
 /* Consecutive tokens in the mapping of one shard, as little-endian uint16_t or uint32_t according to the dataset's

@@ -407,6 +407,8 @@ enum tokmap_status tokmap_dataset_shard(const struct tokmap_dataset *dataset, ui
     made.index_bytes = from->index.file_bytes;
     made.blocks = index_blocks(&from->index);
     memcpy(made.content, from->index.shard.content, sizeof made.content);
+    made.eod_id = from->index.shard.eod_id;
+    made.bos_id = from->index.shard.bos_id;
     return struct_copy_out(info, &made, sizeof made, "tokmap_shard_info", error);
 }
 

@@ -80,6 +80,9 @@ int os_sync_folder(const char *path); /* the same for the names in the folder th
 int os_rename(const char *from, const char *to);
 int os_unlink(const char *path);
 int os_make_folder(const char *path);
+/* The absolute path of a file or folder, without symbolic links, "." and ".."; free *real with free(). NULL on
+ * failure. */
+int os_real_path(const char *path, char **real);
 int os_link_count(int fd, uint64_t *links); /* 0 if the open file has no name any more */
 /* Locks an open file exclusively, until it is closed or the process ends. EWOULDBLOCK if it is locked by another
  * opening. */

@@ -397,6 +397,12 @@ int os_make_folder(const char *path)
     return mkdir(path, 0777) ? errno : 0;
 }
 
+int os_real_path(const char *path, char **real)
+{
+    *real = realpath(path, NULL);
+    return *real ? 0 : errno;
+}
+
 int os_link_count(int fd, uint64_t *links)
 {
     struct stat found;

@@ -37,6 +37,10 @@ while read -r command; do
         rm -f data/* moved/*
         tokmap pack -q -o data/web -t gpt2/tokenizer.json books
         cp data/web.* moved/
+        for name in books code; do
+            cp data/web.bin data/$name.bin
+            cp data/web.tmx data/$name.tmx
+        done
     fi
     while IFS= read -r line; do
         shell=sh

@@ -19,7 +19,7 @@ head -c 100000 /dev/zero | tokmap encode --input-format text >ids
 mkfifo full
 exec 5<>full
 dd if=/dev/zero of=full bs=4096 oflag=nonblock 2>dd.err || true
-for command in 'verify bad' 'verify bad --json' 'encode in.txt' 'decode ids' 'show zeros --tokens 0..1000000'; do
+for command in 'verify bad' 'verify bad --json' 'encode in.txt' 'decode ids' 'show zeros --tokens 0..1000000' 'export zeros'; do
     tokmap $command >full 2>err &
     child=$!
     sleep 0.5

@@ -10,8 +10,10 @@
 #define COMMANDS(XX, GROUP)                                                                                            \
     GROUP("Make a dataset")                                                                                            \
     XX(pack, "tokenize text into a dataset")                                                                           \
+    XX(merge, "make one dataset of several, without copying (also: cat)")                                              \
     GROUP("Look at a dataset or a run")                                                                                \
     XX(info, "describe a dataset or a run")                                                                            \
+    XX(export, "turn a dataset back into text")                                                                        \
     XX(show, "print documents, windows, tokens, or the rows of a step")                                                \
     XX(verify, "read every byte of a dataset and report each fault")                                                   \
     XX(audit, "prove that a run covers its dataset and that ranks are disjoint")                                       \

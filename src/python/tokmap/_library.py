@@ -43,7 +43,8 @@ class DatasetInfo(Structure):
 class ShardInfo(Structure):
     _fields_ = [("size", c_size_t), ("index_path", c_char_p), ("tokens_path", c_char_p), ("first_token", c_uint64),
                 ("tokens", c_uint64), ("first_document", c_uint64), ("documents", c_uint64), ("index_bytes", c_uint64),
-                ("blocks", c_uint64), ("content", c_uint8 * 16), ("about", c_void_p), ("about_bytes", c_uint64)]
+                ("blocks", c_uint64), ("content", c_uint8 * 16), ("about", c_void_p), ("about_bytes", c_uint64),
+                ("eod_id", c_uint64), ("bos_id", c_uint64)]
 
 
 class Span(Structure):

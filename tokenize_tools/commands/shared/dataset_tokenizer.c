@@ -188,7 +188,7 @@ enum tokmap_status dataset_tokenizer_open(struct tokenizer **tokenizer, const st
         return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(status));
     if (!info.shards)
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
-                         "a synthetic dataset has no text; print its ids with options.ids");
+                         "a synthetic dataset has no text; choose another one, or print its ids with options.ids");
     if (asked->spec_given) {
         status = named_try(&search, dataset, error);
     } else {

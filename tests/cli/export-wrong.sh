@@ -1,0 +1,113 @@
+# Misuse of export, documents that are not text, and outputs that cannot be made or that exist.
+. "$TOKMAP_CLI/helpers.sh"
+pack_corpus
+misused()
+{
+    exits 2 tokmap export "$@" >out 2>err
+    [ ! -s out ]
+    [ -s err ]
+}
+misused
+misused small small
+misused small --jsonl --text
+misused small --text --origin
+misused small --json
+misused small --documents 3
+misused small --documents 3..2
+misused small -j 0
+misused small -j 257
+printf 'seq_len 64\nbatch 8\nsource web small\n' >train.run
+misused train.run
+holds err "'train.run' is a run file; name the dataset"
+exits 1 tokmap export nothing 2>err
+exits 1 tokmap export small --documents 0..19 2>err
+holds err "documents 0..19 reach past the end; the dataset has 18 documents"
+exits 1 tokmap export synthetic:vocab=300,tokens=100 2>err
+holds err "a synthetic dataset has no text; choose another one"
+ranks
+tokmap pack -q -t v.tiktoken --pattern gpt2 --no-eod -o ranked in/a.txt
+mv v.tiktoken away
+exits 1 tokmap export ranked 2>err
+holds err "name the tokenizer's file with --tokenizer"
+if grep -e --ids err; then exit 1; fi
+mv away v.tiktoken
+exits 1 tokmap export ranked -t bytes 2>err
+holds err "the dataset was not made with this tokenizer"
+# Tokens that are not those of a text: one byte of a character of two, as no pack writes them.
+printf 'text one' >one.txt
+printf 'text two' >two.txt
+for dataset in 'broken -t bytes --eod' 'ranks -t v.tiktoken --pattern gpt2 --no-eod'; do
+    set -- $dataset
+    tokmap pack -q -o "$@" one.txt two.txt
+    printf '\303' | dd of=$1.bin bs=1 seek=0 conv=notrunc 2>/dev/null
+    exits 1 tokmap export -o $1.jsonl $1 2>err
+    holds err "$1.bin: document 0 is not valid UTF-8"
+    holds err "set --invalid-utf8 to write U+FFFD for the invalid bytes (replace) or to leave the document out (skip)"
+    [ ! -e $1.jsonl ] && [ ! -e $1.jsonl.partial ]
+    tokmap export --invalid-utf8 replace $1 >out 2>err
+    holds out '{"text": "�ext one"}'
+    holds out '{"text": "text two"}'
+    holds err '1 of them not valid UTF-8: U+FFFD was written'
+    tokmap export --invalid-utf8 skip $1 >out 2>err
+    equal "$(cat out)" '{"text": "text two"}'
+    holds err '1 more document not valid UTF-8 and left out'
+    exits 1 tokmap export --check $1 2>err
+done
+# Tokens that decode to a text but are not its encoding: h, e where the tokenizer has he.
+printf 'he' >he.txt
+tokmap pack -q -t v.tiktoken --pattern gpt2 --no-eod -o pair he.txt
+equal "$(tokmap show -q pair --tokens 0..1 --ids)" 256
+printf 'hx' >hx.txt
+tokmap pack -q -t v.tiktoken --pattern gpt2 --no-eod -o split hx.txt
+printf 'e' | dd of=split.bin bs=1 seek=2 conv=notrunc 2>/dev/null
+equal "$(tokmap export -q split)" '{"text": "he"}'
+exits 1 tokmap export --check split 2>err
+holds err "split.bin: document 0 does not have the tokens that its text has when it is encoded again"
+# An id that the tokenizer does not have.
+printf '\377\377' | dd of=split.bin bs=1 seek=0 conv=notrunc 2>/dev/null
+exits 1 tokmap export split 2>err
+holds err "split.bin: document 0: "
+# Outputs.
+echo mine >there
+exits 1 tokmap export -o there small 2>err
+holds err "there: the output already exists; choose another name, or use --force"
+equal "$(cat there)" mine
+tokmap export -q -o there --force small
+equal "$(wc -l <there)" 18
+mkdir folder
+exits 1 tokmap export -o folder --force small 2>err
+holds err "folder: this is a folder"
+exits 1 tokmap export -o folder/ small 2>err
+exits 1 tokmap export -o none/out small 2>err
+holds err "none/out.partial"
+mkfifo pipe
+exits 1 tokmap export --force -o pipe small 2>err
+holds err "pipe: this is not a regular file"
+[ -w /dev/full ] && exits 1 tokmap export small >/dev/full 2>err
+# The partial file that a killed process left is taken over.
+echo old >new.partial
+tokmap export -q -o new small
+same new there
+[ ! -e new.partial ]
+# An interrupt leaves nothing.
+i=0
+while [ $i -lt 12 ]; do
+    cat in/b/long.txt in/b/long.txt in/b/long.txt in/b/long.txt
+    i=$((i + 1))
+done >large.txt
+cat large.txt large.txt large.txt large.txt large.txt large.txt large.txt large.txt >larger.txt
+for i in 1 2 3 4 5 6 7 8; do
+    cat larger.txt
+done >largest.txt
+tokmap pack -q -o large largest.txt largest.txt
+tokmap export -j 1 --check -o stopped large 2>err &
+await [ -e stopped.partial ]
+kill -TERM $!
+status=0
+wait $! || status=$?
+[ ! -e stopped.partial ]
+if [ $status -ne 0 ]; then
+    equal $status 143
+    [ ! -e stopped ]
+    holds err "interrupted; the unfinished output has been removed"
+fi

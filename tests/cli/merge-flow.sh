@@ -1,0 +1,64 @@
+# merge writes a manifest that names the shards of several datasets, from wherever the manifest is.
+. "$TOKMAP_CLI/helpers.sh"
+mkdir -p data/deep other/more work
+for name in one two three; do
+    printf 'the text %s' $name >$name.txt
+done
+tokmap pack -q -o data/one one.txt
+tokmap pack -q -o data/deep/two two.txt
+tokmap pack -q -o other/three three.txt
+texts()
+{
+    tokmap export -q --text "$1" | sed 's/the text //' | tr '\n' ' '
+}
+tokmap merge -o data/all data/one data/deep other/three >out
+equal "$(cat out)" 'data/all: 41 tokens in 3 documents and 3 shards; nothing was copied, so keep them where they are'
+equal "$(cat data/all)" 'tokmap-shards 1
+one
+deep/two
+../other/three'
+equal "$(texts data/all)" 'one two three '
+# The order is that of the operands; a manifest is an operand like others; cat is another name.
+tokmap cat -q -o other/more/again other/three data/all
+equal "$(texts other/more/again)" 'three one two three '
+cd work
+tokmap merge -q -o ../here ../data/one ../other
+equal "$(cat ../here)" 'tokmap-shards 1
+data/one
+other/three'
+tokmap merge -q -o "$PWD/there" ../data/one
+equal "$(cat there)" 'tokmap-shards 1
+../data/one'
+tokmap merge -q -o absolute --absolute ../data/one.tmx ../other/three.bin
+equal "$(sed -n 2p absolute)" "${PWD%/work}/data/one"
+mkdir below
+mv absolute below
+equal "$(texts below/absolute)" 'one three '
+cd ..
+tokmap merge -q -o given "$PWD/data/one"
+equal "$(sed -n 2p given)" "$PWD/data/one"
+# A shard that is named twice is seen twice: upsampling in whole numbers.
+tokmap merge -o mix data/one other/three other/three >out
+holds out '1 shard named before: their documents come that many times more in each epoch'
+equal "$(texts mix)" 'one three three '
+tokmap merge -o mix --json --force data/one other/three other/three >report
+json report
+holds report '"output": "mix", "shards": 3, "repeated": 1, "tokens": 43, "documents": 3, '
+printf 'seq_len 43\nlookahead 0\nbatch 1\nsource data mix\npasses 1\n' >train.run
+tokmap show train.run --step 0 -q >row
+equal "$(cat row)" 'the text onethe text threethe text three'
+# Through a symbolic link, the text of two paths does not say where one is from the other: the names become absolute.
+mkdir -p far/away
+ln -s far/away link
+tokmap merge -q -o link/all data/one other
+equal "$(texts link/all)" 'one three '
+equal "$(sed -n 2p link/all)" "$PWD/data/one"
+# Names that a manifest would read in another way.
+mkdir odd
+for name in '#a' ' b ' 'c.bin' 'd.tmx'; do
+    cp data/one.bin "odd/$name.bin"
+    cp data/one.tmx "odd/$name.tmx"
+done
+cd odd
+tokmap merge -q -o all '#a' ' b ' c.bin.tmx d.tmx.bin
+equal "$(texts all)" 'one one one one '

@@ -1,0 +1,391 @@
+/*
+ * command_merge.c - tokmap merge (also: tokmap cat): writes a manifest, which makes one dataset of the shards of several
+ * without copying a token.
+ *
+ * A manifest's names start from its own folder (FORMAT.md), and the user's from the current one. Both are compared as
+ * text, part by part, which is wrong where a part is a symbolic link. So the manifest is opened before it gets its name,
+ * and its shards are compared with those that were named; if they are not the same, it is written again with absolute
+ * names.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "commands.h"
+#include "commands/shared/field_options.h"
+#include "commands/shared/output_file.h"
+#include "commands/shared/target.h"
+#include "common/error.h"
+#include "common/hash.h"
+#include "platform/os.h"
+#include "text/path.h"
+
+static const char program[] = "tokmap merge";
+
+struct merging {
+    const struct cli_command *command;
+    const char *output;
+    bool absolute, force, json, quiet;
+    char *here; /* the current folder */
+    char **indexes; /* the paths of all shards' indexes, in order */
+    size_t count, capacity;
+    size_t repeated; /* shards that were named before */
+    struct hash_state *content;
+    uint8_t single[16]; /* the content id of the last shard */
+};
+
+/* ---- the shards ---- */
+
+static enum tokmap_status shard_take(struct merging *merging, const struct tokmap_shard_info *shard,
+                                     struct tokmap_error *error)
+{
+    if (merging->count == merging->capacity) {
+        const size_t capacity = merging->capacity ? 2 * merging->capacity : 64;
+        char **grown = realloc(merging->indexes, capacity * sizeof *grown);
+        if (!grown)
+            return error_set_memory(error, "the names of shards", capacity * sizeof *grown);
+        merging->indexes = grown;
+        merging->capacity = capacity;
+    }
+    char *path = strdup(shard->index_path);
+    if (!path)
+        return error_set_memory(error, "the name of a shard", strlen(shard->index_path) + 1);
+    merging->indexes[merging->count++] = path;
+    hash_state_add(merging->content, shard->content, sizeof shard->content);
+    memcpy(merging->single, shard->content, sizeof merging->single);
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status operand_take(struct merging *merging, const char *name, struct tokmap_error *error)
+{
+    struct tokmap_dataset *dataset = NULL;
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    enum tokmap_status status = tokmap_dataset_open(&dataset, name, NULL, error);
+    if (!status)
+        status = tokmap_dataset_info(dataset, &info);
+    if (!status && !info.shards)
+        status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, name, TOKMAP_NO_OFFSET,
+                           "a synthetic dataset has no shards that a manifest could name");
+    for (uint64_t number = 0; number < info.shards && !status; number++) {
+        struct tokmap_shard_info shard = {.size = sizeof shard};
+        status = tokmap_dataset_shard(dataset, number, &shard, error);
+        if (!status)
+            status = shard_take(merging, &shard, error);
+    }
+    tokmap_dataset_close(dataset);
+    return status;
+}
+
+static int paths_compare(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Counts the shards that occur again. */
+static enum tokmap_status repeated_count(struct merging *merging, struct tokmap_error *error)
+{
+    char **sorted = malloc(merging->count * sizeof *sorted);
+    if (!sorted)
+        return error_set_memory(error, "the names of shards", merging->count * sizeof *sorted);
+    memcpy(sorted, merging->indexes, merging->count * sizeof *sorted);
+    qsort(sorted, merging->count, sizeof *sorted, paths_compare);
+    for (size_t i = 1; i < merging->count; i++)
+        merging->repeated += strcmp(sorted[i - 1], sorted[i]) == 0;
+    free(sorted);
+    return TOKMAP_OK;
+}
+
+/* ---- names in the manifest ---- */
+
+/* Takes the next part of a path, without slashes and without parts that are ".". Returns its length, 0 at the end. */
+static size_t part_next(const char **at, const char **part)
+{
+    for (;;) {
+        *at += strspn(*at, "/");
+        const size_t length = strcspn(*at, "/");
+        *part = *at;
+        *at += length;
+        if (length != 1 || **part != '.')
+            return length;
+    }
+}
+
+/* Returns the path of `file` from the folder `from`, both absolute, or NULL if `from` has a part "..", or without
+ * memory. The caller frees it. */
+static char *relative_path(const char *from, const char *file)
+{
+    const char *from_at = from, *file_at = file, *a, *b, *file_rest = file;
+    size_t from_length, file_length, ups = 0;
+    for (;;) {
+        file_rest = file_at;
+        from_length = part_next(&from_at, &a);
+        file_length = part_next(&file_at, &b);
+        const char *after = file_at;
+        /* The last part of `file` is its name, and never a folder in common. */
+        if (!from_length || from_length != file_length || memcmp(a, b, from_length) != 0 || !strspn(after, "/"))
+            break;
+    }
+    for (; from_length; from_length = part_next(&from_at, &a), ups++)
+        if (from_length == 2 && !memcmp(a, "..", 2))
+            return NULL;
+    file_rest += strspn(file_rest, "/");
+    const size_t room = 3 * ups + strlen(file_rest) + 1;
+    char *made = malloc(room);
+    for (size_t i = 0; made && i < ups; i++)
+        memcpy(made + 3 * i, "../", 3);
+    if (made)
+        memcpy(made + 3 * ups, file_rest, strlen(file_rest) + 1);
+    return made;
+}
+
+static char *absolute_path(const struct merging *merging, const char *path)
+{
+    return path_in(path_is_absolute(path) ? "" : merging->here, path);
+}
+
+/* The name that stands for an index in the manifest; the caller frees it. An absolute one stays as it is. NULL: no
+ * memory. */
+static char *name_make(const struct merging *merging, const char *folder, const char *index, bool absolute)
+{
+    char *name = NULL;
+    if (path_is_absolute(index)) {
+        name = strdup(index);
+    } else if (!absolute) {
+        char *whole = absolute_path(merging, index);
+        name = whole ? relative_path(folder, whole) : NULL;
+        free(whole);
+    }
+    if (!name) {
+        char *holder = path_folder(index), *real = NULL;
+        if (holder && !os_real_path(holder, &real))
+            name = path_in(real, path_name(index));
+        free(holder);
+        free(real);
+    }
+    if (!name)
+        return NULL;
+    /* "web.tmx" is written as "web", unless what remains would be read in another way: trailing blanks are cut off, and
+     * ".bin" and ".tmx" are taken for endings. */
+    const size_t length = strlen(name);
+    if (length > 4 && !strchr(" \t\r/", name[length - 5]) &&
+        !(length > 8 && (!strncmp(name + length - 8, ".bin", 4) || !strncmp(name + length - 8, ".tmx", 4))))
+        name[length - 4] = '\0';
+    if (!strchr(" \t\r#", *name))
+        return name;
+    char *marked = path_join("./", 2, name, strlen(name), "");
+    free(name);
+    return marked;
+}
+
+static enum tokmap_status names_write(const struct merging *merging, const struct output_file *file, bool absolute,
+                                      struct tokmap_error *error)
+{
+    static const char head[] = "tokmap-shards 1\n";
+    char *text = NULL, *folder = path_folder(merging->output), *whole = NULL;
+    size_t bytes = 0;
+    FILE *memory = open_memstream(&text, &bytes);
+    bool good = memory && folder && (whole = absolute_path(merging, folder));
+    enum tokmap_status status = TOKMAP_OK;
+    if (good)
+        (void)fputs(head, memory);
+    for (size_t i = 0; i < merging->count && good && !status; i++) {
+        char *name = name_make(merging, whole, merging->indexes[i], absolute);
+        good = name != NULL;
+        if (good && strchr(name, '\n'))
+            status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, merging->indexes[i], TOKMAP_NO_OFFSET,
+                               "the name contains a line end, which a manifest cannot hold; rename the shard");
+        else if (good)
+            (void)fprintf(memory, "%s\n", name);
+        free(name);
+    }
+    good = memory && !ferror(memory) && good;
+    if (memory && fclose(memory))
+        good = false;
+    int system = status || !good ? 0 : os_truncate(file->fd, 0);
+    if (!status && good && !system)
+        system = os_pwrite(file->fd, text, bytes, 0);
+    free(text);
+    free(folder);
+    free(whole);
+    if (!status && !good)
+        return error_set_memory(error, "the manifest", 0);
+    if (system)
+        return error_set_system(error, system, file->partial, TOKMAP_NO_OFFSET, "the manifest cannot be written");
+    return status;
+}
+
+/* ---- the manifest ---- */
+
+/* Opens the manifest that was written, and compares its content with what was named. */
+static enum tokmap_status manifest_check(struct merging *merging, const struct output_file *file, bool *same,
+                                         struct tokmap_dataset **dataset, struct tokmap_error *error)
+{
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    uint8_t wanted[16];
+    enum tokmap_status status = tokmap_dataset_open(dataset, file->partial, NULL, error);
+    *same = false;
+    if (!status)
+        status = tokmap_dataset_info(*dataset, &info);
+    if (status)
+        return status;
+    if (merging->count == 1)
+        memcpy(wanted, merging->single, sizeof wanted);
+    else
+        hash128_store(hash_state_128(merging->content), wanted);
+    *same = info.shards == merging->count && !memcmp(info.content, wanted, sizeof wanted);
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status manifest_make(struct merging *merging, struct output_file *file,
+                                        struct tokmap_dataset **dataset, struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    bool same = false;
+    for (int absolute = merging->absolute; absolute < 2 && !same; absolute++) {
+        tokmap_dataset_close(*dataset);
+        *dataset = NULL;
+        status = names_write(merging, file, absolute, error);
+        if (status)
+            return status;
+        status = manifest_check(merging, file, &same, dataset, error);
+        if (status == TOKMAP_ERROR_MISMATCH)
+            return status; /* the shards differ in width or tokenizer */
+    }
+    if (!status && !same)
+        status = error_set(error, TOKMAP_ERROR_MISMATCH, merging->output, TOKMAP_NO_OFFSET,
+                           "the shards were replaced while the manifest was made; try again");
+    return status;
+}
+
+static void report(const struct merging *merging, const struct tokmap_dataset_info *info)
+{
+    char a[64], b[64], c[64], d[64], hex[33];
+    if (merging->json) {
+        struct cli_json json;
+        cli_json_begin(&json, stdout);
+        cli_json_object(&json, NULL);
+        cli_json_bytes(&json, "output", merging->output, strlen(merging->output));
+        cli_json_number(&json, "shards", info->shards);
+        cli_json_number(&json, "repeated", merging->repeated);
+        cli_json_number(&json, "tokens", info->tokens);
+        cli_json_number(&json, "documents", info->documents);
+        cli_json_text(&json, "content", id_hex(info->content, hex));
+        if (info->warning)
+            cli_json_bytes(&json, "warning", info->warning, strlen(info->warning));
+        else
+            cli_json_null(&json, "warning");
+        cli_json_end(&json);
+        return;
+    }
+    if (merging->quiet)
+        return;
+    printf("%s: %s in %s and %s; nothing was copied, so keep them where they are\n", merging->output,
+           cli_counted(info->tokens, "token", a), cli_counted(info->documents, "document", b),
+           cli_counted(info->shards, "shard", c));
+    if (merging->repeated)
+        printf("%s named before: their documents come that many times more in each epoch\n",
+               cli_counted(merging->repeated, "shard", d));
+}
+
+static enum tokmap_status merge_operands(struct merging *merging, const char **operands, size_t count,
+                                         struct tokmap_error *error)
+{
+    struct output_file file = {.fd = -1};
+    struct tokmap_dataset *dataset = NULL;
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct os_stat found;
+    enum tokmap_status status = TOKMAP_OK;
+    char *index = path_join("", 0, merging->output, strlen(merging->output), ".tmx");
+    if (!index)
+        return error_set_memory(error, "the output's name", strlen(merging->output) + 5);
+    if (!os_stat(index, &found))
+        status = error_set(error, TOKMAP_ERROR_EXISTS, index, TOKMAP_NO_OFFSET,
+                           "this shard exists, so '%.200s' means it and would not mean the manifest; choose another "
+                           "name",
+                           merging->output);
+    free(index);
+    for (size_t i = 0; i < count && !status; i++)
+        status = operand_take(merging, operands[i], error);
+    if (!status)
+        status = repeated_count(merging, error);
+    if (!status)
+        status = output_file_open(&file, merging->output, merging->force, error);
+    if (status)
+        return status;
+    status = manifest_make(merging, &file, &dataset, error);
+    if (!status)
+        status = tokmap_dataset_info(dataset, &info);
+    if (status)
+        output_file_abort(&file);
+    else
+        status = output_file_commit(&file, error);
+    if (!status) {
+        dataset_warn(program, dataset, merging->output);
+        report(merging, &info);
+    }
+    tokmap_dataset_close(dataset);
+    return status;
+}
+
+static int merge(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
+{
+    struct merging *merging = user;
+    struct tokmap_error error = {0};
+    const size_t length = merging->output ? strlen(merging->output) : 0;
+    merging->command = command;
+    if (!merging->output)
+        return cli_misused(command, "no output given; name the manifest with -o FILE");
+    if (!operand_count)
+        return cli_misused(command, "expected one dataset or more");
+    if (length > 4 && (!strcmp(merging->output + length - 4, ".tmx") || !strcmp(merging->output + length - 4, ".bin")))
+        return cli_misused(command, "a manifest cannot be called '%s', because that ending means a shard",
+                           merging->output);
+    for (size_t i = 0; i < operand_count; i++)
+        if (cli_names_run(operands[i]))
+            return cli_misused(command, "'%s' is a run file; name datasets", operands[i]);
+    merging->content = hash_state_new();
+    enum tokmap_status status = TOKMAP_OK;
+    const int system = os_real_path(".", &merging->here);
+    if (!merging->content)
+        status = error_set_memory(&error, "the content id", 0);
+    else if (system)
+        status = error_set_system(&error, system, ".", TOKMAP_NO_OFFSET, "the current folder cannot be examined");
+    if (!status)
+        status = merge_operands(merging, operands, operand_count, &error);
+    for (size_t i = 0; i < merging->count; i++)
+        free(merging->indexes[i]);
+    free(merging->indexes);
+    free(merging->here);
+    hash_state_free(merging->content);
+    return cli_finish(program, status ? command_failed(command, &error) : CLI_DONE);
+}
+
+int command_merge(int argc, char **argv)
+{
+    struct merging merging = {0};
+    const struct cli_option options[] = {
+        {'o', "output", CLI_TEXT, &merging.output, NULL, "FILE", "the manifest to write", NULL},
+        {0, "absolute", CLI_FLAG, &merging.absolute, NULL, NULL,
+         "write absolute names, so that the manifest may be moved; by default names start from the manifest's folder, "
+         "so that both may be moved together",
+         NULL},
+        {0, "force", CLI_FLAG, &merging.force, NULL, NULL, "replace the output if it exists", NULL},
+        {0, "json", CLI_FLAG, &merging.json, NULL, NULL, "print the report as a JSON object", NULL},
+        {'q', "quiet", CLI_FLAG, &merging.quiet, NULL, NULL, "print no report", NULL},
+    };
+    const struct cli_command command = {
+        .program = program,
+        .usage = "-o FILE [OPTION]... DATASET...",
+        .summary = "Makes one dataset of several: writes a manifest, a text file that names their shards in the order "
+                   "given. No token is copied. The shards must agree in width and tokenizer.",
+        .details = "A dataset that is named N times is seen N times in each epoch (upsampling). 'tokmap cat' is the "
+                   "same command.\n\n"
+                   "Examples:\n"
+                   "  tokmap merge -o data/all data/web data/books\n"
+                   "  tokmap merge -o data/mix data/web data/code data/code\n",
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
+    };
+    return cli_run(&command, argc, argv, merge, &merging);
+}
