@@ -56,6 +56,11 @@ class Readme(unittest.TestCase):
         os.mkdir(path)
         return path
 
+    def test_text(self):
+        said = self.finish(self.start("text"))
+        self.assertRegex(said, r"^bytes 257 [0-9a-f]{32} 256\n")
+        self.assertGreater(len(said), 100)
+
     @needs("torch")
     def test_first(self):
         self.assertIn("6 batches", self.finish(self.start("first")))

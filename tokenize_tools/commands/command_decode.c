@@ -15,6 +15,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "corpus/stream.h"
+#include "platform/os.h"
 
 static const char program[] = "tokmap decode";
 
@@ -36,6 +37,7 @@ struct decoding {
     struct tokenizer_arguments asked;
     int input, output;
     bool specials;
+    const char *given; /* the ids of --ids; NULL: files are decoded */
     struct tokenizer *tokenizer;
     struct tokenizer_info info;
     struct tokenizer_decoder *decoder;
@@ -235,6 +237,21 @@ static enum tokmap_status file_decode(struct decoding *decoding, struct stream *
     return status;
 }
 
+/* Decodes the ids of --ids, which are one document. */
+static enum tokmap_status given_decode(struct decoding *decoding, struct tokmap_error *error)
+{
+    const size_t bytes = strlen(decoding->given);
+    decoding->path = "--ids";
+    decoding->line = 1;
+    decoding->offset = 0;
+    formats_resolve(decoding, decoding->given, bytes);
+    const enum tokmap_status status = bytes_take(decoding, decoding->given, bytes, error);
+    const enum tokmap_status ended = status ? status : line_end(decoding, error);
+    if (!ended && decoding->output == FORMAT_TEXT && os_is_terminal(1))
+        (void)putchar('\n');
+    return ended;
+}
+
 static int files_decode(struct decoding *decoding, const char **operands, size_t operand_count)
 {
     struct tokmap_error error;
@@ -245,7 +262,9 @@ static int files_decode(struct decoding *decoding, const char **operands, size_t
                                                         : error_set_memory(&error, "ids to decode", READ_BYTES);
     if (!status)
         status = tokenizer_decoder_new(&decoding->decoder, decoding->tokenizer, decoding->specials, &error);
-    for (size_t i = 0; i < operand_count && !status; i++)
+    if (!status && decoding->given)
+        status = given_decode(decoding, &error);
+    for (size_t i = 0; i < operand_count && !status && !decoding->given; i++)
         status = file_decode(decoding, stream, operands[i], buffer, &error);
     tokenizer_decoder_free(decoding->decoder);
     stream_free(stream);
@@ -259,6 +278,8 @@ static int decode(const struct cli_command *command, const char **operands, size
 {
     struct decoding *decoding = user;
     decoding->command = command;
+    if (decoding->given && operand_count)
+        return cli_misused(command, "--ids and files (%s) exclude each other", operands[0]);
     if (!operand_count)
         operands[operand_count++] = "-";
     int status = tokenizer_arguments_check(command, &decoding->asked);
@@ -279,6 +300,8 @@ int command_decode(int argc, char **argv)
         CLI_HEADING("Tokenizer"),
         TOKENIZER_OPTIONS(decoding.asked),
         CLI_HEADING("Input and output"),
+        {0, "ids", CLI_TEXT, &decoding.given, NULL, "IDS", "decode these ids instead of files: '72 105' or '[72, 105]'",
+         NULL},
         {0, "input-format", CLI_CHOICE, &decoding.input, NULL, "FORMAT",
          "text (ids separated by spaces), jsonl (a JSON array per line), or auto (default): by the first character",
          "auto|text|jsonl"},
@@ -295,6 +318,7 @@ int command_decode(int argc, char **argv)
         .summary = "Turns token ids into text. Each line of ids is a document.",
         .details = "Reads standard input if no FILE is given or FILE is '-'.\n\n"
                    "Examples:\n"
+                   "  tokmap decode -t gpt2/ --ids '72 105'\n"
                    "  echo 72 105 | tokmap decode\n"
                    "  tokmap encode -t gpt2/ < text | tokmap decode -t gpt2/ | cmp - text\n",
         .options = options,

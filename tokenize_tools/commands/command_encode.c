@@ -4,6 +4,7 @@
  * A program may hold a conversation with this command through two pipes. So a line is written as soon as its document
  * has arrived, and standard output is flushed before each wait for more input.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@
 #include "corpus/corpus_issue.h"
 #include "corpus/records.h"
 #include "text/decimal.h"
+#include "text/utf8.h"
 
 static const char program[] = "tokmap encode";
 
@@ -31,6 +33,9 @@ struct encoding {
     struct tokenizer_arguments asked;
     struct corpus_arguments inputs;
     int output;
+    bool json, pieces;
+    const char *text; /* NULL: inputs are encoded */
+    bool text_given;
     struct corpus_options corpus;
     struct tokenizer *tokenizer;
     struct tokenizer_info info;
@@ -39,7 +44,82 @@ struct encoding {
     uint64_t end;             /* out.ends points here */
     char line[LINE_IDS * 12]; /* ids as text: at most ten digits, a comma, and a space each */
     bool open;                /* the line of the current document contains an id */
+    struct cli_json writer;   /* with `pieces`, as JSONL: of the current document */
 };
+
+static uint32_t id_at(const struct encoding *encoding, uint64_t i)
+{
+    const uint8_t *token = (const uint8_t *)encoding->out.tokens + i * encoding->info.width;
+    return encoding->info.width == 2 ? load16(token) : load32(token);
+}
+
+/* ---- pieces ---- */
+
+/* Writes the text of a token in quotes. What a terminal does not show as itself is escaped: control characters, and
+ * bytes that are not UTF-8, such as parts of a character. */
+static void quoted_print(const uint8_t *bytes, uint32_t count)
+{
+    (void)putchar('"');
+    for (uint32_t at = 0, length; at < count; at += length) {
+        bool valid;
+        length = (uint32_t)utf8_step((const char *)bytes + at, count - at, &valid);
+        const uint8_t byte = bytes[at];
+        if (byte == '\n' || byte == '\t' || byte == '\r')
+            (void)printf("\\%c", byte == '\n' ? 'n' : byte == '\t' ? 't' : 'r');
+        else if (byte == '"' || byte == '\\')
+            (void)printf("\\%c", byte);
+        else if (valid && byte >= 0x20 && byte != 0x7F && !(byte == 0xC2 && bytes[at + 1] < 0xA0))
+            (void)fwrite(bytes + at, 1, length, stdout);
+        else
+            for (uint32_t i = 0; i < length; i++)
+                (void)printf("\\x%02x", bytes[at + i]);
+    }
+    (void)putchar('"');
+}
+
+/* Prints the tokens of a part of a document: each with its id, on a line of its own or as a JSON object. */
+static void pieces_print(struct encoding *encoding)
+{
+    const struct tokenizer_out *out = &encoding->out;
+    for (uint64_t i = 0; i < out->count; i++) {
+        const uint32_t id = id_at(encoding, i);
+        const uint8_t *bytes = NULL;
+        uint32_t count = 0;
+        (void)tokenizer_token(encoding->tokenizer, id, &bytes, &count);
+        if (encoding->output == OUTPUT_JSONL) {
+            cli_json_object(&encoding->writer, NULL);
+            cli_json_number(&encoding->writer, "id", id);
+            cli_json_bytes(&encoding->writer, "text", count ? (const char *)bytes : "", count);
+            cli_json_end(&encoding->writer);
+        } else {
+            (void)printf("%10" PRIu32 "  ", id);
+            quoted_print(bytes, count);
+            (void)putchar('\n');
+        }
+    }
+}
+
+/* Begins and ends the pieces of a document. */
+static void pieces_begin(struct encoding *encoding)
+{
+    if (encoding->output != OUTPUT_JSONL)
+        return;
+    cli_json_begin(&encoding->writer, stdout);
+    cli_json_object(&encoding->writer, NULL);
+    cli_json_array(&encoding->writer, "tokens");
+}
+
+static void pieces_end(struct encoding *encoding)
+{
+    if (encoding->output == OUTPUT_JSONL) {
+        cli_json_end(&encoding->writer);
+        cli_json_end(&encoding->writer);
+    } else {
+        (void)putchar('\n');
+    }
+}
+
+/* ---- ids ---- */
 
 /* Prints the ids of a part of a document. first: its line does not contain an id yet. */
 static void ids_print(struct encoding *encoding, bool first)
@@ -48,14 +128,13 @@ static void ids_print(struct encoding *encoding, bool first)
     const bool list = encoding->output == OUTPUT_JSONL;
     char *at = encoding->line;
     for (uint64_t i = 0; i < out->count; i++) {
-        const uint8_t *token = (const uint8_t *)out->tokens + i * encoding->info.width;
         if (!first) {
             if (list)
                 *at++ = ',';
             *at++ = ' ';
         }
         first = false;
-        at += decimal_write(encoding->info.width == 2 ? load16(token) : load32(token), at);
+        at += decimal_write(id_at(encoding, i), at);
         if (i % LINE_IDS == LINE_IDS - 1) {
             (void)fwrite(encoding->line, 1, (size_t)(at - encoding->line), stdout);
             at = encoding->line;
@@ -76,10 +155,9 @@ static enum tokmap_status out_reserve(struct encoding *encoding, uint64_t bytes,
                                 : error_set_memory(error, "the ids of a document", tokens * encoding->info.width);
 }
 
-static enum tokmap_status document_encode(struct encoding *encoding, const struct corpus_batch *from, uint64_t number,
+static enum tokmap_status document_encode(struct encoding *encoding, const struct corpus_document *document,
                                           struct tokmap_error *error)
 {
-    const struct corpus_document *document = &from->documents[number];
     const bool list = encoding->output == OUTPUT_JSONL;
     bool first = !document->resumed || !encoding->open;
     uint64_t at = 0;
@@ -95,18 +173,24 @@ static enum tokmap_status document_encode(struct encoding *encoding, const struc
         enum tokmap_status status = out_reserve(encoding, bytes, error);
         if (!status)
             status = tokenizer_encode(encoding->state, &batch, &encoding->out, error);
-        if (status == TOKMAP_ERROR_INPUT || status == TOKMAP_ERROR_LIMIT)
-            corpus_error_add_place(from, number, error);
         if (status)
             return status;
-        if (list && !document->resumed && !at)
-            (void)putchar('[');
-        ids_print(encoding, first);
+        if (encoding->pieces) {
+            if (!document->resumed && !at)
+                pieces_begin(encoding);
+            pieces_print(encoding);
+        } else {
+            if (list && !document->resumed && !at)
+                (void)putchar('[');
+            ids_print(encoding, first);
+        }
         first = first && !encoding->out.count;
         at += bytes;
     } while (at < document->bytes);
     encoding->open = !first && document->unfinished;
-    if (!document->unfinished)
+    if (!document->unfinished && encoding->pieces)
+        pieces_end(encoding);
+    else if (!document->unfinished)
         (void)fputs(list ? "]\n" : "\n", stdout);
     return TOKMAP_OK;
 }
@@ -117,8 +201,11 @@ static enum tokmap_status batch_encode(struct encoding *encoding, const struct c
     if (encoding->output == OUTPUT_AUTO && batch->part_count)
         encoding->output = batch->parts[0].format != CORPUS_TEXT ? OUTPUT_JSONL : OUTPUT_TEXT; /* as the first input */
     enum tokmap_status status = TOKMAP_OK;
-    for (uint64_t i = 0; i < batch->document_count && !status; i++)
-        status = document_encode(encoding, batch, i, error);
+    for (uint64_t i = 0; i < batch->document_count && !status; i++) {
+        status = document_encode(encoding, &batch->documents[i], error);
+        if (status == TOKMAP_ERROR_INPUT || status == TOKMAP_ERROR_LIMIT)
+            corpus_error_add_place(batch, i, error);
+    }
     for (uint64_t i = 0; i < batch->issue_count && !status; i++) {
         const struct corpus_issue *issue = &batch->issues[i];
         struct tokmap_error why;
@@ -130,6 +217,25 @@ static enum tokmap_status batch_encode(struct encoding *encoding, const struct c
         command_skipped(encoding->command, &why);
     }
     return status;
+}
+
+/* Encodes the text of --text. */
+static int text_encode(struct encoding *encoding)
+{
+    struct tokmap_error error;
+    const size_t bytes = strlen(encoding->text), valid = utf8_valid_prefix(encoding->text, bytes);
+    const struct corpus_document document = {.text = encoding->text, .bytes = bytes};
+    encoding->out.ends = &encoding->end;
+    if (encoding->output == OUTPUT_AUTO)
+        encoding->output = OUTPUT_TEXT;
+    if (valid != bytes)
+        return cli_misused(encoding->command, "--text is not UTF-8 (byte %zu)", valid);
+    enum tokmap_status status = tokenizer_state_new(&encoding->state, encoding->tokenizer, &error);
+    if (!status)
+        status = document_encode(encoding, &document, &error);
+    tokenizer_state_free(encoding->state);
+    free(encoding->out.tokens);
+    return cli_finish(program, status ? command_failed(encoding->command, &error) : CLI_DONE);
 }
 
 static uint64_t corpus_cut(void *user, const char *bytes, uint64_t count)
@@ -181,6 +287,12 @@ static int encode(const struct cli_command *command, const char **operands, size
     struct corpus_options *corpus = &encoding->corpus;
     encoding->command = command;
     corpus_arguments_apply(&encoding->inputs, corpus);
+    if (encoding->text_given && operand_count)
+        return cli_misused(command, "--text and inputs (%s) exclude each other", operands[0]);
+    if (encoding->json && encoding->output == OUTPUT_TEXT)
+        return cli_misused(command, "--json and --output-format text exclude each other");
+    if (encoding->json)
+        encoding->output = OUTPUT_JSONL;
     if (!operand_count)
         operands[operand_count++] = "-";
     int status = tokenizer_arguments_check(command, &encoding->asked);
@@ -195,7 +307,7 @@ static int encode(const struct cli_command *command, const char **operands, size
         status = eod_bos_choose(command, encoding);
     }
     if (!status)
-        status = inputs_encode(encoding, operands, operand_count);
+        status = encoding->text_given ? text_encode(encoding) : inputs_encode(encoding, operands, operand_count);
     tokenizer_close(encoding->tokenizer);
     return status;
 }
@@ -210,12 +322,17 @@ int command_encode(int argc, char **argv)
         TOKENIZER_OPTIONS_EOD_BOS(encoding.asked, "end each document with this token",
                                   "end no document with a token (default)"),
         CLI_HEADING("Inputs"),
+        {0, "text", CLI_TEXT, &encoding.text, &encoding.text_given, "TEXT", "encode this text instead of inputs", NULL},
         CORPUS_OPTIONS_INPUT(encoding.inputs),
         CORPUS_OPTIONS_TEXTS(encoding.inputs),
         CLI_HEADING("Output"),
         {0, "output-format", CLI_CHOICE, &encoding.output, NULL, "FORMAT",
          "text (ids separated by spaces), jsonl (a JSON array per line), or auto (default): as the first input",
          "auto|text|jsonl"},
+        {0, "json", CLI_FLAG, &encoding.json, NULL, NULL, "the same as --output-format jsonl", NULL},
+        {0, "pieces", CLI_FLAG, &encoding.pieces, NULL, NULL,
+         "print each token with its text: one per line, and an empty line after each document; as JSONL, objects with "
+         "id and text", NULL},
     };
     const struct cli_command command = {
         .program = program,
@@ -224,6 +341,7 @@ int command_encode(int argc, char **argv)
         .details = "Reads standard input if no INPUT is given or INPUT is '-'. Adds no token to those of the text "
                    "unless --eod or --bos asks for it.\n\n"
                    "Examples:\n"
+                   "  tokmap encode -t gpt2/ --text 'Hello world' --pieces\n"
                    "  printf 'some text' | tokmap encode -t tokenizer.json\n"
                    "  tokmap encode --input-format jsonl < records.jsonl\n",
         .options = options,

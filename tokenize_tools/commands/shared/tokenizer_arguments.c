@@ -33,6 +33,9 @@ int tokenizer_arguments_open(const struct cli_command *command, struct tokenizer
         arguments->special == TOKENIZER_SPECIAL_OLD ? TOKENIZER_SPECIAL_RECOGNIZE : arguments->special;
     assert(special >= 0 && special < TOKENIZER_SPECIAL_OLD);
     arguments->options.special = (enum tokenizer_special)special;
+    if (special && !strcmp(arguments->spec, "bytes"))
+        return cli_misused(command, "the tokenizer 'bytes' finds no special tokens in text: leave --special out, or "
+                                    "name another tokenizer");
     if (vocabulary_open(tokenizer, arguments->spec, &arguments->options, &error))
         return command_failed(command, &error);
     tokenizer_info(*tokenizer, &info);
