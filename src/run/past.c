@@ -190,7 +190,7 @@ static void add_order(struct sentence *sentence)
     uint64_t line = spec->lines[RUN_ORDER];
     if (line)
         add(sentence, "line %" PRIu64 ": ", line);
-    add(sentence, "%s %s%s", sentence->named_lines ? "order" : "ordering", sequential ? "sequential" : "shuffle",
+    add(sentence, "order %s%s", sequential ? "sequential" : "shuffle",
         sentence->named_lines && !line ? " by default" : "");
     if (!sequential) {
         add(sentence, ", ");
@@ -230,7 +230,7 @@ static void add_data(struct sentence *sentence)
 static void add_kind(struct sentence *sentence, enum past_kind kind, uint64_t step)
 {
     const struct run_spec *spec = sentence->past->spec;
-    add(sentence, "%s%s (", sentence->used ? "; " : "", kind_names[kind]);
+    add(sentence, "%sits %s (", sentence->used ? ", " : "", kind_names[kind]);
     switch (kind) {
     case PAST_GEOMETRY:
         add_number(sentence, RUN_SEQ_LEN, "seq_len", spec->seq_len);
@@ -290,8 +290,9 @@ enum tokmap_status past_compare(const struct past *past, const struct tokmap_cur
         }
     if (sentence.used)
         return error_set_line(error, TOKMAP_ERROR_PAST, path, line,
-                              "the steps before step %" PRIu64 " were delivered with a different %s; change it back to "
-                              "what it was when the cursor was saved, or start from step 0 without a cursor",
+                              "before step %" PRIu64
+                              ", this run differs from the run that saved the cursor: in %s; change "
+                              "that back to what it was then, or start from step 0 without a cursor",
                               saved->step, sentence.text);
     if (memcmp(own->past, saved->past, sizeof own->past) != 0 || own->tokens != saved->tokens)
         return error_set(error, TOKMAP_ERROR_PAST, path, TOKMAP_NO_OFFSET,

@@ -199,15 +199,15 @@ class State(WithData):
         self.assertEqual(sum(1 for _ in loader), run.info.steps)
         state = loader.state_dict()
         self.assertEqual(state["step"], run.info.steps)
-        self.assertEqual(list(loader), [])
-        with self.assertRaises(StopIteration):
-            loader.next()
+        for _ in range(2):
+            with self.assertRaises(StopIteration):
+                loader.next()
         self.assertEqual(list(run.loader(framework="dlpack", resume=state)), [])
 
     def test_of_another_run(self):
         state = self.run_of().loader(framework="dlpack", resume=self.run_of().cursor(5)).state_dict()
         for options, word in (({"seed": 4}, "seed"), ({"seq_len": 40}, "geometry"), ({"batch": 5}, "batch"),
-                              ({"ordering": "sequential"}, "order")):
+                              ({"order": "sequential"}, "order")):
             loader = self.run_of(**options).loader(framework="dlpack")
             first = values(loader.next().inputs)
             with self.assertRaises(tokmap.PastError) as caught:
@@ -287,7 +287,7 @@ class BadInput(WithData):
         self.raises(FileNotFoundError, lambda: tokmap.Dataset(self.folder + "/nothing"), "nothing")
         found = self.raises(tokmap.RunError, lambda: tokmap.Run(self.file("bad.run", "seq_len 8\nbach 4\n")), "bad.run:2")
         self.assertEqual(found.line, 2)
-        self.raises(tokmap.RangeError, lambda: run.loader(rank=3, world=3), "options.rank is 3")
+        self.raises(tokmap.RangeError, lambda: run.loader(rank=3, world=3), "rank is 3 and world is 3")
         self.raises(tokmap.RangeError, lambda: run.loader(rank=0, world=BATCH + 1), "ranks")
         self.raises(tokmap.LimitError, lambda: run.loader(ring_bytes=64), "ring_bytes")
         self.raises(IndexError, lambda: run.locate(10 ** 9, 0))
@@ -296,9 +296,9 @@ class BadInput(WithData):
         self.raises(ValueError, lambda: run.locate(0.5, 0), "whole number")
         self.raises(ValueError, lambda: self.run_of(steps=5), "steps", "passes")
         self.raises(ValueError, lambda: tokmap.Run("x.run", seq_len=5), "run file")
-        self.raises(ValueError, lambda: tokmap.Run(), "path, text and data")
+        self.raises(ValueError, lambda: tokmap.Run(), "path (a run file), text, and data")
         self.raises(ValueError, lambda: tokmap.Run("zero\0byte"), "zero")
-        self.raises(ValueError, lambda: self.run_of(ordering="sorted"), "sorted", "sequential")
+        self.raises(ValueError, lambda: self.run_of(order="sorted"), "sorted", "sequential")
 
     def test_the_wrong_kind_of_file(self):
         """What a file is, where a run or a dataset was expected."""
@@ -430,7 +430,7 @@ for i in range(20):
         with open(prefix + ".bin", "r+b") as file:
             file.seek(40)
             file.write(b"\xff\xff")
-        loader = tokmap.Run(data=prefix, seq_len=SEQ, batch=2, ordering="sequential").loader(framework="dlpack")
+        loader = tokmap.Run(data=prefix, seq_len=SEQ, batch=2, order="sequential").loader(framework="dlpack")
         with self.assertRaises(tokmap.TokenError) as caught:
             loader.next()
         self.assertEqual((caught.exception.offset, caught.exception.path.endswith("spoilt.bin")), (40, True))
@@ -665,7 +665,11 @@ class Threads(WithData):
         seen, lock = [], threading.Lock()
 
         def work():
-            for batch in loader:
+            while True:
+                try:
+                    batch = loader.next()
+                except tokmap.End:  # another thread may have taken the last batch before this thread began
+                    return
                 with lock:
                     seen.append((batch.step, batch.first_row, values(batch.inputs)))
         threads = [threading.Thread(target=work) for _ in range(3)]

@@ -10,13 +10,15 @@
 The package calls libtokmap through ctypes. Importing it needs no compiler, NumPy, or torch: NumPy is used where it is
 installed, and torch where tensors are requested. README.md in the folder above this package describes everything.
 """
-from ._library import __version__, library_path
+from ._library import __version__ as __version__, library_path
 from .errors import (ArgumentError, BusyError, ClosedError, CorruptError, CursorError, DeviceError, EncodingError, End,
-                     ExistsError, FormatError, InputError, InternalError, InterruptedByCaller, IoError, LibraryError,
-                     LimitError, OutOfMemoryError, MismatchError, NoDeviceError, NotFoundError, OutputError, PastError,
-                     RangeError, RunError, TokenError, TokmapError, TruncatedError, UnsupportedError, VersionError)
+                     EndedError, ExistsError, FormatError, InputError, InternalError, InterruptedByCaller, IoError,
+                     LibraryError, LimitError, OutOfMemoryError, MismatchError, NoDeviceError, NotFoundError,
+                     OutputError, PastError, RangeError, RunError, TokenError, TokmapError, TruncatedError,
+                     UnsupportedError, VersionError)
 from .dataset import Dataset, Document, Info, Origin, Shard
-from .run import Place, Run, RunInfo, Shown, Source
+from .opened_run import Place, RunInfo, Shown, Source
+from .run import Run
 from .loader import Batch, Loader, Stats
 from .run_dataset import Columns, RunDataset, collate
 from .dlpack import Array
@@ -27,11 +29,11 @@ from .device import Gpu, gpus
 IGNORE = -100
 
 __all__ = [
-    "Run", "Loader", "Batch", "Stats", "RunDataset", "Columns", "collate", "Dataset", "Array", "Tokenizer", "RunInfo", "Source",
-    "Place", "Shown", "Info", "Shard", "Document", "Origin", "Gpu", "gpus", "IGNORE", "library_path", "__version__",
+    "Run", "Loader", "Batch", "Stats", "RunDataset", "Columns", "collate", "Dataset", "Array", "Tokenizer",
+    "RunInfo", "Source", "Place", "Shown", "Info", "Shard", "Document", "Origin", "Gpu", "gpus", "IGNORE", "library_path", "__version__",
     "TokmapError", "ArgumentError", "BusyError", "ClosedError", "CorruptError", "CursorError", "DeviceError",
-    "EncodingError", "End", "ExistsError", "FormatError", "InputError", "InternalError", "InterruptedByCaller",
-    "IoError", "LibraryError", "LimitError", "OutOfMemoryError", "MismatchError", "NoDeviceError", "NotFoundError",
-    "OutputError",
-    "PastError", "RangeError", "RunError", "TokenError", "TruncatedError", "UnsupportedError", "VersionError",
+    "EncodingError", "End", "EndedError", "ExistsError", "FormatError", "InputError", "InternalError",
+    "InterruptedByCaller", "IoError", "LibraryError", "LimitError", "OutOfMemoryError", "MismatchError",
+    "NoDeviceError", "NotFoundError", "OutputError", "PastError", "RangeError", "RunError", "TokenError",
+    "TruncatedError", "UnsupportedError", "VersionError",
 ]

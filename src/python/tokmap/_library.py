@@ -10,7 +10,13 @@ from ctypes import (CDLL, CFUNCTYPE, POINTER, Structure, byref, c_char, c_char_p
                     c_uint32, c_uint64, c_void_p, create_string_buffer, sizeof)
 
 from . import errors
-from ._version import __version__
+from ._version import __version__ as __version__
+
+TYPE_CHECKING = False  # as in typing, which importing this package does not import
+if TYPE_CHECKING:
+    from typing import Any, Literal
+
+    from .hints import Path
 
 NO_OFFSET = FOREVER = NO_ID = 2 ** 64 - 1
 CURSOR_TEXT = 160
@@ -19,8 +25,8 @@ WAIT_BUCKETS = 64
 FIELDS = {"inputs": 1 << 0, "targets": 1 << 1, "position_ids": 1 << 2, "rows": 1 << 3, "document_ids": 1 << 4,
           "loss_mask": 1 << 5, "cu_seqlens": 1 << 6}
 I32, I64 = 0, 1
-ORDERINGS = ("shuffle", "sequential")
-READINGS = ("auto", "mapped", "pread")
+ORDERS: tuple[Literal["shuffle"], Literal["sequential"]] = ("shuffle", "sequential")
+READINGS: tuple[Literal["auto"], Literal["mapped"], Literal["pread"]] = ("auto", "mapped", "pread")
 INTERRUPTED = errors.STATUSES.index(errors.InterruptedByCaller)
 
 
@@ -156,7 +162,7 @@ STRUCTS = {
 }
 
 _P = c_void_p  # a handle, or any pointer
-_FUNCTIONS = {
+_FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     # name: (type of the result, types of the arguments); a status is an int
     "tokmap_version": (c_char_p, ()),
     "tokmap_status_name": (c_char_p, (c_int,)),
@@ -189,6 +195,7 @@ _FUNCTIONS = {
     "tokmap_loader_open": (c_int, (_P, _P, _P, _P)),
     "tokmap_loader_wait": (c_int, (_P, c_uint64)),
     "tokmap_loader_next": (c_int, (_P, _P, _P, _P, _P)),
+    "tokmap_loader_rewind": (c_int, (_P, _P)),
     "tokmap_loader_read": (c_int, (_P, _P, _P, c_uint64, _P, _P, _P)),
     "tokmap_loader_rows": (c_uint64, (_P,)),
     "tokmap_loader_calls": (c_uint64, (_P,)),
@@ -227,7 +234,7 @@ def _library_file() -> str:
     return next((path for path in candidates if os.path.exists(path)), _SONAME)
 
 
-def _load():
+def _load() -> tuple[CDLL, str]:
     name = _library_file()
     try:
         library = CDLL(name)
@@ -269,9 +276,13 @@ def failure(status: int, error: Error | None = None) -> errors.TokmapError:
     name = lib.tokmap_status_name(status).decode()
     if error is None or not error.status:
         return kind(lib.tokmap_status_text(status).decode(), status=name)
+    from .messages import in_python  # here, because it needs the module re
+    error = Error.from_buffer_copy(error)
+    message = in_python(error.message.decode("utf-8", "replace"))
+    error.message = message.encode()[:Error.message.size - 1]
     text = create_string_buffer(2048)
     lib.tokmap_error_print(byref(error), text, len(text))
-    return kind(text.value.decode("utf-8", "replace"), status=name, message=error.message.decode("utf-8", "replace"),
+    return kind(text.value.decode("utf-8", "replace"), status=name, message=message,
                 path=os.fsdecode(error.path) or None, offset=None if error.offset == NO_OFFSET else error.offset,
                 line=error.line or None, system=error.system, device=error.device)
 
@@ -282,7 +293,24 @@ def check(status: int, error: Error | None = None) -> None:
         raise failure(status, error)
 
 
-def text_argument(value, name: str) -> bytes:
+def counted(count: int, noun: str) -> str:
+    """A number with its noun: "1 shard", "2 shards"."""
+    return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+def position(value: Any, count: int, noun: str, of: str) -> int:
+    """The index of an element as Python's sequences take it: from 0, or from the end if it is negative."""
+    try:
+        index: int = value.__index__()
+    except AttributeError:
+        raise TypeError(f"the number of a {noun} of {of} is a whole number or a slice, not {value!r}") from None
+    if not -count <= index < count:
+        raise errors.RangeError(f"{noun} {index} is outside {of}, which has {counted(count, noun)}",
+                                status="ERROR_RANGE")
+    return index + count if index < 0 else index
+
+
+def text_argument(value: Path, name: str) -> bytes:
     """A path or another text as a C string, which cannot contain a zero byte."""
     encoded = os.fsencode(value)
     if b"\0" in encoded:
@@ -290,10 +318,10 @@ def text_argument(value, name: str) -> bytes:
     return encoded
 
 
-def number(value, name: str, smallest: int = 0, largest: int = 2 ** 64 - 1) -> int:
+def number(value: Any, name: str, smallest: int = 0, largest: int = 2 ** 64 - 1) -> int:
     """An integer within bounds, because ctypes would silently drop the bits that do not fit."""
     try:
-        integer = value.__index__()
+        integer: int = value.__index__()
     except AttributeError:
         raise errors.ArgumentError(f"{name} is {value!r}, but it must be a whole number") from None
     if not smallest <= integer <= largest:
@@ -302,7 +330,7 @@ def number(value, name: str, smallest: int = 0, largest: int = 2 ** 64 - 1) -> i
     return integer
 
 
-def choice(value, names: tuple, name: str) -> int:
+def choice(value: str, names: tuple[str, ...], name: str) -> int:
     """The position of a value in a tuple of allowed names."""
     if value not in names:
         raise errors.ArgumentError(f"{name} is {value!r}, but it must be one of: {', '.join(names)}")

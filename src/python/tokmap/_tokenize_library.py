@@ -6,13 +6,16 @@ every struct and constant with the header.
 from __future__ import annotations
 
 import os
+from _thread import allocate_lock
 from ctypes import CDLL, Structure, c_char_p, c_int, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
-from threading import Lock
-from typing import Any
 
 from . import errors
 from ._library import library_path
 from ._version import __version__
+
+TYPE_CHECKING = False  # as in typing, which importing this package does not import
+if TYPE_CHECKING:
+    from typing import Any
 
 SPECIALS = ("text", "recognize", "error")
 
@@ -89,7 +92,7 @@ def _load() -> CDLL:
 
 
 _loaded: CDLL | None = None
-_lock = Lock()
+_lock = allocate_lock()
 
 
 def library() -> CDLL:

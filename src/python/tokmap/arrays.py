@@ -10,8 +10,17 @@ from functools import partial
 from .dlpack import BYTES, Array, sweep
 from .errors import ArgumentError, NoDeviceError, OutputError, TokmapError
 
+TYPE_CHECKING = False  # as in typing, which importing this package does not import
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
-def _dtype_name(dtype) -> tuple[str | None, str | None]:
+    import torch
+
+    from .device import Pool
+    from .hints import AnyArray
+
+
+def _dtype_name(dtype: Any) -> tuple[str | None, str | None]:
     """The name and framework of a dtype: ("int64", "torch") for torch.int64. The framework of a text is None."""
     if dtype is None or isinstance(dtype, str):
         return dtype, None
@@ -20,7 +29,7 @@ def _dtype_name(dtype) -> tuple[str | None, str | None]:
     return str(name).split(".")[-1], module if module in ("numpy", "torch") else None
 
 
-def _device_name(device) -> tuple[str, str | None]:
+def _device_name(device: Any) -> tuple[str, str | None]:
     """The name and framework of a device: ("cuda:1", "torch") for torch.device("cuda", 1), ("cuda", None) for
     "cuda"."""
     if device is None:
@@ -41,7 +50,7 @@ def _device_name(device) -> tuple[str, str | None]:
     return name, "torch" if type(device).__module__.split(".")[0] == "torch" else None
 
 
-def _wrong_device(device) -> ArgumentError:
+def _wrong_device(device: object) -> ArgumentError:
     return ArgumentError(f"device is {device!r}, but it must be \"cpu\", \"cuda\", or \"cuda:N\"")
 
 
@@ -53,7 +62,7 @@ def _importable(name: str) -> bool:
     return True
 
 
-def choose(framework, dtype, device):
+def choose(framework: str | None, dtype: Any, device: Any) -> tuple[Arrays, str, str]:
     """The kind of arrays for a loader's arguments, with the name of the element type and of the device. The kind is
     that of framework if it is set, otherwise that of the framework to which dtype or device belongs, otherwise torch on
     a GPU and NumPy on the host where they are installed, otherwise this package's own."""
@@ -78,7 +87,7 @@ def choose(framework, dtype, device):
     return OwnArrays(name), code, name
 
 
-def _wrong(field: str, what: str, expected, found) -> OutputError:
+def _wrong(field: str, what: str, expected: object, found: object) -> OutputError:
     return OutputError(f"out.{field} has the wrong {what}: expected {expected}, found {found}")
 
 
@@ -89,7 +98,7 @@ def _no_stream(stream: int) -> int:
     return stream
 
 
-def _row_strides(shape: tuple) -> tuple:
+def _row_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     strides = [1]
     for length in reversed(shape[1:]):
         strides.insert(0, strides[0] * length)
@@ -102,20 +111,23 @@ _REUSED_BYTES = 65536
 _KEPT_BLOCKS = 8  # unused blocks of one size that are kept
 
 
-def block_pool(count: int):
+def block_pool(count: int) -> Callable[[], Any]:
     """Returns a function that returns blocks of count bytes. A block is reused after the last array over it is gone.
     Any thread may call the function."""
     from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap  # private: a child after fork() has its own copy
-    vacant = []
+    vacant: list[mmap] = []
 
-    class Memory(c_uint8 * count):
+    kind: Any = c_uint8 * count
+
+    class Memory(kind):  # type: ignore[misc]
         """A block. The arrays over it refer to it."""
+        memory: mmap
 
-        def __del__(self, vacant=vacant, limit=_KEPT_BLOCKS):
+        def __del__(self, vacant: list[mmap] = vacant, limit: int = _KEPT_BLOCKS) -> None:
             if len(vacant) < limit:
                 vacant.append(self.memory)
 
-    def take() -> Memory:
+    def take() -> Any:
         try:
             memory = vacant.pop()
         except IndexError:
@@ -126,33 +138,68 @@ def block_pool(count: int):
     return take
 
 
-def _bytes(shape: tuple, code: str) -> int:
+def _bytes(shape: tuple[int, ...], code: str) -> int:
     count = BYTES[code]
     for length in shape:
         count *= length
     return count
 
 
-class NumpyArrays:
+class Arrays:
+    """What a loader needs to know about the arrays of one framework. What follows holds for all of them on the host."""
+    name: str
+    device_name = "cpu"
+
+    def maker(self, shape: tuple[int, ...], code: str) -> Callable[[], AnyArray]:
+        """Returns a function that makes an array of this shape and element type."""
+        raise NotImplementedError
+
+    def pointer(self, array: AnyArray) -> int:
+        """The address of an array's first element."""
+        raise NotImplementedError
+
+    def check(self, field: str, array: AnyArray, shape: tuple[int, ...], code: str) -> None:
+        """Raises an OutputError if the library cannot write this field to an array of the caller."""
+        raise NotImplementedError
+
+    def opened(self, device: str) -> None:
+        """Called with the name of the GPU after the library's loader has opened it."""
+
+    def stream(self) -> int:
+        """The stream on which the next arrays are written."""
+        return 0
+
+    def use_stream(self, stream: int, new: bool) -> int:
+        """Sets that stream, for new arrays or for the caller's."""
+        return _no_stream(stream)
+
+    def written(self, arrays: list[AnyArray], stream: int) -> None:
+        """Called after the library has written to arrays of the caller, on a stream."""
+
+    def close(self) -> None:
+        """Called when the loader is closed. Arrays may live on."""
+
+
+class NumpyArrays(Arrays):
     """numpy.ndarray, on the host."""
     name = "numpy"
 
-    def __init__(self):
+    def __init__(self) -> None:
         import numpy
         self._numpy = numpy
 
-    def maker(self, shape: tuple, code: str):
+    def maker(self, shape: tuple[int, ...], code: str) -> Callable[[], AnyArray]:
         count, numpy, dtype = _bytes(shape, code), self._numpy, self._numpy.dtype(code)
         if count < _REUSED_BYTES:
             return partial(numpy.empty, shape, dtype)
         take = block_pool(count)
         return lambda: numpy.ndarray(shape, dtype, take())
 
-    @staticmethod
-    def pointer(array) -> int:
-        return array.__array_interface__["data"][0]
+    def pointer(self, array: AnyArray) -> int:
+        address: int = array.__array_interface__["data"][0]
+        return address
 
-    def check(self, field: str, array, shape: tuple, code: str) -> None:
+    def check(self, field: str, array: AnyArray, shape: tuple[int, ...], code: str) -> None:
         if not isinstance(array, self._numpy.ndarray):
             raise _wrong(field, "kind", "a numpy.ndarray", type(array).__name__)
         if array.dtype != self._numpy.dtype(code):
@@ -165,21 +212,12 @@ class NumpyArrays:
         if not array.flags.writeable:
             raise _wrong(field, "access", "a writable array", "a read-only one")
 
-    def stream(self) -> int:
-        return 0
 
-    def use_stream(self, stream: int, _new: bool) -> int:
-        return _no_stream(stream)
-
-    def written(self, arrays: list, stream: int) -> None:
-        """Called after the library has written to arrays of the caller, on a stream."""
-
-
-class TorchArrays:
+class TorchArrays(Arrays):
     """torch.Tensor, from torch's own allocator. On a GPU it is written in the order of torch's current stream."""
     name = "torch"
 
-    def __init__(self, device: str):
+    def __init__(self, device: str) -> None:
         import torch
         self._torch = torch
         if device != "cpu":
@@ -191,31 +229,29 @@ class TorchArrays:
                 device = f"cuda:{torch.cuda.current_device()}"
             if int(device[5:]) >= torch.cuda.device_count():
                 raise NoDeviceError(f"device is {device!r}, but torch finds only {torch.cuda.device_count()} GPUs")
-            torch.cuda.init()
+            torch.cuda.init()  # type: ignore[no-untyped-call]
         self.device_name = device
         self._device = torch.device(device)
-        if device != "cpu":
-            self.stream = self._current_stream
 
-    def _dtype(self, code: str):
-        found = getattr(self._torch, code, None)
+    def _dtype(self, code: str) -> torch.dtype:
+        found: torch.dtype | None = getattr(self._torch, code, None)
         if found is None:
             raise TokmapError(f"this version of torch does not have {code}, the type of the field rows in this run: "
                               f"use NumPy")
         return found
 
-    def maker(self, shape: tuple, code: str):
+    def maker(self, shape: tuple[int, ...], code: str) -> Callable[[], AnyArray]:
         count, torch, dtype = _bytes(shape, code), self._torch, self._dtype(code)
         if count < _REUSED_BYTES or self._device.type != "cpu":
             return partial(torch.empty, shape, dtype=dtype, device=self._device)
         take = block_pool(count)
         return lambda: torch.frombuffer(take(), dtype=dtype).view(shape)
 
-    @staticmethod
-    def pointer(array) -> int:
-        return array.data_ptr()
+    def pointer(self, array: AnyArray) -> int:
+        address: int = array.data_ptr()
+        return address
 
-    def check(self, field: str, array, shape: tuple, code: str) -> None:
+    def check(self, field: str, array: AnyArray, shape: tuple[int, ...], code: str) -> None:
         if not isinstance(array, self._torch.Tensor):
             raise _wrong(field, "kind", "a torch.Tensor", type(array).__name__)
         if array.dtype != self._dtype(code):
@@ -227,48 +263,43 @@ class TorchArrays:
         if not array.is_contiguous():
             raise _wrong(field, "strides", f"{_row_strides(shape)} elements (contiguous)", tuple(array.stride()))
 
-    def _current_stream(self) -> int:
-        return self._torch.cuda.current_stream(self._device).cuda_stream
-
     def stream(self) -> int:
-        return 0
+        if self._device.type == "cpu":
+            return 0
+        stream: int = self._torch.cuda.current_stream(self._device).cuda_stream
+        return stream
 
     def use_stream(self, stream: int, new: bool) -> int:
         if self._device.type == "cpu":
             return _no_stream(stream)
-        if new and stream != self._current_stream():
+        if new and stream != self.stream():
             raise ArgumentError("torch allocates new tensors for its current stream: select the other stream with "
                                 "torch.cuda.stream(), or pass your own tensors as out=")
         return stream
 
-    def written(self, arrays: list, stream: int) -> None:
-        """Called after the library has written to arrays of the caller, on a stream."""
 
-
-class OwnArrays:
+class OwnArrays(Arrays):
     """dlpack.Array: for programs without NumPy and torch, and for every other framework through __dlpack__."""
     name = "dlpack"
 
-    def __init__(self, device: str):
+    def __init__(self, device: str) -> None:
         self.device_name = device
-        self._pool = None
+        self._pool: Pool | None = None
         self._stream = 0
 
     def opened(self, device: str) -> None:
-        """Called with the name of the GPU after the library's loader has opened it."""
         from .device import Pool
         self.close()
         self.device_name, self._pool = device, Pool(device)
 
-    def use_stream(self, stream: int, _new: bool) -> int:
-        """Sets the stream on which the next arrays are written."""
+    def use_stream(self, stream: int, new: bool) -> int:
         self._stream = stream if self._pool is not None else _no_stream(stream)
         return stream
 
-    def maker(self, shape: tuple, code: str):
+    def maker(self, shape: tuple[int, ...], code: str) -> Callable[[], AnyArray]:
         count = _bytes(shape, code)
         if self._pool is not None:
-            return partial(self._make, shape, code, count)
+            return partial(self._make, self._pool, shape, code, count)
         if count < _REUSED_BYTES:
             return partial(Array.on_host, shape, code)
         take = block_pool(count)
@@ -279,16 +310,16 @@ class OwnArrays:
             return Array(memory, addressof(memory), shape, code, "cpu")
         return make
 
-    def _make(self, shape: tuple, code: str, count: int) -> Array:
+    def _make(self, pool: Pool, shape: tuple[int, ...], code: str, count: int) -> Array:
         sweep()
-        block = self._pool.take(count, self._stream)
+        block = pool.take(count, self._stream)
         return Array(block, block.address, shape, code, self.device_name, self._stream)
 
-    @staticmethod
-    def pointer(array) -> int:
-        return array.address if isinstance(array, Array) else array.__cuda_array_interface__["data"][0]
+    def pointer(self, array: AnyArray) -> int:
+        address: int = array.address if isinstance(array, Array) else array.__cuda_array_interface__["data"][0]
+        return address
 
-    def check(self, field: str, array, shape: tuple, code: str) -> None:
+    def check(self, field: str, array: AnyArray, shape: tuple[int, ...], code: str) -> None:
         found = array
         if not isinstance(array, Array):
             described = getattr(array, "__cuda_array_interface__", None) if self._pool else None
@@ -315,9 +346,8 @@ class OwnArrays:
     def stream(self) -> int:
         return self.use_stream(0, True)
 
-    def written(self, arrays: list, stream: int) -> None:
-        """Called after the library has written to arrays of the caller, on a stream. Readers must wait for that
-        stream."""
+    def written(self, arrays: list[AnyArray], stream: int) -> None:
+        # Readers of these arrays must wait for that stream.
         if self._pool is not None:
             for array in arrays:
                 if isinstance(array, Array) and array.stream != stream:

@@ -4,33 +4,66 @@ from __future__ import annotations
 import os
 import warnings
 import weakref
-from collections import namedtuple
 from ctypes import addressof, byref, c_size_t, c_uint16, c_uint32, c_void_p, sizeof, string_at
 
 from . import _library as c
 from ._library import check, lib
-from .errors import ClosedError, RangeError, TokmapError
+from .errors import ClosedError, OutOfMemoryError, RangeError, TokmapError
+from .records import NamedTuple
 
-Document = namedtuple("Document", "number first_token tokens shard")
-Document.__doc__ = """A document of a dataset: its number, its first token, its number of tokens (0 is possible), and
-its shard."""
+TYPE_CHECKING = False  # as in typing, which importing this package does not import
+if TYPE_CHECKING:
+    from typing import Any, Callable, Iterator, SupportsIndex, overload
 
-Origin = namedtuple("Origin", "path record")
-Origin.__doc__ = """Where a document came from: the input file as `tokmap pack` was given it, and the record in it,
-from 0."""
+    from .hints import AnyArray, Path, Reading
 
-Info = namedtuple("Info", "tokens documents shards width reading vocabulary largest_id eod_id bos_id content tokenizer")
-Info.__doc__ = """The contents of a dataset: the members of struct tokmap_dataset_info in tokmap.h.
-
-eod_id and bos_id are None if the dataset does not have one. content and tokenizer are hexadecimal; tokenizer is "" if
-it is unknown."""
-
-Shard = namedtuple("Shard", "index_path tokens_path first_token tokens first_document documents index_bytes blocks "
-                   "content about")
-Shard.__doc__ = "A shard of a dataset: the members of struct tokmap_shard_info in tokmap.h. about is JSON text."
+class Document(NamedTuple):
+    """A document of a dataset: its number, its first token, its number of tokens (0 is possible), and its shard."""
+    number: int
+    first_token: int
+    tokens: int
+    shard: int
 
 
-def _numpy():
+class Origin(NamedTuple):
+    """Where a document came from: the input file as `tokmap pack` was given it, and the record in it, from 0."""
+    path: str
+    record: int
+
+
+class Info(NamedTuple):
+    """The contents of a dataset: the members of struct tokmap_dataset_info in tokmap.h.
+
+    eod_id and bos_id are None if the dataset does not have one. content and tokenizer are hexadecimal; tokenizer is ""
+    if it is unknown."""
+    tokens: int
+    documents: int
+    shards: int
+    width: int
+    reading: str
+    vocabulary: int
+    largest_id: int
+    eod_id: int | None
+    bos_id: int | None
+    content: str
+    tokenizer: str
+
+
+class Shard(NamedTuple):
+    """A shard of a dataset: the members of struct tokmap_shard_info in tokmap.h. about is JSON text."""
+    index_path: str
+    tokens_path: str
+    first_token: int
+    tokens: int
+    first_document: int
+    documents: int
+    index_bytes: int
+    blocks: int
+    content: str
+    about: str
+
+
+def _numpy() -> Any:
     try:
         import numpy
     except ImportError:
@@ -38,7 +71,7 @@ def _numpy():
     return numpy
 
 
-def _as_array(buffer, width: int):
+def _as_array(buffer: Any, width: int) -> AnyArray:
     """A NumPy array over a ctypes array, or a memoryview where NumPy is not installed. Both keep the buffer alive."""
     numpy = _numpy()
     if numpy is None:
@@ -59,21 +92,49 @@ class _ViewOwner:
     """What the array of a view refers to. It keeps the dataset open for as long as the array exists."""
     __slots__ = ("owner", "__weakref__")
 
-    def __init__(self, owner):
+    def __init__(self, owner: Dataset):
         self.owner = owner
 
 
+if TYPE_CHECKING:
+    from typing import Protocol, Sequence
+
+    class Owned(Protocol):
+        """A source of a run, as its dataset sees it."""
+        @property
+        def name(self) -> str: ...
+        @property
+        def dataset(self) -> Dataset: ...
+
+    class Owner(Protocol):
+        """A run, as its datasets see it."""
+        _views: weakref.WeakSet[_ViewOwner]
+        def _open(self) -> int: ...
+        @property
+        def sources(self) -> Sequence[Owned]: ...
+
+
 class Dataset:
-    """An open dataset. It is immutable: any number of threads may use it, and so may a child after fork().
+    """An open dataset: a sequence of documents. It is immutable: any number of threads may use it, and so may a child
+    after fork().
 
         with tokmap.Dataset("data/web") as ds:
-            ds.info.tokens, ds.tokens(0, 10), ds.document_tokens(17), ds.origin(17)
+            len(ds), ds[17], ds[-3:], ds.document(17), ds.origin(17), ds.info.tokens, ds.tokens(0, 10)
+            for ids in ds: ...
+
+    ds[17] is an array with the tokens of document 17, as document_tokens(17) returns it. A slice is a list of them, and
+    iteration reads one document at a time.
 
     name     a prefix ("data/web"), a folder, a manifest, or "synthetic:..."
     reading  "auto", "mapped", or "pread": how loaders read it
     """
+    name: str
+    _handle: int | None
+    _owner: Owner | None
+    _views: weakref.WeakSet[_ViewOwner]
+    _reading: Reading
 
-    def __init__(self, name, *, reading: str = "auto"):
+    def __init__(self, name: Path, *, reading: Reading = "auto") -> None:
         self._handle = None
         self._owner = None
         self._views = weakref.WeakSet()
@@ -82,11 +143,11 @@ class Dataset:
         handle, error = c_void_p(), c.Error()
         check(lib.tokmap_dataset_open(byref(handle), c.text_argument(self.name, "name"), byref(options), byref(error)),
               error)
-        self._handle = handle.value
-        warn_of(self._handle, self.name)
+        self._handle = opened = handle.value or 0
+        warn_of(opened, self.name)
 
     @classmethod
-    def _of_run(cls, run, handle: int, name: str) -> Dataset:
+    def _of_run(cls, run: Owner, handle: int, name: str) -> Dataset:
         dataset = cls.__new__(cls)
         dataset._handle, dataset._owner, dataset._views, dataset.name = handle, run, run._views, name
         return dataset
@@ -113,16 +174,22 @@ class Dataset:
     def __enter__(self) -> Dataset:
         return self
 
-    def __exit__(self, *_) -> None:
-        self.close()
+    def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
+        try:
+            self.close()
+        except TokmapError as still_used:
+            if problem is None:
+                raise
+            del still_used  # the exception of the body says more; the dataset is closed when its views are gone
 
-    def __del__(self, close=lib.tokmap_dataset_close):
+    def __del__(self, close: Callable[[int], None] = lib.tokmap_dataset_close) -> None:
         # A view refers to its dataset, so no view exists any more.
-        if getattr(self, "_handle", None) is not None and self._owner is None:
-            close(self._handle)
+        handle = getattr(self, "_handle", None)
+        if handle is not None and self._owner is None:
+            close(handle)
             self._handle = None
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         if self._owner is not None:
             return (_of_source, (self._owner, self.name))
         name = self.name if self.name.startswith("synthetic:") else os.path.abspath(self.name)
@@ -132,7 +199,29 @@ class Dataset:
         if self._handle is None:
             return f"<tokmap.Dataset {self.name!r}, closed>"
         info = self.info
-        return f"<tokmap.Dataset {self.name!r}: {info.tokens} tokens, {info.documents} documents, {info.shards} shards>"
+        return (f"<tokmap.Dataset {self.name!r}: {c.counted(info.tokens, 'token')}, "
+                f"{c.counted(info.documents, 'document')}, {c.counted(info.shards, 'shard')}>")
+
+    def __len__(self) -> int:
+        """The number of documents."""
+        return self.info.documents
+
+    if TYPE_CHECKING:
+        @overload
+        def __getitem__(self, number: SupportsIndex) -> AnyArray: ...
+
+        @overload
+        def __getitem__(self, number: slice) -> list[AnyArray]: ...
+
+    def __getitem__(self, number: SupportsIndex | slice) -> AnyArray:
+        """The tokens of a document, or of each document in a slice. -1 is the last document."""
+        if isinstance(number, slice):
+            return [self.document_tokens(i) for i in range(*number.indices(len(self)))]
+        return self.document_tokens(c.position(number, len(self), "document", "the dataset"))
+
+    def __iter__(self) -> Iterator[AnyArray]:
+        for number in range(len(self)):
+            yield self.document_tokens(number)
 
     @property
     def info(self) -> Info:
@@ -153,18 +242,22 @@ class Dataset:
                      found.first_document, found.documents, found.index_bytes, found.blocks, bytes(found.content).hex(),
                      string_at(found.about, found.about_bytes).decode() if found.about else "")
 
-    def tokens(self, first: int = 0, count: int | None = None):
+    def tokens(self, first: int = 0, count: int | None = None) -> AnyArray:
         """A copy of tokens [first, first + count), or of all tokens from first on: a NumPy array of uint16 or uint32,
         or a memoryview where NumPy is not installed. It is read by pread, so a truncated or failing file raises an
         exception."""
         handle, info = self._open(), self.info
         first, count = _range(first, count, info.tokens)
-        buffer = ((c_uint16 if info.width == 2 else c_uint32) * count)()
         error = c.Error()
+        try:
+            buffer = ((c_uint16 if info.width == 2 else c_uint32) * count)()
+        except MemoryError:
+            raise OutOfMemoryError(f"a copy of {count} tokens needs {count * info.width} bytes of memory, which are "
+                                   f"not free: read fewer tokens at once, or use view(), which makes no copy") from None
         check(lib.tokmap_dataset_copy(handle, first, count, addressof(buffer), byref(error)), error)
         return _as_array(buffer, info.width)
 
-    def view(self, first: int = 0, count: int | None = None) -> list:
+    def view(self, first: int = 0, count: int | None = None) -> list[AnyArray]:
         """Tokens [first, first + count) without a copy: a list of read-only arrays like those of tokens(), one for each
         shard that holds some of them. They point into a mapping of the file: if the file is truncated, reading them
         raises SIGBUS, which ends the process."""
@@ -201,12 +294,12 @@ class Dataset:
         """The document that contains token `token`."""
         return self._document(lib.tokmap_dataset_document_at, c.number(token, "token"))
 
-    def _document(self, function, number: int) -> Document:
+    def _document(self, function: Any, number: int) -> Document:
         found, error = c.Document(), c.Error()
         check(function(self._open(), number, byref(found), byref(error)), error)
         return Document(found.number, found.first_token, found.tokens, found.shard)
 
-    def document_tokens(self, number: int):
+    def document_tokens(self, number: int) -> AnyArray:
         """A copy of the tokens of document `number`: see tokens()."""
         found = self.document(number)
         return self.tokens(found.first_token, found.tokens)
@@ -217,7 +310,7 @@ class Dataset:
         check(lib.tokmap_dataset_origin(self._open(), c.number(number, "number"), byref(found), byref(error)), error)
         return Origin(os.fsdecode(string_at(found.path, found.path_bytes)), found.record)
 
-    def verify(self, progress=None, threads: int = 0) -> int:
+    def verify(self, progress: Callable[[int, int], object] | None = None, threads: int = 0) -> int:
         """Reads every byte of the dataset and compares every hash. Returns the number of bytes read. If there are
         faults, it raises a CorruptError that names the first.
 
@@ -226,10 +319,11 @@ class Dataset:
 
         Ctrl-C interrupts it."""
         import threading
-        handle, outcome, stop = self._open(), [], threading.Event()
-        result, error, problems = c.VerifyResult(sizeof(c.VerifyResult)), c.Error(), []
+        handle, stop, result, error = self._open(), threading.Event(), c.VerifyResult(sizeof(c.VerifyResult)), c.Error()
+        outcome: list[int] = []
+        problems: list[BaseException] = []
 
-        def on_progress(_user, done, total):
+        def on_progress(_user: object, done: int, total: int) -> int:
             try:
                 if progress is not None:
                     progress(done, total)
@@ -253,23 +347,25 @@ class Dataset:
         if problems:
             raise problems[0]
         check(outcome[0], error)
-        return result.bytes
+        return int(result.bytes)
 
 
-def _range(first, count, tokens: int):
+def _range(first: int, count: int | None, tokens: int) -> tuple[int, int]:
     first = c.number(first, "first")
     if count is None:
-        if first > tokens:
-            raise RangeError(f"token {first} is outside the dataset, which has {tokens} tokens")
-        return first, tokens - first
-    return first, c.number(count, "count", 0, 2 ** 62)
+        count = max(tokens - first, 0)
+    count = c.number(count, "count")
+    if first + count > tokens:
+        asked = f"tokens {first} to {first + count - 1} are" if count > 1 else f"token {first} is"
+        raise RangeError(f"{asked} outside the dataset, which has {c.counted(tokens, 'token')}", status="ERROR_RANGE")
+    return first, count
 
 
-def _rebuild(name: str, reading: str) -> Dataset:
+def _rebuild(name: str, reading: Reading) -> Dataset:
     return Dataset(name, reading=reading)
 
 
-def _of_source(run, name: str) -> Dataset:
+def _of_source(run: Owner, name: str) -> Dataset:
     for source in run.sources:
         if source.name == name:
             return source.dataset

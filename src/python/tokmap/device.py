@@ -2,23 +2,36 @@
 from __future__ import annotations
 
 import os
-from collections import namedtuple
 from _thread import RLock
 from ctypes import byref, c_void_p, sizeof
 
 from . import _library as c
 from ._library import check, lib
+from .errors import NoDeviceError
+from .records import NamedTuple
 
-Gpu = namedtuple("Gpu", "number name capability numa_node memory")
-Gpu.__doc__ = """A GPU: its number, its name, its compute capability (major, minor), the nearest NUMA node (-1:
-unknown), and the bytes of its memory."""
+TYPE_CHECKING = False  # as in typing
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+class Gpu(NamedTuple):
+    """A GPU: its number, its name, its compute capability (major, minor), the nearest NUMA node (-1: unknown), and the
+    bytes of its memory."""
+    number: int
+    name: str
+    capability: tuple[int, int]
+    numa_node: int
+    memory: int
 
 
 def gpus() -> list[Gpu]:
-    """The GPUs that a loader can deliver to. Without a GPU or a usable driver it raises a NoDeviceError with the
-    reason."""
+    """The GPUs that a loader can deliver to. The list is empty without a GPU or a usable driver; why a certain GPU
+    cannot be used is in the NoDeviceError of a loader that is opened on it."""
     info, error, found = c.CudaInfo(sizeof(c.CudaInfo)), c.Error(), []
-    check(lib.tokmap_cuda_probe(byref(info), byref(error)), error)
+    try:
+        check(lib.tokmap_cuda_probe(byref(info), byref(error)), error)
+    except NoDeviceError:
+        return []
     for number in range(info.devices):
         gpu = c.CudaDeviceInfo(sizeof(c.CudaDeviceInfo))
         check(lib.tokmap_cuda_device(number, byref(gpu), byref(error)), error)
@@ -30,9 +43,15 @@ def gpus() -> list[Gpu]:
 class Block:
     """GPU memory for one array. It returns to its pool when the last reference to it is gone."""
     __slots__ = ("address", "bytes", "stream", "shared", "pool", "process", "__weakref__")
+    address: int
+    bytes: int
+    stream: int
+    shared: bool
+    pool: Pool
+    process: int
 
-    def __del__(self, process=os.getpid):
-        if self.pool is not None and self.process == process():
+    def __del__(self, process: Callable[[], int] = os.getpid) -> None:
+        if getattr(self, "process", None) == process():
             self.pool._return(self)
 
 
@@ -44,9 +63,9 @@ class Pool:
     waits for the GPU.
     """
 
-    def __init__(self, device: str):
+    def __init__(self, device: str) -> None:
         self._device = device.encode()
-        self._free: dict = {}
+        self._free: dict[tuple[int, int], list[int]] = {}
         self._lock = RLock()  # reentrant: garbage collection inside the lock may return a block
         self._closed = False
 
@@ -57,7 +76,7 @@ class Pool:
         if address is None:
             memory, error = c_void_p(), c.Error()
             check(lib.tokmap_cuda_memory_new(self._device, count, byref(memory), byref(error)), error)
-            address = memory.value
+            address = memory.value or 0
         block = Block()
         block.address, block.bytes, block.stream, block.shared, block.pool = address, count, stream, False, self
         block.process = os.getpid()
@@ -70,8 +89,8 @@ class Pool:
                 return
         self._release(block.stream, [block.address])
 
-    def _release(self, stream: int, addresses: list, free=lib.tokmap_cuda_memory_free,
-                 synchronize=lib.tokmap_cuda_stream_synchronize) -> None:
+    def _release(self, stream: int, addresses: list[int], free: Any = lib.tokmap_cuda_memory_free,
+                 synchronize: Any = lib.tokmap_cuda_stream_synchronize) -> None:
         # The default stream always exists. Another stream may have been destroyed; freeing then waits in the driver.
         if not stream:
             synchronize(self._device, None, None)
@@ -86,5 +105,5 @@ class Pool:
         for (_, stream), addresses in vacant.items():
             self._release(stream, addresses)
 
-    def __del__(self):
+    def __del__(self) -> None:
         self.close()

@@ -17,6 +17,11 @@ from . import _library as c
 from ._library import check, lib
 from .errors import ArgumentError
 
+TYPE_CHECKING = False  # as in typing, which importing this package does not import
+if TYPE_CHECKING:
+    import builtins
+    from typing import Any, SupportsIndex, overload
+
 CPU, CUDA = 1, 2
 BYTES = {"int32": 4, "int64": 8, "uint16": 2, "uint32": 4}
 _FORMATS = {"int32": "i", "int64": "q", "uint16": "H", "uint32": "I"}
@@ -54,6 +59,13 @@ _api.Py_IncRef.argtypes, _api.Py_IncRef.restype = (py_object,), None
 class _Export:
     """An array that was exported, with all memory that the framework may read."""
     __slots__ = ("managed", "name", "deleted", "shape", "strides", "array", "capsule")
+    managed: Any
+    name: c_char_p
+    deleted: c_uint32
+    shape: Any
+    strides: Any
+    array: Array
+    capsule: object
 
     def has_ended(self) -> bool:
         """Whether the framework has called the deleter, or nobody refers to the capsule and nobody took its tensor."""
@@ -70,7 +82,7 @@ class _Export:
         return unshared
 
 
-def _references(export) -> int:
+def _references(export: _Export) -> int:
     """The number of references to the capsule, including those of this call."""
     return getrefcount(export.capsule)
 
@@ -78,8 +90,8 @@ def _references(export) -> int:
 _UNSHARED = _Export()
 _UNSHARED.capsule = object()
 
-_alive: dict = {}    # exports by number
-_queue = deque()     # their numbers, in the order in which sweep() looks at them
+_alive: dict[int, _Export] = {}    # exports by number
+_queue: deque[int] = deque()     # their numbers, in the order in which sweep() looks at them
 _numbers = count()
 _SWEEP_EXPORTS = 64  # exports that one sweep looks at, because a program may keep any number of arrays
 
@@ -110,7 +122,7 @@ def sweep() -> None:
             _queue.append(number)
 
 
-def _capsule(array: Array, versioned: bool):
+def _capsule(array: Array, versioned: bool) -> object:
     sweep()
     export, dimensions = _Export(), len(array.shape)
     export.array, export.deleted, export.name = array, c_uint32(0), _NAMES[versioned]
@@ -148,12 +160,20 @@ class Array:
     """
     __slots__ = ("_owner", "address", "shape", "dtype", "device", "stream", "__weakref__")
 
-    def __init__(self, owner, address: int, shape: tuple, dtype: str, device: str, stream: int = 0):
+    address: int
+    shape: tuple[int, ...]
+    dtype: str
+    device: str
+    stream: int
+    _owner: Any
+
+    def __init__(self, owner: Any, address: int, shape: tuple[int, ...], dtype: str, device: str,
+                 stream: int = 0) -> None:
         self._owner, self.address, self.shape, self.dtype, self.device = owner, address, shape, dtype, device
         self.stream = stream
 
     @classmethod
-    def on_host(cls, shape: tuple, dtype: str) -> Array:
+    def on_host(cls, shape: tuple[int, ...], dtype: str) -> Array:
         """A new array on the host."""
         count = BYTES[dtype]
         for length in shape:
@@ -178,7 +198,7 @@ class Array:
     def __repr__(self) -> str:
         return f"<tokmap.Array {self.dtype} {self.shape} on {self.device}>"
 
-    def __getitem__(self, rows) -> Array:
+    def __getitem__(self, rows: SupportsIndex | slice) -> Array:
         """A row, or consecutive rows, as an array over the same memory."""
         if isinstance(rows, slice):
             first, end, step = rows.indices(self.shape[0])
@@ -195,19 +215,20 @@ class Array:
         row = self.nbytes // self.shape[0] if self.shape[0] else 0
         return Array(self._owner, self.address + first * row, shape, self.dtype, self.device, self.stream)
 
-    def memoryview(self):
+    def memoryview(self) -> builtins.memoryview:
         """The elements as a memoryview of the array's shape. For an array on a GPU it is a copy, and waits for the
         GPU."""
         if self.device != "cpu":
             return self.to_host().memoryview()
-        buffer = (c_uint8 * self.nbytes).from_address(self.address)
+        buffer: Any = (c_uint8 * self.nbytes).from_address(self.address)
         buffer.owner = self._owner
-        return memoryview(buffer).cast("B").cast(_FORMATS[self.dtype], self.shape) if self.nbytes else memoryview(b"")
+        elements: Any = memoryview(buffer).cast("B")
+        return elements.cast(_FORMATS[self.dtype], self.shape) if self.nbytes else memoryview(b"")
 
-    def __buffer__(self, _flags):
+    def __buffer__(self, flags: int, /) -> builtins.memoryview:
         return self.memoryview()
 
-    def tolist(self) -> list:
+    def tolist(self) -> Any:
         """The elements as nested lists. Waits for the GPU."""
         if not self.shape:
             return self.to_host().memoryview()[()]
@@ -226,13 +247,13 @@ class Array:
         return copy
 
     @property
-    def __array_interface__(self) -> dict:
+    def __array_interface__(self) -> dict[str, Any]:
         if self.device != "cpu":
             raise AttributeError(f"this array is on {self.device}: copy it with to_host()")
         return {"shape": self.shape, "typestr": self._typestr(), "data": (self.address, False), "version": 3}
 
     @property
-    def __cuda_array_interface__(self) -> dict:
+    def __cuda_array_interface__(self) -> dict[str, Any]:
         if self.device == "cpu":
             raise AttributeError("this array is on the host")
         self._share(None)
@@ -251,7 +272,8 @@ class Array:
     def __dlpack_device__(self) -> tuple[int, int]:
         return (CPU, 0) if self.device == "cpu" else (CUDA, int(self.device.partition(":")[2] or 0))
 
-    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None,
+                   dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
         """Exports the array as a DLPack capsule.
 
         stream  the consumer's stream, which is made to wait for the data: 1 is the legacy default stream, 2 the

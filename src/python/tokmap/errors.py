@@ -6,6 +6,10 @@ that does not import tokmap can catch it too.
 """
 from __future__ import annotations
 
+TYPE_CHECKING = False  # as in typing, which importing this package does not import
+if TYPE_CHECKING:
+    from typing import Any
+
 _DETAILS = ("status", "message", "path", "offset", "line", "system", "device")
 
 
@@ -22,8 +26,15 @@ class TokmapError(Exception):
     """
 
     status: str = ""
+    text: str
+    message: str
+    path: str | None
+    offset: int | None
+    line: int | None
+    system: int
+    device: int
 
-    def __init__(self, text: str = "", *rest, **details):
+    def __init__(self, text: str = "", *rest: object, **details: Any) -> None:
         super().__init__(text, *rest)
         self.text = str(text)
         self.message = details.get("message", self.text)
@@ -35,17 +46,17 @@ class TokmapError(Exception):
         if details.get("status"):
             self.status = details["status"]
         if isinstance(self, OSError):
-            self.errno = self.system or None
-            self.filename = self.path
+            setattr(self, "errno", self.system or None)  # OSError declares them
+            setattr(self, "filename", self.path)
 
     def __str__(self) -> str:
         return self.text
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild, (type(self), self.text, {name: getattr(self, name) for name in _DETAILS}))
 
 
-def _rebuild(kind, text, details):
+def _rebuild(kind: type[TokmapError], text: str, details: dict[str, Any]) -> TokmapError:
     return kind(text, **details)
 
 
@@ -61,6 +72,10 @@ class ArgumentError(TokmapError, ValueError):
 
 class OutputError(ArgumentError, TypeError):
     """An array in out= cannot be written to. The message names the field, what was expected, and what was found."""
+
+
+class EndedError(ArgumentError):
+    """A loop over a loader begins after the run has ended. The message says how to read the run again."""
 
 
 class ClosedError(ArgumentError):
@@ -187,7 +202,8 @@ class LibraryError(TokmapError, ImportError):
 
 
 #: Statuses by number, in the order of TOKMAP_STATUS_MAP.
-STATUSES = (None, End, ArgumentError, OutOfMemoryError, IoError, NotFoundError, ExistsError, BusyError, FormatError,
-            VersionError, CorruptError, TruncatedError, MismatchError, RangeError, RunError, CursorError, PastError,
-            TokenError, InputError, EncodingError, LimitError, InterruptedByCaller, UnsupportedError, InternalError,
-            DeviceError, NoDeviceError)
+STATUSES: tuple[type[TokmapError], ...] = (
+    TokmapError, End, ArgumentError, OutOfMemoryError, IoError, NotFoundError, ExistsError, BusyError, FormatError,
+    VersionError, CorruptError, TruncatedError, MismatchError, RangeError, RunError, CursorError, PastError, TokenError,
+    InputError, EncodingError, LimitError, InterruptedByCaller, UnsupportedError, InternalError, DeviceError,
+    NoDeviceError)

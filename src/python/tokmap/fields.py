@@ -4,11 +4,15 @@ from __future__ import annotations
 from . import _library as c
 from .errors import ArgumentError
 
+TYPE_CHECKING = False  # as in typing, which importing this package does not import
+if TYPE_CHECKING:
+    from typing import Iterable
+
 #: The fields with one element per token of a row, so of shape [rows, seq_len].
 TOKEN_FIELDS = ("inputs", "targets", "position_ids", "document_ids", "loss_mask")
 
 
-def parse_fields(fields) -> tuple[str, ...]:
+def parse_fields(fields: str | Iterable[str]) -> tuple[str, ...]:
     """The names in a text such as "inputs targets", or in a sequence of names, in the order of the library's bits."""
     names = fields.replace(",", " ").split() if isinstance(fields, str) else list(fields)
     for name in names:
@@ -17,7 +21,7 @@ def parse_fields(fields) -> tuple[str, ...]:
     return tuple(name for name in c.FIELDS if name in names)
 
 
-def field_bits(names) -> int:
+def field_bits(names: Iterable[str]) -> int:
     """The value of tokmap_loader_options.fields for these names."""
     bits = 0
     for name in names:

@@ -26,10 +26,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import namedtuple
 
 from ._library import number
 from .errors import ArgumentError
+from .records import NamedTuple
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
@@ -55,18 +55,25 @@ _SLURM_RESERVED_STEPS = 0xffffff00
 _REMEDY = "pass rank= and world=, or world=1 if this process is to read everything"
 
 
-class Part(namedtuple("Part", "rank world source found")):
+class Part(NamedTuple):
     """Which part of every global batch a process reads: rank and world, the source that says so, and whether find()
     found it (False: the caller passed it)."""
-    __slots__ = ()
+    rank: int
+    world: int
+    source: str
+    found: bool
 
     def __str__(self) -> str:
         return f"rank {self.rank} of {self.world}{self.source}"
 
 
-class _Source(namedtuple("_Source", "layer name rank world live")):
+class _Source(NamedTuple):
     """What says which rank this process is. live is True for a framework that runs, and False for the environment."""
-    __slots__ = ()
+    layer: int
+    name: str
+    rank: int
+    world: int
+    live: bool
 
     def __str__(self) -> str:
         return f"{self.name}: rank {self.rank} of {self.world}"
@@ -90,7 +97,7 @@ def _frameworks(modules: Mapping[str, Any]) -> list[_Source]:
     if torch is not None and getattr(torch, "is_available", bool)() and torch.is_initialized():
         found.append(_Source(_PROGRAM, "torch.distributed", torch.get_rank(), torch.get_world_size(), True))
     # jax.process_index() would start JAX's backend, and the state of jax.distributed has it without that.
-    state = getattr(modules.get("jax._src.distributed"), "global_state", None)
+    state: Any = getattr(modules.get("jax._src.distributed"), "global_state", None)
     if getattr(state, "client", None) is not None:
         found.append(_Source(_PROGRAM, "jax.distributed", state.process_id, state.num_processes, True))
     return found
@@ -176,7 +183,7 @@ def find(environ: Mapping[str, str] | None = None, modules: Mapping[str, Any] | 
     return Part(chosen.rank, chosen.world, f" from {chosen.name}", True)
 
 
-def _given(rank, world) -> Part | None:
+def _given(rank: int | None, world: int | None) -> Part | None:
     """What the caller passed; None if it is nothing."""
     if rank is None and world is None:
         return None
@@ -192,7 +199,7 @@ def _given(rank, world) -> Part | None:
     return Part(number(rank, "rank"), world, " as passed", False)
 
 
-def of_loader(rank, world) -> Part:
+def of_loader(rank: int | None, world: int | None) -> Part:
     """The part that a loader delivers: what the caller passed, else what find() finds.
 
     The workers of a DataLoader have the rank of the process that started them, so several of them would deliver the
@@ -210,7 +217,7 @@ def of_loader(rank, world) -> Part:
     return find()
 
 
-def of_dataset(rank, world) -> Part:
+def of_dataset(rank: int | None, world: int | None) -> Part:
     """The part that a map-style dataset holds: what the caller passed, else all rows, if this is the only process.
 
     In one of several processes the caller has to choose, because both answers are common and each would be silently

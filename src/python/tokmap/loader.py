@@ -2,38 +2,114 @@
 from __future__ import annotations
 
 from _thread import RLock
-from collections import namedtuple
 from ctypes import byref, c_void_p, sizeof
+from time import monotonic_ns
 
 from . import _library as c
 from . import launcher
 from ._library import check, failure, lib
 from .arrays import choose
-from .errors import ArgumentError, CursorError, OutputError
+from .errors import ArgumentError, CursorError, End, EndedError, OutputError
 from .fields import TOKEN_FIELDS, field_bits, parse_fields
+from .opened_run import OpenedRun, Place, Shown
 from .reader import Reader, exclusive
+from .records import NamedTuple
 from .state import cursor_of_state, cursor_text, state_of_cursor
 from .tokenizer import Tokenizer
 
-Stats = namedtuple("Stats", "batches rows tokens bytes cold_reads epoch ring_bytes ring_slots ring_ready "
-                   "ring_ready_lowest reading waits wait_ns wait_ns_largest wait_histogram host_expanded late_copies "
-                   "device_bytes")
-Stats.__doc__ = """What a loader has delivered, and how long next() waited: the members of struct tokmap_stats in
-tokmap.h.
+TYPE_CHECKING = False  # as in typing, which importing this package does not import
+if TYPE_CHECKING:
+    from typing import Any, Callable, Iterable, Mapping
 
-reading is "mapped" or "pread"; wait_histogram is a tuple."""
+    from typing_extensions import Self
 
-LoaderDevice = namedtuple("LoaderDevice", "device numa_node kernel pinned_bytes device_bytes reason rank world part")
-LoaderDevice.__doc__ = """How a loader delivers: the members of struct tokmap_loader_device in cuda.h, and to whom.
+    from .hints import AnyArray, Device, DType, Framework, Stream
 
-device is None for a loader that delivers on the host. part says which part of every global batch the loader delivers,
-and where rank and world come from: "rank 1 of 2 from torch.distributed"."""
+
+def _duration(ns: float) -> str:
+    """A time for people: "0.4 ms"."""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if ns >= size / 10:
+            return f"{ns / size:.3g} {unit}" if ns < 1000 * size else f"{ns / size:,.0f} {unit}"
+    return f"{ns:.0f} ns"
+
+
+class Stats(NamedTuple):
+    """What a loader has delivered, and how long next() waited: the members of struct tokmap_stats in tokmap.h, and two
+    more. str() is a sentence that says whether the loader slows the program down.
+
+    reading is "mapped" or "pread"; wait_histogram is a tuple. works_ahead is False for a loader with threads=0.
+    elapsed_ns is the time from the first call of next() to the end of the last one."""
+    batches: int
+    rows: int
+    tokens: int
+    bytes: int
+    cold_reads: int
+    epoch: int
+    ring_bytes: int
+    ring_slots: int
+    ring_ready: int
+    ring_ready_lowest: int
+    reading: str
+    waits: int
+    wait_ns: int
+    wait_ns_largest: int
+    wait_histogram: tuple[int, ...]
+    host_expanded: int
+    late_copies: int
+    device_bytes: int
+    works_ahead: bool
+    elapsed_ns: int
+
+    def __str__(self) -> str:
+        if not self.batches:
+            return "no batch was delivered yet"
+        batches = f"{self.batches:,} batch{'' if self.batches == 1 else 'es'}"
+        if not self.works_ahead:
+            return (f"{batches} in {_duration(self.elapsed_ns)}; with threads=0 next() does the work itself, so there "
+                    f"are no waits to judge by")
+        said = f"{self.waits:,} wait{'' if self.waits == 1 else 's'} in {batches}, {_duration(self.wait_ns)} in all"
+        # The longest wait is left out, because it is usually that for the first batches.
+        elapsed = max(self.elapsed_ns - self.wait_ns_largest, 1)
+        share = (self.wait_ns - self.wait_ns_largest) / elapsed
+        if share < 0.01:
+            said += ": the loader is not the bottleneck"
+            return said if self.wait_ns * 100 < elapsed else \
+                f"{said}, apart from one wait of {_duration(self.wait_ns_largest)}"
+        verdict = "is the bottleneck" if share > 0.1 else "slows the program down a little"
+        said += f", {100 * share:.0f} % of the time: the loader {verdict}"
+        return f"{said}; {self.cold_reads:,} of {self.rows:,} rows came from storage" if self.cold_reads else said
+
+    def __repr__(self) -> str:
+        parts = []
+        for name, value in zip(self._fields, self):
+            if name == "wait_histogram":  # of its 64 buckets most are empty
+                value = {bucket: count for bucket, count in enumerate(self.wait_histogram) if count}
+            parts.append(f"{name}={value!r}")
+        return f"Stats({', '.join(parts)})"
+
+
+class LoaderDevice(NamedTuple):
+    """How a loader delivers: the members of struct tokmap_loader_device in cuda.h, and to whom.
+
+    device is None for a loader that delivers on the host. part says which part of every global batch the loader
+    delivers, and where rank and world come from: "rank 1 of 2 from torch.distributed"."""
+    device: int | None
+    numa_node: int
+    kernel: bool
+    pinned_bytes: int
+    device_bytes: int
+    reason: str
+    rank: int
+    world: int
+    part: str
+
 
 #: The longest wait in the library before Python can handle a signal such as Ctrl-C.
 _WAIT_NS = 50_000_000
 
 
-def _stream_handle(stream) -> int:
+def _stream_handle(stream: Stream) -> int:
     """The handle of a CUDA stream, given as a number or as a stream object of torch, CuPy, or Numba."""
     for name in ("cuda_stream", "ptr", "handle"):
         found = getattr(stream, name, None)
@@ -60,35 +136,60 @@ class Batch:
     first_row        the first of these rows in the global batch
     count            the number of rows; it can be less than loader.rows, and 0
     last_in_step     whether this is the rank's last batch of the step: the place to save a state
+    epoch            the number of the pass over the data that these rows belong to, from 0; where a pass ends among
+                     them, that of the later pass
 
     batch["inputs"], dict(batch), and model(**batch) work with the fields that the loader was opened with.
     """
     __slots__ = ("inputs", "targets", "position_ids", "document_ids", "loss_mask", "rows", "cu_seqlens", "documents",
                  "max_seqlen", "step", "first_row", "count", "last_in_step", "_run", "_fields")
 
-    def __init__(self):
+    inputs: AnyArray
+    targets: AnyArray
+    position_ids: AnyArray
+    document_ids: AnyArray
+    loss_mask: AnyArray
+    rows: AnyArray
+    cu_seqlens: AnyArray
+    documents: int
+    max_seqlen: int
+    step: int
+    first_row: int
+    count: int
+    last_in_step: bool
+    _run: OpenedRun
+    _fields: tuple[str, ...]
+
+    def __init__(self) -> None:
         self.inputs = self.targets = self.position_ids = self.document_ids = self.loss_mask = None
-        self.rows = self.cu_seqlens = self.documents = self.max_seqlen = None
+        self.rows = self.cu_seqlens = None
+        self.documents = self.max_seqlen = None  # type: ignore[assignment]
 
     def keys(self) -> tuple[str, ...]:
         """The names of the fields."""
         return self._fields
 
-    def __getitem__(self, name: str):
+    def __getitem__(self, name: str) -> AnyArray:
         if name not in self._fields:
             raise KeyError(name)
         return getattr(self, name)
 
-    def items(self) -> list:
+    def items(self) -> list[tuple[str, AnyArray]]:
         """The fields as pairs of name and array."""
         return [(name, getattr(self, name)) for name in self._fields]
 
     @property
-    def places(self) -> list:
+    def epoch(self) -> int:
+        last = self._run.rows(self.step) - 1
+        rows = range(self.first_row, self.first_row + self.count) or (min(self.first_row, last),)
+        return max(self._run.locate(self.step, row).epoch for row in rows)
+
+    @property
+    def places(self) -> list[Place]:
         """For each row, the Place that says which window it holds."""
         return [self._run.locate(self.step, self.first_row + i) for i in range(self.count)]
 
-    def locate(self, row: int) -> list:
+    def locate(self, row: int) -> list[Shown]:
         """The documents in row `row` of this batch, each with its origin: see Run.documents()."""
         if not 0 <= row < self.count:
             raise ArgumentError(f"row {row} is not in this batch, which has {self.count} rows")
@@ -115,7 +216,7 @@ class Batch:
             texts.append(tokenizer.decode(dataset.tokens(first, shown.tokens), specials=specials, resumed=not begins))
         return "".join(texts)
 
-    def to(self, device, non_blocking: bool = False) -> Batch:
+    def to(self, device: Device, non_blocking: bool = False) -> Batch:
         """A copy of the batch with its torch tensors on another device."""
         moved = Batch.__new__(Batch)
         for name in self.__slots__:
@@ -153,22 +254,34 @@ class Loader(Reader):
     ring_bytes, read_ahead, unchecked, drop_behind
                    see struct tokmap_loader_options in tokmap.h
 
-    iter(loader) is the loader itself: iteration continues where the loader is, and ends with the run. len(loader) is
-    the number of batches from the first step of the run to its end.
+    iter(loader) is the loader itself: a loop continues where the last one was left, by break or an exception, and ends
+    with the run. A loop that begins after that raises an EndedError; rewind() returns to where the loader was opened.
+    len(loader) is the number of batches from the first step of the run to its end.
 
     Any thread may call any method; calls run one at a time. A signal handler may call state_dict() and stats(). A child
     after fork() cannot use the loader and must open its own.
     """
 
-    def __init__(self, run, *, rank: int | None = None, world: int | None = None, rows: int = 0,
-                 fields="inputs targets", dtype=None, device="cpu", framework: str | None = None,
-                 mask_targets: bool = False, resume=None, threads: int = 1, ring_bytes: int = 0, read_ahead: int = 0,
-                 unchecked: bool = False, drop_behind: bool = False):
+    fields: tuple[str, ...]
+    rank: int
+    world: int
+    rows: int
+    calls: int
+    device: str
+
+    def __init__(self, run: OpenedRun, *, rank: int | None = None, world: int | None = None, rows: int = 0,
+                 fields: str | Iterable[str] = "inputs targets", dtype: DType | None = None,
+                 device: Device | None = "cpu", framework: Framework | None = None, mask_targets: bool = False,
+                 resume: Mapping[str, Any] | str | None = None, threads: int = 1, ring_bytes: int = 0,
+                 read_ahead: int = 0, unchecked: bool = False, drop_behind: bool = False) -> None:
         super().__init__(run)
         # Queries such as stats() do not wait for a next() that waits, so they have a lock of their own.
         self._query_lock, self._in_query = RLock(), False
         self._arrays, code, device_name = choose(framework, dtype, device)
         self.fields = parse_fields(fields)
+        if mask_targets and "targets" not in self.fields:
+            raise ArgumentError(f"mask_targets is {mask_targets!r}, but fields does not have \"targets\": add it, or "
+                                f"leave mask_targets out")
         self._part = launcher.of_loader(rank, world)
         self.rank, self.world = self._part.rank, self._part.world
         self.device = device_name
@@ -188,17 +301,22 @@ class Loader(Reader):
         self._error = c.Error()
         self._error_pointer = byref(self._error)
         self._batches = tuple((batch, byref(batch)) for batch in (c.Batch(sizeof(c.Batch)), c.Batch(sizeof(c.Batch))))
-        self._position = None  # the last delivered batch, or the text of a cursor: a single assignment advances it
-        self._pending = None   # the call in progress: its batch, arrays, whether the caller passed them, its stream
+        # The last delivered batch, or the text of a cursor: a single assignment advances it.
+        self._position: Any = None
+        # The call in progress: its batch, arrays, whether the caller passed them, its stream.
+        self._pending: Any = None
+        self._ended = False  # whether next() has reported the end of the run
+        self._first_ns = self._last_ns = 0  # when the first next() began, and the last one ended
         self._out = c.Out(sizeof(c.Out), c.I64 if code == "int64" else c.I32)
         self._out_pointer = byref(self._out) if self.fields else None
         self._confirmed = False  # whether _part was compared with what torch.distributed says when training starts
         run._loaders.add(self)  # before the library opens anything, so that run.close() always closes it
-        self._start(cursor_of_state(resume))
+        self._origin = self._start(cursor_of_state(resume))
         self._shape(code)
 
-    def _start(self, cursor: str | None) -> None:
-        """Opens the library's loader at a cursor. The previous loader stays open until this has succeeded."""
+    def _start(self, cursor: str | None) -> str:
+        """Opens the library's loader at a cursor, which it returns. None is the start of the run. The previous loader
+        stays open until this has succeeded."""
         handle, error = c_void_p(), c.Error()
         if cursor is None:
             start = self.run.cursor(0)
@@ -207,8 +325,10 @@ class Loader(Reader):
             start = cursor
         self._options.resume = None if cursor is None else cursor.encode()
         check(lib.tokmap_loader_open(byref(handle), self.run._open(), byref(self._options), byref(error)), error)
-        self._replace(handle.value)
-        self._pending, self._position = None, start
+        self._replace(handle.value or 0)
+        self._opened_at = start
+        self._pending, self._position, self._ended = None, start, False
+        return start
 
     def _shape(self, code: str) -> None:
         """Computes the shape and type of each field's array, and prepares how to make one."""
@@ -218,7 +338,9 @@ class Loader(Reader):
         self.rows = lib.tokmap_loader_rows(self._handle)
         self.calls = lib.tokmap_loader_calls(self._handle)
         info = self.run.info
-        shapes = {name: ((self.rows, info.seq_len), code) for name in TOKEN_FIELDS}
+        shapes: dict[str, tuple[tuple[int, ...], str]] = {}
+        for name in TOKEN_FIELDS:
+            shapes[name] = (self.rows, info.seq_len), code
         if "rows" in self.fields:
             width = self.run.sources[0].dataset.info.width  # the library refuses sources of different widths
             shapes["rows"] = ((self.rows, info.seq_len + info.lookahead), "uint16" if width == 2 else "uint32")
@@ -228,14 +350,25 @@ class Loader(Reader):
 
     # ---- batches ----
 
-    def __iter__(self) -> Loader:
+    def __iter__(self) -> Self:
+        if self._ended:
+            raise EndedError("the loader has delivered the whole run, so a loop over it would get nothing: call "
+                             "loader.rewind() to read the same rows again, loader.load_state_dict() to continue from a "
+                             "saved state, or open another loader with run.loader()")
         return self
+
+    if not TYPE_CHECKING:
+        def __getitem__(self, index):
+            """Explains the error to programs that give a loader to torch's DataLoader, which reads by index."""
+            raise TypeError("a tokmap.Loader delivers batches in order and reads ahead by itself, so it has no index: "
+                            "use it as it is (for b in loader) in place of a torch DataLoader, or give the DataLoader "
+                            "run.dataset(), which has one")
 
     def __next__(self) -> Batch:
         return self.next()
 
     @exclusive
-    def next(self, out=None, stream=None) -> Batch:
+    def next(self, out: Any = None, stream: Stream | None = None) -> Batch:
         """Delivers the next batch. At the end of the run it raises End, which is a StopIteration.
 
         out     where to write instead of new arrays: what out() returned, or a mapping or object with an array for each
@@ -247,6 +380,7 @@ class Loader(Reader):
         if not self._confirmed:
             launcher.confirm(self._part)
             self._confirmed = True
+        self._first_ns = self._first_ns or monotonic_ns()
         if self._pending is not None and self._pending[0][0].row_tokens:
             return self._deliver_interrupted(out)
         while not lib.tokmap_loader_wait(handle, _WAIT_NS):
@@ -267,7 +401,9 @@ class Loader(Reader):
         status = lib.tokmap_loader_next(handle, self._out_pointer, stream or None, batch[1], self._error_pointer)
         if status:
             self._pending = None
-            raise failure(status, self._error)
+            problem = failure(status, self._error)
+            self._ended = isinstance(problem, End)
+            raise problem
         return self._deliver()
 
     def _deliver(self) -> Batch:
@@ -284,11 +420,12 @@ class Loader(Reader):
             setattr(batch, name, array if whole or name == "cu_seqlens" else array[:count])
         if batch.cu_seqlens is not None:
             batch.documents, batch.max_seqlen = found.documents, found.max_seqlen
+        self._last_ns = monotonic_ns()
         self._position = self._pending[0]
         self._pending = None
         return batch
 
-    def _deliver_interrupted(self, out) -> Batch:
+    def _deliver_interrupted(self, out: Any) -> Batch:
         """The batch of a call that was interrupted (by Ctrl-C, for example) after the library had written it."""
         _, written, by_caller, _ = self._pending
         outputs = self._arrays_of(out) if out is not None else written
@@ -298,12 +435,12 @@ class Loader(Reader):
         return self._deliver()
 
     @exclusive
-    def out(self) -> dict:
+    def out(self) -> dict[str, AnyArray]:
         """New arrays of the right shapes, by field name, to pass to every next(out=...)."""
         self._arrays.stream()
         return {name: make() for name, make in self._makers}
 
-    def _arrays_of(self, out) -> list:
+    def _arrays_of(self, out: Any) -> list[AnyArray]:
         """The caller's arrays, in the order of the fields."""
         found = []
         for name in self.fields:
@@ -314,7 +451,7 @@ class Loader(Reader):
             found.append(array)
         return found
 
-    def _check_out(self, out) -> list:
+    def _check_out(self, out: Any) -> list[AnyArray]:
         """Makes the caller's arrays the library's outputs. Every call checks them, because the caller may have changed
         their shape or memory since the last one."""
         arrays, found = self._arrays, self._arrays_of(out)
@@ -334,7 +471,7 @@ class Loader(Reader):
 
     # ---- state ----
 
-    def state_dict(self) -> dict:
+    def state_dict(self) -> dict[str, Any]:
         """The state after the last batch, as text and numbers. Inside a step it is the state at the start of that step,
         so save it where batch.last_in_step is true. It is the same on every rank, and any number of ranks with any rows
         can resume from it."""
@@ -344,7 +481,7 @@ class Loader(Reader):
         return state_of_cursor(cursor)
 
     @exclusive
-    def load_state_dict(self, state) -> None:
+    def load_state_dict(self, state: Mapping[str, Any] | str) -> None:
         """Continues from a state_dict(), or from the text of a cursor, of the same run. A state of another run raises a
         PastError that names each kind of difference, and the loader then stays where it was."""
         cursor = cursor_of_state(state)
@@ -356,14 +493,31 @@ class Loader(Reader):
                 raise self._interrupted()
             self._start(cursor)
 
+    @exclusive
+    def rewind(self) -> None:
+        """Returns to where the loader was opened: to the state that was passed as resume, or to the start of the run.
+        The same batches follow in the same order. It works at any time, also in the middle of a step, and costs no more
+        than the batches that were read ahead. load_state_dict() does not change where rewind() returns to."""
+        handle, error = self._open(), c.Error()
+        if self._opened_at == self._origin:
+            self._pending = None
+            check(lib.tokmap_loader_rewind(handle, byref(error)), error)
+            self._position, self._ended = self._origin, False
+            return
+        with self._query_lock:
+            if self._in_query:
+                raise self._interrupted()
+            self._start(self._origin)
+
     def stats(self) -> Stats:
         """What the loader has delivered so far, and how long next() waited."""
         found = c.Stats(sizeof(c.Stats))
         self._query(lib.tokmap_loader_stats, found)
-        values = {name: getattr(found, name) for name in Stats._fields}
+        values = {name: getattr(found, name) for name, *_ in c.Stats._fields_ if name != "size"}
         values["reading"] = c.READINGS[found.reading]
         values["wait_histogram"] = tuple(found.wait_histogram)
-        return Stats(**values)
+        return Stats(**values, works_ahead=bool(self._options.threads),
+                     elapsed_ns=max(self._last_ns - self._first_ns, 0))
 
     def delivery(self) -> LoaderDevice:
         """How the loader delivers: on which GPU (None: on the host), and whether that GPU expands the batches or, if
@@ -374,7 +528,7 @@ class Loader(Reader):
                             found.pinned_bytes, found.device_bytes, found.reason.decode("utf-8", "replace"),
                             self.rank, self.world, str(self._part))
 
-    def _query(self, function, found) -> None:
+    def _query(self, function: Callable[[int, Any], int], found: Any) -> None:
         with self._query_lock:
             before = self._in_query
             try:
@@ -396,26 +550,27 @@ class Loader(Reader):
             if handle is not None:
                 self._pending = None
                 self._release(handle)
-                if hasattr(self._arrays, "close"):
-                    self._arrays.close()
+                self._arrays.close()
 
-    def __enter__(self) -> Loader:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __reduce__(self):
-        return (_rebuild, (self.run, self._arguments, self.state_dict(), self._part))
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (self.run, self._arguments, self.state_dict(), self._part, self._origin))
 
     def __repr__(self) -> str:
         if self._handle is None:
             return "<tokmap.Loader, closed>"
-        return (f"<tokmap.Loader of rank {self.rank} of {self.world}: {self.rows} rows a call, {self.calls} calls a "
-                f"step, {', '.join(self.fields) or 'no fields'} on {self.device}>")
+        return (f"<tokmap.Loader of rank {self.rank} of {self.world}: {c.counted(self.rows, 'row')} a call, "
+                f"{c.counted(self.calls, 'call')} a step, {', '.join(self.fields) or 'no fields'} on {self.device}>")
 
 
-def _rebuild(run, arguments: dict, state: dict, part: launcher.Part) -> Loader:
+def _rebuild(run: OpenedRun, arguments: dict[str, Any], state: dict[str, Any], part: launcher.Part,
+             origin: str) -> Loader:
     loader = Loader(run, resume=state, **arguments)
     loader._part = part  # with its source: the first batch confirms that it is true in this process too
+    loader._origin = origin
     return loader

@@ -6,21 +6,28 @@ from functools import wraps
 
 from ._library import lib
 from .errors import ArgumentError, ClosedError
+from .opened_run import OpenedRun
+
+TYPE_CHECKING = False  # as in typing, which importing this package does not import
+if TYPE_CHECKING:
+    from typing import Any, Callable, TypeVar
+
+    Method = TypeVar("Method", bound="Callable[..., Any]")
 
 
-def exclusive(method):
+def exclusive(method: Method) -> Method:
     """Decorates a method that one thread at a time may run; other threads wait.
 
     A signal handler runs in the thread that it interrupts, between any two lines. If that thread is inside an exclusive
     method, waiting for it would never end, so the handler's call raises an ArgumentError instead.
     """
     @wraps(method)
-    def run(self, *arguments, **options):
-        if self._lock._is_owned():
+    def run(self: Reader, *arguments: Any, **options: Any) -> Any:
+        if self._lock._is_owned():  # type: ignore[attr-defined]
             raise self._interrupted()
         with self._lock:
             return method(self, *arguments, **options)
-    return run
+    return run  # type: ignore[return-value]
 
 
 class Reader:
@@ -29,10 +36,12 @@ class Reader:
     The run keeps the handle too, because Python may finalize the two objects in any order: whoever removes the handle
     from run._readers closes the loader.
     """
-    _handle = None
+    _handle: int | None = None
     _name = "loader"
 
-    def __init__(self, run):
+    def __init__(self, run: OpenedRun) -> None:
+        if not isinstance(run, OpenedRun):
+            raise ArgumentError(f"run is {run!r}, but it must be a tokmap.Run: use run.loader() or run.dataset()")
         self.run = run
         self._lock = RLock()
 
@@ -52,7 +61,7 @@ class Reader:
         previous, self._handle = self._handle, handle
         self._release(previous)
 
-    def _release(self, handle: int | None, close=lib.tokmap_loader_close) -> None:
+    def _release(self, handle: int | None, close: Callable[[int], None] = lib.tokmap_loader_close) -> None:
         if handle is not None:
             try:
                 self.run._readers.remove(handle)
@@ -66,6 +75,6 @@ class Reader:
         handle, self._handle = self._handle, None
         self._release(handle)
 
-    def __del__(self):
+    def __del__(self) -> None:
         handle, self._handle = self._handle, None
         self._release(handle)

@@ -1,6 +1,7 @@
 """A run's rows as a map-style dataset, for samplers and DataLoader workers that read by index."""
 from __future__ import annotations
 
+import operator
 from bisect import bisect_right
 from ctypes import byref, c_uint64, c_void_p, sizeof
 
@@ -10,14 +11,30 @@ from ._library import check, lib
 from .arrays import choose
 from .errors import ArgumentError, RangeError
 from .fields import TOKEN_FIELDS, field_bits, parse_fields
+from .opened_run import OpenedRun
 from .reader import Reader, exclusive
 
+TYPE_CHECKING = False  # as in typing, which importing this package does not import
+if TYPE_CHECKING:
+    from typing import Any, Callable, Iterable, Iterator, Sequence, SupportsIndex, overload
 
-class Columns(dict):
+    import torch.utils.data
+
+    from .hints import AnyArray, DType, Framework
+
+    Fields = dict[str, AnyArray]
+
+    class Rows(Reader, torch.utils.data.Dataset[Fields]):
+        """A RunDataset is what torch calls a map-style Dataset, although it does not need torch."""
+else:
+    Fields, Rows = dict, Reader
+
+
+class Columns(Fields):
     """The fields of several rows by name, each an array of shape [rows, seq_len]. columns.inputs is
     columns["inputs"]."""
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> AnyArray:
         try:
             return self[name]
         except KeyError:
@@ -35,13 +52,13 @@ class _Rows:
     def __len__(self) -> int:
         return self.count
 
-    def __getitem__(self, i: int) -> dict:
+    def __getitem__(self, i: int) -> Fields:
         if not -self.count <= i < self.count:
             raise IndexError(i)
         return {name: array[i] for name, array in self.columns.items()}
 
 
-def collate(rows) -> Columns:
+def collate(rows: Sequence[Fields] | _Rows) -> Columns:
     """The collate_fn for a RunDataset. Rows that one call of __getitems__ read are returned without a copy; other rows
     are stacked."""
     if isinstance(rows, _Rows):
@@ -61,7 +78,7 @@ def collate(rows) -> Columns:
     return columns
 
 
-class RunDataset(Reader):
+class RunDataset(Rows):
     """The run's delivered rows by index, in the order in which a loader delivers them. The rows of a step are
     consecutive: index = base(step) + row, where base is the number of rows in all delivered steps before. A dataset
     with world > 1 holds only the rank's rows of each step, and counts only those. Run.dataset() makes one:
@@ -69,8 +86,8 @@ class RunDataset(Reader):
         ds = run.dataset(fields="inputs targets", dtype=torch.int64)
         torch.utils.data.DataLoader(ds, batch_size=64, collate_fn=tokmap.collate, num_workers=4)
 
-    ds[i] is a dict with the fields of one row. ds.__getitems__(indices), which DataLoader calls, reads many rows at
-    once.
+    ds[i] is a dict with the fields of one row, and ds[0:4] the Columns of four rows. ds.__getitems__(indices), which
+    DataLoader calls, reads many rows at once.
 
     rank, world    which part of every global batch the dataset holds; 0 <= rank < world. world=1: all rows, which a
                    DistributedSampler can divide. In one of several processes (under torchrun, for example) one of the
@@ -87,8 +104,9 @@ class RunDataset(Reader):
     _ROWS = 64  # read in one call of the library
     _name = "dataset"
 
-    def __init__(self, run, *, rank: int | None = None, world: int | None = None, fields="inputs targets", dtype=None,
-                 framework: str | None = None, mask_targets: bool = False, unchecked: bool = False):
+    def __init__(self, run: OpenedRun, *, rank: int | None = None, world: int | None = None,
+                 fields: str | Iterable[str] = "inputs targets", dtype: DType | None = None,
+                 framework: Framework | None = None, mask_targets: bool = False, unchecked: bool = False) -> None:
         super().__init__(run)
         part, batch = launcher.of_dataset(rank, world), run.info.batch
         self.rank, self.world = part.rank, part.world
@@ -108,7 +126,7 @@ class RunDataset(Reader):
                            "framework": self._arrays.name, "mask_targets": bool(mask_targets),
                            "unchecked": bool(unchecked)}
         self._starts, self._spans = _delivered_spans(run, self._part)
-        self._made = -1, None
+        self._made: tuple[int, Callable[[], AnyArray]] = -1, lambda: None
         self._open_reader()
 
     def _open_reader(self) -> None:
@@ -118,8 +136,8 @@ class RunDataset(Reader):
                                   fields=field_bits(self.fields), unchecked=self._arguments["unchecked"],
                                   mask_targets=self._arguments["mask_targets"])
         check(lib.tokmap_loader_open(byref(handle), self.run._open(), byref(options), byref(error)), error)
-        self._replace(handle.value)
-        self._rows_at_once = lib.tokmap_loader_rows(self._handle)
+        self._replace(handle.value or 0)
+        self._rows_at_once: int = lib.tokmap_loader_rows(self._handle)
         self._step, self._row = (c_uint64 * self._rows_at_once)(), (c_uint64 * self._rows_at_once)()
         self._out, self._error = c.Out(sizeof(c.Out), c.I64 if self._code == "int64" else c.I32), error
         self._batch = c.Batch(sizeof(c.Batch))
@@ -142,31 +160,52 @@ class RunDataset(Reader):
         span = bisect_right(self._spans, (step, 2 ** 64)) - 1
         return self._starts[span] + (step - self._spans[span][0]) * self._part + row - self._first
 
-    def place(self, index: int) -> tuple[int, int]:
+    def place(self, index: SupportsIndex) -> tuple[int, int]:
         """The step and the row at an index; the inverse of index()."""
         rows = 2 ** 63 if self.run.info.delivered is None else self._starts[-1]
-        position = index.__index__()
-        if position < 0:
-            position += rows
-        if not 0 <= position < rows:
-            raise IndexError(f"index {index} is outside the dataset, which has {rows} rows")
+        position = c.position(index, rows, "row", "the dataset")
         span = 0 if len(self._spans) == 1 else bisect_right(self._starts, position) - 1
         step, row = divmod(position - self._starts[span], self._part)
         return self._spans[span][0] + step, self._first + row
 
-    def __getitem__(self, index: int) -> dict:
+    if TYPE_CHECKING:
+        @overload
+        def __getitem__(self, index: SupportsIndex) -> Fields: ...
+
+        @overload
+        def __getitem__(self, index: slice) -> Columns: ...
+
+    def __getitem__(self, index: SupportsIndex | slice) -> Fields | Columns:
+        """The fields of a row; for a slice, the columns of its rows."""
+        if isinstance(index, slice):
+            end = 2 ** 63 if self.run.info.delivered is None else self._starts[-1]
+            if self.run.info.delivered is None and (index.stop is None or index.stop < 0 or (index.start or 0) < 0):
+                raise RangeError(f"{index} has no end, because the run has none: pass both ends, or set steps or "
+                                 f"passes in the run", status="ERROR_RANGE")
+            return self.__getitems__(range(*index.indices(end))).columns
         return self.__getitems__([index])[0]
 
-    def __getitems__(self, indices) -> _Rows:
+    def __iter__(self) -> Iterator[Fields]:
+        end = 2 ** 63 if self.run.info.delivered is None else self._starts[-1]
+        for first in range(0, end, self._rows_at_once):
+            rows = self.__getitems__(range(first, min(first + self._rows_at_once, end)))
+            for i in range(len(rows)):
+                yield rows[i]
+
+    def __getitems__(self, indices: Sequence[SupportsIndex]) -> _Rows:
         """The rows at many indices, read in as few calls of the library as possible."""
         count, place = len(indices), self.place
         # Most datasets hold all rows of steps from 0 on, and place() is then a division.
         divides = self.world == 1 and len(self._spans) == 1 and self._spans[0][0] == 0
-        if divides and count and min(indices) >= 0 and max(indices) < self._starts[-1]:
+        try:
+            numbers = list(map(operator.index, indices))
+        except TypeError:
+            numbers = []  # place() says which index is not a number
+        if divides and numbers and min(numbers) >= 0 and max(numbers) < self._starts[-1]:
             batch = self.run.info.batch
-            places = [divmod(i, batch) for i in indices]
+            places = [divmod(number, batch) for number in numbers]
         else:
-            places = [place(i) for i in indices]
+            places = [place(index) for index in indices]
         columns = Columns()
         pointers = []
         for name in self.fields:
@@ -176,7 +215,7 @@ class RunDataset(Reader):
         return _Rows(columns, count)
 
     @exclusive
-    def _read(self, places: list, pointers: list) -> None:
+    def _read(self, places: list[tuple[int, int]], pointers: list[tuple[str, int]]) -> None:
         handle, (steps, rows, out, batch, error) = self._open(), self._pointers
         for first in range(0, len(places), self._rows_at_once):
             part = places[first:first + self._rows_at_once]
@@ -186,24 +225,25 @@ class RunDataset(Reader):
                 setattr(self._out, name, pointer + first * self._row_bytes)
             check(lib.tokmap_loader_read(handle, steps, rows, len(part), out, batch, error), self._error)
 
-    def _maker(self, count: int):
+    def _maker(self, count: int) -> Callable[[], AnyArray]:
         """A function that makes an array of `count` rows. The last one is kept, since batches usually have one size."""
         made = self._made  # read once: another thread may store its own meanwhile
         if made[0] != count:
             made = self._made = count, self._arrays.maker((count, self.run.info.seq_len), self._code)
         return made[1]
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild, (self.run, self._arguments))
 
     def __repr__(self) -> str:
-        rows = "rows without end" if self.run.info.delivered is None else f"{len(self)} rows"
+        rows = "rows without end" if self.run.info.delivered is None else c.counted(len(self), "row")
         part = f", rank {self.rank} of {self.world}" if self.world > 1 else ""
-        return (f"<tokmap.RunDataset of {self.run.name!r}: {rows} of {self.run.info.seq_len} tokens{part}, "
+        tokens = c.counted(self.run.info.seq_len, "token")
+        return (f"<tokmap.RunDataset of {self.run.name!r}: {rows} of {tokens}{part}, "
                 f"{', '.join(self.fields)}>")
 
 
-def _delivered_spans(run, rows: int) -> tuple[list, list]:
+def _delivered_spans(run: OpenedRun, rows: int) -> tuple[list[int], list[tuple[int, int]]]:
     """Where the delivered steps are, of which a dataset holds `rows` rows each. spans[i] is a range (first step, end
     step) without skipped steps, and starts[i] is the index of its first row; the last element of starts is the number
     of all rows.
@@ -214,12 +254,16 @@ def _delivered_spans(run, rows: int) -> tuple[list, list]:
     end = info.steps if info.steps is not None else (2 ** 63 - 1) // info.batch
     if info.delivered == info.steps and info.steps is not None:
         return [0, end * rows], [(0, end)]
-    spans, step_tokens = [], info.batch * info.seq_len
+    spans: list[tuple[int, int]] = []
+    step_tokens = info.batch * info.seq_len
 
     def delivered_before(step: int) -> int:
         found, error = c.Cursor(), c.Error()
         check(lib.tokmap_run_cursor(run._open(), step, byref(found), byref(error)), error)
-        return found.tokens // step_tokens if found.tokens != c.FOREVER else None
+        if found.tokens == c.FOREVER:
+            raise RangeError(f"before step {step} the run delivers more tokens than a dataset can count: lower steps, "
+                             f"or remove the skipped steps from the run", status="ERROR_RANGE")
+        return int(found.tokens // step_tokens)
 
     def bisect(first: int, last: int, before: int, after: int) -> None:
         if before == after:
@@ -245,5 +289,5 @@ def _delivered_spans(run, rows: int) -> tuple[list, list]:
     return starts, spans or [(0, 0)]
 
 
-def _rebuild(run, arguments: dict) -> RunDataset:
+def _rebuild(run: OpenedRun, arguments: dict[str, Any]) -> RunDataset:
     return RunDataset(run, **arguments)

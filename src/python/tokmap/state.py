@@ -7,22 +7,26 @@ from . import _library as c
 from ._library import lib
 from .errors import CursorError
 
+TYPE_CHECKING = False  # as in typing, which importing this package does not import
+if TYPE_CHECKING:
+    from typing import Any, Mapping
+
 _VERSION = 1
 
 
-def cursor_text(cursor) -> str:
+def cursor_text(cursor: c.Cursor) -> str:
     """The text of a struct tokmap_cursor: one line."""
     text = create_string_buffer(c.CURSOR_TEXT)
     lib.tokmap_cursor_print(byref(cursor), text)
     return text.value.decode()
 
 
-def state_of_cursor(cursor: str) -> dict:
+def state_of_cursor(cursor: str) -> dict[str, Any]:
     """What state_dict() returns."""
     return {"tokmap": _VERSION, "cursor": cursor, "step": int(cursor.split("step=")[1].split()[0])}
 
 
-def cursor_of_state(state) -> str | None:
+def cursor_of_state(state: Mapping[str, Any] | str | None) -> str | None:
     """The text of the cursor in a state_dict(). The text of a cursor, and None, are returned unchanged."""
     if state is None or isinstance(state, str):
         return state

@@ -1,19 +1,20 @@
 """Text to token ids and back, with every vocabulary that the command tokmap reads."""
 from __future__ import annotations
 
-import json
 import os
 from array import array
 from collections import OrderedDict
 from ctypes import addressof, byref, c_char_p, c_uint64, c_void_p, create_string_buffer, sizeof, string_at
-from typing import TYPE_CHECKING, Any, Iterable
 
 from . import _library as c
 from . import _tokenize_library as t
 from ._library import check
 from .errors import ArgumentError, ClosedError, NotFoundError, TokmapError, UnsupportedError
 
+TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
+    from typing import Any, Iterable
+
     from .dataset import Dataset
 
 
@@ -247,6 +248,7 @@ def _try(path: str, wanted: str, about: dict[str, Any], special_tokens: str | No
 
 def _recorded(dataset: Dataset) -> Iterable[tuple[str, dict[str, Any]]]:
     """For each shard whose index records the path of its tokenizer: the index, and what it says of the tokenizer."""
+    import json  # here, because importing this package should not wait for it
     for number in range(min(dataset.info.shards, 64)):
         shard = dataset.shard(number)
         try:

@@ -320,7 +320,7 @@ static void made_from_arguments(void **state)
     options.seed = 3;
     assert_int_equal(tokmap_run_make(&run, &options, &error), TOKMAP_OK);
     assert_int_equal(tokmap_run_check(run, &cursor, &error), TOKMAP_ERROR_PAST);
-    assert_non_null(strstr(error.message, "order (ordering shuffle, seed 3); batch (batch 8)"));
+    assert_non_null(strstr(error.message, "its order (order shuffle, seed 3), its batch (batch 8)"));
     assert_null(strstr(error.message, "line"));
     assert_int_equal(error.line, 0);
     tokmap_run_close(run);

@@ -1,0 +1,103 @@
+"""Messages in Python's words: no name of C reaches a Python program."""
+import os
+import re
+import unittest
+
+import tokmap
+from tokmap.messages import in_python
+from support import TOP, WithData, python
+
+ROOMS = ("dataset", "run", "batch", "staging", "cuda", "loader", "format")
+#: Environment variables, which a Python program sets as any other program does.
+ENVIRONMENT = ("TOKMAP_CPU", "TOKMAP_CUDA_DRIVER")
+
+
+def library_texts():
+    """Every string literal in the library's sources that names something of C. Adjacent literals are joined."""
+    for room in ROOMS:
+        folder = os.path.join(TOP, "src", room)
+        for name in sorted(os.listdir(folder)):
+            if not name.endswith(".c"):
+                continue
+            with open(os.path.join(folder, name), encoding="utf-8") as file:
+                text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
+            for joined in re.findall(r'"(?:[^"\\\n]|\\.)*"(?:\s*(?:PRI\w+\s*)?"(?:[^"\\\n]|\\.)*")*', text):
+                literal = re.sub(r'"\s*(?:PRI\w+)?\s*"', "", joined).strip('"')
+                if re.fullmatch(r"tokmap_\w+", literal):
+                    continue  # the name of a struct, for messages about a size that was not set
+                if re.search(r"TOKMAP_[A-Z]|tokmap_[a-z]|\boptions\.[a-z]", literal):
+                    yield f"{room}/{name}", literal
+
+
+class Translation(unittest.TestCase):
+    def test_every_message_of_the_library(self):
+        texts = list(library_texts())
+        self.assertGreater(len(texts), 30)
+        for where, text in texts:
+            said = in_python(text)
+            for variable in ENVIRONMENT:
+                said = said.replace(variable, "")
+            if "TOKMAP_BATCH_INIT" in said or "enum tokmap_" in said:
+                continue  # misuse that only a C program can commit: this package makes these structs
+            self.assertIsNone(re.search(r"TOKMAP_|\btokmap_[a-z]+_|\boptions\.", said), f"{where}: {said}")
+
+    def test_words(self):
+        for text, expected in (
+                ("options.threads is 2; set it to 1", "threads is 2; set it to 1"),
+                ("or remove TOKMAP_TARGETS from options.fields", 'or remove "targets" from fields'),
+                ("set options.reading to TOKMAP_READ_PREAD, or raise", 'set reading to "pread", or raise'),
+                ("leave the other at TOKMAP_FOREVER", "leave the other at None"),
+                ("does not fit TOKMAP_I32; set out.type to TOKMAP_I64", "does not fit int32; set dtype to int64"),
+                ("to open a run of a dataset set options.data, or", "to open a run of a dataset pass data=, or"),
+                ("options.ordering is 7", "order is 7"), ("call tokmap_loader_next() before", "call loader.next() before"),
+                ("unset TOKMAP_CPU", "unset TOKMAP_CPU")):
+            self.assertEqual(in_python(text), expected)
+
+
+class Sentences(WithData):
+    def said(self, function, kind=tokmap.TokmapError):
+        with self.assertRaises(kind) as caught:
+            function()
+        self.assertNotRegex(str(caught.exception), r"TOKMAP_|options\.|ordering")
+        return str(caught.exception)
+
+    def test_arguments(self):
+        run = self.run_of()
+        self.assertIn("steps is 5 and passes is 2: pass one of them", self.said(lambda: self.run_of(steps=5)))
+        self.assertIn('remove "targets" from fields', self.said(lambda: self.run_of(lookahead=0).loader(framework="dlpack")))
+        self.assertIn("threads is 2; set it to 1", self.said(lambda: run.loader(threads=2)))
+        self.assertIn("mask_targets is True", self.said(lambda: run.loader(mask_targets=True, fields="inputs")))
+        self.assertIn("ring_bytes is 64; raise it, or lower rows", self.said(lambda: run.loader(ring_bytes=64)))
+        self.assertIn("it must be a tokmap.Run", self.said(lambda: tokmap.Loader("train.run")))
+
+    def test_a_dataset_as_a_run_file(self):
+        said = self.said(lambda: tokmap.Run(self.prefix))
+        self.assertIn("this is a dataset", said)
+        self.assertIn("data=", said)
+
+    def test_another_past(self):
+        state = self.run_of().cursor(5)
+        for options, words in (({"seq_len": 40}, "in its geometry (seq_len 40, lookahead 1); change"),
+                               ({"seed": 9}, "in its order (order shuffle, seed 9); change"),
+                               ({"batch": 5, "seed": 9}, "in its order (order shuffle, seed 9), its batch (batch 5); change")):
+            self.assertIn(words, self.said(lambda: self.run_of(**options).loader(resume=state), tokmap.PastError))
+
+    def test_the_message_has_the_position(self):
+        """The position that the library reports stays, whatever the words are."""
+        with self.assertRaises(tokmap.RunError) as caught:
+            tokmap.Run(text="seq_len 5\nseq_len 6\n")
+        self.assertEqual(caught.exception.line, 2)
+        self.assertIn(":2: " if caught.exception.path else "line 2", str(caught.exception))
+
+    def test_long_paths(self):
+        """A message that grows is cut at the size of C's buffer, at worst, and never fails."""
+        said = python("""
+import tokmap
+try: tokmap.Dataset("x" * 4000)
+except tokmap.TokmapError as problem: print(len(str(problem)) > 100)
+""")
+        self.assertEqual(said, "True\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
