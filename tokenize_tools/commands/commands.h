@@ -1,7 +1,8 @@
 /*
  * commands.h - the list of subcommands. command_NAME.c defines command_NAME().
  *
- * A new subcommand needs a line here, its file, and its page in man/; lint and the tests look for the rest.
+ * A new subcommand needs a line here, its file, and its page in man/; lint and the tests look for the rest. The fields
+ * `operands` and `first_operand` of its struct cli_command make shells complete its operands.
  */
 #ifndef TOKMAP_COMMANDS_COMMANDS_H
 #define TOKMAP_COMMANDS_COMMANDS_H
