@@ -265,7 +265,7 @@ static void kinds_are_named(void **state)
         assert_int_equal(tokmap_run_check(run, &cursor, &error), TOKMAP_ERROR_PAST);
         for (unsigned kind = 0; kind < 5; kind++)
             assert_int_equal(strstr(error.message, names[kind]) != NULL, which >> kind & 1);
-        assert_true(strstr(error.message, "change it back") != NULL);
+        assert_true(strstr(error.message, "change that back") != NULL);
         tokmap_run_close(run);
     }
 }
