@@ -6,6 +6,7 @@
 #include "commands.h"
 #include "commands/shared/corpus_arguments.h"
 #include "commands/shared/field_options.h"
+#include "commands/shared/input_size.h"
 #include "commands/shared/output_arguments.h"
 #include "commands/shared/pack_report.h"
 #include "commands/shared/skip_report.h"
@@ -32,7 +33,7 @@ struct packing {
     struct tokenizer *tokenizer;
     struct pack_result result;
     struct cli_progress progress;
-    uint64_t size;       /* of the inputs as they are stored, in bytes; 0 if unknown */
+    struct input_size size;
     uint64_t next_space; /* the free space is checked when so many stored bytes are packed */
 };
 
@@ -51,12 +52,12 @@ static void space_check(struct packing *packing, uint64_t stored_bytes)
     struct tokenizer_info info;
     uint64_t free_bytes;
     char a[32], b[32];
-    if (packing->dry_run || stored_bytes < packing->next_space || stored_bytes >= packing->size)
+    if (packing->dry_run || stored_bytes < packing->next_space || stored_bytes >= packing->size.bytes)
         return;
     packing->next_space = 2 * stored_bytes;
     tokenizer_info(packing->tokenizer, &info);
     const double written = (double)packing->result.tokens * info.width;
-    const double all = written / (double)stored_bytes * (double)packing->size;
+    const double all = written / (double)stored_bytes * (double)packing->size.bytes;
     char *folder = path_folder(packing->prefix);
     if (folder && all < 9e18 && !os_disk_free(folder, &free_bytes) && all - written > (double)free_bytes) {
         cli_progress_clear(&packing->progress);
@@ -70,6 +71,7 @@ static void space_check(struct packing *packing, uint64_t stored_bytes)
 static void progress_report(void *user, uint64_t stored_bytes)
 {
     struct packing *packing = user;
+    packing->progress.total = input_size_update(&packing->size);
     space_check(packing, stored_bytes);
     cli_progress_update(&packing->progress, stored_bytes);
 }
@@ -103,10 +105,9 @@ static enum tokmap_status inputs_pack(struct packing *packing, const struct pack
     enum tokmap_status status = options->dry_run ? TOKMAP_OK : output_place_check(options->prefix, error);
     if (status)
         return status;
-    if (!options->dry_run || shown != CLI_PROGRESS_NONE)
-        packing->size = corpus_size(operands, operand_count);
+    input_size_start(&packing->size, operands, operand_count, shown);
     packing->next_space = SPACE_FIRST;
-    cli_progress_start(&packing->progress, options->dry_run ? "reading" : "packing", packing->size, shown);
+    cli_progress_start(&packing->progress, options->dry_run ? "reading" : "packing", packing->size.bytes, shown);
     status = pack_run(options, operands, operand_count, &packing->result, error);
     cli_progress_end(&packing->progress);
     return status;

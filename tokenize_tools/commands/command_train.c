@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "commands/shared/corpus_arguments.h"
 #include "commands/shared/field_options.h"
+#include "commands/shared/input_size.h"
 #include "commands/shared/output_arguments.h"
 #include "commands/shared/skip_report.h"
 #include "commands/shared/target.h"
@@ -34,6 +35,7 @@ struct training_command {
     struct train_text *specials;
     uint32_t special_count;
     struct cli_progress progress;
+    struct input_size size;
     enum train_stage stage;
     double seconds;
 };
@@ -56,6 +58,8 @@ static void progress_report(void *user, enum train_stage stage, uint64_t done)
         training->progress.unit = "tokens";
         training->stage = stage;
     }
+    if (stage == TRAIN_READING)
+        training->progress.total = input_size_update(&training->size);
     cli_progress_update(&training->progress, done);
 }
 
@@ -303,9 +307,8 @@ static int inputs_train(struct training_command *training, const char **operands
     const uint64_t started = os_clock_ns();
     if (training->quiet)
         training->shown = CLI_PROGRESS_NONE;
-    cli_progress_start(&training->progress, "counting",
-                       training->shown == CLI_PROGRESS_NONE ? 0 : corpus_size(operands, operand_count),
-                       training->shown);
+    input_size_start(&training->size, operands, operand_count, training->shown);
+    cli_progress_start(&training->progress, "counting", training->size.bytes, training->shown);
     enum tokmap_status status = output_place_check(training->prefix, &error);
     if (!status)
         status = train_corpus(&options, operands, operand_count, &result, &error);

@@ -53,6 +53,20 @@ void histogram_add(struct histogram *histogram, uint64_t number, uint64_t times)
     histogram->largest = max64(histogram->largest, number);
 }
 
+void histogram_add_steps(struct histogram *histogram, uint64_t begin, const uint64_t *ends, uint64_t count)
+{
+    uint64_t *cells = histogram->cells, last = begin, largest = histogram->largest;
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t step = ends[i] - last;
+        last = ends[i];
+        largest = max64(largest, step);
+        cells[cell_of(step)]++;
+    }
+    histogram->largest = largest;
+    histogram->count += count;
+    histogram->sum += last - begin;
+}
+
 void histogram_merge(struct histogram *sum, const struct histogram *more)
 {
     /* Cells grow with numbers, so that those above the largest one were never touched. */

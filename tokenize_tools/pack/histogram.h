@@ -23,6 +23,9 @@ void histogram_free(struct histogram *histogram); /* accepts one that is all zer
 
 /* Counts a number `times` times. */
 void histogram_add(struct histogram *histogram, uint64_t number, uint64_t times);
+/* Counts `count` differences: ends[0] - begin, ends[1] - ends[0], and so on. The ends never decrease, and the first one
+ * is at least `begin`. This is faster than one call for each. */
+void histogram_add_steps(struct histogram *histogram, uint64_t begin, const uint64_t *ends, uint64_t count);
 /* Adds what *more has counted to *sum, for example what several threads have counted. */
 void histogram_merge(struct histogram *sum, const struct histogram *more);
 /* The smallest number that is at least as large as per_thousand / 1000 of the counted ones: 500 for the median. 0 if

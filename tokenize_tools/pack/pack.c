@@ -193,10 +193,11 @@ static void lengths_count(struct worker *worker, const struct corpus_batch *batc
         begin = out->ends[0];
         i = 1;
     }
-    for (; i < complete; i++) {
+    if (i < complete) {
         histogram_add(&worker->lengths, output->tail + out->ends[i] - begin, 1);
-        begin = out->ends[i];
         output->tail = 0;
+        histogram_add_steps(&worker->lengths, out->ends[i], out->ends + i + 1, complete - i - 1);
+        begin = out->ends[complete - 1];
     }
     output->tail += out->count - begin;
 }

@@ -62,6 +62,26 @@ static void test_percentiles(void **state)
     (void)state;
 }
 
+static void test_steps(void **state)
+{
+    static const uint64_t ends[] = {5, 5, 12, 80012};
+    struct histogram histogram;
+    assert_true(histogram_new(&histogram));
+    histogram_add_steps(&histogram, 3, ends, 0);
+    assert_int_equal(histogram.count, 0);
+    histogram_add_steps(&histogram, 2, ends, 4); /* 3, 0, 7, 80000 */
+    assert_int_equal(histogram.count, 4);
+    assert_int_equal((uint64_t)histogram.sum, 80010);
+    assert_int_equal(histogram.largest, 80000);
+    assert_int_equal(histogram_percentile(&histogram, 250), 0);
+    assert_int_equal(histogram_percentile(&histogram, 500), 3);
+    assert_int_equal(histogram_percentile(&histogram, 750), 7);
+    histogram_add_steps(&histogram, 0, ends, 1);
+    assert_int_equal(histogram.largest, 80000);
+    histogram_free(&histogram);
+    (void)state;
+}
+
 static void test_times(void **state)
 {
     struct histogram histogram;
@@ -83,6 +103,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_percentiles),
+        cmocka_unit_test(test_steps),
         cmocka_unit_test(test_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
