@@ -203,8 +203,10 @@ static void bits_set(uint64_t *bits, uint64_t first, uint64_t end)
     }
 }
 
-/* Populates the pages of a stretch that has just been read, and the pages around it if they seem to be in the page
- * cache too. A failure does no harm; the pages are tried again later. */
+/* Populates the pages of a stretch that has just been read, and the pages around it if all of them are in the page
+ * cache too. A single one that is not would be read from storage, and the kernel would read many more around it: where
+ * some windows of a neighborhood are cached, a storage that is slow would be asked for several times the bytes of the
+ * run. A failure does no harm; the pages are tried again later. */
 static void populate(struct residency_source *source, const struct stretch *stretch)
 {
     const struct shard_views *views = &source->views;
@@ -214,7 +216,8 @@ static void populate(struct residency_source *source, const struct stretch *stre
     uint64_t around = NEIGHBORHOOD >> views->page_shift;
     if (around > 1) {
         uint64_t low = round_down(first, around), high = min64(round_up(end, around), pages);
-        if (pages_cached(source, view, low, high) == 1) {
+        if (pages_cached(source, view, low, high) == 1 &&
+            os_map_resident(view->tokens + (low << views->page_shift), (high - low) << views->page_shift)) {
             first = low;
             end = high;
         }

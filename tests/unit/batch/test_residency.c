@@ -16,6 +16,7 @@
 #include "support/scratch.h"
 #include "batch/gather.h"
 #include "batch/residency.h"
+#include "platform/os.h"
 
 #define ROW_TOKENS 100
 #define WINDOW 40 /* windows asked for ahead */
@@ -227,6 +228,47 @@ static void populated_pages_are_remembered_and_forgotten(void **unused)
     residency_close(residency);
 }
 
+/* Pages 0 and 15 of a neighborhood are in the page cache, and those between them are not. Reading a window on page 0 in
+ * the warm state populates that page, and does not bring the others into the cache. */
+static void pages_that_are_not_cached_are_not_populated(void **unused)
+{
+    (void)unused;
+    struct residency *residency = open_residency();
+    struct residency_source *source = &residency->sources[0];
+    struct gather *gather;
+    struct stretch stretch = {0};
+    uint16_t row[ROW_TOKENS];
+    char page[4096];
+    bool cold = false;
+    size_t got;
+    const struct gather_options options = {.unchecked = false};
+    assert_int_equal(gather_open(&gather, source, &options, NULL), TOKMAP_OK);
+    assert_int_equal(shard_views_stretch(&source->views, 0, ROW_TOKENS, &stretch, NULL), TOKMAP_OK);
+    const int fd = stretch.view->fd;
+    os_advise_random(fd); /* no readahead by the reads below */
+    assert_int_equal(os_sync(fd), 0);
+    os_advise_drop(fd, 0, 0);
+    assert_int_equal(os_pread(fd, page, sizeof page, 0, &got), 0);
+    assert_int_equal(os_pread(fd, page, sizeof page, 15 * sizeof page, &got), 0);
+    /* A look by os_pread_cached() would itself make the kernel read the page. */
+    const char *tokens = (const char *)stretch.view->tokens;
+    const bool can_drop = os_page_bytes() == sizeof page && !os_map_resident(tokens + 7 * sizeof page, sizeof page);
+    if (can_drop) {
+        residency->warm = source->warm = true;
+        residency_begin(residency, 1);
+        gather_begin(gather);
+        assert_int_equal(gather_window(gather, 0, row, &cold, NULL), TOKMAP_OK);
+        assert_false(cold);
+        assert_true(residency_is_populated(source, &stretch) || source->cannot_populate);
+        for (uint64_t i = 1; i < 15; i++)
+            assert_false(os_map_resident(tokens + i * sizeof page, sizeof page));
+    }
+    gather_close(gather);
+    residency_close(residency);
+    if (!can_drop)
+        skip(); /* the file system keeps its files in memory, or the kernel cannot report what is cached */
+}
+
 /* A window that crosses the seam or a border of shards has two stretches. */
 static void stretches_cover_a_window(void **unused)
 {
@@ -260,6 +302,7 @@ int main(void)
         cmocka_unit_test(a_large_batch_is_asked_for_in_parts),
         cmocka_unit_test(pages_have_numbers_of_their_own),
         cmocka_unit_test(populated_pages_are_remembered_and_forgotten),
+        cmocka_unit_test(pages_that_are_not_cached_are_not_populated),
         cmocka_unit_test(stretches_cover_a_window),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
