@@ -51,6 +51,7 @@ static const char *const side_names[SIDES] = {"cold", "warm"};
 struct side {
     struct series bytes_per_s, tokens_per_s; /* of all loaders together */
     struct series busy, others;              /* shares of the processors at that rate, of the loaders and others */
+    struct series amplification;             /* bytes read from storage / bytes of tokens delivered */
     struct series wait_share, au;            /* 0 to 1; au: of the rank whose share is smallest */
     struct spread wait_ms;                   /* of steps; its p999 is not used */
     struct series first_ms;                  /* the longest first call */
@@ -104,20 +105,25 @@ static int rates_run(struct bench *bench, struct check *check, const struct chec
     machine_times(&after);
     if (result)
         return result;
-    uint64_t from = UINT64_MAX, to = 0, tokens = 0, cpu = 0;
+    uint64_t from = UINT64_MAX, to = 0, tokens = 0, cpu = 0, storage = 0;
+    bool storage_known = true;
     for (uint64_t rank = 0; rank < check->ranks; rank++) {
         const struct check_report *report = &check->reports[rank];
         from = min64(from, report->from_ns);
         to = max64(to, report->to_ns);
         tokens += report->tokens;
         cpu += report->cpu_ns;
+        storage += report->storage;
+        storage_known &= report->storage != UINT64_MAX;
     }
     const double seconds = (double)max64(1, to - min64(from, to)) / 1e9;
     series_add(&side->tokens_per_s, (double)tokens / seconds);
     series_add(&side->bytes_per_s, (double)tokens * check->info.width / seconds);
     series_add(&side->busy, fmin(1, (double)cpu / 1e9 / seconds / os_processors()));
+    if (storage_known && tokens && check->info.shards)
+        series_add(&side->amplification, (double)storage / ((double)tokens * check->info.width));
     const double others = machine_others(&before, &after), steal = machine_steal(&before, &after);
-    series_add(&side->others, isfinite(others) ? fmin(1, others + steal) : 0);
+    series_add(&side->others, isfinite(others) ? fmin(others + steal, 1 - series_last(&side->busy)) : 0);
     return CLI_DONE;
 }
 
@@ -322,6 +328,7 @@ static void results_write(struct bench *bench, const struct check *check)
         side_result(bench, i, "gb_s", "GB/s", &side->bytes_per_s, 1e-9, need / 1e9);
         side_result(bench, i, "tokens_per_s", "tokens/s", &side->tokens_per_s, 1, need / check->info.width);
         side_result(bench, i, "fastest_step_ms", "ms", &fastest, 1, stepped ? bench->options.step_ms : (double)NAN);
+        side_result(bench, i, "amplification", "1", &side->amplification, 1, (double)NAN);
         side_result(bench, i, "saturated_cpu_percent", "%", &side->busy, 100, (double)NAN);
         side_result(bench, i, "wait_percent", "%", &side->wait_share, 100, (double)NAN);
         side_result(bench, i, "au_percent", "%", &side->au, 100, (double)NAN);
@@ -377,6 +384,10 @@ static int run(struct bench *bench)
                                   ? "this is a dataset; name a run file, or say with --seq-len and --batch what a step "
                                     "of the training reads"
                                   : "name a run file, or a dataset with --seq-len and --batch");
+    if (options->cold || options->device_given)
+        return misused(bench, options->cold ? "--cold is not needed: the case measures both cold and warm"
+                                            : "--device is for other cases: this one measures delivery to host memory, "
+                                              "before any copy to a GPU; `tokmap-bench train --device` has the rest");
     if (options->require_given && !options->step_ms_given)
         return misused(bench, "--require needs --step-ms, without which there is no verdict");
     if (options->ranks > RANKS_MOST)

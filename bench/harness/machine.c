@@ -79,7 +79,8 @@ const char *machine_line(const char *folder, char *text, size_t capacity)
 
 /* ---- how busy the machine is ---- */
 
-#define TICKS 100.0 /* per second: the kernel's unit in /proc (USER_HZ), the same on all machines */
+#define MOMENT_NS 200000000 /* less time has too few ticks */
+#define TICKS 100.0         /* per second: the kernel's unit in /proc (USER_HZ), the same on all machines */
 
 /* Reads the user and system time of this process and of its children from /proc/self/stat. After the name in
  * parentheses come a letter and numbers, of which the eleventh to the fourteenth are these times. */
@@ -123,7 +124,7 @@ void machine_times(struct machine_times *times)
 static double share_of(const struct machine_times *from, const struct machine_times *to, double part)
 {
     const double all = to->all - from->all;
-    if (!from->known || !to->known || to->clock_ns - from->clock_ns < 500000000 || all <= 0)
+    if (!from->known || !to->known || to->clock_ns - from->clock_ns < MOMENT_NS || all <= 0)
         return (double)NAN;
     return fmin(1, fmax(0, part / all));
 }

@@ -22,8 +22,8 @@ struct machine_times {
 void machine_times(struct machine_times *times);
 
 /* Returns the share of all processors (0 to 1) that other programs used between two moments, and the share that the
- * hypervisor took; NAN where that is unknown, and for less than half a second, since the kernel counts in hundredths of
- * a second. */
+ * hypervisor took; NAN where that is unknown, and for less than 0.2 seconds, since the kernel counts in hundredths of a
+ * second. */
 double machine_others(const struct machine_times *from, const struct machine_times *to);
 double machine_steal(const struct machine_times *from, const struct machine_times *to);
 

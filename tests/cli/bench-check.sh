@@ -108,6 +108,10 @@ exits 2 tokmap-bench check data/web 2>err
 holds err '--seq-len and --batch'
 exits 2 tokmap-bench check train.run --require ok 2>err
 holds err '--step-ms'
+exits 2 tokmap-bench check train.run --cold 2>err
+holds err 'both cold and warm'
+exits 2 tokmap-bench check train.run --device 0 2>err
+holds err 'train --device'
 exits 2 tokmap-bench check train.run --ranks 33 2>err
 holds err '33 ranks cannot share a global batch of 32 rows; lower --ranks'
 exits 2 tokmap-bench check train.run --ranks 4 --world 2 2>err
