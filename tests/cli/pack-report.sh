@@ -22,7 +22,7 @@ holds out "v.tiktoken"
 holds out "302 ids, 2 bytes a token"
 holds out '<|endoftext|> (301)'
 holds out "  tokmap info 'it'\\''s here/a b' --seq-len 1024"
-! grep -q 'no -t was given' out
+! grep -q 'no -t FILE was given' out
 sed -n '/^next:$/,$s/^  //p' out >next
 sh -eu next >/dev/null
 tail -n 1 next | sh -eu >shown

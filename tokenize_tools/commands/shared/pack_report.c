@@ -69,7 +69,7 @@ static void tokenizer_print(const struct pack_report *report)
     if (report->tokenizer_path)
         fact("", report->tokenizer_path);
     if (!report->tokenizer_given)
-        fact("", "no -t was given: each byte of the text is a token");
+        fact("", "no -t FILE was given: each byte of the text is a token");
 }
 
 static void tokens_print(const struct pack_report *report)

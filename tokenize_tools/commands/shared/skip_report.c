@@ -114,8 +114,7 @@ void skip_report_add(struct skip_report *skips, const struct corpus_issue *issue
         skips->printed++;
         skips->of_file++;
         if (skips->printed == PRINTED_MOST)
-            cli_say(skips->command->program, "skipped: what follows is only counted%s",
-                    skips->list_path ? "" : "; list all of it with --skipped-list FILE");
+            cli_say(skips->command->program, "skipped: what follows is only counted");
     }
     error_name_options(skips->command, &item.why);
     item_list(skips, &item);
