@@ -65,8 +65,7 @@ enum tokmap_status tokmap_run_check(const struct tokmap_run *run, const struct t
          * the end would not help. Only the kinds are compared, because the tokens before the step may not exist. */
         past_cursor(&run->past, cursor->step, cursor->tokens, &own);
         memcpy(own.past, cursor->past, sizeof own.past);
-        const enum tokmap_status status =
-            past_compare(&run->past, &own, cursor, run->path, run->from_text, error);
+        const enum tokmap_status status = past_compare(&run->past, &own, cursor, run->path, run->from_text, error);
         return status ? status : past_the_end(run, cursor->step, error);
     }
     cursor_at(run, cursor->step, &own);

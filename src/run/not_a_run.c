@@ -49,8 +49,9 @@ enum tokmap_status not_a_run(const char *path, const char *text, size_t bytes, e
     while (text && at < bytes && strchr(" \t\r\n", text[at]))
         at++;
     if (text && at < bytes && (text[at] == '{' || text[at] == '['))
-        return error_set(error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET,
-                         "this is JSON, not a run file and not a dataset; `tokmap tokenizer` describes a tokenizer.json, "
-                         "and `tokmap pack` makes a dataset of JSONL");
+        return error_set(
+            error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET,
+            "this is JSON, not a run file and not a dataset; `tokmap tokenizer` describes a tokenizer.json, "
+            "and `tokmap pack` makes a dataset of JSONL");
     return failed;
 }

@@ -34,7 +34,9 @@ holds lines '{"text": " \" \\ / \u0008 \u000c \n \r \t \u0000 \u001f'
 tokmap export -q --text --documents 1..2 bytes >text
 { cat in/b/long.txt; echo; } >wanted
 same text wanted
-{ tokmap export -q --documents 0..3 bytes; tokmap export -q --documents 3..3 bytes; tokmap export -q --documents 3..24 bytes; } >parts
+for part in 0..3 3..3 3..24; do
+    tokmap export -q --documents $part bytes
+done >parts
 same parts lines
 # The output is the same for every number of threads.
 i=0
@@ -58,10 +60,11 @@ holds out ', "path": "in/c.jsonl", "record": 1}'
 ranks
 printf 'hello <|end|> hello<|endoftext|>\n' >special.txt
 for special in text recognize; do
-    tokmap pack -q -t v.tiktoken --pattern gpt2 --special-tokens specials.json --special $special -o with special.txt in/d.jsonl
+    with="-t v.tiktoken --pattern gpt2 --special-tokens specials.json --special $special"
+    tokmap pack -q $with -o with special.txt in/d.jsonl
     tokmap export -q --check with >out.jsonl
     holds out.jsonl '{"text": "hello <|end|> hello<|endoftext|>\n"}'
-    tokmap pack -q -t v.tiktoken --pattern gpt2 --special-tokens specials.json --special $special -o back out.jsonl
+    tokmap pack -q $with -o back out.jsonl
     same with.bin back.bin
     rm with.* back.*
 done

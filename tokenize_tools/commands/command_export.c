@@ -41,8 +41,9 @@ static void report_print(const struct exporting *exporting, const struct text_ex
     char rate[32];
     (void)cli_bytes(seconds > 0 ? (uint64_t)((double)result->text_bytes / seconds) : 0, rate);
     /* Standard output has the documents if they go there. */
-    cli_say(program, "exported %s, %s of text, to %s in %s (%s/s)", cli_counted(result->documents, "document", a), cli_bytes(result->text_bytes, b),
-            to_stdout(exporting) ? "standard output" : exporting->output, cli_seconds(seconds, c), rate);
+    cli_say(program, "exported %s, %s of text, to %s in %s (%s/s)", cli_counted(result->documents, "document", a),
+            cli_bytes(result->text_bytes, b), to_stdout(exporting) ? "standard output" : exporting->output,
+            cli_seconds(seconds, c), rate);
     if (result->replaced)
         cli_say(program, "%s of them not valid UTF-8: U+FFFD was written for the invalid bytes",
                 cli_count(result->replaced, d));
@@ -134,8 +135,8 @@ static enum tokmap_status documents_export(struct exporting *exporting, const ch
     }
     if (status)
         return status;
-    cli_progress_start(&exporting->progress, "exporting", tokens, exporting->quiet ? CLI_PROGRESS_NONE
-                                                                                   : exporting->progress_mode);
+    cli_progress_start(&exporting->progress, "exporting", tokens,
+                       exporting->quiet ? CLI_PROGRESS_NONE : exporting->progress_mode);
     exporting->progress.unit = "tokens";
     status = text_export(&options, result, error);
     cli_progress_end(&exporting->progress);
@@ -179,8 +180,8 @@ static int export_name(struct exporting *exporting, const char *name)
     target_close(&target);
     if (os_signals_release()) {
         if (status)
-            cli_say(program, to_stdout(exporting) ? "interrupted"
-                                                  : "interrupted; the unfinished output has been removed");
+            cli_say(program,
+                    to_stdout(exporting) ? "interrupted" : "interrupted; the unfinished output has been removed");
         os_signal_die(os_signal_caught());
     }
     if (status)

@@ -176,8 +176,7 @@ static void lengths_row(const struct dataset_facts *facts, struct cli_table *tab
     char text[LENGTHS_TEXT + 64], list[LENGTHS_TEXT], count[32];
     const bool part = lengths->documents < facts->info.documents;
     snprintf(text, sizeof text, "%s%s%s%s%s", lengths_text(lengths, list), lengths->documents ? " tokens" : "",
-             part ? ", of the first " : "", part ? cli_count(lengths->documents, count) : "",
-             part ? " documents" : "");
+             part ? ", of the first " : "", part ? cli_count(lengths->documents, count) : "", part ? " documents" : "");
     row_add(table, "document lengths", text);
 }
 
@@ -357,9 +356,9 @@ static bool about_value(enum json_kind kind, const char *bytes, size_t count, ch
 /* Returns whether the table above the section says the same. */
 static bool about_said(const char *path, const struct json_string *name)
 {
-    static const char *const said[][2] = {{"  tokenizer ", "name"},     {"  tokenizer ", "path"}, {"  tokenizer ", "fingerprint"},
-                                          {"  options ", "eod"},        {"  options ", "bos"},    {"  totals ", "documents"},
-                                          {"  totals ", "text_bytes"}, {"  totals ", "tokens"}};
+    static const char *const said[][2] = {
+        {"  tokenizer ", "name"}, {"  tokenizer ", "path"},   {"  tokenizer ", "fingerprint"}, {"  options ", "eod"},
+        {"  options ", "bos"},    {"  totals ", "documents"}, {"  totals ", "text_bytes"},     {"  totals ", "tokens"}};
     for (size_t i = 0; i < sizeof said / sizeof said[0]; i++)
         if (!strcmp(path, said[i][0]) && json_name_is(name, said[i][1]))
             return true;
@@ -456,8 +455,8 @@ static enum tokmap_status dataset_print(const struct target *target, const struc
     const bool with_rows = given->run.seq_len_given;
     enum tokmap_status status = facts_gather(target->dataset, &facts, progress_mode(given), error);
     if (!status && with_rows)
-        status = rows_count(target->dataset, given->run.seq_len, given->run.lookahead, &rows, progress_mode(given),
-                            error);
+        status =
+            rows_count(target->dataset, given->run.seq_len, given->run.lookahead, &rows, progress_mode(given), error);
     if (status)
         return status;
     if (given->json) {

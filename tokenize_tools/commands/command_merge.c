@@ -1,11 +1,11 @@
 /*
- * command_merge.c - tokmap merge (also: tokmap cat): writes a manifest, which makes one dataset of the shards of several
- * without copying a token.
+ * command_merge.c - tokmap merge (also: tokmap cat): writes a manifest, which makes one dataset of the shards of
+ * several without copying a token.
  *
  * A manifest's names start from its own folder (FORMAT.md), and the user's from the current one. Both are compared as
- * text, part by part, which is wrong where a part is a symbolic link. So the manifest is opened before it gets its name,
- * and its shards are compared with those that were named; if they are not the same, it is written again with absolute
- * names.
+ * text, part by part, which is wrong where a part is a symbolic link. So the manifest is opened before it gets its
+ * name, and its shards are compared with those that were named; if they are not the same, it is written again with
+ * absolute names.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ struct merging {
     const struct cli_command *command;
     const char *output;
     bool absolute, force, json, quiet;
-    char *here; /* the current folder */
+    char *here;     /* the current folder */
     char **indexes; /* the paths of all shards' indexes, in order */
     size_t count, capacity;
     size_t repeated; /* shards that were named before */

@@ -135,7 +135,7 @@ static void opened_list(struct listing *listing, const char *name, const struct 
 
 static void refused_list(struct listing *listing, const char *name, const struct tokmap_error *why)
 {
-    /* A subfolder may be several datasets, like the folder itself: that is no fault. */
+    /* A subfolder may be several datasets, like the folder itself: that is not a fault. */
     const bool several = why->status == TOKMAP_ERROR_MISMATCH;
     char text[sizeof why->path + sizeof why->message + 256];
     const char *reason = several ? "several datasets; list them with 'tokmap info'" : "cannot be opened";

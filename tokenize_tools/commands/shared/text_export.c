@@ -16,7 +16,8 @@
 #define BATCH_TOKENS ((uint64_t)1 << 18)
 #define BATCH_DOCUMENTS 8192u
 
-struct export {
+struct export
+{
     const struct text_export_options *options;
     struct tokmap_dataset_info info;
     struct os_mutex *mutex;
@@ -184,7 +185,8 @@ static enum tokmap_status encodes_to(struct worker *worker, const char *tokens, 
     const struct tokenizer_batch batch = {.documents = &document, .count = 1};
     struct tokenizer_out out = {.tokens = worker->ids.bytes, .capacity = capacity, .ends = &end};
     status = tokenizer_encode(worker->state, &batch, &out, error);
-    *same = !status && out.count == count && (!count || !memcmp(worker->ids.bytes, tokens, (size_t)(count * info.width)));
+    *same =
+        !status && out.count == count && (!count || !memcmp(worker->ids.bytes, tokens, (size_t)(count * info.width)));
     return status;
 }
 
@@ -385,7 +387,8 @@ static void batch_write(struct worker *worker, uint64_t tokens, enum tokmap_stat
             status = error_set_system(error, system, NULL, TOKMAP_NO_OFFSET, "the output cannot be written");
     }
     if (!status && options->progress)
-        options->progress(options->user, export->tokens_done + tokens); /* only the worker whose turn it is changes it */
+        options->progress(options->user,
+                          export->tokens_done + tokens); /* only the worker whose turn it is changes it */
     os_mutex_lock(export->mutex);
     if (status) {
         export->failed = status;
