@@ -60,6 +60,12 @@ wanted=":files" offers info no/such/folder/x
 HOME=$PWD wanted='~/data/web' offers audit '~/data/we'
 tokmap-bench --complete loader data/we >out
 equal "$(cat out)" data/web
+# Every command that takes datasets or files offers them.
+while read -r command; do
+    case $command in order | completion) continue ;; esac
+    [ "$(tokmap --complete "$command" data/we)" = data/web ] || [ "$(tokmap --complete "$command" data/we)" = :files ] ||
+        { echo "tokmap $command offers nothing for its operands" >&2; exit 1; }
+done <commands
 # A name with a newline cannot be offered, and a long one does no harm.
 mkdir 'new
 line'

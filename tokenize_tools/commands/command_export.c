@@ -256,6 +256,7 @@ int command_export(int argc, char **argv)
                    "  tokmap export --origin data/web | zstd > web.jsonl.zst\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
+        .operands = CLI_DATASETS,
     };
     return cli_run(&command, argc, argv, export_operands, &exporting);
 }

@@ -386,6 +386,7 @@ int command_merge(int argc, char **argv)
                    "  tokmap merge -o data/mix data/web data/code data/code\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
+        .operands = CLI_DATASETS,
     };
     return cli_run(&command, argc, argv, merge, &merging);
 }
