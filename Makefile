@@ -240,6 +240,8 @@ old_objects := $(if $(wheel_shared),$(call objects,src/platform/old_glibc.c))
 old_flags := $(if $(wheel_shared),$(addprefix -Wl$(comma)--wrap=,$(old_names)))
 old_program_objects := $(if $(wheel_shared),$(old_objects) $(call objects,src/platform/old_glibc_program.c))
 old_program_flags := $(old_flags) $(if $(wheel_shared),-Wl$(comma)--wrap=__libc_start_main -Wl$(comma)--wrap=pow)
+# Link-time optimization would lose the versions, which the assembler sets.
+$(old_program_objects): private_flags := -fno-lto
 wheel_libs = -pthread $(call archive,zstd) $(1) $(wheel_shared) -ldl $(LIBS) -Wl,--as-needed -lm
 wheel_tool_libs = $(call wheel_libs,$(if $(HAVE_ISAL),$(call archive,isal)) $(if $(HAVE_PCRE2),$(call archive,pcre2-8)))
 beside = -Wl,-S,-rpath,'$$ORIGIN$(1)'

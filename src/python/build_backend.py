@@ -90,8 +90,10 @@ def _built():
     """Builds the libraries and commands. Returns {path in the package: bytes}."""
     temporary = None if os.environ.get("BUILD") else _new_folder()
     build = temporary or os.environ["BUILD"]
+    # In a new folder everything is compiled, and nothing of the debugging information is kept: it is not made.
+    flags = ["CFLAGS=-O2"] if temporary and not os.environ.get("CFLAGS") else []
     try:
-        _make(build, "wheel-files")
+        _make(build, "wheel-files", *flags)
         folder, major = os.path.join(TOP, build, "wheel"), _version().split(".")[0]
         names = [f"libtokmap.so.{major}", f"libtokmap_tokenize.so.{major}", "bin/tokmap", "bin/tokmap-bench"]
         return {name: _read(os.path.join(folder, name)) for name in names}
