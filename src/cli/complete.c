@@ -9,6 +9,7 @@
 #include "platform/os.h"
 #include "text/path.h"
 
+#define OPENED_MOST 1000     /* files of a folder that are read to find manifests; the user waits for the answer */
 #define DESCRIPTION_MOST 100 /* bytes of a help text that are printed; a shell shows one line */
 
 static bool begins_with(const char *word, const char *typed)
@@ -61,6 +62,7 @@ struct listing {
     const char *path; /* of the folder */
     unsigned wanted;  /* CLI_DATASETS + CLI_RUNS */
     uint64_t offers;
+    uint64_t opened; /* files whose beginning has been read */
 };
 
 static bool is_manifest(const char *path)
@@ -101,7 +103,7 @@ static int listing_entry(void *user, const char *name)
         } else if (ends_with(name, ".run")) {
             ending = listing->wanted & CLI_RUNS ? "" : NULL;
         } else if ((listing->wanted & CLI_DATASETS) && !ends_with(name, ".tmx") && !ends_with(name, ".bin") &&
-                   is_manifest(path)) {
+                   listing->opened++ < OPENED_MOST && is_manifest(path)) {
             ending = "";
         }
     }
