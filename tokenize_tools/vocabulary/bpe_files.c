@@ -16,6 +16,7 @@
 #include "platform/os.h"
 #include "text/path.h"
 #include "tokenizer/pipeline.h"
+#include "vocabulary_name.h"
 #include "vocabulary_file.h"
 
 static const char version[] = "#version";
@@ -142,7 +143,7 @@ enum tokmap_status bpe_files_open(struct tokenizer **tokenizer, const char *path
     struct halves halves = {.found_path = NULL};
     struct json_file ids = {0}, merges = {0};
     struct hf_model model = {0};
-    struct pipeline_parts parts = {.form = "vocab.bpe and encoder.json", .name = "vocab.bpe"};
+    struct pipeline_parts parts = {.form = "vocab.bpe and encoder.json"};
     struct hf_splits splits = {.count = 1};
     struct split_rules rules;
     assert(path && text && options);
@@ -157,8 +158,10 @@ enum tokmap_status bpe_files_open(struct tokenizer **tokenizer, const char *path
         status = byte_level_build(&parts, &model, &rules, path, error);
     if (!status)
         status = hf_fingerprint(&parts, &splits, &rules, error);
-    if (!status)
+    if (!status) {
+        vocabulary_name(&parts, path);
         status = pipeline_new(tokenizer, &parts, options->special, path, error);
+    }
     pipeline_parts_free(&parts);
     hf_model_free(&model);
     json_file_end(&ids);

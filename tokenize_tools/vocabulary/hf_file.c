@@ -23,6 +23,7 @@
 #include "hf_parts.h"
 #include "hf_pretokenizer.h"
 #include "tokenizer/pipeline.h"
+#include "vocabulary_name.h"
 
 #define ADDED_MOST (1u << 20) /* entries of "added_tokens" */
 
@@ -396,7 +397,6 @@ static bool join(struct reading *reading)
             parts->vocabulary = reading->added[i].id + 1;
     parts->form = "tokenizer.json";
     parts->note = ignored_note(reading->ignores_truncation, reading->ignores_padding);
-    snprintf(parts->name, sizeof parts->name, "%s", parts->form);
     parts->bos = reading->frame.before < parts->vocabulary ? reading->frame.before : pipeline_usual_bos(parts->added);
     parts->eod = reading->frame.after < parts->vocabulary ? reading->frame.after : pipeline_usual_eod(parts->added);
     return bytes ? bytes_join(reading)
@@ -427,8 +427,10 @@ enum tokmap_status hf_file_open(struct tokenizer **tokenizer, const char *path, 
     if (!status && !good)
         status = error_set(error, TOKMAP_ERROR_INTERNAL, path, TOKMAP_NO_OFFSET,
                            "the file was refused without a reason; please report this");
-    if (!status)
+    if (!status) {
+        vocabulary_name(&reading->parts, path);
         status = pipeline_new(tokenizer, &reading->parts, options->special, path, error);
+    }
     pipeline_parts_free(&reading->parts);
     hf_model_free(&reading->model);
     free(reading->added);

@@ -16,6 +16,7 @@
 #include "rank_file.h"
 #include "special_file.h"
 #include "tokenizer/pipeline.h"
+#include "vocabulary_name.h"
 
 /* Extends the vocabulary to the ids of the special tokens. These follow the ids of the file or fill its holes. A
  * hole that no special token fills means that the file lost a line, so it is refused. */
@@ -71,7 +72,6 @@ static enum tokmap_status choose_pattern(struct rank_file *file, struct pipeline
         rules = split_rules_of_regex(options->pattern_regex);
         file->source.rules = rules ? *rules : *split_rules_named("gpt2");
         parts->engine_cuts = rules != NULL;
-        snprintf(parts->name, sizeof parts->name, "%s", file->known ? file->known->name : "rank file");
         snprintf(parts->scanner, sizeof parts->scanner, "%s", rules ? "known pattern" : "PCRE2");
         if (rules)
             return TOKMAP_OK;
@@ -102,7 +102,6 @@ static enum tokmap_status choose_pattern(struct rank_file *file, struct pipeline
                                names);
     }
     file->source.rules = *rules;
-    snprintf(parts->name, sizeof parts->name, "%s", file->known ? file->known->name : name);
     scanner_describe(parts->scanner, sizeof parts->scanner, name);
     return TOKMAP_OK;
 }
@@ -169,8 +168,13 @@ enum tokmap_status rank_tokenizer_new(struct tokenizer **tokenizer, const char *
         }
         status = hf_fingerprint(&parts, parts.engine_cuts ? &none : &regex, &file.source.rules, error);
     }
-    if (!status)
+    if (!status) {
+        if (file.known)
+            (void)snprintf(parts.name, sizeof parts.name, "%s", file.known->name);
+        else
+            vocabulary_name(&parts, path);
         status = pipeline_new(tokenizer, &parts, options->special, path, error);
+    }
     bpe_model_free(model);
     pipeline_parts_free(&parts);
     special_list_free(&specials);

@@ -10,6 +10,7 @@
 #include "sentencepiece/sp_engine.h"
 #include "sp_file.h"
 #include "tokenizer/pipeline.h"
+#include "vocabulary_name.h"
 
 /* Makes a special token of each control piece. They are found in text only if the caller asks for that;
  * SentencePiece itself never finds them. The text between two of them is encoded as a text of its own. */
@@ -86,13 +87,13 @@ enum tokmap_status sp_tokenizer_new(struct tokenizer **tokenizer, const char *pa
     if (!status)
         status = add_unknown(&parts, &file, error);
     if (!status) {
-        (void)snprintf(parts.name, sizeof parts.name, "sentencepiece");
         (void)snprintf(parts.scanner, sizeof parts.scanner, "between characters that no token joins");
         add_decoder(&parts, &file);
         parts.vocabulary = file.source.vocabulary;
         parts.eod = pipeline_usual_eod(parts.added);
         parts.bos = pipeline_usual_bos(parts.added);
         memcpy(parts.fingerprint, file.fingerprint, sizeof parts.fingerprint);
+        vocabulary_name(&parts, path);
         status = pipeline_new(tokenizer, &parts, options->special, path, error);
     }
     pipeline_parts_free(&parts);

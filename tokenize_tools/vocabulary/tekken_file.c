@@ -22,6 +22,7 @@
 #include "hf_pretokenizer.h"
 #include "special_file.h"
 #include "tokenizer/pipeline.h"
+#include "vocabulary_name.h"
 
 #define TOKEN_BYTES_MOST 65535u
 #define SPECIALS_MOST 65536u
@@ -314,7 +315,7 @@ enum tokmap_status tekken_file_open(struct tokenizer **tokenizer, const char *pa
     if (!status)
         status = hf_fingerprint(&parts, &splits, &rules, error);
     if (!status) {
-        (void)snprintf(parts.name, sizeof parts.name, "tekken");
+        vocabulary_name(&parts, path);
         parts.vocabulary = (uint32_t)tekken.size;
         parts.bos = pipeline_usual_bos(parts.added);
         parts.eod = pipeline_usual_eod(parts.added);

@@ -1,0 +1,65 @@
+# A vocabulary has the name of its folder or file, in the repository's form in the cache of the Hub, or a name that
+# people know where its fingerprint is a well-known one.
+. "$TOKMAP_CLI/helpers.sh"
+named()
+{
+    equal "$(tokmap tokenizer "$1" | sed -n 's/^tokenizer  *//p')" "$2" "$1:"
+}
+mkdir -p models/my-model hub/models--an-owner--a--model/snapshots/0123abcd
+cat >tokenizer.json <<'END'
+{"version": "1.0", "added_tokens": [], "model": {"type": "BPE", "unk_token": "<unk>", "vocab": {"<unk>": 0, "a": 1},
+ "merges": []}}
+END
+cp tokenizer.json models/my-model/tokenizer.json
+cp tokenizer.json models/my-model/other.json
+cp tokenizer.json hub/models--an-owner--a--model/snapshots/0123abcd/tokenizer.json
+named tokenizer.json tokenizer.json
+named ./tokenizer.json tokenizer.json
+named . tokenizer.json
+named models/my-model my-model
+named models/my-model/ my-model
+named models//my-model//tokenizer.json my-model
+named models/my-model/other.json other.json
+named hub/models--an-owner--a--model/snapshots/0123abcd an-owner/a--model
+named bytes bytes
+# A name that is too long is cut between two characters.
+long=$(printf '%060d' 0)
+mkdir "x$long$(printf '\303\251\303\251')"
+cp tokenizer.json "x$long$(printf '\303\251\303\251')/"
+named "x$long$(printf '\303\251\303\251')" "x$long$(printf '\303\251')"
+# A rank file that is not a known one is not called by the name of its pattern.
+i=0
+while [ $i -lt 256 ]; do
+    printf "\\$(printf '%03o' $i)" | base64 | tr -d '\n'
+    echo " $i"
+    i=$((i + 1))
+done >own.tiktoken
+equal "$(tokmap tokenizer --pattern cl100k_base own.tiktoken | sed -n 's/^tokenizer  *//p')" own.tiktoken
+# The index of a dataset has the name.
+echo a >text.txt
+tokmap pack -q -t models/my-model --no-eod -o data text.txt
+tokmap info --json data | grep -q '"my-model"' || { echo "FAULT: info does not name my-model" >&2 && exit 1; }
+
+data=${TOKMAP_DATA:-$TOKMAP_TREE/../shared/data}
+if [ ! -d "$data/vocab" ] && [ -f "$data/vocab.tar.zst" ] && command -v zstd >/dev/null 2>&1; then
+    mkdir data.d && zstd -qdc "$data/vocab.tar.zst" | tar -xf - -C data.d || exit 1
+    data=data.d
+fi
+[ -d "$data/vocab" ] || exit 0
+while read -r file name; do
+    cp "$data/vocab/$file" "any name"
+    equal "$(tokmap tokenizer --special recognize "any name" | sed -n 's/^tokenizer  *//p')" "$name" "$file:"
+done <<'END'
+gpt2/tokenizer.json gpt2
+openai/r50k_base.tiktoken r50k_base
+openai/o200k_base.tiktoken o200k_base
+llama3/tokenizer.json llama3
+llama3/tokenizer.model llama3
+llama2/tokenizer.model llama2
+gemma/tokenizer.json gemma
+mistral7b_v1/tokenizer.model mistral-7b
+mistral_nemo/tokenizer.json mistral-nemo
+deepseek_v3/tokenizer.json deepseek-v3
+gpt_neox_20b/tokenizer.json gpt-neox-20b
+qwen2.5/tokenizer.json qwen2.5
+END
