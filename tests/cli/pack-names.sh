@@ -24,6 +24,13 @@ for wrong in '' data/ . .. data/.bin .tmx data/..; do
 done
 holds err "'data/NAME'"
 equal "$(ls data.* 2>/dev/null)" ''
+# A manifest of that name, but no other file.
+printf 'tokmap-shards 1\ndata/q\n' >all
+exits 1 tokmap pack -o all texts 2>err
+holds err 'all: this is a manifest'
+tokmap info all >/dev/null
+echo text >notes
+tokmap pack -q -o notes notes
 # The same for train.
 mkdir vocab
 tokmap train -o vocab/tokenizer.json --vocab-size 257 texts >out
