@@ -333,7 +333,8 @@ struct tokmap_document {
 struct tokmap_origin {
     const char *path;    /* the input file as `tokmap pack` was given it, or "-" for standard input; not terminated */
     uint64_t path_bytes; /* the length of path */
-    uint64_t record;     /* number of the record in that file, from 0: for JSONL the line, for a text file always 0 */
+    uint64_t record;     /* number of the record in that file, from 0. For JSONL it is the line, which messages and
+                            editors count from 1: line record + 1. For a text file it is always 0 */
 };
 
 /* Opens a dataset.

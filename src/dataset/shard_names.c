@@ -179,12 +179,24 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* Returns whether the first line of a file that is not a manifest looks like a line of a run file (RUN.md). */
-static bool is_run_line(const char *text, size_t bytes)
+/* Returns whether the beginning of a file looks like that of a run file (RUN.md): its first line that is neither blank
+ * nor a comment begins with a directive. */
+static bool is_run(const char *text, size_t bytes)
 {
     static const char *const directives[] = {"seq_len ", "batch ", "source ", "seed ", "order ", "lookahead "};
     if (bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3))
         text += 3, bytes -= 3;
+    while (bytes) {
+        const char *stop = memchr(text, '\n', bytes);
+        while (bytes && is_blank(*text))
+            text++, bytes--;
+        if (bytes && *text != '#' && *text != '\n')
+            break;
+        if (!stop)
+            return false;
+        bytes -= (size_t)(stop + 1 - text);
+        text = stop + 1;
+    }
     for (size_t i = 0; i < sizeof directives / sizeof directives[0]; i++)
         if (bytes > strlen(directives[i]) && !memcmp(text, directives[i], strlen(directives[i])))
             return true;
@@ -195,10 +207,6 @@ static enum tokmap_status check_manifest_head(const char *path, const char *text
                                               struct tokmap_error *error)
 {
     size_t head = sizeof MANIFEST_HEAD - 1;
-    if (is_run_line(text, bytes))
-        return error_set(error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET,
-                         "this is a run file, not a dataset; open it as a run, or open the dataset that its line "
-                         "'source' names");
     if (bytes < head || memcmp(text, MANIFEST_HEAD, head))
         return error_set(
             error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET,
@@ -262,14 +270,19 @@ static enum tokmap_status read_manifest(struct shard_names *names, const char *n
     if (system)
         return error_set_system(error, system, name, TOKMAP_NO_OFFSET, "the file cannot be opened");
     /* Read the first line first, so that a large file that is not a manifest is not read completely. */
-    char head[sizeof MANIFEST_HEAD + 62];
+    char head[4096];
     size_t got = 0;
     enum tokmap_status status = TOKMAP_OK;
     char *text = NULL;
     system = os_pread(fd, head, sizeof head, 0, &got);
     if (!system) {
         const char *end = memchr(head, '\n', got);
-        status = check_manifest_head(name, head, end ? (size_t)(end - head) : got, error);
+        if (is_run(head, got))
+            status = error_set(error, TOKMAP_ERROR_FORMAT, name, TOKMAP_NO_OFFSET,
+                               "this is a run file, not a dataset; open it as a run, or open the dataset that its line "
+                               "'source' names");
+        else
+            status = check_manifest_head(name, head, end ? (size_t)(end - head) : got, error);
     }
     if (!system && !status && bytes > MANIFEST_BYTES_MAX)
         status = error_set(error, TOKMAP_ERROR_LIMIT, name, TOKMAP_NO_OFFSET,

@@ -27,6 +27,22 @@ static bool is_prefix(const char *path)
     return exists;
 }
 
+/* Returns whether a line begins with one of the directives that every run file has. */
+static bool has_directive(const char *text, size_t bytes)
+{
+    static const char *const needed[] = {"seq_len", "batch", "source"};
+    for (const char *line = text, *const end = text + bytes; line < end;) {
+        const char *stop = memchr(line, '\n', (size_t)(end - line));
+        while (line < end && (*line == ' ' || *line == '\t'))
+            line++;
+        for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
+            if ((size_t)(end - line) > strlen(needed[i]) && !memcmp(line, needed[i], strlen(needed[i])))
+                return true;
+        line = stop ? stop + 1 : end;
+    }
+    return false;
+}
+
 enum tokmap_status not_a_run(const char *path, const char *text, size_t bytes, enum tokmap_status failed,
                              struct tokmap_error *error)
 {
@@ -53,5 +69,13 @@ enum tokmap_status not_a_run(const char *path, const char *text, size_t bytes, e
             error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET,
             "this is JSON, not a run file and not a dataset; `tokmap tokenizer` describes a tokenizer.json, "
             "and `tokmap pack` makes a dataset of JSONL");
+    if (failed == TOKMAP_ERROR_RUN && error && text && !has_directive(text, bytes)) {
+        char message[sizeof error->message];
+        memcpy(message, error->message, sizeof message);
+        return error_set_line(error, failed, path, error->line,
+                              "%.500s. No line of this file begins with a directive, so it is probably not a run file; "
+                              "`tokmap pack` makes a dataset of text",
+                              message);
+    }
     return failed;
 }

@@ -52,5 +52,12 @@ holds err "a relative name starts from the folder of the run file"
 printf '{"text": "one"}\n' >lines.jsonl
 exits 1 tokmap info lines.jsonl 2>err
 holds err "lines.jsonl: this is JSON, not a run file and not a dataset; \`tokmap tokenizer\`"
+exits 1 tokmap info in/a.txt 2>err
+holds err "in/a.txt:1: unknown directive 'alpha'"
+holds err "so it is probably not a run file; \`tokmap pack\` makes a dataset of text"
+printf 'seq_len 4\nbach 2\n' >bach.run
+exits 1 tokmap info bach.run 2>err
+holds err "did you mean 'batch'?"
+if grep 'probably not' err; then exit 1; fi
 [ -w /dev/full ] && exits 1 tokmap info small >/dev/full 2>err
 exit 0

@@ -314,6 +314,8 @@ class BadInput(WithData):
                 tokmap.Run(path)
         with self.assertRaisesRegex(tokmap.FormatError, "this is a run file, not a dataset"):
             tokmap.Dataset(run_file)
+        with self.assertRaisesRegex(tokmap.FormatError, "this is a run file, not a dataset"):
+            tokmap.Dataset(self.file("comment.run", "# a comment\n\n seq_len 8\n"))
         tokmap.Run(run_file).close()
         moved = os.path.join(new_folder(), "moved.run")
         os.rename(run_file, moved)
