@@ -35,8 +35,8 @@ def copy_of_the_tree():
 
 
 def everything(tree):
-    """The files and folders below a folder, with the times at which they were changed."""
-    return sorted((path, os.stat(path).st_mtime_ns) for folder, folders, names in os.walk(tree)
+    """The files below a folder, with the times at which they were changed, and the folders."""
+    return sorted((path, os.stat(path).st_mtime_ns if path != folder else 0) for folder, folders, names in os.walk(tree)
                   for path in (folder, *(os.path.join(folder, name) for name in names)))
 
 
@@ -59,7 +59,8 @@ class Install(WithData):
         return os.path.join(folder, "bin", "python")
 
     def pip(self, python, *arguments, **variables):
-        environment = {name: value for name, value in clean().items() if name != "BUILD"}
+        environment = {name: value for name, value in clean().items()
+                       if name not in ("BUILD", "PYTHONDONTWRITEBYTECODE")}
         ran = subprocess.run([python, "-m", "pip", "install", "--no-index", "--quiet", *arguments], cwd=TOP,
                              env={**environment, **variables}, capture_output=True, text=True)
         self.assertEqual(ran.returncode, 0, f"{ran.stdout}\n{ran.stderr}")
