@@ -56,7 +56,7 @@ const struct field_option *field_options(size_t *count)
     return table;
 }
 
-static bool has_option(const struct cli_command *command, const char *name)
+bool command_has_option(const struct cli_command *command, const char *name)
 {
     for (size_t i = 0; name && i < command->option_count; i++)
         if (strcmp(command->options[i].name, name) == 0)
@@ -99,7 +99,7 @@ static size_t clause_without_option(const struct cli_command *command, const cha
         if (at[i] == '.' && (at[i + 1] == ' ' || !at[i + 1]))
             break;
         const struct field_option *entry = field_at(message, at + i, &length);
-        lacking = lacking || (entry && !has_option(command, entry->option));
+        lacking = lacking || (entry && !command_has_option(command, entry->option));
     }
     return lacking ? i : 0;
 }
@@ -115,7 +115,7 @@ void error_name_options(const struct cli_command *command, struct tokmap_error *
         const struct field_option *entry = left_out ? NULL : field_at(error->message, at, &length);
         if (left_out) {
             at += left_out;
-        } else if (entry && has_option(command, entry->option)) {
+        } else if (entry && command_has_option(command, entry->option)) {
             used += (size_t)snprintf(named + used, sizeof named - used, "--%s%s%s", entry->option,
                                      entry->value ? " " : "", entry->value ? entry->value : "");
             at += length;

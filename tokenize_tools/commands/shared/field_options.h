@@ -23,6 +23,9 @@ struct field_option {
 /* The table, for tests. Sets *count to its length. The result is static. */
 const struct field_option *field_options(size_t *count);
 
+/* Returns whether the command has an option --NAME. */
+bool command_has_option(const struct cli_command *command, const char *name);
+
 /* Replaces the fields in error->message as described above. A message that grows too long is cut at its end. */
 void error_name_options(const struct cli_command *command, struct tokmap_error *error);
 

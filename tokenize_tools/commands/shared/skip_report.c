@@ -173,8 +173,10 @@ void skip_report_advise(const struct skip_report *skips, const struct corpus_cou
 {
     /* Without numbers, because after a failure the counts include the rest of a batch. */
     if (counts->files_skipped > counts->files)
-        cli_warn(skips->command->program,
-                 "more files were left out than used; choose the files with --include, for example --include '*.txt'");
+        cli_warn(skips->command->program, "more files were left out than used; %s",
+                 command_has_option(skips->command, "include")
+                     ? "choose the files with --include, for example --include '*.txt'"
+                     : "name the files that contain text, for example with a pattern, '*.txt'");
     if (counts->left_out[CORPUS_REASON_FIELD].records > counts->documents)
         cli_warn(skips->command->program,
                  "more records were left out because of the field than documents were kept; name the field that holds "
