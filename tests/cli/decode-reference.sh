@@ -48,6 +48,11 @@ decoded "r${mark}r"
 echo 6 2 3 4 2 6 >in
 decoded "r$unknown$unknown$unknown${unknown}r"
 
+# show uses the same decoder.
+printf '    r  1' >text
+tokmap pack -q -t tokenizer.json --no-eod -o data text
+equal "$(tokmap show data -d 0 -q; echo .)" '    r  1.'
+
 # Llama 2: the special token is normalized, so it begins with a blank, and the reference never leaves it out.
 file "$llama" "$(added 0 '<unk>' true true)" "$prepend"
 echo 8 0 8 >in

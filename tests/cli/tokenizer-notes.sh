@@ -26,7 +26,7 @@ done
 notes plain.err 0
 notes both.err 1
 notes cut.err 1
-holds both.err "both.json: the file's truncation and padding are ignored"
+holds both.err "tokmap encode: warning: both.json: the file's truncation and padding are ignored"
 holds cut.err "cut.json: the file's truncation is ignored"
 # Several threads and inputs open one tokenizer, so there is one note.
 mkdir many

@@ -69,7 +69,10 @@ static void use(const struct tokenizer *tokenizer)
     REQUIRE(encode(tokenizer, &info, again, room) == count && !memcmp(tokens, again, count * info.width));
     struct text_buffer back = {NULL, 0, 0};
     struct tokmap_error error;
-    REQUIRE(tokenizer_decode(tokenizer, tokens, count, true, false, &back, &error) == TOKMAP_OK);
+    const enum tokmap_status status = tokenizer_decode(tokenizer, tokens, count, true, false, &back, &error);
+    /* The file may have a decoder that cannot be reproduced, or a pattern that exceeds its limit. */
+    REQUIRE(status == TOKMAP_OK || status == TOKMAP_ERROR_UNSUPPORTED || status == TOKMAP_ERROR_LIMIT);
+    REQUIRE(back.count <= back.capacity);
     free(back.bytes);
     free(tokens);
     free(again);

@@ -93,7 +93,7 @@ class Bytes(unittest.TestCase):
         with self.assertRaises(tokmap.TokenError):
             self.tokenizer.id_to_token(257)
         with self.assertRaisesRegex(tokmap.ArgumentError, "special"):
-            tokmap.Tokenizer("bytes", special="recognise it")
+            tokmap.Tokenizer("bytes", special="maybe")
         with self.assertRaisesRegex(tokmap.ArgumentError, "finds no special tokens"):
             tokmap.Tokenizer("bytes", special="error")
         with self.assertRaises(FileNotFoundError):

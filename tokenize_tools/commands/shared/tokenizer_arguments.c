@@ -40,7 +40,7 @@ int tokenizer_arguments_open(const struct cli_command *command, struct tokenizer
         return command_failed(command, &error);
     tokenizer_info(*tokenizer, &info);
     if (info.note && print_note)
-        cli_say(command->program, "%s: %s", arguments->spec, info.note);
+        cli_warn(command->program, "%s: %s", arguments->spec, info.note);
     return 0;
 }
 
