@@ -67,7 +67,8 @@ $(error no working C compiler ('$(CC)'): run 'make deps', or \
   apt-get install gcc libc6-dev libxxhash-dev libzstd-dev libisal-dev)
 else ifneq ($(strip $(needed)),)
 $(error required headers are missing ($(strip $(needed))): run 'make deps', or apt-get install$(if \
-  $(filter xxhash.h,$(needed)), libxxhash-dev)$(if $(filter zstd.h,$(needed)), libzstd-dev))
+  $(filter xxhash.h,$(needed)), libxxhash-dev)$(if $(filter zstd.h,$(needed)), libzstd-dev) \
+  (without root: see Install in README.md))
 endif
 HAVE_ISAL := $(filter isal,$(found))
 HAVE_CMOCKA := $(filter cmocka,$(found))

@@ -57,7 +57,7 @@ for pair in zstd.h:libzstd-dev xxhash.h:libxxhash-dev; do
     status=$?
     check "without $header make exits with 2" test $status = 2
     check "and prints one line that says what to install" sh -c \
-        "test \$(wc -l <'$TMPDIR/log') = 1 && grep -q 'apt-get install $(echo ${pair#*:})' '$TMPDIR/log'"
+        "test \$(wc -l <'$TMPDIR/log') = 1 && grep -q 'apt-get install $(echo ${pair#*:}) (without root: ' '$TMPDIR/log'"
 done
 (cd "$tree" && $MAKE --no-print-directory CC=/nowhere/cc BUILD=none lib) >"$TMPDIR/log" 2>&1
 status=$?
