@@ -229,6 +229,13 @@ static int option_store(const struct cli_command *command, const struct cli_opti
     case CLI_MAYBE:
         *(const char **)option->into = text;
         break;
+    case CLI_LIST: {
+        struct cli_list *list = option->into;
+        if (list->count == CLI_LIST_MOST)
+            return cli_misused(command, "--%s may be given at most %d times", option->name, CLI_LIST_MOST);
+        list->values[list->count++] = text;
+        break;
+    }
     case CLI_NUMBER:
         good = cli_parse_number(text, option->into);
         wanted = "a decimal number below 2^64";

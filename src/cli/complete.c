@@ -146,7 +146,7 @@ static void values_print(const struct cli_option *option, const char *before, si
     const char *value = option->value ? option->value : "";
     if (option->kind == CLI_CHOICE)
         choices_print(before, before_length, typed, option->choices);
-    else if (option->kind != CLI_TEXT)
+    else if (option->kind != CLI_TEXT && option->kind != CLI_LIST)
         return;
     else if (strstr(value, "FILE") || strstr(value, "PREFIX"))
         puts(":files");

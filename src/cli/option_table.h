@@ -19,7 +19,15 @@ enum cli_kind {
     CLI_CHOICE, /* int: the index of the value in `choices`, a list such as "a|b|c"; values after "||" are accepted but
                  * not listed, such as old spellings: in "a|b||c" the value c has index 2 */
     CLI_RANGE,  /* struct cli_range (numbers.h): A..B, which includes A and excludes B */
+    CLI_LIST,   /* struct cli_list: --name VALUE, which adds a value each time */
     CLI_TITLE   /* no option: a heading of the help; see CLI_HEADING */
+};
+
+/* The values of an option that may be repeated, in the order of the command line. Begins as zeros. */
+#define CLI_LIST_MOST 64
+struct cli_list {
+    const char *values[CLI_LIST_MOST];
+    size_t count;
 };
 
 struct cli_option {

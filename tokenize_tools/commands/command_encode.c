@@ -289,13 +289,17 @@ static int encode(const struct cli_command *command, const char **operands, size
     corpus_arguments_apply(&encoding->inputs, corpus);
     if (encoding->text_given && operand_count)
         return cli_misused(command, "--text and inputs (%s) exclude each other", operands[0]);
+    if (encoding->text_given && encoding->inputs.lists.count)
+        return cli_misused(command, "--text and --files-from exclude each other");
     if (encoding->json && encoding->output == OUTPUT_TEXT)
         return cli_misused(command, "--json and --output-format text exclude each other");
     if (encoding->json)
         encoding->output = OUTPUT_JSONL;
-    if (!operand_count)
+    if (!operand_count && !encoding->inputs.lists.count)
         operands[operand_count++] = "-";
-    int status = tokenizer_arguments_check(command, &encoding->asked);
+    int status = corpus_arguments_check_named(command, &encoding->inputs, operands, operand_count);
+    if (!status)
+        status = tokenizer_arguments_check(command, &encoding->asked);
     if (!status)
         status = tokenizer_arguments_open(command, &encoding->asked, true, &encoding->tokenizer);
     if (!status) {
@@ -324,6 +328,7 @@ int command_encode(int argc, char **argv)
         CLI_HEADING("Inputs"),
         {0, "text", CLI_TEXT, &encoding.text, &encoding.text_given, "TEXT", "encode this text instead of inputs", NULL},
         CORPUS_OPTIONS_INPUT(encoding.inputs),
+        CORPUS_OPTIONS_FILES(encoding.inputs),
         CORPUS_OPTIONS_TEXTS(encoding.inputs),
         CLI_HEADING("Output"),
         {0, "output-format", CLI_CHOICE, &encoding.output, NULL, "FORMAT",

@@ -105,7 +105,7 @@ static enum tokmap_status inputs_pack(struct packing *packing, const struct pack
     enum tokmap_status status = options->dry_run ? TOKMAP_OK : output_place_check(options->prefix, error);
     if (status)
         return status;
-    input_size_start(&packing->size, operands, operand_count, shown);
+    input_size_start(&packing->size, operands, operand_count, &options->corpus.select, shown);
     packing->next_space = SPACE_FIRST;
     cli_progress_start(&packing->progress, options->dry_run ? "reading" : "packing", packing->size.bytes, shown);
     status = pack_run(options, operands, operand_count, &packing->result, error);
@@ -213,6 +213,7 @@ int command_pack(int argc, char **argv)
                                   "end no document with a token"),
         CLI_HEADING("Inputs"),
         CORPUS_OPTIONS_INPUT(packing.corpus),
+        CORPUS_OPTIONS_FILES(packing.corpus),
         CORPUS_OPTION_ON_ERROR(packing.corpus),
         SKIP_OPTIONS(packing.skips),
         CORPUS_OPTIONS_TEXTS(packing.corpus),

@@ -307,7 +307,7 @@ static int inputs_train(struct training_command *training, const char **operands
     const uint64_t started = os_clock_ns();
     if (training->quiet)
         training->shown = CLI_PROGRESS_NONE;
-    input_size_start(&training->size, operands, operand_count, training->shown);
+    input_size_start(&training->size, operands, operand_count, &options.corpus.select, training->shown);
     cli_progress_start(&training->progress, "counting", training->size.bytes, training->shown);
     enum tokmap_status status = output_place_check(training->prefix, &error);
     if (!status)
@@ -374,6 +374,7 @@ int command_train(int argc, char **argv)
          "merge only pairs that appear at least N times in the text (default: 1)", NULL},
         CLI_HEADING("Inputs"),
         CORPUS_OPTIONS_INPUT(training.corpus),
+        CORPUS_OPTIONS_FILES(training.corpus),
         CORPUS_OPTION_ON_ERROR(training.corpus),
         SKIP_OPTIONS(training.skips),
         CORPUS_OPTIONS_TEXTS(training.corpus),

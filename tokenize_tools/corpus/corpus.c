@@ -37,6 +37,7 @@
 struct corpus {
     struct corpus_options options;
     struct inputs *inputs;
+    struct inputs_counts not_read; /* of the inputs, as far as batches have counted it */
     struct stream *stream;
     bool done; /* no input is left, or an issue ends the work */
 
@@ -71,7 +72,8 @@ enum tokmap_status corpus_open(struct corpus **corpus, const char *const *operan
         return error_set_memory(error, "the reader of the inputs", sizeof *made);
     made->options = *options;
     made->options.batch_bytes = max64(options->batch_bytes, 2 * READ_LEAST);
-    enum tokmap_status status = inputs_new(&made->inputs, operands, count, error);
+    enum tokmap_status status =
+        inputs_new(&made->inputs, operands, count, &made->options.select, options->stop, options->user, error);
     if (!status)
         status = stream_new(&made->stream, options->stop, options->user, error);
     if (status)
@@ -102,13 +104,16 @@ enum tokmap_status corpus_exclude(struct corpus *corpus, const char *path, struc
     return TOKMAP_OK;
 }
 
-uint64_t corpus_size(const char *const *operands, size_t count)
+uint64_t corpus_size(const char *const *operands, size_t count, const struct inputs_selection *select)
 {
     struct inputs *inputs;
     struct os_stat stat;
     const char *path;
     uint64_t total = 0;
-    if (inputs_new(&inputs, operands, count, NULL))
+    for (size_t i = 0; i < select->list_count; i++)
+        if (!strcmp(select->lists[i], "-") || os_stat(select->lists[i], &stat) || stat.kind != OS_KIND_FILE)
+            return 0;
+    if (inputs_new(&inputs, operands, count, select, NULL, NULL, NULL))
         return 0;
     for (;;) {
         const enum tokmap_status status = inputs_next(inputs, &path, NULL);
@@ -720,6 +725,20 @@ static enum tokmap_status file_read(struct corpus *corpus, struct corpus_batch *
     return status;
 }
 
+/* Adds what the inputs have left out since the last call. */
+static void not_read_count(struct corpus *corpus, struct inputs_counts *sum)
+{
+    const struct inputs_counts now = *inputs_counts(corpus->inputs);
+    const struct inputs_counts *before = &corpus->not_read;
+    sum->files_hidden += now.files_hidden - before->files_hidden;
+    sum->folders_hidden += now.folders_hidden - before->folders_hidden;
+    sum->files_excluded += now.files_excluded - before->files_excluded;
+    sum->folders_excluded += now.folders_excluded - before->folders_excluded;
+    sum->links += now.links - before->links;
+    sum->specials += now.specials - before->specials;
+    corpus->not_read = now;
+}
+
 enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch, struct tokmap_error *error)
 {
     assert(corpus && batch);
@@ -747,6 +766,7 @@ enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch
         struct tokmap_error why;
         const char *path = "";
         const enum tokmap_status found = inputs_next(corpus->inputs, &path, &why);
+        not_read_count(corpus, &batch->counts.not_read);
         if (found == TOKMAP_END)
             corpus->done = true;
         else if (found)
@@ -757,6 +777,9 @@ enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch
     batch->progress = corpus->finished_stored + (corpus->open ? stream_stored(corpus->stream) : 0);
     if (status)
         return status;
-    return batch->part_count || batch->issue_count || batch->counts.stream_bytes || batch->counts.files ? TOKMAP_OK
-                                                                                                        : TOKMAP_END;
+    static const struct inputs_counts nothing;
+    return batch->part_count || batch->issue_count || batch->counts.stream_bytes || batch->counts.files ||
+                   memcmp(&batch->counts.not_read, &nothing, sizeof nothing) != 0
+               ? TOKMAP_OK
+               : TOKMAP_END;
 }

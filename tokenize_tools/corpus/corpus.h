@@ -17,6 +17,7 @@
 #define TOKMAP_CORPUS_CORPUS_H
 
 #include "corpus_batch.h"
+#include "inputs.h"
 
 /*
  * CORPUS_AUTO decides by the name, without .gz or .zst: names that end in .jsonl, .ndjson, .jsonlines or .json-lines
@@ -35,8 +36,9 @@ enum corpus_invalid { CORPUS_INVALID_ERROR, CORPUS_INVALID_REPLACE, CORPUS_INVAL
 struct corpus_options {
     enum corpus_format format;
     enum corpus_invalid invalid;
-    const char *field; /* the field of a record that holds the document's text */
-    bool skip;         /* bad files and records are left out and listed as issues, instead of ending the work */
+    struct inputs_selection select; /* which files are read */
+    const char *field;              /* the field of a record that holds the document's text */
+    bool skip; /* bad files and records are left out and listed as issues, instead of ending the work */
 
     /* If cut_anywhere is set, a text document may be delivered in parts. cut() then returns after how many of the first
      * `count` bytes of a text a part may end, or 0 if nowhere; if cut is NULL, parts end between any two characters. */
@@ -74,8 +76,9 @@ enum tokmap_status corpus_exclude(struct corpus *corpus, const char *path, struc
  * ERROR_MEMORY. */
 enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch, struct tokmap_error *error);
 
-/* Returns the total size of the files of these operands as they are stored, in bytes, for a progress display. Returns 0
- * if one of them is a pipe or a device. Standard input and files that cannot be examined are not counted. */
-uint64_t corpus_size(const char *const *operands, size_t count);
+/* Returns the total size of the files of a corpus as they are stored, in bytes, for a progress display. Returns 0 if
+ * one of them is a pipe or a device, or if a list of paths is not a regular file, since it can be read only once.
+ * Standard input and files that cannot be examined are not counted. */
+uint64_t corpus_size(const char *const *operands, size_t count, const struct inputs_selection *select);
 
 #endif

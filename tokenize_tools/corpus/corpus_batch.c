@@ -21,6 +21,12 @@ void corpus_counts_add(struct corpus_counts *sum, const struct corpus_counts *mo
     sum->structure_bytes += more->structure_bytes;
     sum->skipped_bytes += more->skipped_bytes;
     sum->text_bytes += more->text_bytes;
+    sum->not_read.files_hidden += more->not_read.files_hidden;
+    sum->not_read.folders_hidden += more->not_read.folders_hidden;
+    sum->not_read.files_excluded += more->not_read.files_excluded;
+    sum->not_read.folders_excluded += more->not_read.folders_excluded;
+    sum->not_read.links += more->not_read.links;
+    sum->not_read.specials += more->not_read.specials;
     for (int i = 0; i < CORPUS_REASONS; i++) {
         sum->left_out[i].files += more->left_out[i].files;
         sum->left_out[i].records += more->left_out[i].records;

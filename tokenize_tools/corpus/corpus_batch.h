@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 
+#include "inputs.h"
 #include "record_scan.h"
 #include "tokmap/tokmap.h"
 
@@ -110,6 +111,7 @@ struct corpus_counts {
     struct corpus_left_out {
         uint64_t files, records, bytes;
     } left_out[CORPUS_REASONS];
+    struct inputs_counts not_read; /* files and folders that were not opened: hidden, excluded, links */
 };
 
 /* Adds every field of *more to the same field of *sum. */

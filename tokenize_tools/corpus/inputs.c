@@ -1,21 +1,18 @@
-/* inputs.c - see inputs.h. Folders are walked with a stack of sorted lists, one per folder on the current path. */
+/* inputs.c - see inputs.h. Folders are walked with a stack of sorted lists, one per folder on the current path.
+ * Patterns are expanded by pattern_expand.h. */
 #include "inputs.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <fnmatch.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/error.h"
+#include "names.h"
+#include "path_glob.h"
+#include "path_list.h"
+#include "pattern_expand.h"
 #include "platform/os.h"
-
-/* A list of names, sorted when it is complete. */
-struct names {
-    char **names;
-    size_t count, capacity;
-};
 
 /* A folder on the current path. Names of its subfolders end with '/', so that sorting the names sorts the paths. */
 struct level {
@@ -27,8 +24,17 @@ struct level {
 struct inputs {
     const char *const *operands;
     size_t operand_count, operand_next;
+    const struct inputs_selection *selection;
+    bool (*stop)(void *user);
+    void *user;
+    struct path_list *list; /* the open list of paths, or NULL */
+    size_t list_next;
+    bool list_any;                       /* the open list has named a file */
+    struct inputs_counts counts, before; /* before: when the folder that an operand names was entered */
+    bool chosen_any, ended;
+    size_t base; /* bytes of the path that globs are not compared with: the folder that was named, with its slash */
     struct names matches; /* of the current operand, if it is a pattern */
-    size_t match_next;
+    size_t match_next, pattern_fixed;
     struct level *levels;
     size_t depth, level_capacity;
     bool found_any; /* the folder that an operand names has at least one file */
@@ -36,60 +42,30 @@ struct inputs {
     size_t path_bytes, path_capacity;
 };
 
-static void names_clear(struct names *names)
-{
-    for (size_t i = 0; i < names->count; i++)
-        free(names->names[i]);
-    free(names->names);
-    memset(names, 0, sizeof *names);
-}
-
-static int names_add(struct names *names, const char *first, size_t first_bytes, const char *second)
-{
-    if (names->count == names->capacity) {
-        const size_t capacity = names->capacity ? 2 * names->capacity : 64;
-        char **grown = realloc(names->names, capacity * sizeof *grown);
-        if (!grown)
-            return ENOMEM;
-        names->names = grown;
-        names->capacity = capacity;
-    }
-    const size_t second_bytes = strlen(second);
-    char *name = malloc(first_bytes + second_bytes + 2); /* level_filter() may append a slash */
-    if (!name)
-        return ENOMEM;
-    if (first_bytes)
-        memcpy(name, first, first_bytes);
-    memcpy(name + first_bytes, second, second_bytes + 1);
-    names->names[names->count++] = name;
-    return 0;
-}
-
-static int compare(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static void names_sort(struct names *names)
-{
-    if (names->count)
-        qsort(names->names, names->count, sizeof *names->names, compare);
-}
-
 static int name_collect(void *user, const char *name)
 {
     return names_add(user, NULL, 0, name);
 }
 
 enum tokmap_status inputs_new(struct inputs **inputs, const char *const *operands, size_t count,
+                              const struct inputs_selection *selection, bool (*stop)(void *user), void *user,
                               struct tokmap_error *error)
 {
+    assert(selection);
     *inputs = calloc(1, sizeof **inputs);
     if (!*inputs)
         return error_set_memory(error, "the list of inputs", sizeof **inputs);
     (*inputs)->operands = operands;
     (*inputs)->operand_count = count;
+    (*inputs)->selection = selection;
+    (*inputs)->stop = stop;
+    (*inputs)->user = user;
     return TOKMAP_OK;
+}
+
+const struct inputs_counts *inputs_counts(const struct inputs *inputs)
+{
+    return &inputs->counts;
 }
 
 static void levels_clear(struct inputs *inputs)
@@ -104,6 +80,7 @@ void inputs_free(struct inputs *inputs)
         return;
     levels_clear(inputs);
     names_clear(&inputs->matches);
+    path_list_close(inputs->list);
     free(inputs->levels);
     free(inputs->path);
     free(inputs);
@@ -132,26 +109,66 @@ static enum tokmap_status no_memory(struct tokmap_error *error)
     return error_set_memory(error, "the list of inputs", 0);
 }
 
-/* Keeps the folders, to whose names it appends a slash, and the regular files; removes other names. inputs->path is the
- * path of the folder that contains them, with a slash. Returns 0 or an errno value. */
+/* Returns true if the globs choose the file at `path`, which is compared from inputs->base on. */
+static bool file_is_chosen(const struct inputs *inputs, const char *path)
+{
+    const struct inputs_selection *selection = inputs->selection;
+    bool chosen = !selection->include_count;
+    path += inputs->base;
+    for (size_t i = 0; i < selection->include_count && !chosen; i++)
+        chosen = path_glob_file(selection->include[i], path);
+    for (size_t i = 0; i < selection->exclude_count && chosen; i++)
+        chosen = !path_glob_tree(selection->exclude[i], path);
+    return chosen;
+}
+
+static bool folder_is_excluded(const struct inputs *inputs, const char *path)
+{
+    const struct inputs_selection *selection = inputs->selection;
+    for (size_t i = 0; i < selection->exclude_count; i++)
+        if (path_glob_tree(selection->exclude[i], path + inputs->base))
+            return true;
+    return false;
+}
+
+/* Returns true if a name in a folder is left out, and counts it. inputs->path is its path; found: what it is. */
+static bool name_is_left_out(struct inputs *inputs, const char *name, const struct os_stat *found)
+{
+    struct inputs_counts *counts = &inputs->counts;
+    const bool folder = found->kind == OS_KIND_FOLDER;
+    const bool file = found->kind == OS_KIND_FILE, hidden = *name == '.' && !inputs->selection->hidden;
+    const bool excluded =
+        !hidden && (folder ? folder_is_excluded(inputs, inputs->path) : !file_is_chosen(inputs, inputs->path));
+    counts->folders_hidden += folder && hidden;
+    counts->files_hidden += !folder && hidden;
+    counts->folders_excluded += folder && excluded;
+    counts->files_excluded += file && excluded;
+    const bool other = !folder && !file && !hidden && !excluded;
+    counts->links += other && found->kind == OS_KIND_LINK;
+    counts->specials += other && found->kind != OS_KIND_LINK;
+    return hidden || excluded || other;
+}
+
+/* Keeps the folders, to whose names it appends a slash, and the regular files; removes other names, and those that the
+ * options leave out. inputs->path is the path of the folder that contains them, with a slash. Returns 0 or an errno
+ * value. */
 static int level_filter(struct inputs *inputs, struct names *names)
 {
     const size_t base = inputs->path_bytes;
     size_t kept = 0;
     for (size_t i = 0; i < names->count; i++) {
         char *name = names->names[i];
-        struct os_stat found;
+        struct os_stat found = {.kind = OS_KIND_FILE};
         if (!path_set(inputs, base, name))
             return ENOMEM;
         /* A file that was removed after the folder was listed is ignored. A name that cannot be examined is kept, so
          * that the error appears when it is opened. */
         const int system = os_lstat(inputs->path, &found);
-        const bool folder = !system && found.kind == OS_KIND_FOLDER;
-        if (system == ENOENT || (!system && !folder && found.kind != OS_KIND_FILE)) {
+        if (system == ENOENT || name_is_left_out(inputs, name, &found)) {
             free(name);
             continue;
         }
-        if (folder)
+        if (!system && found.kind == OS_KIND_FOLDER)
             memcpy(name + strlen(name), "/", 2);
         names->names[kept++] = name;
     }
@@ -190,6 +207,24 @@ static enum tokmap_status folder_enter(struct inputs *inputs, struct tokmap_erro
     return TOKMAP_OK;
 }
 
+/* The folder at inputs->path, which an operand names, has no file. It is an error, unless the globs are the reason:
+ * then another operand may have files that they choose. */
+static enum tokmap_status folder_is_empty(const struct inputs *inputs, struct tokmap_error *error)
+{
+    const struct inputs_counts *now = &inputs->counts, *before = &inputs->before;
+    const uint64_t hidden = now->files_hidden - before->files_hidden + now->folders_hidden - before->folders_hidden;
+    if (now->files_excluded != before->files_excluded || now->folders_excluded != before->folders_excluded)
+        return TOKMAP_OK;
+    if (hidden)
+        return error_set(error, TOKMAP_ERROR_NOT_FOUND, inputs->path, TOKMAP_NO_OFFSET,
+                         "the folder contains nothing but %" PRIu64
+                         " hidden files and folders, whose names begin with a dot; read them with options.hidden",
+                         hidden);
+    return error_set(error, TOKMAP_ERROR_NOT_FOUND, inputs->path, TOKMAP_NO_OFFSET,
+                     "the folder contains no regular files, and symbolic links are not followed; name a folder that "
+                     "contains texts");
+}
+
 /* Sets the path to the next file of the folders on the stack. Returns END if the stack is empty. */
 static enum tokmap_status folders_next(struct inputs *inputs, struct tokmap_error *error)
 {
@@ -201,9 +236,9 @@ static enum tokmap_status folders_next(struct inputs *inputs, struct tokmap_erro
             inputs->depth--;
             if (!inputs->depth && !inputs->found_any) {
                 inputs->path[own > 1 ? own - 1 : own] = '\0';
-                return error_set(error, TOKMAP_ERROR_NOT_FOUND, inputs->path, TOKMAP_NO_OFFSET,
-                                 "the folder contains no regular files, and symbolic links are not followed; name a "
-                                 "folder that contains texts");
+                const enum tokmap_status status = folder_is_empty(inputs, error);
+                if (status)
+                    return status;
             }
             continue;
         }
@@ -223,93 +258,56 @@ static enum tokmap_status folders_next(struct inputs *inputs, struct tokmap_erro
     return TOKMAP_END;
 }
 
-struct match {
-    struct names *into;
-    const char *prefix, *pattern;
-    size_t prefix_bytes;
-};
-
-static int name_collect_match(void *user, const char *name)
+/* Returns how many bytes of a pattern are fixed folders: those before the component with the first wildcard. */
+static size_t fixed_bytes(const char *pattern)
 {
-    const struct match *match = user;
-    if (fnmatch(match->pattern, name, FNM_PERIOD))
-        return 0;
-    return names_add(match->into, match->prefix, match->prefix_bytes, name);
-}
-
-/* Expands one more component of a pattern: appends to `into` the matches of the component below each path of `from`.
- * These paths are empty or end with '/'. Returns 0 or an errno value. */
-static int component_expand(const struct names *from, const char *component, bool last, struct names *into)
-{
-    for (size_t i = 0; i < from->count; i++) {
-        const char *prefix = from->names[i];
-        struct names found = {0};
-        struct match match = {&found, prefix, component, strlen(prefix)};
-        int system = 0;
-        if (strpbrk(component, "*?[")) {
-            system = os_folder_list(*prefix ? prefix : ".", name_collect_match, &match);
-            if (system != ENOMEM)
-                system = 0; /* a folder that cannot be listed has no matches */
-        } else {
-            system = names_add(&found, prefix, match.prefix_bytes, component);
-        }
-        for (size_t k = 0; k < found.count && !system; k++) {
-            struct os_stat stat;
-            if (os_stat(found.names[k], &stat) || (!last && stat.kind != OS_KIND_FOLDER))
-                continue;
-            system = names_add(into, found.names[k], strlen(found.names[k]), last ? "" : "/");
-        }
-        names_clear(&found);
-        if (system)
-            return system;
-    }
-    return 0;
-}
-
-/* Expands a pattern, component by component, to a sorted list. Returns 0 or an errno value. */
-static int pattern_expand(const char *pattern, struct names *matches)
-{
-    struct names from = {0};
-    const size_t root = strspn(pattern, "/");
-    int system = names_add(&from, pattern, root, "");
-    char *copy = strdup(pattern + root);
-    if (!copy)
-        system = ENOMEM;
-    for (char *component = copy; component && !system;) {
-        char *slash = strchr(component, '/');
-        char *next = slash ? slash + strspn(slash, "/") : NULL;
-        if (slash)
-            *slash = '\0';
-        const bool last = !next || !*next;
-        struct names into = {0};
-        system = component_expand(&from, component, last, &into);
-        names_clear(&from);
-        from = into;
-        component = last ? NULL : next;
-    }
-    free(copy);
-    if (system) {
-        names_clear(&from);
-        return system;
-    }
-    names_sort(&from);
-    *matches = from;
-    return 0;
+    size_t end = strcspn(pattern, "*?[");
+    while (end && pattern[end - 1] != '/')
+        end--;
+    return end;
 }
 
 /* Begins with an operand that is not a pattern, or with a match of a pattern: sets the path to it, or to the first file
- * if it is a folder. */
-static enum tokmap_status path_begin(struct inputs *inputs, const char *path, struct tokmap_error *error)
+ * if it is a folder. Returns END if it has no file that is chosen. */
+static enum tokmap_status path_begin(struct inputs *inputs, const char *path, size_t base, struct tokmap_error *error)
 {
     struct os_stat stat;
     if (!path_set(inputs, 0, path))
         return no_memory(error);
     inputs->found_any = false;
-    if (strcmp(path, "-") && !os_stat(path, &stat) && stat.kind == OS_KIND_FOLDER) {
+    inputs->before = inputs->counts;
+    inputs->base = base;
+    if (!strcmp(path, "-"))
+        return TOKMAP_OK;
+    if (!os_stat(path, &stat) && stat.kind == OS_KIND_FOLDER) {
+        const size_t bytes = strlen(path);
+        inputs->base = bytes + (path[bytes - 1] != '/');
         const enum tokmap_status status = folder_enter(inputs, error);
         return status ? status : folders_next(inputs, error);
     }
-    return TOKMAP_OK; /* if the file does not exist, opening it reports that */
+    if (file_is_chosen(inputs, inputs->path))
+        return TOKMAP_OK; /* if the file does not exist, opening it reports that */
+    inputs->counts.files_excluded++;
+    return TOKMAP_END;
+}
+
+static enum tokmap_status pattern_begin(struct inputs *inputs, const char *pattern, struct tokmap_error *error)
+{
+    uint64_t folders = 0;
+    const int system = pattern_expand(pattern, inputs->selection->hidden, &inputs->matches, &folders);
+    inputs->match_next = 0;
+    if (system)
+        return no_memory(error);
+    if (!inputs->matches.count && folders)
+        return error_set(error, TOKMAP_ERROR_NOT_FOUND, pattern, TOKMAP_NO_OFFSET,
+                         "a pattern with ** matches files, and this one matches only %" PRIu64
+                         " folders; append /** for the files in them",
+                         folders);
+    if (!inputs->matches.count)
+        return error_set(error, TOKMAP_ERROR_NOT_FOUND, pattern, TOKMAP_NO_OFFSET,
+                         "no file matches this pattern; check the path with 'ls'");
+    inputs->pattern_fixed = fixed_bytes(pattern);
+    return TOKMAP_END; /* inputs_next() takes the matches */
 }
 
 static enum tokmap_status operand_begin(struct inputs *inputs, const char *operand, struct tokmap_error *error)
@@ -319,15 +317,63 @@ static enum tokmap_status operand_begin(struct inputs *inputs, const char *opera
         return error_set(error, TOKMAP_ERROR_NOT_FOUND, NULL, TOKMAP_NO_OFFSET,
                          "the name of an input is empty; name a file, a folder, or -");
     if (!strcmp(operand, "-") || !strpbrk(operand, "*?[") || !os_lstat(operand, &stat))
-        return path_begin(inputs, operand, error);
-    const int system = pattern_expand(operand, &inputs->matches);
-    inputs->match_next = 0;
-    if (system)
+        return path_begin(inputs, operand, 0, error);
+    return pattern_begin(inputs, operand, error);
+}
+
+/* Opens the next list. */
+static enum tokmap_status list_begin(struct inputs *inputs, struct tokmap_error *error)
+{
+    const struct inputs_selection *selection = inputs->selection;
+    const char *name = selection->lists[inputs->list_next++];
+    inputs->list_any = false;
+    const enum tokmap_status status =
+        path_list_open(&inputs->list, name, selection->null, inputs->stop, inputs->user, error);
+    return status ? status : TOKMAP_END;
+}
+
+/* Sets the path to the next one of the open list. Returns END if the list has ended, or the file is not chosen. */
+static enum tokmap_status list_take(struct inputs *inputs, struct tokmap_error *error)
+{
+    const char *name = stream_name(inputs->selection->lists[inputs->list_next - 1]), *path;
+    struct os_stat stat;
+    const enum tokmap_status status = path_list_next(inputs->list, &path, error);
+    const uint64_t line = path_list_line(inputs->list);
+    if (status) {
+        path_list_close(inputs->list);
+        inputs->list = NULL;
+        if (status != TOKMAP_END || inputs->list_any)
+            return status;
+        return error_set(error, TOKMAP_ERROR_NOT_FOUND, name, TOKMAP_NO_OFFSET,
+                         "the list names no file; check the command that writes it");
+    }
+    inputs->list_any = true;
+    inputs->base = 0;
+    /* "-" in a list is a file of that name. */
+    if (!path_set(inputs, 0, "./") || !path_set(inputs, strcmp(path, "-") ? 0 : 2, path))
         return no_memory(error);
-    if (!inputs->matches.count)
-        return error_set(error, TOKMAP_ERROR_NOT_FOUND, operand, TOKMAP_NO_OFFSET,
-                         "no file matches this pattern; check the path with 'ls'");
-    return path_begin(inputs, inputs->matches.names[inputs->match_next++], error);
+    if (!os_stat(inputs->path, &stat) && stat.kind == OS_KIND_FOLDER)
+        return error_set_line(error, TOKMAP_ERROR_ARGUMENT, name, line,
+                              "'%s' is a folder; a list names files, for example those of 'find FOLDER -type f'",
+                              inputs->path);
+    if (file_is_chosen(inputs, inputs->path))
+        return TOKMAP_OK;
+    inputs->counts.files_excluded++;
+    return TOKMAP_END;
+}
+
+/* All inputs have been taken. It is an error if the globs have chosen none of the files. */
+static enum tokmap_status inputs_end(struct inputs *inputs, struct tokmap_error *error)
+{
+    const uint64_t files = inputs->counts.files_excluded, folders = inputs->counts.folders_excluded;
+    const bool ended = inputs->ended;
+    inputs->ended = true;
+    if (ended || inputs->chosen_any || !(files || folders))
+        return TOKMAP_END;
+    return error_set(error, TOKMAP_ERROR_NOT_FOUND, NULL, TOKMAP_NO_OFFSET,
+                     "no file is left: options.include and options.exclude leave out %" PRIu64 " files and %" PRIu64
+                     " folders",
+                     files, folders);
 }
 
 enum tokmap_status inputs_next(struct inputs *inputs, const char **path, struct tokmap_error *error)
@@ -335,15 +381,20 @@ enum tokmap_status inputs_next(struct inputs *inputs, const char **path, struct 
     enum tokmap_status status = inputs->depth ? folders_next(inputs, error) : TOKMAP_END;
     while (status == TOKMAP_END) {
         if (inputs->match_next < inputs->matches.count) {
-            status = path_begin(inputs, inputs->matches.names[inputs->match_next++], error);
+            status = path_begin(inputs, inputs->matches.names[inputs->match_next++], inputs->pattern_fixed, error);
         } else if (inputs->operand_next < inputs->operand_count) {
             names_clear(&inputs->matches);
             inputs->match_next = 0;
             status = operand_begin(inputs, inputs->operands[inputs->operand_next++], error);
+        } else if (inputs->list) {
+            status = list_take(inputs, error);
+        } else if (inputs->list_next < inputs->selection->list_count) {
+            status = list_begin(inputs, error);
         } else {
-            return TOKMAP_END;
+            return inputs_end(inputs, error);
         }
     }
+    inputs->chosen_any |= !status;
     *path = inputs->path;
     return status;
 }

@@ -752,9 +752,15 @@ static void test_inputs(void **state)
     assert_int_equal(symlink("b", "tree/link") | symlink("../tree", "tree/loop") | symlink("tree", "named"), 0);
     file_write_text("tree/[b]", "odd");
     assert_int_equal(remove("tree/[b]"), 0);
-    const struct corpus_options options = usual();
+    struct corpus_options options = usual();
+    assert_int_equal(collect_one(&options, "tree"), TOKMAP_END);
+    paths_are(order + 1, 5);
+    assert_int_equal(all.counts.not_read.files_hidden, 1);
+    assert_int_equal(all.counts.not_read.links, 2);
+    options.select.hidden = true;
     assert_int_equal(collect_one(&options, "tree"), TOKMAP_END);
     paths_are(order, 6);
+    assert_int_equal(all.counts.not_read.files_hidden, 0);
     assert_int_equal(collect_one(&options, "tree/"), TOKMAP_END);
     paths_are(order, 6);
     assert_int_equal(collect_one(&options, "tree/a*"), TOKMAP_END);

@@ -11,6 +11,8 @@ struct corpus_arguments {
     int invalid;  /* enum corpus_invalid */
     const char *field;
     uint64_t max_record, max_document; /* bytes */
+    struct cli_list include, exclude, lists;
+    bool null, hidden;
 };
 #define CORPUS_ARGUMENTS_INIT                                                                                          \
     {                                                                                                                  \
@@ -28,6 +30,19 @@ struct corpus_arguments {
      "that are not named as such are refused", CORPUS_FORMAT_CHOICES},                                        \
     {0, "field", CLI_TEXT, &(corpus).field, NULL, "NAME",                                                              \
      "the field or column of a record that holds the text (default: text)", NULL}
+/* These five say which files are read. */
+#define CORPUS_OPTIONS_FILES(corpus)                                                                                   \
+    {0, "include", CLI_LIST, &(corpus).include, NULL, "GLOB",                                                          \
+     "read only files whose name matches, or whose path below the folder matches if GLOB has a slash; may be repeated", \
+     NULL},                                                                                                            \
+    {0, "exclude", CLI_LIST, &(corpus).exclude, NULL, "GLOB",                                                          \
+     "leave out files and folders whose name or path matches; may be repeated", NULL},                                 \
+    {0, "hidden", CLI_FLAG, &(corpus).hidden, NULL, NULL,                                                              \
+     "read also hidden files and folders, whose names begin with a dot", NULL},                                        \
+    {0, "files-from", CLI_LIST, &(corpus).lists, NULL, "FILE",                                                         \
+     "read also the files that FILE lists, one path per line; - is standard input; may be repeated", NULL},            \
+    {'0', "null", CLI_FLAG, &(corpus).null, NULL, NULL,                                                                \
+     "the paths of --files-from end with a zero byte, as find -print0 writes them", NULL}
 /* This one says what happens at a bad file or record. */
 #define CORPUS_OPTION_ON_ERROR(corpus)                                                                                 \
     {0, "on-error", CLI_CHOICE, &(corpus).on_error, NULL, "ACTION",                                                    \
@@ -43,13 +58,19 @@ struct corpus_arguments {
      "the largest accepted text that must be held in memory whole (default: 64Mi)", NULL}
 /* clang-format on */
 
-/* Refuses arguments that contradict each other. If there are no operands, adds "-" (standard input), unless standard
- * input is a terminal or /dev/null; operands needs room for one more. Returns 0, or prints a message and returns the
+/* Refuses arguments that contradict each other: the operands and lists name standard input twice, or the limits are 0.
+ * Returns 0, or prints a message and returns the exit status. */
+int corpus_arguments_check_named(const struct cli_command *command, const struct corpus_arguments *arguments,
+                                 const char *const *operands, size_t operand_count);
+
+/* Like corpus_arguments_check_named(). If there are no operands and no lists, adds "-" (standard input), unless
+ * standard input is a terminal or /dev/null; operands needs room for one more. Returns 0, or prints a message and returns the
  * exit status. */
 int corpus_arguments_check(const struct cli_command *command, const struct corpus_arguments *arguments,
                            const char **operands, size_t *operand_count);
 
-/* Copies the arguments into the fields of *options that they set; the other fields keep their values. */
+/* Copies the arguments into the fields of *options that they set; the other fields keep their values. The options point
+ * to the arguments. */
 void corpus_arguments_apply(const struct corpus_arguments *arguments, struct corpus_options *options);
 
 #endif

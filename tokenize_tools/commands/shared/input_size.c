@@ -1,7 +1,6 @@
 /* input_size.c - see input_size.h. */
 #include "input_size.h"
 
-#include "corpus/corpus.h"
 #include "platform/os.h"
 
 #define LATE_NS ((uint64_t)30 * 1000000000u)
@@ -9,14 +8,14 @@
 
 static void measure(struct input_size *size)
 {
-    size->bytes = corpus_size(size->operands, size->operand_count);
+    size->bytes = corpus_size(size->operands, size->operand_count, size->select);
     size->measured = true;
 }
 
 static bool all_are_files(const struct input_size *size)
 {
     struct os_stat stat;
-    if (size->operand_count > FILES_MOST)
+    if (size->operand_count > FILES_MOST || size->select->list_count)
         return false;
     for (size_t i = 0; i < size->operand_count; i++)
         if (os_stat(size->operands[i], &stat) || stat.kind != OS_KIND_FILE)
@@ -24,9 +23,11 @@ static bool all_are_files(const struct input_size *size)
     return true;
 }
 
-void input_size_start(struct input_size *size, const char *const *operands, size_t operand_count, int mode)
+void input_size_start(struct input_size *size, const char *const *operands, size_t operand_count,
+                      const struct inputs_selection *select, int mode)
 {
-    *size = (struct input_size){.operands = operands, .operand_count = operand_count, .started_ns = os_clock_ns()};
+    *size = (struct input_size){
+        .operands = operands, .operand_count = operand_count, .select = select, .started_ns = os_clock_ns()};
     if ((mode == CLI_PROGRESS_AUTO && os_is_terminal(2)) || all_are_files(size))
         measure(size);
 }

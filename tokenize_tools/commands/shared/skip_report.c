@@ -153,8 +153,43 @@ static const char *items_text(uint64_t files, uint64_t records, char text[160])
     return text;
 }
 
+static void not_read_row(uint64_t count, const char *what, const char *remark)
+{
+    char text[32];
+    if (count)
+        printf("  %-20s %20s  %s\n", what, cli_count(count, text), remark);
+}
+
+/* Counts what was left out without being opened. */
+static void not_read_print(const struct inputs_counts *counts)
+{
+    static const struct inputs_counts nothing;
+    if (!memcmp(counts, &nothing, sizeof nothing))
+        return;
+    (void)puts("\nnot read:");
+    not_read_row(counts->files_hidden, "hidden files", "--hidden reads them");
+    not_read_row(counts->folders_hidden, "hidden folders", "--hidden reads them");
+    not_read_row(counts->files_excluded, "files not chosen", "by --include, --exclude");
+    not_read_row(counts->folders_excluded, "folders not chosen", "by --exclude");
+    not_read_row(counts->links, "symbolic links", "in folders; name their targets");
+    not_read_row(counts->specials, "pipes and devices", "in folders; name them");
+}
+
+static void not_read_json(const struct inputs_counts *counts, struct cli_json *json)
+{
+    cli_json_object(json, "not_read");
+    cli_json_number(json, "hidden_files", counts->files_hidden);
+    cli_json_number(json, "hidden_folders", counts->folders_hidden);
+    cli_json_number(json, "excluded_files", counts->files_excluded);
+    cli_json_number(json, "excluded_folders", counts->folders_excluded);
+    cli_json_number(json, "links", counts->links);
+    cli_json_number(json, "specials", counts->specials);
+    cli_json_end(json);
+}
+
 void skip_report_print(const struct corpus_counts *counts)
 {
+    not_read_print(&counts->not_read);
     char a[160], b[32], c[32];
     const uint64_t items = counts->files_skipped + counts->records_skipped;
     if (!items)
@@ -185,6 +220,7 @@ void skip_report_advise(const struct skip_report *skips, const struct corpus_cou
 
 void skip_report_json(const struct skip_report *skips, const struct corpus_counts *counts, struct cli_json *json)
 {
+    not_read_json(&counts->not_read, json);
     cli_json_object(json, "left_out");
     for (int i = 0; i < CORPUS_REASONS; i++) {
         const struct corpus_left_out *left_out = &counts->left_out[i];

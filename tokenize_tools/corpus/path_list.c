@@ -1,0 +1,99 @@
+/* path_list.c - see path_list.h. */
+#include "path_list.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+
+#define LIST_BYTES ((size_t)128 << 10)
+#define PATH_MOST ((size_t)64 << 10)
+
+struct path_list {
+    struct stream *stream;
+    const char *name;
+    char separator;
+    bool end;          /* the stream has been read to its end */
+    size_t at, filled; /* bytes [at, filled) have not been returned */
+    uint64_t line;
+    char bytes[LIST_BYTES + 1];
+};
+
+enum tokmap_status path_list_open(struct path_list **list, const char *name, bool null, bool (*stop)(void *user),
+                                  void *user, struct tokmap_error *error)
+{
+    struct path_list *made = calloc(1, sizeof *made);
+    *list = NULL;
+    if (!made)
+        return error_set_memory(error, "a list of paths", sizeof *made);
+    made->name = name;
+    made->separator = null ? '\0' : '\n';
+    enum tokmap_status status = stream_new(&made->stream, stop, user, error);
+    if (!status)
+        status = stream_open(made->stream, name, error);
+    if (status)
+        path_list_close(made);
+    else
+        *list = made;
+    return status;
+}
+
+void path_list_close(struct path_list *list)
+{
+    if (!list)
+        return;
+    stream_free(list->stream);
+    free(list);
+}
+
+uint64_t path_list_line(const struct path_list *list)
+{
+    return list->line;
+}
+
+/* Reads more bytes after those that have not been returned. */
+static enum tokmap_status list_fill(struct path_list *list, struct tokmap_error *error)
+{
+    struct tokmap_error unused;
+    size_t got;
+    memmove(list->bytes, list->bytes + list->at, list->filled - list->at);
+    list->filled -= list->at;
+    list->at = 0;
+    const enum tokmap_status status = stream_read(list->stream, list->bytes + list->filled, LIST_BYTES - list->filled,
+                                                  &got, &list->end, error ? error : &unused);
+    list->filled += got;
+    return status;
+}
+
+enum tokmap_status path_list_next(struct path_list *list, const char **path, struct tokmap_error *error)
+{
+    for (;;) {
+        char *begin = list->bytes + list->at;
+        const size_t left = list->filled - list->at;
+        char *separator = left ? memchr(begin, list->separator, left) : NULL;
+        if (!separator && !list->end && left < PATH_MOST) {
+            const enum tokmap_status status = list_fill(list, error);
+            if (status)
+                return status;
+            continue;
+        }
+        if (!separator && !left)
+            return TOKMAP_END;
+        const size_t bytes = separator ? (size_t)(separator - begin) : left;
+        list->line++;
+        if (bytes >= PATH_MOST)
+            return error_set_line(error, TOKMAP_ERROR_LIMIT, stream_name(list->name), list->line,
+                                  "the path is longer than %zu bytes; is this a list of paths?", PATH_MOST);
+        list->at += bytes + (separator != NULL);
+        begin[bytes] = '\0';
+        if (!bytes)
+            continue;
+        if (strlen(begin) != bytes)
+            return error_set_line(error, TOKMAP_ERROR_INPUT, stream_name(list->name), list->line,
+                                  "the path contains a zero byte; if the paths end with zero bytes, say so with "
+                                  "options.null");
+        *path = begin;
+        return TOKMAP_OK;
+    }
+}
