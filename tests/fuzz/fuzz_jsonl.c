@@ -1,7 +1,7 @@
 /*
- * fuzz_jsonl.c - reading a hostile file of records: JSONL, JSON, CSV, or TSV. The first two bytes choose the options, and
- * the rest is the file. For any content, the accounts add up, documents are valid UTF-8, and small batches result in the same documents and
- * issues as large ones.
+ * fuzz_jsonl.c - reading a hostile file of records: JSONL, JSON, CSV, or TSV. The first two bytes choose the options,
+ * and the rest is the file. For any content, the accounts add up, documents are valid UTF-8, and small batches result
+ * in the same documents and issues as large ones.
  */
 #include <stdint.h>
 #include <stdio.h>

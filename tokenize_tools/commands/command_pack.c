@@ -229,8 +229,9 @@ int command_pack(int argc, char **argv)
         .usage = "-o PREFIX [OPTION]... [INPUT]...",
         .summary = "Turns text into a shard of token ids: PREFIX.bin and its index PREFIX.tmx.",
         .details =
-            "An INPUT is a file, a folder (all regular files below it), a pattern, or '-' for standard input. It "
-            "contains text, one document per file, or JSONL, one document per line; plain, gzip, or zstd.\n\n"
+            "An INPUT is a file, a folder (all regular files below it that are not hidden), a pattern (** matches any "
+            "number of folders), or '-' for standard input. It contains text, one document per file, or records, one "
+            "document each: JSONL, a JSON array, CSV, or TSV; plain, gzip, or zstd.\n\n"
             "Examples:\n"
             "  tokmap pack -o data/books books/\n"
             "  tokmap pack -o data/web -t gpt2/tokenizer.json 'crawl/*.jsonl.zst'\n"

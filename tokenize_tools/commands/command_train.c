@@ -392,8 +392,9 @@ int command_train(int argc, char **argv)
         .usage = "-o PREFIX --vocab-size N [OPTION]... [INPUT]...",
         .summary = "Makes a byte-level BPE vocabulary from text: PREFIX.tiktoken and PREFIX.json (a tokenizer.json).",
         .details =
-            "An INPUT is a file, a folder (all regular files below it), a pattern, or '-' for standard input. It "
-            "contains text, one document per file, or JSONL, one document per line; plain, gzip, or zstd.\n\n"
+            "An INPUT is a file, a folder (all regular files below it that are not hidden), a pattern (** matches any "
+            "number of folders), or '-' for standard input. It contains text, one document per file, or records, one "
+            "document each: JSONL, a JSON array, CSV, or TSV; plain, gzip, or zstd.\n\n"
             "Examples:\n"
             "  tokmap train -o vocab/tokenizer --vocab-size 32768 "
             "--special-tokens '<|endoftext|>' books/\n"

@@ -64,8 +64,8 @@ int corpus_arguments_check_named(const struct cli_command *command, const struct
                                  const char *const *operands, size_t operand_count);
 
 /* Like corpus_arguments_check_named(). If there are no operands and no lists, adds "-" (standard input), unless
- * standard input is a terminal or /dev/null; operands needs room for one more. Returns 0, or prints a message and returns the
- * exit status. */
+ * standard input is a terminal or /dev/null; operands needs room for one more. Returns 0, or prints a message and
+ * returns the exit status. */
 int corpus_arguments_check(const struct cli_command *command, const struct corpus_arguments *arguments,
                            const char **operands, size_t *operand_count);
 
