@@ -7,7 +7,10 @@ examples()
 {
     "$@" --help >help
     awk 'length($0) > 80 { print FILENAME ": longer than 80 columns: " $0 >"/dev/stderr"; exit 1 }' help
-    awk '/^  [a-z]/ && !/^  -/ { on = 1 }
+    awk '/^Examples:$/ { inside = 1; next }
+        inside && /^$/ { inside = 0 }
+        inside && !/^  / { print "not indented, or broken without a backslash: " $0 >"/dev/stderr"; exit 1 }
+        /^  [a-z]/ && !/^  -/ { on = 1 }
         on { more = sub(/\\$/, ""); sub(/^ +/, ""); printf "%s%s", $0, more ? "" : "\n"; on = more }' help
 }
 
@@ -111,7 +114,8 @@ for command in ["audit"], ["train"]:
         lines = lines[lines.index("Examples:"):]
         long = [line for line in lines if len(line) > columns]
         assert not long, long
-        text = "\n".join(lines)
-        texts[columns] = " ".join(text.replace("\\\n", " ").split())
+        joined = "\n".join(lines).replace(" \\\n    ", " ")
+        assert all(line.startswith("  ") for line in joined.split("\n")[1:] if line), joined
+        texts[columns] = joined
     assert texts[60] == texts[100] and "\\" not in texts[60], texts
 PYTHON
