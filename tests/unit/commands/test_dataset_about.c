@@ -29,9 +29,10 @@ static void read_text(const char *text, uint64_t tokens, struct about_facts *fac
 }
 
 static const char whole[] =
-    "{\"tool\": \"tokmap\", \"tokenizer\": {\"name\": \"gpt2\", \"fingerprint\": \"00\", \"special\": \"recognise\", "
+    "{\"tool\": \"tokmap\", \"tokenizer\": {\"name\": \"gpt2\", \"fingerprint\": \"00\", "
+    "\"special\": \"recognise\", " /* kept spelling */
     "\"pattern\": \"gpt2\", \"pattern_regex\": null, \"special_tokens\": \"s.json\", \"path\": \"v/a\\u00e9.tiktoken\"}, "
-    "\"options\": {\"eod\": 3}, \"totals\": {\"files\": 1, \"text_bytes\": 40, \"tokens\": 10}}"; /* kept spelling */
+    "\"options\": {\"eod\": 3}, \"totals\": {\"files\": 1, \"text_bytes\": 40, \"tokens\": 10}}";
 
 static void test_whole(void **state)
 {
