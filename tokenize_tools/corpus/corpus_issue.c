@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "format_choice.h"
 #include "json_field.h"
 #include "records.h"
 #include "stream.h"
@@ -20,9 +21,12 @@ static void subject_write(char *subject, size_t capacity, const struct corpus_is
 }
 
 /* Describes a record that cannot be used. after: the end of the message. */
-static void record_issue_to_error(const struct corpus_issue *issue, const char *field, const char *after,
-                                  struct tokmap_error *error)
+static void record_issue_to_error(const struct corpus_issue *issue, const struct corpus_options *options,
+                                  const char *after, struct tokmap_error *error)
 {
+    const char *field = options->field;
+    /* The format was found by content: perhaps the file is a text. */
+    const bool found = options->format == CORPUS_AUTO && format_of_name(issue->path) == CORPUS_AUTO;
     const enum tokmap_status status = TOKMAP_ERROR_INPUT;
     const char *path = stream_name(issue->path);
     const bool table = issue->format == CORPUS_CSV || issue->format == CORPUS_TSV;
@@ -30,8 +34,9 @@ static void record_issue_to_error(const struct corpus_issue *issue, const char *
     subject_write(subject, sizeof subject, issue, "");
     if (!strcmp(issue->reason, JSON_FIELD_MISSING))
         (void)error_set(error, status, path, issue->offset,
-                        "%s has no field '%s'; %s%s; name another field with options.field%s", subject, field,
-                        *issue->detail ? "it has: " : "it is an empty object", issue->detail, after);
+                        "%s has no field '%s'; %s%s; name another field with options.field%s%s", subject, field,
+                        *issue->detail ? "it has: " : "it is an empty object", issue->detail,
+                        found ? ", or read the file as text with options.format text" : "", after);
     else if (!strcmp(issue->reason, JSON_FIELD_NOT_STRING))
         (void)error_set(error, status, path, issue->offset,
                         "the field '%s' of %s is not a string; name another field with options.field%s", field, subject,
@@ -67,7 +72,7 @@ enum tokmap_status corpus_issue_to_error(const struct corpus_issue *issue, const
             *error = *issue->error;
         return issue->error->status;
     case CORPUS_ISSUE_RECORD:
-        record_issue_to_error(issue, options->field, after, error);
+        record_issue_to_error(issue, options, after, error);
         break;
     case CORPUS_ISSUE_LIMIT:
         status = TOKMAP_ERROR_LIMIT;

@@ -192,9 +192,11 @@ static uint64_t row_take(struct record_scan *scan, const char *bytes, uint64_t c
     const char separator = record_scan_separator(scan->format);
     for (uint64_t i = 0; i < count;) {
         if (scan->state == RECORD_QUOTED) {
-            const char *quote = memchr(bytes + i, '"', count - i);
-            i = quote ? (uint64_t)(quote - bytes) + 1 : count;
-            scan->state = quote ? RECORD_QUOTE : RECORD_QUOTED;
+            i = find_three(bytes, i, count, '"', '"', '"');
+            while (count - i >= 2 && bytes[i] == '"' && bytes[i + 1] == '"') /* doubled */
+                i = find_three(bytes, i + 2, count, '"', '"', '"');
+            scan->state = i < count ? RECORD_QUOTE : RECORD_QUOTED;
+            i += i < count;
             continue;
         }
         if (scan->state == RECORD_FIELD) {

@@ -360,6 +360,10 @@ static enum tokmap_status accounts_check(const struct pack *pack, struct tokmap_
                          "%" PRIu64 " documents were read and %" PRIu64
                          " were written; this is a bug in tokmap, please report it",
                          counts->documents, shard_writer_documents(pack->writer));
+    if (counts->documents && !counts->stream_bytes)
+        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
+                         "the inputs are empty: none of the %" PRIu64 " files has a byte; name inputs that contain text",
+                         counts->files);
     if (!counts->documents)
         return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
                          "the inputs contain no documents; name inputs that contain text");

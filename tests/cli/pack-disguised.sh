@@ -1,0 +1,112 @@
+# Records under another name would become one document of raw JSON or CSV without a word: they are refused, and the
+# message names both ways on. Each command is what a user would type.
+. "$TOKMAP_CLI/helpers.sh"
+i=0
+while [ $i -lt 12 ]; do
+    printf '{"id": %d, "url": "u", "text": "text %d"}\n' $i $i
+    i=$((i + 1))
+done >w.jsonl
+
+# refused FORMAT FILE: packing the file is refused; as FORMAT it has 3 documents, as text one.
+refused()
+{
+    exits 1 tokmap pack -o q "$2" 2>err
+    holds err "$2: "
+    holds err "use --input-format $1 if it contains records, or --input-format text if it is text"
+    equal "$(ls q.* 2>/dev/null | wc -l | tr -d ' ')" 0
+    equal "$(tokmap encode --input-format "$1" "$2" | wc -l | tr -d ' ')" 3 "$2 as $1:"
+    equal "$(tokmap encode --input-format text "$2" | wc -l | tr -d ' ')" 1 "$2 as text:"
+    exits 1 tokmap encode "$2" 2>err
+    exits 1 tokmap train -q -o q --vocab-size 260 "$2" 2>err
+    holds err "--input-format $1"
+}
+head -3 w.jsonl >part-00000
+refused jsonl part-00000
+head -3 w.jsonl >x.txt
+refused jsonl x.txt
+(printf '['; head -3 w.jsonl | sed '1!s/^/,/'; printf ']') >x
+refused json x
+head -3 w.jsonl | sed 's/, "/,\n  "/g; s/^{/{\n  /; s/}$/\n}/' >pretty.txt
+refused json pretty.txt
+cp pretty.txt pretty.json
+refused json pretty.json
+printf 'id,text\n1,a\n2,"b\nc"\n3,d\n' >x.csv
+refused csv x.csv
+cp x.csv part-00001
+refused csv part-00001
+printf 'id\ttext\n1\ta\n2\tb\n3\tc\n' >part-00002
+refused tsv part-00002
+if command -v zstd >/dev/null 2>&1; then
+    for file in part-00000 x x.csv; do zstd -q "$file" -o "$file.zst"; done
+    refused jsonl part-00000.zst
+    refused json x.zst
+    refused csv x.csv.zst
+fi
+if tokmap --version | grep -q 'reads .gz: yes' && command -v gzip >/dev/null 2>&1; then
+    gzip -c x.txt >x.txt.gz
+    refused jsonl x.txt.gz
+fi
+# Standard input: JSONL and arrays of objects are read as records, everything else that looks like records is refused.
+equal "$(tokmap encode <part-00000 | wc -l | tr -d ' ')" 3
+equal "$(tokmap encode <x | wc -l | tr -d ' ')" 3
+cp x x.json
+equal "$(tokmap encode x.json | wc -l | tr -d ' ')" 3
+exits 1 tokmap encode <pretty.txt 2>err
+holds err 'standard input: the file begins with a JSON object'
+exits 1 tokmap encode <part-00001 2>err
+holds err 'standard input: the first lines look like a CSV table'
+# With --on-error skip they are left out, listed, and counted.
+printf 'a text\n' >text
+tokmap pack --on-error skip -o s part-00000 x pretty.txt x.csv text >report 2>err
+equal "$(grep -c 'skipped: ' err)" 4
+holds report '4 files'
+holds report 'looks like records'
+# A JSON object on one line of a .json file is a record, and the message says how to read it as text.
+printf '{"name": "x", "version": 2}\n' >package.json
+exits 1 tokmap pack -q -o q package.json 2>err
+holds err "package.json:1: line 1 (record 0) has no field 'text'; it has: name, version; name another field with --field, or read the file as text with --input-format text"
+
+# Ordinary text is text: prose with commas, source code, logs, JSON inside a text, an INI file, a table of numbers.
+accepted()
+{
+    cat >ordinary
+    equal "$(tokmap encode ordinary | wc -l | tr -d ' ')" 1 "$(head -1 ordinary):"
+}
+accepted <<'END'
+Hello, world
+Apples, pears
+Salt, pepper
+END
+accepted <<'END'
+{ "not json" }
+END
+accepted <<'END'
+{"title": "front matter"}
+
+# A text in Markdown
+END
+accepted <<'END'
+[{ 'single': 1 }]
+END
+accepted <<'END'
+import os,sys
+a,b
+c,d
+e,f
+END
+accepted <<'END'
+1,2,3
+4,5,6
+7,8,9
+END
+accepted <<'END'
+[section]
+name=value
+END
+# Only empty files are not a corpus.
+: >empty
+exits 1 tokmap pack -q -o q empty empty 2>err
+holds err 'the inputs are empty'
+equal "$(ls q.* 2>/dev/null | wc -l | tr -d ' ')" 0
+tokmap pack -o with text empty >report
+holds report 'of which empty: 1'
