@@ -63,7 +63,14 @@ class Readme(unittest.TestCase):
 
     @needs("torch")
     def test_first(self):
-        self.assertIn("6 batches", self.finish(self.start("first")))
+        self.assertIn("in 6 batches, ", self.finish(self.start("first")))
+
+    def test_evaluation(self):
+        self.assertRegex(self.finish(self.start("evaluation")), r"evaluated \d+ rows twice")
+
+    def test_documents(self):
+        said = self.finish(self.start("documents"))
+        self.assertRegex(said, r"\d+ documents; the longest has \d+ tokens, from .*\n\d+ bytes verified")
 
     @needs("torch")
     def test_top(self):
