@@ -60,7 +60,15 @@ static bool path_matches(const char *glob, const char *path, bool part)
         path = star_path;
         glob = star_glob;
     }
-    return !path && (!glob || !strcmp(glob, "**"));
+    /* Two stars match nothing, too. */
+    while (!path && glob) {
+        size_t bytes;
+        const char *next = component_end(glob, &bytes);
+        if (bytes != 2 || memcmp(glob, "**", 2) != 0)
+            return false;
+        glob = next;
+    }
+    return !path;
 }
 
 static const char *name_of(const char *path)

@@ -1,0 +1,153 @@
+/* test_path_glob.c - the globs that choose among files, and the judgment of a file's first bytes. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "corpus/path_glob.h"
+#include "corpus/sniff.h"
+#include "support/scratch.h"
+
+static void test_files(void **state)
+{
+    static const struct {
+        const char *glob, *path;
+        bool matches;
+    } cases[] = {
+        {"*.txt", "a.txt", true},
+        {"*.txt", "x/y/a.txt", true},
+        {"*.txt", "a.txt/b", false},
+        {"*", ".hidden", true},
+        {"a", "a/b", false},
+        {"/*.txt", "a.txt", true},
+        {"/*.txt", "x/a.txt", false},
+        {"x/*.txt", "x/a.txt", true},
+        {"x/*.txt", "x/y/a.txt", false},
+        {"x/*.txt", "w/x/a.txt", false},
+        {"x/**/*.txt", "x/a.txt", true},
+        {"x/**/*.txt", "x/y/z/a.txt", true},
+        {"**/a.txt", "a.txt", true},
+        {"**/a.txt", "x/a.txt", true},
+        {"**/y/**/a", "x/y/z/a", true},
+        {"**/y/**/a", "x/z/a", false},
+        {"x/**", "x/y/a", true},
+        {"x/**", "w/x/a", false},
+        {"**/a/b/c", "a/b/a/b/c", true},
+        {"**/a/b/c", "a/b/b/c", false},
+        {"x/y", "/x//y", true},
+        {"x/[ab]?", "x/bz", true},
+        {"x/y/z", "x/y", false},
+        {"x/y", "x/y/z", false},
+        {"/", "x", false},
+        {"*.txt", "", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        if (path_glob_file(cases[i].glob, cases[i].path) != cases[i].matches)
+            fail_msg("%s and %s", cases[i].glob, cases[i].path);
+    (void)state;
+}
+
+static void test_trees(void **state)
+{
+    assert_true(path_glob_tree("a", "a/b/c"));
+    assert_true(path_glob_tree("b", "a/b/c"));
+    assert_true(path_glob_tree("c", "a/b/c"));
+    assert_true(path_glob_tree("a/b", "a/b/c"));
+    assert_true(path_glob_tree("**/b", "a/b/c"));
+    assert_true(path_glob_tree("/a", "a/b/c"));
+    assert_false(path_glob_tree("/b", "a/b/c"));
+    assert_false(path_glob_tree("b/c", "a/b/c"));
+    assert_false(path_glob_tree("d", "a/b/c"));
+    (void)state;
+}
+
+/* The plain definition: tries every number of components for two stars. */
+static bool plainly(const char *const *glob, size_t globs, const char *const *path, size_t paths)
+{
+    if (!globs)
+        return !paths;
+    if (!strcmp(glob[0], "**")) {
+        for (size_t i = 0; i <= paths; i++)
+            if (plainly(glob + 1, globs - 1, path + i, paths - i))
+                return true;
+        return false;
+    }
+    return paths && (!strcmp(glob[0], "*") || !strcmp(glob[0], path[0])) &&
+           plainly(glob + 1, globs - 1, path + 1, paths - 1);
+}
+
+static void test_random(void **state)
+{
+    static const char *const parts[] = {"a", "b", "*", "**"};
+    uint64_t seed = 5;
+    for (int round = 0; round < 20000; round++) {
+        const char *glob[6], *path[8];
+        char glob_text[64] = "", path_text[64] = "";
+        const size_t globs = 2 + random_below(&seed, 4), paths = 1 + random_below(&seed, 7);
+        for (size_t i = 0; i < globs; i++) {
+            glob[i] = parts[random_below(&seed, 4)];
+            (void)snprintf(glob_text + strlen(glob_text), 8, "%s%s", i ? "/" : "", glob[i]);
+        }
+        for (size_t i = 0; i < paths; i++) {
+            path[i] = parts[random_below(&seed, 2)];
+            (void)snprintf(path_text + strlen(path_text), 8, "%s%s", i ? "/" : "", path[i]);
+        }
+        if (path_glob_file(glob_text, path_text) != plainly(glob, globs, path, paths))
+            fail_msg("%s and %s", glob_text, path_text);
+    }
+    (void)state;
+}
+
+static void test_sniff(void **state)
+{
+    static const struct {
+        const char *text;
+        enum sniff_kind kind;
+    } cases[] = {
+        {"", SNIFF_TEXT},
+        {"{\"a\": 1}\n", SNIFF_JSONL},
+        {"\xef\xbb\xbf\n {\"a\": 1}\n{\"a\": tru", SNIFF_JSONL},
+        {"{\"a\": 1} and more\n", SNIFF_TEXT},
+        {"{\n\"a\": 1}\n", SNIFF_OBJECT},
+        {"{\"a\": 1,\n}", SNIFF_TEXT},
+        {"{}\n", SNIFF_TEXT},
+        {"{name}: 1\n", SNIFF_TEXT},
+        {"[\n {\"a\":1}]", SNIFF_ARRAY},
+        {"[{\"a\":1}] text", SNIFF_TEXT},
+        {"[1, {\"a\":1}]", SNIFF_TEXT},
+        {"a,text\n1,2\n", SNIFF_CSV},
+        {"a,text\n", SNIFF_TEXT},
+        {"a,text\n1,2,3\n", SNIFF_TEXT},
+        {"a,b,c\n1,2,3\n\"x\ny\",2,3\n1,2,3\n", SNIFF_CSV},
+        {"a,b,c\n1,2,3\n1,2,3\n", SNIFF_TEXT},
+        {"a, b, c\n1,2,3\n1,2,3\n1,2,3\n", SNIFF_TEXT},
+        {"a,b,a\n1,2,3\n1,2,3\n1,2,3\n", SNIFF_TEXT},
+        {"a\tb\n1\t2\n1\t2\n1\t2\n", SNIFF_TSV},
+        {"\ta\n\tb\n\tc\n\td\n", SNIFF_TEXT},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        if (sniff(cases[i].text, strlen(cases[i].text), true, "text") != cases[i].kind)
+            fail_msg("case %zu: %s", i, cases[i].text);
+    assert_int_equal(sniff("a\0b", 3, true, "text"), SNIFF_BINARY);
+    /* A file that continues: what can be seen is enough, or it is a text. */
+    assert_int_equal(sniff("{\"a\": [1, 2, fal", 16, false, "text"), SNIFF_JSONL);
+    assert_int_equal(sniff("{\"a\": [1, 2, fal", 16, true, "text"), SNIFF_TEXT);
+    assert_int_equal(sniff("id,text\n1,\"a long", 16, false, "text"), SNIFF_CSV);
+    assert_int_equal(sniff("id,body\n1,\"a long", 16, false, "text"), SNIFF_TEXT);
+    (void)state;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_trees),
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_sniff),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
