@@ -426,6 +426,27 @@ for i in range(20):
         again = pickle.loads(pickle.dumps(caught.exception))
         self.assertEqual((str(again), again.line, type(again)), (str(caught.exception), 2, tokmap.RunError))
 
+    def test_every_fault_is_reported(self):
+        folder = new_folder()
+        prefix = pack(folder, "spoilt")
+        with open(prefix + ".bin", "r+b") as file:
+            file.seek(40)
+            file.write(b"\xff\xff")
+        faults = []
+        with tokmap.Dataset(prefix) as dataset:
+            with self.assertRaises(tokmap.CorruptError):
+                dataset.verify(on_fault=faults.append)
+            self.assertTrue(faults)
+            for fault in faults:
+                self.assertIsInstance(fault, tokmap.TokmapError)
+                self.assertTrue(fault.path.endswith("spoilt.bin"), fault)
+            with self.assertRaises(KeyError):
+                dataset.verify(on_fault=lambda fault: {}[fault])
+        with tokmap.Dataset(self.prefix) as dataset:
+            faults.clear()
+            dataset.verify(on_fault=faults.append)
+            self.assertEqual(faults, [])
+
     def test_corrupt_token_is_named(self):
         folder = new_folder()
         prefix = pack(folder, "spoilt")

@@ -236,6 +236,17 @@ with run.loader(device="cuda", framework="dlpack", rank=1, world=3) as one:
     assert one.next().step == 2
 """, "delay=50")
 
+    def test_rewind(self):
+        self.program("""
+for options in ({}, {"threads": 0}):
+    loader = run.loader(device="cuda", framework="dlpack", rows=2, **options)
+    host = [b.inputs.tolist() for b, _ in zip(run.loader(framework="dlpack", rows=2), range(9))]
+    for turn in range(4):
+        batches = [next(loader) for _ in range(3 * turn)]
+        loader.rewind()  # before anything waits for the device
+        assert [b.inputs.to_host().tolist() for b in batches] == host[:3 * turn]
+""", "delay=200")
+
     def test_no_device(self):
         for software, driver, words in (("", "/no/such/libcuda.so.1", ("/no/such/libcuda.so.1",)),
                                         ("stub", DRIVER, ("stub",)), ("devices=0", DRIVER, ("",))):

@@ -310,12 +310,15 @@ class Dataset:
         check(lib.tokmap_dataset_origin(self._open(), c.number(number, "number"), byref(found), byref(error)), error)
         return Origin(os.fsdecode(string_at(found.path, found.path_bytes)), found.record)
 
-    def verify(self, progress: Callable[[int, int], object] | None = None, threads: int = 0) -> int:
+    def verify(self, progress: Callable[[int, int], object] | None = None, threads: int = 0,
+               on_fault: Callable[[TokmapError], object] | None = None) -> int:
         """Reads every byte of the dataset and compares every hash. Returns the number of bytes read. If there are
         faults, it raises a CorruptError that names the first.
 
         progress  called from time to time as progress(done, total), in bytes; an exception in it stops verify()
         threads   0: one for each processor that this process may use
+        on_fault  called for each fault with an exception that names the file and the position, in no particular order:
+                  `on_fault=faults.append` makes a list. An exception in it stops verify()
 
         Ctrl-C interrupts it."""
         import threading
@@ -332,7 +335,16 @@ class Dataset:
                 return 1
             return int(stop.is_set())
 
-        options = c.VerifyOptions(sizeof(c.VerifyOptions), c.number(threads, "threads", 0, 65536), c.FAULT(),
+        def on_each(_user: object, fault: Any) -> int:
+            try:
+                if on_fault is not None:
+                    on_fault(c.failure(fault.contents.status, fault.contents))
+            except BaseException as problem:
+                problems.append(problem)
+                return 1
+            return int(stop.is_set())
+
+        options = c.VerifyOptions(sizeof(c.VerifyOptions), c.number(threads, "threads", 0, 65536), c.FAULT(on_each),
                                   c.PROGRESS(on_progress), None)
         # Python handles signals in the main thread, between two lines. So another thread calls the library.
         worker = threading.Thread(target=lambda: outcome.append(
