@@ -20,7 +20,8 @@ struct input_size {
     uint64_t bytes; /* 0 if not measured, or unknown because an input is a pipe */
 };
 
-/* Begins, and measures if that is to be done at once. The operands and the selection must stay valid. mode: enum cli_progress_mode. */
+/* Begins, and measures if that is to be done at once. The operands and the selection must stay valid. mode: enum
+ * cli_progress_mode. */
 void input_size_start(struct input_size *size, const char *const *operands, size_t operand_count,
                       const struct inputs_selection *select, int mode);
 /* Measures if it is time. Returns the size, or 0. To be called from time to time, by one thread at a time. */
