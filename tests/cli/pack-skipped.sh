@@ -22,8 +22,27 @@ printf '%%PDF-1.4' >a.pdf
 cp a.pdf b.pdf
 echo text >c.txt
 tokmap pack -q --on-error skip -o e a.pdf b.pdf c.txt 2>err
-holds err 'warning: more files were left out than used; '
+holds err 'warning: more files were left out because they are not text than were used; '
 holds err "'*.txt'"
+# Advice about what is left out has no place where the work stops at the first fault, or where the reason is another.
+exits 1 tokmap pack -q -o e2 nosuch 2>err
+equal "$(cat err)" 'tokmap pack: nosuch: the input cannot be opened: No such file or directory'
+printf '{"question": "q"}\n' >qa.jsonl
+exits 1 tokmap pack -q -o e2 qa.jsonl 2>err
+equal "$(wc -l <err | tr -d ' ')" 1
+exits 1 tokmap pack -q --on-error skip -o e2 nosuch 2>err
+equal "$(grep -c warning err)" 0
+# At the first file of a folder that is not text: how to go on. A user who named the file needs no such advice.
+mkdir mixed
+cp a.pdf c.txt mixed
+for command in 'pack -q' 'train -q --vocab-size 257'; do
+    exits 1 tokmap $command -o e2 mixed 2>err
+    holds err 'mixed/a.pdf: the input is a PDF document'
+    holds err "choose files with --include, for example --include '*.txt', or leave out what is not text with"
+    exits 1 tokmap $command -o e2 mixed/a.pdf 2>err
+    equal "$(wc -l <err | tr -d ' ')" 1
+done
+tokmap pack -q -o e3 --include '*.txt' mixed
 # The list has all of it, for every number of threads, and is no input.
 tokmap pack -q --on-error skip --skipped-list list -o l1 -j 1 most.jsonl bad*.jsonl 2>err
 holds err 'skipped: 2,160 more; all of it is in list'

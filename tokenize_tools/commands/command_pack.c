@@ -127,7 +127,9 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
     const bool listed = skip_report_finish(&packing->skips);
     if (status) {
         skip_report_advise(&packing->skips, &packing->result.counts);
-        return command_failed(packing->command, &error);
+        const int failed = command_failed(packing->command, &error);
+        skip_report_hint(&packing->skips, &packing->result.counts, operands, operand_count, &error);
+        return failed;
     }
     const struct pack_report report = {.prefix = packing->prefix,
                                        .dry_run = packing->dry_run,

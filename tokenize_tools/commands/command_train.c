@@ -286,7 +286,7 @@ static int arguments_check(const struct cli_command *command, struct training_co
 
 static int inputs_train(struct training_command *training, const char **operands, size_t operand_count)
 {
-    struct train_corpus_result result;
+    struct train_corpus_result result = {0};
     struct tokmap_error error;
     struct train_corpus_options options = {
         .prefix = training->prefix,
@@ -320,8 +320,11 @@ static int inputs_train(struct training_command *training, const char **operands
         os_signal_die(os_signal_caught());
     }
     const bool listed = skip_report_finish(&training->skips);
-    if (status)
-        return command_failed(training->command, &error);
+    if (status) {
+        const int failed = command_failed(training->command, &error);
+        skip_report_hint(&training->skips, &result.counts, operands, operand_count, &error);
+        return failed;
+    }
     skip_report_advise(&training->skips, &result.counts);
     if (training->json)
         report_json(training, &result);

@@ -469,7 +469,8 @@ enum tokmap_status stream_read(struct stream *stream, char *into, size_t capacit
         const char *name, *advice;
         if (file_type_of(into, *got, &name, &advice) != FILE_TYPE_PLAIN)
             status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, stream->path, TOKMAP_NO_OFFSET,
-                               "the compressed file contains %s, which tokmap cannot read; unpack it first", name);
+                               "the compressed file contains %s, which tokmap cannot read; %s", name,
+                               *advice ? advice : "unpack it first");
     }
     if (!stream_is_compressed(stream))
         stream->delivered += *got;

@@ -686,6 +686,10 @@ static void test_file_types(void **state)
         assert_int_equal(all.issues_count, 1);
         assert_int_equal(all.issues[0].status, TOKMAP_ERROR_UNSUPPORTED);
     }
+    uint8_t packed[200];
+    file_write("typed", packed, zstd_frame(packed, "%PDF-1.4\n", 9));
+    (void)collect_one(&options, "typed"); /* unpacking would not help */
+    assert_non_null(strstr(all.issues[0].message, "convert it to text"));
     file_write_text("typed", "BZh is not bzip2, PK is not an archive, PAR1 is not a table");
     assert_int_equal(collect_one(&options, "typed"), TOKMAP_END);
     assert_int_equal(all.documents_count, 1);

@@ -37,8 +37,8 @@ int skip_report_open(struct skip_report *skips, const struct cli_command *comman
                            "--max-skipped must be a number, such as 1000, or a share with at most 6 decimals, such as "
                            "0.1%%; got '%s'",
                            skips->limit_text);
-    const bool skipping = corpus->on_error == 1 || corpus->invalid == CORPUS_INVALID_SKIP;
-    if (!skipping && (skips->limit_text || skips->list_path))
+    skips->skipping = corpus->on_error == 1 || corpus->invalid == CORPUS_INVALID_SKIP;
+    if (!skips->skipping && (skips->limit_text || skips->list_path))
         return cli_misused(command, "--%s needs --on-error skip: without it, nothing is left out",
                            skips->limit_text ? "max-skipped" : "skipped-list");
     if (!skips->list_path)
@@ -206,16 +206,31 @@ void skip_report_print(const struct corpus_counts *counts)
 
 void skip_report_advise(const struct skip_report *skips, const struct corpus_counts *counts)
 {
+    if (!skips->skipping)
+        return;
     /* Without numbers, because after a failure the counts include the rest of a batch. */
-    if (counts->files_skipped > counts->files)
-        cli_warn(skips->command->program, "more files were left out than used; %s",
+    const struct corpus_left_out *left_out = counts->left_out;
+    if (left_out[CORPUS_REASON_FORMAT].files + left_out[CORPUS_REASON_ENCODING].files > counts->files)
+        cli_warn(skips->command->program, "more files were left out because they are not text than were used; %s",
                  command_has_option(skips->command, "include")
                      ? "choose the files with --include, for example --include '*.txt'"
                      : "name the files that contain text, for example with a pattern, '*.txt'");
-    if (counts->left_out[CORPUS_REASON_FIELD].records > counts->documents)
+    if (left_out[CORPUS_REASON_FIELD].records > counts->documents)
         cli_warn(skips->command->program,
                  "more records were left out because of the field than documents were kept; name the field that holds "
                  "the text with --field");
+}
+
+void skip_report_hint(const struct skip_report *skips, const struct corpus_counts *counts, const char **operands,
+                      size_t operand_count, const struct tokmap_error *error)
+{
+    if (skips->skipping || !counts->left_out[CORPUS_REASON_FORMAT].files)
+        return;
+    for (size_t i = 0; i < operand_count; i++)
+        if (!strcmp(operands[i], error->path))
+            return;
+    cli_say(skips->command->program, "choose files with --include, for example --include '*.txt', or leave out what is "
+                                     "not text with --on-error skip");
 }
 
 void skip_report_json(const struct skip_report *skips, const struct corpus_counts *counts, struct cli_json *json)

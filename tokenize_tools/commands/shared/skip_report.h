@@ -17,6 +17,7 @@ struct skip_report {
     const struct cli_command *command;
     struct cli_progress *progress; /* its line is cleared before a message is printed */
     bool json;                     /* keep the first items for skip_report_json() */
+    bool skipping;                 /* items are left out; otherwise the first one ends the work */
     int list;                      /* descriptor of the list, or -1 */
     int list_failed;               /* errno of the first write that failed */
     uint64_t count, printed;       /* items, and how many of them are a line on standard error */
@@ -54,6 +55,11 @@ void skip_report_print(const struct corpus_counts *counts);
 
 /* Advises on standard error if most of the input was left out for a reason that an option avoids. */
 void skip_report_advise(const struct skip_report *skips, const struct corpus_counts *counts);
+
+/* After the message about `error`, which ended the work: says which options leave a file out, if the file is not text
+ * and the user did not name it, but a folder, pattern, or list that contains it. */
+void skip_report_hint(const struct skip_report *skips, const struct corpus_counts *counts, const char **operands,
+                      size_t operand_count, const struct tokmap_error *error);
 
 /* Writes the members "left_out" (by reason), "skipped" (the first 1000 items), and "skipped_items". */
 void skip_report_json(const struct skip_report *skips, const struct corpus_counts *counts, struct cli_json *json);
