@@ -16,6 +16,19 @@ static const char *contradiction(const struct bench_options *options)
                                          : NULL;
 }
 
+/* Opens a dataset that the user named, so that a wrong name is an error before anything is measured, and prints its
+ * warning, as the other commands do. */
+static enum tokmap_status dataset_warn(const struct bench *bench, const char *name, struct tokmap_error *error)
+{
+    struct tokmap_dataset *dataset = NULL;
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    const enum tokmap_status status = tokmap_dataset_open(&dataset, name, NULL, error);
+    if (!status && !tokmap_dataset_info(dataset, &info) && info.warning)
+        cli_warn(bench->program, "%s: %s", bench->options.run_file ? bench->options.run_file : name, info.warning);
+    tokmap_dataset_close(dataset);
+    return status;
+}
+
 /* Takes everything from the run file. The name of its dataset outlives the run in `data`. */
 static enum tokmap_status run_file_read(struct bench_options *options, char data[BENCH_PATH],
                                         struct tokmap_error *error)
@@ -84,6 +97,8 @@ int operand_resolve(const struct cli_command *command, struct bench *bench, cons
         if (run_file_read(options, data, &error))
             return bench_failed(bench, &error);
     }
+    if (options->dataset && !options->child && dataset_warn(bench, options->dataset, &error))
+        return bench_failed(bench, &error);
     if (!options->world_given)
         options->world = options->ranks;
     if (options->ranks > options->world)

@@ -14,8 +14,8 @@
 /* Sets bench->options.dataset and, if `operand` names a run file, run_file and the values that the run file sets; then
  * batch, rows, ranks, and world for every kind of operand.
  *   operand  as the user typed it, or NULL
- * Returns -1 to go on, or the exit status after a message: the run file cannot be opened, an option contradicts it, or
- * the batch cannot be cut that way. */
+ * Prints the dataset's warning, if it has one. Returns -1 to go on, or the exit status after a message: the run file or
+ * the dataset cannot be opened, an option contradicts the run file, or the batch cannot be cut that way. */
 int operand_resolve(const struct cli_command *command, struct bench *bench, const char *operand);
 
 /* Sets the geometry of a dataset's batches to `rows` rows in each call of one loader, for a case that computes them

@@ -35,5 +35,18 @@ for wait in 0.1 1.5 1; do
     equal "$(find . -name 'tokmap-bench-*' | wc -l | tr -d ' ')" 0 'files left after a signal'
 done
 
+# The warning about a dataset is that of the other commands, for a dataset as for a run file.
+mkdir differ
+i=0; while [ $i -lt 400 ]; do echo 'some text, and more of it'; i=$((i + 1)); done >text
+tokmap pack -q -o differ/a text
+tokmap pack -q --no-eod -o differ/b text
+printf 'seq_len 8\nbatch 2\nsource web differ\n' >differ.run
+tokmap info differ 2>wanted >/dev/null
+for operand in differ differ.run; do
+    tokmap-bench slice --repeats 1 --seconds 0.01 $operand >/dev/null 2>err
+    grep 'documents end' err >warned
+    sed "s/^tokmap info: warning: differ:/tokmap-bench: warning: $operand:/" wanted >line
+    same line warned
+done
 exits 1 tokmap-bench slice "$PWD/nothing" >/dev/null 2>err
 holds err nothing

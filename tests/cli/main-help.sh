@@ -45,6 +45,12 @@ for command in '' pack encode decode info show audit order tokenizer train; do
     awk '/^[A-Z][A-Za-z ]*:$/ { if (heading) { print heading " is empty"; exit 1 } heading = $0; next }
         /^  / { heading = "" }' one
 done
+# Where the index records the tokenizer, that one is the default, and not bytes.
+for command in show export; do
+    tokmap $command --help >one
+    holds one "'tokmap pack' was given, if it is still there"
+    ! grep -q "'bytes' (default)" one
+done
 tokmap pack --help >one
 awk '/^[^ ].*:$/ { rows = 0 } /^  (-|    --)/ { if (++rows > 20) { print "a group has more than 20 options"; exit 1 } }' one
 exits 2 tokmap verfy 2>err

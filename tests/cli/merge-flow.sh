@@ -39,7 +39,7 @@ tokmap merge -q -o given "$PWD/data/one"
 equal "$(sed -n 2p given)" "$PWD/data/one"
 # A shard that is named twice is seen twice: upsampling in whole numbers.
 tokmap merge -o mix data/one other/three other/three >out
-holds out '1 shard named before: their documents come that many times more in each epoch'
+holds out '1 shard named again: a shard that is named N times is seen N times in each epoch'
 equal "$(texts mix)" 'one three three '
 tokmap merge -o mix --json --force data/one other/three other/three >report
 json report

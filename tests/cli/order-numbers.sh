@@ -28,6 +28,10 @@ same a e
 for other in b c d; do
     ! cmp -s a $other || { echo "FAULT: a and $other are the same" >&2; exit 1; }
 done
+# The default of --seed is that of a run without a seed.
+tokmap order --windows 1000 >a
+tokmap order --windows 1000 --seed 0 >b
+same a b
 # The limits of the ranges.
 tokmap order --windows 9223372036854775808 --seed 18446744073709551615 --epoch 18446744073709551615 \
     --start 9223372036854775800 >far

@@ -7,7 +7,7 @@ misused()
     holds err "tokmap order: "
 }
 misused
-misused --windows 5
+holds err '--windows is required'
 misused --seed 5
 misused --windows 0 --seed 1
 misused --windows 9223372036854775809 --seed 1

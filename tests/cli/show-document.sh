@@ -22,8 +22,8 @@ for number in 0 1 2 7 17; do
 done
 tokmap show small -q -d 0 2>err
 [ ! -s err ]
-: >nothing.txt
-tokmap pack -q --no-eod -o none nothing.txt
+echo '{"text": ""}' >nothing.jsonl
+tokmap pack -q --no-eod -o none nothing.jsonl
 tokmap show none -d 0 --ids
 tokmap show none -d 0 --json
 tokmap show none --tokens 0..0 --json

@@ -236,7 +236,7 @@ int command_export(int argc, char **argv)
         {0, "check", CLI_FLAG, &exporting.check, NULL, NULL,
          "encode each text again, and stop if it does not give the same tokens", NULL},
         CLI_HEADING("Tokenizer"),
-        TOKENIZER_OPTIONS(exporting.asked),
+        TOKENIZER_OPTIONS_RECORDED(exporting.asked),
         CLI_HEADING("General"),
         {'j', "threads", CLI_NUMBER, &exporting.threads, NULL, "N",
          "number of threads (default: one per processor); the output is the same for every N", NULL},

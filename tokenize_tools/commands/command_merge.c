@@ -284,7 +284,7 @@ static void report(const struct merging *merging, const struct tokmap_dataset_in
            cli_counted(info->tokens, "token", a), cli_counted(info->documents, "document", b),
            cli_counted(info->shards, "shard", c));
     if (merging->repeated)
-        printf("%s named before: their documents come that many times more in each epoch\n",
+        printf("%s named again: a shard that is named N times is seen N times in each epoch\n",
                cli_counted(merging->repeated, "shard", d));
 }
 

@@ -240,8 +240,8 @@ static int arguments_check(const struct cli_command *command, struct order_argum
                                         "--json can be added");
         return -1;
     }
-    if (!given->windows_given || !given->seed_given)
-        return cli_misused(command, "--windows and --seed are required");
+    if (!given->windows_given)
+        return cli_misused(command, "--windows is required");
     if (given->windows == 0 || given->windows > WINDOWS_MAX)
         return cli_misused(command, "--windows must be between 1 and 2^63");
     if (given->inverse && (given->start_given || given->count_given))
@@ -304,7 +304,7 @@ int command_order(int argc, char **argv)
     const struct cli_option options[] = {
         CLI_HEADING("The order"),
         {'n', "windows", CLI_NUMBER, &given.windows, &given.windows_given, "N", "windows of an epoch, 1 to 2^63", NULL},
-        {'s', "seed", CLI_NUMBER, &given.seed, &given.seed_given, "S", "seed of the run, any 64-bit number", NULL},
+        {'s', "seed", CLI_NUMBER, &given.seed, &given.seed_given, "S", "seed of the run, any 64-bit number (default: 0)", NULL},
         {'e', "epoch", CLI_NUMBER, &given.epoch, &given.epoch_given, "E", "the epoch (default: 0)", NULL},
         {0, "source", CLI_TEXT, &given.source, NULL, "NAME", "name of the source (default: data)", NULL},
         CLI_HEADING("What to print"),
@@ -322,7 +322,7 @@ int command_order(int argc, char **argv)
     };
     const struct cli_command command = {
         .program = program,
-        .usage = "--windows N --seed S [OPTION]...\n       tokmap order --stdin [--source NAME] [--json]",
+        .usage = "--windows N [--seed S] [OPTION]...\n       tokmap order --stdin [--source NAME] [--json]",
         .summary =
             "Prints the windows of one epoch in the order in which they are drawn, one number per line. The order "
             "depends only on the number of windows, the seed, the epoch, and the name of the source.",

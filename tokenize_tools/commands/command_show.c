@@ -424,7 +424,7 @@ int command_show(int argc, char **argv)
         {0, "steps", CLI_RANGE, &given.steps, NULL, "A..B",
          "with --where, search steps A up to, not including, B; required if the run has no end", NULL},
         CLI_HEADING("How to show it"),
-        TOKENIZER_OPTIONS(given.tokenizer),
+        TOKENIZER_OPTIONS_RECORDED(given.tokenizer),
         {'i', "ids", CLI_FLAG, &given.ids, NULL, NULL, "print token ids instead of text", NULL},
         {0, "specials", CLI_FLAG, &given.specials, NULL, NULL, "print the names of special tokens", NULL},
         CLI_HEADING("A run made from a dataset"),

@@ -37,6 +37,12 @@ struct tokenizer_arguments {
      "the tokenizer file (tokenizer.json, a .tiktoken rank file, tekken.json, vocab.bpe, tokenizer.model), a folder "  \
      "that holds one, or 'bytes' (default): one token per byte", NULL},                                                \
     TOKENIZER_OPTIONS_RANK_FILE(tokenizer)
+/* ... the same for a command that reads a dataset, whose index records the tokenizer, ... */
+#define TOKENIZER_OPTIONS_RECORDED(tokenizer)                                                                          \
+    {'t', "tokenizer", CLI_TEXT, &(tokenizer).spec, &(tokenizer).spec_given, "FILE",                                   \
+     "the tokenizer that the dataset was made with: a file, or a folder that holds one (default: the one that 'tokmap "\
+     "pack' was given, if it is still there)", NULL},                                                                  \
+    TOKENIZER_OPTIONS_RANK_FILE(tokenizer)
 /* ... what happens to text that reads like a special token, ... */
 #define TOKENIZER_OPTION_SPECIAL(tokenizer)                                                                            \
     {0, "special", CLI_CHOICE, &(tokenizer).special, NULL, "ACTION",                                                   \
