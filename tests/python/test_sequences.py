@@ -54,7 +54,7 @@ class Documents(WithData):
 
 
 class With(WithData):
-    """`with` never replaces the exception of its body."""
+    """The end of `with` raises nothing, also while views are in use, and replaces no exception of its body."""
 
     def test_an_exception_of_the_body_arrives(self):
         for make, of in ((lambda: tokmap.Dataset(self.prefix), lambda d: d),
@@ -65,12 +65,29 @@ class With(WithData):
                     {}["nothing"]
             self.assertEqual(caught.exception.args, ("nothing",))
             self.assertEqual(len(view[0]), 4)  # the memory is still there
+            with make() as opened:
+                view = of(opened).view(0, 4)
+                dataset = of(opened)
+            self.assertEqual(len(view[0]), 4)
+            for closed in (lambda: dataset.tokens(0, 1), lambda: dataset.view(0, 1)):
+                with self.assertRaisesRegex(tokmap.ClosedError, "is closed"):
+                    closed()
             with self.assertRaisesRegex(tokmap.TokmapError, "views .* still in use"):
-                with make() as opened:
-                    view = of(opened).view(0, 4)
+                opened.close()
+            self.assertIn("closed", repr(opened))
             del view
             gc.collect()
             opened.close()
+
+    def test_loaders_end_with_their_run(self):
+        with self.run_of() as run:
+            view = run.sources[0].dataset.view(0, 4)
+            loader = run.loader()
+        with self.assertRaises(tokmap.ClosedError):
+            loader.next()
+        with self.assertRaises(tokmap.ClosedError):
+            run.loader()
+        self.assertEqual(len(view[0]), 4)
 
 
 class Rows(WithData):
@@ -121,6 +138,8 @@ class Order(WithData):
         self.assertEqual(run.cursor(5), self.run_of(order="sequential").cursor(5))
         with self.assertWarns(DeprecationWarning) as caught:
             self.assertEqual(run.info.ordering, "sequential")
+        with self.assertRaisesRegex(tokmap.ArgumentError, "pass only order"):
+            self.run_of(order="sequential", ordering="shuffle")
         self.assertEqual(caught.filename, __file__)
 
 

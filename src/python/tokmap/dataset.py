@@ -133,6 +133,7 @@ class Dataset:
     _owner: Owner | None
     _views: weakref.WeakSet[_ViewOwner]
     _reading: Reading
+    _left = False  # the end of `with` was reached while views were in use
 
     def __init__(self, name: Path, *, reading: Reading = "auto") -> None:
         self._handle = None
@@ -156,18 +157,19 @@ class Dataset:
         """The handle, for a call of the library."""
         if self._owner is not None:
             self._owner._open()
-        if self._handle is None:
+        if self._handle is None or self._left:
             raise ClosedError(f"the dataset {self.name} is closed")
         return self._handle
 
     def close(self) -> None:
         """Closes the dataset. A second close has no effect. Raises a TokmapError while a view() is in use, because
-        closing would unmap its memory. A run closes its own datasets; for these close() has no effect."""
+        closing would unmap its memory. The end of `with` raises nothing: the dataset cannot be used any more, and its
+        memory stays until its views are gone. A run closes its own datasets; for these close() has no effect."""
         if self._handle is None or self._owner is not None:
             return
         if len(self._views):
-            raise TokmapError(f"{len(self._views)} views of the dataset {self.name} are still in use: delete them "
-                              f"before you close it")
+            raise TokmapError(f"views of the dataset {self.name} are still in use, {len(self._views)} in all: delete "
+                              f"them before you close it")
         handle, self._handle = self._handle, None
         lib.tokmap_dataset_close(handle)
 
@@ -175,12 +177,10 @@ class Dataset:
         return self
 
     def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
-        try:
+        if self._owner is None and len(self._views):
+            self._left = True  # a view refers to its dataset, which __del__() closes
+        else:
             self.close()
-        except TokmapError as still_used:
-            if problem is None:
-                raise
-            del still_used  # the exception of the body says more; the dataset is closed when its views are gone
 
     def __del__(self, close: Callable[[int], None] = lib.tokmap_dataset_close) -> None:
         # A view refers to its dataset, so no view exists any more.
@@ -196,7 +196,7 @@ class Dataset:
         return (_rebuild, (name, self._reading))
 
     def __repr__(self) -> str:
-        if self._handle is None:
+        if self._handle is None or self._left:
             return f"<tokmap.Dataset {self.name!r}, closed>"
         info = self.info
         return (f"<tokmap.Dataset {self.name!r}: {c.counted(info.tokens, 'token')}, "

@@ -112,6 +112,7 @@ class OpenedRun:
     info: RunInfo
     _handle: int | None
     _description: dict[str, Any]
+    _left = False  # the end of `with` was reached while views were in use
 
     def __init__(self, path: Path | None = None, *, text: str | None = None, folder: Path | None = None,
                  data: Path | None = None, seq_len: int | None = None, batch: int = 1, seed: int = 0,
@@ -125,6 +126,9 @@ class OpenedRun:
         self._readers: set[int] = set()
         if ordering is not None:
             _warn_of_ordering()
+            if order not in ("shuffle", ordering):
+                raise ArgumentError(f"order is {order!r} and ordering, its former name, is {ordering!r}: pass only "
+                                    f"order")
             order = ordering
         if (path is None) + (text is None) + (data is None) != 2:
             raise ArgumentError("a run is opened from exactly one of path (a run file), text, and data (a dataset)")
@@ -176,35 +180,38 @@ class OpenedRun:
 
     def _open(self) -> int:
         """The handle, for a call of the library."""
-        if self._handle is None:
+        if self._handle is None or self._left:
             raise ClosedError(f"the run {self.name} is closed")
         return self._handle
 
     def close(self) -> None:
         """Closes the run, its loaders, and its datasets. A second close has no effect. Raises a TokmapError while a
-        view() of one of its datasets is in use."""
+        view() of one of its datasets is in use. The end of `with` raises nothing: the run cannot be used any more, and
+        the memory of its datasets stays until their views are gone."""
         if self._handle is None:
             return
         if len(self._views):
-            raise TokmapError(f"{len(self._views)} views of the datasets of {self.name} are still in use: delete them "
-                              f"before you close the run")
+            raise TokmapError(f"views of the datasets of {self.name} are still in use, {len(self._views)} in all: "
+                              f"delete them before you close the run")
+        self._close_loaders()
+        handle, self._handle = self._handle, None
+        lib.tokmap_run_close(handle)
+
+    def _close_loaders(self) -> None:
         for loader in list(self._loaders):
             loader.close()
         while self._readers:  # left over where Ctrl-C interrupted a loader's close()
             lib.tokmap_loader_close(self._readers.pop())
-        handle, self._handle = self._handle, None
-        lib.tokmap_run_close(handle)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
-        try:
+        if len(self._views):
+            self._close_loaders()
+            self._left = True  # a view refers to its dataset, and that to the run, which __del__() closes
+        else:
             self.close()
-        except TokmapError as still_used:
-            if problem is None:
-                raise
-            del still_used  # the exception of the body says more; the run is closed when its views are gone
 
     def __del__(self, close: Callable[[int], None] = lib.tokmap_run_close,
                 close_reader: Callable[[int], None] = lib.tokmap_loader_close) -> None:
@@ -217,7 +224,7 @@ class OpenedRun:
             self._handle = None
 
     def __repr__(self) -> str:
-        if self._handle is None:
+        if self._handle is None or self._left:
             return f"<tokmap.Run {self.name!r}, closed>"
         info = self.info
         end = "endless, steps" if info.steps is None else c.counted(info.steps, "step")
