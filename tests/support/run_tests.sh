@@ -84,6 +84,12 @@ run_job() {
     seconds=$(($(date +%s) - started))
     if [ "$2" != 0 ]; then
         echo "FAILED  $name ($1 passed, $2 failed, $3 skipped; exit $status; $seconds s)"
+        # A long log goes on far behind its failures, so these are printed first, each with the 30 lines before it.
+        [ "$(wc -l <"$log")" -le 60 ] || awk '
+            /^not ok / { for (i = n > 30 ? n - 30 : 0; i < n; i++) print line[i]; print; failed = 1 }
+            /^(not )?ok / { n = 0; next }
+            { line[n++] = $0 }
+            END { if (failed) print "..." }' "$log" | head -n 300 | sed 's/^/    /'
         tail -n 60 "$log" | sed 's/^/    /'
     else
         echo "passed  $name ($1$([ "$3" = 0 ] || echo ", $3 skipped"); $seconds s)"
