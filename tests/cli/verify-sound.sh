@@ -10,8 +10,8 @@ tokmap verify small --quiet 2>err
 tokmap verify small --json 2>err >out
 json out
 holds out '"faults": [], "sound": true, "complete": true, "tokens": 14761, "documents": 18, "shards": 1, "blocks": 1'
-: >nothing.txt
-tokmap pack -q --no-eod -o none nothing.txt
+printf '{"text": ""}\n' >nothing.jsonl
+tokmap pack -q --no-eod -o none nothing.jsonl
 tokmap verify none
 printf 'seq_len 64\nbatch 8\nsource web small\n' >train.run
 tokmap verify train.run

@@ -84,7 +84,7 @@ run_job() {
     seconds=$(($(date +%s) - started))
     if [ "$2" != 0 ]; then
         echo "FAILED  $name ($1 passed, $2 failed, $3 skipped; exit $status; $seconds s)"
-        # A long log goes on far behind its failures, so these are printed first, each with the 30 lines before it.
+        # The end of a long log does not show its failures, so they are printed first, each with 30 lines.
         [ "$(wc -l <"$log")" -le 60 ] || awk '
             /^not ok / { for (i = n > 30 ? n - 30 : 0; i < n; i++) print line[i]; print; failed = 1 }
             /^(not )?ok / { n = 0; next }
