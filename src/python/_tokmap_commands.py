@@ -11,7 +11,7 @@ def _path(name: str) -> str | None:
     """The path of a command: the one inside the package (in a wheel), else the one in build/bin of the source tree that
     contains this file, else the one in $PATH that is a program and not a script of ours, else None."""
     here = os.path.dirname(os.path.abspath(__file__))
-    candidates: list[str | None] = [os.path.join(here, "tokmap", "bin", name)]
+    candidates = [os.path.join(here, "tokmap", "bin", name)]
     top = os.path.dirname(os.path.dirname(here))
     if os.path.exists(os.path.join(top, "include", "tokmap", "tokmap.h")):
         candidates.append(os.path.join(top, "build", "bin", name))
