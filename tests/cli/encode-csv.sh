@@ -11,6 +11,8 @@ same got wanted
 tokmap pack -q --input-format csv --field 'the "text"' -o d t.csv
 tokmap show d --document 1 2>shown >/dev/null
 holds shown 't.csv record 1 (counted from 0)'
+tokmap show d --document 0 2>shown >/dev/null
+holds shown 't.csv record 0 (counted from 0)'
 printf 'id\ttext\n1\ta,b\n2\t"c\td"\n' | tokmap encode --input-format tsv - | tokmap decode --output-format jsonl >got
 printf '{"text": "a,b"}\n{"text": "c\\td"}\n' >wanted
 same got wanted

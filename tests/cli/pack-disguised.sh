@@ -106,7 +106,7 @@ END
 # Only empty files are not a corpus.
 : >empty
 exits 1 tokmap pack -q -o q empty empty 2>err
-holds err 'the inputs are empty'
+holds err 'the inputs are empty: no file has a byte'
 equal "$(ls q.* 2>/dev/null | wc -l | tr -d ' ')" 0
 tokmap pack -o with text empty >report
 holds report 'of which empty: 1'

@@ -86,23 +86,23 @@ limit()
 }
 limit 0 --max-skipped 2000 most.jsonl
 limit 1 --max-skipped 1999 --skipped-list list most.jsonl
-holds err '2000 files and records were left out and 1000 documents kept, so more was left out than --max-skipped 1999'
+holds err 'files and records left out: 2000, documents kept: 1000; this is more than --max-skipped 1999 allows'
 equal "$(wc -l <list | tr -d ' ')" 2000
 limit 1 --max-skipped 0 most.jsonl
-holds err '1 files and records were left out and 1 documents kept'
+holds err 'files and records left out: 1, documents kept: 1;'
 limit 0 --max-skipped 0 c.txt
 # A limit as a share: exact at the end.
 limit 0 --max-skipped 66.666667% most.jsonl
 limit 1 --max-skipped 66.666666% most.jsonl
-holds err '2000 files and records were left out and 1000 documents kept, so more was left out than --max-skipped 66.666666%'
+holds err 'files and records left out: 2000, documents kept: 1000; this is more than --max-skipped 66.666666% allows'
 limit 0 --max-skipped 100% most.jsonl
 limit 1 --max-skipped 0% most.jsonl
 # On the way, it stops only after 10,000 items and at twice the limit: the command does not read what follows.
 cat most.jsonl most.jsonl most.jsonl most.jsonl most.jsonl >many.jsonl
 limit 1 --max-skipped 10% many.jsonl
-holds err '6667 files and records were left out and 3334 documents kept'
+holds err 'files and records left out: 6667, documents kept: 3334;'
 limit 1 --max-skipped 40% many.jsonl
-holds err '10000 files and records were left out and 5000 documents kept'
+holds err 'files and records left out: 10000, documents kept: 5000;'
 # invalid-utf8 skip leaves out, too.
 printf 'a\377' >bad.txt
 limit 1 --max-skipped 0 --invalid-utf8 skip bad.txt c.txt
@@ -119,7 +119,7 @@ holds err '--skipped-list needs --on-error skip'
 tokmap train -q --vocab-size 260 --on-error skip --max-skipped 2000 --skipped-list list --force -o v most.jsonl 2>err
 equal "$(wc -l <list | tr -d ' ')" 2000
 exits 1 tokmap train -q --vocab-size 260 --on-error skip --max-skipped 60% -o w most.jsonl 2>err
-holds err 'so more was left out than --max-skipped 60% allows'
+holds err 'this is more than --max-skipped 60% allows'
 tokmap train --vocab-size 260 --on-error skip -o x most.jsonl >out 2>err
 holds out 'left out: 2,000 records ('
 # The list cannot be written to its end.

@@ -27,3 +27,7 @@ tokmap pack -q --no-eod -o none nothing.jsonl
 tokmap show none -d 0 --ids
 tokmap show none -d 0 --json
 tokmap show none --tokens 0..0 --json
+# Standard input has no name, and the only document of a file needs no number.
+printf 'a text\n' | tokmap pack -q -o piped -
+tokmap show piped -d 0 2>shown >/dev/null
+grep -q ', piped.bin, standard input$' shown

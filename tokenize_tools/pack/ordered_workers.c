@@ -137,9 +137,8 @@ static enum tokmap_status skip_limit_check(const struct ordered_workers *workers
     if (!skip_limit_passed(limit, workers->left_out, kept, at_end))
         return TOKMAP_OK;
     return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
-                     "%" PRIu64 " files and records were left out and %" PRIu64
-                     " documents kept, so more was left out than options.skip_limit %s allows; correct the inputs, or "
-                     "raise the limit",
+                     "files and records left out: %" PRIu64 ", documents kept: %" PRIu64
+                     "; this is more than options.skip_limit %s allows; correct the inputs, or raise the limit",
                      workers->left_out, kept, limit->text);
 }
 

@@ -362,8 +362,7 @@ static enum tokmap_status accounts_check(const struct pack *pack, struct tokmap_
                          counts->documents, shard_writer_documents(pack->writer));
     if (counts->documents && !counts->stream_bytes)
         return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
-                         "the inputs are empty: none of the %" PRIu64 " files has a byte; name inputs that contain text",
-                         counts->files);
+                         "the inputs are empty: no file has a byte; name inputs that contain text");
     if (!counts->documents)
         return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
                          "the inputs contain no documents; name inputs that contain text");

@@ -197,6 +197,22 @@ enum tokmap_status printer_json(struct printer *printer, uint64_t first, uint64_
 
 /* ---- where tokens came from ---- */
 
+/* A text file has one document, so that the number of its record says nothing. Records of a file are consecutive
+ * documents, so the next document tells whether record 0 is the only one. */
+static enum tokmap_status part_alone(const struct tokmap_dataset *dataset, uint64_t documents, struct part *part,
+                                     struct tokmap_error *error)
+{
+    struct tokmap_origin next;
+    part->alone = part->record == 0;
+    if (!part->alone || part->document.number + 1 >= documents)
+        return TOKMAP_OK;
+    const enum tokmap_status status = tokmap_dataset_origin(dataset, part->document.number + 1, &next, error);
+    if (!status)
+        part->alone = next.record == 0 || next.path_bytes != part->path_bytes ||
+                      memcmp(next.path, part->path, (size_t)part->path_bytes) != 0;
+    return status == TOKMAP_ERROR_NOT_FOUND ? TOKMAP_OK : status;
+}
+
 static enum tokmap_status part_origin(const struct tokmap_dataset *dataset, struct part *part,
                                       struct tokmap_error *error)
 {
@@ -224,7 +240,7 @@ static enum tokmap_status part_origin(const struct tokmap_dataset *dataset, stru
     part->path = origin.path;
     part->path_bytes = origin.path_bytes;
     part->record = origin.record;
-    return TOKMAP_OK;
+    return part_alone(dataset, info.documents, part, error);
 }
 
 enum tokmap_status parts_walk(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count,
@@ -300,11 +316,15 @@ void part_print(const struct part *part, FILE *file)
     visible_write(&visible, part->tokens_path, strlen(part->tokens_path));
     (void)fputs(", ", file);
     if (part->path) {
-        visible_write(&visible, part->path, (size_t)part->path_bytes);
+        const bool piped = part->path_bytes == 1 && part->path[0] == '-';
+        visible_write(&visible, piped ? "standard input" : part->path,
+                      piped ? strlen("standard input") : (size_t)part->path_bytes);
         visible_end(&visible);
         /* Records are counted from 0, but messages and editors count lines from 1: a bare number would mislead. */
         if (part_is_line(part))
             (void)fprintf(file, " line %" PRIu64 " (record %" PRIu64 ")\n", part->record + 1, part->record);
+        else if (part->alone)
+            (void)fputc('\n', file);
         else
             (void)fprintf(file, " record %" PRIu64 " (counted from 0)\n", part->record);
     } else {

@@ -66,6 +66,7 @@ struct part {
     uint64_t offset;  /* the first token shown, counted from the start of the range */
     const char *path; /* the input file, not zero-terminated; NULL: not recorded in the index */
     uint64_t path_bytes, record;
+    bool alone;              /* no other document of the dataset came from this input file, as with a text file */
     const char *tokens_path; /* the shard's .bin; NULL: the dataset is synthetic */
 };
 
