@@ -74,3 +74,6 @@ holds out "would pack "
 # Without anything left out, nothing is said about it.
 tokmap pack --dry-run in/a.txt >out 2>err
 ! grep -q 'left out' out
+# Every large number has commas, the mean, too.
+head -c 1234567 /dev/zero | tr '\0' a | tokmap pack -o large - >out
+holds out 'max 1,234,568, mean 1,234,568.0'

@@ -39,12 +39,15 @@ enum tokmap_status dataset_lengths(const struct tokmap_dataset *dataset, int mod
 
 const char *lengths_text(const struct lengths *lengths, char text[LENGTHS_TEXT])
 {
-    char a[32], b[32], c[32], d[32];
+    char a[32], b[32], c[32], d[32], e[32];
     if (!lengths->documents)
         return memcpy(text, "none", sizeof "none");
-    (void)snprintf(text, LENGTHS_TEXT, "p50 %s, p90 %s, p99 %s, max %s, mean %.1f", cli_count(lengths->p50, a),
+    /* The mean has one decimal. It is at most the largest length, which fits in 64 bits. */
+    const uint64_t whole = (uint64_t)lengths->mean;
+    const unsigned tenths = (unsigned)((lengths->mean - (double)whole) * 10 + 0.5); /* 10: rounded up to a whole */
+    (void)snprintf(text, LENGTHS_TEXT, "p50 %s, p90 %s, p99 %s, max %s, mean %s.%u", cli_count(lengths->p50, a),
                    cli_count(lengths->p90, b), cli_count(lengths->p99, c), cli_count(lengths->largest, d),
-                   lengths->mean);
+                   cli_count(whole + tenths / 10, e), tenths % 10);
     return text;
 }
 
