@@ -449,6 +449,10 @@ if ! command -v mandoc >/dev/null 2>&1; then
 elif [ -n "$pages" ]; then
     mandoc -T lint -W warning $pages 2>&1 | rule "man pages"
 fi
+# `.Fl Fl progress none` prints "--progress -none": Fl puts a dash before each of its arguments.
+for page in $pages; do
+    grep -nE '^\.(Op )?(It )?Fl Fl [a-z0-9-]+ +[a-z0-9]' "$page" | sed "s|^|$page:|"
+done | rule "man pages: a value is marked with Ar or Cm"
 
 # ---- GPU kernels: ptxas assembles them for every GPU that it supports, and `make ptx` makes the same files ----
 kernels=$(grep '\.ptx$' "$scratch/all")
