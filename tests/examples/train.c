@@ -32,8 +32,10 @@ int main(int argc, char **argv) /* RUN [RANK WORLD [CURSOR]] */
     struct tokmap_error e = {0};
     struct tokmap_run *run = NULL;
     struct tokmap_loader *ld = NULL;
-    if (argc < 2)
+    if (argc < 2) {
+        fprintf(stderr, "Usage: %s RUN [RANK WORLD [CURSOR]]\n", argv[0]);
         return 2;
+    }
     if (tokmap_run_open(&run, argv[1], &e)) /* or tokmap_run_parse(&run, text, folder, &e) */
         fatal(&e);
     struct tokmap_run_info info = {.size = sizeof info};

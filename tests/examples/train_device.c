@@ -26,8 +26,10 @@ int main(int argc, char **argv) /* RUN [DEVICE] */
     struct tokmap_run_info info = {.size = sizeof info};
     struct tokmap_loader *ld = NULL;
     struct tokmap_loader_options o = TOKMAP_LOADER_OPTIONS_INIT;
-    if (argc < 2)
+    if (argc < 2) {
+        fprintf(stderr, "Usage: %s RUN [DEVICE]\n", argv[0]);
         return 2;
+    }
     check(tokmap_run_open(&run, argv[1], &e), &e);
     check(tokmap_run_info(run, &info), &e);
     o.rows = 16;

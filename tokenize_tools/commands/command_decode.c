@@ -318,7 +318,7 @@ int command_decode(int argc, char **argv)
         .summary = "Turns token ids into text. Each line of ids is a document.",
         .details = "Reads standard input if no FILE is given or FILE is '-'.\n\n"
                    "Examples:\n"
-                   "  tokmap decode -t gpt2/ --ids '72 105'\n"
+                   "  tokmap decode -t gpt2/ --ids '15496 995'\n"
                    "  echo 72 105 | tokmap decode\n"
                    "  tokmap encode -t gpt2/ < text | tokmap decode -t gpt2/ | cmp - text\n",
         .options = options,
