@@ -17,7 +17,7 @@ equal "$(packed 'g*/**/b/**/*')" z
 exits 1 tokmap pack -q --force -o d 'gl/**/*.txt' 2>err
 holds err 'gl/**/*.txt: no file matches this pattern'
 exits 1 tokmap pack -q --force -o d 'gl/**/b' 2>err
-holds err 'gl/**/b: a pattern with ** matches files, and this one matches only 1 folders; append /**'
+holds err 'gl/**/b: a pattern with ** matches files, and this one matches only folders; append /**'
 # A symbolic link to a folder is followed, but not back into the folder that contains it.
 ln -s .. gl/a/up
 ln -s b gl/a/c
@@ -57,7 +57,7 @@ if command -v python3 >/dev/null 2>&1; then
     equal "$(field report not_read.hidden_folders)" 1
 fi
 exits 1 tokmap pack -q --force -o d --include '*.txt' repo 2>err
-holds err 'no file is left: --include and --exclude leave out 4 files and 0 folders'
+holds err 'no file is left: --include and --exclude leave out all of them (files: 4, folders: 0)'
 
 # Lists of paths.
 find repo -name '*.c' | sort >list

@@ -9,6 +9,10 @@ misused()
     holds err "Try 'tokmap show --help'."
 }
 misused
+# A misspelled run file is not called a dataset.
+exits 1 tokmap show nosuch.run --step 1 2>err
+equal "$(cat err)" "tokmap show: nosuch.run: there is no run file and no dataset of this name (no file has this name, or \
+this name with .tmx added); check the path"
 misused small
 misused small -d 1 -w 2
 misused small -d 1 --tokens 3..5

@@ -300,9 +300,8 @@ static enum tokmap_status pattern_begin(struct inputs *inputs, const char *patte
         return no_memory(error);
     if (!inputs->matches.count && folders)
         return error_set(error, TOKMAP_ERROR_NOT_FOUND, pattern, TOKMAP_NO_OFFSET,
-                         "a pattern with ** matches files, and this one matches only %" PRIu64
-                         " folders; append /** for the files in them",
-                         folders);
+                         "a pattern with ** matches files, and this one matches only folders; append /** for the files in "
+                         "them");
     if (!inputs->matches.count)
         return error_set(error, TOKMAP_ERROR_NOT_FOUND, pattern, TOKMAP_NO_OFFSET,
                          "no file matches this pattern; check the path with 'ls'");
@@ -371,8 +370,8 @@ static enum tokmap_status inputs_end(struct inputs *inputs, struct tokmap_error 
     if (ended || inputs->chosen_any || !(files || folders))
         return TOKMAP_END;
     return error_set(error, TOKMAP_ERROR_NOT_FOUND, NULL, TOKMAP_NO_OFFSET,
-                     "no file is left: options.include and options.exclude leave out %" PRIu64 " files and %" PRIu64
-                     " folders",
+                     "no file is left: options.include and options.exclude leave out all of them (files: %" PRIu64
+                     ", folders: %" PRIu64 ")",
                      files, folders);
 }
 

@@ -20,7 +20,7 @@ static void test_texts(void **state)
     for (uint64_t i = 1; i <= 1000; i++)
         histogram_add(&histogram, i * 10, 1);
     lengths_of(&histogram, &lengths);
-    assert_string_equal(lengths_text(&lengths, text), "p50 5,000, p90 9,000, p99 9,900, max 10,000, mean 5005.0");
+    assert_string_equal(lengths_text(&lengths, text), "p50 5,000, p90 9,000, p99 9,900, max 10,000, mean 5,005.0");
     histogram_add(&histogram, UINT64_MAX, 1 << 20);
     lengths_of(&histogram, &lengths);
     (void)lengths_text(&lengths, text);

@@ -6,6 +6,7 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "field_options.h"
+#include "platform/os.h"
 
 static enum tokmap_status run_make(struct target *target, const struct run_arguments *arguments,
                                    struct tokmap_error *error)
@@ -33,6 +34,16 @@ static const char *run_option_given(const struct run_arguments *arguments)
                                         : NULL;
 }
 
+/* Replaces the message of a library that only knows datasets, if there is no file and no folder of that name. */
+static void missing_name(const char *name, struct tokmap_error *error)
+{
+    struct os_stat found;
+    if (!strcmp(error->path, name) && os_stat(name, &found))
+        (void)error_set(error, TOKMAP_ERROR_NOT_FOUND, name, TOKMAP_NO_OFFSET,
+                        "there is no run file and no dataset of this name (no file has this name, or this name with "
+                        ".tmx added); check the path");
+}
+
 int target_open(struct target *target, const struct cli_command *command, const char *name,
                 const struct run_arguments *arguments, bool make_run)
 {
@@ -44,15 +55,19 @@ int target_open(struct target *target, const struct cli_command *command, const 
         if (given)
             return cli_misused(command, "--%s is only for datasets; the run file '%s' already sets it", given, name);
         status = tokmap_run_open(&target->run, name, &error);
-    } else if (make_run) {
-        if (!arguments->seq_len_given || !arguments->batch_given)
-            return cli_misused(command, "'%s' is a dataset; a run of it needs --seq-len and --batch", name);
+    } else if (make_run && arguments->seq_len_given && arguments->batch_given) {
         status = run_make(target, arguments, &error);
     } else {
         status = tokmap_dataset_open(&target->dataset, name, NULL, &error);
     }
+    if (status == TOKMAP_ERROR_NOT_FOUND)
+        missing_name(name, &error);
     if (status)
         return command_failed(command, &error);
+    if (make_run && !target->run) {
+        target_close(target);
+        return cli_misused(command, "'%s' is a dataset; a run of it needs --seq-len and --batch", name);
+    }
     const struct tokmap_dataset *dataset = target_dataset(target, 0);
     if (dataset)
         dataset_warn(command->program, dataset, name);
