@@ -24,6 +24,33 @@ ln -s b gl/a/c
 equal "$(packed 'gl/**/*.jsonl')" zzyx
 rm gl/a/up gl/a/c
 
+# Links among folders make more paths than anyone can want: these 8 folders have 109,600 paths to 8 files.
+for i in 1 2 3 4 5 6 7 8; do
+    mkdir -p mesh/$i
+    printf x >mesh/$i/f.txt
+    for k in 1 2 3 4 5 6 7 8; do [ $i = $k ] || ln -s ../$k mesh/$i/to$k; done
+done
+exits 1 timeout 60 tokmap pack -q --force -o d 'mesh/**/*.txt' 2>err
+holds err 'mesh/**/*.txt: symbolic links lead from ** to one folder on more than 16 paths'
+holds err "One of the paths is 'mesh/"
+equal "$(packed mesh)" xxxxxxxx
+rm -r mesh
+# 15 links to one folder are fewer.
+mkdir -p links/real links/to
+printf x >links/real/f.txt
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do ln -s ../real links/to/$i; done
+equal "$(packed 'links/**/*.txt')" xxxxxxxxxxxxxxxx
+rm -r links
+# Components of two stars reach a folder in many ways; the ways do not multiply.
+deep=deep stars='deep'
+for i in 1 2 3 4 5 6 7 8; do
+    deep=$deep/a/a/a/a
+    stars="$stars/**"
+done
+mkdir -p $deep
+printf x >$deep/f.txt
+equal "$(timeout 60 tokmap encode --output-format text "$stars/*.txt")" "$(printf x | tokmap encode --output-format text -)"
+
 # Of a repository with 4 source files, 4 documents are packed, and the closing report counts the rest.
 mkdir -p repo/.git/objects repo/src
 for i in 1 2 3; do printf '%s' $i >repo/src/$i.c; done

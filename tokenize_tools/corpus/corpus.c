@@ -50,6 +50,7 @@ struct corpus {
     uint64_t offset;           /* in the stream, of the first byte that is in no part yet */
     uint64_t line;             /* number of the line that contains this byte, from 1 */
     uint64_t columns, column;  /* as in struct corpus_part */
+    struct first_line first_line;
     /* Of a file with records: the scanner at `offset`; after the records that end in the next `cut` bytes; and behind
      * all bytes that it has seen, which are `scanned`. Lines need only the first one. */
     struct record_scan scan, cut_scan, seen_scan;
@@ -104,7 +105,8 @@ enum tokmap_status corpus_exclude(struct corpus *corpus, const char *path, struc
     return TOKMAP_OK;
 }
 
-uint64_t corpus_size(const char *const *operands, size_t count, const struct inputs_selection *select)
+uint64_t corpus_size(const char *const *operands, size_t count, const struct inputs_selection *select,
+                     bool (*stop)(void *user), void *user)
 {
     struct inputs *inputs;
     struct os_stat stat;
@@ -113,12 +115,16 @@ uint64_t corpus_size(const char *const *operands, size_t count, const struct inp
     for (size_t i = 0; i < select->list_count; i++)
         if (!strcmp(select->lists[i], "-") || os_stat(select->lists[i], &stat) || stat.kind != OS_KIND_FILE)
             return 0;
-    if (inputs_new(&inputs, operands, count, select, NULL, NULL, NULL))
+    if (inputs_new(&inputs, operands, count, select, stop, user, NULL))
         return 0;
     for (;;) {
         const enum tokmap_status status = inputs_next(inputs, &path, NULL);
         if (status == TOKMAP_END)
             break;
+        if (status == TOKMAP_ERROR_INTERRUPTED || (stop && stop(user))) {
+            total = 0;
+            break;
+        }
         if (status || !strcmp(path, "-") || os_stat(path, &stat))
             continue;
         if (stat.kind != OS_KIND_FILE || add_overflows(total, stat.bytes, &total)) {
@@ -251,6 +257,7 @@ static enum tokmap_status file_begin(struct corpus *corpus, struct corpus_batch 
     corpus->resumed = false;
     corpus->offset = corpus->carried = corpus->cut = corpus->scanned = 0;
     corpus->line = 1;
+    corpus->first_line = (struct first_line){0};
     /* Text that may have to be left out as a whole must be seen whole before any of it is used. */
     const bool may_skip = corpus->options.skip || corpus->options.invalid == CORPUS_INVALID_SKIP;
     corpus->whole =
@@ -539,9 +546,10 @@ static void structure_take(struct corpus *corpus, struct corpus_batch *batch, ui
     *have -= count;
 }
 
-static struct first_bytes first_bytes(const struct corpus *corpus, const char *bytes, uint64_t count, bool end)
+static struct first_bytes first_bytes(struct corpus *corpus, const char *bytes, uint64_t count, bool end)
 {
-    return (struct first_bytes){corpus->path, bytes, count, end, corpus->options.field, corpus->options.record_limit};
+    return (struct first_bytes){
+        corpus->path, bytes, count, end, corpus->options.field, corpus->options.record_limit, &corpus->first_line};
 }
 
 /* Takes the header of a table, which is its first line that is not blank. */

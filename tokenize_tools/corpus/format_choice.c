@@ -41,12 +41,22 @@ static enum name_kind name_kind_of(const char *path)
 }
 
 /* Returns true if these bytes are the beginning of a line that can still turn out to be a JSON object. */
-static bool may_be_jsonl(const char *bytes, uint64_t count)
+static bool may_be_jsonl(const struct first_bytes *first)
 {
-    uint64_t at = memcmp(bytes, BOM, min64(count, 3)) ? 0 : min64(count, 3);
+    struct first_line none = {0}, *line = first->line ? first->line : &none;
+    const char *bytes = first->bytes;
+    const uint64_t count = first->count;
+    uint64_t at = line->blank;
+    if (!at && !memcmp(bytes, BOM, min64(count, 3)))
+        at = min64(count, 3);
     while (at < count && (bytes[at] == ' ' || bytes[at] == '\t' || bytes[at] == '\r'))
         at++;
-    return at == count || (bytes[at] == '{' && !memchr(bytes + at, '\n', count - at));
+    line->blank = at < 3 ? 0 : at; /* fewer bytes may be a part of the mark */
+    if (at == count)
+        return true;
+    const uint64_t from = max64(at, line->searched);
+    line->searched = count;
+    return bytes[at] == '{' && !memchr(bytes + from, '\n', count - from);
 }
 
 /* Returns true if the first line is a JSON object. */
@@ -99,7 +109,7 @@ enum judged format_choose(const struct first_bytes *first, enum corpus_format *f
     const enum name_kind name = name_kind_of(first->path);
     /* Where the name leaves it open, the whole first line is needed, however long it is. */
     if (name == NAME_MIXED) {
-        if (!first->end && may_be_jsonl(first->bytes, first->count) && first->count <= first->record_limit)
+        if (!first->end && may_be_jsonl(first) && first->count <= first->record_limit)
             return JUDGED_MORE;
         if (is_jsonl(first->bytes, first->count)) {
             *format = CORPUS_JSONL;

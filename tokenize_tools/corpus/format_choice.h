@@ -16,13 +16,22 @@ struct judgment {
     struct tokmap_error why;
 };
 
-/* An input as far as it is known: the first `count` bytes. end: they are all. record_limit: as in corpus_options. */
+/* How far earlier calls have looked for the end of the first line. Zeros at the beginning of a file. Without this, a
+ * long first line that comes in small pieces would be searched from its beginning for each of them. */
+struct first_line {
+    uint64_t blank;    /* bytes at the beginning that are a byte order mark or blank */
+    uint64_t searched; /* bytes that have no newline after the first one that is not blank */
+};
+
+/* An input as far as it is known: the first `count` bytes. end: they are all. record_limit: as in corpus_options. line:
+ * may be NULL. */
 struct first_bytes {
     const char *path, *bytes;
     uint64_t count;
     bool end;
     const char *field;
     uint64_t record_limit;
+    struct first_line *line;
 };
 
 /* Returns CORPUS_JSONL if the name says that the file consists of lines of JSON, otherwise CORPUS_AUTO. */

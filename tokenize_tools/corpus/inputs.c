@@ -294,8 +294,20 @@ static enum tokmap_status path_begin(struct inputs *inputs, const char *path, si
 static enum tokmap_status pattern_begin(struct inputs *inputs, const char *pattern, struct tokmap_error *error)
 {
     uint64_t folders = 0;
-    const int system = pattern_expand(pattern, inputs->selection->hidden, &inputs->matches, &folders);
+    const int system =
+        pattern_expand(pattern, inputs->selection->hidden, inputs->stop, inputs->user, &inputs->matches, &folders);
     inputs->match_next = 0;
+    if (system == EINTR)
+        return error_set(error, TOKMAP_ERROR_INTERRUPTED, pattern, TOKMAP_NO_OFFSET, "interrupted by a signal");
+    if (system == ELOOP) {
+        const enum tokmap_status status =
+            error_set(error, TOKMAP_ERROR_LIMIT, pattern, TOKMAP_NO_OFFSET,
+                      "symbolic links lead from ** to one folder on more than %d paths, and its files would be read as "
+                      "often; name the folders instead, whose links are not followed. One of the paths is '%.300s'",
+                      PATTERN_LINKED_MOST, inputs->matches.names[0]);
+        names_clear(&inputs->matches);
+        return status;
+    }
     if (system)
         return no_memory(error);
     if (!inputs->matches.count && folders)

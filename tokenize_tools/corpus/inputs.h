@@ -7,8 +7,9 @@
  * operand that contains * ? or [ and does not exist as a file is a pattern, as in the shell, and represents its matches
  * in byte order; names that begin with a dot match only if the pattern has that dot or options.hidden is set. A
  * component of a pattern that is two stars matches any number of folders, also none, and follows symbolic links except
- * into a folder that contains them; such a pattern matches only files, because a folder and the files in it would both
- * match. Paths in lists are names of files, not patterns.
+ * into a folder that contains them; it is an error if they lead to one folder on more than a few paths. Such a pattern
+ * matches only files, because a folder and the files in it would both match. Paths in lists are names of files, not
+ * patterns.
  *
  * Files may be excluded by globs (path_glob.h), which are compared with the path below the folder that an operand
  * names, with the path after the fixed folders of a pattern, or else with the path as it was named.
@@ -44,8 +45,8 @@ struct inputs_counts {
 struct inputs;
 
 /* Creates a list. Neither the operands nor what the selection points to is copied: both must stay valid until
- * inputs_free(). stop(user) ends a wait for a list that comes from a pipe; it may be NULL. One thread at a time.
- * Statuses: OK, ERROR_MEMORY. */
+ * inputs_free(). stop(user) ends a wait for a list that comes from a pipe, and the search for the matches of a pattern;
+ * it may be NULL. One thread at a time. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status inputs_new(struct inputs **inputs, const char *const *operands, size_t count,
                               const struct inputs_selection *selection, bool (*stop)(void *user), void *user,
                               struct tokmap_error *error);
@@ -55,7 +56,8 @@ void inputs_free(struct inputs *inputs); /* accepts NULL */
  * continues with the input that follows. A file that does not exist is not an error here: the caller learns it when it
  * opens the file. Statuses: OK, END, ERROR_NOT_FOUND (a pattern without matches, a folder without files, an empty
  * name, a list without paths, no file that the globs choose), ERROR_ARGUMENT (a folder in a list), ERROR_IO (a folder
- * or a list cannot be read), ERROR_LIMIT (a path in a list is too long), ERROR_INTERRUPTED, ERROR_MEMORY. */
+ * or a list cannot be read), ERROR_LIMIT (a path in a list is too long; a pattern follows too many links),
+ * ERROR_INTERRUPTED, ERROR_MEMORY. */
 enum tokmap_status inputs_next(struct inputs *inputs, const char **path, struct tokmap_error *error);
 
 /* What has been left out so far. */

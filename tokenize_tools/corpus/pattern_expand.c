@@ -60,12 +60,90 @@ static bool leads_back(char *path, size_t from, const struct os_stat *folder)
     return false;
 }
 
-/* Appends to `into` the folders below into->names[at], one level. */
-static int folders_add(struct names *into, size_t at, size_t from, bool hidden)
+/* A folder to which two stars lead through a symbolic link, and on how many paths. */
+struct linked {
+    uint64_t device, inode, paths;
+};
+
+struct expansion {
+    bool hidden;
+    bool (*stop)(void *user); /* may be NULL */
+    void *user;
+    struct linked *linked; /* a table: a folder's place is the first free one from its hash on */
+    size_t linked_count, linked_capacity;
+    char *looped; /* after ELOOP, the path of the folder */
+};
+
+static bool is_stopped(const struct expansion *expansion)
 {
-    const char *prefix = into->names[at];
+    return expansion->stop && expansion->stop(expansion->user);
+}
+
+static struct linked *linked_place(struct linked *table, size_t capacity, uint64_t device, uint64_t inode)
+{
+    uint64_t hash = (inode ^ (device << 32 | device >> 32)) * 0x9e3779b97f4a7c15;
+    hash ^= hash >> 32;
+    for (size_t at = (size_t)hash & (capacity - 1);; at = (at + 1) & (capacity - 1))
+        if (!table[at].paths || (table[at].device == device && table[at].inode == inode))
+            return &table[at];
+}
+
+/* Counts a path through a symbolic link to a folder. Links can lead to the same folders on many more paths than there
+ * are folders: among 10 folders that each have a link to every other one, there are more than 9 million. Returns 0,
+ * ENOMEM, or ELOOP if there are too many. */
+static int linked_count(struct expansion *expansion, const char *path, const struct os_stat *folder)
+{
+    if (2 * expansion->linked_count >= expansion->linked_capacity) {
+        const size_t capacity = expansion->linked_capacity ? 2 * expansion->linked_capacity : 64;
+        struct linked *grown = calloc(capacity, sizeof *grown);
+        if (!grown)
+            return ENOMEM;
+        for (size_t i = 0; i < expansion->linked_capacity; i++)
+            if (expansion->linked[i].paths)
+                *linked_place(grown, capacity, expansion->linked[i].device, expansion->linked[i].inode) =
+                    expansion->linked[i];
+        free(expansion->linked);
+        expansion->linked = grown;
+        expansion->linked_capacity = capacity;
+    }
+    struct linked *linked = linked_place(expansion->linked, expansion->linked_capacity, folder->device, folder->inode);
+    expansion->linked_count += !linked->paths;
+    linked->device = folder->device;
+    linked->inode = folder->inode;
+    if (++linked->paths <= PATTERN_LINKED_MOST)
+        return 0;
+    expansion->looped = strdup(path);
+    return expansion->looped ? ELOOP : ENOMEM;
+}
+
+/* What stars_expand() has found: the folders, and for each whether its path passes a symbolic link. */
+struct folders {
+    struct names names;
+    bool *through_link;
+    size_t capacity;
+};
+
+static int folder_add(struct folders *folders, const char *path, const char *end, bool through_link)
+{
+    if (folders->names.count == folders->capacity) {
+        const size_t capacity = folders->capacity ? 2 * folders->capacity : 64;
+        bool *grown = realloc(folders->through_link, capacity * sizeof *grown);
+        if (!grown)
+            return ENOMEM;
+        folders->through_link = grown;
+        folders->capacity = capacity;
+    }
+    folders->through_link[folders->names.count] = through_link;
+    return names_add(&folders->names, path, strlen(path), end);
+}
+
+/* Appends to `into` the folders below its folder `at`, one level. from: bytes of the path that are not looked at for
+ * a folder to which a link leads back. */
+static int folders_add(struct expansion *expansion, struct folders *into, size_t at, size_t from)
+{
+    const char *prefix = into->names.names[at];
     struct names found = {0};
-    struct match match = {&found, prefix, NULL, strlen(prefix), hidden};
+    struct match match = {&found, prefix, NULL, strlen(prefix), expansion->hidden};
     int system = os_folder_list(*prefix ? prefix : ".", name_collect_plain, &match);
     if (system != ENOMEM)
         system = 0; /* a folder that cannot be listed has no matches */
@@ -77,34 +155,48 @@ static int folders_add(struct names *into, size_t at, size_t from, bool hidden)
             continue;
         if (link.kind == OS_KIND_LINK && leads_back(found.names[i], from, &stat))
             continue;
-        system = names_add(into, found.names[i], strlen(found.names[i]), "/");
+        const bool through_link = into->through_link[at] || link.kind == OS_KIND_LINK;
+        if (through_link)
+            system = linked_count(expansion, found.names[i], &stat);
+        if (!system)
+            system = folder_add(into, found.names[i], "/", through_link);
     }
     names_clear(&found);
     return system;
 }
 
 /* Expands a component of two stars: each path of `from`, and all folders below it. */
-static int stars_expand(const struct names *from, bool hidden, struct names *into)
+static int stars_expand(struct expansion *expansion, const struct names *from, struct names *into)
 {
+    struct folders folders = {.names = {0}};
     int system = 0;
     for (size_t i = 0; i < from->count && !system; i++) {
-        const size_t first = into->count, bytes = strlen(from->names[i]);
-        system = names_add(into, from->names[i], bytes, "");
-        for (size_t at = first; at < into->count && !system; at++)
-            system = folders_add(into, at, bytes ? bytes - 1 : 0, hidden);
+        const size_t first = folders.names.count, bytes = strlen(from->names[i]);
+        system = folder_add(&folders, from->names[i], "", false);
+        for (size_t at = first; at < folders.names.count && !system; at++)
+            system = is_stopped(expansion) ? EINTR : folders_add(expansion, &folders, at, bytes ? bytes - 1 : 0);
+        /* Another path of `from` may lead to the same folders by the same links. */
+        free(expansion->linked);
+        expansion->linked = NULL;
+        expansion->linked_count = expansion->linked_capacity = 0;
     }
+    free(folders.through_link);
+    *into = folders.names;
     return system;
 }
 
 /* Expands one more component of a pattern: appends to `into` the matches of the component below each path of `from`.
  * These paths are empty or end with '/'. */
-static int component_expand(const struct names *from, const char *component, bool last, bool hidden, struct names *into)
+static int component_expand(struct expansion *expansion, const struct names *from, const char *component, bool last,
+                            struct names *into)
 {
     for (size_t i = 0; i < from->count; i++) {
         const char *prefix = from->names[i];
         struct names found = {0};
-        struct match match = {&found, prefix, component, strlen(prefix), hidden};
+        struct match match = {&found, prefix, component, strlen(prefix), expansion->hidden};
         int system = 0;
+        if (is_stopped(expansion))
+            return EINTR;
         if (strpbrk(component, "*?[")) {
             system = os_folder_list(*prefix ? prefix : ".", name_collect_match, &match);
             if (system != ENOMEM)
@@ -145,12 +237,10 @@ static uint64_t folders_remove(struct names *matches)
     return removed;
 }
 
-int pattern_expand(const char *pattern, bool hidden, struct names *matches, uint64_t *folders)
+static int components_expand(struct expansion *expansion, const char *pattern, struct names *from, bool *stars)
 {
-    struct names from = {0};
     const size_t root = strspn(pattern, "/");
-    bool stars = false;
-    int system = names_add(&from, pattern, root, "");
+    int system = names_add(from, pattern, root, "");
     char *copy = strdup(pattern + root);
     if (!copy)
         system = ENOMEM;
@@ -161,26 +251,44 @@ int pattern_expand(const char *pattern, bool hidden, struct names *matches, uint
             *slash = '\0';
         const bool last = !next || !*next, double_star = !strcmp(component, "**");
         struct names into = {0};
-        if (double_star)
-            system = stars_expand(&from, hidden, &into);
-        else
-            system = component_expand(&from, component, last, hidden, &into);
-        stars |= double_star;
-        names_clear(&from);
-        from = into;
+        system = double_star ? stars_expand(expansion, from, &into)
+                             : component_expand(expansion, from, component, last, &into);
+        *stars |= double_star;
+        names_clear(from);
+        *from = into;
+        /* Two components of two stars reach a folder in many ways. If each way were kept, the ways of further
+         * components would multiply them. */
+        if (*stars) {
+            names_sort(from);
+            names_unique(from);
+        }
         if (double_star && last && !system) {
             struct names files = {0};
-            system = component_expand(&from, "*", true, hidden, &files);
-            names_clear(&from);
-            from = files;
+            system = component_expand(expansion, from, "*", true, &files);
+            names_clear(from);
+            *from = files;
         }
         component = last ? NULL : next;
     }
     free(copy);
-    if (system) {
+    return system;
+}
+
+int pattern_expand(const char *pattern, bool hidden, bool (*stop)(void *user), void *user, struct names *matches,
+                   uint64_t *folders)
+{
+    struct expansion expansion = {.hidden = hidden, .stop = stop, .user = user};
+    struct names from = {0};
+    bool stars = false;
+    int system = components_expand(&expansion, pattern, &from, &stars);
+    free(expansion.linked);
+    if (system)
         names_clear(&from);
+    if (system == ELOOP && names_add(matches, expansion.looped, strlen(expansion.looped), ""))
+        system = ENOMEM;
+    free(expansion.looped);
+    if (system)
         return system;
-    }
     names_sort(&from);
     names_unique(&from);
     *folders = stars ? folders_remove(&from) : 0;

@@ -782,6 +782,24 @@ static void test_inputs(void **state)
     paths_are(links, 6);
 }
 
+static bool stop_at_once(void *user)
+{
+    (void)user;
+    return true;
+}
+
+/* The search for the matches of a pattern can take long, so that it must end when the work is interrupted. */
+static void test_pattern_stopped(void **state)
+{
+    static const char *const patterns[] = {"./**", "./*/*"};
+    struct corpus_options options = usual();
+    options.stop = stop_at_once;
+    for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
+        assert_int_equal(collect_one(&options, patterns[i]), TOKMAP_ERROR_INTERRUPTED);
+        assert_int_equal(corpus_size(&patterns[i], 1, &options.select, stop_at_once, NULL), 0);
+    }
+}
+
 static void test_missing_inputs(void **state)
 {
     static const char *const wrong[] = {"nowhere", "hollow", "no*match", "tree/b/x", ""};
@@ -871,6 +889,7 @@ int main(void)
         cmocka_unit_test(test_pipe),
         cmocka_unit_test(test_inputs),
         cmocka_unit_test(test_missing_inputs),
+        cmocka_unit_test(test_pattern_stopped),
         cmocka_unit_test(test_changed),
         cmocka_unit_test(test_byte_order_mark),
         cmocka_unit_test(test_format_of_long_line),

@@ -2,13 +2,20 @@
 #include "input_size.h"
 
 #include "platform/os.h"
+#include "platform/process.h"
 
 #define LATE_NS ((uint64_t)30 * 1000000000u)
 #define FILES_MOST 1000 /* operands that are examined to find out whether all are files */
 
+static bool is_stopped(void *user)
+{
+    (void)user;
+    return os_signal_caught() != 0;
+}
+
 static void measure(struct input_size *size)
 {
-    size->bytes = corpus_size(size->operands, size->operand_count, size->select);
+    size->bytes = corpus_size(size->operands, size->operand_count, size->select, is_stopped, NULL);
     size->measured = true;
 }
 
