@@ -41,6 +41,16 @@ class Rewind(WithData):
             self.assertEqual(delivered(loader), first)
             self.assertEqual(loader.stats().batches, 3 * len(first) + 6)
 
+    def test_a_batch_of_the_whole_pass_leaves_no_window_out(self):
+        """The README's way to evaluate everything: batch is the number of windows."""
+        probe = self.run_of(batch=1, passes=1, order="sequential").info
+        self.assertGreater(self.run_of(batch=probe.delivered - 1, passes=1).info.remainder, 0)
+        run = self.run_of(batch=probe.delivered, passes=1, order="sequential")
+        self.assertEqual((run.info.delivered, run.info.remainder), (1, 0))
+        counts = [b.count for b in run.loader(rows=7, framework="dlpack")]
+        self.assertEqual(sum(counts), probe.delivered)
+        self.assertLessEqual(max(counts), 7)
+
     def test_it_returns_to_where_the_loader_was_opened(self):
         run = self.run_of()
         loader = run.loader(framework="dlpack", resume=run.cursor(7))
