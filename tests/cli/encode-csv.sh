@@ -24,6 +24,7 @@ wrong()
     exits 1 tokmap encode --input-format csv w.csv >out 2>err
     holds err "$1"
 }
+wrong 'w.csv:1: the header has only one column, with tabs in it; use --input-format tsv' 'id\ttext\n1\ta\n'
 wrong "w.csv:1: the header has no column 'text'; it has: id, url, a b; name another column with --field (byte 0)" \
     'id,url,"a b"\n1,2,3\n'
 wrong "w.csv:1: the header names the column 'text' twice" 'text,text\n1,2\n'

@@ -66,6 +66,16 @@ printf '{"name": "x", "version": 2}\n' >package.json
 exits 1 tokmap pack -q -o q package.json 2>err
 holds err "package.json:1: line 1 (record 0) has no field 'text'; it has: name, version; name another field with --field, or read the file as text with --input-format text"
 
+# An array of strings is not one text, either, and no format reads it: the message says what to do.
+printf '["one", "two"]\n' >strings.json
+cp strings.json strings.txt
+for name in strings.json strings.txt; do
+    exits 1 tokmap pack -q --field body -o q $name 2>err
+    holds err "$name: the file is a JSON array of strings, and would be read as one text;"
+    holds err 'an object, such as {"body": ...}; if the file is one text, use --input-format text'
+    equal "$(tokmap encode --input-format text $name | wc -l | tr -d ' ')" 1
+done
+
 # Ordinary text is text: prose with commas, source code, logs, JSON inside a text, an INI file, a table of numbers.
 accepted()
 {

@@ -89,6 +89,16 @@ static enum judged ambiguous(const struct first_bytes *first, struct judgment *j
     return judged_wrong(judgment, CORPUS_REASON_AMBIGUOUS);
 }
 
+/* Each string is probably a document, but records are objects. */
+static enum judged strings(const struct first_bytes *first, struct judgment *judgment)
+{
+    (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), TOKMAP_NO_OFFSET,
+                    "the file is a JSON array of strings, and would be read as one text; if each string is a document, "
+                    "make it an object, such as {\"%s\": ...}; if the file is one text, use options.format text",
+                    first->field);
+    return judged_wrong(judgment, CORPUS_REASON_AMBIGUOUS);
+}
+
 static enum judged binary(const struct first_bytes *first, struct judgment *judgment)
 {
     const char *bytes = first->bytes, *zero = memchr(bytes, '\0', min64(first->count, SNIFF_BYTES));
@@ -129,6 +139,8 @@ enum judged format_choose(const struct first_bytes *first, enum corpus_format *f
             return ambiguous(first, judgment, "the file begins with a JSON array of objects", "json");
         *format = CORPUS_JSON;
         return JUDGED;
+    case SNIFF_STRINGS:
+        return strings(first, judgment);
     case SNIFF_JSONL:
         return ambiguous(first, judgment, "the first line begins with a JSON object, as in JSONL", "jsonl");
     case SNIFF_OBJECT:
@@ -169,6 +181,7 @@ enum judged header_read(const struct first_bytes *first, enum corpus_format form
     struct csv_record record = {.bytes = first->bytes,
                                 .count = csv_record_length(first->bytes, first->count),
                                 .separator = record_scan_separator(format)};
+    const char other = format == CORPUS_CSV ? '\t' : ',';
     struct csv_field name;
     struct name_list names = {0};
     uint64_t found = 0;
@@ -180,6 +193,14 @@ enum judged header_read(const struct first_bytes *first, enum corpus_format form
             found++;
         }
         ++*columns;
+    }
+    if (!found && *columns == 1 && memchr(first->bytes, other, record.count)) {
+        (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), offset,
+                        "the header has only one column, with %s in it; use options.format %s, or name the column with "
+                        "options.field",
+                        format == CORPUS_CSV ? "tabs" : "commas", format == CORPUS_CSV ? "tsv" : "csv");
+        judgment->why.line = (uint32_t)min64(line, UINT32_MAX);
+        return judged_wrong(judgment, CORPUS_REASON_FIELD);
     }
     if (record.fault.reason || found != 1)
         return header_wrong(first, &record, found > 1, names.text, line, offset, judgment);

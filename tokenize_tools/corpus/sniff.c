@@ -54,7 +54,9 @@ static enum sniff_kind json_sniff(const char *bytes, uint64_t count, bool whole)
 {
     const uint64_t begin = spaces_skip(bytes, 0, count);
     const bool array = begin < count && bytes[begin] == '[';
-    if (!object_begins(bytes, array ? spaces_skip(bytes, begin + 1, count) : begin, count))
+    const uint64_t first = array ? spaces_skip(bytes, begin + 1, count) : begin;
+    const bool strings = array && first < count && bytes[first] == '"';
+    if (!strings && !object_begins(bytes, first, count))
         return SNIFF_TEXT;
     const uint64_t value = value_bytes(bytes + begin, count - begin, whole);
     const uint64_t next = spaces_skip(bytes, begin + value, count);
@@ -62,7 +64,7 @@ static enum sniff_kind json_sniff(const char *bytes, uint64_t count, bool whole)
     if (!value || (next < count && (array || bytes[next] != '{')))
         return SNIFF_TEXT;
     if (array)
-        return SNIFF_ARRAY;
+        return strings ? SNIFF_STRINGS : SNIFF_ARRAY;
     return memchr(bytes + begin, '\n', value) ? SNIFF_OBJECT : SNIFF_JSONL;
 }
 

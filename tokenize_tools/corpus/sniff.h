@@ -5,10 +5,13 @@
  * A file of records that is read as one text becomes one document of raw JSON or CSV, and nobody notices. So text that
  * begins like records is refused, and the user says what it is. The rules accept ordinary text, source code, and logs:
  *
- *   JSON    the text begins with an object, { "NAME":, or with an array of objects, [ { "NAME":
+ *   JSON    the text begins with an object, { "NAME":, or with an array of objects, [ { "NAME":, or is an array whose
+ *           first value is a string
  *   CSV     the first line is a list of names (short, distinct, beginning with a letter, without spaces around them);
- *           the rows have as many fields as it has names, in at least 3 rows of 3 names, or 10 rows of 2 names, or 1
- * row if one of the names is the wanted field. TSV needs 3 rows also with 2 names. binary  a zero byte
+ *           the rows have as many fields as it has names, in at least 3 rows of 3 names, or 10 rows of 2 names, or
+ *           1 row if one of the names is the wanted field
+ *   TSV     the same, but 3 rows are enough also with 2 names
+ *   binary  a zero byte
  */
 #ifndef TOKMAP_CORPUS_SNIFF_H
 #define TOKMAP_CORPUS_SNIFF_H
@@ -20,9 +23,10 @@
 
 enum sniff_kind {
     SNIFF_TEXT,
-    SNIFF_JSONL,  /* the first line is an object, or is longer than the bytes */
-    SNIFF_OBJECT, /* an object that spans several lines */
-    SNIFF_ARRAY,  /* an array of objects */
+    SNIFF_JSONL,   /* the first line is an object, or is longer than the bytes */
+    SNIFF_OBJECT,  /* an object that spans several lines */
+    SNIFF_ARRAY,   /* an array of objects */
+    SNIFF_STRINGS, /* an array that begins with a string, which no format of records reads */
     SNIFF_CSV,
     SNIFF_TSV,
     SNIFF_BINARY
