@@ -44,7 +44,7 @@ exits 1 tokmap encode <in >out 2>err
 holds err "standard input:2: the field 'text' of line 2 (record 1) is not a string"
 equal "$(cat out)" '[97]'
 exits 1 tokmap encode -t other <in 2>err
-holds err "other: the tokenizer cannot be read"
+holds err "other: there is no file or folder of this name; name a vocabulary file"
 exits 1 tokmap encode -t in <in 2>err
 holds err "not the JSON of a tokenizer"
 exits 1 tokmap encode nowhere 2>err

@@ -34,7 +34,7 @@ wrong 'hollow: the folder contains no regular files' in hollow
 wrong 'nowhere: the input cannot be opened: No such file' in nowhere
 wrong 'none*: no file matches this pattern' in 'none*'
 wrong 'the inputs contain no documents' blank.jsonl
-wrong "gpt2.json: the tokenizer cannot be read" -t gpt2.json in
+wrong "gpt2.json: there is no file or folder of this name; name a vocabulary file" -t gpt2.json in
 printf '{"text": 1}\n' >in/piped
 wrong "standard input:1: the field 'text' of line 1 (record 0) is not a string" --input-format jsonl - <in/piped
 if command -v zstd >/dev/null 2>&1; then

@@ -2,6 +2,7 @@
 #include "vocabulary.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,8 +28,8 @@ enum json_form { FORM_HF, FORM_TEKKEN, FORM_ENCODER };
  * tekken.json has an object "config" and an array "vocab", tokenizer.json has the fields below. */
 static enum json_form json_form(const char *text, uint64_t count)
 {
-    static const char *const hf[] = {"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
-                                     "post_processor", "decoder", "model"};
+    static const char *const hf[] = {"version",       "truncation",     "padding", "added_tokens", "normalizer",
+                                     "pre_tokenizer", "post_processor", "decoder", "model"};
     struct json_scan scan;
     struct json_string name;
     json_begin(&scan, text, (size_t)count);
@@ -106,8 +107,7 @@ static enum tokmap_status folder_open(struct tokenizer **tokenizer, const char *
             "merges.txt, or *.tiktoken");
     } else {
         char *file = path_in(path, search.name);
-        status = file ? file_open(tokenizer, file, options, error)
-                      : error_set_memory(error, "a path", strlen(path));
+        status = file ? file_open(tokenizer, file, options, error) : error_set_memory(error, "a path", strlen(path));
         free(file);
     }
     free(search.name);
@@ -134,8 +134,8 @@ static enum tokmap_status json_open(struct tokenizer **tokenizer, const char *pa
 static enum tokmap_status options_check(const char *path, bool ranks, const struct tokenizer_options *options,
                                         struct tokmap_error *error)
 {
-    const char *given = options->pattern         ? "options.pattern"
-                        : options->pattern_regex ? "options.pattern_regex"
+    const char *given = options->pattern          ? "options.pattern"
+                        : options->pattern_regex  ? "options.pattern_regex"
                         : options->special_tokens ? "options.special_tokens"
                                                   : NULL;
     if (ranks || !given)
@@ -147,17 +147,19 @@ static enum tokmap_status options_check(const char *path, bool ranks, const stru
 }
 
 static enum tokmap_status file_open(struct tokenizer **tokenizer, const char *path,
-                                       const struct tokenizer_options *options, struct tokmap_error *error)
+                                    const struct tokenizer_options *options, struct tokmap_error *error)
 {
     struct os_stat about;
     char *text;
     uint64_t bytes;
     *tokenizer = NULL;
     const int failed = os_stat(path, &about);
+    if (failed == ENOENT)
+        return error_set(error, TOKMAP_ERROR_NOT_FOUND, path, TOKMAP_NO_OFFSET,
+                         "there is no file or folder of this name; name a vocabulary file, a folder that contains one, "
+                         "or 'bytes'");
     if (failed)
-        return error_set_system(
-            error, failed, path, TOKMAP_NO_OFFSET,
-            "the tokenizer cannot be read; name a vocabulary file, a folder that contains one, or 'bytes'");
+        return error_set_system(error, failed, path, TOKMAP_NO_OFFSET, "the tokenizer cannot be read");
     if (about.kind == OS_KIND_FOLDER)
         return folder_open(tokenizer, path, options, error);
     enum tokmap_status status = vocabulary_file_read(path, &text, &bytes, error);
