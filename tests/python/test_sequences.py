@@ -190,10 +190,10 @@ class Words(WithData):
                          "3 waits in 12,345 batches, 0.4 ms in all: the loader is not the bottleneck")
         self.assertEqual(said(second, second - 5000, 10 * second),
                          "3 waits in 12,345 batches, 1 s in all: the loader is not the bottleneck, apart from one wait of 1 s")
-        self.assertEqual(said(4 * second, second, 61 * second), "3 waits in 12,345 batches, 4 s in all, 5 % of the time: "
+        self.assertEqual(said(4 * second, second, 61 * second), "3 waits in 12,345 batches, 4 s in all, 5% of the time: "
                                                                 "the loader slows the program down a little")
         self.assertEqual(said(31 * second, second, 61 * second, cold_reads=98000),
-                         "3 waits in 12,345 batches, 31 s in all, 50 % of the time: the loader is the bottleneck; "
+                         "3 waits in 12,345 batches, 31 s in all, 50% of the time: the loader is the bottleneck; "
                          "98,000 of 98,760 rows came from storage")
 
     def test_gpus(self):

@@ -362,7 +362,8 @@ int command_train(int argc, char **argv)
     training.memory = os_memory_limit() / 4 * 3;
     const struct cli_option options[] = {
         CLI_HEADING("Output"),
-        {'o', "output", CLI_TEXT, &training.output, NULL, "PREFIX", "write PREFIX.tiktoken and PREFIX.json", NULL},
+        {'o', "output", CLI_TEXT, &training.output, NULL, "PREFIX",
+         "write PREFIX.json, PREFIX.tiktoken, and, with --special-tokens, PREFIX.specials.json", NULL},
         {0, "force", CLI_FLAG, &training.force, NULL, NULL, "replace the output if it exists", NULL},
         CLI_HEADING("Vocabulary"),
         {0, "vocab-size", CLI_SIZE, &training.vocabulary, NULL, "N",

@@ -77,7 +77,7 @@ class Stats(NamedTuple):
             return said if self.wait_ns * 100 < elapsed else \
                 f"{said}, apart from one wait of {_duration(self.wait_ns_largest)}"
         verdict = "is the bottleneck" if share > 0.1 else "slows the program down a little"
-        said += f", {100 * share:.0f} % of the time: the loader {verdict}"
+        said += f", {100 * share:.0f}% of the time: the loader {verdict}"
         return f"{said}; {self.cold_reads:,} of {self.rows:,} rows came from storage" if self.cold_reads else said
 
     def __repr__(self) -> str:
