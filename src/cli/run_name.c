@@ -59,8 +59,6 @@ bool cli_names_run(const char *name)
     struct os_stat found;
     if (strncmp(name, TOKMAP_SYNTHETIC, sizeof TOKMAP_SYNTHETIC - 1) == 0)
         return false;
-    if (os_stat(name, &found)) /* a mistyped run file should be called one in the message */
-        return ends_with(name, ".run") && !exists_with(name, ".tmx");
-    return found.kind == OS_KIND_FILE && !ends_with(name, ".tmx") &&
+    return os_stat(name, &found) == 0 && found.kind == OS_KIND_FILE && !ends_with(name, ".tmx") &&
            !ends_with(name, ".bin") && !exists_with(name, ".tmx") && is_plain_text(name);
 }

@@ -4,9 +4,8 @@
 
 #include <stdbool.h>
 
-/* Returns whether `name` names a run file: a regular text file that is not a manifest and has no index beside it, or a
- * name that ends in ".run" and does not exist. Every other name means a dataset: one that begins with "synthetic:", and
- * any other one that does not exist. */
+/* Returns whether `name` names a run file: a regular text file that is not a manifest and has no index beside it. Every
+ * other name means a dataset: one that begins with "synthetic:", and one that does not exist. */
 bool cli_names_run(const char *name);
 
 #endif
