@@ -204,7 +204,7 @@ static void facts_table(const struct dataset_facts *facts, struct cli_table *tab
     if (info->shards) {
         row_add(table, "token files", cli_bytes(info->tokens * info->width, bytes));
         row_add(table, "indexes", cli_bytes(facts->index_bytes, bytes));
-        row_add(table, "read by", reading_name(info->reading));
+        row_add(table, "read by", info->reading == TOKMAP_READ_MAPPED ? "mmap" : reading_name(info->reading));
     } else {
         row_add(table, "token files", "none; tokens are computed");
     }

@@ -327,10 +327,13 @@ static enum tokmap_status show_where(struct showing *show, struct tokmap_error *
 static int arguments_check(const struct cli_command *command, const struct show_arguments *given, size_t operands)
 {
     const int asked = given->document_given + given->window_given + given->step_given + given->tokens.given;
-    if (operands != 1)
+    if (operands > 1)
+        return cli_misused(command, "expected one dataset or run file, not %zu; a document is named with --document N",
+                           operands);
+    if (!operands)
         return cli_misused(command, "expected one dataset or run file");
     if (asked != 1)
-        return cli_misused(command, "expected one of --document, --window, --tokens, and --step");
+        return cli_misused(command, "choose what to show with one of --document, --window, --tokens, and --step");
     if (given->where && !given->document_given && !given->tokens.given)
         return cli_misused(command, "--where needs --document or --tokens");
     if (given->steps.given && !given->where)
