@@ -166,6 +166,8 @@ class BatchText(unittest.TestCase):
             marked = batch.text(row, specials=True)
             self.assertEqual(marked.count("<|endoftext|>"), inputs.count(256))
             self.assertEqual(batch.text(row, tokmap.Tokenizer("bytes")), batch.text(row))
+        with self.assertRaisesRegex(TypeError, "'str' object cannot be interpreted as an integer"):
+            batch.text("0")
         with self.assertRaisesRegex(tokmap.ArgumentError, "row 2 is not in this batch"):
             batch.text(2)
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from _thread import RLock
 from ctypes import byref, c_void_p, sizeof
+from operator import index
 from time import monotonic_ns
 
 from . import _library as c
@@ -191,7 +192,7 @@ class Batch:
 
     def locate(self, row: int) -> list[Shown]:
         """The documents in row `row` of this batch, each with its origin: see Run.documents()."""
-        if not 0 <= row < self.count:
+        if not 0 <= index(row) < self.count:
             raise ArgumentError(f"row {row} is not in this batch, which has {self.count} rows")
         return self._run.documents(self.step, self.first_row + row)
 
@@ -201,7 +202,7 @@ class Batch:
         tokenizer  None: the one that made the dataset, found as Tokenizer.of() does
         specials   special tokens become their names; otherwise they become nothing
         """
-        if not 0 <= row < self.count:
+        if not 0 <= index(row) < self.count:
             raise ArgumentError(f"row {row} is not in this batch, which has {self.count} rows")
         run, step, row = self._run, self.step, self.first_row + row
         place = run.locate(step, row)
