@@ -26,7 +26,8 @@ zstd -q records.jsonl -o crawl/one.jsonl.zst
 printf 'mail\n' | gzip >mail.gz
 printf 'some text\n' >text
 tokmap train -q -o tokenizer --vocab-size 300 --special-tokens '<|endoftext|>' books
-cp tokenizer.json gpt2/
+# The ids of decode's example are those of the real gpt2.
+sed 's/"vocab": {/&"Hello": 15496, "Ġworld": 995, /' tokenizer.json >gpt2/tokenizer.json
 mkdir models/llama3
 cp tokenizer.json models/llama3/
 printf 'seq_len 64\nbatch 1024\nseed 1\nsource web data/web\nsteps 20000\n' >train.run
@@ -58,6 +59,7 @@ while read -r command; do
         $shell -c "$line" >out 2>err </dev/null || { echo "FAULT: $line" >&2; cat err >&2; exit 1; }
     done <list
 done <commands
+equal "$(tokmap decode -t gpt2/ --ids '15496 995')" 'Hello world'
 
 # Those of tokmap-bench measure for minutes, so only their options and cases are looked at.
 examples tokmap-bench >list
