@@ -89,6 +89,13 @@ echo old >new.partial
 tokmap export -q -o new small
 same new there
 [ ! -e new.partial ]
+# With --force, the dataset is not replaced by its own text.
+tokmap merge -q -o list small
+for own in small.bin small.tmx list; do
+    exits 1 tokmap export -q --force -o $own list 2>err
+    holds err "$own: this output is a file of the dataset that is exported; choose another name"
+done
+tokmap verify -q list
 # An interrupt leaves nothing.
 i=0
 while [ $i -lt 12 ]; do

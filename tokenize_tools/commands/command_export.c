@@ -109,6 +109,35 @@ static enum tokmap_status range_set(const struct exporting *exporting, const cha
     return status;
 }
 
+static bool is_same_file(const char *path, const struct os_stat *file)
+{
+    struct os_stat found;
+    return !os_stat(path, &found) && found.device == file->device && found.inode == file->inode;
+}
+
+/* With --force, a wrong name could replace the dataset by its own text. */
+static enum tokmap_status output_check(const struct exporting *exporting, const char *name,
+                                       const struct tokmap_dataset *dataset, struct tokmap_error *error)
+{
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct os_stat output;
+    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
+    if (status || os_stat(exporting->output, &output))
+        return status;
+    bool own = is_same_file(name, &output);
+    for (uint64_t number = 0; number < info.shards && !own; number++) {
+        struct tokmap_shard_info shard = {.size = sizeof shard};
+        status = tokmap_dataset_shard(dataset, number, &shard, error);
+        if (status)
+            return status;
+        own = is_same_file(shard.index_path, &output) || is_same_file(shard.tokens_path, &output);
+    }
+    if (!own)
+        return TOKMAP_OK;
+    return error_set(error, TOKMAP_ERROR_ARGUMENT, exporting->output, TOKMAP_NO_OFFSET,
+                     "this output is a file of the dataset that is exported; choose another name");
+}
+
 static enum tokmap_status documents_export(struct exporting *exporting, const char *name,
                                            const struct tokmap_dataset *dataset, const struct tokenizer *tokenizer,
                                            struct text_export_result *result, struct tokmap_error *error)
@@ -128,6 +157,8 @@ static enum tokmap_status documents_export(struct exporting *exporting, const ch
                                           .user = exporting};
     uint64_t tokens = 0;
     enum tokmap_status status = range_set(exporting, name, dataset, &options, &tokens, error);
+    if (!status && !to_stdout(exporting))
+        status = output_check(exporting, name, dataset, error);
     if (!status && !to_stdout(exporting)) {
         status = output_file_open(&file, exporting->output, exporting->force, error);
         options.fd = file.fd;
