@@ -63,6 +63,21 @@ OLD(int, pthread_key_create, BASE, (pthread_key_t * key, void (*destroy)(void *)
 OLD(void *, pthread_getspecific, BASE, (pthread_key_t key), (key))
 OLD(int, pthread_setspecific, BASE, (pthread_key_t key, const void *value), (key, value))
 
+/* Since 2.38 the headers turn strtol and its kind into __isoc23_strtol, which also reads binary numbers ("0b1") where
+ * the base is 0 or 2. Nothing in tokmap asks for these bases, so the former function does the same. */
+#define NUMBER(result, name)                                                                                           \
+    result old_##name(const char *text, char **end, int base);                                                         \
+    __asm__(".symver old_" #name "," #name "@" BASE);                                                                  \
+    result __wrap___isoc23_##name(const char *text, char **end, int base);                                             \
+    result __wrap___isoc23_##name(const char *text, char **end, int base)                                              \
+    {                                                                                                                  \
+        return old_##name(text, end, base);                                                                            \
+    }
+NUMBER(long, strtol)
+NUMBER(long long, strtoll)
+NUMBER(unsigned long, strtoul)
+NUMBER(unsigned long long, strtoull)
+
 /* Before 2.33 stat, lstat, and fstat were not functions of the shared library, but calls of these. */
 int old_stat(int version, const char *path, struct stat64 *found);
 int old_lstat(int version, const char *path, struct stat64 *found);

@@ -28,6 +28,10 @@ int os_signal_caught(void);
 int os_signals_release(void);
 /* Ends the process by a signal, as a shell expects of a command that was interrupted. Never returns. */
 void os_signal_die(int signal) __attribute__((noreturn));
+/* Does what the kernel does to a thread that writes to a pipe without a reader: ends the process by SIGPIPE, unless the
+ * process ignores that signal. For a command whose output is written by another thread than the main one, because
+ * threads that os_thread_start() starts block all signals. */
+void os_pipe_broken(void);
 
 /* ---- other programs ---- */
 

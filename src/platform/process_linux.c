@@ -109,6 +109,11 @@ void os_signal_die(int signal_number)
     _exit(128 + signal_number);
 }
 
+void os_pipe_broken(void)
+{
+    (void)raise(SIGPIPE);
+}
+
 /* ---- other programs ---- */
 
 /* output: becomes the child's standard output; -1: the child keeps ours. */

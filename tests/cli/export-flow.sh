@@ -86,3 +86,12 @@ same out.json lines
 tokmap export bytes >out 2>err
 same out lines
 holds err 'exported 24 documents, '
+awk 'BEGIN { for (i = 0; i < 20000; i++) print "{\"text\": \"document " i " is not short, and there are many of it\"}" }' >big.jsonl
+tokmap pack -q -o big big.jsonl
+# A reader that has had enough ends the command as it ends any other, whichever thread was writing.
+for turn in 1 2 3 4 5 6 7 8 9 10; do
+    for threads in 1 4; do
+        { ended=0; tokmap export -q -j "$threads" big 2>err || ended=$?; echo "$ended" >ended; } | head -c 1 >out
+        [ "$(cat ended)" = 141 ] && [ ! -s err ] || { echo "turn $turn: $(cat ended) $(cat err)" >&2; exit 1; }
+    done
+done

@@ -16,7 +16,7 @@ check() {
 }
 run_make() {
     $MAKE --no-print-directory BUILD="$BUILD" CC="$CC" CXX="$CXX" CFLAGS="$CFLAGS" LDFLAGS="$LDFLAGS" \
-        CPPFLAGS="$CPPFLAGS" LIBS="$LIBS" DESTDIR="$into" prefix=$prefix "$@"
+        CPPFLAGS="$CPPFLAGS" LIBS="$LIBS" DESTDIR="$into" prefix="$prefix" "$@"
 }
 run_make install >"$TMPDIR/install.log" 2>&1
 check "make install" test $? = 0

@@ -1,4 +1,5 @@
 /* command_export.c - tokmap export: the command line of shared/text_export.h, its output file, and its report. */
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -171,6 +172,8 @@ static enum tokmap_status documents_export(struct exporting *exporting, const ch
     exporting->progress.unit = "tokens";
     status = text_export(&options, result, error);
     cli_progress_end(&exporting->progress);
+    if (status && to_stdout(exporting) && error->system == EPIPE)
+        os_pipe_broken();
     if (status && error->status == TOKMAP_ERROR_IO && !error->path[0])
         (void)error_set_system(error, error->system, to_stdout(exporting) ? NULL : file.partial, TOKMAP_NO_OFFSET,
                                to_stdout(exporting) ? "standard output cannot be written"
