@@ -135,7 +135,7 @@ const char *about_title(const struct about_facts *facts, char text[ABOUT_TITLE])
 {
     const char *name = facts->name, *path = facts->path;
     const bool is_file = ends_in(name, ".json") || ends_in(name, ".model") || ends_in(name, ".bpe");
-    if (!path || !*name || ends_in(path, name))
+    if (!path || !*name || strcmp(path, name) == 0 || (is_file && ends_in(path, name)))
         (void)snprintf(text, ABOUT_TITLE, "%.200s", path ? path : name);
     else
         (void)snprintf(text, ABOUT_TITLE, "%.200s (%.100s)", is_file ? path : name, is_file ? name : path);
