@@ -76,7 +76,9 @@ class Stats(NamedTuple):
         if share < 0.01:
             said += ": the loader is not the bottleneck"
             return said if self.wait_ns * 100 < elapsed else \
-                f"{said}, apart from one wait of {_duration(self.wait_ns_largest)}"
+                f"{said}; its longest wait, usually for the first batch, took {_duration(self.wait_ns_largest)}"
+        if self.batches < 100 or self.elapsed_ns < 10 ** 9:  # the loader may still be filling its ring
+            return f"{said}: too little to judge by; ask again after 100 batches and a second"
         verdict = "is the bottleneck" if share > 0.1 else "slows the program down a little"
         said += f", {100 * share:.0f}% of the time: the loader {verdict}"
         return f"{said}; {self.cold_reads:,} of {self.rows:,} rows came from storage" if self.cold_reads else said
