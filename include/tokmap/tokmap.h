@@ -291,9 +291,9 @@ struct tokmap_dataset_info {
     uint8_t content[16];         /* content id of the dataset: see "Identity" in src/format/FORMAT.md */
     uint8_t tokenizer[16];       /* fingerprint of the tokenizer; all zero if it is unknown */
     const char *warning;         /* a text that the user should read, valid until the dataset is closed; NULL: none. The
-                                    shards differ in the id that ends or begins documents, or the tokenizer of some is
-                                    not recorded. The data is read as it is. The library prints nothing, so a program
-                                    passes the text on */
+                                    shards differ in the id that ends or begins documents, the tokenizer of some is not
+                                    recorded, or the name of the shard is that of a folder, too. The data is read as it
+                                    is. The library prints nothing, so a program passes the text on */
 };
 
 /* One shard of a dataset. Its pointers are valid until the dataset is closed. */

@@ -299,7 +299,14 @@ static enum tokmap_status open_named(struct tokmap_dataset *dataset, const char 
     enum tokmap_status status = shard_names_find(&names, name, error);
     if (!status)
         status = open_shards(dataset, &names, error);
+    const bool folder_too = names.folder_too;
     shard_names_free(&names);
+    if (!status && folder_too &&
+        !warning_add(dataset,
+                     "this is the shard %.300s.bin, but there is a folder of that name, too; write %.300s/ for the "
+                     "folder, or %.300s.bin for the shard",
+                     name, name, name))
+        status = error_set_memory(error, "a warning", 1024);
     if (!status)
         status = compare_shards(dataset, error);
     return status ? status : content_of(dataset, error);

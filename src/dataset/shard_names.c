@@ -311,8 +311,10 @@ enum tokmap_status shard_names_find(struct shard_names *names, const char *name,
         return error_set_memory(error, "the path of a shard", bytes);
     bool whole = ends_in(name, bytes, ".tmx") || ends_in(name, bytes, ".bin");
     int system = bytes && name[bytes - 1] == '/' ? ENOENT : os_stat(index_path, &found);
-    if (!system && found.kind != OS_KIND_FOLDER)
+    if (!system && found.kind != OS_KIND_FOLDER) {
+        names->folder_too = !whole && !os_stat(name, &found) && found.kind == OS_KIND_FOLDER;
         return names_add(names, index_path, 0, error);
+    }
     int named = os_stat(name, &found);
     enum tokmap_status status;
     if (!named && found.kind == OS_KIND_FOLDER)

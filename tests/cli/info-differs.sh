@@ -32,3 +32,14 @@ tokmap pack -q -o none/a --no-eod a.txt
 tokmap pack -q -o none/b --no-eod a.txt
 tokmap info none >/dev/null 2>err
 [ ! -s err ]
+# A folder that was made after a shard of that name is not opened, and that is said. With a suffix or a slash it is not.
+mkdir beside beside/web
+cp shards/a.bin beside/web.bin
+cp shards/a.tmx beside/web.tmx
+cp shards/b.bin shards/b.tmx beside/web
+tokmap info beside/web >/dev/null 2>err
+equal "$(cat err)" "tokmap info: warning: beside/web: this is the shard beside/web.bin, but there is a folder of that name, too; write beside/web/ for the folder, or beside/web.bin for the shard"
+for name in beside/web/ beside/web.bin beside/web.tmx; do
+    tokmap info $name >/dev/null 2>err
+    [ ! -s err ]
+done
