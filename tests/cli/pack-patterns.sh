@@ -35,6 +35,18 @@ holds err 'mesh/**/*.txt: symbolic links lead from ** to one folder on more than
 holds err "One of the paths is 'mesh/"
 equal "$(packed mesh)" xxxxxxxx
 rm -r mesh
+# A folder that cannot be listed is not silently passed over. Its path is too long, which stops root as well.
+mkdir long
+printf x >long/f.txt
+(
+    name=$(printf '%0250d' 0)
+    cd long
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18; do mkdir $name && cd -P $name; done
+)
+exits 1 tokmap pack -q --force -o d 'long/**/*.txt' 2>err
+holds err 'the folder cannot be read, and may contain matches: File name too long'
+equal "$(packed --on-error skip 'long/**/*.txt' 2>/dev/null)" x
+rm -r long
 # 15 links to one folder are fewer.
 mkdir -p links/real links/to
 printf x >links/real/f.txt

@@ -200,7 +200,7 @@ static enum tokmap_status names_write(const struct merging *merging, const struc
         free(name);
     }
     good = memory && !ferror(memory) && good;
-    if (memory && fclose(memory))
+    if (memory && (fclose(memory) || !text))
         good = false;
     int system = status || !good ? 0 : os_truncate(file->fd, 0);
     if (!status && good && !system)
@@ -249,8 +249,8 @@ static enum tokmap_status manifest_make(struct merging *merging, struct output_f
         if (status)
             return status;
         status = manifest_check(merging, file, &same, dataset, error);
-        if (status == TOKMAP_ERROR_MISMATCH)
-            return status; /* the shards differ in width or tokenizer */
+        if (status == TOKMAP_ERROR_MISMATCH || status == TOKMAP_ERROR_MEMORY)
+            return status; /* the shards differ in width or tokenizer; other names would not help */
     }
     if (!status && !same)
         status = error_set(error, TOKMAP_ERROR_MISMATCH, merging->output, TOKMAP_NO_OFFSET,

@@ -33,8 +33,8 @@ struct inputs {
     struct inputs_counts counts, before; /* before: when the folder that an operand names was entered */
     bool chosen_any, ended;
     size_t base; /* bytes of the path that globs are not compared with: the folder that was named, with its slash */
-    struct names matches; /* of the current operand, if it is a pattern */
-    size_t match_next, pattern_fixed;
+    struct pattern_matches matches; /* of the current operand, if it is a pattern */
+    size_t match_next, unreadable_next, pattern_fixed;
     struct level *levels;
     size_t depth, level_capacity;
     bool found_any; /* the folder that an operand names has at least one file */
@@ -79,7 +79,7 @@ void inputs_free(struct inputs *inputs)
     if (!inputs)
         return;
     levels_clear(inputs);
-    names_clear(&inputs->matches);
+    pattern_matches_clear(&inputs->matches);
     path_list_close(inputs->list);
     free(inputs->levels);
     free(inputs->path);
@@ -293,32 +293,31 @@ static enum tokmap_status path_begin(struct inputs *inputs, const char *path, si
 
 static enum tokmap_status pattern_begin(struct inputs *inputs, const char *pattern, struct tokmap_error *error)
 {
-    uint64_t folders = 0;
-    const int system =
-        pattern_expand(pattern, inputs->selection->hidden, inputs->stop, inputs->user, &inputs->matches, &folders);
-    inputs->match_next = 0;
-    if (system == EINTR)
-        return error_set(error, TOKMAP_ERROR_INTERRUPTED, pattern, TOKMAP_NO_OFFSET, "interrupted by a signal");
-    if (system == ELOOP) {
-        const enum tokmap_status status =
-            error_set(error, TOKMAP_ERROR_LIMIT, pattern, TOKMAP_NO_OFFSET,
-                      "symbolic links lead from ** to one folder on more than %d paths, and its files would be read as "
-                      "often; name the folders instead, whose links are not followed. One of the paths is '%.300s'",
-                      PATTERN_LINKED_MOST, inputs->matches.names[0]);
-        names_clear(&inputs->matches);
-        return status;
+    struct pattern_matches *matches = &inputs->matches;
+    enum tokmap_status status;
+    const int system = pattern_expand(pattern, inputs->selection->hidden, inputs->stop, inputs->user, matches);
+    inputs->match_next = inputs->unreadable_next = 0;
+    if (!system && (matches->paths.count || matches->unreadable.count)) {
+        inputs->pattern_fixed = fixed_bytes(pattern);
+        return TOKMAP_END; /* inputs_next() takes the matches */
     }
-    if (system)
-        return no_memory(error);
-    if (!inputs->matches.count && folders)
-        return error_set(error, TOKMAP_ERROR_NOT_FOUND, pattern, TOKMAP_NO_OFFSET,
-                         "a pattern with ** matches files, and this one matches only folders; append /** for the files in "
-                         "them");
-    if (!inputs->matches.count)
-        return error_set(error, TOKMAP_ERROR_NOT_FOUND, pattern, TOKMAP_NO_OFFSET,
-                         "no file matches this pattern; check the path with 'ls'");
-    inputs->pattern_fixed = fixed_bytes(pattern);
-    return TOKMAP_END; /* inputs_next() takes the matches */
+    if (system == EINTR)
+        status = error_set(error, TOKMAP_ERROR_INTERRUPTED, pattern, TOKMAP_NO_OFFSET, "interrupted by a signal");
+    else if (system == ELOOP)
+        status = error_set(
+            error, TOKMAP_ERROR_LIMIT, pattern, TOKMAP_NO_OFFSET,
+            "symbolic links lead from ** to one folder on more than %d paths, and its files would be read as often; "
+            "name the folders instead, whose links are not followed. One of the paths is '%.300s'",
+            PATTERN_LINKED_MOST, matches->paths.names[0]);
+    else if (system)
+        status = no_memory(error);
+    else
+        status = error_set(error, TOKMAP_ERROR_NOT_FOUND, pattern, TOKMAP_NO_OFFSET, "%s",
+                           matches->folders ? "a pattern with ** matches files, and this one matches only folders; "
+                                              "append /** for the files in them"
+                                            : "no file matches this pattern; check the path with 'ls'");
+    pattern_matches_clear(matches);
+    return status;
 }
 
 static enum tokmap_status operand_begin(struct inputs *inputs, const char *operand, struct tokmap_error *error)
@@ -391,11 +390,15 @@ enum tokmap_status inputs_next(struct inputs *inputs, const char **path, struct 
 {
     enum tokmap_status status = inputs->depth ? folders_next(inputs, error) : TOKMAP_END;
     while (status == TOKMAP_END) {
-        if (inputs->match_next < inputs->matches.count) {
-            status = path_begin(inputs, inputs->matches.names[inputs->match_next++], inputs->pattern_fixed, error);
+        const struct pattern_matches *matches = &inputs->matches;
+        if (inputs->unreadable_next < matches->unreadable.count) {
+            status = error_set_system(error, matches->system, matches->unreadable.names[inputs->unreadable_next++],
+                                      TOKMAP_NO_OFFSET, "the folder cannot be read, and may contain matches");
+        } else if (inputs->match_next < matches->paths.count) {
+            status = path_begin(inputs, matches->paths.names[inputs->match_next++], inputs->pattern_fixed, error);
         } else if (inputs->operand_next < inputs->operand_count) {
-            names_clear(&inputs->matches);
-            inputs->match_next = 0;
+            pattern_matches_clear(&inputs->matches);
+            inputs->match_next = inputs->unreadable_next = 0;
             status = operand_begin(inputs, inputs->operands[inputs->operand_next++], error);
         } else if (inputs->list) {
             status = list_take(inputs, error);

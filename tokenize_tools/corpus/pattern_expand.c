@@ -71,7 +71,7 @@ struct expansion {
     void *user;
     struct linked *linked; /* a table: a folder's place is the first free one from its hash on */
     size_t linked_count, linked_capacity;
-    char *looped; /* after ELOOP, the path of the folder */
+    struct pattern_matches *matches;
 };
 
 static bool is_stopped(const struct expansion *expansion)
@@ -112,8 +112,20 @@ static int linked_count(struct expansion *expansion, const char *path, const str
     linked->inode = folder->inode;
     if (++linked->paths <= PATTERN_LINKED_MOST)
         return 0;
-    expansion->looped = strdup(path);
-    return expansion->looped ? ELOOP : ENOMEM;
+    return names_add(&expansion->matches->paths, path, strlen(path), "") ? ENOMEM : ELOOP;
+}
+
+/* Lists a folder, whose path is empty or ends with a slash. A folder that has been removed has no matches; one that
+ * cannot be listed is noted. Returns 0 or ENOMEM. */
+static int folder_collect(struct expansion *expansion, const char *path, int (*collect)(void *user, const char *name),
+                          struct match *match)
+{
+    const int system = os_folder_list(*path ? path : ".", collect, match);
+    if (!system || system == ENOMEM || system == ENOENT || system == ENOTDIR)
+        return system == ENOMEM ? system : 0;
+    names_clear(match->into); /* of a folder that was listed in part */
+    expansion->matches->system = system;
+    return names_add(&expansion->matches->unreadable, *path ? path : ".", *path ? strlen(path) : 1, "");
 }
 
 /* What stars_expand() has found: the folders, and for each whether its path passes a symbolic link. */
@@ -144,12 +156,17 @@ static int folders_add(struct expansion *expansion, struct folders *into, size_t
     const char *prefix = into->names.names[at];
     struct names found = {0};
     struct match match = {&found, prefix, NULL, strlen(prefix), expansion->hidden};
-    int system = os_folder_list(*prefix ? prefix : ".", name_collect_plain, &match);
-    if (system != ENOMEM)
-        system = 0; /* a folder that cannot be listed has no matches */
+    int system = folder_collect(expansion, prefix, name_collect_plain, &match);
     for (size_t i = 0; i < found.count && !system; i++) {
         struct os_stat link, stat;
-        if (os_lstat(found.names[i], &link) || (link.kind != OS_KIND_FOLDER && link.kind != OS_KIND_LINK))
+        const int examined = os_lstat(found.names[i], &link);
+        if (examined && examined != ENOENT) {
+            /* Every name in the folder is like this one. */
+            expansion->matches->system = examined;
+            system = names_add(&expansion->matches->unreadable, prefix, match.prefix_bytes, *prefix ? "" : ".");
+            break;
+        }
+        if (examined || (link.kind != OS_KIND_FOLDER && link.kind != OS_KIND_LINK))
             continue;
         if (os_stat(found.names[i], &stat) || stat.kind != OS_KIND_FOLDER)
             continue;
@@ -198,9 +215,7 @@ static int component_expand(struct expansion *expansion, const struct names *fro
         if (is_stopped(expansion))
             return EINTR;
         if (strpbrk(component, "*?[")) {
-            system = os_folder_list(*prefix ? prefix : ".", name_collect_match, &match);
-            if (system != ENOMEM)
-                system = 0; /* a folder that cannot be listed has no matches */
+            system = folder_collect(expansion, prefix, name_collect_match, &match);
         } else {
             system = names_add(&found, prefix, match.prefix_bytes, component);
         }
@@ -274,24 +289,30 @@ static int components_expand(struct expansion *expansion, const char *pattern, s
     return system;
 }
 
-int pattern_expand(const char *pattern, bool hidden, bool (*stop)(void *user), void *user, struct names *matches,
-                   uint64_t *folders)
+void pattern_matches_clear(struct pattern_matches *matches)
 {
-    struct expansion expansion = {.hidden = hidden, .stop = stop, .user = user};
+    names_clear(&matches->paths);
+    names_clear(&matches->unreadable);
+    matches->folders = 0;
+}
+
+int pattern_expand(const char *pattern, bool hidden, bool (*stop)(void *user), void *user,
+                   struct pattern_matches *matches)
+{
+    struct expansion expansion = {.hidden = hidden, .stop = stop, .user = user, .matches = matches};
     struct names from = {0};
     bool stars = false;
-    int system = components_expand(&expansion, pattern, &from, &stars);
+    const int system = components_expand(&expansion, pattern, &from, &stars);
     free(expansion.linked);
-    if (system)
+    if (system) {
         names_clear(&from);
-    if (system == ELOOP && names_add(matches, expansion.looped, strlen(expansion.looped), ""))
-        system = ENOMEM;
-    free(expansion.looped);
-    if (system)
         return system;
+    }
     names_sort(&from);
     names_unique(&from);
-    *folders = stars ? folders_remove(&from) : 0;
-    *matches = from;
+    names_sort(&matches->unreadable);
+    names_unique(&matches->unreadable);
+    matches->folders = stars ? folders_remove(&from) : 0;
+    matches->paths = from;
     return 0;
 }

@@ -9,12 +9,20 @@
 
 #define PATTERN_LINKED_MOST 16 /* paths through symbolic links on which two stars may lead to one folder */
 
-/* Sets *matches, which is empty, to the paths that match, sorted and distinct. hidden: wildcards match names that begin
- * with a dot. A pattern with a component of two stars matches no folders; *folders is how many it would have matched.
- * Folders that cannot be listed have no matches. stop(user) ends the search; it may be NULL. Returns 0, ENOMEM, EINTR
- * if it was stopped, or ELOOP if two stars lead through symbolic links to a folder on more than PATTERN_LINKED_MOST
- * paths; *matches is then one such path. */
-int pattern_expand(const char *pattern, bool hidden, bool (*stop)(void *user), void *user, struct names *matches,
-                   uint64_t *folders);
+struct pattern_matches {
+    struct names paths;      /* sorted and distinct */
+    struct names unreadable; /* folders in which matches may be missing, because they cannot be listed */
+    int system;              /* the errno value of the last one of them */
+    uint64_t folders;        /* matches of a pattern with two stars that were removed because they are folders */
+};
+
+/* Finds the paths that match. *matches is empty, and belongs to the caller even after a failure. hidden: wildcards
+ * match names that begin with a dot. A pattern with a component of two stars matches no folders. stop(user) ends the
+ * search; it may be NULL. Returns 0, ENOMEM, EINTR if it was stopped, or ELOOP if two stars lead through symbolic links
+ * to a folder on more than PATTERN_LINKED_MOST paths; matches->paths is then one such path. */
+int pattern_expand(const char *pattern, bool hidden, bool (*stop)(void *user), void *user,
+                   struct pattern_matches *matches);
+
+void pattern_matches_clear(struct pattern_matches *matches);
 
 #endif

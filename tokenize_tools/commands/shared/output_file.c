@@ -48,10 +48,13 @@ static enum tokmap_status partial_open(struct output_file *file, struct tokmap_e
         const int missing = system ? 0 : os_lstat(file->partial, &named);
         const bool renamed = !system && (missing == ENOENT ||
                                          (!missing && (opened.inode != named.inode || opened.device != named.device)));
+        const bool own = !system && !missing && !renamed;
         if (!system && !renamed)
             system = missing ? missing : os_truncate(file->fd, 0);
         if (!system && !renamed)
             return TOKMAP_OK;
+        if (own)
+            (void)os_unlink(file->partial);
         os_close(file->fd);
         file->fd = -1;
         if (busy)

@@ -93,7 +93,9 @@ static void item_list(struct skip_report *skips, const struct skip_item *item)
         cli_json_begin(&json, file);
         item_write(item, &json);
     }
-    if (!file || fclose(file))
+    const bool failed = !file || ferror(file);
+    /* If there is no memory for the text in the end, glibc's fclose() succeeds, and there is no text. */
+    if (!file || fclose(file) || failed || !text)
         skips->list_failed = ENOMEM;
     else
         skips->list_failed = os_write(skips->list, text, length);
