@@ -56,8 +56,8 @@ void inputs_free(struct inputs *inputs); /* accepts NULL */
  * continues with the input that follows. A file that does not exist is not an error here: the caller learns it when it
  * opens the file. Statuses: OK, END, ERROR_NOT_FOUND (a pattern without matches, a folder without files, an empty
  * name, a list without paths, no file that the globs choose), ERROR_ARGUMENT (a folder in a list), ERROR_IO (a folder,
- * also one in which a pattern looks for matches, or a list cannot be read), ERROR_LIMIT (a path in a list is too long; a pattern follows too many links),
- * ERROR_INTERRUPTED, ERROR_MEMORY. */
+ * also one in which a pattern looks for matches, or a list cannot be read), ERROR_LIMIT (a path in a list is too
+ * long; a pattern follows too many links), ERROR_INTERRUPTED, ERROR_MEMORY. */
 enum tokmap_status inputs_next(struct inputs *inputs, const char **path, struct tokmap_error *error);
 
 /* What has been left out so far. */

@@ -115,17 +115,26 @@ static int linked_count(struct expansion *expansion, const char *path, const str
     return names_add(&expansion->matches->paths, path, strlen(path), "") ? ENOMEM : ELOOP;
 }
 
-/* Lists a folder, whose path is empty or ends with a slash. A folder that has been removed has no matches; one that
- * cannot be listed is noted. Returns 0 or ENOMEM. */
+/* Notes that a name in a folder could not be examined, or the folder not be listed. What does not exist is no fault,
+ * and a link that leads nowhere is not either. path: of the folder; empty, or ends with a slash. Returns 0 or ENOMEM.
+ */
+static int unreadable_note(struct expansion *expansion, const char *path, int system)
+{
+    if (!system || system == ENOENT || system == ENOTDIR || system == ELOOP)
+        return 0;
+    expansion->matches->system = system;
+    return names_add(&expansion->matches->unreadable, path, strlen(path), *path ? "" : ".");
+}
+
+/* Lists a folder, whose path is empty or ends with a slash. Returns 0 or ENOMEM. */
 static int folder_collect(struct expansion *expansion, const char *path, int (*collect)(void *user, const char *name),
                           struct match *match)
 {
     const int system = os_folder_list(*path ? path : ".", collect, match);
-    if (!system || system == ENOMEM || system == ENOENT || system == ENOTDIR)
-        return system == ENOMEM ? system : 0;
+    if (!system || system == ENOMEM)
+        return system;
     names_clear(match->into); /* of a folder that was listed in part */
-    expansion->matches->system = system;
-    return names_add(&expansion->matches->unreadable, *path ? path : ".", *path ? strlen(path) : 1, "");
+    return unreadable_note(expansion, path, system);
 }
 
 /* What stars_expand() has found: the folders, and for each whether its path passes a symbolic link. */
@@ -159,16 +168,13 @@ static int folders_add(struct expansion *expansion, struct folders *into, size_t
     int system = folder_collect(expansion, prefix, name_collect_plain, &match);
     for (size_t i = 0; i < found.count && !system; i++) {
         struct os_stat link, stat;
-        const int examined = os_lstat(found.names[i], &link);
-        if (examined && examined != ENOENT) {
-            /* Every name in the folder is like this one. */
-            expansion->matches->system = examined;
-            system = names_add(&expansion->matches->unreadable, prefix, match.prefix_bytes, *prefix ? "" : ".");
-            break;
-        }
-        if (examined || (link.kind != OS_KIND_FOLDER && link.kind != OS_KIND_LINK))
+        int examined = os_lstat(found.names[i], &link);
+        if (!examined && link.kind != OS_KIND_FOLDER && link.kind != OS_KIND_LINK)
             continue;
-        if (os_stat(found.names[i], &stat) || stat.kind != OS_KIND_FOLDER)
+        if (!examined)
+            examined = os_stat(found.names[i], &stat);
+        system = unreadable_note(expansion, prefix, examined);
+        if (system || examined || stat.kind != OS_KIND_FOLDER)
             continue;
         if (link.kind == OS_KIND_LINK && leads_back(found.names[i], from, &stat))
             continue;
@@ -221,9 +227,12 @@ static int component_expand(struct expansion *expansion, const struct names *fro
         }
         for (size_t k = 0; k < found.count && !system; k++) {
             struct os_stat stat;
+            int examined = os_stat(found.names[k], &stat);
             /* A symbolic link whose target is missing matches as a file, so that its absence is reported. */
-            const bool exists = !os_stat(found.names[k], &stat);
-            if (!exists && (!last || os_lstat(found.names[k], &stat)))
+            if (examined && last)
+                examined = os_lstat(found.names[k], &stat);
+            system = unreadable_note(expansion, prefix, examined);
+            if (system || examined)
                 continue;
             if (!last && stat.kind != OS_KIND_FOLDER)
                 continue;
