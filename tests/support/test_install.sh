@@ -129,15 +129,15 @@ prefix="$TMPDIR/elsewhere"
 printf '#!/bin/sh\ncase $* in -vNX) echo "/lib: (from <builtin>:0)"; %s ;; *) echo ran >>"%s/ldconfig.log" ;; esac\n' \
     "cat '$TMPDIR/searched' 2>/dev/null" "$TMPDIR" >"$TMPDIR/ldconfig"
 chmod +x "$TMPDIR/ldconfig"
-run_make LDCONFIG="$TMPDIR/ldconfig" install >"$TMPDIR/install.log" 2>&1
+run_make LDCONFIG="'$TMPDIR/ldconfig'" install >"$TMPDIR/install.log" 2>&1
 check "outside the folders of the linker make says what to type" \
     grep -qF "export LD_LIBRARY_PATH=$prefix/lib" "$TMPDIR/install.log"
 check "and does not run ldconfig" test ! -e "$TMPDIR/ldconfig.log"
 echo "$prefix/lib: (from /etc/ld.so.conf:1)" >"$TMPDIR/searched"
-run_make LDCONFIG="$TMPDIR/ldconfig" install >"$TMPDIR/install.log" 2>&1
+run_make LDCONFIG="'$TMPDIR/ldconfig'" install >"$TMPDIR/install.log" 2>&1
 check "in a folder of the linker make runs ldconfig" test -s "$TMPDIR/ldconfig.log"
 check "and has nothing to say" test ! -s "$TMPDIR/install.log"
-run_make LDCONFIG="$TMPDIR/ldconfig" uninstall
+run_make LDCONFIG="'$TMPDIR/ldconfig'" uninstall
 check "no file is left, again" test -z "$(find "$prefix" ! -type d)"
 
 # What README says, typed as it is: install into /usr/local of this machine, build, run. It happens in a mount namespace
