@@ -3,15 +3,38 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* A message may quote a file or a name, whose control characters could change the state of the terminal. They become
- * '?'. */
-static void message_clean(char *text)
+#include "text/utf8.h"
+
+/* Whether the character of `bytes` bytes at `at` is a control character: one of ASCII, U+0080 to U+009F, or a byte that
+ * is not UTF-8 and that a terminal of 8-bit characters would take for one of these. */
+static bool is_control(const unsigned char *at, size_t bytes, bool valid)
 {
-    for (; *text; text++)
-        if (((unsigned char)*text < 0x20 && *text != '\n' && *text != '\t') || *text == 0x7f)
-            *text = '?';
+    if (!valid)
+        return *at < 0xa0;
+    return bytes == 1 ? *at < 0x20 || *at == 0x7f : bytes == 2 && at[0] == 0xc2 && at[1] < 0xa0;
+}
+
+void cli_clean(char *text, const char *kept)
+{
+    const char *const end = text + strlen(text);
+    char *out = text;
+    for (const char *at = text; at < end;) {
+        bool valid;
+        size_t bytes = utf8_step(at, (size_t)(end - at), &valid);
+        if (!valid)
+            bytes = 1;
+        if (is_control((const unsigned char *)at, bytes, valid) && !strchr(kept, *at)) {
+            *out++ = '?';
+        } else {
+            memmove(out, at, bytes);
+            out += bytes;
+        }
+        at += bytes;
+    }
+    *out = '\0';
 }
 
 static int flush_failed; /* errno of the first cli_flush() that failed */
@@ -30,7 +53,7 @@ void cli_say_list(const char *program, const char *format, va_list arguments)
     char text[4096];
     assert(program && format);
     (void)vsnprintf(text, sizeof text, format, arguments);
-    message_clean(text);
+    cli_clean(text, "\n\t");
     (void)cli_flush();
     (void)fprintf(stderr, "%s: %s\n", program, text);
 }
@@ -41,6 +64,20 @@ void cli_say(const char *program, const char *format, ...)
     va_start(arguments, format);
     cli_say_list(program, format, arguments);
     va_end(arguments);
+}
+
+void cli_print(const char *format, ...)
+{
+    char *text = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    if (vasprintf(&text, format, arguments) < 0)
+        text = NULL;
+    va_end(arguments);
+    if (text)
+        cli_clean(text, "\n\t");
+    (void)fputs(text ? text : "(there is no memory for this line)\n", stdout);
+    free(text);
 }
 
 void cli_warn(const char *program, const char *format, ...)

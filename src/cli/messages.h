@@ -9,6 +9,14 @@
 
 enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_MISUSED = 2 }; /* exit statuses */
 
+/* Replaces the control characters of a text by '?', except those in `kept`. A name, which may come from anyone, could
+ * otherwise change the state of the terminal, or show text that is not there. */
+void cli_clean(char *text, const char *kept);
+
+/* Prints a report for people on standard output, like printf(), but control characters other than newlines and tabs
+ * become '?'. To be used wherever a report contains a name. */
+void cli_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* Prints "PROGRAM: " and the message on standard error. Control characters in the message, which may quote a file or a
  * name, are printed as '?'. Standard output is flushed before, so that both streams appear in order where they go to
  * one place. */

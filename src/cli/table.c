@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "messages.h"
+
 struct cli_table {
     size_t columns, rows, capacity; /* capacity: in rows */
     char **cells;                   /* row by row; NULL is an empty cell */
@@ -46,6 +48,8 @@ void cli_table_row(struct cli_table *table, const char *const *cells)
         row[column] = cells[column] ? strdup(cells[column]) : NULL;
         if (cells[column] && !row[column])
             table->lost = true;
+        if (row[column])
+            cli_clean(row[column], "");
     }
 }
 

@@ -174,7 +174,10 @@ static struct epoch epoch_of(const struct audit *audit, uint64_t number)
 static enum tokmap_status coverage_check(struct audit *audit, struct tokmap_error *error)
 {
     const uint64_t batch = audit->info.batch, windows = audit->source.windows;
-    const struct coverage coverage = {audit->run, batch, windows, audit->info.seed,
+    const struct coverage coverage = {audit->run,
+                                      batch,
+                                      windows,
+                                      audit->info.seed,
                                       audit->given->quiet ? CLI_PROGRESS_NONE : audit->given->progress,
                                       (uint32_t)audit->given->threads};
     char fault[COVERAGE_FAULT] = "", a[64], b[64], c[64];
@@ -443,9 +446,10 @@ static void facts_print(const struct audit *audit)
     uint64_t step_tokens = 0, tokens = 0;
     const bool huge = mul_overflows(audit->info.batch, audit->info.seq_len, &step_tokens) ||
                       mul_overflows(step_tokens, audit->delivered, &tokens);
-    printf("%s: %s (last: %s), %s skipped; %s delivered\n", audit->target->name, cli_counted(audit->steps, "step", a),
-           audit->steps ? cli_count(audit->steps - 1, b) : "none", cli_count(audit->steps - audit->delivered, c),
-           huge ? "more than 2^64 tokens" : cli_counted(tokens, "token", d));
+    cli_print("%s: %s (last: %s), %s skipped; %s delivered\n", audit->target->name,
+              cli_counted(audit->steps, "step", a), audit->steps ? cli_count(audit->steps - 1, b) : "none",
+              cli_count(audit->steps - audit->delivered, c),
+              huge ? "more than 2^64 tokens" : cli_counted(tokens, "token", d));
     for (uint64_t i = 0; i < audit->skip_count && i < SKIPS_KEPT; i++)
         printf("%s%" PRIu64 "..%" PRIu64 "%s", i ? ", " : "skipped: ", audit->skips[i].first, audit->skips[i].end,
                i + 1 == audit->skip_count ? "\n"

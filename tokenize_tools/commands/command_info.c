@@ -401,7 +401,7 @@ static void about_print(const struct tokmap_shard_info *shard)
     struct cli_table *table = cli_table_new(2);
     json_begin(&scan, shard->about, bytes);
     about_rows(table, "  ", &scan);
-    printf("\nhow it was made, by the index %s:\n", shard->index_path);
+    cli_print("\nhow it was made, by the index %s:\n", shard->index_path);
     cli_table_print(table, NULL, stdout);
     cli_table_free(table);
 }

@@ -280,9 +280,9 @@ static void report(const struct merging *merging, const struct tokmap_dataset_in
     }
     if (merging->quiet)
         return;
-    printf("%s: %s in %s and %s; nothing was copied, so keep them where they are\n", merging->output,
-           cli_counted(info->tokens, "token", a), cli_counted(info->documents, "document", b),
-           cli_counted(info->shards, "shard", c));
+    cli_print("%s: %s in %s and %s; nothing was copied, so keep them where they are\n", merging->output,
+              cli_counted(info->tokens, "token", a), cli_counted(info->documents, "document", b),
+              cli_counted(info->shards, "shard", c));
     if (merging->repeated)
         printf("%s named again: a shard that is named N times is seen N times in each epoch\n",
                cli_counted(merging->repeated, "shard", d));

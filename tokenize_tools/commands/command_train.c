@@ -101,8 +101,8 @@ static void report_print(const struct training_command *training, const struct t
 {
     char a[32], b[32], remark[64];
     const uint64_t total = result->tokens + (uint64_t)training->special_count;
-    printf("trained on %s of text in %s: wrote %s.json, .tiktoken%s\n", cli_bytes(result->counts.text_bytes, a),
-           cli_seconds(training->seconds, b), training->prefix, training->special_count ? ", .specials.json" : "");
+    cli_print("trained on %s of text in %s: wrote %s.json, .tiktoken%s\n", cli_bytes(result->counts.text_bytes, a),
+              cli_seconds(training->seconds, b), training->prefix, training->special_count ? ", .specials.json" : "");
     row("files", result->counts.files, "");
     row("documents", result->counts.documents, "");
     row("text bytes", result->counts.text_bytes, "");

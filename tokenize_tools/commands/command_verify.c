@@ -54,7 +54,7 @@ static bool fault_block(const struct verify_report *report, const struct tokmap_
 static void fault_text(const struct tokmap_error *fault)
 {
     char text[sizeof fault->path + sizeof fault->message + 256];
-    printf("%s\n", tokmap_error_print(fault, text, sizeof text));
+    cli_print("%s\n", tokmap_error_print(fault, text, sizeof text));
 }
 
 static void fault_json(struct cli_json *json, const struct tokmap_error *fault, const uint64_t *block, uint64_t end)
@@ -162,13 +162,13 @@ static void summary_print(const char *name, const struct tokmap_dataset_info *in
 {
     char a[32], b[32], c[32], d[32], e[32];
     if (faults)
-        printf("%s: %s fault%s\n", name, cli_count(faults, a), plural(faults));
+        cli_print("%s: %s fault%s\n", name, cli_count(faults, a), plural(faults));
     else if (!info->shards)
-        printf("%s: synthetic; it has no files to verify\n", name);
+        cli_print("%s: synthetic; it has no files to verify\n", name);
     else
-        printf("%s: sound: %s token%s, %s document%s in %s shard%s\n", name, cli_count(info->tokens, a),
-               plural(info->tokens), cli_count(info->documents, b), plural(info->documents), cli_count(info->shards, c),
-               plural(info->shards));
+        cli_print("%s: sound: %s token%s, %s document%s in %s shard%s\n", name, cli_count(info->tokens, a),
+                  plural(info->tokens), cli_count(info->documents, b), plural(info->documents),
+                  cli_count(info->shards, c), plural(info->shards));
     if (result->bytes && seconds > 0)
         cli_say(program, "read %s in %s, %s/s", cli_bytes(result->bytes, d), cli_seconds(seconds, c),
                 cli_bytes((uint64_t)((double)result->bytes / seconds), e));

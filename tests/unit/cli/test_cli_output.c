@@ -175,11 +175,36 @@ static void test_shell_quote(void **state)
     (void)state;
 }
 
+static void cleans(const char *text, const char *kept, const char *wanted)
+{
+    char *own = strdup(text);
+    assert_non_null(own);
+    cli_clean(own, kept);
+    assert_string_equal(own, wanted);
+    free(own);
+}
+
+static void test_clean(void **state)
+{
+    cleans("", "", "");
+    cleans("plain \xC3\xA9 \xE2\x96\x81 \xF0\x9F\x98\x80", "", "plain \xC3\xA9 \xE2\x96\x81 \xF0\x9F\x98\x80");
+    cleans("\x1b[31m\x7f\x01", "", "?[31m??");
+    cleans("a\nb\tc\r", "\n\t", "a\nb\tc?");
+    cleans("a\nb\tc\r", "", "a?b?c?");
+    /* U+0080, U+009B, U+009F are controls, and U+00A0 is not. */
+    cleans("\xC2\x80\xC2\x9B\xC2\x9F\xC2\xA0", "", "???\xC2\xA0");
+    /* Bytes that are not UTF-8: only those that are controls of an 8-bit terminal are replaced. */
+    cleans("\x9B"
+           "1m\xE9t\xE9\xC2",
+           "", "?1m\xE9t\xE9\xC2");
+    cleans("\xE2\x9B", "", "\xE2?");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_json_shape), cmocka_unit_test(test_json_escapes), cmocka_unit_test(test_json_real),
-        cmocka_unit_test(test_json_raw),   cmocka_unit_test(test_table),
+        cmocka_unit_test(test_clean),       cmocka_unit_test(test_json_shape), cmocka_unit_test(test_json_escapes),
+        cmocka_unit_test(test_json_real),   cmocka_unit_test(test_json_raw),   cmocka_unit_test(test_table),
         cmocka_unit_test(test_shell_quote),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

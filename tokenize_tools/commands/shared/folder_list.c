@@ -192,7 +192,7 @@ enum tokmap_status folder_list(const char *folder, bool as_json, struct tokmap_e
         cli_json_bytes(&listing.json, "folder", folder, strlen(folder));
         cli_json_array(&listing.json, "datasets");
     } else {
-        printf("%s holds datasets that cannot be one, because their tokenizers or widths differ:\n\n", folder);
+        cli_print("%s holds datasets that cannot be one, because their tokenizers or widths differ:\n\n", folder);
         listing.table = cli_table_new(5);
         cli_table_row(listing.table, head);
     }

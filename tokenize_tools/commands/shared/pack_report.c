@@ -37,7 +37,7 @@ static uint64_t output_bytes(const char *prefix, const char *ending)
 
 static void fact(const char *name, const char *text)
 {
-    printf("  %-12s %s\n", name, text);
+    cli_print("  %-12s %s\n", name, text);
 }
 
 /* "<|endoftext|> (50256)", or the id alone if it has no name. */
@@ -95,8 +95,8 @@ static void output_print(const struct pack_report *report)
     char a[32], b[32], hex[33];
     const uint64_t tokens = output_bytes(report->prefix, ".bin"), index = output_bytes(report->prefix, ".tmx");
     hash128_hex(report->result->content, hex);
-    printf("  %-12s %s.bin (%s)\n", "output", report->prefix, cli_bytes(tokens, a));
-    printf("  %-12s %s.tmx (%s)\n", "", report->prefix, cli_bytes(index, b));
+    cli_print("  %-12s %s.bin (%s)\n", "output", report->prefix, cli_bytes(tokens, a));
+    cli_print("  %-12s %s.tmx (%s)\n", "", report->prefix, cli_bytes(index, b));
     fact("content id", hex);
 }
 
