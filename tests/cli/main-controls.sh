@@ -28,7 +28,8 @@ tokmap pack -q --no-eod -t other.json -o "folder$name/other" plain.txt
 clean tokmap info "folder$name"
 holds out 'folderx?]0;title??31m holds datasets'
 holds out 'folderx?]0;title??31m/x?]0;title??31m '
-printf 'seq_len 2\nbatch 1\nsource web %s\n' "$name" >"$name.run"
+tokmap merge -q -o list "$name"
+printf 'seq_len 2\nbatch 1\nsource web list\npasses 1\n' >"$name.run"
 clean tokmap audit --ranks 1 "$name.run"
 holds out 'x?]0;title??31m.run: '
 # JSON keeps the name: escape sequences of JSON are harmless, and a program must find the file.
