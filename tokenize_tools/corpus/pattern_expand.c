@@ -115,7 +115,7 @@ static int linked_count(struct expansion *expansion, const char *path, const str
     return names_add(&expansion->matches->paths, path, strlen(path), "") ? ENOMEM : ELOOP;
 }
 
-/* Notes that a name in a folder could not be examined, or the folder not be listed. What does not exist is no fault,
+/* Notes that a name in a folder could not be examined, or the folder not be listed. What does not exist is not a fault,
  * and a link that leads nowhere is not either. path: of the folder; empty, or ends with a slash. Returns 0 or ENOMEM.
  */
 static int unreadable_note(struct expansion *expansion, const char *path, int system)
