@@ -65,6 +65,18 @@ for delay in 0 0 0 0.002 0.005 0.01 0.01 0.015 0.02 0.02 0.03 0.05 0.1 0.2; do
     ended TERM
 done
 
+# An empty list of what was left out does not stay, either. A list that names something does.
+begun --on-error skip --skipped-list list.jsonl named
+await [ -e d.bin.partial ]
+ended TERM
+[ ! -e list.jsonl ]
+printf '{"id": 1}\n' >bad.jsonl
+begun --on-error skip --skipped-list list.jsonl bad.jsonl named
+await [ -s list.jsonl ]
+ended TERM
+holds list.jsonl '{"path": "bad.jsonl"'
+rm list.jsonl
+
 # Two signals in a row: the command may have no time to remove its files, but it ends, and the next command replaces
 # those files. (The same signal twice within half a second, as timeout(1) sends it, counts once; test_signals tests
 # that.)

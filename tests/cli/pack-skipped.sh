@@ -127,3 +127,9 @@ if [ -e /dev/full ]; then
     ln -s /dev/full full
     exits 1 tokmap pack -q --on-error skip --skipped-list full -o f most.jsonl 2>err
 fi
+# Where FILE was forgotten, the next word is an input. --force does not destroy it.
+printf '{"text": "one"}\n' >one.jsonl
+cp one.jsonl kept
+exits 1 tokmap pack -q --force --on-error skip -o f --skipped-list one.jsonl most.jsonl 2>err
+holds err 'one.jsonl: the list cannot be created; choose another name (--force replaces only a list'
+same one.jsonl kept

@@ -48,3 +48,7 @@ holds err "nowhere"
 exits 2 tokmap tokenizer 2>err
 exits 2 tokmap tokenizer bytes bytes 2>err
 exits 2 tokmap tokenizer --special sometimes bytes 2>err
+# A named pipe is not waited for.
+mkfifo pipe
+exits 1 timeout 20 tokmap tokenizer pipe 2>err
+holds err 'pipe: this is not a regular file, so it cannot be read as a vocabulary'

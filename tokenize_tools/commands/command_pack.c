@@ -122,6 +122,7 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
     if (os_signals_release()) {
         if (status)
             cli_say(program, "interrupted; the unfinished output has been removed");
+        skip_report_close(&packing->skips, status != TOKMAP_OK);
         os_signal_die(os_signal_caught());
     }
     const bool listed = skip_report_finish(&packing->skips);

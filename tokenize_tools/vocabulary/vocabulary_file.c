@@ -10,7 +10,7 @@
 enum tokmap_status vocabulary_file_read(const char *path, char **text, uint64_t *bytes, struct tokmap_error *error)
 {
     assert(path && text && bytes);
-    int fd, failed = os_open(path, OS_READ, &fd);
+    int fd, failed = os_open(path, OS_READ_NOW, &fd);
     *text = NULL;
     *bytes = 0;
     if (failed)

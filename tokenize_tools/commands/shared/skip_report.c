@@ -23,6 +23,23 @@ struct skip_item {
 
 /* ---- open and close ---- */
 
+/* Whether a file is an earlier list, or empty. Where the FILE of --skipped-list was forgotten, the word after it is an
+ * input, which --force must not destroy. */
+static bool is_list(const char *path)
+{
+    static const char begin[] = "{\"path\":";
+    char head[sizeof begin - 1];
+    struct os_stat stat;
+    size_t got = 0;
+    int fd;
+    if (os_open(path, OS_READ_NOW, &fd))
+        return false;
+    const bool good = !os_fstat(fd, &stat) && stat.kind == OS_KIND_FILE && !os_pread(fd, head, sizeof head, 0, &got) &&
+                      (!got || (got == sizeof head && !memcmp(head, begin, sizeof head)));
+    os_close(fd);
+    return good;
+}
+
 int skip_report_open(struct skip_report *skips, const struct cli_command *command,
                      const struct corpus_arguments *corpus, struct cli_progress *progress, bool json, bool force)
 {
@@ -43,13 +60,14 @@ int skip_report_open(struct skip_report *skips, const struct cli_command *comman
                            skips->limit_text ? "max-skipped" : "skipped-list");
     if (!skips->list_path)
         return 0;
-    if (force)
+    if (force && is_list(skips->list_path))
         (void)os_unlink(skips->list_path);
     const int system = os_open(skips->list_path, OS_WRITE_NEW, &skips->list);
     if (!system)
         return 0;
     (void)error_set_system(&error, system, skips->list_path, TOKMAP_NO_OFFSET,
-                           "the list cannot be created; choose another name%s", force ? "" : ", or use --force");
+                           "the list cannot be created; choose another name%s",
+                           force ? " (--force replaces only a list of what was left out)" : ", or use --force");
     return cli_failed(command->program, &error);
 }
 
