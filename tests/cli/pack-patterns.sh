@@ -128,3 +128,19 @@ holds err 'standard input: the input ended without a byte; check the command tha
 (zcat nosuch.gz 2>zcat.err || true) | exits 1 tokmap pack -o q - 2>err
 holds err 'standard input: the input ended without a byte'
 equal "$(ls q.* 2>/dev/null | wc -l | tr -d ' ')" 0
+
+# A path of a list that cannot be one is left out alone, and the paths after it are read.
+printf 1 >1.txt
+printf 2 >2.txt
+printf 3 >3.txt
+{
+    printf '1.txt\nx\000y\n2.txt\n'
+    head -c 200000 /dev/zero | tr '\000' p
+    printf '\n3.txt\n'
+    head -c 70000 /dev/zero | tr '\000' p
+} >list
+equal "$(packed --on-error skip --files-from list 2>err)" 123
+holds err 'list:2: the path contains a zero byte'
+holds err 'list:4: the path is longer than 65536 bytes'
+holds err 'list:6: the path is longer than 65536 bytes'
+equal "$(wc -l <err | tr -d ' ')" 3

@@ -349,6 +349,10 @@ static enum tokmap_status list_take(struct inputs *inputs, struct tokmap_error *
     struct os_stat stat;
     const enum tokmap_status status = path_list_next(inputs->list, &path, error);
     const uint64_t line = path_list_line(inputs->list);
+    if (status && path_list_goes_on(inputs->list)) {
+        inputs->list_any = true;
+        return status;
+    }
     if (status) {
         path_list_close(inputs->list);
         inputs->list = NULL;

@@ -15,6 +15,8 @@ struct path_list {
     const char *name;
     char separator;
     bool end;          /* the stream has been read to its end */
+    bool goes_on;      /* the last call failed because of one path */
+    bool passing;      /* the rest of a path that is too long is being passed over */
     size_t at, filled; /* bytes [at, filled) have not been returned */
     uint64_t line;
     char bytes[LIST_BYTES + 1];
@@ -47,6 +49,11 @@ void path_list_close(struct path_list *list)
     free(list);
 }
 
+bool path_list_goes_on(const struct path_list *list)
+{
+    return list->goes_on;
+}
+
 uint64_t path_list_line(const struct path_list *list)
 {
     return list->line;
@@ -68,6 +75,7 @@ static enum tokmap_status list_fill(struct path_list *list, struct tokmap_error 
 
 enum tokmap_status path_list_next(struct path_list *list, const char **path, struct tokmap_error *error)
 {
+    list->goes_on = false;
     for (;;) {
         char *begin = list->bytes + list->at;
         const size_t left = list->filled - list->at;
@@ -81,19 +89,27 @@ enum tokmap_status path_list_next(struct path_list *list, const char **path, str
         if (!separator && !left)
             return TOKMAP_END;
         const size_t bytes = separator ? (size_t)(separator - begin) : left;
+        if (list->passing) {
+            list->passing = !separator;
+            list->at += bytes + (separator != NULL);
+            continue;
+        }
         list->line++;
-        if (bytes >= PATH_MOST)
+        if (bytes >= PATH_MOST) {
+            list->passing = list->goes_on = true;
             return error_set_line(error, TOKMAP_ERROR_LIMIT, stream_name(list->name), list->line,
                                   "the path is longer than %zu bytes; is this a list of paths?", PATH_MOST);
+        }
         list->at += bytes + (separator != NULL);
         begin[bytes] = '\0';
         if (!bytes)
             continue;
-        if (strlen(begin) != bytes)
-            return error_set_line(error, TOKMAP_ERROR_INPUT, stream_name(list->name), list->line,
-                                  "the path contains a zero byte; if the paths end with zero bytes, say so with "
-                                  "options.null");
         *path = begin;
-        return TOKMAP_OK;
+        if (strlen(begin) == bytes)
+            return TOKMAP_OK;
+        list->goes_on = true;
+        return error_set_line(error, TOKMAP_ERROR_INPUT, stream_name(list->name), list->line,
+                              "the path contains a zero byte; if the paths end with zero bytes, say so with "
+                              "options.null");
     }
 }

@@ -20,6 +20,10 @@ void path_list_close(struct path_list *list); /* accepts NULL */
  * ERROR_LIMIT (a path of 64 KiB or more), ERROR_INPUT (a zero byte in a list of lines), those of stream_read(). */
 enum tokmap_status path_list_next(struct path_list *list, const char **path, struct tokmap_error *error);
 
+/* After path_list_next() has failed: whether only one path was at fault, so that the next call returns the path after
+ * it. Otherwise the list cannot be read any further. */
+bool path_list_goes_on(const struct path_list *list);
+
 /* Number of the path that was returned last, from 1. It is its line, where paths end with newlines. */
 uint64_t path_list_line(const struct path_list *list);
 
