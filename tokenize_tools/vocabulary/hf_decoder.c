@@ -344,7 +344,8 @@ bool hf_decoder_parse(struct json_file *file, struct pipeline_parts *parts)
     parts->decoder_given = true;
     if (!nested_parse(&parsing, 0) && !parts->decoder.refused[0])
         return false;
-    if (text_decoder_growth(&parts->decoder) > DECODER_GROWTH_MOST)
+    /* A decoder that was refused may have a step that is not complete. */
+    if (!parts->decoder.refused[0] && text_decoder_growth(&parts->decoder) > DECODER_GROWTH_MOST)
         (void)refuse(&parsing, "the file's decoder can turn one byte of a token into more than %d bytes of text",
                      DECODER_GROWTH_MOST);
     if (!parts->decoder.refused[0])
