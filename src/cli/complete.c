@@ -7,6 +7,7 @@
 
 #include "common/bytes.h"
 #include "platform/os.h"
+#include "run_name.h"
 #include "text/path.h"
 
 #define OPENED_MOST 1000     /* files of a folder that are read to find manifests; the user waits for the answer */
@@ -65,19 +66,6 @@ struct listing {
     uint64_t opened; /* files whose beginning has been read */
 };
 
-static bool is_manifest(const char *path)
-{
-    static const char first[] = "tokmap-shards ";
-    char head[sizeof first - 1];
-    size_t got = 0;
-    int fd;
-    if (os_open(path, OS_READ, &fd))
-        return false;
-    const int failed = os_pread(fd, head, sizeof head, 0, &got);
-    os_close(fd);
-    return !failed && got == sizeof head && memcmp(head, first, sizeof head) == 0;
-}
-
 static int listing_entry(void *user, const char *name)
 {
     struct listing *listing = user;
@@ -103,7 +91,7 @@ static int listing_entry(void *user, const char *name)
         } else if (ends_with(name, ".run")) {
             ending = listing->wanted & CLI_RUNS ? "" : NULL;
         } else if ((listing->wanted & CLI_DATASETS) && !ends_with(name, ".tmx") && !ends_with(name, ".bin") &&
-                   listing->opened++ < OPENED_MOST && is_manifest(path)) {
+                   listing->opened++ < OPENED_MOST && cli_is_manifest(path)) {
             ending = "";
         }
     }

@@ -27,6 +27,33 @@ static bool exists_with(const char *name, const char *ending)
     return exists;
 }
 
+#define MANIFEST_HEAD "tokmap-shards "
+#define MANIFEST_HEAD_BYTES (sizeof MANIFEST_HEAD - 1)
+
+/* Reads the beginning of a file. Returns false if it cannot be opened or read. */
+static bool head_read(const char *path, char *head, size_t room, size_t *got)
+{
+    int fd;
+    *got = 0;
+    if (os_open(path, OS_READ_NOW, &fd))
+        return false;
+    const int failed = os_pread(fd, head, room, 0, got);
+    os_close(fd);
+    return !failed;
+}
+
+static bool has_manifest_head(const char *head, size_t count)
+{
+    return count >= MANIFEST_HEAD_BYTES && memcmp(head, MANIFEST_HEAD, MANIFEST_HEAD_BYTES) == 0;
+}
+
+bool cli_is_manifest(const char *path)
+{
+    char head[MANIFEST_HEAD_BYTES];
+    size_t got;
+    return head_read(path, head, sizeof head, &got) && has_manifest_head(head, got);
+}
+
 /* Returns whether the bytes before a zero byte are lines of text. The file is then a damaged run file, whose reader
  * reports the zero byte, rather than a file of tokens. */
 static bool is_damaged_text(const char *head, size_t count)
@@ -40,18 +67,12 @@ static bool is_damaged_text(const char *head, size_t count)
 /* The beginning of the file decides: a manifest has its own first line, and token files contain zero bytes. */
 static bool is_plain_text(const char *name)
 {
-    static const char manifest[] = "tokmap-shards ";
     char head[4096];
-    size_t got = 0;
-    int fd;
-    if (os_open(name, OS_READ, &fd))
+    size_t got;
+    if (!head_read(name, head, sizeof head, &got))
         return false;
-    const int failed = os_pread(fd, head, sizeof head, 0, &got);
-    os_close(fd);
-    const char *zero = failed ? NULL : memchr(head, '\0', got);
-    if (failed || (zero && !is_damaged_text(head, (size_t)(zero - head))))
-        return false;
-    return got < sizeof manifest - 1 || memcmp(head, manifest, sizeof manifest - 1) != 0;
+    const char *zero = memchr(head, '\0', got);
+    return (!zero || is_damaged_text(head, (size_t)(zero - head))) && !has_manifest_head(head, got);
 }
 
 bool cli_names_run(const char *name)

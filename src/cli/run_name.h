@@ -1,4 +1,4 @@
-/* run_name.h - whether the operand of a command names a run file or a dataset. */
+/* run_name.h - whether a name that was typed is that of a run file, a manifest, or another dataset. */
 #ifndef TOKMAP_CLI_RUN_NAME_H
 #define TOKMAP_CLI_RUN_NAME_H
 
@@ -7,5 +7,9 @@
 /* Returns whether `name` names a run file: a regular text file that is not a manifest and has no index beside it. Every
  * other name means a dataset: one that begins with "synthetic:", and one that does not exist. */
 bool cli_names_run(const char *name);
+
+/* Returns whether the file begins as a manifest does (FORMAT.md, "Names and writing"). Reads a few bytes, and does not
+ * wait for the writer of a pipe. A file that cannot be opened or read is not a manifest. */
+bool cli_is_manifest(const char *path);
 
 #endif

@@ -31,19 +31,6 @@ struct names {
     bool failed; /* out of memory */
 };
 
-static bool is_manifest(const char *path)
-{
-    static const char head[] = "tokmap-shards ";
-    char begin[sizeof head - 1];
-    size_t got = 0;
-    int fd;
-    if (os_open(path, OS_READ_NOW, &fd))
-        return false;
-    const int failed = os_pread(fd, begin, sizeof begin, 0, &got);
-    os_close(fd);
-    return !failed && got == sizeof begin && !memcmp(begin, head, sizeof begin);
-}
-
 /* Takes an entry of the folder if it can be a dataset. An index stands for its prefix. */
 static int entry_take(void *user, const char *name)
 {
@@ -58,7 +45,7 @@ static int entry_take(void *user, const char *name)
     const bool known = !os_stat(path, &found);
     if (known && found.kind == OS_KIND_FILE && is_index) {
         path[length - 4] = '\0';
-    } else if (!known || (found.kind != OS_KIND_FOLDER && (found.kind != OS_KIND_FILE || !is_manifest(path)))) {
+    } else if (!known || (found.kind != OS_KIND_FOLDER && (found.kind != OS_KIND_FILE || !cli_is_manifest(path)))) {
         free(path);
         return 0;
     }

@@ -34,21 +34,6 @@ int output_prefix_make(const struct cli_command *command, const char *typed, con
     return cli_failed(command->program, &error);
 }
 
-/* Returns whether the path is a manifest (FORMAT.md): its first line says so. */
-static bool is_manifest(const char *path)
-{
-    static const char first[] = "tokmap-shards ";
-    char head[sizeof first - 1];
-    size_t got = 0;
-    int fd;
-    if (os_open(path, OS_READ, &fd))
-        return false;
-    const bool is_one =
-        !os_pread(fd, head, sizeof head, 0, &got) && got == sizeof head && !memcmp(head, first, sizeof head);
-    os_close(fd);
-    return is_one;
-}
-
 enum tokmap_status output_place_check(const char *prefix, struct tokmap_error *error)
 {
     struct os_stat stat;
@@ -66,7 +51,7 @@ enum tokmap_status output_place_check(const char *prefix, struct tokmap_error *e
                            "this is a folder, and an output of the same name beside it would be mistaken for it; write "
                            "into it with '-o %s/NAME', or choose another name than '%s'",
                            prefix, prefix);
-    else if (!os_stat(prefix, &stat) && stat.kind == OS_KIND_FILE && is_manifest(prefix))
+    else if (!os_stat(prefix, &stat) && stat.kind == OS_KIND_FILE && cli_is_manifest(prefix))
         status = error_set(error, TOKMAP_ERROR_EXISTS, prefix, TOKMAP_NO_OFFSET,
                            "this is a manifest, and an output of the same name beside it would be taken for it; choose "
                            "another name");
