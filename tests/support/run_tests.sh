@@ -176,6 +176,18 @@ while read -r name; do
         END { if (!n) print "skipped " name ": " before }' "$log.log"
 done <"$jobs"
 
+# Names each failure with the lines that explain it, where the end of a long output still shows it.
+while read -r name; do
+    log=$logs/$(echo "$name" | tr / .)
+    read -r _ failures _ _ <"$log.count"
+    [ "$failures" = 0 ] || awk -v name="$name" '
+        /^(not ok|FAILED) / && toupper($0) !~ /# *SKIP/ { print "failure in " name ": " $0; follow = /^FAILED/ ? 25 : 0
+            for (i = n > 12 ? n - 12 : 0; !follow && i < n; i++) print "    " line[i]; n = 0; next }
+        follow > 0 { print "    " $0; follow-- }
+        /^(not )?ok / { n = 0; next }
+        { line[n++] = $0 }' "$log.log" 2>/dev/null | head -n 80
+done <"$jobs"
+
 cat "$logs"/*.count | awk -v seconds=$(($(date +%s) - started)) '
     { p += $1; f += $2; s += $3; if ($2) failed = failed " " $4 }
     END {
