@@ -178,7 +178,8 @@ extern "C" {
     XX(ERROR_UNSUPPORTED, 22, "this build or version does not support the operation")                                  \
     XX(ERROR_INTERNAL, 23, "an internal error in tokmap")                                                              \
     XX(ERROR_DEVICE, 24, "an operation failed on the GPU or in its driver")                                            \
-    XX(ERROR_NO_DEVICE, 25, "the GPU does not exist, or has no usable driver")
+    XX(ERROR_NO_DEVICE, 25, "the GPU does not exist, or has no usable driver")                                         \
+    XX(ERROR_TIMEOUT, 26, "a read took longer than its deadline")
 
 enum tokmap_status {
 #define TOKMAP_STATUS_ENUM(name, number, text) TOKMAP_##name = number,
@@ -755,6 +756,15 @@ enum {
 
 enum tokmap_type { TOKMAP_I32 = 0, TOKMAP_I64 = 1 };
 
+/* What options.alarm is told: how many of the last calls of next() had to wait. */
+struct tokmap_stall {
+    size_t size;        /* sizeof(struct tokmap_stall) */
+    uint64_t step;      /* of the batch that the last of these calls delivered */
+    uint64_t calls;     /* options.alarm_calls */
+    uint64_t stalled;   /* how many of them found no filled slot */
+    uint64_t wait_ns;   /* the sum of their waits */
+};
+
 struct tokmap_loader_options {
     size_t size;                 /* sizeof(struct tokmap_loader_options) */
     uint64_t rank, world;        /* 0 <= rank < world <= batch; default: 0 and 1 */
@@ -776,15 +786,43 @@ struct tokmap_loader_options {
     uint32_t drop_behind;        /* 1: pages that were read leave the page cache, which implies pread; default: 0 */
     uint32_t mask_targets;       /* 1: out.targets[i][j] = TOKMAP_IGNORE where out.loss_mask[i][j] would be 0; needs
                                     TOKMAP_TARGETS; default: 0 */
+    const char *trace;           /* a file to which the loader appends 16 bytes for each step that next() has delivered
+                                    completely: a proof of what it delivered, which `tokmap replay` checks. Each rank
+                                    needs a file of its own; a file that exists is continued. NULL (default): none.
+                                    Not used after tokmap_loader_open() */
+    uint64_t deadline_ns;        /* a read of tokens that takes longer is ERROR_TIMEOUT, which implies pread, on threads
+                                    of the library that the loader does not wait for; 0 (default): reads have no
+                                    deadline. It does not cover tokmap_loader_open() and document boundaries, which are
+                                    read through a mapping */
+    uint32_t io_threads;         /* how many threads, at most 256, read windows ahead where tokmap_loader_open() finds
+                                    by a probe that the storage is slow (a read takes 1 ms or more), which implies pread
+                                    there; 0 (default): none, the kernel reads ahead */
+    uint32_t alarm_percent;      /* see alarm; 1 to 100; 0 (default): 10 */
+    uint32_t alarm_calls;        /* see alarm; 0 (default): 100 */
+    /* Called when of alarm_calls calls of next(), one after another, alarm_percent percent or more had to wait, and of
+     * the alarm_calls calls before them fewer had. The first call after opening is not counted, because the ring is
+     * still empty. It is called by next(), in the caller's thread, when the batch is complete; it must not use the
+     * loader, except for statistics. NULL (default): not called. Not with threads = 0, which has no waits. */
+    void (*alarm)(void *user, const struct tokmap_stall *stall);
+    void *alarm_user;            /* passed to alarm() */
+    /* Called at the beginning and the end of what the loader does, for a profiler such as NVTX: "tokmap next" (a call
+     * of next()) and in it "tokmap wait" (until a slot is filled), and on the producer thread "tokmap fill" (of one
+     * slot). Ranges nest on each thread. The names are static. Set both or neither; NULL (default): not called. */
+    void (*range_push)(void *user, const char *name);
+    void (*range_pop)(void *user);
+    void *range_user;            /* passed to range_push() and range_pop() */
 };
 #define TOKMAP_LOADER_OPTIONS_INIT                                                                                     \
     {                                                                                                                  \
-        sizeof(struct tokmap_loader_options), 0, 1, 0, TOKMAP_INPUTS | TOKMAP_TARGETS, 1, NULL, NULL, 0, 0, 0, 0, 0    \
+        sizeof(struct tokmap_loader_options), 0, 1, 0, TOKMAP_INPUTS | TOKMAP_TARGETS, 1, NULL, NULL, 0, 0, 0, 0, 0,   \
+            NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL                                                             \
     }
 
 /* Where next() writes. The memory belongs to the caller, and is on the loader's device. Each pointer that `fields`
- * requests has room for tokmap_loader_rows() rows of seq_len elements; out.rows has room for as many rows of (seq_len +
- * lookahead) * width bytes, and out.cu_seqlens for tokmap_loader_cu_seqlens() elements. On the host any alignment
+ * requests has room for tokmap_loader_elements() elements; out.rows has room for tokmap_loader_elements() +
+ * tokmap_loader_rows() * lookahead tokens of `width` bytes, and out.cu_seqlens for tokmap_loader_cu_seqlens() elements.
+ * Where the phases of a run have different lengths, the arrays of a batch are [count][seq_len] with its own seq_len,
+ * from the beginning of the memory and without gaps. On the host any alignment
  * works. On a GPU a pointer must be aligned to its elements, and alignment to 16 bytes is fastest. Other pointers are
  * ignored. The contents are undefined after a call that failed. */
 struct tokmap_out {
@@ -820,10 +858,14 @@ struct tokmap_batch {
     uint64_t documents;              /* documents in cu_seqlens, whose elements 0 to `documents` are all different; 0 if
                                         count is 0 */
     uint64_t max_seqlen;             /* tokens of the longest of these documents */
+    /* The following members are always set. */
+    uint64_t seq_len;                /* tokens of a sequence: that of the step's phase */
+    uint64_t valid;                  /* rows that contain data: rows 0 to valid - 1. The others are padding, at the end
+                                        of a run with `tail pad`; their place.source is TOKMAP_NO_SOURCE */
 };
 #define TOKMAP_BATCH_INIT                                                                                              \
     {                                                                                                                  \
-        sizeof(struct tokmap_batch), 0, 0, 0, 0, 0, 0, 0, NULL, NULL, {0, 0, {0, 0}, {0, 0, 0, 0, 0}}, 0, 0            \
+        sizeof(struct tokmap_batch), 0, 0, 0, 0, 0, 0, 0, NULL, NULL, {0, 0, {0, 0}, {0, 0, 0, 0, 0}}, 0, 0, 0, 0      \
     }
 
 /* Opens a loader of a run for one rank. The time does not depend on where the run resumes. With TOKMAP_CU_SEQLENS the
@@ -831,11 +873,11 @@ struct tokmap_batch {
  *   loader   receives the handle; close it with tokmap_loader_close(), before the run
  *   options  NULL: the defaults
  * Any thread may call it.
- * Statuses: OK, ERROR_RANGE (rank >= world, fewer rows than ranks, or targets or loss mask without lookahead),
- * ERROR_CURSOR, ERROR_VERSION (the cursor has a newer version), ERROR_PAST, ERROR_LIMIT (a batch does not fit in
- * ring_bytes or in memory, or is too large for cu_seqlens), ERROR_MISMATCH (sources differ in width), ERROR_IO,
- * ERROR_CORRUPT (the ends of documents, with TOKMAP_CU_SEQLENS), ERROR_NO_DEVICE, ERROR_DEVICE, ERROR_UNSUPPORTED,
- * ERROR_ARGUMENT, ERROR_MEMORY. */
+ * Statuses: OK, ERROR_RANGE (rank >= world, a phase of the run has fewer rows than ranks, or targets or loss mask
+ * without lookahead), ERROR_CURSOR, ERROR_VERSION (the cursor has a newer version), ERROR_PAST, ERROR_LIMIT (a batch
+ * does not fit in ring_bytes or in memory, or is too large for cu_seqlens), ERROR_IO, ERROR_CORRUPT (the ends of
+ * documents, with TOKMAP_CU_SEQLENS), ERROR_FORMAT and ERROR_BUSY (options.trace names a file that is not a trace, or
+ * that another loader writes), ERROR_NO_DEVICE, ERROR_DEVICE, ERROR_UNSUPPORTED, ERROR_ARGUMENT, ERROR_MEMORY. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_open(struct tokmap_loader **loader,
                                                                    const struct tokmap_run *run,
                                                                    const struct tokmap_loader_options *options,
@@ -850,9 +892,9 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_open(struct tokmap
  * It waits until the batch is ready, and allocates no memory. After a failure other than END all members of *batch but
  * size are 0, and the next call tries the same rows again.
  * Statuses: OK, END (the run has ended; so do all further calls, until tokmap_loader_rewind()), ERROR_IO,
- * ERROR_TRUNCATED, ERROR_CORRUPT, ERROR_TOKEN (error has the file, the offset, and the id), ERROR_DEVICE,
- * ERROR_ARGUMENT (among others: batch->size is not set; the process was forked), ERROR_MEMORY (a shard could not be
- * mapped). */
+ * ERROR_TRUNCATED, ERROR_CORRUPT, ERROR_TOKEN (error has the file, the offset, and the id), ERROR_TIMEOUT (with
+ * options.deadline_ns), ERROR_DEVICE, ERROR_ARGUMENT (among others: batch->size is not set; the process was forked),
+ * ERROR_MEMORY (a shard could not be mapped). */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_next(struct tokmap_loader *loader,
                                                                    const struct tokmap_out *out, void *stream,
                                                                    struct tokmap_batch *batch,
@@ -900,6 +942,32 @@ TOKMAP_API int tokmap_loader_wait(struct tokmap_loader *loader, uint64_t timeout
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_rewind(struct tokmap_loader *loader,
                                                                      struct tokmap_error *error);
 
+/* Continues as another rank, of another number of ranks, from where the loader is: at the step boundary before the first
+ * step of which next() has not delivered everything. It is for training that goes on when machines fail or come back:
+ * the global batches stay the same, and every rank calls it after the same step. Rows of an unfinished step that were
+ * delivered are delivered again, to whichever rank now owns them.
+ *   rank, world  as in struct tokmap_loader_options
+ * Batches that were read ahead are dropped, as by tokmap_loader_rewind(), which from now on returns here. If the new
+ * slice needs larger slots, the ring is made again: then tokmap_loader_rows(), tokmap_loader_elements(), and
+ * tokmap_loader_cu_seqlens() have grown or shrunk, and so must `out`. A trace continues in its file. After a failure
+ * the loader is unchanged. Like next(), one thread at a time may call it, and no other thread may be in a function of
+ * this loader.
+ * Statuses: OK, ERROR_RANGE (rank >= world, or a phase has fewer rows than ranks), ERROR_LIMIT, ERROR_IO (the trace),
+ * ERROR_DEVICE, ERROR_ARGUMENT (among others, the process was forked), ERROR_MEMORY. */
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_repartition(struct tokmap_loader *loader, uint64_t rank,
+                                                                          uint64_t world, struct tokmap_error *error);
+
+/* Continues with another run, usually the same file opened again after it was edited, from where the loader is: at the
+ * step boundary before the first step of which next() has not delivered everything. The past of the new run before that
+ * step must be that of the old one, as where a loader is opened with a cursor. Its future may be another: weights,
+ * sources, batch and seq_len of phases from that step on, later skips, the end. The loader's options stay.
+ *   run   must stay open until the loader is closed; the old run may be closed after a success
+ * Everything else is as in tokmap_loader_repartition(). Statistics of sources are kept by name.
+ * Statuses: OK, ERROR_PAST, those of tokmap_loader_repartition() and tokmap_loader_open(). */
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_reload(struct tokmap_loader *loader,
+                                                                     const struct tokmap_run *run,
+                                                                     struct tokmap_error *error);
+
 /* Delivers chosen rows instead of the next ones: in this order, row rows[i] of the global batch of steps[i], for i <
  * count, of any rank. It works only for loaders on the host with threads = 0. The position of the loader in the run
  * does not change. Of *batch, step and first_row are those of the first row, last_in_step is 0, and cursor is the
@@ -914,11 +982,24 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_read(struct tokmap
                                                                    struct tokmap_batch *batch,
                                                                    struct tokmap_error *error);
 
-/* Returns the largest batch.count of any call, for which `out` must have room; 0 for NULL. Cannot fail. */
+/* Returns the largest batch.count of any call, in any phase of the run; 0 for NULL. Cannot fail. */
 TOKMAP_API uint64_t tokmap_loader_rows(const struct tokmap_loader *loader);
 
-/* Returns the number of calls of next() per step, which is the same on every rank; 0 for NULL. Cannot fail. */
+/* Returns the largest batch.count * batch.seq_len of any call, in any phase of the run, for which `out` must have room;
+ * 0 for NULL. Cannot fail. */
+TOKMAP_API uint64_t tokmap_loader_elements(const struct tokmap_loader *loader);
+
+/* Returns the number of calls of next() in the next step, which is the same on every rank: the step of which next()
+ * delivers rows next, or, after the run's end, its last one. It changes only where a phase changes the batch. Returns 0
+ * for NULL. Only the thread that calls next() may call it. Cannot fail. */
 TOKMAP_API uint64_t tokmap_loader_calls(const struct tokmap_loader *loader);
+
+/* Writes to storage what is still to be written of the trace: the steps that next() has delivered completely. Call it
+ * before a checkpoint is saved, so that the trace never lacks a step before a cursor that was saved. Like next(), one
+ * thread at a time may call it. Without a trace it does nothing.
+ * Statuses: OK, ERROR_IO (the file), ERROR_ARGUMENT (loader is NULL; the process was forked). */
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_flush(struct tokmap_loader *loader,
+                                                                    struct tokmap_error *error);
 
 /* Returns the number of elements of out.cu_seqlens, which is the same for every batch: tokmap_loader_rows() times the
  * largest number of documents that a window of any dataset of the run can contain, wherever it begins, plus 1. Returns
@@ -955,6 +1036,12 @@ struct tokmap_stats {
     uint64_t host_expanded;     /* batches for a GPU that the host expanded, because the kernel could not be loaded */
     uint64_t late_copies;       /* calls of next() that found the batch still on its way to the GPU */
     uint64_t device_bytes;      /* GPU memory that the loader holds */
+    uint64_t timeouts;          /* reads that took longer than options.deadline_ns */
+    uint64_t io_threads;        /* threads that read tokens, besides the producer */
+    uint64_t io_reads;          /* windows that they had read, or were reading, when the producer needed them */
+    uint64_t probe_ns;          /* how long the read of the probe took; 0 without options.io_threads */
+    uint64_t padding;           /* rows of padding among `rows` */
+    uint64_t alarms;            /* calls of options.alarm */
 };
 
 /* Fills *stats with a snapshot. Any thread may call it while another thread is in next().
@@ -968,6 +1055,47 @@ struct tokmap_stats {
  * Statuses: OK, ERROR_ARGUMENT (an argument is NULL, or stats->size is not set). */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_stats(const struct tokmap_loader *loader,
                                                                     struct tokmap_stats *stats);
+
+/* What a loader has delivered of one source since it was opened. Numbers without another remark are of this rank. */
+struct tokmap_source_stats {
+    size_t size;         /* set by the caller: sizeof(struct tokmap_source_stats) */
+    const char *name;    /* of the source; valid until the run is closed */
+    uint64_t rows;       /* delivered */
+    uint64_t tokens;     /* of data delivered as inputs: rows * seq_len, less in rows that end with padding */
+    uint64_t epoch;      /* the largest epoch delivered; 0 before the first row */
+    uint64_t bytes;      /* of tokens copied into the ring */
+    uint64_t draws;      /* rows of all ranks in all steps of the run before the current one, since step 0 */
+    uint64_t windows;    /* rows of one epoch; draws / windows is the number of epochs so far, where seq_len does not
+                            change */
+};
+
+/* Fills *stats for source number `source` of the run, from 0. Any thread may call it while another thread is in next().
+ * Statuses: OK, ERROR_RANGE (the run does not have the source), ERROR_ARGUMENT. */
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_source_stats(const struct tokmap_loader *loader,
+                                                                           uint64_t source,
+                                                                           struct tokmap_source_stats *stats);
+
+/* Writes the statistics of a loader and its sources in the text format of Prometheus (version 0.0.4), for the program's
+ * own /metrics page or a textfile collector. All names begin with tokmap_loader_; every sample has the label rank.
+ *
+ * @code
+ *     char text[65536];
+ *     size_t bytes;
+ *     if (tokmap_stats_prometheus(loader, "loader=\"train\"", text, sizeof text, &bytes) == TOKMAP_OK)
+ *         fwrite(text, 1, bytes, stdout);
+ * @endcode
+ *
+ *   labels    written into every sample besides rank, as NAME="VALUE",... with VALUE escaped as Prometheus wants it;
+ *             NULL: none
+ *   text      of `capacity` bytes; always terminated by a zero byte if capacity is not 0
+ *   bytes     receives the length without that byte, also with ERROR_LIMIT. 16 KiB and 1 KiB for each source suffice
+ *             where labels are short. NULL: not wanted
+ * Any thread may call it while another thread is in next().
+ * Statuses: OK, ERROR_LIMIT (capacity is too small), ERROR_ARGUMENT (loader is NULL, text is NULL and capacity is not
+ * 0, or labels are not written like that). */
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_stats_prometheus(const struct tokmap_loader *loader,
+                                                                        const char *labels, char *text,
+                                                                        size_t capacity, size_t *bytes);
 
 /* ---------------------------------------------------------------- arrays for others ----------------------------- */
 

@@ -11,8 +11,8 @@ The package calls libtokmap through ctypes. Importing it needs no compiler, NumP
 installed, and torch where tensors are requested. README.md in the folder above this package describes everything.
 """
 from ._library import __version__ as __version__, library_path
-from .errors import (ArgumentError, BusyError, ClosedError, CorruptError, CursorError, DeviceError, EncodingError, End,
-                     EndedError, ExistsError, FormatError, InputError, InternalError, InterruptedByCaller, IoError,
+from .errors import (ArgumentError, BusyError, ClosedError, CorruptError, CursorError, DeadlineError, DeviceError,
+                     EncodingError, End, EndedError, ExistsError, FormatError, InputError, InternalError, InterruptedByCaller, IoError,
                      LibraryError, LimitError, OutOfMemoryError, MismatchError, NoDeviceError, NotFoundError,
                      OutputError, PastError, RangeError, RunError, TokenError, TokmapError, TruncatedError,
                      UnsupportedError, VersionError)
@@ -31,8 +31,8 @@ IGNORE = -100
 __all__ = [
     "Run", "Loader", "Batch", "Stats", "RunDataset", "Columns", "collate", "Dataset", "Array", "Tokenizer",
     "RunInfo", "Source", "Place", "Shown", "Info", "Shard", "Document", "Origin", "Gpu", "gpus", "IGNORE", "library_path", "__version__",
-    "TokmapError", "ArgumentError", "BusyError", "ClosedError", "CorruptError", "CursorError", "DeviceError",
-    "EncodingError", "End", "EndedError", "ExistsError", "FormatError", "InputError", "InternalError",
+    "TokmapError", "ArgumentError", "BusyError", "ClosedError", "CorruptError", "CursorError", "DeadlineError",
+    "DeviceError", "EncodingError", "End", "EndedError", "ExistsError", "FormatError", "InputError", "InternalError",
     "InterruptedByCaller", "IoError", "LibraryError", "LimitError", "OutOfMemoryError", "MismatchError",
     "NoDeviceError", "NotFoundError", "OutputError", "PastError", "RangeError", "RunError", "TokenError",
     "TruncatedError", "UnsupportedError", "VersionError",

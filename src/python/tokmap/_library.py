@@ -108,11 +108,23 @@ class Cursor(Structure):
     _fields_ = [("step", c_uint64), ("tokens", c_uint64), ("past", c_uint64 * 2), ("of", c_uint32 * 5)]
 
 
+class Stall(Structure):
+    _fields_ = [("size", c_size_t), ("step", c_uint64), ("calls", c_uint64), ("stalled", c_uint64),
+                ("wait_ns", c_uint64)]
+
+
+ALARM = CFUNCTYPE(None, c_void_p, POINTER(Stall))
+RANGE_PUSH = CFUNCTYPE(None, c_void_p, c_char_p)
+RANGE_POP = CFUNCTYPE(None, c_void_p)
+
+
 class LoaderOptions(Structure):
     _fields_ = [("size", c_size_t), ("rank", c_uint64), ("world", c_uint64), ("rows", c_uint64), ("fields", c_uint32),
                 ("threads", c_uint32), ("resume", c_char_p), ("device", c_char_p), ("ring_bytes", c_uint64),
                 ("read_ahead", c_uint32), ("unchecked", c_uint32), ("drop_behind", c_uint32),
-                ("mask_targets", c_uint32)]
+                ("mask_targets", c_uint32), ("trace", c_char_p), ("deadline_ns", c_uint64), ("io_threads", c_uint32),
+                ("alarm_percent", c_uint32), ("alarm_calls", c_uint32), ("alarm", ALARM), ("alarm_user", c_void_p),
+                ("range_push", RANGE_PUSH), ("range_pop", RANGE_POP), ("range_user", c_void_p)]
 
 
 class Out(Structure):
@@ -125,7 +137,8 @@ class Batch(Structure):
     _fields_ = [("size", c_size_t), ("step", c_uint64), ("first_row", c_uint64), ("count", c_uint64),
                 ("tokens", c_uint64), ("last_in_step", c_int), ("width", c_uint32), ("row_tokens", c_uint64),
                 ("rows", c_void_p),
-                ("places", c_void_p), ("cursor", Cursor), ("documents", c_uint64), ("max_seqlen", c_uint64)]
+                ("places", c_void_p), ("cursor", Cursor), ("documents", c_uint64), ("max_seqlen", c_uint64),
+                ("seq_len", c_uint64), ("valid", c_uint64)]
 
 
 class Stats(Structure):
@@ -134,7 +147,14 @@ class Stats(Structure):
                 ("cold_reads", c_uint64), ("epoch", c_uint64), ("ring_bytes", c_uint64), ("ring_slots", c_uint32),
                 ("ring_ready", c_uint32), ("ring_ready_lowest", c_uint32), ("reading", c_int), ("waits", c_uint64),
                 ("wait_ns", c_uint64), ("wait_ns_largest", c_uint64), ("wait_histogram", c_uint64 * WAIT_BUCKETS),
-                ("host_expanded", c_uint64), ("late_copies", c_uint64), ("device_bytes", c_uint64)]
+                ("host_expanded", c_uint64), ("late_copies", c_uint64), ("device_bytes", c_uint64),
+                ("timeouts", c_uint64), ("io_threads", c_uint64), ("io_reads", c_uint64), ("probe_ns", c_uint64),
+                ("padding", c_uint64), ("alarms", c_uint64)]
+
+
+class SourceStats(Structure):
+    _fields_ = [("size", c_size_t), ("name", c_char_p), ("rows", c_uint64), ("tokens", c_uint64), ("epoch", c_uint64),
+                ("bytes", c_uint64), ("draws", c_uint64), ("windows", c_uint64)]
 
 
 class CudaInfo(Structure):
@@ -157,7 +177,7 @@ STRUCTS = {
     "tokmap_shard_info": ShardInfo, "tokmap_span": Span, "tokmap_document": Document, "tokmap_origin": Origin,
     "tokmap_verify_options": VerifyOptions, "tokmap_verify_result": VerifyResult, "tokmap_run_options": RunOptions,
     "tokmap_run_info": RunInfo, "tokmap_source_info": SourceInfo, "tokmap_place": Place, "tokmap_cursor": Cursor,
-    "tokmap_loader_options": LoaderOptions, "tokmap_out": Out, "tokmap_batch": Batch, "tokmap_stats": Stats,
+    "tokmap_stall": Stall, "tokmap_source_stats": SourceStats, "tokmap_loader_options": LoaderOptions, "tokmap_out": Out, "tokmap_batch": Batch, "tokmap_stats": Stats,
     "tokmap_cuda_info": CudaInfo, "tokmap_cuda_device_info": CudaDeviceInfo, "tokmap_loader_device": LoaderDevice,
 }
 

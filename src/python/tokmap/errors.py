@@ -197,6 +197,11 @@ class NoDeviceError(TokmapError, RuntimeError):
     status = "ERROR_NO_DEVICE"
 
 
+class DeadlineError(TokmapError, TimeoutError):
+    """A read took longer than its deadline."""
+    status = "ERROR_TIMEOUT"
+
+
 class LibraryError(TokmapError, ImportError):
     """libtokmap could not be loaded, or has another version than this package."""
 
@@ -206,4 +211,4 @@ STATUSES: tuple[type[TokmapError], ...] = (
     TokmapError, End, ArgumentError, OutOfMemoryError, IoError, NotFoundError, ExistsError, BusyError, FormatError,
     VersionError, CorruptError, TruncatedError, MismatchError, RangeError, RunError, CursorError, PastError, TokenError,
     InputError, EncodingError, LimitError, InterruptedByCaller, UnsupportedError, InternalError, DeviceError,
-    NoDeviceError)
+    NoDeviceError, DeadlineError)
