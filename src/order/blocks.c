@@ -1,0 +1,96 @@
+/*
+ * blocks.c - the order of `order blocks W SPAN`. FROZEN: a change of the numbers reorders running jobs. ORDER.md holds a
+ * second implementation in Python; tests/unit/order/test_blocks.c pins values that it computed.
+ *
+ * Method. The n windows are cut into B = ceil(n / W) blocks; the last block has fewer than W windows if W does not
+ * divide n. permute(key("blocks"), B, slot) is the block in slot 0, 1, ... of the epoch. All windows in the order of the
+ * slots are a list of n windows, which is cut after each SPAN slots. The m windows of span s change places within the
+ * span: draw i of it shows the window in place permute(key("span", epoch * 2^32 + s), m, i) of the span.
+ *
+ * Only one block can be short, so the place of any slot in the list is a multiplication and, after the short block, a
+ * subtraction. Example: n = 10, W = 4, SPAN = 2, so B = 3, and block 2 has 2 windows. If the order of the blocks is 2,
+ * 0, 1, the list is 8 9 | 0 1 2 3 | 4 5 6 7. Span 0 has its first 6 windows and span 1 the other 4. Place 7 is after the
+ * short block, so it is place 7 + 2 of slots of equal width: slot 9 / 4 = 2, window 9 mod 4 = 1 of block 1, which is 5.
+ */
+#include "blocks.h"
+
+#include <assert.h>
+
+#include "common/bytes.h"
+#include "permutation.h"
+
+#define NO_SPAN UINT64_MAX
+
+void blocks_init(struct blocks_order *order, uint64_t n, uint64_t width, uint64_t span, uint64_t seed, const char *name,
+                 uint64_t name_bytes, uint64_t epoch)
+{
+    assert(n && n <= (uint64_t)1 << 63 && width && span);
+    width = min64(width, n);
+    const uint64_t blocks = div_ceil(n, width);
+    *order = (struct blocks_order){
+        .windows = n,
+        .width = width,
+        .blocks = blocks,
+        .per_span = min64(span, blocks),
+        .missing = blocks * width - n, /* blocks * width is at most n + width - 1 < 2^64 */
+        .short_slot = blocks,
+        .seed = seed,
+        .epoch = epoch,
+        .name_bytes = name_bytes,
+        .name = name,
+        .span = NO_SPAN,
+    };
+    permutation_init(&order->block_order, order_key(KEY_BLOCKS, seed, name, name_bytes, epoch), blocks);
+    if (order->missing)
+        order->short_slot = permutation_inverse(&order->block_order, blocks - 1);
+}
+
+/* The place of the first window of a slot in the list; slot: at most the number of blocks. */
+static uint64_t slot_place(const struct blocks_order *order, uint64_t slot)
+{
+    return slot * order->width - (slot > order->short_slot ? order->missing : 0);
+}
+
+/* Returns the slot of a place, and in *in_slot the window's number in its block. */
+static uint64_t place_slot(const struct blocks_order *order, uint64_t place, uint64_t *in_slot)
+{
+    /* The first place after the short block. Without a short block, it is past the end. */
+    const uint64_t after = order->missing ? slot_place(order, order->short_slot + 1) : order->windows;
+    const uint64_t even = place + (place >= after ? order->missing : 0);
+    *in_slot = even % order->width;
+    return even / order->width;
+}
+
+static void span_enter(struct blocks_order *order, uint64_t slot)
+{
+    const uint64_t span = slot / order->per_span;
+    if (span == order->span)
+        return;
+    const uint64_t first_slot = span * order->per_span;
+    order->span = span;
+    order->span_first = slot_place(order, first_slot);
+    order->span_windows =
+        slot_place(order, first_slot + min64(order->per_span, order->blocks - first_slot)) - order->span_first;
+    permutation_init(&order->span_order,
+                     order_key(KEY_SPAN, order->seed, order->name, order->name_bytes, (order->epoch << 32) + span),
+                     order->span_windows);
+}
+
+uint64_t blocks_forward(struct blocks_order *order, uint64_t i)
+{
+    uint64_t in_slot;
+    assert(i < order->windows);
+    span_enter(order, place_slot(order, i, &in_slot));
+    const uint64_t place = order->span_first + permutation_forward(&order->span_order, i - order->span_first);
+    const uint64_t slot = place_slot(order, place, &in_slot);
+    return permutation_forward(&order->block_order, slot) * order->width + in_slot;
+}
+
+uint64_t blocks_inverse(struct blocks_order *order, uint64_t window)
+{
+    assert(window < order->windows);
+    const uint64_t slot = permutation_inverse(&order->block_order, window / order->width);
+    span_enter(order, slot);
+    const uint64_t place = slot_place(order, slot) + window % order->width;
+    return order->span_first + permutation_inverse(&order->span_order, place - order->span_first);
+}
