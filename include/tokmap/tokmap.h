@@ -530,7 +530,9 @@ struct tokmap_run;
 
 enum tokmap_ordering {
     TOKMAP_SHUFFLE = 0,   /* the windows of each epoch, and the rows of each step, are permuted */
-    TOKMAP_SEQUENTIAL = 1 /* windows are delivered in the order in which they are stored */
+    TOKMAP_SEQUENTIAL = 1, /* windows are delivered in the order in which they are stored */
+    TOKMAP_BLOCKS = 2     /* blocks of neighboring windows are permuted, and then the windows of every few blocks, for
+                             storage that is fast only with long reads; the rows of each step are permuted */
 };
 
 /* A run of one source, made from arguments. The source is called "data". A run file with a source of that name and the
@@ -592,6 +594,20 @@ struct tokmap_run_info {
     uint64_t delivered;  /* the number of steps that are delivered, which is all but the skipped ones; TOKMAP_FOREVER if
                             the run has no end */
     uint64_t remainder;  /* of a run with `passes`: windows left over because they do not fill a global batch */
+    uint64_t phases;     /* at least 1: see tokmap_run_phase() */
+    uint64_t stride;     /* tokens from the beginning of a window to that of the next; 0: seq_len, in each phase */
+    uint64_t batch_most; /* the largest batch of any phase */
+    uint64_t seq_len_most; /* the largest seq_len of any phase */
+    uint64_t pad_id;     /* the id with which rows are padded */
+    uint32_t tail_pad;   /* 1: the end of each dataset, and the run's last step, are padded instead of left out */
+    uint32_t warned;     /* 1: warning is not NULL */
+    uint64_t blocks;     /* of TOKMAP_BLOCKS: windows of a block; otherwise 0 */
+    uint64_t span;       /* of TOKMAP_BLOCKS: blocks whose windows are permuted together; otherwise 0 */
+    uint64_t valid_last; /* rows of the last step that are not padding; 0 if the run has no end */
+    uint64_t vocabulary; /* the largest vocabulary of the sources; every id is below it */
+    uint32_t width;      /* bytes of a token in a row: the largest width of the sources, 2 or 4 */
+    const char *warning; /* a text that the user should read, valid until the run is closed; NULL: none. A source's
+                            tokenizer is not known, or sources end their documents with different ids */
 };
 
 /* Fills *info. Statuses: OK, ERROR_ARGUMENT (an argument is NULL, or info->size is not set). */
@@ -602,10 +618,14 @@ struct tokmap_source_info {
     size_t size;                          /* set by the caller: sizeof(struct tokmap_source_info) */
     const char *name;                     /* valid until the run is closed */
     const struct tokmap_dataset *dataset; /* valid until the run is closed, which closes it */
-    uint64_t windows;                     /* of one epoch */
-    uint64_t tail;                        /* tokens left over in one epoch: the dataset's tokens - windows * seq_len */
+    uint64_t windows;                     /* of one epoch, or rows of the plan; in the first phase */
+    uint64_t tail;                        /* tokens left over in one epoch, in the first phase: those of the dataset
+                                             after the stride of its last window; 0 with a plan or `tail pad` */
     const char *data;                     /* the name with which the run opened the dataset, the run file's folder
                                              included; valid until the run is closed */
+    const char *plan;                     /* the path of its plan, likewise; NULL: it draws windows */
+    uint64_t epochs_most;                 /* of `epochs<=N`; 0: no limit */
+    uint64_t line;                        /* of the run file; 0: the run was made from arguments */
 };
 
 /* Fills *info for source number `source`, from 0, below tokmap_run_info.sources.
@@ -613,23 +633,84 @@ struct tokmap_source_info {
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_source(const struct tokmap_run *run, uint64_t source,
                                                                   struct tokmap_source_info *info);
 
+/* A phase: a span of steps with a constant mixture of sources, batch, and sequence length. A run without phase lines has
+ * one phase. */
+struct tokmap_phase_info {
+    size_t size;           /* set by the caller: sizeof(struct tokmap_phase_info) */
+    uint64_t first_step;   /* the phase begins with this step */
+    uint64_t end_step;     /* and ends before this one; TOKMAP_FOREVER in the last phase of a run without an end */
+    uint64_t first_draw;   /* number of the first row of its first step over the whole run */
+    uint64_t batch;        /* rows of a global batch */
+    uint64_t seq_len;      /* tokens of a sequence */
+    uint64_t shares;       /* sources in its mixture: see tokmap_run_share() */
+    uint64_t mixture_step; /* the step at which its mixture began, which is in an earlier phase if the phase line has no
+                              weights */
+    uint64_t line;         /* of the run file; 0: the run has no phase lines */
+};
+
+/* Fills *info for phase number `phase`, from 0, below tokmap_run_info.phases.
+ * Statuses: OK, ERROR_RANGE, ERROR_ARGUMENT (an argument is NULL, or info->size is not set). */
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_phase(const struct tokmap_run *run, uint64_t phase,
+                                                                 struct tokmap_phase_info *info);
+
+/* Returns the number of the phase that has step `step`. The last phase has every step after its first one, also beyond
+ * the run's end. 0 for NULL. O(log phases). Cannot fail. */
+TOKMAP_API uint64_t tokmap_run_phase_at(const struct tokmap_run *run, uint64_t step);
+
+/* What one source has in one phase. Of d draws, the source gets d * weight / weights, up to less than one draw for each
+ * level of the mixture's tree. */
+struct tokmap_share_info {
+    size_t size;          /* set by the caller: sizeof(struct tokmap_share_info) */
+    uint64_t source;      /* its number */
+    uint64_t weight;      /* of the source, in lowest terms, */
+    uint64_t weights;     /* and the sum over all sources of the phase */
+    uint64_t windows;     /* of one epoch at the phase's seq_len, or rows of the source's plan */
+    uint64_t first_epoch; /* the epoch of its first draw in the phase */
+    uint64_t first_draw;  /* number of that draw in its epoch */
+    uint64_t draws;       /* that it gets in the phase, in skipped steps too; in the last phase of a run without an end,
+                             up to the 2^63rd row of the run */
+};
+
+/* Fills *info for source number `share`, from 0, below tokmap_phase_info.shares, of phase number `phase`. The sources
+ * of a phase are in byte order of their names.
+ * Statuses: OK, ERROR_RANGE, ERROR_ARGUMENT (an argument is NULL, or info->size is not set). */
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_share(const struct tokmap_run *run, uint64_t phase,
+                                                                 uint64_t share, struct tokmap_share_info *info);
+
+/* Computes how many rows of steps [0, step), skipped steps included, show source number `source`.
+ *   step  at most tokmap_run_info.steps
+ * O(log phases + log sources). Any thread may call it. Statuses: OK, ERROR_RANGE, ERROR_ARGUMENT (an argument is
+ * NULL). */
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_drawn(const struct tokmap_run *run, uint64_t source,
+                                                                 uint64_t step, uint64_t *draws);
+
 /* Returns 1 if `step` is delivered, that is, before the run's end and not skipped; otherwise 0. Cannot fail. */
 TOKMAP_API int tokmap_run_delivers(const struct tokmap_run *run, uint64_t step);
 
 /* Returns the number of rows in the global batch of `step`, skipped or not; 0 from the run's end on. Cannot fail. */
 TOKMAP_API uint64_t tokmap_run_rows(const struct tokmap_run *run, uint64_t step);
 
+/* Returns the rows of step `step` that are not padding. It is tokmap_run_rows(), except in the last step of a run with
+ * `tail pad`. The rows before this number are real, and all others are padding. Cannot fail. */
+TOKMAP_API uint64_t tokmap_run_valid(const struct tokmap_run *run, uint64_t step);
+
+/* In tokmap_place.source: the row is padding, and shows no source. */
+#define TOKMAP_NO_SOURCE UINT64_MAX
+
 /* Which window one row of one step contains. */
 struct tokmap_place {
     uint64_t step;
     uint64_t row;         /* in the global batch, from 0 */
     uint64_t draw;        /* number of the row over the whole run, before rows are permuted within their step */
-    uint64_t source;      /* number of the source, from 0 */
+    uint64_t source;      /* number of the source, from 0; TOKMAP_NO_SOURCE: the row is padding, and all members below
+                             are 0 */
     uint64_t epoch;       /* of the source, from 0 */
-    uint64_t window;      /* number of the window in its epoch, from 0 */
-    uint64_t first_token; /* address of the window's first token in the source's dataset */
-    uint64_t tokens;      /* of the window: seq_len + lookahead. After the dataset's last token the window continues
-                             with its first */
+    uint64_t window;      /* number of the window in its epoch, or of the row in the source's plan, from 0 */
+    uint64_t first_token; /* address of the window's first token in the source's dataset; in a plan, that of the row's
+                             first segment */
+    uint64_t tokens;      /* of the dataset in the row. Of a window they are seq_len + lookahead; after the dataset's
+                             last token the window continues with its first. With `tail pad` the last windows, and rows
+                             of a plan, may have fewer tokens, and padding follows them */
 };
 
 /* Computes which window row `row` of step `step` contains, in constant time and without reading a file. Skipped steps
@@ -652,6 +733,57 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status
 tokmap_run_find(const struct tokmap_run *run, uint64_t source, uint64_t first_token, uint64_t count,
                 uint64_t first_step, uint64_t end_step, int (*found)(void *user, const struct tokmap_place *place),
                 void *user, struct tokmap_error *error);
+
+/* Returns the text of a run file that describes the run: parsed with `folder` NULL in the same current folder, it is the
+ * same run. It is how a run made from arguments, or by tokmap_run_evaluation(), is shown and saved. The text is valid
+ * until the run is closed; NULL if run is NULL. Any thread may call it. Cannot fail. */
+TOKMAP_API const char *tokmap_run_text(const struct tokmap_run *run);
+
+/* What tokmap_run_evaluation() reads. */
+struct tokmap_evaluation_options {
+    size_t size;        /* sizeof(struct tokmap_evaluation_options) */
+    const char *source; /* the name of one source of the run; default: NULL, all sources, one after another in turns */
+    const char *part;   /* a part of the source's dataset, such as "docs=99..100%" or "tokens=0..1000000"; default: NULL,
+                           the documents that the source's #docs= part leaves out */
+    uint64_t batch;     /* rows of a global batch; default: 0, that of the run's first phase */
+    uint64_t seq_len;   /* default: 0, the largest of the run */
+    uint64_t lookahead; /* default: TOKMAP_NO_ID, that of the run */
+    uint64_t stride;    /* 1 to seq_len: windows overlap, and of each but the first of a dataset only the last `stride`
+                           targets count; default: 0, seq_len */
+    uint64_t pad_id;    /* default: TOKMAP_NO_ID, that of the run */
+    uint64_t steps;     /* the evaluation ends after this many steps; default: TOKMAP_FOREVER, one pass over the data */
+    uint32_t trained;   /* 1: data that the run trains on is read too; default: 0, it is refused */
+    enum tokmap_reading reading; /* default: TOKMAP_READ_AUTO */
+};
+#define TOKMAP_EVALUATION_OPTIONS_INIT                                                                                 \
+    {                                                                                                                  \
+        sizeof(struct tokmap_evaluation_options), NULL, NULL, 0, 0, TOKMAP_NO_ID, 0, TOKMAP_NO_ID, TOKMAP_FOREVER, 0,  \
+            TOKMAP_READ_AUTO                                                                                           \
+    }
+
+/* Opens a run that evaluates on data which another run leaves out: windows in the order of the dataset, one pass, with
+ * `tail pad`, so every target counts exactly once and every rank makes the same calls with the same shapes. For a run
+ * file with `source web data/web#docs=0..99%`:
+ *
+ * @code
+ *     struct tokmap_error e = {0};
+ *     struct tokmap_run *evaluation = NULL;
+ *     struct tokmap_evaluation_options o = TOKMAP_EVALUATION_OPTIONS_INIT;
+ *     o.batch = 32;
+ *     if (tokmap_run_evaluation(&evaluation, run, &o, &e)) // data/web#docs=99..100%
+ *         fatal(&e);
+ *     puts(tokmap_run_text(evaluation));
+ *     tokmap_run_close(evaluation);
+ * @endcode
+ *
+ *   evaluation  receives the handle, a run like any other; close it with tokmap_run_close(). It does not depend on `run`
+ *   options     NULL: the defaults
+ * Without a part, sources whose #docs= leaves out nothing are not read; one must remain. Any thread may call it.
+ * Statuses: OK, ERROR_NOT_FOUND (no source has that name, or nothing is left out), ERROR_RANGE (among others: the part
+ * has data that the run trains on), and those of tokmap_run_open(). */
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status
+tokmap_run_evaluation(struct tokmap_run **evaluation, const struct tokmap_run *run,
+                      const struct tokmap_evaluation_options *options, struct tokmap_error *error);
 
 /* ---------------------------------------------------------------- cursor ---------------------------------------- */
 

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "dataset/row_piece.h"
 #include "tokmap/tokmap.h"
 
 /* One thread at a time may use a walk. It owns no memory. */
@@ -33,5 +34,15 @@ void run_walk_place(struct run_walk *walk, uint64_t step, uint64_t row, struct t
 /* Does the same for any step and row. Statuses: OK, ERROR_RANGE (the run has no such step or row). */
 enum tokmap_status run_walk_locate(struct run_walk *walk, uint64_t step, uint64_t row, struct tokmap_place *place,
                                    struct tokmap_error *error);
+
+/* Reports what a row is made of, from a place of this run: pieces[0] to pieces[*count - 1], one after another. A window
+ * is one piece, which may continue with the dataset's first token. A row of a plan is its segments, in their order. A
+ * padding row is no piece. The tokens of the row after them, up to seq_len + lookahead of its step, are padding.
+ * pieces has `capacity` elements, at least run_pieces_most(run). Cannot fail. */
+void run_row_pieces(const struct tokmap_run *run, const struct tokmap_place *place, struct row_piece *pieces,
+                    uint64_t capacity, uint64_t *count);
+
+/* The most pieces of any row, at least 1. */
+uint64_t run_pieces_most(const struct tokmap_run *run);
 
 #endif

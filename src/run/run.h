@@ -24,4 +24,14 @@ void run_describe(const struct tokmap_run *run, struct tokmap_run_info *info);
 /* Returns the dataset of source number `source`, or NULL if the run has no such source. It lives as long as the run. */
 const struct tokmap_dataset *run_dataset(const struct tokmap_run *run, uint64_t source);
 
+/* The sequence length and the rows of a step's phase, and the number of the step after the phase's last one. Any step.
+ * O(log phases). */
+struct run_step {
+    uint64_t seq_len, batch;
+    uint64_t end_step; /* the next phase's first step, or TOKMAP_FOREVER */
+    uint64_t valid;    /* rows of this step that are not padding */
+    uint64_t phase;    /* its number */
+};
+void run_phase_of(const struct tokmap_run *run, uint64_t step, struct run_step *out);
+
 #endif
