@@ -340,7 +340,8 @@ class Slurm(Several):
         self.slurm_run("salloc", "-n", 4, "sh", "batch.sh")
         shell = subprocess.Popen(["timeout", "60", "script", "-qc", "salloc -n 4", "/dev/null"], cwd=self.folder,
                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                 env={**os.environ, "SLURM_CONF": self.conf})
+                                 # salloc starts the user's shell, and a CI service may not set one.
+                                 env={**os.environ, "SLURM_CONF": self.conf, "SHELL": "/bin/sh"})
         said = shell.communicate("sh batch.sh; exit\n")[0]
         found = {into: sorted(open(os.path.join(into, name), encoding="utf-8").read() for name in os.listdir(into))
                  for into in (alone, step)}
