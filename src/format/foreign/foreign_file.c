@@ -1,0 +1,404 @@
+/* foreign_file.c - see foreign_file.h. */
+#include "foreign_file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "common/hash.h"
+#include "datatrove.h"
+#include "llmc.h"
+#include "npy.h"
+#include "platform/os.h"
+#include "raw_tokens.h"
+#include "text/path.h"
+
+#define SAMPLE_TAG "sample 1"
+#define SAMPLE_PROBES 256
+#define SAMPLE_BYTES 4096
+
+/* ---- paths ---- */
+
+static bool ends_in(const char *text, const char *end)
+{
+    const size_t bytes = strlen(text), end_bytes = strlen(end);
+    return bytes > end_bytes && !strcmp(text + bytes - end_bytes, end);
+}
+
+/* Returns `path`, of which the last `less` bytes are replaced by `ending`. */
+static char *path_ending(const char *path, size_t less, const char *ending)
+{
+    return path_join("", 0, path, strlen(path) - less, ending);
+}
+
+char *foreign_tokens_path(enum foreign_kind kind, const char *path)
+{
+    if (kind == FOREIGN_MEGATRON && !ends_in(path, ".bin"))
+        return path_ending(path, ends_in(path, ".idx") ? 4 : 0, ".bin");
+    if (kind == FOREIGN_DATATROVE && !ends_in(path, ".ds")) {
+        static const char *const beside[] = {".ds.index", ".ds.metadata", ".ds.loss"};
+        for (size_t i = 0; i < 3; i++)
+            if (ends_in(path, beside[i]))
+                return path_ending(path, strlen(beside[i]) - 3, "");
+        return path_ending(path, 0, ".ds");
+    }
+    return strdup(path);
+}
+
+char *foreign_index_path(const char *tokens_path)
+{
+    return path_ending(tokens_path, ends_in(tokens_path, ".bin") ? 4 : 0, ".tmx");
+}
+
+/* ---- recognizing ---- */
+
+static bool first_bytes(const char *path, uint8_t head[16], size_t *got)
+{
+    int fd;
+    struct os_stat found;
+    if (os_open(path, OS_READ_NOW, &fd))
+        return false;
+    const bool read =
+        !os_fstat(fd, &found) && found.kind == OS_KIND_FILE && !os_pread(fd, head, 16, 0, got);
+    os_close(fd);
+    return read;
+}
+
+enum foreign_kind foreign_kind_of(const char *path)
+{
+    uint8_t head[16];
+    size_t got = 0;
+    const bool idx = ends_in(path, ".idx"), bin = ends_in(path, ".bin");
+    if (first_bytes(path, head, &got)) {
+        if (idx && megatron_is(head, got))
+            return FOREIGN_MEGATRON;
+        if (llmc_is(head, got))
+            return FOREIGN_LLMC;
+        if (npy_is(head, got))
+            return FOREIGN_NPY;
+    }
+    if (idx)
+        return FOREIGN_UNNAMED;
+    char *index = path_ending(path, bin ? 4 : 0, ".idx");
+    const bool megatron = index && first_bytes(index, head, &got) && megatron_is(head, got);
+    free(index);
+    return megatron ? FOREIGN_MEGATRON : FOREIGN_UNNAMED;
+}
+
+/* ---- opening ---- */
+
+static enum tokmap_status file_open(const char *path, int *fd, struct os_stat *found, const char *what,
+                                    struct tokmap_error *error)
+{
+    int system = os_open(path, OS_READ_NOW, fd);
+    if (system) {
+        *fd = -1;
+        return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "%s cannot be opened%s", what,
+                                system == EMFILE || system == ENFILE
+                                    ? ", because too many files are open: raise the limit (ulimit -n)"
+                                    : "");
+    }
+    system = os_fstat(*fd, found);
+    if (system)
+        return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "%s cannot be examined", what);
+    if (found->kind != OS_KIND_FILE)
+        return error_set(error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET,
+                         "this is not a regular file; tokens and their indexes must be stored in regular files");
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status head_read(int fd, const char *path, uint8_t *head, size_t count, size_t *got,
+                                    struct tokmap_error *error)
+{
+    int system = os_pread(fd, head, count, 0, got);
+    return system ? error_set_system(error, system, path, 0, "the file cannot be read") : TOKMAP_OK;
+}
+
+/* Opens the document index and maps it. */
+static enum tokmap_status documents_map(struct foreign_file *file, struct os_stat *found, struct tokmap_error *error)
+{
+    struct foreign_documents *documents = &file->documents;
+    const void *mapped = NULL;
+    enum tokmap_status status =
+        file_open(file->documents_path, &file->documents_fd, found, "the index of the tokens", error);
+    if (status || !found->bytes)
+        return status;
+    int system = os_map_file(file->documents_fd, found->bytes, &mapped);
+    if (system)
+        return error_set_system(error, system, file->documents_path, TOKMAP_NO_OFFSET,
+                                "the index cannot be mapped; raise vm.max_map_count or ulimit -v");
+    documents->map = mapped;
+    documents->bytes = found->bytes;
+    documents->path = file->documents_path;
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status open_megatron(struct foreign_file *file, uint64_t file_bytes, struct tokmap_error *error)
+{
+    struct foreign_documents *documents = &file->documents;
+    struct os_stat found;
+    uint8_t head[MEGATRON_HEAD_BYTES];
+    size_t got = 0;
+    file->documents_path = path_ending(file->path, ends_in(file->path, ".bin") ? 4 : 0, ".idx");
+    if (!file->documents_path)
+        return error_set_memory(error, "the path of an index", strlen(file->path));
+    enum tokmap_status status = documents_map(file, &found, error);
+    if (!status)
+        status = head_read(file->documents_fd, file->documents_path, head, sizeof head, &got, error);
+    if (!status)
+        status = megatron_parse(&documents->megatron, file->documents_path, head, got, documents->bytes, error);
+    if (!status)
+        status = megatron_check_ends(&documents->megatron, file->documents_path, documents->map, file->path, file_bytes,
+                                     &file->layout, error);
+    documents->is_megatron = true;
+    documents->count = documents->megatron.documents;
+    return status;
+}
+
+/* Reads X.ds.metadata, if it exists. */
+static enum tokmap_status metadata_read(const struct foreign_file *file, uint64_t *width, uint64_t *tokens,
+                                        struct tokmap_error *error)
+{
+    char *path = path_ending(file->path, 0, ".metadata"), *text = malloc(DATATROVE_METADATA_MOST);
+    struct os_stat found;
+    int fd = -1;
+    size_t got = 0;
+    enum tokmap_status status = path && text ? TOKMAP_OK : error_set_memory(error, "the metadata", 0);
+    if (!status && os_stat(path, &found) != ENOENT) {
+        status = file_open(path, &fd, &found, "the metadata of the tokens", error);
+        if (!status)
+            status = head_read(fd, path, (uint8_t *)text, DATATROVE_METADATA_MOST, &got, error);
+        if (!status)
+            status = datatrove_parse(path, text, got, width, tokens, error);
+    }
+    os_close(fd);
+    free(text);
+    free(path);
+    return status;
+}
+
+static enum tokmap_status open_datatrove(struct foreign_file *file, uint64_t file_bytes, struct tokmap_error *error)
+{
+    struct foreign_documents *documents = &file->documents;
+    struct os_stat found;
+    uint64_t width = 0, tokens = TOKMAP_NO_ID;
+    enum tokmap_status status = metadata_read(file, &width, &tokens, error);
+    if (!status && width && file->words.width && width != file->words.width)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, file->path, TOKMAP_NO_OFFSET,
+                         "the .metadata says that tokens have %" PRIu64 " bytes, but the name says width=%" PRIu64
+                         "; leave out the word width",
+                         width, file->words.width);
+    if (!status)
+        status = datatrove_layout(&file->layout, file->path, width ? width : file->words.width, tokens, file_bytes,
+                                  error);
+    if (status)
+        return status;
+    file->documents_path = path_ending(file->path, 0, ".index");
+    file->loss_path = path_ending(file->path, 0, ".loss");
+    if (!file->documents_path || !file->loss_path)
+        return error_set_memory(error, "the path of an index", strlen(file->path));
+    if (os_stat(file->loss_path, &found) == ENOENT) {
+        free(file->loss_path);
+        file->loss_path = NULL;
+    } else if (found.bytes != file->layout.tokens) {
+        return error_set(error, TOKMAP_ERROR_TRUNCATED, file->loss_path, min64(found.bytes, file->layout.tokens),
+                         "the file has %" PRIu64 " bytes, but there are %" PRIu64 " tokens, each of which needs one; "
+                         "copy it again, or remove it to train on all tokens",
+                         found.bytes, file->layout.tokens);
+    }
+    if (os_stat(file->documents_path, &found) == ENOENT) {
+        free(file->documents_path);
+        file->documents_path = NULL;
+        return TOKMAP_OK;
+    }
+    status = documents_map(file, &found, error);
+    if (status)
+        return status;
+    const uint64_t whole = found.bytes / 8;
+    documents->count = whole;
+    return datatrove_check_index(file->documents_path, found.bytes, whole ? load64(documents->map + 8 * (whole - 1)) : 0,
+                                 file->layout.tokens, error);
+}
+
+static enum tokmap_status open_single(struct foreign_file *file, uint64_t file_bytes, struct tokmap_error *error)
+{
+    const size_t count = file->kind == FOREIGN_NPY ? NPY_HEAD_MOST : LLMC_HEAD_BYTES;
+    uint8_t *head = malloc(count);
+    size_t got = 0;
+    if (!head)
+        return error_set_memory(error, "the head of a file", count);
+    enum tokmap_status status = head_read(file->fd, file->path, head, count, &got, error);
+    if (!status && file->kind == FOREIGN_NPY)
+        status = npy_parse(&file->layout, file->path, head, got, file_bytes, error);
+    else if (!status && file->kind == FOREIGN_LLMC)
+        status = llmc_parse(&file->layout, file->path, head, got, file_bytes, error);
+    else if (!status)
+        status = raw_parse(&file->layout, file->kind, &file->words, file->path, head, got, file_bytes, error);
+    free(head);
+    return status;
+}
+
+/* Combines the words of the name with what the format prescribes. */
+static enum tokmap_status ids_settle(struct foreign_file *file, struct tokmap_error *error)
+{
+    const struct foreign_words *words = &file->words;
+    const uint64_t range = element_vocabulary(file->layout.element);
+    file->eod_id = words->eod_id != TOKMAP_NO_ID ? words->eod_id : file->layout.eod_id;
+    file->bos_id = words->bos_id != TOKMAP_NO_ID ? words->bos_id : file->layout.bos_id;
+    /* The BOS that a format prescribes is its convention, not a statement about this file. */
+    if (words->bos_id == TOKMAP_NO_ID && words->eod_id != TOKMAP_NO_ID)
+        file->bos_id = TOKMAP_NO_ID;
+    if (words->bos_id == TOKMAP_NO_ID && words->vocabulary && file->bos_id != TOKMAP_NO_ID &&
+        file->bos_id >= words->vocabulary)
+        file->bos_id = TOKMAP_NO_ID;
+    if (words->vocabulary > range)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, file->path, TOKMAP_NO_OFFSET,
+                         "the name says vocab=%" PRIu64 ", but the file's tokens are %s, which has ids below %" PRIu64
+                         "; correct the word vocab",
+                         words->vocabulary, element_name(file->layout.element), range);
+    file->vocabulary = words->vocabulary ? words->vocabulary : range;
+    if ((file->eod_id != TOKMAP_NO_ID && file->eod_id >= file->vocabulary) ||
+        (file->bos_id != TOKMAP_NO_ID && file->bos_id >= file->vocabulary))
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, file->path, TOKMAP_NO_OFFSET,
+                         "the EOD or BOS of the name is not below %" PRIu64 ", the number of ids of the file's tokens "
+                         "(%s); correct the word eod or bos",
+                         file->vocabulary, element_name(file->layout.element));
+    return TOKMAP_OK;
+}
+
+enum tokmap_status foreign_open(struct foreign_file *file, enum foreign_kind kind, const char *path,
+                                const struct foreign_words *words, struct tokmap_error *error)
+{
+    struct os_stat found;
+    memset(file, 0, sizeof *file);
+    file->fd = file->documents_fd = -1;
+    file->kind = kind;
+    file->words = *words;
+    file->path = foreign_tokens_path(kind, path);
+    file->index_path = file->path ? foreign_index_path(file->path) : NULL;
+    enum tokmap_status status =
+        file->index_path ? TOKMAP_OK : error_set_memory(error, "the path of a file of tokens", strlen(path));
+    if (!status)
+        status = file_open(file->path, &file->fd, &found, "the file of tokens", error);
+    if (!status) {
+        file->device = found.device;
+        file->inode = found.inode;
+        status = kind == FOREIGN_MEGATRON    ? open_megatron(file, found.bytes, error)
+                 : kind == FOREIGN_DATATROVE ? open_datatrove(file, found.bytes, error)
+                                             : open_single(file, found.bytes, error);
+    }
+    if (!status)
+        status = ids_settle(file, error);
+    file->documents.tokens = file->layout.tokens;
+    if (status)
+        foreign_close(file);
+    return status;
+}
+
+void foreign_close(struct foreign_file *file)
+{
+    os_unmap(file->documents.map, file->documents.bytes);
+    file->documents.map = NULL;
+    os_close(file->fd);
+    os_close(file->documents_fd);
+    free(file->path);
+    free(file->documents_path);
+    free(file->loss_path);
+    free(file->index_path);
+    file->path = file->documents_path = file->loss_path = file->index_path = NULL;
+    file->fd = file->documents_fd = -1;
+}
+
+/* ---- sampled identity ---- */
+
+struct part {
+    int fd;
+    const char *path;
+    uint64_t start, bytes; /* in the string of all files */
+};
+
+/* Hashes up to 4 KiB of the string of all parts, from `at` on; a probe can touch several small files. */
+static enum tokmap_status probe(struct hash_state *hash, const struct part *parts, uint64_t count, uint64_t at,
+                                struct tokmap_error *error)
+{
+    uint8_t bytes[SAMPLE_BYTES];
+    uint64_t first = 0, last = count;
+    while (last - first > 1) {
+        const uint64_t middle = first + (last - first) / 2;
+        if (parts[middle].start <= at)
+            first = middle;
+        else
+            last = middle;
+    }
+    for (uint64_t left = SAMPLE_BYTES; first < count && left; first++) {
+        const struct part *part = &parts[first];
+        const uint64_t offset = at - part->start, here = min64(left, part->bytes - offset);
+        size_t got = 0;
+        int system = here ? os_pread(part->fd, bytes, (size_t)here, offset, &got) : 0;
+        if (system)
+            return error_set_system(error, system, part->path, offset, "the file cannot be read");
+        if (got < here)
+            return error_set(error, TOKMAP_ERROR_TRUNCATED, part->path, offset + got,
+                             "the file ends at this byte, but it was longer when it was opened");
+        hash_state_add(hash, bytes, (size_t)here);
+        left -= here;
+        at += here;
+    }
+    return TOKMAP_OK;
+}
+
+static void hash_number(struct hash_state *hash, uint64_t number)
+{
+    uint8_t bytes[8];
+    store64(bytes, number);
+    hash_state_add(hash, bytes, sizeof bytes);
+}
+
+/* Lists the files, document indexes first. Returns the bytes of all. */
+static uint64_t parts_list(const struct foreign_file *const *files, uint64_t count, struct part *parts, uint64_t *used)
+{
+    uint64_t bytes = 0;
+    *used = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        if (!files[i]->documents_path)
+            continue;
+        parts[(*used)++] =
+            (struct part){files[i]->documents_fd, files[i]->documents_path, bytes, files[i]->documents.bytes};
+        bytes += files[i]->documents.bytes;
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        parts[(*used)++] = (struct part){files[i]->fd, files[i]->path, bytes, files[i]->layout.bytes};
+        bytes += files[i]->layout.bytes;
+    }
+    return bytes;
+}
+
+enum tokmap_status foreign_sample(const struct foreign_file *const *files, uint64_t count, uint8_t id[16],
+                                  struct tokmap_error *error)
+{
+    struct part *parts = calloc(2 * count, sizeof *parts);
+    struct hash_state *hash = hash_state_new();
+    enum tokmap_status status =
+        parts && hash ? TOKMAP_OK : error_set_memory(error, "the identity of a dataset", 2 * count * sizeof *parts);
+    uint64_t used = 0, blocks = 0;
+    if (!status) {
+        const struct foreign_words *words = &files[0]->words;
+        blocks = div_ceil(parts_list(files, count, parts, &used), SAMPLE_BYTES);
+        hash_state_add(hash, SAMPLE_TAG, 8);
+        const uint64_t head[] = {files[0]->kind, words->width,  words->offset,     words->eod_id,
+                                 words->bos_id,  words->vocabulary, used};
+        for (size_t i = 0; i < sizeof head / sizeof head[0]; i++)
+            hash_number(hash, head[i]);
+        for (uint64_t i = 0; i < used; i++)
+            hash_number(hash, parts[i].bytes);
+    }
+    for (uint64_t i = 0; i < SAMPLE_PROBES && blocks && !status; i++)
+        status = probe(hash, parts, used, SAMPLE_BYTES * mul_div(i, blocks - 1, SAMPLE_PROBES - 1), error);
+    if (!status)
+        hash128_store(hash_state_128(hash), id);
+    hash_state_free(hash);
+    free(parts);
+    return status;
+}

@@ -1,0 +1,53 @@
+/*
+ * foreign_file.h - one token file of another project, open, with its document index if it has one.
+ *
+ * Opening reads the first bytes and the small files beside it, and compares every count with the sizes of the files.
+ * Neither the tokens nor the numbers of a document index are read.
+ */
+#ifndef TOKMAP_FORMAT_FOREIGN_FILE_H
+#define TOKMAP_FORMAT_FOREIGN_FILE_H
+
+#include "foreign_documents.h"
+#include "foreign_layout.h"
+#include "foreign_name.h"
+
+struct foreign_file {
+    enum foreign_kind kind;          /* never FOREIGN_UNNAMED */
+    char *path;                      /* of the tokens */
+    char *documents_path;            /* of the document index, or NULL */
+    char *loss_path;                 /* of datatrove's .loss, or NULL if there is none */
+    char *index_path;                /* the .tmx that `tokmap index` writes for this file */
+    int fd;                          /* of the tokens */
+    int documents_fd;                /* of the document index, or -1 */
+    uint64_t device, inode;          /* of the tokens */
+    struct foreign_layout layout;
+    struct foreign_words words;      /* as given */
+    uint64_t eod_id, bos_id;         /* the words, else what the format prescribes */
+    uint64_t vocabulary;             /* the word, else the range of the elements */
+    struct foreign_documents documents;
+};
+
+/* Returns the kind of the file at `path`, by its magic; FOREIGN_UNNAMED if it has none. A prefix of a .bin and an .idx,
+ * and each of both files, are Megatron's. Reads at most 16 bytes. */
+enum foreign_kind foreign_kind_of(const char *path);
+
+/* Returns the path of the tokens that `path` names ("PREFIX", "PREFIX.bin", and "PREFIX.idx" are PREFIX.bin for
+ * Megatron), or NULL without memory. The caller frees it. */
+char *foreign_tokens_path(enum foreign_kind kind, const char *path);
+
+/* Returns the path of the .tmx that belongs to the file with tokens: NAME.tmx for NAME.bin, otherwise ".tmx" is added.
+ * NULL without memory. */
+char *foreign_index_path(const char *tokens_path);
+
+/* Opens the file that `path` names. On failure *file needs no foreign_close(). Statuses: OK, ERROR_NOT_FOUND, ERROR_IO,
+ * ERROR_FORMAT, ERROR_VERSION, ERROR_CORRUPT, ERROR_TRUNCATED, ERROR_UNSUPPORTED, ERROR_ARGUMENT, ERROR_MEMORY. */
+enum tokmap_status foreign_open(struct foreign_file *file, enum foreign_kind kind, const char *path,
+                                const struct foreign_words *words, struct tokmap_error *error);
+void foreign_close(struct foreign_file *file);
+
+/* Adds what the sampled identity of a dataset is made of: the identity is the XXH3-128 of these bytes. Statuses: OK,
+ * ERROR_IO, ERROR_TRUNCATED, ERROR_MEMORY. */
+enum tokmap_status foreign_sample(const struct foreign_file *const *files, uint64_t count, uint8_t id[16],
+                                  struct tokmap_error *error);
+
+#endif

@@ -1,0 +1,188 @@
+/* megatron.c - see megatron.h. */
+#include "megatron.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+
+#define MAGIC "MMIDIDX\0"   /* and one more zero byte, the literal's own */
+#define MAGIC_BYTES 9
+#define OLD_MAGIC "TNTIDX\0" /* fairseq's "cached" index */
+#define REMEDY "make both files again with preprocess_data.py, or copy them from a good copy"
+
+bool megatron_is(const uint8_t *head, size_t bytes)
+{
+    return bytes >= MAGIC_BYTES && !memcmp(head, MAGIC, MAGIC_BYTES);
+}
+
+/* Computes where the arrays begin. Returns false if their size is not the rest of the index. */
+static bool arrays_place(struct megatron_index *index, bool *modes)
+{
+    uint64_t end = MEGATRON_HEAD_BYTES, bytes;
+    index->lengths_at = end;
+    if (mul_overflows(index->sequences, 4, &bytes) || add_overflows(end, bytes, &end))
+        return false;
+    index->pointers_at = end;
+    if (mul_overflows(index->sequences, 8, &bytes) || add_overflows(end, bytes, &end))
+        return false;
+    index->documents_at = end;
+    if (mul_overflows(index->documents + 1, 8, &bytes) || add_overflows(end, bytes, &end))
+        return false;
+    *modes = end < index->bytes && index->bytes - end == index->sequences;
+    return end == index->bytes || *modes;
+}
+
+enum tokmap_status megatron_parse(struct megatron_index *index, const char *path, const uint8_t *head, size_t bytes,
+                                  uint64_t index_bytes, struct tokmap_error *error)
+{
+    if (bytes >= sizeof OLD_MAGIC && !memcmp(head, OLD_MAGIC, sizeof OLD_MAGIC))
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, 0,
+                         "this is an index of fairseq's older kind (cached), which Megatron no longer writes; make "
+                         "both files again with preprocess_data.py");
+    if (!megatron_is(head, bytes))
+        return error_set(error, TOKMAP_ERROR_FORMAT, path, 0,
+                         "this is not a Megatron index (it does not begin with the bytes MMIDIDX); name the prefix of "
+                         "a .bin and an .idx that preprocess_data.py wrote");
+    if (bytes < MEGATRON_HEAD_BYTES)
+        return error_set(error, TOKMAP_ERROR_TRUNCATED, path, bytes,
+                         "the index ends inside its head of %d bytes; " REMEDY, MEGATRON_HEAD_BYTES);
+    if (load64(head + 9) != 1)
+        return error_set(error, TOKMAP_ERROR_VERSION, path, 9,
+                         "the index has version %" PRIu64 ", but tokmap reads version 1", load64(head + 9));
+    const uint8_t code = head[17];
+    if (!element_bytes(code) || code == ELEMENT_U32)
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, 17,
+                         "the index says that its tokens have type %u (%s), but token ids are integers (types 1 to 5 "
+                         "and 8); " REMEDY,
+                         code, code == 6 || code == 7 ? element_name(code) : "unknown");
+    const uint64_t ends = load64(head + 26);
+    bool modes = false;
+    *index = (struct megatron_index){.element = (enum element)code, .sequences = load64(head + 18),
+                                     .documents = ends - 1, .bytes = index_bytes};
+    if (!ends || ends == UINT64_MAX || !arrays_place(index, &modes))
+        return error_set(error, TOKMAP_ERROR_TRUNCATED, path, 18,
+                         "the index counts %" PRIu64 " sequences and %" PRIu64 " starts of documents, which does not "
+                         "give its size of %" PRIu64 " bytes; " REMEDY,
+                         index->sequences, ends, index_bytes);
+    if (modes)
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, index_bytes - index->sequences,
+                         "the index has a mode for each sequence: the data is multimodal, which tokmap does not read");
+    return TOKMAP_OK;
+}
+
+static uint32_t length_of(const struct megatron_index *index, const uint8_t *map, uint64_t sequence)
+{
+    return load32(map + index->lengths_at + 4 * sequence);
+}
+
+static uint64_t pointer_of(const struct megatron_index *index, const uint8_t *map, uint64_t sequence)
+{
+    return load64(map + index->pointers_at + 8 * sequence);
+}
+
+static uint64_t first_of(const struct megatron_index *index, const uint8_t *map, uint64_t document)
+{
+    return load64(map + index->documents_at + 8 * document);
+}
+
+enum tokmap_status megatron_check_ends(const struct megatron_index *index, const char *path, const uint8_t *map,
+                                       const char *bin_path, uint64_t bin_bytes, struct foreign_layout *layout,
+                                       struct tokmap_error *error)
+{
+    const uint32_t width = element_bytes(index->element);
+    const uint64_t last = index->sequences - 1;
+    uint64_t bytes = 0;
+    if (first_of(index, map, 0))
+        return error_set(error, TOKMAP_ERROR_CORRUPT, path, index->documents_at,
+                         "the first document begins at sequence %" PRIu64 " instead of 0; " REMEDY,
+                         first_of(index, map, 0));
+    if (first_of(index, map, index->documents) != index->sequences)
+        return error_set(error, TOKMAP_ERROR_CORRUPT, path, index->documents_at + 8 * index->documents,
+                         "the last document ends at sequence %" PRIu64 ", but the index counts %" PRIu64 "; " REMEDY,
+                         first_of(index, map, index->documents), index->sequences);
+    if (index->sequences) {
+        const uint32_t tokens = length_of(index, map, last);
+        if (pointer_of(index, map, 0))
+            return error_set(error, TOKMAP_ERROR_CORRUPT, path, index->pointers_at,
+                             "the first sequence begins at byte %" PRIu64 " of the tokens instead of 0; " REMEDY,
+                             pointer_of(index, map, 0));
+        bytes = pointer_of(index, map, last);
+        if (tokens >> 31 || bytes % width || bytes > FOREIGN_BYTES_MAX)
+            return error_set(error, TOKMAP_ERROR_CORRUPT, path, index->pointers_at + 8 * last,
+                             "the last sequence begins at byte %" PRId64 " of the tokens and has %d tokens of %u bytes, "
+                             "which cannot be; " REMEDY,
+                             (int64_t)bytes, (int32_t)tokens, width);
+        bytes += (uint64_t)tokens * width;
+    }
+    if (bytes != bin_bytes)
+        return error_set(error, TOKMAP_ERROR_TRUNCATED, bin_path, min64(bytes, bin_bytes),
+                         "the file is %" PRIu64 " bytes long, but the sequences of its index (%.300s) end at byte "
+                         "%" PRIu64 "; " REMEDY,
+                         bin_bytes, path, bytes);
+    if (bytes && !index->documents)
+        return error_set(error, TOKMAP_ERROR_CORRUPT, path, 26,
+                         "the index has sequences, but no document; " REMEDY);
+    *layout = (struct foreign_layout){index->element, 0, bytes / width, bytes, TOKMAP_NO_ID, TOKMAP_NO_ID};
+    return TOKMAP_OK;
+}
+
+enum tokmap_status megatron_document_end(const struct megatron_index *index, const char *path, const uint8_t *map,
+                                         uint64_t tokens, uint64_t document, uint64_t *end,
+                                         struct tokmap_error *error)
+{
+    assert(document < index->documents);
+    const uint32_t width = element_bytes(index->element);
+    const uint64_t sequence = first_of(index, map, document + 1);
+    if (sequence > index->sequences)
+        return error_set(error, TOKMAP_ERROR_CORRUPT, path, index->documents_at + 8 * (document + 1),
+                         "document %" PRIu64 " begins at sequence %" PRId64 ", but the index has %" PRIu64
+                         " sequences; " REMEDY,
+                         document + 1, (int64_t)sequence, index->sequences);
+    if (sequence == index->sequences) {
+        *end = tokens;
+        return TOKMAP_OK;
+    }
+    const uint64_t pointer = pointer_of(index, map, sequence);
+    if (pointer % width || pointer / width > tokens)
+        return error_set(error, TOKMAP_ERROR_CORRUPT, path, index->pointers_at + 8 * sequence,
+                         "sequence %" PRIu64 " begins at byte %" PRId64 " of the tokens, which is not the start of one "
+                         "of the %" PRIu64 " tokens of %u bytes; " REMEDY,
+                         sequence, (int64_t)pointer, tokens, width);
+    *end = pointer / width;
+    return TOKMAP_OK;
+}
+
+enum tokmap_status megatron_check(const struct megatron_index *index, const char *path, const uint8_t *map,
+                                  struct tokmap_error *error)
+{
+    const uint32_t width = element_bytes(index->element);
+    uint64_t expected = 0;
+    for (uint64_t i = 0; i < index->sequences; i++) {
+        const uint32_t tokens = length_of(index, map, i);
+        if (tokens >> 31)
+            return error_set(error, TOKMAP_ERROR_CORRUPT, path, index->lengths_at + 4 * i,
+                             "sequence %" PRIu64 " has a negative number of tokens (%d); " REMEDY, i, (int32_t)tokens);
+        const uint64_t pointer = pointer_of(index, map, i);
+        if (pointer != expected)
+            return error_set(error, TOKMAP_ERROR_CORRUPT, path, index->pointers_at + 8 * i,
+                             "sequence %" PRIu64 " begins at byte %" PRId64 " of the tokens, but the lengths of the "
+                             "sequences before it give %" PRIu64 " (numpy 2 wraps these numbers beyond 2 GiB in older "
+                             "versions of Megatron); " REMEDY,
+                             i, (int64_t)pointer, expected);
+        expected += (uint64_t)tokens * width; /* at most 2^34 each, and the index has fewer than 2^62 bytes */
+        if (expected > FOREIGN_BYTES_MAX)
+            return error_set(error, TOKMAP_ERROR_CORRUPT, path, index->lengths_at + 4 * i,
+                             "the sequences have more than 2^62 bytes; " REMEDY);
+    }
+    for (uint64_t i = 0; i < index->documents; i++) {
+        const uint64_t first = first_of(index, map, i), next = first_of(index, map, i + 1);
+        if (first > next || next > index->sequences)
+            return error_set(error, TOKMAP_ERROR_CORRUPT, path, index->documents_at + 8 * (i + 1),
+                             "document %" PRIu64 " ends at sequence %" PRId64 ", but begins at sequence %" PRId64
+                             "; " REMEDY,
+                             i, (int64_t)next, (int64_t)first);
+    }
+    return TOKMAP_OK;
+}

@@ -1,0 +1,62 @@
+/*
+ * megatron.h - the index of Megatron's token files, PREFIX.idx; PREFIX.bin has the tokens and nothing else.
+ *
+ *     0   "MMIDIDX\0\0"
+ *     9   u64 version, 1
+ *     17  u8 type of the tokens
+ *     18  u64 S, number of sequences
+ *     26  u64 D, number of documents and one more
+ *     34  i32 tokens of each sequence[S]
+ *     ..  i64 byte in the .bin at which each sequence begins[S]
+ *     ..  i64 first sequence of each document[D]; the first is 0, the last S
+ *     ..  i8 modes[S], in multimodal files only
+ *
+ * Nothing is aligned. Megatron never compares the index with the size of the .bin, and reads what is missing there as
+ * garbage. Sequences are written back to back, so a sequence must begin where the one before it ends.
+ */
+#ifndef TOKMAP_FORMAT_MEGATRON_H
+#define TOKMAP_FORMAT_MEGATRON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "foreign_layout.h"
+#include "tokmap/tokmap.h"
+
+#define MEGATRON_HEAD_BYTES 34
+
+struct megatron_index {
+    enum element element;
+    uint64_t sequences, documents;
+    uint64_t lengths_at, pointers_at, documents_at; /* offsets in the index */
+    uint64_t bytes;                                 /* of the index */
+};
+
+/* Returns whether the first bytes of a file are the magic of an index. */
+bool megatron_is(const uint8_t *head, size_t bytes);
+
+/* Reads the head of an index. head: the first `bytes` bytes, MEGATRON_HEAD_BYTES of them if the file is so long.
+ * Statuses: OK, ERROR_FORMAT, ERROR_VERSION, ERROR_UNSUPPORTED (floating-point or multimodal), ERROR_TRUNCATED (the
+ * counts do not give the size of the index). */
+enum tokmap_status megatron_parse(struct megatron_index *index, const char *path, const uint8_t *head, size_t bytes,
+                                  uint64_t index_bytes, struct tokmap_error *error);
+
+/* Compares the ends of the arrays with each other and with the size of the .bin, at a cost that does not grow. map: all
+ * bytes of the index. Statuses: OK, ERROR_CORRUPT (the arrays contradict each other), ERROR_TRUNCATED (the .bin has
+ * another size). */
+enum tokmap_status megatron_check_ends(const struct megatron_index *index, const char *path, const uint8_t *map,
+                                       const char *bin_path, uint64_t bin_bytes, struct foreign_layout *layout,
+                                       struct tokmap_error *error);
+
+/* Finds the end of a document (< documents), in tokens. Each number is compared with its bounds, but not with its
+ * neighbors. Statuses: OK, ERROR_CORRUPT. */
+enum tokmap_status megatron_document_end(const struct megatron_index *index, const char *path, const uint8_t *map,
+                                         uint64_t tokens, uint64_t document, uint64_t *end,
+                                         struct tokmap_error *error);
+
+/* Compares every number of the index: each sequence begins where the one before it ends, and documents are in order.
+ * Statuses: OK, ERROR_CORRUPT (with the byte of the first fault). */
+enum tokmap_status megatron_check(const struct megatron_index *index, const char *path, const uint8_t *map,
+                                  struct tokmap_error *error);
+
+#endif
