@@ -199,7 +199,10 @@ static enum tokmap_status open_datatrove(struct foreign_file *file, uint64_t fil
     file->loss_path = path_ending(file->path, 0, ".loss");
     if (!file->documents_path || !file->loss_path)
         return error_set_memory(error, "the path of an index", strlen(file->path));
-    if (os_stat(file->loss_path, &found) == ENOENT) {
+    int system = os_stat(file->loss_path, &found);
+    if (system && system != ENOENT)
+        return error_set_system(error, system, file->loss_path, TOKMAP_NO_OFFSET, "the file cannot be examined");
+    if (system) {
         free(file->loss_path);
         file->loss_path = NULL;
     } else if (found.bytes != file->layout.tokens) {
