@@ -1,16 +1,17 @@
 /*
- * blocks.c - the order of `order blocks W SPAN`. FROZEN: a change of the numbers reorders running jobs. ORDER.md holds a
- * second implementation in Python; tests/unit/order/test_blocks.c pins values that it computed.
+ * blocks.c - the order of `order blocks W SPAN`. FROZEN: a change of the numbers reorders running jobs. ORDER.md holds
+ * a second implementation in Python; tests/unit/order/test_blocks.c pins values that it computed.
  *
  * Method. The n windows are cut into B = ceil(n / W) blocks; the last block has fewer than W windows if W does not
- * divide n. permute(key("blocks"), B, slot) is the block in slot 0, 1, ... of the epoch. All windows in the order of the
- * slots are a list of n windows, which is cut after each SPAN slots. The m windows of span s change places within the
- * span: draw i of it shows the window in place permute(key("span", epoch * 2^32 + s), m, i) of the span.
+ * divide n. permute(key("blocks"), B, slot) is the block in slot 0, 1, ... of the epoch. All windows in the order of
+ * the slots are a list of n windows, which is cut after each SPAN slots. The m windows of span s change places within
+ * the span: draw i of it shows the window in place permute(key("span", epoch * 2^32 + s), m, i) of the span.
  *
  * Only one block can be short, so the place of any slot in the list is a multiplication and, after the short block, a
  * subtraction. Example: n = 10, W = 4, SPAN = 2, so B = 3, and block 2 has 2 windows. If the order of the blocks is 2,
- * 0, 1, the list is 8 9 | 0 1 2 3 | 4 5 6 7. Span 0 has its first 6 windows and span 1 the other 4. Place 7 is after the
- * short block, so it is place 7 + 2 of slots of equal width: slot 9 / 4 = 2, window 9 mod 4 = 1 of block 1, which is 5.
+ * 0, 1, the list is 8 9 | 0 1 2 3 | 4 5 6 7. Span 0 has its first 6 windows and span 1 the other 4. Place 7 is after
+ * the short block, so it is place 7 + 2 of slots of equal width: slot 9 / 4 = 2, window 9 mod 4 = 1 of block 1, which
+ * is 5.
  */
 #include "blocks.h"
 

@@ -4,26 +4,27 @@
  *
  * Method. The leaves are those of a balanced binary tree: of a node's m leaves, the first ceil(m / 2) are below its
  * left child. A node whose leaves weigh W, with w of it on the left, sends floor(p * w / W) of its first p draws left.
- * So its draw p goes left if floor((p + 1) * w / W) > floor(p * w / W), and it is then draw floor(p * w / W) of the left
- * child; otherwise it is draw p - floor(p * w / W) of the right child. Example, weights 5 : 3 : 2. The root has {5, 3}
- * on the left, w / W = 8 / 10. Of the draws 0, 1, 2, 3, 4, draws 0 and 4 go right and 1, 2, 3 go left, because
- * floor(8 p / 10) is 0, 0, 1, 2, 3, 4 for p = 0 .. 5.
+ * So its draw p goes left if floor((p + 1) * w / W) > floor(p * w / W), and it is then draw floor(p * w / W) of the
+ * left child; otherwise it is draw p - floor(p * w / W) of the right child. Example, weights 5 : 3 : 2. The root has
+ * {5, 3} on the left, w / W = 8 / 10. floor(8 p / 10) is 0, 0, 1, 2, 3, 4, 4 for p = 0 .. 6, so of the draws 0 to 5,
+ * draws 0 and 5 go right. Draw 4 is draw 3 of the left child, which has w / W = 5 / 8: floor(15 / 8) = 1 and floor(20 /
+ * 8) = 2, so it is draw 1 of the first leaf.
  *
  * Inverse. The left child's draw k is draw ceil((k + 1) * W / w) - 1 of the node, and the right child's draw k is draw
  * floor(k * W / (W - w)). It climbs from the leaf to the root.
  *
- * Why not deal the draws out one source after the other, or by a heap of deadlines? Both need either a table that is as
- * long as the run or a pass over all draws before the one asked for. With one cumulative table per node of width m, the
- * shares would be exact but the errors would add up to m. Here each of the ceil(log2 m) levels adds less than 1.
+ * Why a tree? A table of the schedule would be as long as the run, and a queue of deadlines has to be advanced through
+ * all draws before the one that is asked for. Random choices by weight can be computed for any draw, but their counts
+ * stray from the shares by the square root of the number of draws and have no inverse. In the tree, each of the
+ * ceil(log2 m) levels adds an error of less than one draw.
  *
  * Division. p * w / W needs a 128-bit product and a division of 20 to 90 cycles on each level, each waiting for the one
  * above. Instead, each node stores A = ceil(2^128 * w / W), and floor(p * w / W) = floor(p * A / 2^128), exactly:
  * p * w / W is at least 1 / W > 2^-63 below the next integer, and p * A / 2^128 exceeds it by less than p * 2^-128 <
- * 2^-64. The fraction, p * A modulo 2^128, decides the side: the draw goes left if adding A carries. The quotients W / w
- * of the inverse can be large, so they are stored as floating-point numbers with a mantissa of 128 bits (struct growth).
- * Their relative error is below 2^-126, so a result below 2^63 has an error below 2^-63: less than the distance of any
- * such fraction with a denominator below 2^63 from the integer that must not be crossed. The root's results are tested
- * against an implementation with division for weights and draws up to 2^63.
+ * 2^-64. The fraction, p * A modulo 2^128, decides the side: the draw goes left if adding A carries. The quotients W /
+ * w of the inverse can be large, so they are stored as floating-point numbers with a mantissa of 128 bits (struct
+ * growth). A mantissa is off by at most 1 of at least 2^127, so a result below 2^63 is off by less than 2^-64. That is
+ * less than the distance of a fraction with a denominator below 2^63 from the next integer.
  */
 #include "mixture.h"
 
@@ -91,8 +92,8 @@ static struct growth growth_of(uint64_t part, uint64_t whole, bool left)
     return (struct growth){(uint64_t)mantissa, (uint64_t)(mantissa >> 64), shift};
 }
 
-/* Fills the nodes of `count` leaves from node number `node` on. Returns the sum of the leaves' weights. The recursion is
- * as deep as the tree. */
+/* Fills the nodes of `count` leaves from node number `node` on. Returns the sum of the leaves' weights. The recursion
+ * is as deep as the tree. */
 static uint64_t nodes_fill(struct mixture *mixture, uint64_t node, const uint64_t *weights, uint64_t count)
 {
     if (count == 1)
@@ -116,8 +117,9 @@ static enum tokmap_status weights_check(const uint64_t *weights, uint64_t count,
             return error_set(error, TOKMAP_ERROR_RANGE, NULL, TOKMAP_NO_OFFSET,
                              "the weight of source %" PRIu64 " of the mixture is 0; leave the source out", i);
         if (add_overflows(sum, weights[i], &sum) || sum >= (uint64_t)1 << 63)
-            return error_set(error, TOKMAP_ERROR_RANGE, NULL, TOKMAP_NO_OFFSET,
-                             "the weights of the mixture add up to 2^63 or more; use smaller weights in the same ratio");
+            return error_set(
+                error, TOKMAP_ERROR_RANGE, NULL, TOKMAP_NO_OFFSET,
+                "the weights of the mixture add up to 2^63 or more; use smaller weights in the same ratio");
     }
     return TOKMAP_OK;
 }
@@ -228,7 +230,8 @@ void mixture_counts(const struct mixture *mixture, uint64_t draws, uint64_t *cou
 
 uint64_t mixture_draw_of(const struct mixture *mixture, uint64_t leaf, uint64_t k)
 {
-    uint64_t path[DEPTH_MOST]; /* the growths between the root and the leaf: 2 * node, + 1 if the leaf is on the right */
+    uint64_t
+        path[DEPTH_MOST]; /* the growths between the root and the leaf: 2 * node, + 1 if the leaf is on the right */
     unsigned depth = 0;
     uint64_t node = 0;
     assert(leaf < mixture->leaves);
