@@ -37,10 +37,12 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dataset/dataset.h"
+#include "format/store.h"
 #include "platform/os.h"
 
 #define PREFETCH_AT_MOST ((uint64_t)32 << 10) /* bytes of a window */
 #define LINE 64
+#define CONVERT_BYTES 16384 /* of a file that are read at once to be converted */
 
 struct gather {
     struct residency_source *source;
@@ -125,7 +127,7 @@ static __attribute__((cold, noinline)) enum tokmap_status fault_token(const stru
     for (uint64_t i = 0; i < stretch->count; i++) {
         uint32_t id = gather->width == 4 ? load32(row + i * 4) : load16(row + i * 2);
         if (id >= gather->vocabulary)
-            return error_set(error, TOKMAP_ERROR_TOKEN, path, stretch->offset + i * gather->width,
+            return error_set(error, TOKMAP_ERROR_TOKEN, path, stretch->offset + (i << stretch->view->element_shift),
                              "id %" PRIu32 " is not in the vocabulary of %" PRIu64 " ids: the file was damaged or "
                              "changed; run `tokmap verify`, which names the damaged block",
                              id, gather->vocabulary);
@@ -156,7 +158,7 @@ static enum tokmap_status read_stretch(struct gather *gather, const struct stret
                                        struct tokmap_error *error)
 {
     const struct shard_view *view = stretch->view;
-    size_t bytes = (size_t)(stretch->count << gather->width_shift), got, more = 0;
+    size_t bytes = (size_t)(stretch->count << view->element_shift), got, more = 0;
     if (residency_read_cached(gather->source, stretch, into, &got) && got < bytes)
         *cold = true;
     if (got < bytes) {
@@ -167,6 +169,29 @@ static enum tokmap_status read_stretch(struct gather *gather, const struct stret
             return fault_cut(view, stretch->offset + got + more, error);
     }
     residency_was_read(gather->source, stretch, *cold);
+    return TOKMAP_OK;
+}
+
+/* Reads a stretch whose tokens are stored in another size, in parts that fit in the processor's cache. */
+static enum tokmap_status read_converted(struct gather *gather, const struct stretch *stretch, uint8_t *into,
+                                         bool *cold, struct tokmap_error *error)
+{
+    const struct shard_view *view = stretch->view;
+    const uint32_t shift = view->element_shift;
+    uint8_t buffer[CONVERT_BYTES];
+    struct stretch part = *stretch;
+    for (uint64_t left = stretch->count; left; left -= part.count) {
+        part.count = min64(left, CONVERT_BYTES >> shift);
+        enum tokmap_status status = read_stretch(gather, &part, buffer, cold, error);
+        if (status)
+            return status;
+        const uint64_t good = element_convert(view->element, buffer, part.count, gather->width, into);
+        if (good < part.count)
+            return store_bad_element(view->path, view->element, buffer + (good << shift), part.offset + (good << shift),
+                                     error);
+        into += part.count << gather->width_shift;
+        part.offset += part.count << shift;
+    }
     return TOKMAP_OK;
 }
 
@@ -189,7 +214,8 @@ static enum tokmap_status gather_stretch(struct gather *gather, const struct str
         else
             memcpy(into, from, (size_t)(stretch->count << gather->width_shift));
     } else {
-        status = read_stretch(gather, stretch, into, cold, error);
+        status = stretch->view->converted ? read_converted(gather, stretch, into, cold, error)
+                                          : read_stretch(gather, stretch, into, cold, error);
         if (status)
             return status;
         if (checked)
@@ -248,7 +274,8 @@ void gather_prefetch(const struct gather *gather, uint64_t first)
         view = &views->views[dataset_shard_of(views->dataset, first, views->current)];
     if (!view->known || first + gather->row_tokens > view->end_token)
         return;
-    const struct stretch stretch = {view, (first - view->first_token) << gather->width_shift, gather->row_tokens};
+    const struct stretch stretch = {view, view->offset + ((first - view->first_token) << gather->width_shift),
+                                    gather->row_tokens};
     if (!residency_is_populated(gather->source, &stretch))
         return; /* walking the page table for a missing page costs more than the prefetch saves */
     const uint8_t *from = view->tokens + round_down(stretch.offset, LINE);

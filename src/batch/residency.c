@@ -170,7 +170,7 @@ bool residency_read_cached(struct residency_source *source, const struct stretch
     *got = 0;
     if (source->cannot_tell)
         return false;
-    size_t bytes = (size_t)(stretch->count << source->views.width_shift);
+    size_t bytes = (size_t)(stretch->count << stretch->view->element_shift);
     if (os_pread_cached(stretch->view->fd, into, bytes, stretch->offset, got) != ENOTSUP)
         return true;
     source->cannot_tell = true;
@@ -182,7 +182,7 @@ static void drop_behind(const struct residency_source *source, const struct stre
 {
     const uint64_t page = (uint64_t)1 << source->views.page_shift;
     uint64_t from = round_down(stretch->offset, page);
-    uint64_t end = stretch->offset + (stretch->count << source->views.width_shift);
+    uint64_t end = stretch->offset + (stretch->count << stretch->view->element_shift);
     end = source->in_order ? round_down(end, page) : round_up(end, page);
     if (end > from)
         os_advise_drop(stretch->view->fd, from, end - from);
@@ -211,11 +211,13 @@ static void populate(struct residency_source *source, const struct stretch *stre
 {
     const struct shard_views *views = &source->views;
     struct shard_view *view = stretch->view;
-    uint64_t first, end, pages = round_up(view->bytes, (uint64_t)1 << views->page_shift) >> views->page_shift;
+    uint64_t first, end;
     stretch_pages(views, stretch, &first, &end);
     uint64_t around = NEIGHBORHOOD >> views->page_shift;
     if (around > 1) {
-        uint64_t low = round_down(first, around), high = min64(round_up(end, around), pages);
+        /* Pages of the file that hold no tokens of the shard have no numbers. */
+        uint64_t low = max64(round_down(first, around), view->page);
+        uint64_t high = min64(round_up(end, around), view->end_page);
         if (pages_cached(source, view, low, high) == 1 &&
             os_map_resident(view->tokens + (low << views->page_shift), (high - low) << views->page_shift)) {
             first = low;

@@ -4,10 +4,11 @@
  * The table has an entry for each shard, but its memory costs nothing until a shard is used, so a dataset of a million
  * shards opens at once.
  *
- * Page numbers. Residency keeps one bit per page, so the pages of all shards need distinct numbers. Shard s begins at
- * number floor(first_token * width / page) + s. The term s leaves room for the partial page at the end of each shard
- * before it. Two shards therefore never share a number, and the number needs no sum over the sizes of the shards
- * before.
+ * Page numbers. Residency keeps one bit per page, so the pages of all shards need distinct numbers. The first page that
+ * holds tokens of shard s has the number floor(first_token * width / page) + 2 s. The term 2 s leaves room for the
+ * partial pages at the start and at the end of each shard before it: tokens of b bytes touch at most floor(b / page) +
+ * 2 pages. Two shards therefore never share a number, and the number needs no sum over the sizes of the shards before.
+ * (Shards whose tokens are converted are never mapped, so they need no numbers.)
  */
 #include "shard_views.h"
 
@@ -34,7 +35,7 @@ enum tokmap_status shard_views_init(struct shard_views *views, const struct tokm
         return TOKMAP_OK;
     void *table = NULL;
     views->mapped = mapped;
-    views->pages = (info.tokens << views->width_shift) / page + info.shards + 1;
+    views->pages = (info.tokens << views->width_shift) / page + 2 * info.shards + 1;
     views->views_bytes = info.shards * sizeof *views->views;
     if (os_memory_new(views->views_bytes, false, &table))
         return error_set_memory(error, "the table of shards", views->views_bytes);
@@ -68,7 +69,13 @@ enum tokmap_status shard_views_select(struct shard_views *views, uint64_t token,
     view->first_token = found.first_token;
     view->end_token = found.first_token + found.tokens;
     view->bytes = found.bytes;
-    view->first_page = ((found.first_token << views->width_shift) >> views->page_shift) + shard;
+    view->offset = found.offset;
+    view->element = found.element;
+    view->element_shift = element_shift(found.element);
+    view->converted = found.converted;
+    view->page = found.offset >> views->page_shift;
+    view->end_page = ((found.offset + (found.tokens << view->element_shift) - 1) >> views->page_shift) + 1;
+    view->first_page = ((found.first_token << views->width_shift) >> views->page_shift) + 2 * shard - view->page;
     view->in_memory = os_file_is_memory(view->fd);
     view->known = true;
     os_advise_random(view->fd); /* so that the kernel reads the pages of a window and no more */

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "common/bytes.h"
+#include "format/element.h"
 #include "tokmap/tokmap.h"
 
 /* One shard. All members are zero until the shard is used for the first time. */
@@ -18,11 +19,16 @@ struct shard_view {
     bool in_memory; /* the file system keeps its files in memory, so the file is always in the page cache */
     int fd;
     const char *path;
-    const uint8_t *tokens; /* the mapping; NULL unless the reading is mapped */
+    bool converted;         /* tokens of the file are converted when they are read; the reading is not mapped */
+    enum element element;   /* how the file stores a token, */
+    uint32_t element_shift; /* in 1 << element_shift bytes */
+    const uint8_t *tokens;  /* the mapping of the file, from its byte 0; NULL unless the reading is mapped */
     uint64_t first_token, end_token;
-    uint64_t bytes;         /* size that the file must have */
-    uint64_t first_page;    /* number of its first page, counted over all shards */
-    uint64_t size_compared; /* gather's number of the batch in which it last compared the size of the file */
+    uint64_t offset;         /* of its first token in the file */
+    uint64_t bytes;          /* size that the file must have */
+    uint64_t first_page;     /* number of page 0 of the file, counted over all shards; modulo 2^64 */
+    uint64_t page, end_page; /* the pages of the file that hold tokens of the shard: [page, end_page) */
+    uint64_t size_compared;  /* gather's number of the batch in which it last compared the size of the file */
 };
 
 struct shard_views {
@@ -71,7 +77,7 @@ static inline enum tokmap_status shard_views_stretch(struct shard_views *views, 
         view = &views->views[views->current];
     }
     stretch->view = view;
-    stretch->offset = (token - view->first_token) << views->width_shift;
+    stretch->offset = view->offset + ((token - view->first_token) << view->element_shift);
     stretch->count = min64(left, view->end_token - token);
     return TOKMAP_OK;
 }
@@ -81,7 +87,7 @@ static inline void stretch_pages(const struct shard_views *views, const struct s
                                  uint64_t *end)
 {
     *first = stretch->offset >> views->page_shift;
-    *end = ((stretch->offset + (stretch->count << views->width_shift) - 1) >> views->page_shift) + 1;
+    *end = ((stretch->offset + (stretch->count << stretch->view->element_shift) - 1) >> views->page_shift) + 1;
 }
 
 #endif

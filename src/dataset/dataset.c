@@ -14,6 +14,8 @@
 #include "common/error.h"
 #include "common/struct_copy.h"
 #include "common/hash.h"
+#include "dataset_name.h"
+#include "dataset_part.h"
 #include "platform/os.h"
 #include "shard_names.h"
 
@@ -21,41 +23,28 @@
 
 static const uint8_t unknown[16];
 
+/* Opens the .bin that belongs to the open index. */
 static enum tokmap_status open_tokens(struct shard *shard, struct tokmap_error *error)
 {
-    struct os_stat found;
-    int system = os_open(shard->tokens_path, OS_READ_NOW, &shard->tokens_fd);
-    if (system) {
-        shard->tokens_fd = -1;
-        if (system == EMFILE || system == ENFILE)
-            return error_set_system(error, system, shard->tokens_path, TOKMAP_NO_OFFSET,
-                                    "the tokens cannot be opened, because too many files are open. A dataset keeps one "
-                                    "file per shard open: "
-                                    "raise the limit (ulimit -n), or use fewer and larger shards");
-        return error_set_system(error, system, shard->tokens_path, TOKMAP_NO_OFFSET,
-                                "the tokens that belong to the index cannot be opened");
-    }
-    system = os_fstat(shard->tokens_fd, &found);
-    if (system)
-        return error_set_system(error, system, shard->tokens_path, TOKMAP_NO_OFFSET, "the tokens cannot be examined");
-    if (found.kind != OS_KIND_FILE)
-        return error_set(error, TOKMAP_ERROR_FORMAT, shard->tokens_path, TOKMAP_NO_OFFSET,
-                         "this is not a regular file; tokens must be stored in a regular file");
-    if (found.bytes != shard->index.token_bytes)
-        return error_set(error, TOKMAP_ERROR_TRUNCATED, shard->tokens_path,
-                         min64(found.bytes, shard->index.token_bytes),
-                         "the file is %" PRIu64 " bytes long, but its index says %" PRIu64 " (%" PRIu64
-                         " tokens of %u bytes); restore the file or pack the shard again",
-                         found.bytes, shard->index.token_bytes, shard->index.shard.tokens, shard->index.shard.width);
-    return TOKMAP_OK;
+    shard->store = (struct store){
+        .path = strdup(shard->index_path),
+        .fd = -1,
+        .element = element_of_width(shard->index.shard.width),
+        .tokens = shard->index.shard.tokens,
+        .bytes = shard->index.token_bytes,
+    };
+    if (!shard->store.path)
+        return error_set_memory(error, "the path of a shard", strlen(shard->index_path));
+    memcpy(shard->store.path + strlen(shard->store.path) - 4, ".bin", 4);
+    return store_open(&shard->store, error);
 }
 
-static void shard_close(struct shard *shard)
+void dataset_shard_close(struct shard *shard)
 {
-    os_unmap(shard->map, shard->index.token_bytes);
-    os_close(shard->tokens_fd);
+    store_close(&shard->store);
+    if (shard->foreign.close)
+        shard->foreign.close(shard->foreign.user);
     index_close(&shard->index);
-    free(shard->tokens_path);
     free(shard->index_path);
 }
 
@@ -80,8 +69,7 @@ static enum tokmap_status open_pair(struct shard *shard, struct tokmap_error *er
             return error_set(
                 error, TOKMAP_ERROR_BUSY, shard->index_path, TOKMAP_NO_OFFSET,
                 "the shard is replaced again and again while it is being opened; open it when its writer has finished");
-        os_close(shard->tokens_fd);
-        shard->tokens_fd = -1;
+        store_close(&shard->store);
         index_close(&shard->index);
     }
 }
@@ -90,12 +78,8 @@ static enum tokmap_status open_pair(struct shard *shard, struct tokmap_error *er
 static enum tokmap_status shard_open(struct shard *shard, char *index_path, struct tokmap_error *error)
 {
     memset(shard, 0, sizeof *shard);
-    shard->tokens_fd = -1;
+    shard->store.fd = -1;
     shard->index_path = index_path;
-    shard->tokens_path = strdup(index_path);
-    if (!shard->tokens_path)
-        return error_set_memory(error, "the path of a shard", strlen(index_path));
-    memcpy(shard->tokens_path + strlen(shard->tokens_path) - 4, ".bin", 4);
     return open_pair(shard, error);
 }
 
@@ -138,6 +122,8 @@ static enum tokmap_status join(struct tokmap_dataset *dataset, const struct shar
     }
     shard->first_token = dataset->tokens;
     shard->first_document = dataset->documents;
+    shard->tokens = head->tokens;
+    shard->documents = head->documents;
     if (add_overflows(dataset->tokens, head->tokens, &dataset->tokens) || dataset->tokens >> 62 ||
         add_overflows(dataset->documents, head->documents, &dataset->documents))
         return error_set(error, TOKMAP_ERROR_LIMIT, shard->index_path, TOKMAP_NO_OFFSET,
@@ -243,7 +229,7 @@ static enum tokmap_reading resolve_reading(const struct tokmap_dataset *dataset,
     for (uint64_t i = 0; i < dataset->shard_count; i++) {
         const struct shard *shard = &dataset->shards[i];
         /* Ask once per file system, not once per shard. */
-        if ((!before || shard->index.device != before->index.device) && !os_file_is_local(shard->tokens_fd))
+        if ((!before || shard->index.device != before->index.device) && !os_file_is_local(shard->store.fd))
             return TOKMAP_READ_PREAD;
         before = shard;
     }
@@ -286,7 +272,7 @@ static enum tokmap_status open_shards(struct tokmap_dataset *dataset, struct sha
             status = join(dataset, &known, error);
         if (status) {
             if (dataset->shard_count == i)
-                shard_close(&dataset->shards[i]);
+                dataset_shard_close(&dataset->shards[i]);
             return status;
         }
     }
@@ -310,6 +296,23 @@ static enum tokmap_status open_named(struct tokmap_dataset *dataset, const char 
     if (!status)
         status = compare_shards(dataset, error);
     return status ? status : content_of(dataset, error);
+}
+
+/* Opens a dataset by its name without a part: finds out of which kind it is. */
+static enum tokmap_status open_whole(struct tokmap_dataset *dataset, const char *name, struct tokmap_error *error)
+{
+    if (synthetic_names(name))
+        return open_synthetic(dataset, name, error);
+    return open_named(dataset, name, error);
+}
+
+/* Returns whether tokens can be used where they are in all files. */
+static bool has_views(const struct tokmap_dataset *dataset)
+{
+    for (uint64_t i = 0; i < dataset->shard_count; i++)
+        if (!store_has_views(&dataset->shards[i].store, dataset->width))
+            return false;
+    return !dataset->synthetic;
 }
 
 enum tokmap_status tokmap_dataset_open(struct tokmap_dataset **dataset, const char *name,
@@ -337,12 +340,19 @@ enum tokmap_status tokmap_dataset_open(struct tokmap_dataset **dataset, const ch
         free(made);
         return error_set_memory(error, "the dataset", sizeof *made + strlen(name));
     }
-    status = synthetic_names(name) ? open_synthetic(made, name, error) : open_named(made, name, error);
+    struct dataset_part part;
+    char *base;
+    status = dataset_name_split(name, &base, &part, error);
+    if (!status)
+        status = open_whole(made, base, error);
+    if (!status)
+        status = dataset_cut(made, &part, error);
+    free(base);
     if (status) {
         tokmap_dataset_close(made);
         return status;
     }
-    made->reading = made->synthetic ? TOKMAP_READ_PREAD : resolve_reading(made, chosen.reading);
+    made->reading = has_views(made) ? resolve_reading(made, chosen.reading) : TOKMAP_READ_PREAD;
     *dataset = made;
     return TOKMAP_OK;
 }
@@ -352,7 +362,7 @@ void tokmap_dataset_close(struct tokmap_dataset *dataset)
     if (!dataset)
         return;
     for (uint64_t i = 0; i < dataset->shard_count; i++)
-        shard_close(&dataset->shards[i]);
+        dataset_shard_close(&dataset->shards[i]);
     free(dataset->shards);
     synthetic_close(dataset->synthetic);
     free(dataset->warning);
@@ -406,11 +416,11 @@ enum tokmap_status tokmap_dataset_shard(const struct tokmap_dataset *dataset, ui
     if (status)
         return status;
     made.index_path = from->index_path;
-    made.tokens_path = from->tokens_path;
+    made.tokens_path = from->store.path;
     made.first_token = from->first_token;
-    made.tokens = from->index.shard.tokens;
+    made.tokens = from->tokens;
     made.first_document = from->first_document;
-    made.documents = from->index.shard.documents;
+    made.documents = from->documents;
     made.index_bytes = from->index.file_bytes;
     made.blocks = index_blocks(&from->index);
     memcpy(made.content, from->index.shard.content, sizeof made.content);
@@ -428,11 +438,14 @@ void dataset_shard_tokens(const struct tokmap_dataset *dataset, uint64_t shard, 
 {
     assert(shard < dataset->shard_count);
     const struct shard *from = &dataset->shards[shard];
-    out->fd = from->tokens_fd;
-    out->path = from->tokens_path;
+    out->fd = from->store.fd;
+    out->path = from->store.path;
     out->first_token = from->first_token;
-    out->tokens = from->index.shard.tokens;
-    out->bytes = from->index.token_bytes;
+    out->tokens = from->tokens;
+    out->bytes = from->store.bytes;
+    out->offset = shard_offset(from);
+    out->element = from->store.element;
+    out->converted = !store_has_views(&from->store, dataset->width);
 }
 
 enum tokmap_reading dataset_reading(const struct tokmap_dataset *dataset)
@@ -445,8 +458,7 @@ enum tokmap_reading dataset_reading(const struct tokmap_dataset *dataset)
 uint64_t dataset_shard_of(const struct tokmap_dataset *dataset, uint64_t token, uint64_t hint)
 {
     assert(dataset->shard_count && token < dataset->tokens);
-    if (hint < dataset->shard_count &&
-        token - dataset->shards[hint].first_token < dataset->shards[hint].index.shard.tokens)
+    if (hint < dataset->shard_count && token - dataset->shards[hint].first_token < dataset->shards[hint].tokens)
         return hint;
     /* Find the last shard that begins at or before the token. (Empty shards can begin at the same token.) */
     uint64_t first = 0, last = dataset->shard_count;
@@ -474,41 +486,11 @@ uint64_t dataset_shard_of_document(const struct tokmap_dataset *dataset, uint64_
     return first;
 }
 
-/* Maps the tokens of a shard. The mapping is the only field of an open dataset that changes; it is published once. */
-static enum tokmap_status map_shard(const struct tokmap_dataset *dataset, uint64_t number, const uint8_t **tokens,
-                                    struct tokmap_error *error)
-{
-    struct shard *shard = &dataset->shards[number];
-    const void *mapped = NULL;
-    *tokens = NULL;
-    if (!shard->index.token_bytes)
-        return error_set(error, TOKMAP_ERROR_RANGE, shard->tokens_path, 0, "the shard has no tokens to map");
-    int system = os_map_file(shard->tokens_fd, shard->index.token_bytes, &mapped);
-    if (system)
-        return error_set_system(error, system, shard->tokens_path, TOKMAP_NO_OFFSET,
-                                "the tokens cannot be mapped; set options.reading to TOKMAP_READ_PREAD, or raise "
-                                "vm.max_map_count or ulimit -v");
-    const uint8_t *ours = mapped, *theirs = NULL;
-    if (__atomic_compare_exchange_n(&shard->map, &theirs, ours, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-        *tokens = ours;
-    } else {
-        os_unmap(ours, shard->index.token_bytes); /* another thread has mapped the shard in the meantime */
-        *tokens = theirs;
-    }
-    return TOKMAP_OK;
-}
-
-static inline const uint8_t *mapped_already(const struct shard *shard)
-{
-    return __atomic_load_n(&shard->map, __ATOMIC_ACQUIRE);
-}
-
-enum tokmap_status dataset_shard_map(const struct tokmap_dataset *dataset, uint64_t shard, const uint8_t **tokens,
+enum tokmap_status dataset_shard_map(const struct tokmap_dataset *dataset, uint64_t shard, const uint8_t **file,
                                      struct tokmap_error *error)
 {
     assert(shard < dataset->shard_count);
-    *tokens = mapped_already(&dataset->shards[shard]);
-    return *tokens ? TOKMAP_OK : map_shard(dataset, shard, tokens, error);
+    return store_map(&dataset->shards[shard].store, dataset->width, file, error);
 }
 
 static enum tokmap_status out_of_range(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count,
@@ -527,15 +509,15 @@ static enum tokmap_status view_across(const struct tokmap_dataset *dataset, uint
     for (; count; shard++) {
         const struct shard *from = &dataset->shards[shard];
         uint64_t local = first - from->first_token;
-        uint64_t part = min64(count, from->index.shard.tokens - local);
+        uint64_t part = min64(count, from->tokens - local);
         if (!part)
             continue;
         if (needed < capacity) {
-            const uint8_t *tokens;
-            enum tokmap_status status = dataset_shard_map(dataset, shard, &tokens, error);
+            const uint8_t *file;
+            enum tokmap_status status = dataset_shard_map(dataset, shard, &file, error);
             if (status)
                 return status;
-            spans[needed] = (struct tokmap_span){tokens + local * dataset->width, part};
+            spans[needed] = (struct tokmap_span){file + shard_offset(from) + local * dataset->width, part};
         }
         needed++;
         first += part;
@@ -566,10 +548,10 @@ enum tokmap_status tokmap_dataset_view(const struct tokmap_dataset *dataset, uin
                          "tokmap_dataset_copy()");
     uint64_t number = dataset->shard_count == 1 ? 0 : dataset_shard_of(dataset, first, 0);
     const struct shard *shard = &dataset->shards[number];
-    const uint8_t *tokens = mapped_already(shard);
+    const uint8_t *file = __atomic_load_n(&shard->store.map, __ATOMIC_ACQUIRE);
     uint64_t local = first - shard->first_token;
-    if (tokens && capacity && count <= shard->index.shard.tokens - local) {
-        spans[0] = (struct tokmap_span){tokens + local * dataset->width, count};
+    if (file && capacity && count <= shard->tokens - local) {
+        spans[0] = (struct tokmap_span){file + shard_offset(shard) + local * dataset->width, count};
         *used = 1;
         return TOKMAP_OK;
     }
@@ -585,25 +567,19 @@ enum tokmap_status tokmap_dataset_copy(const struct tokmap_dataset *dataset, uin
     if (first > dataset->tokens || count > dataset->tokens - first)
         return out_of_range(dataset, first, count, error);
     if (dataset->synthetic) {
-        synthetic_copy(dataset->synthetic, first, count, out);
+        synthetic_copy(dataset->synthetic, dataset->skipped_tokens + first, count, out);
         return TOKMAP_OK;
     }
     uint8_t *into = out;
     for (uint64_t number = count ? dataset_shard_of(dataset, first, 0) : 0; count; number++) {
         const struct shard *shard = &dataset->shards[number];
-        uint64_t local = first - shard->first_token;
-        uint64_t part = min64(count, shard->index.shard.tokens - local);
-        size_t bytes = (size_t)(part * dataset->width), got = 0;
-        uint64_t offset = local * dataset->width;
-        int system = part ? os_pread(shard->tokens_fd, into, bytes, offset, &got) : 0;
-        if (system)
-            return error_set_system(error, system, shard->tokens_path, offset, "the tokens cannot be read");
-        if (got < bytes)
-            return error_set(error, TOKMAP_ERROR_TRUNCATED, shard->tokens_path, offset + got,
-                             "the file ends at this byte, but its index says %" PRIu64
-                             " bytes; it has been truncated since it was opened: restore it, or pack the shard again",
-                             shard->index.token_bytes);
-        into += bytes;
+        const uint64_t local = first - shard->first_token, part = min64(count, shard->tokens - local);
+        enum tokmap_status status =
+            part ? store_read(&shard->store, shard->skipped_tokens + local, part, dataset->width, into, error)
+                 : TOKMAP_OK;
+        if (status)
+            return status;
+        into += part * dataset->width;
         first += part;
         count -= part;
     }

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "format/element.h"
 #include "tokmap/tokmap.h"
 
 /* Returns true for a synthetic dataset. It has no shards, files, or mappings, and tokmap_dataset_copy() cannot fail
@@ -16,13 +17,17 @@ bool dataset_is_synthetic(const struct tokmap_dataset *dataset);
 /* Fills *info as tokmap_dataset_info() does, for callers of this build: it sets the size itself, so it cannot fail. */
 void dataset_describe(const struct tokmap_dataset *dataset, struct tokmap_dataset_info *info);
 
-/* The .bin of one shard, open for reading. Lives as long as the dataset. */
+/* The tokens of one shard (of the part of it that the dataset holds), in a file that is open for reading. Lives as long
+ * as the dataset. Token i of the shard is element i of those that begin at byte `offset`. */
 struct shard_tokens {
     int fd;
     const char *path;
     uint64_t first_token; /* the dataset's token number of the shard's first token */
     uint64_t tokens;
     uint64_t bytes;       /* the size that the file must have */
+    uint64_t offset;      /* of the shard's first token in the file, in bytes */
+    enum element element; /* how the file stores a token */
+    bool converted;       /* tokens have to be converted to the dataset's width, so there is no view of them */
 };
 
 void dataset_shard_tokens(const struct tokmap_dataset *dataset, uint64_t shard, struct shard_tokens *out);
@@ -31,9 +36,11 @@ void dataset_shard_tokens(const struct tokmap_dataset *dataset, uint64_t shard, 
  * otherwise the cost is O(log shards). */
 uint64_t dataset_shard_of(const struct tokmap_dataset *dataset, uint64_t token, uint64_t hint);
 
-/* Returns the mapping of a shard's tokens, which the first call makes. The call does not read any page of it. The
- * mapping lives as long as the dataset. Statuses: OK, ERROR_RANGE (the shard has no tokens), ERROR_IO, ERROR_MEMORY. */
-enum tokmap_status dataset_shard_map(const struct tokmap_dataset *dataset, uint64_t shard, const uint8_t **tokens,
+/* Returns the mapping of the file with a shard's tokens, which the first call makes, from byte 0 of the file: the first
+ * token is at byte shard_tokens.offset. The call does not read any page of it. The mapping lives as long as the
+ * dataset. Statuses: OK, ERROR_UNSUPPORTED (tokens are converted), ERROR_RANGE (the shard has no tokens), ERROR_IO,
+ * ERROR_MEMORY. */
+enum tokmap_status dataset_shard_map(const struct tokmap_dataset *dataset, uint64_t shard, const uint8_t **file,
                                      struct tokmap_error *error);
 
 /* Returns how loaders read the dataset; never TOKMAP_READ_AUTO. */

@@ -151,7 +151,7 @@ static void report_cut(struct verify *verify, uint64_t number, uint64_t at)
     if (__atomic_exchange_n(&progress->cut, 1, __ATOMIC_RELAXED))
         return;
     struct tokmap_error fault;
-    (void)error_set(&fault, TOKMAP_ERROR_TRUNCATED, shard->tokens_path, at,
+    (void)error_set(&fault, TOKMAP_ERROR_TRUNCATED, shard->store.path, at,
                     "the file ends at this byte, but its index says %" PRIu64 " bytes; " REMEDY,
                     shard->index.token_bytes);
     report(verify, number, true, &fault);
@@ -168,7 +168,7 @@ static int find_part(struct worker *worker, const struct shard *shard, const uin
         return 0;
     }
     *part = worker->buffer;
-    return os_pread(shard->tokens_fd, worker->buffer, count, offset, got);
+    return os_pread(shard->store.fd, worker->buffer, count, offset, got);
 }
 
 /* Reads and scans one block. Returns false if it cannot be read completely. */
@@ -194,7 +194,7 @@ static bool scan_block(struct worker *worker, uint64_t number, const uint8_t *ma
             return false;
         }
         struct tokmap_error fault;
-        (void)error_set_system(&fault, system, shard->tokens_path, offset,
+        (void)error_set_system(&fault, system, shard->store.path, offset,
                                "block %" PRIu64 " of the tokens (bytes %" PRIu64 "..%" PRIu64
                                ") cannot be read from storage; " REMEDY,
                                offset / BLOCK_BYTES, offset, offset + bytes);
@@ -217,7 +217,7 @@ static void check_block(struct worker *worker, uint64_t number, const uint8_t *m
     __atomic_add_fetch(&verify->blocks, 1, __ATOMIC_RELAXED);
     if (hash != index_block_hash(&shard->index, block)) {
         __atomic_store_n(&progress->damaged, 1, __ATOMIC_RELAXED);
-        (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, shard->tokens_path, offset,
+        (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, shard->store.path, offset,
                         "block %" PRIu64 " of the tokens (bytes %" PRIu64 "..%" PRIu64
                         ") does not match its hash in the index; " REMEDY,
                         block, offset, offset + bytes);
@@ -225,7 +225,7 @@ static void check_block(struct worker *worker, uint64_t number, const uint8_t *m
         return;
     }
     if (largest > shard->index.shard.largest_id) {
-        (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, shard->tokens_path, offset,
+        (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, shard->store.path, offset,
                         "block %" PRIu64 " of the tokens (bytes %" PRIu64 "..%" PRIu64 ") contains id %" PRIu64
                         ", but the largest id in the index is %" PRIu64 "; " REMEDY,
                         block, offset, offset + bytes, largest, shard->index.shard.largest_id);
@@ -372,15 +372,15 @@ static void prepare(struct verify *verify)
         progress->index_lost = index_was_cut(&shard->index);
         struct os_stat now;
         struct tokmap_error fault;
-        int system = os_fstat(shard->tokens_fd, &now);
+        int system = os_fstat(shard->store.fd, &now);
         if (system) {
-            (void)error_set_system(&fault, system, shard->tokens_path, 0, "the tokens cannot be examined");
+            (void)error_set_system(&fault, system, shard->store.path, 0, "the tokens cannot be examined");
             report(verify, i, true, &fault);
         } else if (now.bytes < progress->readable) {
             progress->readable = now.bytes;
             report_cut(verify, i, now.bytes);
         } else if (now.bytes > progress->readable) {
-            (void)error_set(&fault, TOKMAP_ERROR_TRUNCATED, shard->tokens_path, progress->readable,
+            (void)error_set(&fault, TOKMAP_ERROR_TRUNCATED, shard->store.path, progress->readable,
                             "the file is %" PRIu64 " bytes long, but its index says that it ends at this byte; " REMEDY,
                             now.bytes);
             report(verify, i, true, &fault);

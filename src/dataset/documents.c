@@ -6,6 +6,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dataset_internal.h"
+#include "shard_documents.h"
 
 static enum tokmap_status no_room(struct tokmap_error *error)
 {
@@ -22,8 +23,11 @@ static enum tokmap_status no_document(const struct tokmap_dataset *dataset, uint
 
 static void synthetic_document(const struct tokmap_dataset *dataset, uint64_t number, struct tokmap_document *document)
 {
-    const uint64_t start = synthetic_start(dataset->synthetic, number);
-    *document = (struct tokmap_document){number, start, synthetic_end(dataset->synthetic, number) - start, 0};
+    /* A part has the tokens of its first and last document that are in it. */
+    const uint64_t first = dataset->skipped_tokens, whole = number + dataset->skipped_documents;
+    const uint64_t start = max64(synthetic_start(dataset->synthetic, whole), first) - first;
+    const uint64_t end = min64(synthetic_end(dataset->synthetic, whole) - first, dataset->tokens);
+    *document = (struct tokmap_document){number, start, end - start, 0};
 }
 
 enum tokmap_status tokmap_dataset_document(const struct tokmap_dataset *dataset, uint64_t number,
@@ -39,7 +43,7 @@ enum tokmap_status tokmap_dataset_document(const struct tokmap_dataset *dataset,
     }
     uint64_t shard = dataset_shard_of_document(dataset, number), start, end;
     const struct shard *from = &dataset->shards[shard];
-    enum tokmap_status status = index_document(&from->index, number - from->first_document, &start, &end, error);
+    enum tokmap_status status = shard_document(from, number - from->first_document, &start, &end, error);
     if (!status)
         *document = (struct tokmap_document){number, from->first_token + start, end - start, shard};
     return status;
@@ -55,13 +59,13 @@ enum tokmap_status tokmap_dataset_document_at(const struct tokmap_dataset *datas
                          "token %" PRIu64 " does not exist: the dataset has %" PRIu64 " tokens, counted from 0", token,
                          dataset->tokens);
     if (dataset->synthetic) {
-        synthetic_document(dataset, synthetic_document_at(dataset->synthetic, token), document);
+        const uint64_t number = synthetic_document_at(dataset->synthetic, dataset->skipped_tokens + token);
+        synthetic_document(dataset, number - dataset->skipped_documents, document);
         return TOKMAP_OK;
     }
     uint64_t shard = dataset_shard_of(dataset, token, 0), number, start, end;
     const struct shard *from = &dataset->shards[shard];
-    enum tokmap_status status =
-        index_document_at(&from->index, token - from->first_token, &number, &start, &end, error);
+    enum tokmap_status status = shard_document_at(from, token - from->first_token, &number, &start, &end, error);
     if (!status)
         *document =
             (struct tokmap_document){from->first_document + number, from->first_token + start, end - start, shard};
@@ -79,7 +83,7 @@ enum tokmap_status tokmap_dataset_origin(const struct tokmap_dataset *dataset, u
         return error_set(error, TOKMAP_ERROR_NOT_FOUND, NULL, TOKMAP_NO_OFFSET,
                          "the dataset is synthetic: its documents are computed and have no source");
     const struct shard *from = &dataset->shards[dataset_shard_of_document(dataset, number)];
-    return index_origin(&from->index, number - from->first_document, origin, error);
+    return index_origin(&from->index, number - from->first_document + from->skipped_documents, origin, error);
 }
 
 static enum tokmap_status shards_ends(const struct tokmap_dataset *dataset, uint64_t first, uint64_t last,
@@ -88,19 +92,18 @@ static enum tokmap_status shards_ends(const struct tokmap_dataset *dataset, uint
 {
     uint64_t shard = dataset_shard_of(dataset, first, 0), number, begin, end;
     const struct shard *from = &dataset->shards[shard];
-    enum tokmap_status status =
-        index_document_at(&from->index, first - from->first_token, &number, &begin, &end, error);
+    enum tokmap_status status = shard_document_at(from, first - from->first_token, &number, &begin, &end, error);
     if (status)
         return status;
     *start = from->first_token + begin;
-    /* A shard ends where its last document ends, so no case is needed for the border of two shards. From the
-     * document that holds `first` on, ends are greater than `first`; in later shards an end can be 0, because
+    /* A shard ends where its last document ends (or is cut), so no case is needed for the border of two shards. From
+     * the document that holds `first` on, ends are greater than `first`; in later shards an end can be 0, because
      * documents can be empty. */
     uint64_t least = first - from->first_token + 1;
     for (; shard < dataset->shard_count && dataset->shards[shard].first_token < last; shard++, number = least = 0) {
         from = &dataset->shards[shard];
-        status = index_ends(&from->index, number, least, last - from->first_token, from->first_token - first, ends,
-                            capacity, used, error);
+        status = shard_ends(from, number, least, last - from->first_token, from->first_token - first, ends, capacity,
+                            used, error);
         if (status)
             return status;
     }
@@ -108,18 +111,24 @@ static enum tokmap_status shards_ends(const struct tokmap_dataset *dataset, uint
 }
 
 /* Each document ends in a stretch of its own (see synthetic.c), so consecutive documents need no search. */
-static void synthetic_ends(const struct synthetic *synthetic, uint64_t first, uint64_t last, uint64_t *ends,
+static void synthetic_ends(const struct tokmap_dataset *dataset, uint64_t first, uint64_t last, uint64_t *ends,
                            uint64_t capacity, uint64_t *used, uint64_t *start)
 {
-    uint64_t number = synthetic_document_at(synthetic, first);
-    *start = synthetic_start(synthetic, number);
-    for (; number < synthetic->documents; number++) {
-        const uint64_t end = synthetic_end(synthetic, number);
+    struct tokmap_document document;
+    const uint64_t whole = synthetic_document_at(dataset->synthetic, dataset->skipped_tokens + first);
+    uint64_t number = whole - dataset->skipped_documents;
+    synthetic_document(dataset, number, &document);
+    *start = document.first_token;
+    for (;;) {
+        const uint64_t end = document.first_token + document.tokens;
         if (end > last)
             break;
         if (*used < capacity)
             ends[*used] = end - first;
         ++*used;
+        if (++number == dataset->documents)
+            break;
+        synthetic_document(dataset, number, &document);
     }
 }
 
@@ -147,7 +156,7 @@ enum tokmap_status dataset_ends(const struct tokmap_dataset *dataset, uint64_t f
     uint64_t last = first + count; /* the greatest end that counts */
     enum tokmap_status status = TOKMAP_OK;
     if (dataset->synthetic)
-        synthetic_ends(dataset->synthetic, first, last, ends, capacity, used, start);
+        synthetic_ends(dataset, first, last, ends, capacity, used, start);
     else
         status = shards_ends(dataset, first, last, ends, capacity, used, start, error);
     if (!status && *used > capacity)
@@ -163,11 +172,13 @@ enum tokmap_status dataset_walk_ends(const struct tokmap_dataset *dataset, struc
     *used = 0;
     for (; walk->shard < dataset->shard_count; walk->shard++) {
         const struct shard *from = &dataset->shards[walk->shard];
-        enum tokmap_status status =
-            index_walk_ends(&from->index, &walk->place, from->first_token, ends, capacity, used, error);
+        enum tokmap_status status = walk->begun ? TOKMAP_OK : shard_walk_begin(from, &walk->place, error);
+        walk->begun = true;
+        if (!status)
+            status = shard_walk_ends(from, &walk->place, ends, capacity, used, error);
         if (status || *used)
             return status;
-        walk->place = (struct index_walk){0};
+        walk->begun = false;
     }
     return TOKMAP_OK;
 }

@@ -2,6 +2,8 @@
 #ifndef TOKMAP_DATASET_DOCUMENTS_H
 #define TOKMAP_DATASET_DOCUMENTS_H
 
+#include <stdbool.h>
+
 #include "format/index_documents.h"
 #include "tokmap/tokmap.h"
 
@@ -22,6 +24,7 @@ uint64_t dataset_synthetic_most_documents(const struct tokmap_dataset *dataset, 
 /* A position in a walk over the ends of all documents, in order. A zeroed struct is at the first document. */
 struct dataset_walk {
     uint64_t shard;
+    bool begun;              /* `place` is set */
     struct index_walk place; /* the position in that shard */
 };
 

@@ -9,10 +9,10 @@
 /* The shards that the name of a dataset refers to, in order. */
 struct shard_names {
     char **index_paths;
-    uint32_t *lines;       /* the line of the manifest that names each shard; 0 without a manifest */
+    uint32_t *lines; /* the line of the manifest that names each shard; 0 without a manifest */
     uint64_t count, capacity;
-    char *manifest;        /* its path, or NULL */
-    bool folder_too;       /* the name is the prefix of a shard, and also a folder, which was not opened */
+    char *manifest;  /* its path, or NULL */
+    bool folder_too; /* the name is the prefix of a shard, and also a folder, which was not opened */
 };
 
 /* Fills a zeroed *names. The caller frees it with every status. A name that is the prefix of a shard costs two calls of

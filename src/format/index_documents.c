@@ -121,24 +121,32 @@ enum tokmap_status index_ends(const struct index *index, uint64_t number, uint64
     return TOKMAP_OK;
 }
 
+void index_walk_begin(const struct index *index, uint64_t first_document, uint64_t end_document, uint64_t first_token,
+                      uint64_t end_token, struct index_walk *walk)
+{
+    assert(first_document <= end_document && end_document <= index->shard.documents);
+    assert(first_token <= end_token && end_token <= index->shard.tokens);
+    *walk = (struct index_walk){first_document, high_of(index, first_document), first_token, end_document, end_token};
+}
+
 enum tokmap_status index_walk_ends(const struct index *index, struct index_walk *walk, uint64_t shift, uint64_t *ends,
                                    uint64_t capacity, uint64_t *used, struct tokmap_error *error)
 {
     assert(capacity);
     struct index_walk now = *walk;
-    const uint64_t documents = index->shard.documents, tokens = index->shard.tokens;
     uint64_t found = 0;
     *used = 0;
-    while (found < capacity && now.document < documents) {
+    while (found < capacity && now.document < now.documents) {
         while (now.high < index->carries && carry_of(index, now.high) <= now.document)
             now.high++;
-        uint64_t same = documents; /* the documents up to, not including, this one have the same high half */
+        uint64_t same = now.documents; /* the documents up to, not including, this one have the same high half */
         if (now.high < index->carries)
             same = min64(same, carry_of(index, now.high));
         for (; found < capacity && now.document < same; now.document++) {
             uint64_t end = now.high << 32 | low_of(index, now.document);
-            if (end < now.before || end > tokens)
+            if (end < now.before || end > index->shard.tokens)
                 return contradiction(index, now.document, error);
+            end = min64(end, now.end);
             ends[found] = end + shift; /* if the document is empty, the next end replaces this one */
             found += end != now.before;
             now.before = end;
@@ -146,7 +154,7 @@ enum tokmap_status index_walk_ends(const struct index *index, struct index_walk 
     }
     *used = found;
     *walk = now;
-    if (now.document == index->shard.documents && now.before != index->shard.tokens)
+    if (now.document == now.documents && now.before != now.end)
         return contradiction(index, now.document ? now.document - 1 : 0, error);
     return TOKMAP_OK;
 }

@@ -17,15 +17,22 @@ enum tokmap_status index_document_at(const struct index *index, uint64_t token, 
 enum tokmap_status index_ends(const struct index *index, uint64_t number, uint64_t least, uint64_t last, uint64_t shift,
                               uint64_t *ends, uint64_t capacity, uint64_t *used, struct tokmap_error *error);
 
-/* A position in a walk over the ends of all documents, in order. A zeroed struct is at the first document. */
+/* A position in a walk over the ends of consecutive documents, in order. */
 struct index_walk {
-    uint64_t document; /* the next document */
-    uint64_t high;     /* number of carries that are at most `document` */
-    uint64_t before;   /* the end of the previous document */
+    uint64_t document;  /* the next document */
+    uint64_t high;      /* number of carries that are at most `document` */
+    uint64_t before;    /* the end of the previous document */
+    uint64_t documents; /* the walk ends before this document, */
+    uint64_t end;       /* whose tokens begin here; a document that ends later is cut */
 };
 
+/* Starts a walk over documents [first_document, end_document) of the index, of which tokens [first_token, end_token)
+ * count. All of them: 0, documents, 0, tokens. */
+void index_walk_begin(const struct index *index, uint64_t first_document, uint64_t end_document, uint64_t first_token,
+                      uint64_t end_token, struct index_walk *walk);
+
 /* Writes the next distinct ends, at most `capacity` (>= 1) of them, each with `shift` added, and advances the walk.
- * The last end of a walk is the number of tokens; a call after it sets *used to 0. Statuses: OK, ERROR_CORRUPT. */
+ * The last end of a walk is end_token; a call after it sets *used to 0. Statuses: OK, ERROR_CORRUPT. */
 enum tokmap_status index_walk_ends(const struct index *index, struct index_walk *walk, uint64_t shift, uint64_t *ends,
                                    uint64_t capacity, uint64_t *used, struct tokmap_error *error);
 

@@ -1,0 +1,158 @@
+/* store.c - see store.h. */
+#include "store.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "platform/os.h"
+
+#define CONVERT_BYTES 16384 /* of a file that are read at once to be converted */
+
+enum tokmap_status store_open(struct store *store, struct tokmap_error *error)
+{
+    struct os_stat found;
+    assert(store->offset <= store->bytes &&
+           store->tokens <= (store->bytes - store->offset) >> element_shift(store->element));
+    store->map = NULL;
+    int system = os_open(store->path, OS_READ_NOW, &store->fd);
+    if (system) {
+        store->fd = -1;
+        if (system == EMFILE || system == ENFILE)
+            return error_set_system(error, system, store->path, TOKMAP_NO_OFFSET,
+                                    "the tokens cannot be opened, because too many files are open. A dataset keeps one "
+                                    "file per shard open: "
+                                    "raise the limit (ulimit -n), or use fewer and larger shards");
+        return error_set_system(error, system, store->path, TOKMAP_NO_OFFSET,
+                                "the tokens that belong to the index cannot be opened");
+    }
+    system = os_fstat(store->fd, &found);
+    if (system)
+        return error_set_system(error, system, store->path, TOKMAP_NO_OFFSET, "the tokens cannot be examined");
+    if (found.kind != OS_KIND_FILE)
+        return error_set(error, TOKMAP_ERROR_FORMAT, store->path, TOKMAP_NO_OFFSET,
+                         "this is not a regular file; tokens must be stored in a regular file");
+    if (found.bytes != store->bytes)
+        return error_set(error, TOKMAP_ERROR_TRUNCATED, store->path, min64(found.bytes, store->bytes),
+                         "the file is %" PRIu64 " bytes long, but its index says %" PRIu64 " (%" PRIu64
+                         " tokens of %u bytes); restore the file or pack the shard again",
+                         found.bytes, store->bytes, store->tokens, 1u << element_shift(store->element));
+    return TOKMAP_OK;
+}
+
+void store_close(struct store *store)
+{
+    os_unmap(store->map, store->bytes);
+    os_close(store->fd);
+    free(store->path);
+    store->map = NULL;
+    store->fd = -1;
+    store->path = NULL;
+}
+
+/* Maps the file. The mapping is the only field of an open store that changes; it is published once. */
+static enum tokmap_status map(struct store *store, uint32_t width, const uint8_t **file, struct tokmap_error *error)
+{
+    const void *mapped = NULL;
+    *file = NULL;
+    if (!store_has_views(store, width))
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, store->path, store->offset,
+                         "the file's tokens of %u bytes are converted to %u bytes when they are read, or begin at an "
+                         "address that is not a multiple of their size, so there is no view of them; use "
+                         "tokmap_dataset_copy()",
+                         1u << element_shift(store->element), width);
+    if (!store->tokens)
+        return error_set(error, TOKMAP_ERROR_RANGE, store->path, 0, "the shard has no tokens to map");
+    int system = os_map_file(store->fd, store->bytes, &mapped);
+    if (system)
+        return error_set_system(error, system, store->path, TOKMAP_NO_OFFSET,
+                                "the tokens cannot be mapped; set options.reading to TOKMAP_READ_PREAD, or raise "
+                                "vm.max_map_count or ulimit -v");
+    const uint8_t *ours = mapped, *theirs = NULL;
+    if (__atomic_compare_exchange_n(&store->map, &theirs, ours, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        *file = ours;
+    } else {
+        os_unmap(ours, store->bytes); /* another thread has mapped the file in the meantime */
+        *file = theirs;
+    }
+    return TOKMAP_OK;
+}
+
+enum tokmap_status store_map(struct store *store, uint32_t width, const uint8_t **file, struct tokmap_error *error)
+{
+    *file = __atomic_load_n(&store->map, __ATOMIC_ACQUIRE);
+    return *file ? TOKMAP_OK : map(store, width, file, error);
+}
+
+static enum tokmap_status read_bytes(const struct store *store, uint64_t offset, size_t bytes, void *into,
+                                     struct tokmap_error *error)
+{
+    size_t got = 0;
+    int system = os_pread(store->fd, into, bytes, offset, &got);
+    if (system)
+        return error_set_system(error, system, store->path, offset, "the tokens cannot be read");
+    if (got < bytes)
+        return error_set(error, TOKMAP_ERROR_TRUNCATED, store->path, offset + got,
+                         "the file ends at this byte, but its index says %" PRIu64
+                         " bytes; it has been truncated since it was opened: restore it, or pack the shard again",
+                         store->bytes);
+    return TOKMAP_OK;
+}
+
+enum tokmap_status store_bad_element(const char *path, enum element element, const void *value, uint64_t at,
+                                     struct tokmap_error *error)
+{
+    const int64_t number = element_value(element, value);
+    return error_set(error, TOKMAP_ERROR_TOKEN, path, at,
+                     "the number %" PRId64 " is %s; the file was damaged, or its element type is another one than was "
+                     "stated",
+                     number, number < 0 ? "negative, so it is not a token id" : "above 2^32 - 1, the largest token id");
+}
+
+enum tokmap_status store_read(const struct store *store, uint64_t first, uint64_t count, uint32_t width, void *into,
+                              struct tokmap_error *error)
+{
+    const uint32_t shift = element_shift(store->element);
+    uint64_t offset = store->offset + (first << shift);
+    uint8_t buffer[CONVERT_BYTES], *to = into;
+    assert(first <= store->tokens && count <= store->tokens - first);
+    if (width == 1u << shift)
+        return read_bytes(store, offset, (size_t)(count << shift), into, error);
+    while (count) {
+        const uint64_t part = min64(count, CONVERT_BYTES >> shift);
+        const enum tokmap_status status = read_bytes(store, offset, (size_t)(part << shift), buffer, error);
+        if (status)
+            return status;
+        const uint64_t good = element_convert(store->element, buffer, part, width, to);
+        if (good < part)
+            return store_bad_element(store->path, store->element, buffer + (good << shift), offset + (good << shift),
+                                     error);
+        to += part * width;
+        offset += part << shift;
+        count -= part;
+    }
+    return TOKMAP_OK;
+}
+
+void store_ask(const struct store *store, uint64_t first, uint64_t count)
+{
+    const uint32_t shift = element_shift(store->element);
+    os_read_ahead(store->fd, store->offset + (first << shift), count << shift);
+}
+
+int store_warm(const struct store *store, uint64_t first, uint64_t count)
+{
+    const uint32_t shift = element_shift(store->element);
+    uint8_t byte;
+    size_t got;
+    assert(count && first < store->tokens && count <= store->tokens - first);
+    if (os_file_is_memory(store->fd))
+        return 1;
+    int system = os_pread_cached(store->fd, &byte, 1, store->offset + (first << shift), &got);
+    if (!system)
+        system = os_pread_cached(store->fd, &byte, 1, store->offset + ((first + count) << shift) - 1, &got);
+    return system == ENOTSUP ? -1 : system != EAGAIN;
+}
