@@ -43,19 +43,51 @@ static enum tokmap_status mark_range(const struct tokmap_dataset *dataset, uint6
     return TOKMAP_OK;
 }
 
-enum tokmap_status boundaries_mark(const struct tokmap_dataset *dataset, uint64_t tokens, uint64_t first,
-                                   uint64_t count, struct mark *marks, struct tokmap_error *error)
+/* Marks where documents start inside a piece whose first token is token `at` of the row, which has `marked` tokens of
+ * interest. */
+static enum tokmap_status mark_piece(const struct boundaries_row *row, const struct row_piece *piece, uint64_t at,
+                                     uint64_t marked, struct mark *marks, struct tokmap_error *error)
 {
-    assert(count && count <= tokens && first < tokens);
-    uint64_t before_seam = min64(count, tokens - first);
-    memset(marks, 0, mark_words(count) * sizeof *marks);
-    mark(marks, 0);
-    enum tokmap_status status = mark_range(dataset, first, before_seam, 0, count, marks, error);
+    uint64_t count = min64(piece->tokens, marked - at),
+             before_seam = min64(count, row->dataset_tokens - piece->first_token);
+    enum tokmap_status status = mark_range(row->dataset, piece->first_token, before_seam, at, marked, marks, error);
     if (!status && before_seam < count) {
-        mark(marks, before_seam);
-        status = mark_range(dataset, 0, count - before_seam, before_seam, count, marks, error);
+        mark(marks, at + before_seam);
+        status = mark_range(row->dataset, 0, count - before_seam, at + before_seam, marked, marks, error);
     }
     return status;
+}
+
+enum tokmap_status boundaries_mark_pieces(const struct boundaries_row *row, uint64_t marked, struct mark *marks,
+                                          struct tokmap_error *error)
+{
+    uint64_t at = 0;
+    assert(marked);
+    memset(marks, 0, mark_words(marked) * sizeof *marks);
+    mark(marks, 0);
+    for (uint64_t i = 0; i < row->count && at < marked; at += row->pieces[i++].tokens) {
+        mark(marks, at);
+        if (row->segments)
+            continue;
+        enum tokmap_status status = mark_piece(row, &row->pieces[i], at, marked, marks, error);
+        if (status)
+            return status;
+    }
+    if (at < marked)
+        mark(marks, at);
+    return TOKMAP_OK;
+}
+
+void boundaries_mark_tokens(const void *tokens, uint32_t width, uint64_t from, uint64_t to, uint64_t eod, uint64_t bos,
+                            struct mark *marks)
+{
+    for (uint64_t j = from; j < to; j++) {
+        uint32_t id = width == 4 ? load32((const char *)tokens + j * 4) : load16((const char *)tokens + j * 2);
+        if (id == bos)
+            mark(marks, j);
+        if (id == eod && j + 1 < to)
+            mark(marks, j + 1);
+    }
 }
 
 void boundaries_sum(struct mark *marks, uint64_t words)

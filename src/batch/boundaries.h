@@ -1,6 +1,6 @@
 /*
- * boundaries.h - where documents start inside a window: the marks that positions, document ids, masks, and cu_seqlens
- * are made of. A mark has one bit per token, so marks need the same memory for every window, however many documents it
+ * boundaries.h - where documents start inside a row: the marks that positions, document ids, masks, and cu_seqlens are
+ * made of. A mark has one bit per token, so marks need the same memory for every row, however many documents it
  * contains.
  *
  * The functions are pure, except that they read the index of the dataset. Any thread.
@@ -10,16 +10,34 @@
 
 #include <stdbool.h>
 
+#include "dataset/row_piece.h"
 #include "mark.h"
 #include "tokmap/tokmap.h"
 
-/* Fills the mark_words(count) marks of the window that begins at token `first`, taken modulo `tokens`, the tokens of
- * the dataset. first < tokens, 1 <= count <= tokens, count <= 2^32. A start bit is set at each token of the window
- * where a document starts, at the seam, and at token 0 of the window. All other bits are 0, and so are the sums, which
- * boundaries_sum() fills.
- * Statuses: OK, ERROR_CORRUPT (the documents section contradicts itself), ERROR_IO. */
-enum tokmap_status boundaries_mark(const struct tokmap_dataset *dataset, uint64_t tokens, uint64_t first,
-                                   uint64_t count, struct mark *marks, struct tokmap_error *error);
+/* A row whose marks are wanted. */
+struct boundaries_row {
+    const struct tokmap_dataset *dataset; /* of the pieces; NULL if there are none */
+    uint64_t dataset_tokens;
+    const struct row_piece *pieces; /* `count` of them, as in gather_row() */
+    uint64_t count;
+    bool segments;      /* each piece is one segment of a plan: no document starts inside it */
+    const void *tokens; /* the row, as gather_row() filled it; used where the dataset has no index of documents */
+    uint32_t width;     /* bytes of a token in it */
+};
+
+/* Fills the mark_words(marked) marks of the first `marked` tokens of a row. 1 <= marked <= 2^32; pieces may go beyond.
+ * A start bit is set at token 0, at the first token of each piece, at the first token of padding, at the seam, and
+ * where a document starts: as the dataset's index has it, or after each EOD and at each BOS if the dataset is divided
+ * by them. All other bits are 0, and so are the sums. Statuses: OK, ERROR_CORRUPT (the documents section contradicts
+ * itself), ERROR_IO. */
+enum tokmap_status boundaries_mark_pieces(const struct boundaries_row *row, uint64_t marked, struct mark *marks,
+                                          struct tokmap_error *error);
+
+/* Sets the start bits of tokens [from, to) of a row: at each token that is `bos`, and at each token that follows an
+ * `eod` which is also in [from, to). Either may be TOKMAP_NO_ID.
+ *   tokens  the row, with tokens of `width` bytes */
+void boundaries_mark_tokens(const void *tokens, uint32_t width, uint64_t from, uint64_t to, uint64_t eod, uint64_t bos,
+                            struct mark *marks);
 
 /* Fills the sums of `words` marks whose start bits are filled. A GPU needs the sums; the host does not, because it
  * expands a row from start to start. */

@@ -41,7 +41,20 @@ static uint32_t copy32(void *into, const void *from, uint64_t count)
     return largest32(into, count);
 }
 
-static const struct copy_kernels scalar = {"scalar", copy16, copy32, largest16, largest32};
+/* Writes behind what it reads: token i + 1 of a `from` that is the second half of `into` begins at or after the end of
+ * token i in `into`. */
+static uint32_t widen16(void *into, const void *from, uint64_t count)
+{
+    uint32_t top = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        uint32_t id = load16((const char *)from + i * 2);
+        store32((char *)into + i * 4, id);
+        top = id > top ? id : top;
+    }
+    return top;
+}
+
+static const struct copy_kernels scalar = {"scalar", copy16, copy32, widen16, largest16, largest32};
 
 #if defined(__x86_64__)
 extern const struct copy_kernels copy_avx2, copy_avx512;

@@ -14,6 +14,9 @@ struct copy_kernels {
      * overlap. */
     uint32_t (*copy16)(void *into, const void *from, uint64_t count);
     uint32_t (*copy32)(void *into, const void *from, uint64_t count);
+    /* Widens `count` tokens of 16 bits to 32 bits and returns the largest of them, or 0 if count is 0. The ranges may
+     * overlap in one way: `from` may be the second half of the bytes of `into`. */
+    uint32_t (*widen16)(void *into, const void *from, uint64_t count);
     /* Return the largest of `count` tokens, or 0 if count is 0, without a copy. */
     uint32_t (*largest16)(const void *from, uint64_t count);
     uint32_t (*largest32)(const void *from, uint64_t count);

@@ -67,5 +67,35 @@ static uint32_t largest32(const void *from, uint64_t count)
     return _mm512_reduce_max_epu32(top0);
 }
 
-const struct copy_kernels copy_avx512 = {"avx512", copy16, copy32, largest16, largest32};
+/* Each vector is loaded before one is stored, and the stores end where the tokens that were not loaded begin or before:
+ * see widen16() in copy.c. */
+static uint32_t widen16(void *into, const void *from, uint64_t count)
+{
+    const char *at = from;
+    char *to = into;
+    __m512i top0 = _mm512_setzero_si512(), top1 = top0;
+    uint64_t left = count;
+    for (; left >= 32; left -= 32, at += 64, to += 128) {
+        __m512i v0 = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)at));
+        __m512i v1 = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)(at + 32)));
+        _mm512_storeu_si512(to, v0);
+        _mm512_storeu_si512(to + 64, v1);
+        top0 = _mm512_max_epu32(top0, v0);
+        top1 = _mm512_max_epu32(top1, v1);
+    }
+    while (left) {
+        uint64_t part = left < 16 ? left : 16;
+        __mmask16 mask = (__mmask16)(0xffffu >> (16 - part));
+        /* The 32-bit lanes of a masked 512-bit load of 16-bit tokens: the upper half of the mask is 0. */
+        __m512i v = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(_mm512_maskz_loadu_epi16(mask, at)));
+        _mm512_mask_storeu_epi32(to, mask, v);
+        top0 = _mm512_max_epu32(top0, v);
+        left -= part;
+        at += part * 2;
+        to += part * 4;
+    }
+    return _mm512_reduce_max_epu32(_mm512_max_epu32(top0, top1));
+}
+
+const struct copy_kernels copy_avx512 = {"avx512", copy16, copy32, widen16, largest16, largest32};
 #endif

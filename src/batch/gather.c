@@ -1,7 +1,7 @@
 /*
  * gather.c - see gather.h.
  *
- * The idea. A window is a range of token addresses, and its tokens are already in memory, in the page cache of the
+ * The idea. A piece is a range of token addresses, and its tokens are already in memory, in the page cache of the
  * kernel. The gather brings them to their row with exactly one copy, and finds the largest id in the same pass, so that
  * the check against the vocabulary costs no second look at the bytes. There are two ways to make the copy:
  *
@@ -12,11 +12,15 @@
  *                     processor's cache. Every failure is an error number, which becomes a status. It is used for
  *                     everything else: pages that are not populated, file systems that should not be mapped, cold data.
  *
- * An example. A dataset has two shards of 1000 and 500 tokens of 2 bytes, and a window has 300 tokens. The window at
- * token 900 is cut into two stretches: tokens 900 to 999 of shard 0 (bytes 1800 to 1999 of its file) and tokens 0 to
- * 199 of shard 1. The window at token 1400 crosses the seam: tokens 400 to 499 of shard 1, and then tokens 0 to 199 of
- * shard 0, since the dataset begins again past its end. Each stretch is copied in the way that suits its pages, so
- * one row may be made in both ways.
+ * An example. A dataset has two shards of 1000 and 500 tokens of 2 bytes, and a window (a row of one piece) has 300
+ * tokens. The window at token 900 is cut into two stretches: tokens 900 to 999 of shard 0 (bytes 1800 to 1999 of its
+ * file) and tokens 0 to 199 of shard 1. The window at token 1400 crosses the seam: tokens 400 to 499 of shard 1, and
+ * then tokens 0 to 199 of shard 0, since the dataset begins again past its end. Each stretch is copied in the way that
+ * suits its pages, so one row may be made in both ways.
+ *
+ * A run whose sources have tokens of 2 and of 4 bytes delivers rows of 4. The tokens of 2 bytes are widened by the same
+ * pass that copies them from the mapping. What pread delivers is read to the second half of its place in the row, and
+ * widened there from the front: the last bytes are read before anything is written over them.
  *
  * Why not the obvious ways. Copying from the mapping alone is shorter and just as fast when everything is in memory.
  * But a truncated file or a failing disk would then kill the training program with SIGBUS, and each page that is not in
@@ -40,7 +44,7 @@
 #include "format/store.h"
 #include "platform/os.h"
 
-#define PREFETCH_AT_MOST ((uint64_t)32 << 10) /* bytes of a window */
+#define PREFETCH_AT_MOST ((uint64_t)32 << 10) /* bytes of a piece */
 #define LINE 64
 #define CONVERT_BYTES 16384 /* of a file that are read at once to be converted */
 
@@ -48,11 +52,11 @@ struct gather {
     struct residency_source *source;
     struct shard_views *views; /* the source's */
     const struct copy_kernels *kernels;
-    uint64_t row_tokens;
-    uint64_t vocabulary; /* ids must be below it; UINT64_MAX: not checked */
-    uint32_t width, width_shift;
+    uint64_t vocabulary;         /* ids must be below it; UINT64_MAX: not checked */
+    uint32_t width, width_shift; /* of tokens in the dataset */
+    uint32_t row_shift;          /* a token in a row has 1 << row_shift bytes */
+    uint32_t pad_id;
     bool synthetic; /* tokens are computed: there are no shards, files, or pages */
-    uint64_t batch; /* number of the batch at hand */
     uint64_t bytes;
 };
 
@@ -61,7 +65,7 @@ struct gather {
 enum tokmap_status gather_open(struct gather **made, struct residency_source *source,
                                const struct gather_options *options, struct tokmap_error *error)
 {
-    assert(source && source->row_tokens);
+    assert(source && (options->row_width == 0 || options->row_width == 2 || options->row_width == 4));
     struct tokmap_dataset_info info;
     *made = NULL;
     dataset_describe(source->views.dataset, &info);
@@ -73,9 +77,11 @@ enum tokmap_status gather_open(struct gather **made, struct residency_source *so
     gather->source = source;
     gather->views = &source->views;
     gather->kernels = options->kernels ? options->kernels : copy_variant(0);
-    gather->row_tokens = source->row_tokens;
     gather->width = info.width;
     gather->width_shift = source->views.width_shift;
+    gather->row_shift = options->row_width ? options->row_width / 2 : gather->width_shift;
+    gather->pad_id = options->pad_id;
+    assert(gather->row_shift >= gather->width_shift && (gather->row_shift == 2 || gather->pad_id <= UINT16_MAX));
     gather->vocabulary = unchecked ? UINT64_MAX : info.vocabulary;
     gather->synthetic = dataset_is_synthetic(source->views.dataset);
     *made = gather;
@@ -85,11 +91,6 @@ enum tokmap_status gather_open(struct gather **made, struct residency_source *so
 void gather_close(struct gather *gather)
 {
     free(gather);
-}
-
-void gather_begin(struct gather *gather)
-{
-    gather->batch++;
 }
 
 uint64_t gather_bytes(const struct gather *gather)
@@ -125,7 +126,7 @@ static __attribute__((cold, noinline)) enum tokmap_status fault_token(const stru
 {
     const char *path = stretch->view->path;
     for (uint64_t i = 0; i < stretch->count; i++) {
-        uint32_t id = gather->width == 4 ? load32(row + i * 4) : load16(row + i * 2);
+        uint32_t id = gather->row_shift == 2 ? load32(row + i * 4) : load16(row + i * 2);
         if (id >= gather->vocabulary)
             return error_set(error, TOKMAP_ERROR_TOKEN, path, stretch->offset + (i << stretch->view->element_shift),
                              "id %" PRIu32 " is not in the vocabulary of %" PRIu64 " ids: the file was damaged or "
@@ -139,7 +140,7 @@ static __attribute__((cold, noinline)) enum tokmap_status fault_token(const stru
                      largest, gather->vocabulary, stretch->count);
 }
 
-/* ---- a window ---- */
+/* ---- a row ---- */
 
 /* Compares the size of a shard's file with its index, once per batch. */
 static enum tokmap_status compare_size(struct gather *gather, struct shard_view *view, struct tokmap_error *error)
@@ -150,7 +151,7 @@ static enum tokmap_status compare_size(struct gather *gather, struct shard_view 
         return fault_read(view, system, TOKMAP_NO_OFFSET, error);
     if (found.bytes < view->bytes)
         return fault_cut(view, found.bytes, error);
-    view->size_compared = gather->batch;
+    view->size_compared = gather->source->turn->batch;
     return TOKMAP_OK;
 }
 
@@ -195,30 +196,47 @@ static enum tokmap_status read_converted(struct gather *gather, const struct str
     return TOKMAP_OK;
 }
 
+static bool is_widened(const struct gather *gather)
+{
+    return gather->row_shift != gather->width_shift;
+}
+
+/* Returns where `count` tokens that belong at `into` are read to, in the dataset's width: there, or, if they are to be
+ * widened, in the second half of the place that they will take. */
+static uint8_t *read_to(const struct gather *gather, uint8_t *into, uint64_t count)
+{
+    return is_widened(gather) ? into + (count << gather->width_shift) : into;
+}
+
 static enum tokmap_status gather_stretch(struct gather *gather, const struct stretch *stretch, uint8_t *into,
                                          bool *cold, struct tokmap_error *error)
 {
     enum tokmap_status status;
-    bool checked = gather->vocabulary != UINT64_MAX, wide = gather->width == 4;
+    bool checked = gather->vocabulary != UINT64_MAX, wide = gather->width == 4, widen = is_widened(gather);
     const struct copy_kernels *kernels = gather->kernels;
     uint32_t largest = 0;
     if (gather->views->mapped && residency_is_populated(gather->source, stretch)) {
-        if (stretch->view->size_compared != gather->batch) {
+        if (stretch->view->size_compared != gather->source->turn->batch) {
             status = compare_size(gather, stretch->view, error);
             if (status)
                 return status;
         }
         const uint8_t *from = stretch->view->tokens + stretch->offset;
-        if (checked)
+        if (widen)
+            largest = kernels->widen16(into, from, stretch->count);
+        else if (checked)
             largest = wide ? kernels->copy32(into, from, stretch->count) : kernels->copy16(into, from, stretch->count);
         else
             memcpy(into, from, (size_t)(stretch->count << gather->width_shift));
     } else {
-        status = stretch->view->converted ? read_converted(gather, stretch, into, cold, error)
-                                          : read_stretch(gather, stretch, into, cold, error);
+        uint8_t *to = read_to(gather, into, stretch->count);
+        status = stretch->view->converted ? read_converted(gather, stretch, to, cold, error)
+                                          : read_stretch(gather, stretch, to, cold, error);
         if (status)
             return status;
-        if (checked)
+        if (widen)
+            largest = kernels->widen16(into, to, stretch->count);
+        else if (checked)
             largest = wide ? kernels->largest32(into, stretch->count) : kernels->largest16(into, stretch->count);
     }
     if (__builtin_expect(largest >= gather->vocabulary, 0))
@@ -226,61 +244,90 @@ static enum tokmap_status gather_stretch(struct gather *gather, const struct str
     return TOKMAP_OK;
 }
 
-static enum tokmap_status compute_window(struct gather *gather, uint64_t first, uint8_t *into,
-                                         struct tokmap_error *error)
+static enum tokmap_status compute_piece(struct gather *gather, const struct row_piece *piece, uint8_t *into,
+                                        struct tokmap_error *error)
 {
     const struct tokmap_dataset *dataset = gather->views->dataset;
-    const uint64_t before_seam = min64(gather->row_tokens, gather->views->tokens - first);
-    enum tokmap_status status = tokmap_dataset_copy(dataset, first, before_seam, into, error);
-    return status ? status
-                  : tokmap_dataset_copy(dataset, 0, gather->row_tokens - before_seam,
-                                        into + (before_seam << gather->width_shift), error);
+    const uint64_t before_seam = min64(piece->tokens, gather->views->tokens - piece->first_token);
+    uint8_t *to = read_to(gather, into, piece->tokens);
+    enum tokmap_status status = tokmap_dataset_copy(dataset, piece->first_token, before_seam, to, error);
+    if (!status && before_seam < piece->tokens)
+        status = tokmap_dataset_copy(dataset, 0, piece->tokens - before_seam, to + (before_seam << gather->width_shift),
+                                     error);
+    if (!status && is_widened(gather))
+        (void)gather->kernels->widen16(into, to, piece->tokens);
+    return status;
 }
 
-static enum tokmap_status read_window(struct gather *gather, uint64_t first, uint8_t *into, bool *cold,
-                                      struct tokmap_error *error)
+static enum tokmap_status read_piece(struct gather *gather, const struct row_piece *piece, uint8_t *into, bool *cold,
+                                     struct tokmap_error *error)
 {
     struct stretch stretch;
-    for (uint64_t done = 0; done < gather->row_tokens; done += stretch.count) {
+    for (uint64_t done = 0; done < piece->tokens; done += stretch.count) {
         enum tokmap_status status =
-            shard_views_stretch(gather->views, first + done, gather->row_tokens - done, &stretch, error);
+            shard_views_stretch(gather->views, piece->first_token + done, piece->tokens - done, &stretch, error);
         if (!status)
-            status = gather_stretch(gather, &stretch, into + (done << gather->width_shift), cold, error);
+            status = gather_stretch(gather, &stretch, into + (done << gather->row_shift), cold, error);
         if (status)
             return status;
     }
     return TOKMAP_OK;
 }
 
-enum tokmap_status gather_window(struct gather *gather, uint64_t first, void *row, bool *cold,
-                                 struct tokmap_error *error)
+void gather_padding(uint32_t pad_id, uint32_t width, uint64_t row_tokens, void *row)
 {
-    assert(first < gather->views->tokens);
-    enum tokmap_status status =
-        gather->synthetic ? compute_window(gather, first, row, error) : read_window(gather, first, row, cold, error);
-    if (status)
-        return status;
-    __atomic_store_n(&gather->bytes, gather->bytes + (gather->row_tokens << gather->width_shift), __ATOMIC_RELAXED);
+    assert(width == 4 || pad_id <= UINT16_MAX);
+    for (uint64_t i = 0; i < row_tokens; i++)
+        if (width == 4)
+            store32((uint8_t *)row + i * 4, pad_id);
+        else
+            store16((uint8_t *)row + i * 2, (uint16_t)pad_id);
+}
+
+enum tokmap_status gather_row(struct gather *gather, const struct row_piece *pieces, uint64_t count,
+                              uint64_t row_tokens, void *row, bool *cold, struct tokmap_error *error)
+{
+    uint64_t done = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        const struct row_piece *piece = &pieces[i];
+        uint8_t *into = (uint8_t *)row + (done << gather->row_shift);
+        assert(piece->first_token < gather->views->tokens && piece->tokens <= gather->views->tokens);
+        assert(piece->tokens <= row_tokens - done);
+        enum tokmap_status status = gather->synthetic ? compute_piece(gather, piece, into, error)
+                                                      : read_piece(gather, piece, into, cold, error);
+        if (status)
+            return status;
+        done += piece->tokens;
+    }
+    if (done < row_tokens)
+        gather_padding(gather->pad_id, 1u << gather->row_shift, row_tokens - done,
+                       (uint8_t *)row + (done << gather->row_shift));
+    __atomic_store_n(&gather->bytes, gather->bytes + (done << gather->width_shift), __ATOMIC_RELAXED);
     return TOKMAP_OK;
 }
 
-void gather_prefetch(const struct gather *gather, uint64_t first)
+void gather_prefetch(const struct gather *gather, const struct row_piece *piece)
 {
     const struct shard_views *views = gather->views;
+    const uint64_t first = piece->first_token;
     if (!views->mapped)
         return;
     struct shard_view *view = &views->views[views->current];
     if (first < view->first_token || first >= view->end_token)
         view = &views->views[dataset_shard_of(views->dataset, first, views->current)];
-    if (!view->known || first + gather->row_tokens > view->end_token)
+    if (!view->known || first + piece->tokens > view->end_token)
         return;
+<<<<<<< HEAD
     const struct stretch stretch = {view, view->offset + ((first - view->first_token) << gather->width_shift),
                                     gather->row_tokens};
+=======
+    const struct stretch stretch = {view, view->offset + ((first - view->first_token) << gather->width_shift),
+                                    piece->tokens};
+>>>>>>> e2fd8e9 (Rows are made of pieces and padding, and may be wider than the tokens)
     if (!residency_is_populated(gather->source, &stretch))
         return; /* walking the page table for a missing page costs more than the prefetch saves */
     const uint8_t *from = view->tokens + round_down(stretch.offset, LINE);
-    const uint8_t *to =
-        view->tokens + stretch.offset + min64(gather->row_tokens << gather->width_shift, PREFETCH_AT_MOST);
+    const uint8_t *to = view->tokens + stretch.offset + min64(piece->tokens << gather->width_shift, PREFETCH_AT_MOST);
     for (; from < to; from += LINE)
         __builtin_prefetch(from, 0, 3);
 }

@@ -1,7 +1,7 @@
 /*
- * gather.h - copies windows of one dataset into rows. Every id is checked on the way, and every failure is a status.
+ * gather.h - copies pieces of one dataset into rows. Every id is checked on the way, and every failure is a status.
  *
- * A window is taken modulo the tokens of the dataset and may cross shards. One thread at a time may use a gather; it
+ * A piece is taken modulo the tokens of the dataset and may cross shards. One thread at a time may use a gather; it
  * allocates memory only when it is opened (a shard is mapped when it is first used). A gather does not decide what is
  * in memory: its residency does.
  */
@@ -11,13 +11,16 @@
 #include <stdbool.h>
 
 #include "copy.h"
+#include "dataset/row_piece.h"
 #include "residency.h"
 #include "tokmap/tokmap.h"
 
 struct gather;
 
 struct gather_options {
-    bool unchecked;                     /* do not compare ids with the vocabulary */
+    bool unchecked;     /* do not compare ids with the vocabulary */
+    uint32_t row_width; /* bytes of a token in rows: 0 means the dataset's width; 4 widens tokens of 2 */
+    uint32_t pad_id;    /* fills what is left of a row; it must fit row_width */
     const struct copy_kernels *kernels; /* NULL: the best of this processor */
 };
 
@@ -26,20 +29,21 @@ enum tokmap_status gather_open(struct gather **gather, struct residency_source *
                                const struct gather_options *options, struct tokmap_error *error);
 void gather_close(struct gather *gather); /* accepts NULL */
 
-/* A batch begins: the size of each file that the batch touches is compared with its index again. */
-void gather_begin(struct gather *gather);
-
-/* Copies the window that begins at token `first` (below the dataset's tokens) to row, which has room for one window and
- * may have any alignment. Sets *cold, and never clears it, if some of the window was not in the page cache, as far as
- * the kernel reports it. After a failure the content of row is undefined.
+/* Copies `count` pieces one after another to row, which has room for row_tokens tokens and may have any alignment, and
+ * fills the rest with the pad id. The pieces have at most row_tokens tokens together. Sets *cold, and never clears it,
+ * if some of a piece was not in the page cache, as far as the kernel reports it. After a failure the content of row is
+ * undefined.
  * Statuses: OK, ERROR_IO, ERROR_TRUNCATED, ERROR_TOKEN (an id is not in the vocabulary), ERROR_MEMORY. */
-enum tokmap_status gather_window(struct gather *gather, uint64_t first, void *row, bool *cold,
-                                 struct tokmap_error *error);
+enum tokmap_status gather_row(struct gather *gather, const struct row_piece *pieces, uint64_t count,
+                              uint64_t row_tokens, void *row, bool *cold, struct tokmap_error *error);
 
-/* Prefetches the first cache lines of a window into the processor's cache, if its pages are populated. Never faults. */
-void gather_prefetch(const struct gather *gather, uint64_t first);
+/* Fills a row that has no piece: row_tokens tokens of `width` bytes, all of them pad_id. */
+void gather_padding(uint32_t pad_id, uint32_t width, uint64_t row_tokens, void *row);
 
-/* Returns the bytes of tokens copied so far. Any thread. */
+/* Prefetches the first cache lines of a piece into the processor's cache, if its pages are populated. Never faults. */
+void gather_prefetch(const struct gather *gather, const struct row_piece *piece);
+
+/* Returns the bytes of tokens copied so far, as they are in the dataset. Any thread. */
 uint64_t gather_bytes(const struct gather *gather);
 
 #endif

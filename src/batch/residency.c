@@ -1,20 +1,20 @@
 /*
  * residency.c - see residency.h.
  *
- * The order is arithmetic, so the windows to come are known as far ahead as anyone wants. The residency is in one of
+ * The order is arithmetic, so the rows to come are known as far ahead as anyone wants. The residency is in one of
  * two states:
  *
- *   asking  The storage is asked for the exact pages of the next `window` windows, so that it works on many requests at
- *           once. Before a window is asked for, the residency looks from time to time whether it is already in the page
- *           cache. If a look finds it there, the next windows are looked at too. After WARM_STREAK windows in a row
+ *   asking  The storage is asked for the exact pages of the next `window` rows, so that it works on many requests at
+ *           once. Before a row is asked for, the residency looks from time to time whether it is already in the page
+ *           cache. If a look finds it there, the next rows are looked at too. After WARM_STREAK rows in a row
  *           were found, the state becomes warm.
- *   warm    Nothing is asked for, which costs nothing. The first window that turns out not to be in the page cache ends
+ *   warm    Nothing is asked for, which costs nothing. The first row that turns out not to be in the page cache ends
  *           the state. A load from a mapping does not report whether it had to wait for the storage, so with a mapping
- *           the residency looks at one window in LOOK_EVERY.
+ *           the residency looks at one row in LOOK_EVERY.
  *
  * A residency begins in the asking state and looks at every window. If everything is in the page cache, that costs some
- * microseconds. If nothing is, the storage works on the whole first batch before anyone waits for its first window.
- * Beyond the batch at hand, windows are asked for in groups, so that requests that touch each other can be joined, and
+ * microseconds. If nothing is, the storage works on the whole first batch before anyone waits for its first row.
+ * Beyond the batch at hand, rows are asked for in groups, so that requests that touch each other can be joined, and
  * at most one group is sent before each window. The first groups are small, so that the first batch does not wait for
  * all requests to be sent.
  *
@@ -23,7 +23,7 @@
  * Populated pages. A load from a page that the file no longer has raises a signal in the caller's program. So a page is
  * touched only after os_map_populate() has made it present, which reports such a failure as a status. One bit per page
  * remembers it; the bits are in memory that costs nothing until it is written. Populating takes microseconds, so it is
- * spread out: a window with pages that are not populated is read with pread, and afterwards, in the warm state, a few
+ * spread out: a row with pages that are not populated is read with pread, and afterwards, in the warm state, a few
  * neighborhoods per batch are populated. Mapped reading thus starts as fast as pread, without a stall, and becomes
  * faster. Windows that are not in the page cache are read only with pread: a page fault would read one page at a time,
  * with the readahead of the kernel around it. Populated pages can leave the page cache when memory is short. The next
@@ -42,17 +42,18 @@
 #define WARM_STREAK 16
 #define LOOK_EVERY 64
 #define NEIGHBORHOOD ((uint64_t)64 << 10) /* bytes populated at once: what the kernel maps for one fault */
-#define WINDOWS_PER_NEIGHBORHOOD 8        /* a batch of this many windows populates one neighborhood */
+#define ROWS_PER_NEIGHBORHOOD 8           /* a batch of this many rows populates one neighborhood */
 #define ASK_AT_ONCE ((uint64_t)128 << 10) /* the kernel may cut a longer request short */
 
 /* ---- open and close ---- */
 
 static enum tokmap_status open_source(struct residency_source *source, const struct tokmap_dataset *dataset,
-                                      const struct residency_options *options, struct tokmap_error *error)
+                                      const struct residency_options *options, struct residency_turn *turn,
+                                      struct tokmap_error *error)
 {
     const bool mapped = !options->drop_behind && dataset_reading(dataset) == TOKMAP_READ_MAPPED;
     *source = (struct residency_source){
-        .row_tokens = options->row_tokens,
+        .turn = turn,
         .drop_behind = options->drop_behind,
         .in_order = options->in_order,
         .ask_fd = -1,
@@ -60,7 +61,6 @@ static enum tokmap_status open_source(struct residency_source *source, const str
     enum tokmap_status status = shard_views_init(&source->views, dataset, mapped, error);
     if (status || !source->views.mapped)
         return status;
-    assert(options->row_tokens <= source->views.tokens);
     void *bits;
     source->populated_bytes = (source->views.pages + 63) / 64 * 8;
     if (os_memory_new(source->populated_bytes, false, &bits))
@@ -73,7 +73,7 @@ static enum tokmap_status open_source(struct residency_source *source, const str
 enum tokmap_status residency_open(struct residency **made, const struct residency_options *options,
                                   struct tokmap_error *error)
 {
-    assert(options->sources && options->row_tokens && options->window);
+    assert(options->sources && options->window);
     *made = NULL;
     struct residency *residency = calloc(1, sizeof *residency);
     if (!residency)
@@ -88,7 +88,8 @@ enum tokmap_status residency_open(struct residency **made, const struct residenc
     residency->user = options->user;
     for (; residency->count < options->sources; residency->count++) {
         struct residency_source *source = &residency->sources[residency->count];
-        enum tokmap_status status = open_source(source, options->datasets[residency->count], options, error);
+        enum tokmap_status status =
+            open_source(source, options->datasets[residency->count], options, &residency->turn, error);
         if (status) {
             shard_views_free(&source->views);
             residency_close(residency);
@@ -116,10 +117,10 @@ enum tokmap_reading residency_reading(const struct residency *residency)
     return residency->sources[0].views.mapped ? TOKMAP_READ_MAPPED : TOKMAP_READ_PREAD;
 }
 
-void residency_begin(struct residency *residency, uint64_t windows)
+void residency_begin(struct residency *residency, uint64_t rows)
 {
-    for (uint64_t i = 0; i < residency->count; i++)
-        residency->sources[i].populate_budget = div_ceil(windows, WINDOWS_PER_NEIGHBORHOOD);
+    residency->turn.batch++;
+    residency->turn.populate_budget = div_ceil(rows, ROWS_PER_NEIGHBORHOOD);
 }
 
 /* ---- the page cache ---- */
@@ -135,7 +136,7 @@ static int page_cached(struct residency_source *source, const struct shard_view 
     if (!source->cannot_tell) {
         int system = os_pread_cached(view->fd, &byte, 1, page << views->page_shift, &got);
         if (system != ENOTSUP)
-            return system != EAGAIN; /* the read of the window meets and reports any other failure */
+            return system != EAGAIN; /* the read of the row meets and reports any other failure */
         source->cannot_tell = true;
     }
     return views->mapped ? os_map_resident(view->tokens + (page << views->page_shift), (uint64_t)1 << views->page_shift)
@@ -149,14 +150,14 @@ static int pages_cached(struct residency_source *source, const struct shard_view
     return cached == 1 && end - first > 1 ? page_cached(source, view, end - 1) : cached;
 }
 
-bool residency_is_cached(struct residency_source *source, uint64_t first_token)
+bool residency_is_cached(struct residency_source *source, const struct row_piece *piece)
 {
     struct stretch stretch;
     if (!source->views.views)
         return true; /* synthetic */
-    for (uint64_t done = 0; done < source->row_tokens; done += stretch.count) {
+    for (uint64_t done = 0; done < piece->tokens; done += stretch.count) {
         uint64_t first, end;
-        if (shard_views_stretch(&source->views, first_token + done, source->row_tokens - done, &stretch, NULL))
+        if (shard_views_stretch(&source->views, piece->first_token + done, piece->tokens - done, &stretch, NULL))
             return false;
         stretch_pages(&source->views, &stretch, &first, &end);
         if (pages_cached(source, stretch.view, first, end) != 1)
@@ -234,8 +235,9 @@ void residency_was_read(struct residency_source *source, const struct stretch *s
 {
     if (source->drop_behind) {
         drop_behind(source, stretch);
-    } else if (source->populated && source->warm && !cold && source->populate_budget && !source->cannot_populate) {
-        source->populate_budget--;
+    } else if (source->populated && source->turn->warm && !cold && source->turn->populate_budget &&
+               !source->cannot_populate) {
+        source->turn->populate_budget--;
         populate(source, stretch);
     }
 }
@@ -261,22 +263,19 @@ static void flush(struct residency_source *source)
 
 void residency_flush(struct residency *residency)
 {
-    for (uint64_t i = 0; i < residency->count; i++)
-        flush(&residency->sources[i]);
+    if (residency->asking)
+        flush(residency->asking);
+    residency->asking = NULL;
 }
 
-void residency_ask(struct residency *residency, const struct window *window)
+static void ask_piece(struct residency_source *source, const struct row_piece *piece)
 {
-    assert(window->source < residency->count);
-    struct residency_source *source = &residency->sources[window->source];
     struct shard_views *views = &source->views;
     struct stretch stretch;
-    if (!views->views)
-        return; /* synthetic */
-    for (uint64_t done = 0; done < source->row_tokens; done += stretch.count) {
+    for (uint64_t done = 0; done < piece->tokens; done += stretch.count) {
         uint64_t first, end;
-        if (shard_views_stretch(views, window->first_token + done, source->row_tokens - done, &stretch, NULL))
-            return; /* gathering the window will report it */
+        if (shard_views_stretch(views, piece->first_token + done, piece->tokens - done, &stretch, NULL))
+            return; /* gathering the row will report it */
         if (residency_is_populated(source, &stretch))
             continue;
         stretch_pages(views, &stretch, &first, &end);
@@ -294,19 +293,27 @@ void residency_ask(struct residency *residency, const struct window *window)
     }
 }
 
-/* ---- the two states ---- */
-
-static void set_warm(struct residency *residency, bool warm)
+void residency_ask(struct residency *residency, const struct row_pieces *row)
 {
-    residency->warm = warm;
-    for (uint64_t i = 0; i < residency->count; i++)
-        residency->sources[i].warm = warm;
+    if (!row->count)
+        return;
+    assert(row->source < residency->count);
+    struct residency_source *source = &residency->sources[row->source];
+    if (!source->views.views)
+        return; /* synthetic */
+    if (residency->asking != source)
+        residency_flush(residency);
+    residency->asking = source;
+    for (uint64_t i = 0; i < row->count; i++)
+        ask_piece(source, &row->pieces[i]);
 }
 
-/* Leaves the warm state. next: the number of the next window of the order. */
+/* ---- the two states ---- */
+
+/* Leaves the warm state. next: the number of the next row of the order. */
 static void begin_asking(struct residency *residency, uint64_t next)
 {
-    set_warm(residency, false);
+    residency->turn.warm = false;
     for (uint64_t i = 0; i < residency->count; i++)
         residency_forget(&residency->sources[i]);
     residency->asked = next;
@@ -314,52 +321,55 @@ static void begin_asking(struct residency *residency, uint64_t next)
     residency->until_look = LOOK_EVERY;
 }
 
-static bool is_cached(struct residency *residency, const struct window *window)
+static bool is_cached(struct residency *residency, const struct row_pieces *row)
 {
-    assert(window->source < residency->count);
-    return residency_is_cached(&residency->sources[window->source], window->first_token);
+    assert(!row->count || row->source < residency->count);
+    for (uint64_t i = 0; i < row->count; i++)
+        if (!residency_is_cached(&residency->sources[row->source], &row->pieces[i]))
+            return false;
+    return true;
 }
 
-/* In the warm state, looks from time to time whether a mapping is still in the page cache, by a window that is gathered
+/* In the warm state, looks from time to time whether a mapping is still in the page cache, by a row that is gathered
  * next. */
-static void look_while_warm(struct residency *residency, const struct window *window, uint64_t next)
+static void look_while_warm(struct residency *residency, const struct row_pieces *row, uint64_t next)
 {
     if (residency->until_look) {
         residency->until_look--;
         return;
     }
     residency->until_look = LOOK_EVERY;
-    if (residency->sources[window->source].views.mapped && !is_cached(residency, window))
+    if (row->count && residency->sources[row->source].views.mapped && !is_cached(residency, row))
         begin_asking(residency, next);
 }
 
-/* In the asking state, looks from time to time at a window that is about to be asked for. Returns true if that ended
+/* In the asking state, looks from time to time at a row that is about to be asked for. Returns true if that ended
  * the state. */
-static bool look_while_asking(struct residency *residency, const struct window *window)
+static bool look_while_asking(struct residency *residency, const struct row_pieces *row)
 {
     if (residency->until_look) {
         residency->until_look--;
         return false;
     }
-    if (!is_cached(residency, window)) {
+    if (!is_cached(residency, row)) {
         residency->streak = 0;
         residency->until_look = LOOK_EVERY;
         return false;
     }
     if (++residency->streak < WARM_STREAK)
         return false;
-    set_warm(residency, true);
+    residency->turn.warm = true;
     return true;
 }
 
-/* Asks for all windows below `end` that were not asked for. */
+/* Asks for all rows below `end` that were not asked for. */
 static void ask_until(struct residency *residency, uint64_t end)
 {
-    struct window window;
-    for (; residency->asked < end && residency->order(residency->user, residency->asked, &window); residency->asked++) {
-        if (look_while_asking(residency, &window))
+    struct row_pieces row;
+    for (; residency->asked < end && residency->order(residency->user, residency->asked, &row); residency->asked++) {
+        if (look_while_asking(residency, &row))
             break;
-        residency_ask(residency, &window);
+        residency_ask(residency, &row);
     }
     residency_flush(residency);
 }
@@ -367,10 +377,10 @@ static void ask_until(struct residency *residency, uint64_t end)
 void residency_advance(struct residency *residency, uint64_t number, uint64_t batch_end)
 {
     assert(residency->order && number < batch_end);
-    struct window window;
-    if (residency->warm && residency->order(residency->user, number, &window))
-        look_while_warm(residency, &window, number);
-    if (residency->warm)
+    struct row_pieces row;
+    if (residency->turn.warm && residency->order(residency->user, number, &row))
+        look_while_warm(residency, &row, number);
+    if (residency->turn.warm)
         return;
     const uint64_t group = min64(residency->window / 8, number / 4) + 1, goal = number + 1 + residency->window;
     residency->asked = max64(residency->asked, number);
@@ -388,25 +398,25 @@ void residency_restart(struct residency *residency)
 
 void residency_was_cold(struct residency *residency, uint64_t next)
 {
-    if (residency->warm)
+    if (residency->turn.warm)
         begin_asking(residency, next);
 }
 
-void residency_named(struct residency *residency, const struct window *window, uint64_t next)
+void residency_named(struct residency *residency, const struct row_pieces *row, uint64_t next)
 {
-    if (residency->warm)
-        look_while_warm(residency, window, next);
+    if (residency->turn.warm)
+        look_while_warm(residency, row, next);
 }
 
-void residency_named_was(struct residency *residency, const struct window *window, bool cold, uint64_t next)
+void residency_named_was(struct residency *residency, const struct row_pieces *row, bool cold, uint64_t next)
 {
     if (cold) {
         residency->streak = 0;
         residency_was_cold(residency, next);
-    } else if (!residency->warm && ++residency->streak >= WARM_STREAK) {
-        /* A window also counts as not cold if the kernel cannot report it. So look before the state changes. */
+    } else if (!residency->turn.warm && ++residency->streak >= WARM_STREAK) {
+        /* A row also counts as not cold if the kernel cannot report it. So look before the state changes. */
         residency->streak = 0;
-        if (is_cached(residency, window))
-            set_warm(residency, true);
+        if (is_cached(residency, row))
+            residency->turn.warm = true;
     }
 }

@@ -1,11 +1,11 @@
 /*
- * residency.h - which windows are in memory: the one place that decides whether tokens are expected in the page cache,
+ * residency.h - which rows are in memory: the one place that decides whether tokens are expected in the page cache,
  * which pages of a mapping are populated, what the storage is asked to read ahead, and what leaves the page cache after
  * use.
  *
- * A residency serves all sources of a loader. It learns of windows in two ways: windows that come in an order known
- * ahead are announced with residency_next(), and windows that the caller names are announced with residency_named() and
- * residency_named_was(). gather.h, which copies the windows, asks it how to read them and reports what it met.
+ * A residency serves all sources of a loader. It learns of rows in two ways: rows that come in an order known ahead are
+ * announced with residency_next(), and rows that the caller names are announced with residency_named() and
+ * residency_named_was(). gather.h, which copies the rows, asks it how to read them and reports what it met.
  *
  * One thread at a time may use a residency. It allocates memory when it is opened and when it forgets populated pages
  * (which may fail without harm). After fork() the child starts without populated pages.
@@ -15,26 +15,25 @@
 
 #include <stdbool.h>
 
+#include "dataset/row_piece.h"
 #include "shard_views.h"
 #include "tokmap/tokmap.h"
 
-/* A window: its source, and its first token in the source's dataset. Its length is that of all windows of the
- * residency. */
-struct window {
-    uint64_t source;
-    uint64_t first_token;
+/* What all sources of a residency share. */
+struct residency_turn {
+    uint64_t batch;           /* number of the batch at hand */
+    uint64_t populate_budget; /* neighborhoods that may still be populated during this batch */
+    bool warm;                /* nothing is asked for: recent rows were in the page cache */
 };
 
 /* The pages of one source. Read its members through the functions below. */
 struct residency_source {
     struct shard_views views;
-    uint64_t row_tokens;
+    struct residency_turn *turn; /* the residency's */
     bool drop_behind, in_order;
-    bool cannot_tell;         /* the kernel cannot report what is in the page cache */
-    bool cannot_populate;     /* the kernel cannot populate a mapping */
-    bool warm;                /* as the residency's */
-    uint64_t populate_budget; /* neighborhoods that may still be populated during this batch */
-    uint64_t *populated;      /* one bit per page: 1 if it was populated. NULL unless the source is mapped */
+    bool cannot_tell;     /* the kernel cannot report what is in the page cache */
+    bool cannot_populate; /* the kernel cannot populate a mapping */
+    uint64_t *populated;  /* one bit per page: 1 if it was populated. NULL unless the source is mapped */
     uint64_t populated_bytes;
     int ask_fd; /* file of the read-ahead request that is being joined together; -1: none */
     uint64_t ask_from, ask_to;
@@ -43,25 +42,25 @@ struct residency_source {
 struct residency {
     struct residency_source *sources;
     uint64_t count;
-    uint32_t window; /* windows to ask for ahead */
-    bool (*order)(void *user, uint64_t number, struct window *window);
+    uint32_t window; /* rows to ask for ahead */
+    bool (*order)(void *user, uint64_t number, struct row_pieces *row);
     void *user;
-    bool warm;           /* nothing is asked for: recent windows were in the page cache */
-    uint32_t streak;     /* looks in a row that found a window in the page cache */
-    uint32_t until_look; /* windows until the next look */
-    uint64_t asked;      /* windows below this number were asked for, or passed while the state was warm */
+    struct residency_turn turn;
+    struct residency_source *asking; /* the source whose last request is not sent yet; NULL: none */
+    uint32_t streak;                 /* looks in a row that found a row in the page cache */
+    uint32_t until_look;             /* rows until the next look */
+    uint64_t asked;                  /* rows below this number were asked for, or passed while the state was warm */
 };
 
 struct residency_options {
     const struct tokmap_dataset *const *datasets; /* of the sources; they must outlive the residency */
     uint64_t sources;                             /* at least 1 */
-    uint64_t row_tokens;                          /* of a window; 1 to the tokens of the smallest dataset */
-    uint32_t window;                              /* windows to ask for ahead, at least 1 */
+    uint32_t window;                              /* rows to ask for ahead, at least 1 */
     bool drop_behind;                             /* pages that were read leave the page cache; implies pread */
-    bool in_order;                                /* windows come in order of tokens, so the last page is kept */
-    /* Reports window `number` of the order; false if the order ends before it. It is called for the window that is
-     * gathered next and for the `window` windows after it. NULL: all windows are named. */
-    bool (*order)(void *user, uint64_t number, struct window *window);
+    bool in_order;                                /* rows come in order of tokens, so the last page is kept */
+    /* Reports row `number` of the order, whose pieces are used until the next call; false if the order ends before it.
+     * It is called for the row that is gathered next and for the `window` rows after it. NULL: all rows are named. */
+    bool (*order)(void *user, uint64_t number, struct row_pieces *row);
     void *user;
 };
 
@@ -75,36 +74,36 @@ enum tokmap_reading residency_reading(const struct residency *residency);
 
 /* ---- for the loader ---- */
 
-/* A batch of `windows` windows begins. */
-void residency_begin(struct residency *residency, uint64_t windows);
+/* A batch of `rows` rows begins. The size of each file that the batch touches is compared with its index again. */
+void residency_begin(struct residency *residency, uint64_t rows);
 
 /* Does the work of residency_next() when there is any. */
 void residency_advance(struct residency *residency, uint64_t number, uint64_t batch_end);
 
-/* Announces that window `number` of the order is gathered next. batch_end: the first number of the next batch. Asks the
- * storage for the windows that follow, unless they are expected in the page cache. */
+/* Announces that row `number` of the order is gathered next. batch_end: the first number of the next batch. Asks the
+ * storage for the rows that follow, unless they are expected in the page cache. */
 static inline void residency_next(struct residency *residency, uint64_t number, uint64_t batch_end)
 {
-    if (residency->warm && residency->until_look)
+    if (residency->turn.warm && residency->until_look)
         residency->until_look--;
     else
         residency_advance(residency, number, batch_end);
 }
 
-/* The order begins again with its window 0. */
+/* The order begins again with its row 0. */
 void residency_restart(struct residency *residency);
 
-/* Reports that a window was not in the page cache. next: the number of the next window of the order. */
+/* Reports that a row was not in the page cache. next: the number of the next row of the order. */
 void residency_was_cold(struct residency *residency, uint64_t next);
 
-/* Announces that a window outside the order is gathered next. next: the number of the next window of the order. */
-void residency_named(struct residency *residency, const struct window *window, uint64_t next);
-/* Reports whether that window was in the page cache, after it was gathered. */
-void residency_named_was(struct residency *residency, const struct window *window, bool cold, uint64_t next);
+/* Announces that a row outside the order is gathered next. next: the number of the next row of the order. */
+void residency_named(struct residency *residency, const struct row_pieces *row, uint64_t next);
+/* Reports whether that row was in the page cache, after it was gathered. */
+void residency_named_was(struct residency *residency, const struct row_pieces *row, bool cold, uint64_t next);
 
-/* Asks the storage for the pages of a window, except those that are populated. Requests that touch each other are
+/* Asks the storage for the pages of a row, except those that are populated. Requests that touch each other are
  * joined; the last one is sent by residency_flush(). */
-void residency_ask(struct residency *residency, const struct window *window);
+void residency_ask(struct residency *residency, const struct row_pieces *row);
 void residency_flush(struct residency *residency);
 
 /* ---- for gather ---- */
@@ -141,9 +140,9 @@ bool residency_read_cached(struct residency_source *source, const struct stretch
  * pages of the mapping, or drops pages from the page cache, as the options say. */
 void residency_was_read(struct residency_source *source, const struct stretch *stretch, bool cold);
 
-/* Returns whether a window is in the page cache, judged by the first and the last page of each of its stretches.
+/* Returns whether a piece is in the page cache, judged by the first and the last page of each of its stretches.
  * Returns false if the kernel cannot report it. */
-bool residency_is_cached(struct residency_source *source, uint64_t first_token);
+bool residency_is_cached(struct residency_source *source, const struct row_piece *piece);
 
 /* Treats no page as populated any more, because populated pages may have left the page cache. */
 void residency_forget(struct residency_source *source);

@@ -97,15 +97,19 @@ void consumer_describe_work(const struct tokmap_loader *loader, uint64_t count, 
         .cu_seqlens = fields & TOKMAP_CU_SEQLENS ? (uintptr_t)out->cu_seqlens : 0,
         .row_stride = loader->layout.row_stride,
         .marks_at = loader->layout.marks_at,
+        .bits_at = loader->layout.bits_at,
+        .extents_at = loader->layout.extents_at,
         .cu_at = loader->layout.cu_at,
         .cu_elements = loader->shape.cu_elements,
         .row_marks = loader->shape.row_marks,
+        .row_bits = loader->shape.row_bits,
         .count = count,
         .seq_len = loader->seq_len,
         .row_tokens = loader->row_tokens,
         .width = loader->width,
         .element = out->type == TOKMAP_I64 ? 8 : 4,
         .mask_targets = loader->options.mask_targets,
+        .extents = loader->shape.extents,
     };
 }
 
@@ -255,11 +259,6 @@ enum tokmap_status tokmap_loader_rewind(struct tokmap_loader *loader, struct tok
 
 /* ---- rows by name ---- */
 
-static struct window window_of(const struct tokmap_place *place)
-{
-    return (struct window){place->source, place->first_token};
-}
-
 /* Fills the rows whose places the slot already has. The storage cannot be asked for rows before they are named. Once
  * one of them was not in the page cache, the storage is asked for all rows that follow it, at once. */
 static enum tokmap_status fill_named(struct tokmap_loader *loader, struct slot *slot, struct tokmap_error *error)
@@ -267,24 +266,24 @@ static enum tokmap_status fill_named(struct tokmap_loader *loader, struct slot *
     const uint64_t next = loader->queue.taken;
     bool asked = false;
     residency_begin(loader->residency, slot->count);
-    for (uint64_t i = 0; i < loader->sources; i++)
-        gather_begin(loader->gathers[i]);
     for (uint64_t i = 0; i < slot->count; i++) {
         const struct tokmap_place place = slot->places[i];
-        const struct window window = window_of(&place);
+        const struct row_piece piece = row_queue_piece(&place);
+        const struct row_pieces row = {place.source, &piece, 1};
         bool cold = false;
-        residency_named(loader->residency, &window, next);
+        residency_named(loader->residency, &row, next);
         row_queue_prefetch_named(&loader->queue, slot->places, i, slot->count);
         enum tokmap_status status = producer_fill_row(loader, slot, i, &place, &cold, error);
-        residency_named_was(loader->residency, &window, cold, next);
+        residency_named_was(loader->residency, &row, cold, next);
         if (status)
             return status;
         if (!cold || asked)
             continue;
         asked = true;
         for (uint64_t k = i + 1; k < slot->count; k++) {
-            const struct window later = window_of(&slot->places[k]);
-            residency_ask(loader->residency, &later);
+            const struct row_piece later = row_queue_piece(&slot->places[k]);
+            const struct row_pieces next_row = {slot->places[k].source, &later, 1};
+            residency_ask(loader->residency, &next_row);
         }
         residency_flush(loader->residency);
     }

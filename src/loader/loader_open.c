@@ -130,7 +130,6 @@ static enum tokmap_status open_sources(struct tokmap_loader *loader, const struc
     const struct residency_options options = {
         .datasets = datasets,
         .sources = sources,
-        .row_tokens = loader->row_tokens,
         .window = read_ahead(loader),
         .drop_behind = loader->options.drop_behind,
         .in_order = info->ordering == TOKMAP_SEQUENTIAL,

@@ -17,7 +17,9 @@ enum tokmap_status producer_fill_row(struct tokmap_loader *loader, struct slot *
 {
     void *row = (void *)(uintptr_t)slot->rows[i];
     assert(i < loader->shape.rows && place->source < loader->sources);
-    enum tokmap_status status = gather_window(loader->gathers[place->source], place->first_token, row, cold, error);
+    const struct row_piece piece = row_queue_piece(place);
+    enum tokmap_status status =
+        gather_row(loader->gathers[place->source], &piece, 1, loader->row_tokens, row, cold, error);
     if (*cold)
         __atomic_store_n(&loader->cold_reads, loader->cold_reads + 1, __ATOMIC_RELAXED);
     if (status)
@@ -26,8 +28,15 @@ enum tokmap_status producer_fill_row(struct tokmap_loader *loader, struct slot *
     if (!slot->marks)
         return TOKMAP_OK;
     struct mark *marks = slot->marks + i * loader->shape.row_marks;
-    status = boundaries_mark(run_dataset(loader->run, place->source), loader->source_tokens[place->source],
-                             place->first_token, loader_marked_tokens(loader), marks, error);
+    const struct boundaries_row made = {
+        .dataset = run_dataset(loader->run, place->source),
+        .dataset_tokens = loader->source_tokens[place->source],
+        .pieces = &piece,
+        .count = 1,
+        .tokens = row,
+        .width = loader->width,
+    };
+    status = boundaries_mark_pieces(&made, loader_marked_tokens(loader), marks, error);
     if (!status && !loader->on_host)
         boundaries_sum(marks, loader->shape.row_marks);
     return status;
@@ -70,8 +79,6 @@ static uint64_t used_bytes(const struct tokmap_loader *loader, const struct slot
 static enum tokmap_status fill_rows(struct tokmap_loader *loader, struct slot *slot, struct tokmap_error *error)
 {
     residency_begin(loader->residency, slot->count);
-    for (uint64_t i = 0; i < loader->sources; i++)
-        gather_begin(loader->gathers[i]);
     for (uint64_t i = 0; i < slot->count; i++) {
         bool cold = false;
         const struct tokmap_place *place = row_queue_next(&loader->queue, i, slot->count);

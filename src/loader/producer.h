@@ -39,8 +39,8 @@ enum tokmap_status producer_fill(struct tokmap_loader *loader, struct slot *vaca
  * without a failure. */
 void producer_undo(struct tokmap_loader *loader);
 
-/* Fills row i of a slot with the window at *place. *cold: see gather_window().
- * Statuses: those of gather_window(), ERROR_CORRUPT (the documents of the index contradict each other). */
+/* Fills row i of a slot with the window at *place. *cold: see gather_row().
+ * Statuses: those of gather_row(), ERROR_CORRUPT (the documents of the index contradict each other). */
 enum tokmap_status producer_fill_row(struct tokmap_loader *loader, struct slot *slot, uint64_t i,
                                      const struct tokmap_place *place, bool *cold, struct tokmap_error *error);
 

@@ -73,14 +73,15 @@ static void extend(struct row_queue *queue, uint64_t end)
     }
 }
 
-bool row_queue_window(void *user, uint64_t number, struct window *window)
+bool row_queue_window(void *user, uint64_t number, struct row_pieces *row)
 {
     struct row_queue *queue = user;
     extend(queue, number + 1);
     if (number >= queue->known)
         return false;
     const struct tokmap_place *place = place_of(queue, number);
-    *window = (struct window){place->source, place->first_token};
+    queue->asked = row_queue_piece(place);
+    *row = (struct row_pieces){place->source, &queue->asked, 1};
     return true;
 }
 
@@ -92,7 +93,8 @@ const struct tokmap_place *row_queue_next(struct row_queue *queue, uint64_t i, u
     residency_next(queue->residency, number, queue->taken + count);
     for (uint64_t ahead = number + 1; ahead <= number + LINES_AHEAD && ahead < queue->known; ahead++) {
         const struct tokmap_place *next = place_of(queue, ahead);
-        gather_prefetch(queue->gathers[next->source], next->first_token);
+        const struct row_piece piece = row_queue_piece(next);
+        gather_prefetch(queue->gathers[next->source], &piece);
     }
     return place_of(queue, number);
 }
@@ -111,6 +113,8 @@ void row_queue_untake(struct row_queue *queue, uint64_t count)
 void row_queue_prefetch_named(const struct row_queue *queue, const struct tokmap_place *places, uint64_t i,
                               uint64_t count)
 {
-    for (uint64_t ahead = i + 1; ahead <= i + LINES_AHEAD && ahead < count; ahead++)
-        gather_prefetch(queue->gathers[places[ahead].source], places[ahead].first_token);
+    for (uint64_t ahead = i + 1; ahead <= i + LINES_AHEAD && ahead < count; ahead++) {
+        const struct row_piece piece = row_queue_piece(&places[ahead]);
+        gather_prefetch(queue->gathers[places[ahead].source], &piece);
+    }
 }

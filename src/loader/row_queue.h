@@ -27,7 +27,14 @@ struct row_queue {
     uint64_t capacity;           /* a power of two */
     uint64_t taken;              /* rows below this number were delivered and may leave the queue */
     uint64_t known;              /* rows below this number are in the queue, or were */
+    struct row_piece asked;      /* of the row that row_queue_window() reported last */
 };
+
+/* Returns the piece that a row is made of. */
+static inline struct row_piece row_queue_piece(const struct tokmap_place *place)
+{
+    return (struct row_piece){place->first_token, place->tokens};
+}
 
 /* Makes an empty queue.
  *   first, rows  the rank's slice of a global batch
@@ -42,8 +49,8 @@ void row_queue_free(struct row_queue *queue);
 /* Empties the queue, which then begins again with row 0. */
 void row_queue_restart(struct row_queue *queue);
 
-/* Reports window `number` of the order to the residency: an `order` of struct residency_options. user: the queue. */
-bool row_queue_window(void *user, uint64_t number, struct window *window);
+/* Reports row `number` of the order to the residency: an `order` of struct residency_options. user: the queue. */
+bool row_queue_window(void *user, uint64_t number, struct row_pieces *row);
 
 /* Returns the place of row i of the batch at hand, which has `count` rows and is gathered in order of i, and announces
  * it to the residency. The run must have the row. The place stays valid until the batch is taken. */

@@ -9,6 +9,9 @@
  *     rows     `count` rows, with room for more; each begins row_stride bytes after the one before
  *     marks    row_marks marks per row, see batch/mark.h. Present only if a field needs them. The host reads only
  *              their bits
+ *     bits     row_bits words per row: which targets the mask of the dataset excludes, see batch/mark.h. Present only
+ *              if row_bits is not 0
+ *     extents  a struct extent per row. Present only if `extents` is 1
  *     cu       cu_elements values of type int32, all of them valid. Present only if cu_seqlens is requested
  */
 #ifndef TOKMAP_STAGING_EXPAND_ARGUMENTS_H
@@ -28,19 +31,24 @@ struct expand_arguments {
     uint64_t loss_mask; /* needs row_tokens > seq_len */
     uint64_t rows;      /* the rows in their own width, without gaps */
     uint64_t cu_seqlens;
+    uint64_t targets_ahead; /* needs row_tokens > seq_len */
     /* The slot's layout, in bytes from its start. */
     uint64_t row_stride;
     uint64_t marks_at;
+    uint64_t bits_at;
+    uint64_t extents_at;
     uint64_t cu_at;
     uint64_t cu_elements;
-    uint64_t row_marks;    /* mark_words(seq_len), or mark_words(seq_len + 1) if row_tokens > seq_len */
+    uint64_t row_marks;    /* at least mark_words(seq_len); mark_words(seq_len + 1) for targets and masks, and
+                              mark_words(row_tokens) for targets_ahead */
+    uint64_t row_bits;     /* 0, or at least mark_words(seq_len); mark_words(row_tokens - 1) for targets_ahead */
     uint64_t count;        /* rows of the batch */
     uint64_t seq_len;      /* 1 .. 2^31 */
     uint64_t row_tokens;   /* seq_len .. 2^32 */
     uint32_t width;        /* bytes of a token in the slot: 2 or 4 */
     uint32_t element;      /* bytes of an element of the outputs except rows and cu_seqlens: 4 or 8 */
-    uint32_t mask_targets; /* 1: a target in another document than its input is TOKMAP_IGNORE */
-    uint32_t reserved;     /* 0; makes the size a multiple of 8 */
+    uint32_t mask_targets; /* 1: a target that does not count is TOKMAP_IGNORE; 0: only one in padding is */
+    uint32_t extents;      /* 1: the slot has extents */
 };
 
 /* The threads of a block, and how many blocks every kind of multiprocessor can hold at once: that many leave 64

@@ -73,15 +73,19 @@ struct ring {
 
 bool ring_layout_of(const struct ring_shape *shape, struct ring_layout *layout)
 {
-    uint64_t marks, cu;
+    uint64_t marks, bits, at;
     if (shape->row_bytes > UINT64_MAX / 4)
         return false;
     layout->row_stride = round_up(shape->row_bytes, LINE);
     if (mul_overflows(layout->row_stride, shape->rows, &layout->marks_at) ||
         mul_overflows(shape->rows, shape->row_marks, &marks) || mul_overflows(marks, sizeof(struct mark), &marks) ||
-        add_overflows(layout->marks_at, marks, &cu) || cu > UINT64_MAX / 4 || shape->cu_elements > UINT64_MAX / 16)
+        mul_overflows(shape->rows, shape->row_bits, &bits) || mul_overflows(bits, sizeof(uint64_t), &bits) ||
+        add_overflows(layout->marks_at, marks, &at) || at > UINT64_MAX / 8 || bits > UINT64_MAX / 8 ||
+        shape->rows > UINT64_MAX / 8 / sizeof(struct extent) || shape->cu_elements > UINT64_MAX / 16)
         return false;
-    layout->cu_at = round_up(cu, LINE);
+    layout->bits_at = round_up(at, LINE);
+    layout->extents_at = round_up(layout->bits_at + bits, LINE);
+    layout->cu_at = round_up(layout->extents_at + (shape->extents ? shape->rows * sizeof(struct extent) : 0), LINE);
     layout->bytes = layout->cu_at + round_up(shape->cu_elements * sizeof(int32_t), LINE);
     layout->bytes = max64(layout->bytes, LINE);
     return true;
@@ -113,6 +117,8 @@ static void slot_init(struct slot *slot, uint32_t number, const struct ring_shap
     slot->places = (struct tokmap_place *)(void *)table;
     slot->rows = (const void **)(void *)(table + shape->rows * sizeof(struct tokmap_place));
     slot->marks = shape->row_marks ? (struct mark *)(void *)(memory + layout->marks_at) : NULL;
+    slot->uncounted = shape->row_bits ? (uint64_t *)(void *)(memory + layout->bits_at) : NULL;
+    slot->extents = shape->extents ? (struct extent *)(void *)(memory + layout->extents_at) : NULL;
     slot->cu = shape->cu_elements ? (int32_t *)(void *)(memory + layout->cu_at) : NULL;
     for (uint64_t i = 0; i < shape->rows; i++)
         slot->rows[i] = memory + i * layout->row_stride;

@@ -20,6 +20,9 @@ struct ring_shape {
     uint64_t rows;        /* most rows of a batch; may be 0 */
     uint64_t row_bytes;   /* bytes of one row; rows begin at multiples of 64 */
     uint64_t row_marks;   /* marks of one row; 0 if no field needs marks */
+    uint64_t row_bits;    /* words of one row's bits of uncounted targets; 0 if no source has a mask, or no field needs
+                             it */
+    bool extents;         /* rows have extents: some rows have padding, or count only their last targets */
     uint64_t cu_elements; /* elements of cu_seqlens; 0 if that field is not requested */
 };
 
@@ -29,6 +32,8 @@ struct ring_shape {
 struct ring_layout {
     uint64_t row_stride; /* from one row to the next */
     uint64_t marks_at;
+    uint64_t bits_at;
+    uint64_t extents_at;
     uint64_t cu_at;
     uint64_t bytes; /* of the whole memory, at least 64 */
 };
@@ -37,8 +42,8 @@ struct ring_layout {
 bool ring_layout_of(const struct ring_shape *shape, struct ring_layout *layout);
 
 /* One batch. The producer owns it between ring_vacant() and ring_publish(), the consumer between ring_filled() and
- * ring_release(). number, places, rows, marks, cu, and memory stay as ring_new() set them; the producer fills what the
- * pointers point to. */
+ * ring_release(). number, places, rows, marks, uncounted, extents, cu, and memory stay as ring_new() set them; the
+ * producer fills what the pointers point to. */
 struct slot {
     uint32_t number;           /* 0 .. slots - 1 */
     enum tokmap_status status; /* of filling; if it is not OK, only this and ring_error() are valid */
@@ -50,6 +55,8 @@ struct slot {
     struct tokmap_place *places; /* one per row */
     const void **rows;           /* one per row, into memory */
     struct mark *marks;          /* into memory; those of row i begin at i * row_marks. NULL without marks */
+    uint64_t *uncounted;         /* into memory; those of row i begin at i * row_bits. NULL if row_bits is 0 */
+    struct extent *extents;      /* into memory; one per row. NULL without extents */
     int32_t *cu;                 /* into memory; NULL if cu_seqlens is not requested */
     uint64_t documents;          /* in cu */
     uint64_t max_seqlen;         /* tokens of the longest document in cu */

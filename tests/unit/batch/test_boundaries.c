@@ -28,6 +28,15 @@ static int teardown(void **unused)
     return 0;
 }
 
+/* The marks of a window, which is a row of one piece. */
+static enum tokmap_status boundaries_mark(const struct tokmap_dataset *dataset, uint64_t tokens, uint64_t first,
+                                          uint64_t count, struct mark *marks, struct tokmap_error *error)
+{
+    const struct row_piece piece = {first, count};
+    const struct boundaries_row row = {.dataset = dataset, .dataset_tokens = tokens, .pieces = &piece, .count = 1};
+    return boundaries_mark_pieces(&row, count, marks, error);
+}
+
 static void check_window(const struct made *made, const struct tokmap_dataset *dataset, uint64_t first, uint64_t count,
                          struct mark *marks)
 {

@@ -84,17 +84,31 @@ struct reader {
     struct tokmap_dataset *dataset;
     struct residency *residency;
     struct gather *gather;
+    uint64_t row_tokens;
 };
+
+static enum tokmap_status gather_window(const struct reader *reader, uint64_t first, void *row, bool *cold,
+                                        struct tokmap_error *error)
+{
+    const struct row_piece piece = {first, reader->row_tokens};
+    return gather_row(reader->gather, &piece, 1, reader->row_tokens, row, cold, error);
+}
+
+static void prefetch(const struct reader *reader, uint64_t first)
+{
+    const struct row_piece piece = {first, reader->row_tokens};
+    gather_prefetch(reader->gather, &piece);
+}
 
 static void set_warm(const struct reader *reader, bool warm)
 {
-    reader->residency->warm = reader->residency->sources[0].warm = warm;
+    reader->residency->turn.warm = warm;
 }
 
-static struct reader open_with(const char *name, enum tokmap_reading reading, const struct residency_options *residency,
-                               const struct gather_options *gather)
+static struct reader open_with(const char *name, enum tokmap_reading reading, uint64_t row_tokens,
+                               const struct residency_options *residency, const struct gather_options *gather)
 {
-    struct reader reader;
+    struct reader reader = {.row_tokens = row_tokens};
     struct tokmap_dataset_options how = TOKMAP_DATASET_OPTIONS_INIT;
     struct residency_options options = *residency;
     how.reading = reading;
@@ -110,9 +124,9 @@ static struct reader open_with(const char *name, enum tokmap_reading reading, co
 
 static struct reader open_reader(const char *name, enum tokmap_reading reading, uint64_t row_tokens)
 {
-    const struct residency_options residency = {.row_tokens = row_tokens};
+    const struct residency_options residency = {.drop_behind = false};
     const struct gather_options gather = {.unchecked = false};
-    return open_with(name, reading, &residency, &gather);
+    return open_with(name, reading, row_tokens, &residency, &gather);
 }
 
 static void close_reader(const struct reader *reader)
@@ -125,7 +139,6 @@ static void close_reader(const struct reader *reader)
 static void begin(const struct reader *reader, uint64_t windows)
 {
     residency_begin(reader->residency, windows);
-    gather_begin(reader->gather);
 }
 
 /* Checks the windows at every `every`-th first token. */
@@ -137,18 +150,19 @@ static void check_windows(const struct made *made, uint64_t row_tokens, uint64_t
     uint64_t windows = 0;
     set_warm(&reader, warm);
     for (uint64_t first = 0; first < made->tokens; first += every, windows++) {
-        const struct window window = {0, first};
+        const struct row_piece piece = {first, row_tokens};
+        const struct row_pieces window = {0, &piece, 1};
         bool cold = false;
         if (windows % 3 == 0)
             begin(&reader, 3);
         residency_ask(reader.residency, &window);
-        gather_prefetch(reader.gather, (first * 7 + 1) % made->tokens);
+        prefetch(&reader, (first * 7 + 1) % made->tokens);
         if (windows % 5 == 0)
             residency_flush(reader.residency);
         memset(row.at, 0xa5, (size_t)row_tokens * made->width);
-        assert_int_equal(gather_window(reader.gather, first, row.at, &cold, NULL), TOKMAP_OK);
+        assert_int_equal(gather_window(&reader, first, row.at, &cold, NULL), TOKMAP_OK);
         assert_true(made_row_is(made, row.at, first, row_tokens));
-        (void)residency_is_cached(&reader.residency->sources[0], first);
+        (void)residency_is_cached(&reader.residency->sources[0], &piece);
         if (windows % 701 == 700)
             residency_forget(&reader.residency->sources[0]);
     }
@@ -213,12 +227,12 @@ static void an_id_outside_the_vocabulary_is_named(void **unused)
             for (int turn = 0; turn < 3; turn++) { /* with pread first, then from the mapping */
                 bool cold = false;
                 begin(&reader, 1);
-                assert_int_equal(gather_window(reader.gather, 4999, row, &cold, &error), TOKMAP_ERROR_TOKEN);
+                assert_int_equal(gather_window(&reader, 4999, row, &cold, &error), TOKMAP_ERROR_TOKEN);
                 assert_int_equal(error.status, TOKMAP_ERROR_TOKEN);
                 assert_string_equal(error.path, made.bin[1]);
                 assert_int_equal(error.offset, 1234 * width);
                 assert_non_null(strstr(error.message, "20000"));
-                assert_int_equal(gather_window(reader.gather, 3, row, &cold, &error), TOKMAP_OK);
+                assert_int_equal(gather_window(&reader, 3, row, &cold, &error), TOKMAP_OK);
             }
             free(row);
             close_reader(&reader);
@@ -234,15 +248,15 @@ static void unchecked_delivers_any_id(void **unused)
     made_new(&made, folder, "unchecked", 2, 20000, sizes, 1);
     uint16_t bad = 65535, row[100];
     overwrite(made.bin[0], 40, &bad, 2);
-    const struct residency_options residency = {.row_tokens = 100};
+    const struct residency_options residency = {.drop_behind = false};
     const struct gather_options gather = {.unchecked = true};
     for (int reading = TOKMAP_READ_MAPPED; reading <= TOKMAP_READ_PREAD; reading++) {
-        struct reader reader = open_with(made.name, (enum tokmap_reading)reading, &residency, &gather);
+        struct reader reader = open_with(made.name, (enum tokmap_reading)reading, 100, &residency, &gather);
         set_warm(&reader, true);
         for (int turn = 0; turn < 2; turn++) {
             bool cold = false;
             begin(&reader, 1);
-            assert_int_equal(gather_window(reader.gather, 0, row, &cold, NULL), TOKMAP_OK);
+            assert_int_equal(gather_window(&reader, 0, row, &cold, NULL), TOKMAP_OK);
             assert_int_equal(row[20], 65535);
         }
         close_reader(&reader);
@@ -267,20 +281,20 @@ static void a_truncated_file_is_a_status_and_can_be_restored(void **unused)
             set_warm(&reader, true);
             for (uint64_t first = 0; populated && first < made.tokens; first += 500) {
                 begin(&reader, 1);
-                assert_int_equal(gather_window(reader.gather, first, row, &cold, NULL), TOKMAP_OK);
+                assert_int_equal(gather_window(&reader, first, row, &cold, NULL), TOKMAP_OK);
             }
             resize(made.bin[0], 50000);
             begin(&reader, 1);
-            assert_int_equal(gather_window(reader.gather, 30000, row, &cold, &error), TOKMAP_ERROR_TRUNCATED);
+            assert_int_equal(gather_window(&reader, 30000, row, &cold, &error), TOKMAP_ERROR_TRUNCATED);
             assert_string_equal(error.path, made.bin[0]);
             assert_true(error.offset == 50000 || error.offset == 60000);
-            assert_int_equal(gather_window(reader.gather, 41000, row, &cold, &error), TOKMAP_OK);
+            assert_int_equal(gather_window(&reader, 41000, row, &cold, &error), TOKMAP_OK);
             uint16_t whole[40000];
             for (uint64_t i = 0; i < 40000; i++)
                 whole[i] = (uint16_t)made_token(&made, i);
             overwrite(made.bin[0], 0, whole, sizeof whole);
             begin(&reader, 1);
-            assert_int_equal(gather_window(reader.gather, 30000, row, &cold, &error), TOKMAP_OK);
+            assert_int_equal(gather_window(&reader, 30000, row, &cold, &error), TOKMAP_OK);
             assert_true(made_row_is(&made, row, 30000, 1000));
             close_reader(&reader);
             made_free(&made);
@@ -294,14 +308,14 @@ static void dropping_behind_changes_no_token(void **unused)
     struct made made;
     made_new(&made, folder, "dropped", 4, 1u << 20, sizes, 2);
     for (int in_order = 0; in_order < 2; in_order++) {
-        const struct residency_options residency = {.row_tokens = 700, .drop_behind = true, .in_order = in_order};
+        const struct residency_options residency = {.drop_behind = true, .in_order = in_order};
         const struct gather_options gather = {.unchecked = false};
-        struct reader reader = open_with(made.name, TOKMAP_READ_MAPPED, &residency, &gather);
+        struct reader reader = open_with(made.name, TOKMAP_READ_MAPPED, 700, &residency, &gather);
         assert_int_equal(residency_reading(reader.residency), TOKMAP_READ_PREAD);
         uint32_t row[700];
         for (uint64_t first = 0; first < made.tokens; first += 333) {
             bool cold = false;
-            assert_int_equal(gather_window(reader.gather, first, row, &cold, NULL), TOKMAP_OK);
+            assert_int_equal(gather_window(&reader, first, row, &cold, NULL), TOKMAP_OK);
             assert_true(made_row_is(&made, row, first, 700));
         }
         close_reader(&reader);
@@ -319,9 +333,9 @@ static void a_synthetic_window_needs_no_views(void **unused)
         uint16_t row[700], expected[700];
         uint64_t before_seam = min64(700, 100000 - first);
         bool cold = false;
-        gather_prefetch(reader.gather, first);
-        assert_true(residency_is_cached(&reader.residency->sources[0], first));
-        assert_int_equal(gather_window(reader.gather, first, row, &cold, NULL), TOKMAP_OK);
+        prefetch(&reader, first);
+        assert_true(residency_is_cached(&reader.residency->sources[0], &(const struct row_piece){first, 700}));
+        assert_int_equal(gather_window(&reader, first, row, &cold, NULL), TOKMAP_OK);
         assert_false(cold);
         assert_int_equal(tokmap_dataset_copy(reader.dataset, first, before_seam, expected, NULL), TOKMAP_OK);
         assert_int_equal(tokmap_dataset_copy(reader.dataset, 0, 700 - before_seam, expected + before_seam, NULL),
@@ -348,20 +362,20 @@ static void an_id_that_is_gone_at_the_second_look_is_a_status(void **unused)
 {
     (void)unused;
     const uint64_t sizes[] = {3000};
-    const struct copy_kernels kernels = {"meet", copy_and_meet, NULL, largest_and_meet, NULL};
-    const struct residency_options residency = {.row_tokens = 100};
+    const struct copy_kernels kernels = {"meet", copy_and_meet, NULL, NULL, largest_and_meet, NULL};
+    const struct residency_options residency = {.drop_behind = false};
     const struct gather_options gather = {.kernels = &kernels};
     struct made made;
     made_new(&made, folder, "gone", 2, 20000, sizes, 1);
     for (int reading = TOKMAP_READ_MAPPED; reading <= TOKMAP_READ_PREAD; reading++) {
-        struct reader reader = open_with(made.name, (enum tokmap_reading)reading, &residency, &gather);
+        struct reader reader = open_with(made.name, (enum tokmap_reading)reading, 100, &residency, &gather);
         struct tokmap_error error = {.status = TOKMAP_OK};
         uint16_t row[100];
         set_warm(&reader, true);
         for (int turn = 0; turn < 2; turn++) { /* with pread first, then from the mapping */
             bool cold = false;
             begin(&reader, 1);
-            assert_int_equal(gather_window(reader.gather, 500, row, &cold, &error), TOKMAP_ERROR_TOKEN);
+            assert_int_equal(gather_window(&reader, 500, row, &cold, &error), TOKMAP_ERROR_TOKEN);
             assert_string_equal(error.path, made.bin[0]);
             assert_int_equal(error.offset, 1000);
             assert_non_null(strstr(error.message, "40000"));

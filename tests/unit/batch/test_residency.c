@@ -48,11 +48,13 @@ static int teardown(void **unused)
 
 static uint64_t largest_number; /* of the windows that the residency asked about */
 
-static bool order(void *user, uint64_t number, struct window *window)
+static bool order(void *user, uint64_t number, struct row_pieces *row)
 {
     (void)user;
     largest_number = number > largest_number ? number : largest_number;
-    *window = (struct window){0, number * 7919 % made.tokens};
+    static struct row_piece piece;
+    piece = (struct row_piece){number * 7919 % made.tokens, ROW_TOKENS};
+    *row = (struct row_pieces){0, &piece, 1};
     return number < END;
 }
 
@@ -60,8 +62,7 @@ static struct residency *open_residency(void)
 {
     struct residency *residency;
     const struct tokmap_dataset *datasets[] = {dataset};
-    const struct residency_options options = {
-        .datasets = datasets, .sources = 1, .row_tokens = ROW_TOKENS, .window = WINDOW, .order = order};
+    const struct residency_options options = {.datasets = datasets, .sources = 1, .window = WINDOW, .order = order};
     assert_int_equal(residency_open(&residency, &options, NULL), TOKMAP_OK);
     assert_int_equal(residency_reading(residency), TOKMAP_READ_MAPPED);
     largest_number = 0;
@@ -72,15 +73,15 @@ static void files_in_the_page_cache_need_no_asking(void **unused)
 {
     (void)unused;
     struct residency *residency = open_residency();
-    assert_false(residency->warm);
+    assert_false(residency->turn.warm);
     residency_next(residency, 0, 1);
-    assert_false(residency->warm); /* a single window in the page cache proves little */
+    assert_false(residency->turn.warm); /* a single window in the page cache proves little */
     for (uint64_t number = 1; number < END; number++)
         residency_next(residency, number, number - number % 10 + 10);
-    if (!residency_is_cached(&residency->sources[0], 0))
+    if (!residency_is_cached(&residency->sources[0], &(const struct row_piece){0, ROW_TOKENS}))
         print_message("the kernel does not report what is in the page cache\n");
     else
-        assert_true(residency->warm && residency->sources[0].warm && residency->asked < 100);
+        assert_true(residency->turn.warm && residency->asked < 100);
     residency_close(residency);
 }
 
@@ -89,12 +90,12 @@ static void a_cold_window_ends_the_warm_state(void **unused)
 {
     (void)unused;
     struct residency *residency = open_residency();
-    residency->warm = residency->sources[0].warm = true;
+    residency->turn.warm = true;
     residency->until_look = 1000; /* so that no look finds the files in the page cache */
     residency_next(residency, 500, 510);
     assert_int_equal(residency->until_look, 999);
     residency_was_cold(residency, 501);
-    assert_false(residency->warm || residency->sources[0].warm);
+    assert_false(residency->turn.warm);
     assert_int_equal(residency->asked, 501);
     residency->until_look = 1000;
     residency_next(residency, 501, 510);
@@ -113,7 +114,7 @@ static void nothing_is_asked_for_past_the_end(void **unused)
     (void)unused;
     struct residency *residency = open_residency();
     for (uint64_t number = END - 20; number < END; number++) {
-        residency->warm = false;
+        residency->turn.warm = false;
         residency->until_look = 1000;
         residency_next(residency, number, END);
         assert_in_range(residency->asked, 0, END);
@@ -173,6 +174,12 @@ static bool a_child_sees_wiped_memory(void)
     return child_status == 0;
 }
 
+static enum tokmap_status gather_piece(struct gather *gather, uint64_t first, void *row, bool *cold)
+{
+    const struct row_piece piece = {first, ROW_TOKENS};
+    return gather_row(gather, &piece, 1, ROW_TOKENS, row, cold, NULL);
+}
+
 /* The pages of windows that were read in the warm state are populated, until they are forgotten. */
 static void populated_pages_are_remembered_and_forgotten(void **unused)
 {
@@ -189,20 +196,20 @@ static void populated_pages_are_remembered_and_forgotten(void **unused)
     assert_int_equal(stretch.offset, 2000);
     assert_int_equal(stretch.count, ROW_TOKENS);
     for (int warm = 0; warm < 2; warm++) {
-        residency->warm = source->warm = warm;
+        residency->turn.warm = warm;
         residency_begin(residency, 1);
-        gather_begin(gather);
-        assert_int_equal(gather_window(gather, 61000, row, &cold, NULL), TOKMAP_OK);
+        assert_int_equal(gather_piece(gather, 61000, row, &cold), TOKMAP_OK);
         if (!warm)
             assert_false(residency_is_populated(source, &stretch));
         else if (!cold && !source->cannot_populate)
             assert_true(residency_is_populated(source, &stretch));
     }
     if (residency_is_populated(source, &stretch)) {
-        const struct window populated = {0, 61000}, other = {0, 1000};
+        const struct row_piece pieces[2] = {{61000, ROW_TOKENS}, {1000, ROW_TOKENS}};
+        const struct row_pieces populated = {0, &pieces[0], 1}, other = {0, &pieces[1], 1};
         struct stretch late = {0};
         assert_int_equal(shard_views_stretch(&source->views, 1000, ROW_TOKENS, &late, NULL), TOKMAP_OK);
-        assert_int_equal(gather_window(gather, 1000, row, &cold, NULL), TOKMAP_OK);
+        assert_int_equal(gather_piece(gather, 1000, row, &cold), TOKMAP_OK);
         assert_false(residency_is_populated(source, &late)); /* a batch of one window populates one neighborhood */
         residency_ask(residency, &populated);
         assert_int_equal(source->ask_fd, -1);
@@ -254,10 +261,9 @@ static void pages_that_are_not_cached_are_not_populated(void **unused)
     const char *tokens = (const char *)stretch.view->tokens;
     const bool can_drop = os_page_bytes() == sizeof page && !os_map_resident(tokens + 7 * sizeof page, sizeof page);
     if (can_drop) {
-        residency->warm = source->warm = true;
+        residency->turn.warm = true;
         residency_begin(residency, 1);
-        gather_begin(gather);
-        assert_int_equal(gather_window(gather, 0, row, &cold, NULL), TOKMAP_OK);
+        assert_int_equal(gather_piece(gather, 0, row, &cold), TOKMAP_OK);
         assert_false(cold);
         assert_true(residency_is_populated(source, &stretch) || source->cannot_populate);
         for (uint64_t i = 1; i < 15; i++)
