@@ -317,13 +317,8 @@ void gather_prefetch(const struct gather *gather, const struct row_piece *piece)
         view = &views->views[dataset_shard_of(views->dataset, first, views->current)];
     if (!view->known || first + piece->tokens > view->end_token)
         return;
-<<<<<<< HEAD
-    const struct stretch stretch = {view, view->offset + ((first - view->first_token) << gather->width_shift),
-                                    gather->row_tokens};
-=======
     const struct stretch stretch = {view, view->offset + ((first - view->first_token) << gather->width_shift),
                                     piece->tokens};
->>>>>>> e2fd8e9 (Rows are made of pieces and padding, and may be wider than the tokens)
     if (!residency_is_populated(gather->source, &stretch))
         return; /* walking the page table for a missing page costs more than the prefetch saves */
     const uint8_t *from = view->tokens + round_down(stretch.offset, LINE);
