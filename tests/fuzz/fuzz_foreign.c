@@ -3,13 +3,14 @@
  * parser, the next 8 are the size of the file, and the rest is its first bytes or text. What a parser accepts must
  * agree with the size of the file.
  */
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/bytes.h"
 #include "format/foreign/datatrove.h"
-#include "format/foreign/foreign_documents.h"
+#include "format/foreign/foreign_index.h"
 #include "format/foreign/foreign_name.h"
 #include "format/foreign/llmc.h"
 #include "format/foreign/npy.h"
@@ -60,18 +61,19 @@ static void ends_try(const uint8_t *bytes, size_t count, uint64_t tokens)
 {
     struct tokmap_error error = {0};
     const uint64_t whole = count / 8;
-    struct foreign_documents documents = {.path = "x.ds.index", .map = bytes, .bytes = count, .count = whole};
-    documents.tokens = tokens;
-    uint64_t number, start, end;
-    if (datatrove_check_index("x.ds.index", count, whole ? load64(bytes + 8 * (whole - 1)) : 0, tokens, &error) || !whole)
+    const struct foreign_index index = {
+        .path = "x.ds.index", .map = bytes, .bytes = count, .count = whole, .tokens = tokens};
+    const uint64_t last = whole ? load64(bytes + 8 * (whole - 1)) : 0;
+    if (datatrove_check_index("x.ds.index", count, last, tokens, &error) || !whole)
         return;
-    for (uint64_t i = 0; i < whole; i++)
-        if (!foreign_document(&documents, i, &start, &end, &error))
-            must(start <= end && end <= tokens);
-    for (uint64_t i = 0; i < 20 && i < tokens; i++)
-        if (!foreign_document_at(&documents, i, &number, &start, &end, &error))
-            must(start <= i && i < end);
-    (void)foreign_documents_check(&documents, &error);
+    uint64_t before = 0, end;
+    bool good = true;
+    for (uint64_t i = 0; i < whole && good; i++) {
+        good = !foreign_index_end(&index, i, &end, &error) && end >= before;
+        must(!good || end <= tokens);
+        before = end;
+    }
+    must(good == !foreign_index_check(&index, &error));
 }
 
 static void olmo_try(const uint8_t *bytes, size_t count, uint64_t tokens)

@@ -44,7 +44,7 @@ enum tokmap_status datatrove_layout(struct foreign_layout *layout, const char *p
 {
     const enum element element = element_of_bytes(width);
     const uint32_t bytes = element_bytes(element);
-    if (!bytes)
+    if (!width)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, path, TOKMAP_NO_OFFSET,
                          "this file has no .metadata beside it that says how wide its tokens are; add the word "
                          "width=2 or width=4 to the name");

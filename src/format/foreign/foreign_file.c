@@ -119,7 +119,7 @@ static enum tokmap_status head_read(int fd, const char *path, uint8_t *head, siz
 /* Opens the document index and maps it. */
 static enum tokmap_status documents_map(struct foreign_file *file, struct os_stat *found, struct tokmap_error *error)
 {
-    struct foreign_documents *documents = &file->documents;
+    struct foreign_index *documents = &file->documents;
     const void *mapped = NULL;
     enum tokmap_status status =
         file_open(file->documents_path, &file->documents_fd, found, "the index of the tokens", error);
@@ -137,7 +137,7 @@ static enum tokmap_status documents_map(struct foreign_file *file, struct os_sta
 
 static enum tokmap_status open_megatron(struct foreign_file *file, uint64_t file_bytes, struct tokmap_error *error)
 {
-    struct foreign_documents *documents = &file->documents;
+    struct foreign_index *documents = &file->documents;
     struct os_stat found;
     uint8_t head[MEGATRON_HEAD_BYTES];
     size_t got = 0;
@@ -181,7 +181,7 @@ static enum tokmap_status metadata_read(const struct foreign_file *file, uint64_
 
 static enum tokmap_status open_datatrove(struct foreign_file *file, uint64_t file_bytes, struct tokmap_error *error)
 {
-    struct foreign_documents *documents = &file->documents;
+    struct foreign_index *documents = &file->documents;
     struct os_stat found;
     uint64_t width = 0, tokens = TOKMAP_NO_ID;
     enum tokmap_status status = metadata_read(file, &width, &tokens, error);

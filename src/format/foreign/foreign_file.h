@@ -7,7 +7,7 @@
 #ifndef TOKMAP_FORMAT_FOREIGN_FILE_H
 #define TOKMAP_FORMAT_FOREIGN_FILE_H
 
-#include "foreign_documents.h"
+#include "foreign_index.h"
 #include "foreign_layout.h"
 #include "foreign_name.h"
 
@@ -24,7 +24,7 @@ struct foreign_file {
     struct foreign_words words;      /* as given */
     uint64_t eod_id, bos_id;         /* the words, else what the format prescribes */
     uint64_t vocabulary;             /* the word, else the range of the elements */
-    struct foreign_documents documents;
+    struct foreign_index documents;
 };
 
 /* Returns the kind of the file at `path`, by its magic; FOREIGN_UNNAMED if it has none. A prefix of a .bin and an .idx,

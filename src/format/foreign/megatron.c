@@ -52,7 +52,7 @@ enum tokmap_status megatron_parse(struct megatron_index *index, const char *path
         return error_set(error, TOKMAP_ERROR_VERSION, path, 9,
                          "the index has version %" PRIu64 ", but tokmap reads version 1", load64(head + 9));
     const uint8_t code = head[17];
-    if (!element_bytes(code) || code == ELEMENT_U32)
+    if (!element_is_known(code) || code == ELEMENT_U32)
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, 17,
                          "the index says that its tokens have type %u (%s), but token ids are integers (types 1 to 5 "
                          "and 8); " REMEDY,

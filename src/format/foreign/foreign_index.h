@@ -1,0 +1,32 @@
+/*
+ * foreign_index.h - the document index of another project: Megatron's .idx or datatrove's .ds.index, read in place.
+ *
+ * Opening checks only the ends of an index, because more would take time proportional to the number of documents. So
+ * each function here compares a number with its bounds before it uses it, and its caller (src/dataset) compares the
+ * answer with its neighbors. A hostile index results in ERROR_CORRUPT, never in an access outside it.
+ */
+#ifndef TOKMAP_FORMAT_FOREIGN_INDEX_H
+#define TOKMAP_FORMAT_FOREIGN_INDEX_H
+
+#include "megatron.h"
+
+/* An index in memory. It is immutable, so any thread may use it. */
+struct foreign_index {
+    const char *path;   /* of the index; owned by the caller */
+    const uint8_t *map; /* all its bytes; NULL if there is no index, and then `count` is 0 */
+    uint64_t bytes;
+    uint64_t count;     /* number of documents */
+    uint64_t tokens;    /* the end of the last one */
+    bool is_megatron;   /* otherwise `map` has a u64 per document, its end */
+    struct megatron_index megatron;
+};
+
+/* Finds the end of a document (< count), which is at most `tokens`. Statuses: OK, ERROR_CORRUPT. */
+enum tokmap_status foreign_index_end(const struct foreign_index *index, uint64_t document, uint64_t *end,
+                                     struct tokmap_error *error);
+
+/* Compares every number of the index with its bounds and neighbors. Statuses: OK, ERROR_CORRUPT (with the byte of the
+ * first fault). */
+enum tokmap_status foreign_index_check(const struct foreign_index *index, struct tokmap_error *error);
+
+#endif
