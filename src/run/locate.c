@@ -32,7 +32,7 @@
 
 static struct order_key source_key(const struct tokmap_run *run, const char *tag, uint64_t epoch)
 {
-    return order_key(tag, run->spec.seed, run->spec.source, strlen(run->spec.source), epoch);
+    return order_key(tag, run->spec.seed, run->spec.sources[0].name, strlen(run->spec.sources[0].name), epoch);
 }
 
 /* The first token of the epoch's first window. */
@@ -207,7 +207,7 @@ enum tokmap_status tokmap_run_find(const struct tokmap_run *run, uint64_t source
         return error_set(error, TOKMAP_ERROR_RANGE, run->path, TOKMAP_NO_OFFSET,
                          "%" PRIu64 " tokens from token %" PRIu64
                          " on are more than dataset '%s' has, which is %" PRIu64,
-                         count, first_token, run->spec.data, run->tokens);
+                         count, first_token, run->spec.sources[0].data, run->tokens);
     if (end_step == TOKMAP_FOREVER && run->steps == TOKMAP_FOREVER)
         return error_set(error, TOKMAP_ERROR_RANGE, run->path, TOKMAP_NO_OFFSET,
                          "the run has no end, so the search needs one; set end_step to the step before which it ends");

@@ -82,7 +82,7 @@ static struct hash128 chain_range(struct hash128 chain, uint64_t first, uint64_t
 
 void past_init(struct past *past, const struct run_spec *spec, struct skips *skips, const uint8_t content[16])
 {
-    assert(spec->source && strlen(spec->source) <= RUN_NAME_MOST);
+    assert(spec->sources[0].name && strlen(spec->sources[0].name) <= RUN_NAME_MOST);
     bool sequential = spec->ordering == TOKMAP_SEQUENTIAL;
     struct message message;
     past->spec = spec;
@@ -113,8 +113,8 @@ void past_init(struct past *past, const struct run_spec *spec, struct skips *ski
 
     put_tag(&message, "data");
     put_number(&message, 1);
-    put_number(&message, strlen(spec->source));
-    put_bytes(&message, spec->source, strlen(spec->source));
+    put_number(&message, strlen(spec->sources[0].name));
+    put_bytes(&message, spec->sources[0].name, strlen(spec->sources[0].name));
     put_number(&message, 1);
     put_bytes(&message, past->content, sizeof past->content);
     past->kind[PAST_DATA] = message_hash(&message);
@@ -221,9 +221,10 @@ static void add_data(struct sentence *sentence)
     char content[33];
     hash128_hex(sentence->past->content, content);
     if (sentence->named_lines)
-        add(sentence, "line %" PRIu64 ": source %s %.120s", spec->lines[RUN_SOURCE], spec->source, spec->data);
+        add(sentence, "line %" PRIu64 ": source %s %.120s", spec->lines[RUN_SOURCE], spec->sources[0].name,
+            spec->sources[0].data);
     else
-        add(sentence, "data %.120s", spec->data);
+        add(sentence, "data %.120s", spec->sources[0].data);
     add(sentence, ", content id %s", content);
 }
 

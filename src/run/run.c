@@ -52,12 +52,12 @@ static enum tokmap_status count_windows(struct tokmap_run *run, struct tokmap_er
                                "a sequence of %" PRIu64 " tokens plus a lookahead of %" PRIu64 " is longer than "
                                "dataset '%s', which has %" PRIu64 " tokens; lower %sseq_len to %" PRIu64 " or less, or "
                                "use a larger dataset",
-                               spec->seq_len, spec->lookahead, spec->data, run->tokens, options_prefix(run),
+                               spec->seq_len, spec->lookahead, spec->sources[0].data, run->tokens, options_prefix(run),
                                run->tokens - spec->lookahead);
         return range_wrong(run, error, spec->lines[RUN_SEQ_LEN],
                            "a sequence of %" PRIu64 " tokens plus a lookahead of %" PRIu64 " is longer than dataset "
                            "'%s', which has %" PRIu64 " tokens; use a larger dataset",
-                           spec->seq_len, spec->lookahead, spec->data, run->tokens);
+                           spec->seq_len, spec->lookahead, spec->sources[0].data, run->tokens);
     }
     run->windows = (run->tokens - spec->lookahead) / spec->seq_len;
     assert(run->windows > 0);
@@ -106,11 +106,11 @@ static char *data_path(const char *folder, const char *data)
 static enum tokmap_status no_dataset(const struct tokmap_run *run, const char *name, struct tokmap_error *error)
 {
     const struct run_spec *spec = &run->spec;
-    const bool moved = strcmp(name, spec->data) != 0;
+    const bool moved = strcmp(name, spec->sources[0].data) != 0;
     return error_set_line(error, TOKMAP_ERROR_NOT_FOUND, run->path, spec->lines[RUN_SOURCE],
                           "source '%s' is the dataset '%.200s', which was looked for as '%.300s' and does not exist%s; "
                           "correct the line, or put the dataset there",
-                          spec->source, spec->data, name,
+                          spec->sources[0].name, spec->sources[0].data, name,
                           moved ? " (a relative name starts from the folder of the run file)" : "");
 }
 
@@ -139,6 +139,30 @@ static enum tokmap_status open_dataset(struct tokmap_run *run, const char *name,
     return TOKMAP_OK;
 }
 
+/* Refuses what the text of a run may say and this version cannot do. */
+static enum tokmap_status check_supported(const struct run_spec *spec, const char *path, struct tokmap_error *error)
+{
+    const struct source_line *source = &spec->sources[spec->source_count > 1];
+    const struct {
+        bool used;
+        uint64_t line;
+        const char *what;
+    } later[] = {
+        {spec->source_count > 1, source->line, "runs of more than one source"},
+        {spec->phase_count > 0, spec->lines[RUN_PHASE], "'phase'"},
+        {source->plan != NULL, source->line, "plans of rows"},
+        {source->epochs_most != 0, source->line, "'epochs<='"},
+        {spec->stride != 0, spec->lines[RUN_STRIDE], "'stride'"},
+        {spec->tail_pad, spec->lines[RUN_TAIL], "'tail pad'"},
+        {spec->ordering == TOKMAP_BLOCKS, spec->lines[RUN_ORDER], "'order blocks'"},
+    };
+    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
+        if (later[i].used)
+            return error_set_line(error, TOKMAP_ERROR_UNSUPPORTED, path, later[i].line,
+                                  "this version does not support %s; remove it, or use a newer version", later[i].what);
+    return TOKMAP_OK;
+}
+
 /* Takes ownership of *spec, whatever the status. */
 static enum tokmap_status run_new(struct tokmap_run **out, struct run_spec *spec, const char *path, const char *folder,
                                   bool from_text, struct tokmap_error *error)
@@ -155,9 +179,11 @@ static enum tokmap_status run_new(struct tokmap_run **out, struct run_spec *spec
         status = error_set_memory(error, "the run's path", strlen(path) + 1);
         goto fail;
     }
-    run->data = data_path(folder, run->spec.data);
+    if ((status = check_supported(&run->spec, path, error)))
+        goto fail;
+    run->data = data_path(folder, run->spec.sources[0].data);
     if (!run->data) {
-        status = error_set_memory(error, "the dataset's path", strlen(run->spec.data) + 1);
+        status = error_set_memory(error, "the dataset's path", strlen(run->spec.sources[0].data) + 1);
         goto fail;
     }
     status = open_dataset(run, run->data, error);
@@ -309,10 +335,12 @@ enum tokmap_status tokmap_run_make(struct tokmap_run **run, const struct tokmap_
         .passes = options.passes,
         .ordering = options.ordering,
         .reading = options.reading,
-        .source = strdup("data"),
-        .data = strdup(options.data),
+        .passes_of = SIZE_MAX,
+        .pad_id = TOKMAP_NO_ID,
+        .sources = calloc(1, sizeof *spec.sources),
     };
-    if (!spec.source || !spec.data) {
+    spec.source_count = spec.sources ? 1 : 0;
+    if (!spec.sources || !(spec.sources[0].name = strdup("data")) || !(spec.sources[0].data = strdup(options.data))) {
         run_spec_free(&spec);
         return error_set_memory(error, "the run's source", strlen(options.data) + 6);
     }
@@ -365,7 +393,7 @@ enum tokmap_status tokmap_run_source(const struct tokmap_run *run, uint64_t sour
     if (source > 0)
         return TOKMAP_ERROR_RANGE;
     const struct tokmap_source_info filled = {
-        .name = run->spec.source,
+        .name = run->spec.sources[0].name,
         .dataset = run->dataset,
         .windows = run->windows,
         .tail = run->tokens - run->windows * run->spec.seq_len,

@@ -1,6 +1,7 @@
 /*
  * run_text.c - see run_text.h. One table holds the directives. Each line is cut into words, the first word selects the
- * directive, and its read function stores the value. Every mistake is an error with the line.
+ * directive, and its read function stores the value. Every mistake is an error with the line. What several lines say
+ * together is checked after the last line (run_phase_text.h).
  */
 #include "run_text.h"
 
@@ -11,19 +12,17 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "run_line.h"
+#include "run_phase_text.h"
 #include "text/decimal.h"
 #include "text/edit_distance.h"
 
-enum { WORDS_MOST = 16 };
-
 struct reader {
+    struct run_line at; /* the line, its words, and the error */
     struct run_spec *spec;
-    const char *path;
-    uint64_t line;
-    char *words[WORDS_MOST]; /* of the line, zero-terminated; words[0] is the directive */
-    size_t count;
-    size_t skip_capacity;
-    struct tokmap_error *error;
+    const char *text;      /* all lines; the words are parts of it */
+    const char *passes_of; /* the name in `passes P of NAME`, or NULL */
+    size_t skip_capacity, source_capacity, phase_capacity;
 };
 
 struct directive {
@@ -31,27 +30,32 @@ struct directive {
     const char *usage;
     enum tokmap_status (*read)(struct reader *reader, enum run_directive which);
     uint64_t least, most; /* range of the value, for read_number() */
+    size_t words_most;    /* after the directive's name; one word is always needed, two for a source */
 };
 
 static enum tokmap_status read_number(struct reader *reader, enum run_directive which);
 static enum tokmap_status read_order(struct reader *reader, enum run_directive which);
 static enum tokmap_status read_source(struct reader *reader, enum run_directive which);
+static enum tokmap_status read_phase(struct reader *reader, enum run_directive which);
+static enum tokmap_status read_tail(struct reader *reader, enum run_directive which);
+static enum tokmap_status read_passes(struct reader *reader, enum run_directive which);
 static enum tokmap_status read_skip(struct reader *reader, enum run_directive which);
 
 static const struct directive directives[RUN_DIRECTIVES] = {
-    [RUN_SEQ_LEN] = {"seq_len", "seq_len TOKENS", read_number, 1, RUN_SEQ_LEN_MOST},
-    [RUN_LOOKAHEAD] = {"lookahead", "lookahead TOKENS", read_number, 0, RUN_SEQ_LEN_MOST},
-    [RUN_BATCH] = {"batch", "batch ROWS", read_number, 1, RUN_BATCH_MOST},
-    [RUN_SEED] = {"seed", "seed NUMBER", read_number, 0, UINT64_MAX},
-    [RUN_ORDER] = {"order", "order shuffle|sequential", read_order, 0, 0},
-    [RUN_SOURCE] = {"source", "source NAME DATASET", read_source, 0, 0},
-    [RUN_PASSES] = {"passes", "passes NUMBER", read_number, 1, RUN_DRAWS_MOST},
-    [RUN_STEPS] = {"steps", "steps NUMBER", read_number, 1, RUN_DRAWS_MOST},
-    [RUN_SKIP] = {"skip", "skip FIRST..END", read_skip, 0, 0},
+    [RUN_SEQ_LEN] = {"seq_len", "seq_len TOKENS", read_number, 1, RUN_SEQ_LEN_MOST, 1},
+    [RUN_LOOKAHEAD] = {"lookahead", "lookahead TOKENS", read_number, 0, RUN_SEQ_LEN_MOST, 1},
+    [RUN_BATCH] = {"batch", "batch ROWS", read_number, 1, RUN_BATCH_MOST, 1},
+    [RUN_SEED] = {"seed", "seed NUMBER", read_number, 0, UINT64_MAX, 1},
+    [RUN_ORDER] = {"order", "order shuffle|sequential|blocks W SPAN", read_order, 1, RUN_BLOCKS_MOST, 3},
+    [RUN_SOURCE] = {"source", "source NAME DATASET [plan FILE] [epochs<=N]", read_source, 0, 0, 5},
+    [RUN_PHASE] = {"phase", RUN_PHASE_USAGE, read_phase, 0, 0, SIZE_MAX},
+    [RUN_STRIDE] = {"stride", "stride TOKENS", read_number, 1, RUN_SEQ_LEN_MOST, 1},
+    [RUN_TAIL] = {"tail", "tail pad|drop", read_tail, 0, 0, 1},
+    [RUN_PAD] = {"pad", "pad ID", read_number, 0, RUN_PAD_MOST, 1},
+    [RUN_PASSES] = {"passes", "passes NUMBER [of SOURCE]", read_passes, 1, RUN_DRAWS_MOST, 3},
+    [RUN_STEPS] = {"steps", "steps NUMBER", read_number, 1, RUN_DRAWS_MOST, 1},
+    [RUN_SKIP] = {"skip", "skip FIRST..END", read_skip, 0, 0, 1},
 };
-
-/* Directives of later versions. They are refused as unsupported, not as unknown. */
-static const char *const later_directives[] = {"phase", "plan", "tail"};
 
 /* Names of other systems, and the directive to suggest for each. */
 static const struct {
@@ -63,110 +67,138 @@ static const struct {
     {"shuffle", "order"},    {"train_iters", "steps"},       {"random_seed", "seed"},
 };
 
-#define wrong(reader, ...)                                                                                             \
-    error_set_line((reader)->error, TOKMAP_ERROR_RUN, (reader)->path, (reader)->line, __VA_ARGS__)
-#define not_yet(reader, ...)                                                                                           \
-    error_set_line((reader)->error, TOKMAP_ERROR_UNSUPPORTED, (reader)->path, (reader)->line, __VA_ARGS__)
-
-/* ---- words ---- */
-
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
-/* Cuts the line (zero-terminated, changed in place) into words. A comment begins at a # that is first in the line or
- * follows a space. A word in double quotes may contain spaces, \" for a quote, and \\ for a backslash. */
-static enum tokmap_status cut_words(struct reader *reader, char *line)
-{
-    reader->count = 0;
-    char *at = line;
-    for (;;) {
-        while (is_space(*at))
-            at++;
-        if (*at == '\0' || *at == '#')
-            return TOKMAP_OK;
-        if (reader->count == WORDS_MOST)
-            return wrong(reader, "the line has more words than any directive takes; write one directive on a line");
-        char *into = at;
-        reader->words[reader->count++] = at;
-        if (*at != '"') {
-            while (*at != '\0' && !is_space(*at))
-                at++;
-            if (*at != '\0')
-                *at++ = '\0';
-            continue;
-        }
-        for (at++; *at != '"'; at++) {
-            if (*at == '\\' && (at[1] == '"' || at[1] == '\\'))
-                at++;
-            if (*at == '\0')
-                return wrong(reader, "a word begins with a double quote but does not end with one; add the closing "
-                                     "quote");
-            *into++ = *at;
-        }
-        at++;
-        *into = '\0';
-        if (*at != '\0' && !is_space(*at))
-            return wrong(reader, "the closing double quote is not followed by a space; add one");
-    }
-}
+#define wrong(reader, ...) line_wrong(&(reader)->at, __VA_ARGS__)
 
 /* ---- directives ---- */
 
-static enum tokmap_status read_number(struct reader *reader, enum run_directive which)
+/* Grows a list by one element if it is full. */
+static enum tokmap_status reserve(struct reader *reader, void **list, size_t count, size_t *capacity, size_t bytes)
+{
+    if (count < *capacity)
+        return TOKMAP_OK;
+    size_t more = *capacity ? 2 * *capacity : 16;
+    void *grown = realloc(*list, more * bytes);
+    if (!grown)
+        return error_set_memory(reader->at.error, "the lines of the run", more * bytes);
+    *list = grown;
+    *capacity = more;
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status parse_number(struct reader *reader, enum run_directive which, const char *word,
+                                       uint64_t *number)
 {
     const struct directive *directive = &directives[which];
-    struct run_spec *spec = reader->spec;
-    const char *word = reader->words[1];
-    uint64_t number;
-    if (!decimal_parse(word, strlen(word), &number))
+    if (!decimal_parse(word, strlen(word), number))
         return wrong(reader, "'%.40s' is not a number for '%s'; write decimal digits only, below 2^64%s", word,
                      directive->name, strchr(word, '#') ? ", and a space before a comment" : "");
-    if (number < directive->least || number > directive->most)
+    if (*number < directive->least || *number > directive->most)
         return wrong(reader, "%s %" PRIu64 " is out of range; it must be %" PRIu64 " to %" PRIu64, directive->name,
-                     number, directive->least, directive->most);
+                     *number, directive->least, directive->most);
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status read_number(struct reader *reader, enum run_directive which)
+{
+    struct run_spec *spec = reader->spec;
     uint64_t *into[RUN_DIRECTIVES] = {
         [RUN_SEQ_LEN] = &spec->seq_len, [RUN_LOOKAHEAD] = &spec->lookahead, [RUN_BATCH] = &spec->batch,
-        [RUN_SEED] = &spec->seed,       [RUN_PASSES] = &spec->passes,       [RUN_STEPS] = &spec->steps,
+        [RUN_SEED] = &spec->seed,       [RUN_STRIDE] = &spec->stride,       [RUN_PAD] = &spec->pad_id,
+        [RUN_PASSES] = &spec->passes,   [RUN_STEPS] = &spec->steps,
     };
     assert(into[which]);
-    *into[which] = number;
-    return TOKMAP_OK;
+    uint64_t number;
+    enum tokmap_status status = parse_number(reader, which, reader->at.words[1], &number);
+    if (!status)
+        *into[which] = number;
+    return status;
 }
 
 static enum tokmap_status read_order(struct reader *reader, enum run_directive which)
 {
-    const char *word = reader->words[1];
-    if (strcmp(word, "shuffle") == 0)
-        reader->spec->ordering = TOKMAP_SHUFFLE;
-    else if (strcmp(word, "sequential") == 0)
-        reader->spec->ordering = TOKMAP_SEQUENTIAL;
+    struct run_spec *spec = reader->spec;
+    char **words = reader->at.words;
+    if (strcmp(words[1], "blocks") == 0) {
+        if (reader->at.count != 4)
+            return wrong(reader, "'order blocks' takes two numbers, the windows of a block and the blocks that are "
+                                 "shuffled together; write 'order blocks W SPAN', such as 'order blocks 64 16'");
+        enum tokmap_status status = parse_number(reader, which, words[2], &spec->blocks);
+        spec->ordering = TOKMAP_BLOCKS;
+        return status ? status : parse_number(reader, which, words[3], &spec->span);
+    }
+    if (reader->at.count > 2)
+        return wrong(reader, "'order' takes one word, but this line has %zu; write '%s'", reader->at.count - 1,
+                     directives[which].usage);
+    if (strcmp(words[1], "shuffle") == 0)
+        spec->ordering = TOKMAP_SHUFFLE;
+    else if (strcmp(words[1], "sequential") == 0)
+        spec->ordering = TOKMAP_SEQUENTIAL;
     else
-        return wrong(reader, "'%.40s' is not an order; write '%s'", word, directives[which].usage);
+        return wrong(reader, "'%.40s' is not an order; write '%s'", words[1], directives[which].usage);
     return TOKMAP_OK;
 }
 
-static bool name_is_good(const char *name)
+static enum tokmap_status read_tail(struct reader *reader, enum run_directive which)
 {
-    size_t length = strlen(name);
-    if (length == 0 || length > RUN_NAME_MOST)
-        return false;
-    for (size_t i = 0; i < length; i++) {
-        char c = name[i];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-        bool other = (c >= '0' && c <= '9') || c == '-' || c == '.';
-        if (!letter && !(other && i > 0))
-            return false;
+    const char *word = reader->at.words[1];
+    if (strcmp(word, "pad") != 0 && strcmp(word, "drop") != 0)
+        return wrong(reader, "'%.40s' is not a kind of tail; write '%s'", word, directives[which].usage);
+    reader->spec->tail_pad = strcmp(word, "pad") == 0;
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status read_passes(struct reader *reader, enum run_directive which)
+{
+    enum tokmap_status status = read_number(reader, which);
+    if (status || reader->at.count == 2)
+        return status;
+    if (reader->at.count != 4 || strcmp(reader->at.words[2], "of") != 0)
+        return wrong(reader, "'passes' takes a number and perhaps the source whose passes end the run; write '%s'",
+                     directives[which].usage);
+    reader->passes_of = reader->at.words[3];
+    return TOKMAP_OK;
+}
+
+/* Reads what follows the dataset of a source. */
+static enum tokmap_status read_source_options(struct reader *reader, struct source_line *source,
+                                              enum run_directive which)
+{
+    char **words = reader->at.words;
+    for (size_t i = 3; i < reader->at.count; i++) {
+        if (strcmp(words[i], "plan") == 0) {
+            if (source->plan)
+                return wrong(reader, "the line names two plans; keep one of them");
+            if (i + 1 == reader->at.count || words[i + 1][0] == '\0')
+                return wrong(reader, "'plan' must be followed by the file that 'tokmap plan' wrote; write '%s'",
+                             directives[which].usage);
+            if (!(source->plan = strdup(words[++i])))
+                return error_set_memory(reader->at.error, "the run's source", strlen(words[i]) + 1);
+        } else if (strncmp(words[i], "epochs", 6) == 0) {
+            const char *number = words[i] + 8;
+            if (source->epochs_most)
+                return wrong(reader, "the line limits the epochs of source '%s' twice; keep one", source->name);
+            if (strncmp(words[i], "epochs<=", 8) != 0 || !decimal_parse(number, strlen(number), &source->epochs_most))
+                return wrong(reader,
+                             "'%.40s' does not limit the epochs of source '%s'; write 'epochs<=N' as one word, N in "
+                             "decimal digits",
+                             words[i], source->name);
+            if (source->epochs_most == 0)
+                return wrong(reader, "epochs<=0 would never draw source '%s'; write 1 or more, or remove the source",
+                             source->name);
+        } else {
+            return wrong(reader, "'%.60s' is not an option of a source; write '%s'%s", words[i],
+                         directives[which].usage,
+                         strspn(words[i], "0123456789.%") == strlen(words[i]) ? "; weights stand in phase lines" : "");
+        }
     }
-    return true;
+    return TOKMAP_OK;
 }
 
 static enum tokmap_status read_source(struct reader *reader, enum run_directive which)
 {
     struct run_spec *spec = reader->spec;
-    const char *name = reader->words[1], *data = reader->words[2];
-    if (!name_is_good(name))
+    const char *name = reader->at.words[1], *data = reader->at.words[2];
+    if (!run_name_is_good(name))
         return wrong(reader,
                      "'%.80s' is not a valid name for a source; use at most %d letters, digits, '_', '-', and '.', "
                      "beginning with a letter or '_'",
@@ -174,21 +206,35 @@ static enum tokmap_status read_source(struct reader *reader, enum run_directive 
     if (data[0] == '\0')
         return wrong(reader, "the dataset of source '%s' is an empty word; name a prefix, a folder, or a manifest",
                      name);
-    if (strstr(data, "#docs="))
-        return not_yet(reader, "this version does not read parts of datasets ('#docs='); name a whole dataset");
-    spec->source = strdup(name);
-    spec->data = strdup(data);
-    if (!spec->source || !spec->data)
-        return error_set_memory(reader->error, "the run's source", strlen(name) + strlen(data) + 2);
-    return TOKMAP_OK;
+    enum tokmap_status status =
+        reserve(reader, (void **)&spec->sources, spec->source_count, &reader->source_capacity, sizeof *spec->sources);
+    if (status)
+        return status;
+    struct source_line *source = &spec->sources[spec->source_count++];
+    *source = (struct source_line){strdup(name), strdup(data), NULL, 0, reader->at.line};
+    if (!source->name || !source->data)
+        return error_set_memory(reader->at.error, "the run's source", strlen(name) + strlen(data) + 2);
+    return read_source_options(reader, source, which);
+}
+
+static enum tokmap_status read_phase(struct reader *reader, enum run_directive which)
+{
+    struct run_spec *spec = reader->spec;
+    (void)which;
+    enum tokmap_status status =
+        reserve(reader, (void **)&spec->phases, spec->phase_count, &reader->phase_capacity, sizeof *spec->phases);
+    if (status)
+        return status;
+    struct phase_line *phase = &spec->phases[spec->phase_count++];
+    return run_phase_read(&reader->at, reader->text, spec->phase_count > 1 ? phase - 1 : NULL, phase);
 }
 
 static enum tokmap_status read_skip(struct reader *reader, enum run_directive which)
 {
     struct run_spec *spec = reader->spec;
-    const char *word = reader->words[1];
+    const char *word = reader->at.words[1];
     const char *dots = strstr(word, "..");
-    struct skip_line skip = {.line = reader->line};
+    struct skip_line skip = {.line = reader->at.line};
     if (!dots || !decimal_parse(word, (size_t)(dots - word), &skip.first) ||
         !decimal_parse(dots + 2, strlen(dots + 2), &skip.end))
         return wrong(reader, "'%.60s' is not a range of steps; write '%s', with decimal digits on both sides", word,
@@ -201,14 +247,10 @@ static enum tokmap_status read_skip(struct reader *reader, enum run_directive wh
         return wrong(reader,
                      "the range ends after step %" PRIu64 ", the last step that any run can have; lower its end",
                      (uint64_t)RUN_DRAWS_MOST - 1);
-    if (spec->skip_count == reader->skip_capacity) {
-        size_t capacity = reader->skip_capacity ? 2 * reader->skip_capacity : 16;
-        struct skip_line *grown = realloc(spec->skips, capacity * sizeof *grown);
-        if (!grown)
-            return error_set_memory(reader->error, "the run's skipped steps", capacity * sizeof *grown);
-        spec->skips = grown;
-        reader->skip_capacity = capacity;
-    }
+    enum tokmap_status status =
+        reserve(reader, (void **)&spec->skips, spec->skip_count, &reader->skip_capacity, sizeof *spec->skips);
+    if (status)
+        return status;
     spec->skips[spec->skip_count++] = skip;
     return TOKMAP_OK;
 }
@@ -235,11 +277,10 @@ static const char *nearest_directive(const char *word)
 
 static enum tokmap_status unknown_directive(struct reader *reader)
 {
-    char *word = reader->words[0];
-    for (size_t i = 0; i < sizeof later_directives / sizeof later_directives[0]; i++)
-        if (strcmp(word, later_directives[i]) == 0)
-            return not_yet(reader, "this version of tokmap does not read '%s'; remove the line or use a newer version",
-                           word);
+    char *word = reader->at.words[0];
+    if (strcmp(word, "plan") == 0 || strncmp(word, "epochs<", 7) == 0)
+        return wrong(reader, "'%.40s' belongs to the line of its source; write '%s'", word,
+                     directives[RUN_SOURCE].usage);
     size_t plain = strcspn(word, "=:");
     if (word[plain] != '\0' && plain > 0) {
         word[plain] = '\0';
@@ -252,25 +293,8 @@ static enum tokmap_status unknown_directive(struct reader *reader)
         return wrong(reader, "unknown directive '%.40s'; did you mean '%s'?", word, nearest);
     return wrong(reader,
                  "unknown directive '%.40s'; the directives are seq_len, lookahead, batch, seed, order, source, "
-                 "passes, steps, and skip",
+                 "phase, stride, tail, pad, passes, steps, and skip",
                  word);
-}
-
-/* Refuses a line that only later versions read as unsupported, not as a mistake. */
-static enum tokmap_status later_form(struct reader *reader, int which)
-{
-    const struct run_spec *spec = reader->spec;
-    if (which == RUN_ORDER && reader->count >= 2 && strcmp(reader->words[1], "blocks") == 0)
-        return not_yet(reader, "this version does not read 'order blocks'; use shuffle or sequential");
-    if (which != RUN_SOURCE)
-        return TOKMAP_OK;
-    if (reader->count >= 4 && strncmp(reader->words[3], "epochs", 6) == 0)
-        return not_yet(reader, "this version does not read 'epochs<='; remove it, and use 'passes' to end the run");
-    if (spec->lines[RUN_SOURCE] && reader->count >= 2 && strcmp(reader->words[1], spec->source) != 0)
-        return not_yet(reader,
-                       "this version does not read runs of more than one source; the first source is on line %" PRIu64,
-                       spec->lines[RUN_SOURCE]);
-    return TOKMAP_OK;
 }
 
 static enum tokmap_status read_line(struct reader *reader, char *line)
@@ -279,17 +303,15 @@ static enum tokmap_status read_line(struct reader *reader, char *line)
     for (const char *at = line; *at; at++)
         if ((unsigned char)*at < 0x20 && *at != '\t')
             return wrong(reader, "the line has a control character (0x%02x); a run is plain text", (unsigned char)*at);
-    enum tokmap_status status = cut_words(reader, line);
-    if (status || reader->count == 0)
+    enum tokmap_status status = run_line_cut(&reader->at, line);
+    if (status || reader->at.count == 0)
         return status;
     int which = 0;
-    while (which < RUN_DIRECTIVES && strcmp(reader->words[0], directives[which].name) != 0)
+    while (which < RUN_DIRECTIVES && strcmp(reader->at.words[0], directives[which].name) != 0)
         which++;
     if (which == RUN_DIRECTIVES)
         return unknown_directive(reader);
-    if ((status = later_form(reader, which)))
-        return status;
-    if (spec->lines[which] && which != RUN_SKIP)
+    if (spec->lines[which] && which != RUN_SKIP && which != RUN_SOURCE && which != RUN_PHASE)
         return wrong(reader, "'%s' is already set on line %" PRIu64 "; keep one of the two lines",
                      directives[which].name, spec->lines[which]);
     if ((which == RUN_STEPS && spec->lines[RUN_PASSES]) || (which == RUN_PASSES && spec->lines[RUN_STEPS]))
@@ -297,17 +319,18 @@ static enum tokmap_status read_line(struct reader *reader, char *line)
                      "'steps' and 'passes' both end the run, and the other directive is on line %" PRIu64 "; keep one "
                      "of them",
                      spec->lines[which == RUN_STEPS ? RUN_PASSES : RUN_STEPS]);
-    if (reader->count >= 2 && (reader->words[1][0] == '=' || reader->words[1][0] == ':'))
+    if (reader->at.count >= 2 && (reader->at.words[1][0] == '=' || reader->at.words[1][0] == ':'))
         return wrong(reader, "the value of '%s' must follow a space, without '%c'; write '%s'", directives[which].name,
-                     reader->words[1][0], directives[which].usage);
-    size_t wanted = which == RUN_SOURCE ? 3 : 2;
-    if (reader->count != wanted)
-        return wrong(reader, "'%s' takes %s, but this line has %zu; write '%s'", directives[which].name,
-                     wanted == 3 ? "two words" : "one word", reader->count - 1, directives[which].usage);
+                     reader->at.words[1][0], directives[which].usage);
+    const size_t least = which == RUN_SOURCE ? 2 : 1, given = reader->at.count - 1;
+    if (given < least || given > directives[which].words_most)
+        return wrong(reader, "'%s' takes %s%s, but this line has %zu; write '%s'", directives[which].name,
+                     given < least && directives[which].words_most > least ? "at least " : "",
+                     least == 2 ? "two words" : "one word", given, directives[which].usage);
     if ((status = directives[which].read(reader, (enum run_directive)which)))
         return status;
     if (!spec->lines[which])
-        spec->lines[which] = reader->line;
+        spec->lines[which] = reader->at.line;
     return TOKMAP_OK;
 }
 
@@ -321,7 +344,7 @@ static enum tokmap_status read_lines(struct reader *reader, char *text, size_t b
         char *stop = memchr(at, '\n', (size_t)(end - at));
         if (!stop)
             stop = end;
-        reader->line++;
+        reader->at.line++;
         if (memchr(at, '\0', (size_t)(stop - at)))
             return wrong(reader, "the line has a zero byte; a run is plain text");
         *stop = '\0';
@@ -333,12 +356,12 @@ static enum tokmap_status read_lines(struct reader *reader, char *text, size_t b
         at = stop + 1;
     }
     static const enum run_directive needed[] = {RUN_SEQ_LEN, RUN_BATCH, RUN_SOURCE};
-    reader->line = 0;
+    reader->at.line = 0;
     for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
         if (!reader->spec->lines[needed[i]])
             return wrong(reader, "the run has no '%s'; add a line '%s'", directives[needed[i]].name,
                          directives[needed[i]].usage);
-    return TOKMAP_OK;
+    return run_text_resolve(&reader->at, reader->text, reader->passes_of, reader->spec);
 }
 
 enum tokmap_status run_text_read(struct run_spec *spec, const char *text, size_t bytes, const char *path,
@@ -347,6 +370,8 @@ enum tokmap_status run_text_read(struct run_spec *spec, const char *text, size_t
     memset(spec, 0, sizeof *spec);
     spec->lookahead = 1;
     spec->steps = spec->passes = TOKMAP_FOREVER;
+    spec->passes_of = SIZE_MAX;
+    spec->pad_id = TOKMAP_NO_ID;
     spec->ordering = TOKMAP_SHUFFLE;
     spec->reading = TOKMAP_READ_AUTO;
     if (bytes > RUN_TEXT_MOST)
@@ -359,18 +384,11 @@ enum tokmap_status run_text_read(struct run_spec *spec, const char *text, size_t
     if (bytes)
         memcpy(copy, text, bytes);
     copy[bytes] = '\0';
-    struct reader reader = {.spec = spec, .path = path, .error = error};
+    struct reader reader = {.spec = spec, .text = copy, .at = {.path = path, .error = error}};
     enum tokmap_status status = read_lines(&reader, copy, bytes);
+    run_line_free(&reader.at);
     if (status)
         run_spec_free(spec);
     free(copy);
     return status;
-}
-
-void run_spec_free(struct run_spec *spec)
-{
-    free(spec->source);
-    free(spec->data);
-    free(spec->skips);
-    memset(spec, 0, sizeof *spec);
 }

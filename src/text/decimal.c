@@ -52,3 +52,28 @@ size_t decimal_write(uint64_t number, char text[DECIMAL_DIGITS_MOST])
     memcpy(text, reversed + at, sizeof reversed - at);
     return sizeof reversed - at;
 }
+
+bool decimal_parse_point(const char *text, size_t count, uint32_t most, uint64_t *number, uint32_t *decimals)
+{
+    const char *point = memchr(text, '.', count);
+    size_t whole = point ? (size_t)(point - text) : count;
+    size_t after = point ? count - whole - 1 : 0;
+    if (whole + after == 0)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (!decimal_is_digit(text[i]) && text + i != point)
+            return false;
+    while (after > 0 && point[after] == '0')
+        after--;
+    if (after > most)
+        return false;
+    uint64_t value = 0;
+    for (size_t i = 0; i < whole + after; i++) {
+        const unsigned digit = (unsigned)((i < whole ? text[i] : point[1 + i - whole]) - '0');
+        if (mul_overflows(value, 10, &value) || add_overflows(value, digit, &value))
+            return false;
+    }
+    *number = value;
+    *decimals = (uint32_t)after;
+    return true;
+}

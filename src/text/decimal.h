@@ -20,6 +20,11 @@ bool decimal_read(const char **text, const char *end, uint64_t *number);
  * empty, contains any other byte, or stands for a number of 2^64 or more. */
 bool decimal_parse(const char *text, size_t count, uint64_t *number);
 
+/* Reads a text of `count` bytes that consists of digits with at most one point among or before them: "3", "0.25", ".5".
+ * Zeros at the end after the point are dropped. The value is *number / 10^*decimals. Returns false, and leaves both
+ * alone, if the text is no such number, if *number would be 2^64 or more, or if *decimals would be more than `most`. */
+bool decimal_parse_point(const char *text, size_t count, uint32_t most, uint64_t *number, uint32_t *decimals);
+
 #define DECIMAL_DIGITS_MOST 20
 
 /* Writes the digits of a number without a terminating zero byte and returns how many there are. Faster than printf by

@@ -23,8 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void print_run(FILE *file, const struct run_spec *spec)
 {
-    fprintf(file, "source %s \"", spec->source);
-    for (const char *at = spec->data; *at; at++) {
+    fprintf(file, "source %s \"", spec->sources[0].name);
+    for (const char *at = spec->sources[0].data; *at; at++) {
         if (*at == '"' || *at == '\\')
             fputc('\\', file);
         fputc(*at, file);
@@ -45,7 +45,7 @@ static void check_run(const struct run_spec *spec)
     REQUIRE(spec->seq_len >= 1 && spec->seq_len <= RUN_SEQ_LEN_MOST && spec->lookahead <= RUN_SEQ_LEN_MOST);
     REQUIRE(spec->batch >= 1 && spec->batch <= RUN_BATCH_MOST);
     REQUIRE(spec->steps == TOKMAP_FOREVER || spec->passes == TOKMAP_FOREVER);
-    REQUIRE(spec->source && spec->source[0] && strlen(spec->source) <= RUN_NAME_MOST && spec->data && spec->data[0]);
+    REQUIRE(spec->sources[0].name && spec->sources[0].name[0] && strlen(spec->sources[0].name) <= RUN_NAME_MOST && spec->sources[0].data && spec->sources[0].data[0]);
     for (size_t i = 0; i < spec->skip_count; i++)
         REQUIRE(spec->skips[i].first < spec->skips[i].end && spec->skips[i].end <= RUN_DRAWS_MOST);
 
@@ -60,7 +60,7 @@ static void check_run(const struct run_spec *spec)
     REQUIRE(again.seq_len == spec->seq_len && again.lookahead == spec->lookahead && again.batch == spec->batch &&
             again.seed == spec->seed && again.steps == spec->steps && again.passes == spec->passes &&
             again.ordering == spec->ordering && again.skip_count == spec->skip_count);
-    REQUIRE(strcmp(again.source, spec->source) == 0 && strcmp(again.data, spec->data) == 0);
+    REQUIRE(strcmp(again.sources[0].name, spec->sources[0].name) == 0 && strcmp(again.sources[0].data, spec->sources[0].data) == 0);
     for (size_t i = 0; i < spec->skip_count; i++)
         REQUIRE(again.skips[i].first == spec->skips[i].first && again.skips[i].end == spec->skips[i].end);
     run_spec_free(&again);

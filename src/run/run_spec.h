@@ -1,0 +1,103 @@
+/*
+ * run_spec.h - the values of a run's text, and the line of each directive. RUN.md defines what they mean. Everything
+ * here is as it was written: no dataset has been opened.
+ */
+#ifndef TOKMAP_RUN_RUN_SPEC_H
+#define TOKMAP_RUN_RUN_SPEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tokmap/tokmap.h"
+
+enum {
+    RUN_TEXT_MOST = 16 << 20, /* bytes in a run file */
+    RUN_NAME_MOST = 64,       /* bytes in the name of a source */
+    RUN_SHARE_DECIMALS = 9,   /* digits after the point of a share */
+};
+#define RUN_SEQ_LEN_MOST ((uint64_t)1 << 31)
+#define RUN_BATCH_MOST ((uint64_t)1 << 31)
+#define RUN_BLOCKS_MOST ((uint64_t)1 << 31) /* each number of `order blocks` */
+#define RUN_PAD_MOST (((uint64_t)1 << 32) - 1)
+#define RUN_DRAWS_MOST ((uint64_t)1 << 63)         /* rows in all steps of a run */
+#define RUN_WEIGHTS_MOST (((uint64_t)1 << 63) - 1) /* sum of a phase's weights */
+
+enum run_directive {
+    RUN_SEQ_LEN,
+    RUN_LOOKAHEAD,
+    RUN_BATCH,
+    RUN_SEED,
+    RUN_ORDER,
+    RUN_SOURCE,
+    RUN_PHASE,
+    RUN_STRIDE,
+    RUN_TAIL,
+    RUN_PAD,
+    RUN_PASSES,
+    RUN_STEPS,
+    RUN_SKIP,
+    RUN_DIRECTIVES
+};
+
+/* One source directive. */
+struct source_line {
+    char *name;
+    char *data;           /* the dataset as it is written in the run, without the run file's folder */
+    char *plan;           /* the plan file, likewise; NULL: the source draws windows */
+    uint64_t epochs_most; /* N of epochs<=N; 0: no limit */
+    uint64_t line;        /* 0: not from text */
+};
+
+enum weight_kind {
+    WEIGHTS_NONE,    /* the line gives no weights, so the mixture continues */
+    WEIGHTS_SHARES,  /* decimal shares, multiplied by a common power of ten */
+    WEIGHTS_NATURAL, /* each source by the number of its windows; weight_count 0: all sources of the run */
+    WEIGHTS_TOKENS,  /* tokens of the phase */
+};
+
+struct phase_weight {
+    size_t source;   /* index in run_spec.sources */
+    uint64_t amount; /* the share or the tokens; 0: the source is not drawn in this phase; 0 if weights are natural */
+};
+
+/* One phase directive. */
+struct phase_line {
+    uint64_t step; /* the first step of the phase */
+    uint64_t line;
+    uint64_t batch, seq_len; /* 0: continues */
+    enum weight_kind kind;
+    uint32_t decimals;            /* of shares: amounts are multiplied by 10^decimals */
+    struct phase_weight *weights; /* in the order of the text; each source at most once; shares and tokens are not all
+                                     0, and their sum is at most RUN_WEIGHTS_MOST */
+    size_t weight_count;
+};
+
+/* One skip directive: steps first <= step < end are not delivered. first < end. */
+struct skip_line {
+    uint64_t first, end;
+    uint64_t line;
+};
+
+struct run_spec {
+    uint64_t seq_len, lookahead, batch, seed; /* of the first phase */
+    uint64_t steps, passes;                   /* TOKMAP_FOREVER if not given; at most one is given */
+    size_t passes_of;                         /* the source whose passes end the run; SIZE_MAX: `passes` names none */
+    enum tokmap_ordering ordering;
+    uint64_t blocks, span; /* W and SPAN of TOKMAP_BLOCKS, otherwise 0 */
+    uint64_t stride;       /* 0: seq_len, whatever it is in a phase; otherwise at most every seq_len of the run */
+    bool tail_pad;
+    uint64_t pad_id; /* TOKMAP_NO_ID: the id that ends documents, or 0 if there is none */
+    enum tokmap_reading reading;
+    struct source_line *sources; /* at least one, in the order of the text; names differ */
+    size_t source_count;
+    struct phase_line *phases; /* by step, strictly increasing. With several sources the first has step 0 and weights */
+    size_t phase_count;
+    struct skip_line *skips; /* in the order of the text; they may overlap */
+    size_t skip_count;
+    uint64_t lines[RUN_DIRECTIVES]; /* line of each directive, of those that repeat the first; 0: not in the text */
+};
+
+/* Frees what *spec owns and sets it to zero. A zeroed *spec is accepted. */
+void run_spec_free(struct run_spec *spec);
+
+#endif
