@@ -14,10 +14,14 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "element.h"
 #include "platform/os.h"
+#include "text/path.h"
 
 /* The size limit of a .bin. It keeps sums of offsets and sizes from overflowing. */
 #define TOKEN_BYTES_MAX ((uint64_t)1 << 62)
+
+#define PATH_BYTES_MAX 4096 /* of a path in the store section, as for the kernel */
 
 #define END_BYTES ((uint64_t)4096)
 
@@ -113,6 +117,8 @@ static struct index_section *section_slot(struct index *index, uint32_t type, st
         return &index->origin;
     case SECTION_ABOUT:
         return &index->about;
+    case SECTION_STORE:
+        return &index->store;
     default:
         return NULL;
     }
@@ -136,7 +142,7 @@ static enum tokmap_status check_entry(struct opening *opening, uint32_t number, 
         if (opening->table[before].type == entry->type)
             return CORRUPT(opening, at, "two sections have type %u; " REMEDY, entry->type);
     struct index_section *slot = section_slot(opening->index, entry->type, shard);
-    if (slot && entry->flags)
+    if (slot && entry->flags != (section_is_required(entry->type) ? SECTION_REQUIRED : 0))
         return CORRUPT(opening, at, "entry %u of the table has flags that its type does not allow; " REMEDY, number);
     if (slot)
         *slot = (struct index_section){entry->offset, entry->bytes, entry->hash};
@@ -248,6 +254,64 @@ static enum tokmap_status check_counts(struct opening *opening, const struct ind
     return TOKMAP_OK;
 }
 
+/* Checks what the store section says about the file with the tokens. */
+static enum tokmap_status check_store(struct opening *opening)
+{
+    struct index *index = opening->index;
+    const struct index_section *section = &index->store;
+    struct store_head *head = &index->store_head;
+    char path[PATH_BYTES_MAX];
+    uint64_t bytes;
+    if (!section->offset)
+        return TOKMAP_OK;
+    if (section->bytes <= sizeof *head || section->bytes - sizeof *head > sizeof path)
+        return CORRUPT(opening, section->offset,
+                       "the store section has %" PRIu64 " bytes, but its path needs 1 to %zu; " REMEDY, section->bytes,
+                       sizeof path);
+    enum tokmap_status status = read_part(opening, section->offset, head, sizeof *head);
+    if (!status && head->path_bytes != section->bytes - sizeof *head)
+        return CORRUPT(opening, section->offset + 24,
+                       "the store section has a path of %" PRIu64 " bytes, which does not match its size; " REMEDY,
+                       head->path_bytes);
+    if (!status)
+        status = read_part(opening, section->offset + sizeof *head, path, (size_t)head->path_bytes);
+    if (status)
+        return status;
+    struct hash_state *hash = hash_state_new();
+    if (!hash)
+        return error_set_memory(opening->error, "the store section", 0);
+    hash_state_add(hash, head, sizeof *head);
+    hash_state_add(hash, path, (size_t)head->path_bytes);
+    const bool sound = hash_state_64(hash) == section->hash;
+    hash_state_free(hash);
+    if (!sound)
+        return CORRUPT(opening, section->offset, "the hash of the store section does not match its bytes; " REMEDY);
+    if (memchr(path, '\0', (size_t)head->path_bytes))
+        return CORRUPT(opening, section->offset + sizeof *head,
+                       "the path in the store section has a zero byte; " REMEDY);
+    if (!element_is_known(head->element) || element_width((enum element)head->element) != index->shard.width)
+        return CORRUPT(opening, section->offset,
+                       "the store section has tokens of type %" PRIu64
+                       ", which do not become tokens of %u bytes; " REMEDY,
+                       head->element, index->shard.width);
+    if (head->file_bytes > TOKEN_BYTES_MAX || head->offset > head->file_bytes ||
+        mul_overflows(index->shard.tokens, (uint64_t)1 << element_shift((enum element)head->element), &bytes) ||
+        bytes > head->file_bytes - head->offset)
+        return CORRUPT(opening, section->offset + 8,
+                       "the store section says that %" PRIu64 " tokens begin at byte %" PRIu64 " of a file of %" PRIu64
+                       " bytes, where they have no room; " REMEDY,
+                       index->shard.tokens, head->offset, head->file_bytes);
+    return TOKMAP_OK;
+}
+
+char *index_store_path(const struct index *index)
+{
+    const char *path = (const char *)(index->bytes + index->store.offset + sizeof index->store_head);
+    assert(index->store.offset);
+    return path_join(index->path, *path == '/' ? 0 : path_folder_bytes(index->path), path,
+                     (size_t)index->store_head.path_bytes, "");
+}
+
 static enum tokmap_status check_all(struct opening *opening)
 {
     struct index_section shard = {0, 0, 0};
@@ -258,6 +322,8 @@ static enum tokmap_status check_all(struct opening *opening)
         status = check_shard(opening, &shard);
     if (!status)
         status = check_counts(opening, &shard);
+    if (!status)
+        status = check_store(opening);
     return status;
 }
 

@@ -29,7 +29,8 @@ struct index {
     struct section_shard shard;
     uint64_t token_bytes; /* tokens * width */
     uint64_t carries;     /* tokens >> 32 */
-    struct index_section documents, blocks, origin, about;
+    struct index_section documents, blocks, origin, about, store;
+    struct store_head store_head; /* of the store section: where the tokens are, instead of in NAME.bin */
 };
 
 /* Maps the file at `path` and checks it as described above. On failure *index needs no index_close().
@@ -51,6 +52,10 @@ uint64_t index_block_hash(const struct index *index, uint64_t block);
  * Statuses: OK, ERROR_CORRUPT. */
 enum tokmap_status index_about(const struct index *index, const char **about, uint64_t *bytes,
                                struct tokmap_error *error);
+
+/* Returns the path of the file with the tokens, as the store section says it (store.offset is not 0), or NULL without
+ * memory. The caller frees it. */
+char *index_store_path(const struct index *index);
 
 /* Computes the content id as FORMAT.md defines it. */
 void index_content_id(uint32_t width, uint64_t tokens, uint64_t documents, uint64_t blocks_hash,

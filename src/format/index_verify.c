@@ -35,7 +35,8 @@ struct check {
 
 static const char *section_name(uint32_t type)
 {
-    static const char *const names[] = {"?", "shard", "documents", "blocks", "origin", "streams", "frames", "about"};
+    static const char *const names[] = {"?", "shard", "documents", "blocks", "origin", "streams", "frames", "about",
+                                        "store"};
     return type < sizeof names / sizeof names[0] ? names[type] : "of an unknown type";
 }
 

@@ -141,6 +141,7 @@ int index_writer_begin(struct index_writer *writer, enum section_type type)
     struct index_entry *entry = &writer->table[writer->sections++];
     memset(entry, 0, sizeof *entry);
     entry->type = (uint32_t)type;
+    entry->flags = section_is_required(entry->type) ? SECTION_REQUIRED : 0;
     entry->offset = writer->offset;
     return 0;
 }
@@ -183,6 +184,16 @@ int index_writer_end(struct index_writer *writer)
     return 0;
 }
 
+/* Returns the lowest minor version that defines all sections of the file. */
+static uint16_t minor_of(const struct index_writer *writer)
+{
+    uint16_t minor = 0;
+    for (uint32_t i = 0; i < writer->sections; i++)
+        if (section_minor(writer->table[i].type) > minor)
+            minor = section_minor(writer->table[i].type);
+    return minor;
+}
+
 int index_writer_finish(struct index_writer *writer)
 {
     int system = add_zeros_to(writer, round_up(writer->offset, INDEX_ALIGN));
@@ -194,7 +205,7 @@ int index_writer_finish(struct index_writer *writer)
     memset(&header, 0, sizeof header);
     memcpy(header.magic, INDEX_MAGIC, sizeof header.magic);
     header.major = INDEX_MAJOR;
-    header.minor = INDEX_MINOR;
+    header.minor = minor_of(writer);
     header.header_bytes = sizeof header;
     header.entry_bytes = sizeof(struct index_entry);
     header.sections = writer->sections;

@@ -14,7 +14,7 @@
 
 #define INDEX_MAGIC "\x89TMX\r\n\x1a\n" /* 8 bytes that a transfer in text mode or with 7 bits would change */
 #define INDEX_MAJOR 1
-#define INDEX_MINOR 0
+#define INDEX_MINOR 1 /* the highest minor version whose sections this code writes */
 #define INDEX_ALIGN 64
 #define INDEX_SECTIONS_MAX 64 /* the most entries of a table that a reader accepts */
 
@@ -42,7 +42,7 @@ struct index_entry {
 };
 _Static_assert(sizeof(struct index_entry) == 40, "as in FORMAT.md");
 
-/* Types 1 to 7 belong to this version or are reserved for later ones. A reader skips unknown types. An index has at
+/* Types 1 to 8 belong to this version or are reserved for later ones. A reader skips unknown types. An index has at
  * most one section of each type. */
 enum section_type {
     SECTION_SHARD = 1,
@@ -52,11 +52,23 @@ enum section_type {
     SECTION_STREAMS = 5, /* reserved */
     SECTION_FRAMES = 6,  /* reserved */
     SECTION_ABOUT = 7,
+    SECTION_STORE = 8,   /* required; since minor version 1 */
 };
 
 /* A reader refuses a file that has a section of unknown type with this flag, because without that section it would
  * misread the shard. */
 #define SECTION_REQUIRED 1
+
+static inline int section_is_required(uint32_t type)
+{
+    return type == SECTION_STREAMS || type == SECTION_STORE;
+}
+
+/* The minor version that defines a type of section. */
+static inline uint16_t section_minor(uint32_t type)
+{
+    return type == SECTION_STREAMS || type == SECTION_STORE ? 1 : 0;
+}
 
 #define BLOCK_BYTES ((uint64_t)1 << 20)
 #define NO_ID UINT64_MAX
@@ -108,6 +120,15 @@ struct origin_run {
 };
 struct origin_file {
     uint64_t path_end;      /* in the bytes of the paths; a path begins where the previous one ends */
+};
+
+/* Store: struct store_head, then the bytes of the path, which starts from the folder of the index unless it begins with
+ * a slash. The tokens are in that file instead of NAME.bin. */
+struct store_head {
+    uint64_t element;       /* enum element */
+    uint64_t offset;        /* of token 0 in the file, in bytes */
+    uint64_t file_bytes;    /* the size of the file */
+    uint64_t path_bytes;
 };
 
 #endif

@@ -60,8 +60,7 @@ static bool first_bytes(const char *path, uint8_t head[16], size_t *got)
     struct os_stat found;
     if (os_open(path, OS_READ_NOW, &fd))
         return false;
-    const bool read =
-        !os_fstat(fd, &found) && found.kind == OS_KIND_FILE && !os_pread(fd, head, 16, 0, got);
+    const bool read = !os_fstat(fd, &found) && found.kind == OS_KIND_FILE && !os_pread(fd, head, 16, 0, got);
     os_close(fd);
     return read;
 }
@@ -191,8 +190,8 @@ static enum tokmap_status open_datatrove(struct foreign_file *file, uint64_t fil
                          "; leave out the word width",
                          width, file->words.width);
     if (!status)
-        status = datatrove_layout(&file->layout, file->path, width ? width : file->words.width, tokens, file_bytes,
-                                  error);
+        status =
+            datatrove_layout(&file->layout, file->path, width ? width : file->words.width, tokens, file_bytes, error);
     if (status)
         return status;
     file->documents_path = path_ending(file->path, 0, ".index");
@@ -221,8 +220,8 @@ static enum tokmap_status open_datatrove(struct foreign_file *file, uint64_t fil
         return status;
     const uint64_t whole = found.bytes / 8;
     documents->count = whole;
-    return datatrove_check_index(file->documents_path, found.bytes, whole ? load64(documents->map + 8 * (whole - 1)) : 0,
-                                 file->layout.tokens, error);
+    return datatrove_check_index(file->documents_path, found.bytes,
+                                 whole ? load64(documents->map + 8 * (whole - 1)) : 0, file->layout.tokens, error);
 }
 
 static enum tokmap_status open_single(struct foreign_file *file, uint64_t file_bytes, struct tokmap_error *error)
@@ -390,7 +389,7 @@ enum tokmap_status foreign_sample(const struct foreign_file *const *files, uint6
         const struct foreign_words *words = &files[0]->words;
         blocks = div_ceil(parts_list(files, count, parts, &used), SAMPLE_BYTES);
         hash_state_add(hash, SAMPLE_TAG, 8);
-        const uint64_t head[] = {files[0]->kind, words->width,  words->offset,     words->eod_id,
+        const uint64_t head[] = {files[0]->kind, words->width,      words->offset, words->eod_id,
                                  words->bos_id,  words->vocabulary, used};
         for (size_t i = 0; i < sizeof head / sizeof head[0]; i++)
             hash_number(hash, head[i]);

@@ -12,18 +12,18 @@
 #include "foreign_name.h"
 
 struct foreign_file {
-    enum foreign_kind kind;          /* never FOREIGN_UNNAMED */
-    char *path;                      /* of the tokens */
-    char *documents_path;            /* of the document index, or NULL */
-    char *loss_path;                 /* of datatrove's .loss, or NULL if there is none */
-    char *index_path;                /* the .tmx that `tokmap index` writes for this file */
-    int fd;                          /* of the tokens */
-    int documents_fd;                /* of the document index, or -1 */
-    uint64_t device, inode;          /* of the tokens */
+    enum foreign_kind kind; /* never FOREIGN_UNNAMED */
+    char *path;             /* of the tokens */
+    char *documents_path;   /* of the document index, or NULL */
+    char *loss_path;        /* of datatrove's .loss, or NULL if there is none */
+    char *index_path;       /* the .tmx that `tokmap index` writes for this file */
+    int fd;                 /* of the tokens */
+    int documents_fd;       /* of the document index, or -1 */
+    uint64_t device, inode; /* of the tokens */
     struct foreign_layout layout;
-    struct foreign_words words;      /* as given */
-    uint64_t eod_id, bos_id;         /* the words, else what the format prescribes */
-    uint64_t vocabulary;             /* the word, else the range of the elements */
+    struct foreign_words words; /* as given */
+    uint64_t eod_id, bos_id;    /* the words, else what the format prescribes */
+    uint64_t vocabulary;        /* the word, else the range of the elements */
     struct foreign_index documents;
 };
 

@@ -15,9 +15,9 @@ struct foreign_index {
     const char *path;   /* of the index; owned by the caller */
     const uint8_t *map; /* all its bytes; NULL if there is no index, and then `count` is 0 */
     uint64_t bytes;
-    uint64_t count;     /* number of documents */
-    uint64_t tokens;    /* the end of the last one */
-    bool is_megatron;   /* otherwise `map` has a u64 per document, its end */
+    uint64_t count;   /* number of documents */
+    uint64_t tokens;  /* the end of the last one */
+    bool is_megatron; /* otherwise `map` has a u64 per document, its end */
     struct megatron_index megatron;
 };
 

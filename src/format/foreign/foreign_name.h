@@ -27,17 +27,17 @@ enum foreign_kind {
 #define FOREIGN_RAW_FORM "raw:PATH,width=2,eod=50256"
 
 struct foreign_words {
-    uint64_t width;        /* bytes of an element; 0 if not given */
-    uint64_t offset;       /* the byte of the first token */
+    uint64_t width;  /* bytes of an element; 0 if not given */
+    uint64_t offset; /* the byte of the first token */
     bool offset_given;
-    uint64_t eod_id;       /* TOKMAP_NO_ID if not given */
-    uint64_t bos_id;       /* TOKMAP_NO_ID if not given */
-    uint64_t vocabulary;   /* 0 if not given */
+    uint64_t eod_id;     /* TOKMAP_NO_ID if not given */
+    uint64_t bos_id;     /* TOKMAP_NO_ID if not given */
+    uint64_t vocabulary; /* 0 if not given */
 };
 
 struct foreign_name {
     enum foreign_kind kind;
-    const char *path;      /* in the name that was parsed; not terminated */
+    const char *path; /* in the name that was parsed; not terminated */
     size_t path_bytes;
     struct foreign_words words;
 };

@@ -7,7 +7,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 
-#define MAGIC "MMIDIDX\0"   /* and one more zero byte, the literal's own */
+#define MAGIC "MMIDIDX\0" /* and one more zero byte, the literal's own */
 #define MAGIC_BYTES 9
 #define OLD_MAGIC "TNTIDX\0" /* fairseq's "cached" index */
 #define REMEDY "make both files again with preprocess_data.py, or copy them from a good copy"
@@ -59,8 +59,8 @@ enum tokmap_status megatron_parse(struct megatron_index *index, const char *path
                          code, code == 6 || code == 7 ? element_name(code) : "unknown");
     const uint64_t ends = load64(head + 26);
     bool modes = false;
-    *index = (struct megatron_index){.element = (enum element)code, .sequences = load64(head + 18),
-                                     .documents = ends - 1, .bytes = index_bytes};
+    *index = (struct megatron_index){
+        .element = (enum element)code, .sequences = load64(head + 18), .documents = ends - 1, .bytes = index_bytes};
     if (!ends || ends == UINT64_MAX || !arrays_place(index, &modes))
         return error_set(error, TOKMAP_ERROR_TRUNCATED, path, 18,
                          "the index counts %" PRIu64 " sequences and %" PRIu64 " starts of documents, which does not "
@@ -111,7 +111,8 @@ enum tokmap_status megatron_check_ends(const struct megatron_index *index, const
         bytes = pointer_of(index, map, last);
         if (tokens >> 31 || bytes % width || bytes > FOREIGN_BYTES_MAX)
             return error_set(error, TOKMAP_ERROR_CORRUPT, path, index->pointers_at + 8 * last,
-                             "the last sequence begins at byte %" PRId64 " of the tokens and has %d tokens of %u bytes, "
+                             "the last sequence begins at byte %" PRId64
+                             " of the tokens and has %d tokens of %u bytes, "
                              "which cannot be; " REMEDY,
                              (int64_t)bytes, (int32_t)tokens, width);
         bytes += (uint64_t)tokens * width;
@@ -122,15 +123,13 @@ enum tokmap_status megatron_check_ends(const struct megatron_index *index, const
                          "%" PRIu64 "; " REMEDY,
                          bin_bytes, path, bytes);
     if (bytes && !index->documents)
-        return error_set(error, TOKMAP_ERROR_CORRUPT, path, 26,
-                         "the index has sequences, but no document; " REMEDY);
+        return error_set(error, TOKMAP_ERROR_CORRUPT, path, 26, "the index has sequences, but no document; " REMEDY);
     *layout = (struct foreign_layout){index->element, 0, bytes / width, bytes, TOKMAP_NO_ID, TOKMAP_NO_ID};
     return TOKMAP_OK;
 }
 
 enum tokmap_status megatron_document_end(const struct megatron_index *index, const char *path, const uint8_t *map,
-                                         uint64_t tokens, uint64_t document, uint64_t *end,
-                                         struct tokmap_error *error)
+                                         uint64_t tokens, uint64_t document, uint64_t *end, struct tokmap_error *error)
 {
     assert(document < index->documents);
     const uint32_t width = element_bytes(index->element);

@@ -51,8 +51,7 @@ enum tokmap_status megatron_check_ends(const struct megatron_index *index, const
 /* Finds the end of a document (< documents), in tokens. Each number is compared with its bounds, but not with its
  * neighbors. Statuses: OK, ERROR_CORRUPT. */
 enum tokmap_status megatron_document_end(const struct megatron_index *index, const char *path, const uint8_t *map,
-                                         uint64_t tokens, uint64_t document, uint64_t *end,
-                                         struct tokmap_error *error);
+                                         uint64_t tokens, uint64_t document, uint64_t *end, struct tokmap_error *error);
 
 /* Compares every number of the index: each sequence begins where the one before it ends, and documents are in order.
  * Statuses: OK, ERROR_CORRUPT (with the byte of the first fault). */

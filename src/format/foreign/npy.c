@@ -17,8 +17,8 @@
 #define MAGIC_BYTES 6
 
 struct reading {
-    const char *at, *end;   /* what is left of the header */
-    const uint8_t *head;    /* the file's first byte */
+    const char *at, *end; /* what is left of the header */
+    const uint8_t *head;  /* the file's first byte */
     const char *path;
     char descr[16];
     bool descr_given, order_given, shape_given;

@@ -50,7 +50,11 @@ enum tokmap_status raw_parse(struct foreign_layout *layout, enum foreign_kind ki
                          "; correct the word width, or copy the file again",
                          token_bytes, words->width);
     *layout = (struct foreign_layout){
-        element_of_bytes(words->width), words->offset, token_bytes / words->width, file_bytes, TOKMAP_NO_ID,
+        element_of_bytes(words->width),
+        words->offset,
+        token_bytes / words->width,
+        file_bytes,
+        TOKMAP_NO_ID,
         TOKMAP_NO_ID,
     };
     return TOKMAP_OK;
