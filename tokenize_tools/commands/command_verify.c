@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "commands.h"
 #include "commands/shared/field_options.h"
+#include "commands/shared/plan_check.h"
 #include "commands/shared/target.h"
 #include "common/bytes.h"
 #include "format/layout.h"
@@ -152,6 +153,48 @@ static enum tokmap_status verify(const char *name, const struct verify_arguments
     return status;
 }
 
+/* Checks a plan by itself. A run names the dataset that it belongs to. */
+static int verify_plan(const struct cli_command *command, const struct verify_arguments *given, const char *name)
+{
+    struct tokmap_error error = {0};
+    struct verify_report report = {.as_json = given->json};
+    struct plan_header header;
+    char a[32], b[32];
+    cli_signals_catch();
+    if (given->json) {
+        cli_json_begin(&report.json, stdout);
+        cli_json_object(&report.json, NULL);
+        cli_json_text(&report.json, "plan", name);
+        cli_json_array(&report.json, "faults");
+    }
+    cli_progress_start(&report.progress, "verifying", 0, given->quiet ? CLI_PROGRESS_NONE : given->progress);
+    report.progress.unit = "segments";
+    const enum tokmap_status status = plan_check(name, NULL, progressed, &report, &header, &error);
+    cli_progress_end(&report.progress);
+    (void)os_signals_release();
+    if (is_fault(status))
+        (void)fault_found(&report, &error);
+    if (given->json) {
+        cli_json_end(&report.json);
+        cli_json_bool(&report.json, "sound", status == TOKMAP_OK);
+        cli_json_number(&report.json, "rows", header.rows);
+        cli_json_number(&report.json, "segments", header.segments);
+        cli_json_number(&report.json, "tokens", header.tokens);
+        cli_json_end(&report.json);
+    }
+    if (os_signal_caught()) {
+        (void)fflush(stdout);
+        os_signal_die(os_signal_caught());
+    }
+    if (status && !is_fault(status))
+        return cli_finish(program, command_failed(command, &error));
+    if (!given->json && !given->quiet && status)
+        cli_print("%s: 1 fault\n", name);
+    else if (!given->json && !given->quiet)
+        cli_print("%s: sound: %s rows, %s segments\n", name, cli_count(header.rows, a), cli_count(header.segments, b));
+    return cli_finish(program, status ? CLI_FAILED : CLI_DONE);
+}
+
 static const char *plural(uint64_t count)
 {
     return count == 1 ? "" : "s";
@@ -218,9 +261,11 @@ static int verify_operands(const struct cli_command *command, const char **opera
 {
     const struct verify_arguments *given = user;
     if (operand_count != 1)
-        return cli_misused(command, "expected one dataset or run file");
+        return cli_misused(command, "expected one dataset, plan, or run file");
     if (given->threads_given && (!given->threads || given->threads > THREADS_MOST))
         return cli_misused(command, "--threads must be between 1 and %d", THREADS_MOST);
+    if (plan_is_file(operands[0]))
+        return verify_plan(command, given, operands[0]);
     return verify_target(command, given, operands[0]);
 }
 
@@ -236,11 +281,11 @@ int command_verify(int argc, char **argv)
     };
     const struct cli_command command = {
         .program = program,
-        .usage = "DATASET|RUN [OPTION]...",
+        .usage = "DATASET|PLAN|RUN [OPTION]...",
         .summary =
             "Reads every byte of a dataset, or of a run's dataset, and compares it with the checksums in the index. "
             "Prints one line for each fault: the file, and the section of an index or the block and byte range of "
-            "a token file.",
+            "a token file. Of a plan, it checks that the rows hold every token once.",
         .details = "The exit status is 1 if there are faults.\n\n"
                    "Examples:\n"
                    "  tokmap verify data/web\n"

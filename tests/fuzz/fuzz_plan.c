@@ -1,0 +1,117 @@
+/*
+ * fuzz_plan.c - the reader of plans, with hostile bytes under valid checksums.
+ *
+ * The first byte of an input chooses whether the hashes and the length in the header are computed again. The remaining
+ * bytes are the plan. If it opens, every function is called on its rows, segments, and tokens. They may fail, but must
+ * not crash, read out of bounds, or return a row or segment that is outside the dataset or longer than a row.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/hash.h"
+#include "format/plan_file.h"
+#include "platform/os.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static char path[600];
+
+static void path_remove(void)
+{
+    (void)os_unlink(path);
+}
+
+static void path_make(void)
+{
+    const char *base = getenv("TMPDIR");
+    (void)snprintf(path, sizeof path, "%.500s/fuzz_plan.%ld", base ? base : "/tmp", (long)getpid());
+    (void)atexit(path_remove);
+}
+
+static void need(bool truth)
+{
+    if (!truth)
+        abort();
+}
+
+static void rows_exercise(const struct plan *plan)
+{
+    const struct plan_header *header = &plan->header;
+    struct tokmap_error error;
+    struct plan_segment *segments = malloc(header->row_segments * sizeof *segments);
+    for (uint64_t row = 0; row < header->rows && segments; row++) {
+        uint64_t first, count, sum = 0;
+        if (plan_row(plan, row, &first, &count, &error))
+            continue;
+        need(count && count <= header->row_segments && first + count <= header->segments);
+        if (plan_row_segments(plan, row, segments, &count, &error))
+            continue;
+        for (uint64_t i = 0; i < count; i++) {
+            need(segments[i].tokens && segments[i].first_token + segments[i].tokens <= header->tokens);
+            sum += segments[i].tokens;
+        }
+        need(sum <= header->seq_len);
+    }
+    free(segments);
+}
+
+static void segments_exercise(const struct plan *plan)
+{
+    const struct plan_header *header = &plan->header;
+    struct tokmap_error error;
+    for (uint64_t i = 0; i < header->segments; i++) {
+        struct plan_segment segment;
+        uint64_t number, row, found;
+        if (!plan_row_of(plan, i, &row, &error))
+            need(row < header->rows);
+        if (plan_ordered(plan, i, &number, &segment, &error))
+            continue;
+        need(number < header->segments);
+        if (!plan_find(plan, segment.first_token, &found, &error))
+            need(found < header->segments);
+    }
+    uint64_t found;
+    (void)plan_find(plan, 0, &found, &error);
+    (void)plan_find(plan, header->tokens - 1, &found, &error);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct plan_header header;
+    struct tokmap_error error = {0};
+    struct plan plan;
+    int fd;
+    if (!size || size > (size_t)1 << 16)
+        return 0;
+    if (!path[0])
+        path_make();
+    uint8_t *bytes = malloc(size);
+    if (!bytes)
+        return 0;
+    memcpy(bytes, data + 1, size - 1);
+    size--;
+    if (!(data[0] & 1) && size >= sizeof header) {
+        memcpy(&header, bytes, sizeof header);
+        header.body_hash = hash64(bytes + sizeof header, size - sizeof header);
+        if (data[0] & 2)
+            header.file_bytes = size;
+        header.header_hash = hash64(&header, offsetof(struct plan_header, header_hash));
+        memcpy(bytes, &header, sizeof header);
+    }
+    (void)os_unlink(path);
+    need(!os_open(path, OS_WRITE_NEW, &fd) && !os_pwrite(fd, bytes, size, 0));
+    os_close(fd);
+    free(bytes);
+    const enum tokmap_status status = plan_open(&plan, path, &error);
+    if (status) {
+        need(error.status == status && error.message[0]);
+        return 0;
+    }
+    rows_exercise(&plan);
+    segments_exercise(&plan);
+    (void)plan_verify(&plan, NULL, NULL, &error);
+    plan_close(&plan);
+    return 0;
+}

@@ -1,0 +1,271 @@
+/*
+ * command_plan.c - tokmap plan: packs the documents of a dataset into rows, so that no document is cut that fits a row,
+ * and writes the plan, which a source of a run draws in place of windows.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "commands.h"
+#include "commands/shared/field_options.h"
+#include "commands/shared/output_file.h"
+#include "commands/shared/target.h"
+#include "common/error.h"
+#include "pack/planner.h"
+#include "platform/os.h"
+#include "platform/process.h"
+
+static const char program[] = "tokmap plan";
+
+#define DOCUMENTS_A_LOOK ((uint64_t)1 << 14) /* documents between two looks at the clock and at signals */
+
+struct planning {
+    const char *output;
+    struct planner_options options;
+    bool seq_len_given, most_given, one_document;
+    bool force, json, quiet;
+    int mode; /* enum cli_progress_mode */
+    struct cli_progress progress;
+};
+
+static int progressed(void *user, uint64_t done, uint64_t total)
+{
+    struct planning *planning = user;
+    planning->progress.total = total;
+    cli_progress_update(&planning->progress, done);
+    return os_signal_caught() != 0;
+}
+
+static enum tokmap_status documents_add(struct planning *planning, struct planner *planner,
+                                        const struct tokmap_dataset *dataset, const struct tokmap_dataset_info *info,
+                                        struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    cli_progress_start(&planning->progress, "reading the lengths of documents", info->documents,
+                       planning->quiet ? CLI_PROGRESS_NONE : planning->mode);
+    planning->progress.unit = "documents";
+    for (uint64_t number = 0; number < info->documents && !status; number++) {
+        struct tokmap_document document;
+        status = tokmap_dataset_document(dataset, number, &document, error);
+        if (!status)
+            status = planner_add(planner, document.tokens, error);
+        if (number % DOCUMENTS_A_LOOK == 0 && progressed(planning, number, info->documents))
+            status = TOKMAP_ERROR_INTERRUPTED;
+    }
+    cli_progress_end(&planning->progress);
+    return status;
+}
+
+/* Reads the documents, packs them, and writes the plan. */
+static enum tokmap_status plan_make(struct planning *planning, const struct tokmap_dataset *dataset, int fd,
+                                    struct planner_result *result, struct plan_header *header,
+                                    struct tokmap_error *error)
+{
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct planner *planner = NULL;
+    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
+    if (!status)
+        status = planner_new(&planner, &planning->options, error);
+    if (!status)
+        status = documents_add(planning, planner, dataset, &info, error);
+    if (!status) {
+        cli_progress_start(&planning->progress, "packing", 0, planning->quiet ? CLI_PROGRESS_NONE : planning->mode);
+        planning->progress.unit = "segments";
+        status = planner_pack(planner, progressed, planning, result, error);
+        cli_progress_end(&planning->progress);
+    }
+    const int system = status ? 0 : planner_write(planner, fd, info.content, 1, header);
+    if (system)
+        status = error_set_system(error, system, planning->output, TOKMAP_NO_OFFSET, "the plan cannot be written");
+    planner_free(planner);
+    return status;
+}
+
+/* ---- report ---- */
+
+static double share(uint64_t part, uint64_t whole)
+{
+    return whole ? (double)part / (double)whole : 0;
+}
+
+static void report_json(const struct planning *planning, const struct planner_result *result,
+                        const struct plan_header *header)
+{
+    struct cli_json json;
+    char hex[33];
+    const uint64_t room = result->rows * planning->options.seq_len;
+    cli_json_begin(&json, stdout);
+    cli_json_object(&json, NULL);
+    cli_json_text(&json, "output", planning->output);
+    cli_json_text(&json, "dataset", id_hex(header->dataset, hex));
+    cli_json_number(&json, "seq_len", planning->options.seq_len);
+    if (planning->options.documents_most)
+        cli_json_number(&json, "max_documents", planning->options.documents_most);
+    else
+        cli_json_null(&json, "max_documents");
+    cli_json_number(&json, "rows", result->rows);
+    cli_json_number(&json, "full_rows", result->full_rows);
+    cli_json_number(&json, "tokens", result->tokens);
+    cli_json_number(&json, "padding", room - result->tokens);
+    cli_json_real(&json, "fill", share(result->tokens, room));
+    cli_json_number(&json, "documents", result->documents);
+    cli_json_number(&json, "documents_cut", result->cut);
+    cli_json_number(&json, "concatenation_cut", result->concatenation_cut);
+    cli_json_number(&json, "segments", result->segments);
+    cli_json_number(&json, "row_segments", result->row_segments);
+    cli_json_number(&json, "targets", result->tokens - result->segments);
+    cli_json_number(&json, "bytes", header->file_bytes);
+    cli_json_end(&json);
+}
+
+/* 99.96% is not printed as 100.0%, because that would hide the padding. */
+static const char *percent(uint64_t part, uint64_t whole, char text[32])
+{
+    const uint64_t thousandths = whole ? (uint64_t)((unsigned __int128)part * 100000 / whole) : 0;
+    (void)snprintf(text, 32, "%" PRIu64 ".%02" PRIu64 "%%", thousandths / 1000, thousandths % 1000 / 10);
+    return text;
+}
+
+static void report_row(struct cli_table *table, const char *name, const char *value)
+{
+    const char *cells[] = {name, value};
+    cli_table_row(table, cells);
+}
+
+static void report_table(const struct planning *planning, const struct planner_result *result,
+                         const struct plan_header *header)
+{
+    char a[64], b[64], c[64], text[256];
+    const uint64_t room = result->rows * planning->options.seq_len;
+    struct cli_table *table = cli_table_new(2);
+    cli_print("%s: %s of %s, %s full\n", planning->output, cli_counted(result->rows, "row", a),
+              cli_counted(planning->options.seq_len, "token", b), percent(result->tokens, room, c));
+    (void)snprintf(text, sizeof text, "%s in %s, %s at the ends of rows", cli_counted(result->tokens, "token", a),
+                   cli_counted(result->documents, "document", b),
+                   result->tokens == room ? "no padding" : cli_counted(room - result->tokens, "padding token", c));
+    report_row(table, "  data", text);
+    (void)snprintf(text, sizeof text, "%s (%s), because longer than a row", cli_counted(result->cut, "document", a),
+                   percent(result->cut, result->documents, b));
+    report_row(table, "  cut", text);
+    (void)snprintf(text, sizeof text, "%s (%s)", cli_counted(result->concatenation_cut, "document", a),
+                   percent(result->concatenation_cut, result->documents, b));
+    report_row(table, "  cut if concatenated", text);
+    (void)snprintf(text, sizeof text, "%s, %.1f a row, at most %s", cli_count(result->segments, a),
+                   (double)result->segments / (double)result->rows, cli_count(result->row_segments, b));
+    report_row(table, "  segments", text);
+    (void)snprintf(text, sizeof text, "%s (%s of the tokens; the last token of a segment has none)",
+                   cli_count(result->tokens - result->segments, a),
+                   percent(result->tokens - result->segments, result->tokens, b));
+    report_row(table, "  targets", text);
+    report_row(table, "  file", cli_bytes(header->file_bytes, a));
+    cli_table_print(table, NULL, stdout);
+    cli_table_free(table);
+}
+
+/* ---- the command ---- */
+
+static enum tokmap_status plan_operand(struct planning *planning, const char *name, struct tokmap_error *error)
+{
+    struct output_file file = {.fd = -1};
+    struct tokmap_dataset *dataset = NULL;
+    struct planner_result result;
+    struct plan_header header;
+    enum tokmap_status status = tokmap_dataset_open(&dataset, name, NULL, error);
+    if (status)
+        return status;
+    dataset_warn(program, dataset, name);
+    status = output_file_open(&file, planning->output, planning->force, error);
+    if (!status) {
+        status = plan_make(planning, dataset, file.fd, &result, &header, error);
+        if (status)
+            output_file_abort(&file);
+        else
+            status = output_file_commit(&file, error);
+    }
+    tokmap_dataset_close(dataset);
+    if (status)
+        return status;
+    if (planning->json)
+        report_json(planning, &result, &header);
+    else if (!planning->quiet)
+        report_table(planning, &result, &header);
+    return TOKMAP_OK;
+}
+
+static bool ends_with(const char *name, const char *ending)
+{
+    const size_t length = strlen(name), tail = strlen(ending);
+    return length > tail && !strcmp(name + length - tail, ending);
+}
+
+static int plan(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
+{
+    struct planning *planning = user;
+    struct tokmap_error error = {0};
+    if (!planning->output)
+        return cli_misused(command, "no output given; name the plan with -o FILE");
+    if (operand_count != 1)
+        return cli_misused(command, "expected one dataset");
+    if (!planning->seq_len_given)
+        return cli_misused(command, "no length given; set the tokens of a row with --seq-len S");
+    if (!planning->options.seq_len || planning->options.seq_len > PLAN_SEQ_LEN_MOST)
+        return cli_misused(command, "--seq-len must be between 1 and %" PRIu64, PLAN_SEQ_LEN_MOST);
+    if (planning->most_given && planning->one_document)
+        return cli_misused(command, "--one-document means --max-documents 1; give one of them");
+    if (planning->most_given && !planning->options.documents_most)
+        return cli_misused(command, "--max-documents must be 1 or more");
+    if (ends_with(planning->output, ".tmx") || ends_with(planning->output, ".bin"))
+        return cli_misused(command, "a plan cannot be called '%s', because that ending means a shard",
+                           planning->output);
+    if (cli_names_run(operands[0]))
+        return cli_misused(command, "'%s' is a run file; name the dataset of one of its sources", operands[0]);
+    if (planning->one_document)
+        planning->options.documents_most = 1;
+    cli_signals_catch();
+    const enum tokmap_status status = plan_operand(planning, operands[0], &error);
+    (void)os_signals_release();
+    if (os_signal_caught()) {
+        (void)fflush(stdout);
+        os_signal_die(os_signal_caught());
+    }
+    if (status && !error.path[0])
+        (void)snprintf(error.path, sizeof error.path, "%.500s", operands[0]);
+    return cli_finish(program, status ? command_failed(command, &error) : CLI_DONE);
+}
+
+int command_plan(int argc, char **argv)
+{
+    struct planning planning = {0};
+    const struct cli_option options[] = {
+        {'o', "output", CLI_TEXT, &planning.output, NULL, "FILE", "the plan to write", NULL},
+        {0, "seq-len", CLI_SIZE, &planning.options.seq_len, &planning.seq_len_given, "S",
+         "tokens of a row; a run that uses the plan has the same seq_len", NULL},
+        {0, "max-documents", CLI_NUMBER, &planning.options.documents_most, &planning.most_given, "N",
+         "put at most N documents, or parts of cut documents, into a row (default: as many as fit)", NULL},
+        {0, "one-document", CLI_FLAG, &planning.one_document, NULL, NULL,
+         "a row has one document or a part of one, and padding", NULL},
+        {0, "force", CLI_FLAG, &planning.force, NULL, NULL, "replace the output if it exists", NULL},
+        {0, "json", CLI_FLAG, &planning.json, NULL, NULL, "print the report as a JSON object", NULL},
+        CLI_OPTION_PROGRESS(planning.mode),
+        {'q', "quiet", CLI_FLAG, &planning.quiet, NULL, NULL, "print no report and no progress", NULL},
+    };
+    const struct cli_command command = {
+        .program = program,
+        .usage = "-o FILE --seq-len S [OPTION]... DATASET",
+        .summary = "Packs the documents of a dataset into rows of S tokens, so that no document is cut that fits a "
+                   "row. Longer ones are cut into full rows and a rest. No token is copied: the plan lists where the "
+                   "rows are in the dataset.",
+        .details = "A source of a run draws the rows of the plan in place of windows:\n\n"
+                   "  source web data/web plan data/web.plan\n\n"
+                   "The packing is best fit, longest first. The same dataset and options make the same file. Of a part "
+                   "of a dataset, plan the part, by the name that the run uses.\n\n"
+                   "Examples:\n"
+                   "  tokmap plan -o data/web.plan --seq-len 8192 data/web\n"
+                   "  tokmap plan -o code.plan --seq-len 4Ki --max-documents 16 'data/code#docs=0..99%'\n",
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
+        .operands = CLI_DATASETS,
+    };
+    return cli_run(&command, argc, argv, plan, &planning);
+}
