@@ -295,6 +295,11 @@ struct tokmap_dataset_info {
                                     shards differ in the id that ends or begins documents, the tokenizer of some is not
                                     recorded, or the name of the shard is that of a folder, too. The data is read as it
                                     is. The library prints nothing, so a program passes the text on */
+    const char *kind;            /* "shards", "synthetic", or the kind of another project's files, such as "megatron";
+                                    valid until the dataset is closed */
+    uint32_t identity;           /* what `content` is made of: 1, every byte of the data; 2, a sample of it (files of
+                                    other projects without an index) */
+    uint32_t masked;             /* 1: some shard has a mask: see tokmap_dataset_mask() */
 };
 
 /* One shard of a dataset. Its pointers are valid until the dataset is closed. */
@@ -348,6 +353,9 @@ struct tokmap_origin {
  *              a synthetic dataset, which has no files: "synthetic:vocab=50257", optionally followed by ",tokens=N",
  *                ",document=N" (average tokens of a document), ",width=2" or ",width=4", and ",seed=N". Its tokens are
  *                computed: see src/run/RUN.md. It has no shards, origins, or views
+ *            Any of these names may end with a part, which is then all that the dataset has: "data/web#docs=0..99.5%",
+ *            the first 99.5 of 100 documents; "data/web#docs=100..200", documents 100 to 199; "data/web#tokens=0..4096",
+ *            tokens 0 to 4095. Parts that begin where others end have no document in common
  *   options  NULL: the defaults
  * Opening reads a few KiB per shard, whatever its size. It checks the magic, the version, the hashes of the header, the
  * section table, and the shard section, all bounds, and the sizes of both files. tokmap_dataset_verify() checks the
@@ -392,6 +400,14 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_view(const struct
  * Statuses: OK, ERROR_RANGE, ERROR_IO, ERROR_TRUNCATED, ERROR_ARGUMENT. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_copy(const struct tokmap_dataset *dataset,
                                                                     uint64_t first, uint64_t count, void *out,
+                                                                    struct tokmap_error *error);
+
+/* Reports which of tokens [first, first + count) count as targets, that is, should be learned when they come next: bit
+ * i mod 8 of bits[i / 8] is 1 if token first + i does. All do in shards without a mask. `bits` has room for (count + 7) /
+ * 8 bytes; spare bits of the last one are 0. It reads with pread and never raises a signal. After a failure the content
+ * of bits is undefined. Any thread may call it. Statuses: OK, ERROR_RANGE, ERROR_IO, ERROR_TRUNCATED, ERROR_ARGUMENT. */
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_mask(const struct tokmap_dataset *dataset, uint64_t first,
+                                                                    uint64_t count, uint8_t *bits,
                                                                     struct tokmap_error *error);
 
 /* Looks up document `number`, from 0. The time is logarithmic in the shard's documents.

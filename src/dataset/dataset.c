@@ -18,10 +18,23 @@
 #include "dataset_part.h"
 #include "platform/os.h"
 #include "shard_names.h"
+#include "text/path.h"
+#include "common/bit_copy.h"
 
 /* ---- open ---- */
 
 static const uint8_t unknown[16];
+
+/* Opens the mask that belongs to the open index, if there is one. */
+static enum tokmap_status open_mask(struct shard *shard, struct tokmap_error *error)
+{
+    if (!shard->index.mask_bytes)
+        return TOKMAP_OK;
+    char *path = path_join("", 0, shard->index_path, strlen(shard->index_path) - 4, "." STREAM_MASK);
+    if (!path)
+        return error_set_memory(error, "the path of a mask", strlen(shard->index_path));
+    return mask_file_open(&shard->mask, path, false, shard->index.shard.tokens, error);
+}
 
 /* Opens the .bin that belongs to the open index. */
 static enum tokmap_status open_tokens(struct shard *shard, struct tokmap_error *error)
@@ -42,6 +55,7 @@ static enum tokmap_status open_tokens(struct shard *shard, struct tokmap_error *
 void dataset_shard_close(struct shard *shard)
 {
     store_close(&shard->store);
+    mask_file_close(&shard->mask);
     if (shard->foreign.close)
         shard->foreign.close(shard->foreign.user);
     index_close(&shard->index);
@@ -59,6 +73,8 @@ static enum tokmap_status open_pair(struct shard *shard, struct tokmap_error *er
         if (status)
             return status;
         status = open_tokens(shard, error);
+        if (!status)
+            status = open_mask(shard, error);
         struct os_stat now;
         int system = os_stat(shard->index_path, &now);
         if (!system && now.inode == shard->index.inode && now.device == shard->index.device)
@@ -70,6 +86,7 @@ static enum tokmap_status open_pair(struct shard *shard, struct tokmap_error *er
                 error, TOKMAP_ERROR_BUSY, shard->index_path, TOKMAP_NO_OFFSET,
                 "the shard is replaced again and again while it is being opened; open it when its writer has finished");
         store_close(&shard->store);
+        mask_file_close(&shard->mask);
         index_close(&shard->index);
     }
 }
@@ -78,7 +95,7 @@ static enum tokmap_status open_pair(struct shard *shard, struct tokmap_error *er
 static enum tokmap_status shard_open(struct shard *shard, char *index_path, struct tokmap_error *error)
 {
     memset(shard, 0, sizeof *shard);
-    shard->store.fd = -1;
+    shard->store.fd = shard->mask.fd = -1;
     shard->index_path = index_path;
     return open_pair(shard, error);
 }
@@ -221,6 +238,29 @@ static enum tokmap_status content_of(struct tokmap_dataset *dataset, struct tokm
     return TOKMAP_OK;
 }
 
+/* Makes the masks a part of the content id: two datasets that differ in them do not train the same model. The hash of
+ * a section is known from the table, so nothing is read. */
+static enum tokmap_status add_streams(struct tokmap_dataset *dataset, struct tokmap_error *error)
+{
+    for (uint64_t i = 0; i < dataset->shard_count; i++)
+        dataset->masked = dataset->masked || dataset->shards[i].mask.fd >= 0;
+    if (!dataset->masked)
+        return TOKMAP_OK;
+    struct hash_state *hash = hash_state_new();
+    if (!hash)
+        return error_set_memory(error, "the content id", 1024);
+    hash_state_add(hash, "stream 1", 8);
+    hash_state_add(hash, dataset->content, 16);
+    for (uint64_t i = 0; i < dataset->shard_count; i++) {
+        uint8_t section[8];
+        store64(section, dataset->shards[i].index.streams.hash);
+        hash_state_add(hash, section, sizeof section);
+    }
+    hash128_store(hash_state_128(hash), dataset->content);
+    hash_state_free(hash);
+    return TOKMAP_OK;
+}
+
 static enum tokmap_reading resolve_reading(const struct tokmap_dataset *dataset, enum tokmap_reading reading)
 {
     if (reading != TOKMAP_READ_AUTO)
@@ -249,6 +289,8 @@ static enum tokmap_status open_synthetic(struct tokmap_dataset *dataset, const c
     dataset->vocabulary = synthetic->vocabulary;
     dataset->largest_id = synthetic->vocabulary - 1;
     dataset->eod_id = dataset->bos_id = TOKMAP_NO_ID;
+    dataset->kind = "synthetic";
+    dataset->identity = 1;
     synthetic_content(synthetic, dataset->content);
     return TOKMAP_OK;
 }
@@ -285,6 +327,8 @@ static enum tokmap_status open_named(struct tokmap_dataset *dataset, const char 
     enum tokmap_status status = shard_names_find(&names, name, error);
     if (!status)
         status = open_shards(dataset, &names, error);
+    dataset->kind = "shards";
+    dataset->identity = 1;
     const bool folder_too = names.folder_too;
     shard_names_free(&names);
     if (!status && folder_too &&
@@ -295,7 +339,9 @@ static enum tokmap_status open_named(struct tokmap_dataset *dataset, const char 
         status = error_set_memory(error, "a warning", 1024);
     if (!status)
         status = compare_shards(dataset, error);
-    return status ? status : content_of(dataset, error);
+    if (!status)
+        status = content_of(dataset, error);
+    return status ? status : add_streams(dataset, error);
 }
 
 /* Opens a dataset by its name without a part: finds out of which kind it is. */
@@ -388,6 +434,9 @@ void dataset_describe(const struct tokmap_dataset *dataset, struct tokmap_datase
     memcpy(info->content, dataset->content, sizeof info->content);
     memcpy(info->tokenizer, dataset->tokenizer, sizeof info->tokenizer);
     info->warning = dataset->warning;
+    info->kind = dataset->kind;
+    info->identity = dataset->identity;
+    info->masked = dataset->masked;
 }
 
 enum tokmap_status tokmap_dataset_info(const struct tokmap_dataset *dataset, struct tokmap_dataset_info *info)
@@ -432,6 +481,11 @@ enum tokmap_status tokmap_dataset_shard(const struct tokmap_dataset *dataset, ui
 bool dataset_is_synthetic(const struct tokmap_dataset *dataset)
 {
     return dataset->synthetic != NULL;
+}
+
+bool dataset_has_mask(const struct tokmap_dataset *dataset)
+{
+    return dataset->masked;
 }
 
 void dataset_shard_tokens(const struct tokmap_dataset *dataset, uint64_t shard, struct shard_tokens *out)
@@ -582,6 +636,39 @@ enum tokmap_status tokmap_dataset_copy(const struct tokmap_dataset *dataset, uin
         into += part * dataset->width;
         first += part;
         count -= part;
+    }
+    return TOKMAP_OK;
+}
+
+enum tokmap_status tokmap_dataset_mask(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count,
+                                       uint8_t *bits, struct tokmap_error *error)
+{
+    if (!dataset || (!bits && count))
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "the dataset or the place for the result is NULL");
+    if (first > dataset->tokens || count > dataset->tokens - first)
+        return out_of_range(dataset, first, count, error);
+    if (count)
+        bits[(count - 1) / 8] = 0;
+    if (!dataset->masked) {
+        bit_fill(bits, 0, count);
+        return TOKMAP_OK;
+    }
+    uint64_t at = 0;
+    for (uint64_t number = count ? dataset_shard_of(dataset, first, 0) : 0; at < count; number++) {
+        const struct shard *shard = &dataset->shards[number];
+        const uint64_t local = first + at - shard->first_token, part = min64(count - at, shard->tokens - local);
+        if (!part)
+            continue;
+        if (shard->mask.fd < 0) {
+            bit_fill(bits, at, part);
+        } else {
+            enum tokmap_status status =
+                mask_file_read(&shard->mask, shard->skipped_tokens + local, part, bits, at, error);
+            if (status)
+                return status;
+        }
+        at += part;
     }
     return TOKMAP_OK;
 }

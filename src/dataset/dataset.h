@@ -14,6 +14,12 @@
  * for it. */
 bool dataset_is_synthetic(const struct tokmap_dataset *dataset);
 
+/* Returns true if some shard has a mask, so that some tokens may not count as targets. */
+bool dataset_has_mask(const struct tokmap_dataset *dataset);
+
+/* Returns true if some shard has a mask, so that some tokens may not count as targets. */
+bool dataset_has_mask(const struct tokmap_dataset *dataset);
+
 /* Fills *info as tokmap_dataset_info() does, for callers of this build: it sets the size itself, so it cannot fail. */
 void dataset_describe(const struct tokmap_dataset *dataset, struct tokmap_dataset_info *info);
 

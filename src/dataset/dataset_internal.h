@@ -5,6 +5,7 @@
 #include "dataset.h"
 #include "format/index_reader.h"
 #include "format/store.h"
+#include "mask_file.h"
 #include "synthetic.h"
 
 /* The documents of a shard that has no index of ours. */
@@ -21,6 +22,7 @@ struct shard {
     struct index index; /* without an index of ours, only index.shard, which says what one would say; bytes is NULL */
     char *index_path;   /* index.path points to it; without an index, the file that describes the tokens */
     struct store store; /* of the whole file */
+    struct mask_file mask;            /* of the whole file; fd is -1 if there is none */
     struct foreign_documents foreign; /* end is NULL if the shard has an index of ours, or if its documents are unknown:
                                          it then has tokens but 0 documents */
     uint64_t skipped_tokens, tokens;  /* the part: tokens of the file before it, and in it */
@@ -43,7 +45,10 @@ struct tokmap_dataset {
     uint64_t vocabulary, largest_id, eod_id, bos_id;
     uint8_t content[16];
     uint8_t tokenizer[16];
-    char *warning; /* how the shards differ, for users; NULL if they do not */
+    const char *kind;  /* as in struct tokmap_dataset_info */
+    uint32_t identity; /* likewise */
+    bool masked;       /* some shard has a mask */
+    char *warning;     /* how the shards differ, for users; NULL if they do not */
 };
 
 /* Frees what an open shard, or one that could not be opened completely, has. */

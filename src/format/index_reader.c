@@ -119,6 +119,8 @@ static struct index_section *section_slot(struct index *index, uint32_t type, st
         return &index->about;
     case SECTION_STORE:
         return &index->store;
+    case SECTION_STREAMS:
+        return &index->streams;
     default:
         return NULL;
     }
@@ -312,6 +314,51 @@ char *index_store_path(const struct index *index)
                      (size_t)index->store_head.path_bytes, "");
 }
 
+/* Checks the streams section against the number of tokens, from which everything in it but the hashes follows. */
+static enum tokmap_status check_streams(struct opening *opening)
+{
+    struct index *index = opening->index;
+    const struct index_section *section = &index->streams;
+    const uint64_t needed = div_ceil(index->shard.tokens, 8);
+    struct {
+        uint64_t count;
+        struct stream_entry entry;
+    } head;
+    static const char mask[sizeof head.entry.name] = STREAM_MASK;
+    if (!section->offset)
+        return TOKMAP_OK;
+    if (section->bytes < sizeof head.count)
+        return CORRUPT(opening, section->offset, "the streams section has only %" PRIu64 " bytes; " REMEDY,
+                       section->bytes);
+    enum tokmap_status status = read_part(opening, section->offset, &head, (size_t)min64(section->bytes, sizeof head));
+    if (status)
+        return status;
+    if (head.count > (section->bytes - sizeof head.count) / sizeof head.entry || !head.count)
+        return CORRUPT(opening, section->offset,
+                       "the streams section counts %" PRIu64 " streams, which do not fit in its %" PRIu64
+                       " bytes; " REMEDY,
+                       head.count, section->bytes);
+    if (head.count > 1 || memcmp(head.entry.name, mask, sizeof mask))
+        return error_set(opening->error, TOKMAP_ERROR_UNSUPPORTED, index->path, section->offset + 8,
+                         "the shard has a stream that this tokmap does not know, '%.16s', and training without it would "
+                         "not be what was meant; use a newer tokmap",
+                         head.count > 1 ? "a second one" : head.entry.name);
+    if (head.entry.bits != 1)
+        return CORRUPT(opening, section->offset + 24, "the mask has %" PRIu64 " bits per token instead of 1; " REMEDY,
+                       head.entry.bits);
+    if (head.entry.file_bytes != needed)
+        return CORRUPT(opening, section->offset + 32,
+                       "the mask has %" PRIu64 " bytes, but %" PRIu64 " tokens need %" PRIu64 "; " REMEDY,
+                       head.entry.file_bytes, index->shard.tokens, needed);
+    if (section->bytes != sizeof head + 8 * div_ceil(needed, BLOCK_BYTES))
+        return CORRUPT(opening, section->offset,
+                       "the streams section has %" PRIu64 " bytes, but a mask of %" PRIu64 " bytes needs %" PRIu64
+                       "; " REMEDY,
+                       section->bytes, needed, sizeof head + 8 * div_ceil(needed, BLOCK_BYTES));
+    index->mask_bytes = needed;
+    return TOKMAP_OK;
+}
+
 static enum tokmap_status check_all(struct opening *opening)
 {
     struct index_section shard = {0, 0, 0};
@@ -324,6 +371,8 @@ static enum tokmap_status check_all(struct opening *opening)
         status = check_counts(opening, &shard);
     if (!status)
         status = check_store(opening);
+    if (!status)
+        status = check_streams(opening);
     return status;
 }
 
@@ -381,6 +430,12 @@ uint64_t index_block_hash(const struct index *index, uint64_t block)
 {
     assert(block < index_blocks(index));
     return load64(index->bytes + index->blocks.offset + 8 * block);
+}
+
+uint64_t index_mask_hash(const struct index *index, uint64_t block)
+{
+    assert(block < index_mask_blocks(index));
+    return load64(index->bytes + index->streams.offset + 8 + sizeof(struct stream_entry) + 8 * block);
 }
 
 enum tokmap_status index_about(const struct index *index, const char **about, uint64_t *bytes,

@@ -29,8 +29,9 @@ struct index {
     struct section_shard shard;
     uint64_t token_bytes; /* tokens * width */
     uint64_t carries;     /* tokens >> 32 */
-    struct index_section documents, blocks, origin, about, store;
+    struct index_section documents, blocks, origin, about, streams, store;
     struct store_head store_head; /* of the store section: where the tokens are, instead of in NAME.bin */
+    uint64_t mask_bytes; /* of the mask, NAME.mask; 0: the shard has none */
 };
 
 /* Maps the file at `path` and checks it as described above. On failure *index needs no index_close().
@@ -47,6 +48,13 @@ static inline uint64_t index_blocks(const struct index *index)
 
 /* Returns the stored hash of a block of tokens; block < index_blocks(). */
 uint64_t index_block_hash(const struct index *index, uint64_t block);
+
+/* Returns the number of blocks of the mask, and the stored hash of one of them. */
+static inline uint64_t index_mask_blocks(const struct index *index)
+{
+    return (index->mask_bytes + BLOCK_BYTES - 1) / BLOCK_BYTES;
+}
+uint64_t index_mask_hash(const struct index *index, uint64_t block);
 
 /* Checks the hash of the about section and returns its text, which lives as long as the index and is not terminated.
  * Statuses: OK, ERROR_CORRUPT. */

@@ -44,6 +44,7 @@ struct index_writer {
 /* Starts after the space of the header. The caller keeps ownership of fd. After a failure there is nothing to free. */
 int index_writer_init(struct index_writer *writer, int fd);
 void index_writer_free(struct index_writer *writer);
+/* Begins a section; `streams` gets the required flag, which its type has. */
 int index_writer_begin(struct index_writer *writer, enum section_type type);
 int index_writer_add(struct index_writer *writer, const void *bytes, size_t count);
 /* Adds the contents of the spill to the open section and empties the spill. */
@@ -52,7 +53,7 @@ int index_writer_add_spill(struct index_writer *writer, struct spill *spill);
 int index_writer_pad(struct index_writer *writer, uint64_t power);
 /* Ends the open section. Afterwards, the last entry of the table has its hash. */
 int index_writer_end(struct index_writer *writer);
-/* Writes the table and the header. */
+/* Writes the table and the header, whose minor version is the lowest one that has all sections. */
 int index_writer_finish(struct index_writer *writer);
 
 #endif

@@ -34,7 +34,7 @@ _Static_assert(sizeof(struct index_header) == 64, "as in FORMAT.md");
 
 struct index_entry {
     uint32_t type;          /* enum section_type */
-    uint32_t flags;         /* SECTION_REQUIRED or 0; 0 for the types of this version */
+    uint32_t flags;         /* SECTION_REQUIRED or 0; 0 for the types of version 1.0 */
     uint64_t offset;        /* multiple of 64 */
     uint64_t bytes;
     uint64_t hash;          /* XXH3-64 of the section's bytes */
@@ -49,7 +49,7 @@ enum section_type {
     SECTION_DOCUMENTS = 2,
     SECTION_BLOCKS = 3,
     SECTION_ORIGIN = 4,
-    SECTION_STREAMS = 5, /* reserved */
+    SECTION_STREAMS = 5, /* since 1.1, and required */
     SECTION_FRAMES = 6,  /* reserved */
     SECTION_ABOUT = 7,
     SECTION_STORE = 8,   /* required; since minor version 1 */
@@ -130,5 +130,15 @@ struct store_head {
     uint64_t file_bytes;    /* the size of the file */
     uint64_t path_bytes;
 };
+/* Streams: uint64_t count, struct stream_entry entries[count], then uint64_t hash[ceil(file_bytes / 1 MiB)] of each file
+ * in turn, the XXH3-64 of each block of it. A stream is a file NAME.<name> with one value per token, without a header.
+ * The only name so far is "mask": bit i mod 8 of byte i / 8 is 1 if token i counts as a target; spare bits are 0. */
+#define STREAM_MASK "mask"
+struct stream_entry {
+    char name[16];          /* padded with zeros */
+    uint64_t bits;          /* per token; 1 for "mask" */
+    uint64_t file_bytes;    /* ceil(tokens * bits / 8) */
+};
+_Static_assert(sizeof(struct stream_entry) == 32, "as in FORMAT.md");
 
 #endif

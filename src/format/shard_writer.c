@@ -22,6 +22,7 @@
 #include "common/hash.h"
 #include "index_reader.h"
 #include "index_writer.h"
+#include "mask_writer.h"
 #include "platform/os.h"
 #include "text/path.h"
 
@@ -31,8 +32,8 @@
 #define FILE_BYTES_MAX ((uint64_t)1 << 62)
 #define LOCK_TRIES 100
 
-enum path { TOKENS, INDEX, TOKENS_PARTIAL, INDEX_PARTIAL, PATHS };
-static const char *const path_ends[PATHS] = {".bin", ".tmx", ".bin.partial", ".tmx.partial"};
+enum path { TOKENS, INDEX, MASK, TOKENS_PARTIAL, INDEX_PARTIAL, MASK_PARTIAL, PATHS };
+static const char *const path_ends[PATHS] = {".bin", ".tmx", ".mask", ".bin.partial", ".tmx.partial", ".mask.partial"};
 
 struct origin_state {
     bool known;    /* the caller has stated an origin */
@@ -49,8 +50,8 @@ struct shard_writer {
     struct shard_writer_options options;
     char *paths[PATHS];
     char *folder;
-    int tokens_fd, index_fd;
-    bool locked, tokens_made; /* which of the partial files are ours to remove */
+    int tokens_fd, index_fd, mask_fd;
+    bool locked, tokens_made, mask_made; /* which of the partial files are ours to remove */
     bool failed;
     bool document_open; /* tokens have been added since the last end */
     uint64_t tokens, documents, largest;
@@ -67,6 +68,7 @@ struct shard_writer {
     uint64_t carries;
     struct spill carry_spill, block_spill;
     struct origin_state origin;
+    struct mask_writer mask; /* zeroed without options.mask */
 };
 
 /* ---- open ---- */
@@ -83,7 +85,7 @@ static enum tokmap_status check_absent(const struct shard_writer *writer, struct
 {
     if (writer->options.replace)
         return TOKMAP_OK;
-    for (int i = TOKENS; i <= INDEX; i++) {
+    for (int i = TOKENS; i <= (writer->options.mask ? MASK : INDEX); i++) {
         struct os_stat found;
         int system = os_lstat(writer->paths[i], &found);
         if (!system)
@@ -139,6 +141,21 @@ static enum tokmap_status take_lock(struct shard_writer *writer, struct tokmap_e
                      "other processes keep creating and removing this output; choose another name");
 }
 
+static enum tokmap_status make_mask_partial(struct shard_writer *writer, struct tokmap_error *error)
+{
+    int system = os_unlink(writer->paths[MASK_PARTIAL]);
+    if (!system || system == ENOENT)
+        system = os_open(writer->paths[MASK_PARTIAL], OS_WRITE_NEW, &writer->mask_fd);
+    if (system) {
+        writer->mask_fd = -1;
+        return system_failed(writer, system, MASK_PARTIAL, "the mask cannot be created", error);
+    }
+    writer->mask_made = true;
+    if (mask_writer_init(&writer->mask, writer->mask_fd, writer->folder))
+        return error_set_memory(error, "the writer of the mask", BLOCK_BYTES);
+    return TOKMAP_OK;
+}
+
 static enum tokmap_status make_partials(struct shard_writer *writer, struct tokmap_error *error)
 {
     enum tokmap_status status = take_lock(writer, error);
@@ -162,7 +179,7 @@ static enum tokmap_status make_partials(struct shard_writer *writer, struct tokm
         return system_failed(writer, system, TOKENS_PARTIAL, "the output cannot be created", error);
     }
     writer->tokens_made = true;
-    return TOKMAP_OK;
+    return writer->options.mask ? make_mask_partial(writer, error) : TOKMAP_OK;
 }
 
 static enum tokmap_status check_options(const char *prefix, const struct shard_writer_options *options,
@@ -199,7 +216,7 @@ enum tokmap_status shard_writer_open(struct shard_writer **writer, const char *p
     if (!made)
         return error_set_memory(error, "the shard writer", sizeof *made);
     made->options = *options;
-    made->tokens_fd = made->index_fd = -1;
+    made->tokens_fd = made->index_fd = made->mask_fd = -1;
     made->folder = path_folder(prefix);
     bool complete = made->folder;
     for (int i = 0; i < PATHS; i++)
@@ -489,6 +506,21 @@ enum tokmap_status shard_writer_origin(struct shard_writer *writer, const char *
     return TOKMAP_OK;
 }
 
+enum tokmap_status shard_writer_mask(struct shard_writer *writer, const uint8_t *bits, uint64_t first, uint64_t count,
+                                     struct tokmap_error *error)
+{
+    if (writer->failed)
+        return failed_before(writer, error);
+    if (!writer->options.mask)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, writer->paths[TOKENS_PARTIAL], TOKMAP_NO_OFFSET,
+                         "the shard is written without a mask; set options.mask");
+    const int system = mask_writer_add(&writer->mask, bits, first, count);
+    if (!system)
+        return TOKMAP_OK;
+    writer->failed = true;
+    return system_failed(writer, system, MASK_PARTIAL, "the mask cannot be written", error);
+}
+
 uint64_t shard_writer_tokens(const struct shard_writer *writer)
 {
     return writer->tokens;
@@ -554,6 +586,8 @@ static int finish_index(struct shard_writer *writer, const char *about, uint64_t
     uint64_t blocks_hash = index->table[index->sections - 1].hash;
     if (!system && writer->origin.known)
         system = write_origin(writer);
+    if (!system && writer->options.mask)
+        system = mask_writer_finish(&writer->mask, index);
     if (!system && about_bytes)
         system = write_section(writer, SECTION_ABOUT, about, about_bytes);
     const struct shard_writer_options *options = &writer->options;
@@ -576,9 +610,21 @@ static int finish_index(struct shard_writer *writer, const char *about, uint64_t
     return system ? system : index_writer_finish(index);
 }
 
-static enum tokmap_status rename_both(struct shard_writer *writer, struct tokmap_error *error)
+/* Returns whether the shard that is about to be replaced has a mask. */
+static bool old_has_mask(const struct shard_writer *writer)
+{
+    struct index old;
+    if (index_open(&old, writer->paths[INDEX], NULL))
+        return false;
+    const bool has = old.streams.offset != 0;
+    index_close(&old);
+    return has;
+}
+
+static enum tokmap_status rename_all(struct shard_writer *writer, struct tokmap_error *error)
 {
     bool old_removed = false;
+    const bool old_mask = writer->options.replace && !writer->options.mask && old_has_mask(writer);
     int system;
     assert(writer->locked && writer->tokens_made && !writer->document_open);
     if (writer->options.replace) {
@@ -595,6 +641,16 @@ static enum tokmap_status rename_both(struct shard_writer *writer, struct tokmap
                                  "the folder cannot be synced; the index of the old shard has already been removed",
                                  error);
     }
+    if (old_mask)
+        (void)os_unlink(writer->paths[MASK]); /* it belongs to the old index alone, so it could only take up space */
+    system = writer->options.mask ? os_rename(writer->paths[MASK_PARTIAL], writer->paths[MASK]) : 0;
+    if (system)
+        return system_failed(writer, system, MASK,
+                             old_removed
+                                 ? "the mask cannot be renamed; the index of the old shard has already been removed"
+                                 : "the mask cannot be renamed",
+                             error);
+    writer->mask_made = false;
     system = os_rename(writer->paths[TOKENS_PARTIAL], writer->paths[TOKENS]);
     if (system)
         return system_failed(writer, system, TOKENS,
@@ -606,6 +662,8 @@ static enum tokmap_status rename_both(struct shard_writer *writer, struct tokmap
     system = os_rename(writer->paths[INDEX_PARTIAL], writer->paths[INDEX]);
     if (system) {
         (void)os_unlink(writer->paths[TOKENS]); /* tokens without an index are useless */
+        if (writer->options.mask)
+            (void)os_unlink(writer->paths[MASK]);
         return system_failed(writer, system, INDEX,
                              old_removed ? "the index cannot be renamed; the old shard has already been removed"
                                          : "the index cannot be renamed",
@@ -628,6 +686,11 @@ enum tokmap_status shard_writer_commit(struct shard_writer *writer, const char *
     if (!status && writer->document_open)
         status = error_set(error, TOKMAP_ERROR_ARGUMENT, writer->paths[TOKENS_PARTIAL], TOKMAP_NO_OFFSET,
                            "the last document is still open; end it before the commit");
+    if (!status && writer->options.mask && writer->mask.tokens != writer->tokens)
+        status = error_set(error, TOKMAP_ERROR_ARGUMENT, writer->paths[MASK_PARTIAL], TOKMAP_NO_OFFSET,
+                           "the mask has %" PRIu64 " bits, but the shard has %" PRIu64
+                           " tokens; state one bit for each token",
+                           writer->mask.tokens, writer->tokens);
     if (status)
         goto done;
     int system = finish_tokens(writer);
@@ -647,6 +710,11 @@ enum tokmap_status shard_writer_commit(struct shard_writer *writer, const char *
         status = system_failed(writer, system, TOKENS_PARTIAL, "the tokens cannot be synced to storage", error);
         goto done;
     }
+    system = writer->options.sync && writer->options.mask ? os_sync(writer->mask_fd) : 0;
+    if (system) {
+        status = system_failed(writer, system, MASK_PARTIAL, "the mask cannot be synced to storage", error);
+        goto done;
+    }
     system = writer->options.sync ? os_sync(writer->index_fd) : 0;
     if (system) {
         status = system_failed(writer, system, INDEX_PARTIAL, "the index cannot be synced to storage", error);
@@ -654,7 +722,7 @@ enum tokmap_status shard_writer_commit(struct shard_writer *writer, const char *
     }
     status = check_absent(writer, error);
     if (!status)
-        status = rename_both(writer, error);
+        status = rename_all(writer, error);
     if (!status && content)
         memcpy(content, made, sizeof made);
 done:
@@ -669,9 +737,13 @@ void shard_writer_abort(struct shard_writer *writer)
         return;
     if (writer->tokens_made)
         (void)os_unlink(writer->paths[TOKENS_PARTIAL]);
+    if (writer->mask_made)
+        (void)os_unlink(writer->paths[MASK_PARTIAL]);
     if (writer->locked)
         (void)os_unlink(writer->paths[INDEX_PARTIAL]);
     os_close(writer->tokens_fd);
+    os_close(writer->mask_fd);
+    mask_writer_free(&writer->mask);
     os_close(writer->index_fd);
     index_writer_free(&writer->index);
     hash_state_free(writer->block);

@@ -7,8 +7,9 @@
  * NAME.bin.partial and NAME.tmx.partial. A lock on the second one keeps a second writer from using the same name. A
  * writer that is killed leaves only these two files.
  *
- * The commit syncs both files, removes the old .tmx if `replace` is set, renames the .bin, renames the .tmx last, and
- * syncs the folder. At every moment a reader therefore finds the old shard, no shard, or the complete new one.
+ * The commit syncs all files, removes the old .tmx if `replace` is set, renames the .mask (if there is one) and the
+ * .bin, renames the .tmx last, and syncs the folder. At every moment a reader therefore finds the old shard, no shard,
+ * or the complete new one.
  */
 #ifndef TOKMAP_FORMAT_SHARD_WRITER_H
 #define TOKMAP_FORMAT_SHARD_WRITER_H
@@ -23,6 +24,7 @@ struct shard_writer_options {
     uint64_t eod_id, bos_id; /* or TOKMAP_NO_ID */
     uint8_t tokenizer[16];   /* fingerprint; zero if unknown */
     bool replace; /* the commit replaces an existing shard of this name; if false, opening reports ERROR_EXISTS */
+    bool mask;    /* the shard has a mask: see shard_writer_mask() */
     bool sync;    /* fsync before the commit; false only for files that need not survive a crash */
 };
 
@@ -56,6 +58,13 @@ enum tokmap_status shard_writer_add(struct shard_writer *writer, const void *tok
  * those of shard_writer_add(). */
 enum tokmap_status shard_writer_add_zeros(struct shard_writer *writer, uint64_t count, struct tokmap_error *error);
 
+/* States which of the next `count` tokens that have no bits yet count as targets: token i of this call does if bit
+ * (first + i) mod 8 of byte (first + i) / 8 is 1. Only with options.mask, which makes NAME.mask. Bits may be added
+ * before or after their tokens, but before the commit each token must have one. Statuses: OK, ERROR_IO, ERROR_ARGUMENT.
+ */
+enum tokmap_status shard_writer_mask(struct shard_writer *writer, const uint8_t *bits, uint64_t first, uint64_t count,
+                                     struct tokmap_error *error);
+
 /* Return the tokens and documents that have been added so far. */
 uint64_t shard_writer_tokens(const struct shard_writer *writer);
 uint64_t shard_writer_documents(const struct shard_writer *writer);
@@ -64,7 +73,7 @@ uint64_t shard_writer_documents(const struct shard_writer *writer);
  * failure the partial files are removed. An old shard remains unchanged, unless the failure happened after its .tmx
  * was removed; the message then says so. about: JSON text. content: if not NULL, receives the content id. Statuses:
  * OK, ERROR_EXISTS (another process created the shard in the meantime), ERROR_IO, ERROR_ARGUMENT (a document is
- * still open). */
+ * still open, or the mask has fewer or more bits than there are tokens). */
 enum tokmap_status shard_writer_commit(struct shard_writer *writer, const char *about, uint64_t about_bytes,
                                        uint8_t content[16], struct tokmap_error *error);
 

@@ -1,0 +1,85 @@
+/* mask_file.c - see mask_file.h. */
+#include "mask_file.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "common/bit_copy.h"
+#include "common/error.h"
+#include "platform/os.h"
+
+#define PART_BYTES 4096 /* of the file that are read at once */
+
+enum tokmap_status mask_file_open(struct mask_file *mask, char *path, bool wide, uint64_t tokens,
+                                  struct tokmap_error *error)
+{
+    struct os_stat found;
+    *mask = (struct mask_file){.fd = -1, .path = path, .bytes = wide ? tokens : div_ceil(tokens, 8), .wide = wide};
+    int system = os_open(path, OS_READ_NOW, &mask->fd);
+    if (system) {
+        mask->fd = -1;
+        return error_set_system(error, system, path, TOKMAP_NO_OFFSET,
+                                "the mask that belongs to the tokens cannot be opened; restore it");
+    }
+    system = os_fstat(mask->fd, &found);
+    if (system)
+        return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the mask cannot be examined");
+    if (found.kind != OS_KIND_FILE)
+        return error_set(error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET,
+                         "this is not a regular file; a mask must be stored in a regular file");
+    if (found.bytes != mask->bytes)
+        return error_set(error, TOKMAP_ERROR_TRUNCATED, path, min64(found.bytes, mask->bytes),
+                         "the mask is %" PRIu64 " bytes long, but %" PRIu64 " tokens need %" PRIu64
+                         " (one %s for each token); restore the file",
+                         found.bytes, tokens, mask->bytes, wide ? "byte" : "bit");
+    return TOKMAP_OK;
+}
+
+void mask_file_close(struct mask_file *mask)
+{
+    os_close(mask->fd);
+    free(mask->path);
+    mask->fd = -1;
+    mask->path = NULL;
+}
+
+static enum tokmap_status read_part(const struct mask_file *mask, uint64_t offset, size_t count, void *into,
+                                    struct tokmap_error *error)
+{
+    size_t got = 0;
+    int system = os_pread(mask->fd, into, count, offset, &got);
+    if (system)
+        return error_set_system(error, system, mask->path, offset, "the mask cannot be read");
+    if (got < count)
+        return error_set(error, TOKMAP_ERROR_TRUNCATED, mask->path, offset + got,
+                         "the mask ends at this byte, but its tokens need %" PRIu64
+                         " bytes; it has been truncated since it was opened: restore it",
+                         mask->bytes);
+    return TOKMAP_OK;
+}
+
+enum tokmap_status mask_file_read(const struct mask_file *mask, uint64_t first, uint64_t count, uint8_t *bits,
+                                  uint64_t at, struct tokmap_error *error)
+{
+    uint8_t buffer[PART_BYTES];
+    assert(mask->fd >= 0);
+    while (count) {
+        const uint64_t skipped = mask->wide ? 0 : first % 8;
+        const uint64_t part = min64(count, mask->wide ? PART_BYTES : PART_BYTES * 8 - skipped);
+        const uint64_t offset = mask->wide ? first : first / 8;
+        const size_t bytes = (size_t)(mask->wide ? part : div_ceil(skipped + part, 8));
+        const enum tokmap_status status = read_part(mask, offset, bytes, buffer, error);
+        if (status)
+            return status;
+        if (!mask->wide)
+            bit_copy(bits, at, buffer, skipped, part);
+        for (uint64_t i = 0; mask->wide && i < part; i++) {
+            const uint8_t bit = (uint8_t)(1u << ((at + i) % 8));
+            bits[(at + i) / 8] = (uint8_t)(buffer[i] ? bits[(at + i) / 8] | bit : bits[(at + i) / 8] & ~bit);
+        }
+        at += part;
+        first += part;
+        count -= part;
+    }
+    return TOKMAP_OK;
+}
