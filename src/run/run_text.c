@@ -47,7 +47,7 @@ static const struct directive directives[RUN_DIRECTIVES] = {
     [RUN_BATCH] = {"batch", "batch ROWS", read_number, 1, RUN_BATCH_MOST, 1},
     [RUN_SEED] = {"seed", "seed NUMBER", read_number, 0, UINT64_MAX, 1},
     [RUN_ORDER] = {"order", "order shuffle|sequential|blocks W SPAN", read_order, 1, RUN_BLOCKS_MOST, 3},
-    [RUN_SOURCE] = {"source", "source NAME DATASET [plan FILE] [epochs<=N]", read_source, 0, 0, 5},
+    [RUN_SOURCE] = {"source", "source NAME DATASET [plan FILE] [epochs<=N]", read_source, 0, 0, 7},
     [RUN_PHASE] = {"phase", RUN_PHASE_USAGE, read_phase, 0, 0, SIZE_MAX},
     [RUN_STRIDE] = {"stride", "stride TOKENS", read_number, 1, RUN_SEQ_LEN_MOST, 1},
     [RUN_TAIL] = {"tail", "tail pad|drop", read_tail, 0, 0, 1},
