@@ -99,10 +99,10 @@ static enum tokmap_status read_weight(struct run_line *at, const char *name, con
         hint = "write its weight after its name: a share such as 0.25 or 25, 'natural', or tokens=300B";
     else if (digits > 0 && word[digits] == '%')
         hint = "leave out the percent sign: shares are relative to each other";
+    else if (digits > 0 && word[digits] == '\0')
+        hint = "a share has one point, at most 9 digits after it, and is below 2^63";
     else if (digits > 0 && strchr("kKMGBT", word[digits]))
         hint = "a share has no suffix; for a number of tokens write tokens= before it";
-    else if (digits > 0 && word[digits] == '\0')
-        hint = "a share has at most 9 digits after its point and is below 2^63";
     return line_wrong(at, "'%.40s' is not a weight for source '%.80s'; %s", word, name, hint);
 }
 

@@ -211,7 +211,7 @@ static const struct {
     {MIX "phase 9 web 1e3\n", 6, "'1e3' is not a weight"},
     {MIX "phase 9 web .\n", 6, "'.' is not a weight"},
     {MIX "phase 9 web 1.2.3\n", 6, "'1.2.3' is not a weight"},
-    {MIX "phase 9 web 0.0000000001\n", 6, "at most 9 digits after its point"},
+    {MIX "phase 9 web 0.0000000001\n", 6, "at most 9 digits after it"},
     {MIX "phase 9 web 99999999999999999999\n", 6, "below 2^63"},
     {MIX "phase 9 web 9223372036854775807 wiki 1\n", 6, "sum to more than 2^63"},
     {MIX "phase 9 web 9223372036.854775807 wiki 0.000000001\n", 6, "multiplied by 10^9"},
