@@ -752,7 +752,8 @@ tokmap_run_find(const struct tokmap_run *run, uint64_t source, uint64_t first_to
 
 /* Returns the text of a run file that describes the run: parsed with `folder` NULL in the same current folder, it is the
  * same run. It is how a run made from arguments, or by tokmap_run_evaluation(), is shown and saved. The text is valid
- * until the run is closed; NULL if run is NULL. Any thread may call it. Cannot fail. */
+ * until the run is closed; NULL if run is NULL, if a name in the arguments has a control character, which no text of a
+ * run can have, or if there was no memory for it. Any thread may call it. Cannot fail. */
 TOKMAP_API const char *tokmap_run_text(const struct tokmap_run *run);
 
 /* What tokmap_run_evaluation() reads. */

@@ -25,11 +25,7 @@
 /* The cursor of exactly this step, whether or not it is skipped. */
 static void cursor_at(const struct tokmap_run *run, uint64_t step, struct tokmap_cursor *cursor)
 {
-    /* Rows are below 2^63. Tokens can need more than 64 bits; then the cursor holds the largest number. */
-    uint64_t tokens;
-    if (mul_overflows(run_delivered_before(run, step) * run->spec.batch, run->spec.seq_len, &tokens))
-        tokens = UINT64_MAX;
-    past_cursor(&run->past, step, tokens, cursor);
+    past_cursor(run, step, run_tokens_before(run, step), cursor);
 }
 
 static enum tokmap_status past_the_end(const struct tokmap_run *run, uint64_t step, struct tokmap_error *error)
@@ -39,7 +35,7 @@ static enum tokmap_status past_the_end(const struct tokmap_run *run, uint64_t st
                           run->from_text ? run->spec.lines[by_steps ? RUN_STEPS : RUN_PASSES] : 0,
                           "step %" PRIu64 " is past the end of the run, which is step %" PRIu64 "; raise '%s%s', or "
                           "use the cursor with the run that it was saved from",
-                          step, run->steps_most, run->from_text ? "" : "options.", by_steps ? "steps" : "passes");
+                          step, run->phases.steps_most, run->from_text ? "" : "options.", by_steps ? "steps" : "passes");
 }
 
 enum tokmap_status tokmap_run_cursor(const struct tokmap_run *run, uint64_t step, struct tokmap_cursor *cursor,
@@ -47,10 +43,10 @@ enum tokmap_status tokmap_run_cursor(const struct tokmap_run *run, uint64_t step
 {
     if (!run || !cursor)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "run or cursor is NULL; pass both");
-    if (step > run->steps_most)
+    if (step > run->phases.steps_most)
         return past_the_end(run, step, error);
     uint64_t next = run_next_step(run, step);
-    cursor_at(run, next == TOKMAP_FOREVER ? run->steps_most : next, cursor);
+    cursor_at(run, next == TOKMAP_FOREVER ? run->phases.steps_most : next, cursor);
     return TOKMAP_OK;
 }
 
@@ -60,16 +56,16 @@ enum tokmap_status tokmap_run_check(const struct tokmap_run *run, const struct t
     if (!run || !cursor)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "run or cursor is NULL; pass both");
     struct tokmap_cursor own;
-    if (cursor->step > run->steps_most) {
+    if (cursor->step > run->phases.steps_most) {
         /* If the run differs in something besides its end, such as a smaller dataset, that is what to report: raising
          * the end would not help. Only the kinds are compared, because the tokens before the step may not exist. */
-        past_cursor(&run->past, cursor->step, cursor->tokens, &own);
+        past_cursor(run, cursor->step, cursor->tokens, &own);
         memcpy(own.past, cursor->past, sizeof own.past);
-        const enum tokmap_status status = past_compare(&run->past, &own, cursor, run->path, run->from_text, error);
+        const enum tokmap_status status = past_compare(run, &own, cursor, error);
         return status ? status : past_the_end(run, cursor->step, error);
     }
     cursor_at(run, cursor->step, &own);
-    return past_compare(&run->past, &own, cursor, run->path, run->from_text, error);
+    return past_compare(run, &own, cursor, error);
 }
 
 /* ---- writing ---- */

@@ -1,5 +1,5 @@
 /*
- * locate.h - the place of a row: which window it shows. A walk computes the places of many rows of the same step and
+ * locate.h - the place of a row: which window it shows, and the pieces of a dataset that it is made of. A walk computes the places of many rows of the same step and
  * epoch faster than tokmap_run_locate(), because it keeps the permutations of that step and epoch.
  */
 #ifndef TOKMAP_RUN_LOCATE_H
@@ -8,39 +8,75 @@
 #include <stdbool.h>
 
 #include "dataset/row_piece.h"
+#include "order/blocks.h"
 #include "tokmap/tokmap.h"
 
-/* One thread at a time may use a walk. It owns no memory. */
-struct run_walk {
-    const struct tokmap_run *run;
-    bool step_known; /* the next three members hold values of `step` */
-    uint64_t step;
-    uint64_t step_base; /* first draw of the step */
-    struct tokmap_order rows_order;
-    bool epoch_known; /* the next four members hold values of `epoch` */
-    uint64_t epoch;
-    uint64_t epoch_first; /* first draw of the epoch */
-    uint64_t shift;
-    struct tokmap_order windows_order;
+/* The order of one epoch of one source, at hand. */
+struct walk_epoch {
+    bool known; /* the other members hold values */
+    uint64_t source, span;
+    uint64_t first; /* the source's draw in the span that is draw 0 of the epoch */
+    uint64_t epoch, shift;
+    union {
+        struct tokmap_order shuffle;
+        struct blocks_order blocks;
+    } order;
 };
 
-/* Begins a walk of a run, which must outlive it. */
+struct leaf;
+struct phase;
+struct stretch;
+
+/* One thread at a time may use a walk. */
+struct run_walk {
+    const struct tokmap_run *run;
+    bool step_known; /* the members up to `rows_order` hold values of `step` */
+    uint64_t step;
+    uint64_t step_base;         /* first draw of the step */
+    uint64_t end_step;          /* first step of the next phase */
+    uint64_t rows, valid;       /* of the step: all, and those that are not padding */
+    const struct phase *phase;
+    const struct stretch *stretch;
+    struct tokmap_order rows_order;
+    struct walk_epoch *epochs;  /* one for each source; NULL: `one` serves all of them */
+    struct walk_epoch one;
+};
+
+/* Begins a walk of a run, which must outlive it. It owns no memory and need not be freed until run_walk_keep() was
+ * called. */
 void run_walk_init(struct run_walk *walk, const struct tokmap_run *run);
 
+/* Lets the walk keep the order of an epoch for each source of the run, not only for the last one. Without it, a walk of a
+ * mixture is slow, because nearly each row has another source than the row before; with one source it does nothing. Free
+ * the walk with run_walk_free(). Statuses: OK, ERROR_MEMORY (the walk can still be used, and must still be freed). */
+enum tokmap_status run_walk_keep(struct run_walk *walk, struct tokmap_error *error);
+void run_walk_free(struct run_walk *walk);
+
 /* Fills *place with the place of a row. The step must be below the end of the run, and the row below the rows of the
- * step; the step may be skipped. Cannot fail. */
+ * step; the step may be skipped. Of a row of a plan that is corrupt, first_token and tokens are 0, and run_row_pieces()
+ * reports why. Cannot fail. */
 void run_walk_place(struct run_walk *walk, uint64_t step, uint64_t row, struct tokmap_place *place);
 
 /* Does the same for any step and row. Statuses: OK, ERROR_RANGE (the run has no such step or row). */
 enum tokmap_status run_walk_locate(struct run_walk *walk, uint64_t step, uint64_t row, struct tokmap_place *place,
                                    struct tokmap_error *error);
 
+/* Sets *epoch to the order of an epoch of a source, which is a leaf of a stretch of the run. Cannot fail. */
+void run_epoch_init(struct walk_epoch *epoch, const struct tokmap_run *run, const struct stretch *stretch,
+                    const struct leaf *leaf, uint64_t number);
+
+/* Sets the source, epoch, first token, and tokens of a place whose other members are set. Cannot fail. */
+void run_fill_place(const struct tokmap_run *run, const struct walk_epoch *epoch, const struct stretch *stretch,
+                    struct tokmap_place *place);
+
 /* Reports what a row is made of, from a place of this run: pieces[0] to pieces[*count - 1], one after another. A window
  * is one piece, which may continue with the dataset's first token. A row of a plan is its segments, in their order. A
  * padding row is no piece. The tokens of the row after them, up to seq_len + lookahead of its step, are padding.
- * pieces has `capacity` elements, at least run_pieces_most(run). Cannot fail. */
-void run_row_pieces(const struct tokmap_run *run, const struct tokmap_place *place, struct row_piece *pieces,
-                    uint64_t capacity, uint64_t *count);
+ * pieces has `capacity` elements, at least run_pieces_most(run). Statuses: OK, ERROR_CORRUPT (the plan contradicts
+ * itself there). */
+enum tokmap_status run_row_pieces(const struct tokmap_run *run, const struct tokmap_place *place,
+                                  struct row_piece *pieces, uint64_t capacity, uint64_t *count,
+                                  struct tokmap_error *error);
 
 /* The most pieces of any row, at least 1. */
 uint64_t run_pieces_most(const struct tokmap_run *run);

@@ -13,8 +13,30 @@
  *                with each range. The ranges are the skipped steps before `step`, merged and in increasing order,
  *                the last one cut off at `step`
  *     data     = H("data", number of sources (1), and for each source: length of its name, its name,
- *                1 (a full identity), the 16 bytes of its dataset's content id)
+ *                1 (a full identity) or 2 (a sampled one), the 16 bytes of the identity of its dataset, or of its plan;
+ *                then, if it has a plan, the pad id)
  *     past     = H("past", step, geometry, order, batch, skips, data)
+ *
+ * These are of a run of one source without phases. In other runs, three of the kinds are chains: a chain has the value
+ * above, and changes with each of these events before `step`, in this order; with t, the step of the event:
+ *
+ *     stride D, if the run states it      geometry = H("stride", geometry, D)               before all other events
+ *     and it is not the first seq_len
+ *     tail pad                            geometry = H("tail pad", geometry, pad id)        likewise, after the stride
+ *     a phase changes seq_len to S        geometry = H(geometry, t, S), or with a stride H(geometry, t, S, D)
+ *     a phase changes batch to G          batch = H(batch, t, G)
+ *     a new mixture begins                data = H("mixture", data, t, number of its sources), and then for each of
+ *                                         them, in byte order of name, data = H("share", data, length of its name, its
+ *                                         name, its weight in lowest terms)
+ *     a source is drawn for the first     data = H("source", data, length of its name, its name, kind of its identity,
+ *     time, skipped or not                identity, and the pad id if it has a plan), after a mixture of the same step,
+ *                                         and in order of draw
+ *
+ * The data chain of a run that begins with one source begins as above, which stands for its first mixture and for the
+ * source. So a run of one source keeps its cursors when it gets phases later. Otherwise the chain begins as H("data", 0)
+ * and its first event is the first mixture. A source that is not drawn before `step` is in no fingerprint.
+ *
+ * With `order blocks`, order = H("order", 2, seed, W, SPAN).
  *
  * of[] holds the first four bytes of each kind, read as a big-endian number. At step 0 there is no past: all members
  * are zero, and any run may start there. The end of the run and later skips are not hashed, because the future may
@@ -26,10 +48,12 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "run_state.h"
 
 /* ---- fingerprint ---- */
 
@@ -80,57 +104,274 @@ static struct hash128 chain_range(struct hash128 chain, uint64_t first, uint64_t
     return message_hash(&message);
 }
 
-void past_init(struct past *past, const struct run_spec *spec, struct skips *skips, const uint8_t content[16])
+static void put_source(struct message *message, const struct tokmap_run *run, uint64_t number)
 {
-    assert(spec->sources[0].name && strlen(spec->sources[0].name) <= RUN_NAME_MOST);
-    bool sequential = spec->ordering == TOKMAP_SEQUENTIAL;
-    struct message message;
-    past->spec = spec;
-    past->skips = skips;
-    memcpy(past->content, content, sizeof past->content);
-
-    put_tag(&message, "geometry");
-    put_number(&message, spec->seq_len);
-    put_number(&message, spec->lookahead);
-    past->kind[PAST_GEOMETRY] = message_hash(&message);
-
-    put_tag(&message, "order");
-    put_number(&message, sequential);
-    put_number(&message, sequential ? 0 : spec->seed);
-    past->kind[PAST_ORDER] = message_hash(&message);
-
-    put_tag(&message, "batch");
-    put_number(&message, spec->batch);
-    past->kind[PAST_BATCH] = message_hash(&message);
-
-    put_tag(&message, "skips");
-    struct hash128 chain = past->kind[PAST_SKIPS] = message_hash(&message);
-    for (size_t i = 0; i < skips->count; i++) {
-        skips->ranges[i].chain = chain;
-        chain = chain_range(chain, skips->ranges[i].first, skips->ranges[i].end);
-    }
-    past->skips_chain = chain;
-
-    put_tag(&message, "data");
-    put_number(&message, 1);
-    put_number(&message, strlen(spec->sources[0].name));
-    put_bytes(&message, spec->sources[0].name, strlen(spec->sources[0].name));
-    put_number(&message, 1);
-    put_bytes(&message, past->content, sizeof past->content);
-    past->kind[PAST_DATA] = message_hash(&message);
+    const struct run_source *source = &run->sources.of[number];
+    put_number(message, source->name_bytes);
+    put_bytes(message, source->name, source->name_bytes);
+    put_number(message, source->identity_kind);
+    put_bytes(message, source->identity, sizeof source->identity);
+    if (source->plan_path)
+        put_number(message, run->sources.pad_id);
 }
 
-static struct hash128 skips_hash_before(const struct past *past, uint64_t step)
+static struct past_event *add_event(struct past *past, enum past_kind kind, uint64_t step, struct hash128 hash)
 {
-    const struct skips *skips = past->skips;
+    struct past_event *event = &past->events[kind][past->event_counts[kind]++];
+    *event = (struct past_event){.step = step, .hash = hash};
+    return event;
+}
+
+static struct hash128 last_hash(const struct past *past, enum past_kind kind)
+{
+    return past->events[kind][past->event_counts[kind] - 1].hash;
+}
+
+/* ---- geometry, order, batch, skips ---- */
+
+static void init_geometry(struct tokmap_run *run)
+{
+    const struct run_spec *spec = &run->spec;
+    const struct phase *phases = run->phases.phases;
+    struct message message;
+    put_tag(&message, "geometry");
+    put_number(&message, phases[0].seq_len);
+    put_number(&message, spec->lookahead);
+    struct hash128 hash = message_hash(&message);
+    if (spec->stride && spec->stride != phases[0].seq_len) {
+        put_tag(&message, "stride");
+        put_hash(&message, hash);
+        put_number(&message, spec->stride);
+        hash = message_hash(&message);
+    }
+    if (spec->tail_pad) {
+        put_tag(&message, "tail pad");
+        put_hash(&message, hash);
+        put_number(&message, run->sources.pad_id);
+        hash = message_hash(&message);
+    }
+    (void)add_event(&run->past, PAST_GEOMETRY, 0, hash);
+    for (uint64_t i = 1; i < run->phases.count_all; i++) {
+        if (phases[i].seq_len == phases[i - 1].seq_len)
+            continue;
+        message.count = 0;
+        put_hash(&message, hash);
+        put_number(&message, phases[i].first_step);
+        put_number(&message, phases[i].seq_len);
+        if (spec->stride)
+            put_number(&message, spec->stride);
+        hash = message_hash(&message);
+        (void)add_event(&run->past, PAST_GEOMETRY, phases[i].first_step, hash);
+    }
+}
+
+static void init_order(struct tokmap_run *run)
+{
+    const struct run_spec *spec = &run->spec;
+    const bool sequential = spec->ordering == TOKMAP_SEQUENTIAL;
+    struct message message;
+    put_tag(&message, "order");
+    put_number(&message, (uint64_t)spec->ordering);
+    put_number(&message, sequential ? 0 : spec->seed);
+    if (spec->ordering == TOKMAP_BLOCKS) {
+        put_number(&message, spec->blocks);
+        put_number(&message, spec->span);
+    }
+    run->past.order = message_hash(&message);
+}
+_Static_assert(TOKMAP_SHUFFLE == 0 && TOKMAP_SEQUENTIAL == 1 && TOKMAP_BLOCKS == 2, "as in the head of this file");
+
+static void init_batch(struct tokmap_run *run)
+{
+    const struct phase *phases = run->phases.phases;
+    struct message message;
+    put_tag(&message, "batch");
+    put_number(&message, phases[0].batch);
+    struct hash128 hash = message_hash(&message);
+    (void)add_event(&run->past, PAST_BATCH, 0, hash);
+    for (uint64_t i = 1; i < run->phases.count_all; i++)
+        if (phases[i].batch != phases[i - 1].batch) {
+            hash = chain_range(hash, phases[i].first_step, phases[i].batch);
+            (void)add_event(&run->past, PAST_BATCH, phases[i].first_step, hash);
+        }
+}
+
+static void init_skips(struct tokmap_run *run)
+{
+    struct message message;
+    put_tag(&message, "skips");
+    struct hash128 chain = run->past.skips_begin = message_hash(&message);
+    for (size_t i = 0; i < run->skips.count; i++) {
+        run->skips.ranges[i].chain = chain;
+        chain = chain_range(chain, run->skips.ranges[i].first, run->skips.ranges[i].end);
+    }
+    run->past.skips_end = chain;
+}
+
+/* ---- data ---- */
+
+/* A source that is drawn for the first time, or a mixture that begins. */
+struct arrival {
+    uint64_t draw, step;
+    uint64_t number;  /* of the source, or of the mixture's first stretch */
+    bool is_mixture;
+};
+
+static int compare_arrivals(const void *a, const void *b)
+{
+    const struct arrival *x = a, *y = b;
+    if (x->step != y->step)
+        return x->step < y->step ? -1 : 1;
+    if (x->is_mixture != y->is_mixture)
+        return x->is_mixture ? -1 : 1;
+    return x->draw < y->draw ? -1 : x->draw > y->draw;
+}
+
+/* Lists what happened to the data, in order, as if the run had no end: what is after a cursor's step does not matter.
+ * *arrivals must be freed. */
+static enum tokmap_status list_arrivals(const struct tokmap_run *run, struct arrival **arrivals, uint64_t *count,
+                                        struct tokmap_error *error)
+{
+    const struct phases *phases = &run->phases;
+    const uint64_t most = run->sources.count + phases->stretch_count_all;
+    bool *seen = calloc(run->sources.count, sizeof *seen);
+    *count = 0;
+    *arrivals = calloc(most, sizeof **arrivals);
+    if (!seen || !*arrivals) {
+        free(seen);
+        return error_set_memory(error, "the past of the run", most * sizeof **arrivals);
+    }
+    for (uint64_t i = 0; i < phases->stretch_count_all; i++) {
+        const struct stretch *stretch = &phases->stretches[i];
+        const uint64_t end = i + 1 < phases->stretch_count_all ? stretch[1].first_draw : RUN_DRAWS_MOST;
+        if (i == 0 || stretch->mixture_step != stretch[-1].mixture_step)
+            (*arrivals)[(*count)++] = (struct arrival){
+                .draw = stretch->first_draw, .step = stretch->mixture_step, .number = i, .is_mixture = true};
+        for (uint64_t j = 0; j < stretch->leaf_count; j++) {
+            const struct leaf *leaf = &stretch->leaves[j];
+            const uint64_t draw = seen[leaf->source] ? end : stretch_draw_of(stretch, j, leaf->k_first + leaf->offset);
+            if (draw >= end)
+                continue;
+            seen[leaf->source] = true;
+            (*arrivals)[(*count)++] =
+                (struct arrival){.draw = draw, .step = phases_step_of_draw(phases, draw), .number = leaf->source};
+        }
+    }
+    free(seen);
+    qsort(*arrivals, *count, sizeof **arrivals, compare_arrivals);
+    return TOKMAP_OK;
+}
+
+static struct hash128 chain_mixture(const struct tokmap_run *run, struct hash128 chain, const struct stretch *stretch)
+{
+    struct message message;
+    put_tag(&message, "mixture");
+    put_hash(&message, chain);
+    put_number(&message, stretch->mixture_step);
+    put_number(&message, stretch->leaf_count);
+    chain = message_hash(&message);
+    for (uint64_t i = 0; i < stretch->leaf_count; i++) {
+        const struct run_source *source = &run->sources.of[stretch->leaves[i].source];
+        put_tag(&message, "share");
+        put_hash(&message, chain);
+        put_number(&message, source->name_bytes);
+        put_bytes(&message, source->name, source->name_bytes);
+        put_number(&message, stretch->leaves[i].weight);
+        chain = message_hash(&message);
+    }
+    return chain;
+}
+
+static enum tokmap_status init_data(struct tokmap_run *run, struct tokmap_error *error)
+{
+    struct past *past = &run->past;
+    const struct stretch *first = run->phases.stretches;
+    const bool begins_with_one = first->leaf_count == 1;
+    struct arrival *arrivals;
+    struct message message;
+    uint64_t count;
+    enum tokmap_status status = list_arrivals(run, &arrivals, &count, error);
+    if (!status && !(past->events[PAST_DATA] = calloc(count + 1, sizeof *past->events[PAST_DATA])))
+        status = error_set_memory(error, "the past of the run", (count + 1) * sizeof *past->events[PAST_DATA]);
+    if (status) {
+        free(arrivals);
+        return status;
+    }
+    put_tag(&message, "data");
+    put_number(&message, begins_with_one);
+    if (begins_with_one)
+        put_source(&message, run, first->leaves[0].source);
+    (void)add_event(past, PAST_DATA, 0, message_hash(&message));
+    for (uint64_t i = begins_with_one ? 2 : 0; i < count; i++) {
+        struct hash128 chain = last_hash(past, PAST_DATA);
+        if (arrivals[i].is_mixture) {
+            chain = chain_mixture(run, chain, &run->phases.stretches[arrivals[i].number]);
+        } else {
+            put_tag(&message, "source");
+            put_hash(&message, chain);
+            put_source(&message, run, arrivals[i].number);
+            chain = message_hash(&message);
+        }
+        (void)add_event(past, PAST_DATA, arrivals[i].step, chain);
+    }
+    free(arrivals);
+    return TOKMAP_OK;
+}
+
+/* ---- all kinds ---- */
+
+enum tokmap_status past_init(struct tokmap_run *run, struct tokmap_error *error)
+{
+    struct past *past = &run->past;
+    const uint64_t phases = run->phases.count_all;
+    past->events[PAST_GEOMETRY] = calloc(phases, sizeof *past->events[PAST_GEOMETRY]);
+    past->events[PAST_BATCH] = calloc(phases, sizeof *past->events[PAST_BATCH]);
+    if (!past->events[PAST_GEOMETRY] || !past->events[PAST_BATCH])
+        return error_set_memory(error, "the past of the run", 2 * phases * sizeof *past->events[PAST_BATCH]);
+    init_geometry(run);
+    init_order(run);
+    init_batch(run);
+    init_skips(run);
+    return init_data(run, error);
+}
+
+void past_free(struct past *past)
+{
+    for (int kind = 0; kind < PAST_KINDS; kind++)
+        free(past->events[kind]);
+    *past = (struct past){0};
+}
+
+static struct hash128 skips_hash_before(const struct tokmap_run *run, uint64_t step)
+{
+    const struct skips *skips = &run->skips;
     size_t index = skips_index(skips, step); /* every range before it ends at or before `step` */
     if (index == skips->count)
-        return past->skips_chain;
+        return run->past.skips_end;
     const struct skip_range *range = &skips->ranges[index];
     return step > range->first ? chain_range(range->chain, range->first, step) : range->chain;
 }
 
-void past_cursor(const struct past *past, uint64_t step, uint64_t tokens, struct tokmap_cursor *cursor)
+/* The fingerprint of a kind before a step > 0. */
+static struct hash128 kind_hash_before(const struct tokmap_run *run, enum past_kind kind, uint64_t step)
+{
+    if (kind == PAST_SKIPS)
+        return skips_hash_before(run, step);
+    if (kind == PAST_ORDER)
+        return run->past.order;
+    const struct past_event *events = run->past.events[kind];
+    uint64_t low = 0, high = run->past.event_counts[kind]; /* the last event below `step` is in [low, high) */
+    while (high - low > 1) {
+        const uint64_t middle = low + (high - low) / 2;
+        if (events[middle].step < step)
+            low = middle;
+        else
+            high = middle;
+    }
+    return events[low].hash;
+}
+
+void past_cursor(const struct tokmap_run *run, uint64_t step, uint64_t tokens, struct tokmap_cursor *cursor)
 {
     memset(cursor, 0, sizeof *cursor);
     cursor->step = step;
@@ -141,7 +382,7 @@ void past_cursor(const struct past *past, uint64_t step, uint64_t tokens, struct
     put_tag(&message, "past");
     put_number(&message, step);
     for (int kind = 0; kind < PAST_KINDS; kind++) {
-        struct hash128 hash = kind == PAST_SKIPS ? skips_hash_before(past, step) : past->kind[kind];
+        const struct hash128 hash = kind_hash_before(run, (enum past_kind)kind, step);
         cursor->of[kind] = (uint32_t)(hash.high >> 32);
         put_hash(&message, hash);
     }
@@ -154,10 +395,12 @@ void past_cursor(const struct past *past, uint64_t step, uint64_t tokens, struct
 
 static const char *const kind_names[PAST_KINDS] = {"geometry", "order", "batch", "skips", "data"};
 
+enum { SHOWN = 4 }; /* lines of each kind that a message names */
+
 /* The part of the error message that names the kinds that differ. Text beyond its end is dropped. */
 struct sentence {
-    const struct past *past;
-    bool named_lines;
+    const struct tokmap_run *run;
+    uint64_t step;
     char text[640];
     size_t used;
 };
@@ -177,75 +420,144 @@ static void add(struct sentence *sentence, const char *format, ...)
  * if the run was made from arguments. */
 static void add_number(struct sentence *sentence, enum run_directive which, const char *name, uint64_t number)
 {
-    uint64_t line = sentence->past->spec->lines[which];
+    uint64_t line = sentence->run->spec.lines[which];
     if (line)
         add(sentence, "line %" PRIu64 ": ", line);
-    add(sentence, "%s %" PRIu64 "%s", name, number, sentence->named_lines && !line ? " by default" : "");
+    add(sentence, "%s %" PRIu64 "%s", name, number, sentence->run->from_text && !line ? " by default" : "");
+}
+
+/* Adds the phase lines before the cursor's step that change the sequence length (or the batch). */
+static void add_changes(struct sentence *sentence, bool seq_len)
+{
+    const struct phases *phases = &sentence->run->phases;
+    uint64_t changes = 0;
+    for (uint64_t i = 1; i < phases->count_all && phases->phases[i].first_step < sentence->step; i++) {
+        const struct phase *phase = &phases->phases[i];
+        if (seq_len ? phase->seq_len == phase[-1].seq_len : phase->batch == phase[-1].batch)
+            continue;
+        if (changes++ < SHOWN)
+            add(sentence, ", line %" PRIu64 ": phase %" PRIu64 " %s %" PRIu64, phase->line, phase->first_step,
+                seq_len ? "seq_len" : "batch", seq_len ? phase->seq_len : phase->batch);
+    }
+    if (changes > SHOWN)
+        add(sentence, " and %" PRIu64 " more", changes - SHOWN);
+}
+
+static void add_geometry(struct sentence *sentence)
+{
+    const struct run_spec *spec = &sentence->run->spec;
+    add_number(sentence, RUN_SEQ_LEN, "seq_len", spec->seq_len);
+    add(sentence, ", ");
+    add_number(sentence, RUN_LOOKAHEAD, "lookahead", spec->lookahead);
+    if (spec->stride) {
+        add(sentence, ", ");
+        add_number(sentence, RUN_STRIDE, "stride", spec->stride);
+    }
+    if (spec->tail_pad) {
+        if (spec->lines[RUN_TAIL])
+            add(sentence, ", line %" PRIu64 ": tail pad, ", spec->lines[RUN_TAIL]);
+        else
+            add(sentence, ", tail pad, ");
+        add_number(sentence, RUN_PAD, "pad", sentence->run->sources.pad_id);
+    }
+    add_changes(sentence, true);
 }
 
 static void add_order(struct sentence *sentence)
 {
-    const struct run_spec *spec = sentence->past->spec;
+    const struct run_spec *spec = &sentence->run->spec;
     bool sequential = spec->ordering == TOKMAP_SEQUENTIAL;
     uint64_t line = spec->lines[RUN_ORDER];
     if (line)
         add(sentence, "line %" PRIu64 ": ", line);
-    add(sentence, "order %s%s", sequential ? "sequential" : "shuffle",
-        sentence->named_lines && !line ? " by default" : "");
+    if (spec->ordering == TOKMAP_BLOCKS)
+        add(sentence, "order blocks %" PRIu64 " %" PRIu64, spec->blocks, spec->span);
+    else
+        add(sentence, "order %s%s", sequential ? "sequential" : "shuffle",
+            sentence->run->from_text && !line ? " by default" : "");
     if (!sequential) {
         add(sentence, ", ");
         add_number(sentence, RUN_SEED, "seed", spec->seed);
     }
 }
 
-static void add_skips(struct sentence *sentence, uint64_t step)
+static void add_skips(struct sentence *sentence)
 {
-    enum { SHOWN = 4 };
-    const struct run_spec *spec = sentence->past->spec;
+    const struct run_spec *spec = &sentence->run->spec;
     size_t before = 0;
     for (size_t i = 0; i < spec->skip_count; i++) {
         const struct skip_line *skip = &spec->skips[i];
-        if (skip->first < step && before++ < SHOWN)
+        if (skip->first < sentence->step && before++ < SHOWN)
             add(sentence, "%sline %" PRIu64 ": skip %" PRIu64 "..%" PRIu64, before > 1 ? ", " : "", skip->line,
                 skip->first, skip->end);
     }
     if (before > SHOWN)
         add(sentence, " and %zu more", before - SHOWN);
     if (before == 0)
-        add(sentence, "nothing skipped before step %" PRIu64, step);
+        add(sentence, "nothing skipped before step %" PRIu64, sentence->step);
 }
 
+static void add_source(struct sentence *sentence, uint64_t number)
+{
+    const struct run_source *source = &sentence->run->sources.of[number];
+    const struct source_line *line = &sentence->run->spec.sources[number];
+    char content[33];
+    hash128_hex(source->identity, content);
+    if (sentence->run->from_text)
+        add(sentence, "line %" PRIu64 ": source %s %.120s", line->line, line->name, line->data);
+    else
+        add(sentence, "data %.120s", line->data);
+    add(sentence, ", content id %s%s", content,
+        source->identity_kind == 2 ? " (sampled: 'tokmap index' gives the files a full one, which differs)" : "");
+}
+
+/* Adds the mixtures that began before the cursor's step, and their sources. */
 static void add_data(struct sentence *sentence)
 {
-    const struct run_spec *spec = sentence->past->spec;
-    char content[33];
-    hash128_hex(sentence->past->content, content);
-    if (sentence->named_lines)
-        add(sentence, "line %" PRIu64 ": source %s %.120s", spec->lines[RUN_SOURCE], spec->sources[0].name,
-            spec->sources[0].data);
-    else
-        add(sentence, "data %.120s", spec->sources[0].data);
-    add(sentence, ", content id %s", content);
+    const struct phases *phases = &sentence->run->phases;
+    uint64_t mixtures = 0, sources = 0;
+    if (phases->stretch_count_all == 1 && phases->stretches->leaf_count == 1) {
+        add_source(sentence, phases->stretches->leaves[0].source);
+        return;
+    }
+    for (uint64_t i = 0; i < phases->stretch_count_all; i++) {
+        const struct stretch *stretch = &phases->stretches[i];
+        if (stretch->mixture_step >= sentence->step || (i && stretch->mixture_step == stretch[-1].mixture_step))
+            continue;
+        if (mixtures++ < SHOWN)
+            add(sentence, "%sline %" PRIu64 ": the weights from step %" PRIu64 " on", mixtures > 1 ? ", " : "",
+                stretch->mixture_line, stretch->mixture_step);
+    }
+    if (mixtures > SHOWN)
+        add(sentence, " and %" PRIu64 " more", mixtures - SHOWN);
+    for (uint64_t i = 0; i < sentence->run->sources.count; i++) {
+        uint64_t draws;
+        const uint64_t until = min64(sentence->step, phases->steps_most);
+        if (tokmap_run_drawn(sentence->run, i, until, &draws) || draws == 0 || sources++ >= SHOWN)
+            continue;
+        add(sentence, ", ");
+        add_source(sentence, i);
+    }
+    if (sources > SHOWN)
+        add(sentence, " and %" PRIu64 " more sources", sources - SHOWN);
 }
 
-static void add_kind(struct sentence *sentence, enum past_kind kind, uint64_t step)
+static void add_kind(struct sentence *sentence, enum past_kind kind)
 {
-    const struct run_spec *spec = sentence->past->spec;
     add(sentence, "%sits %s (", sentence->used ? ", " : "", kind_names[kind]);
     switch (kind) {
     case PAST_GEOMETRY:
-        add_number(sentence, RUN_SEQ_LEN, "seq_len", spec->seq_len);
-        add(sentence, ", ");
-        add_number(sentence, RUN_LOOKAHEAD, "lookahead", spec->lookahead);
+        add_geometry(sentence);
         break;
     case PAST_ORDER:
         add_order(sentence);
         break;
     case PAST_BATCH:
-        add_number(sentence, RUN_BATCH, "batch", spec->batch);
+        add_number(sentence, RUN_BATCH, "batch", sentence->run->spec.batch);
+        add_changes(sentence, false);
         break;
     case PAST_SKIPS:
-        add_skips(sentence, step);
+        add_skips(sentence);
         break;
     case PAST_DATA:
         add_data(sentence);
@@ -257,9 +569,9 @@ static void add_kind(struct sentence *sentence, enum past_kind kind, uint64_t st
 }
 
 /* The line of the run file that states a kind; 0 if none does. */
-static uint64_t kind_line(const struct past *past, enum past_kind kind)
+static uint64_t kind_line(const struct tokmap_run *run, enum past_kind kind)
 {
-    const uint64_t *lines = past->spec->lines;
+    const uint64_t *lines = run->spec.lines;
     switch (kind) {
     case PAST_GEOMETRY:
         return lines[RUN_SEQ_LEN];
@@ -270,33 +582,32 @@ static uint64_t kind_line(const struct past *past, enum past_kind kind)
     case PAST_SKIPS:
         return lines[RUN_SKIP];
     case PAST_DATA:
-        return lines[RUN_SOURCE];
+        return run->spec.source_count > 1 && lines[RUN_PHASE] ? lines[RUN_PHASE] : lines[RUN_SOURCE];
     case PAST_KINDS:
         break;
     }
     return 0;
 }
 
-enum tokmap_status past_compare(const struct past *past, const struct tokmap_cursor *own,
-                                const struct tokmap_cursor *saved, const char *path, bool named_lines,
-                                struct tokmap_error *error)
+enum tokmap_status past_compare(const struct tokmap_run *run, const struct tokmap_cursor *own,
+                                const struct tokmap_cursor *saved, struct tokmap_error *error)
 {
     assert(own->step == saved->step);
-    struct sentence sentence = {.past = past, .named_lines = named_lines};
+    struct sentence sentence = {.run = run, .step = saved->step};
     uint64_t line = 0;
     for (int kind = 0; kind < PAST_KINDS; kind++)
         if (own->of[kind] != saved->of[kind]) {
-            add_kind(&sentence, (enum past_kind)kind, saved->step);
-            line = line ? line : kind_line(past, (enum past_kind)kind);
+            add_kind(&sentence, (enum past_kind)kind);
+            line = line ? line : kind_line(run, (enum past_kind)kind);
         }
     if (sentence.used)
-        return error_set_line(error, TOKMAP_ERROR_PAST, path, line,
+        return error_set_line(error, TOKMAP_ERROR_PAST, run->path, line,
                               "before step %" PRIu64
                               ", this run differs from the run that saved the cursor: in %s; change "
                               "that back to what it was then, or start from step 0 without a cursor",
                               saved->step, sentence.text);
     if (memcmp(own->past, saved->past, sizeof own->past) != 0 || own->tokens != saved->tokens)
-        return error_set(error, TOKMAP_ERROR_PAST, path, TOKMAP_NO_OFFSET,
+        return error_set(error, TOKMAP_ERROR_PAST, run->path, TOKMAP_NO_OFFSET,
                          "the cursor contradicts itself: before step %" PRIu64 " this run delivers %" PRIu64 " tokens, "
                          "but the cursor states %" PRIu64 " tokens or has a different fingerprint; use the cursor "
                          "exactly as it was saved",

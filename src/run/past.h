@@ -8,33 +8,37 @@
 #include <stdbool.h>
 
 #include "common/hash.h"
-#include "run_text.h"
-#include "skips.h"
+#include "tokmap/tokmap.h"
 
 /* The kinds of the past, in the order of of[] in struct tokmap_cursor. */
 enum past_kind { PAST_GEOMETRY, PAST_ORDER, PAST_BATCH, PAST_SKIPS, PAST_DATA, PAST_KINDS };
 
-struct past {
-    const struct run_spec *spec; /* what the hashes below were made of; owned by the run, as are the skips */
-    const struct skips *skips;
-    uint8_t content[16];             /* content id of the dataset */
-    struct hash128 kind[PAST_KINDS]; /* hash of each kind; that of PAST_SKIPS is the chain before the first range */
-    struct hash128 skips_chain;      /* chain after the last range of skips */
+/* From the step after `step` on, the fingerprint of a kind is `hash`, until the next event. */
+struct past_event {
+    uint64_t step;
+    struct hash128 hash;
 };
 
-/* Fills *past, and the chain of each range of *skips. spec and skips must outlive *past. Cannot fail. */
-void past_init(struct past *past, const struct run_spec *spec, struct skips *skips, const uint8_t content[16]);
+struct past {
+    struct hash128 order;
+    struct hash128 skips_begin, skips_end;   /* the chain before the first range of skips, and after the last */
+    struct past_event *events[PAST_KINDS];   /* of geometry, batch, and data: in order of step, the first at step 0 */
+    uint64_t event_counts[PAST_KINDS];       /* at least 1 */
+};
+
+/* Fills run->past, and the chain of each range of run->skips, from the other members of a run. Free it with past_free(),
+ * after a failure too. Statuses: OK, ERROR_MEMORY. */
+enum tokmap_status past_init(struct tokmap_run *run, struct tokmap_error *error);
+void past_free(struct past *past);
 
 /* Fills *cursor for exactly this step, whether or not it is skipped. tokens: the tokens delivered before it, over all
- * ranks. At step 0 there is no past, so every member is 0. Cannot fail. */
-void past_cursor(const struct past *past, uint64_t step, uint64_t tokens, struct tokmap_cursor *cursor);
+ * ranks. At step 0 there is no past, so every member is 0. O(log events). Cannot fail. */
+void past_cursor(const struct tokmap_run *run, uint64_t step, uint64_t tokens, struct tokmap_cursor *cursor);
 
 /* Compares the cursor *own of this run with a saved cursor of the same step. The error names each kind that differs,
- * with the lines of the run file `path` that state it; path is NULL for a run from memory. named_lines: the run was
- * read from text, so errors name its lines; otherwise it was made from arguments, and errors name those.
+ * with the lines of the run file that state it; a run that was made from arguments has no lines.
  * Statuses: OK, ERROR_PAST. */
-enum tokmap_status past_compare(const struct past *past, const struct tokmap_cursor *own,
-                                const struct tokmap_cursor *saved, const char *path, bool named_lines,
-                                struct tokmap_error *error);
+enum tokmap_status past_compare(const struct tokmap_run *run, const struct tokmap_cursor *own,
+                                const struct tokmap_cursor *saved, struct tokmap_error *error);
 
 #endif

@@ -24,7 +24,7 @@
 #include <stdbool.h>
 
 #include "order/mixture.h"
-#include "run_text.h"
+#include "run_spec.h"
 
 /* The most leaves of all stretches of a run, together. */
 #define PHASES_LEAVES_MOST ((uint64_t)1 << 24)
@@ -45,7 +45,10 @@ struct stretch {
     uint64_t end_draw;   /* first draw of the next stretch, or of the run's end */
     uint64_t seq_len, stride;
     uint64_t span;       /* number of its span */
-    uint64_t mixture_first_draw, mixture_step, mixture_line;
+    uint64_t mixture_first_draw, mixture_step;
+    uint64_t mixture_line; /* that states its weights; 0: none does */
+    uint64_t mixture_tokens; /* of weights in tokens: their sum; otherwise 0 */
+    bool natural;            /* its weights are */
     struct mixture *mixture; /* NULL: the stretch has one leaf, whose k is p' */
     bool owns_mixture;       /* and not an earlier stretch */
     uint64_t weights;        /* sum of the leaves' */
@@ -78,9 +81,10 @@ struct phase_source {
 
 struct phases {
     struct phase *phases;
-    uint64_t count;
+    uint64_t count;     /* those that begin before the run's end, at least 1 */
+    uint64_t count_all; /* those of the text */
     struct stretch *stretches;
-    uint64_t stretch_count;
+    uint64_t stretch_count, stretch_count_all; /* likewise */
     struct appearance *appearances;  /* by source, in order of stretches */
     uint64_t *appearances_of;        /* source i has [appearances_of[i], appearances_of[i + 1]) */
     uint64_t batch_most, seq_len_most;
@@ -101,6 +105,9 @@ void phases_free(struct phases *phases);
 /* The phase of a step, and of a draw. The last phase has every later step and draw. O(log phases). */
 const struct phase *phases_of_step(const struct phases *phases, uint64_t step);
 const struct phase *phases_of_draw(const struct phases *phases, uint64_t draw);
+
+/* The step that has a draw, as if the run had no end. O(log phases). */
+uint64_t phases_step_of_draw(const struct phases *phases, uint64_t draw);
 
 /* The leaf of a draw of the stretch, and in *s the source's draw. */
 const struct leaf *stretch_draw(const struct stretch *stretch, uint64_t draw, uint64_t *s);

@@ -10,21 +10,12 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/struct_copy.h"
-#include "dataset/dataset.h"
 #include "platform/os.h"
 #include "not_a_run.h"
 #include "text/path.h"
+#include "run_print.h"
 #include "run_state.h"
-
-/* An error names the line of the run file that is wrong. A run made from arguments has no lines. */
-#define range_wrong(run, error, line, ...)                                                                             \
-    error_set_line((error), TOKMAP_ERROR_RANGE, (run)->path, (run)->from_text ? (line) : 0, __VA_ARGS__)
-
-/* Written before the name of a value in a message: directives have plain names, and arguments are fields of options. */
-static const char *options_prefix(const struct tokmap_run *run)
-{
-    return run->from_text ? "" : "options.";
-}
+#include "run_text.h"
 
 /* ---- steps ---- */
 
@@ -36,136 +27,101 @@ uint64_t run_delivered_before(const struct tokmap_run *run, uint64_t step)
 uint64_t run_next_step(const struct tokmap_run *run, uint64_t step)
 {
     step = skips_next_delivered(&run->skips, step);
-    return step < run->steps_most ? step : TOKMAP_FOREVER;
+    return step < run->phases.steps_most ? step : TOKMAP_FOREVER;
+}
+
+/* The tokens delivered in the steps [phase->first_step, end) of a phase; UINT64_MAX if the number is larger. */
+static uint64_t tokens_in_phase(const struct tokmap_run *run, const struct phase *phase, uint64_t end)
+{
+    const uint64_t steps = run_delivered_before(run, end) - run_delivered_before(run, phase->first_step);
+    uint64_t tokens; /* rows are below 2^63 */
+    return mul_overflows(steps * phase->batch, phase->seq_len, &tokens) ? UINT64_MAX : tokens;
+}
+
+uint64_t run_tokens_before(const struct tokmap_run *run, uint64_t step)
+{
+    const struct phase *phase = phases_of_step(&run->phases, step);
+    uint64_t tokens;
+    return add_overflows(run->tokens_before[phase - run->phases.phases], tokens_in_phase(run, phase, step), &tokens)
+               ? UINT64_MAX
+               : tokens;
+}
+
+void run_phase_of(const struct tokmap_run *run, uint64_t step, struct run_step *out)
+{
+    const struct phases *phases = &run->phases;
+    const struct phase *phase = phases_of_step(phases, step);
+    out->phase = (uint64_t)(phase - phases->phases);
+    out->seq_len = phase->seq_len;
+    out->batch = phase->batch;
+    out->end_step = out->phase + 1 < phases->count ? phase[1].first_step : TOKMAP_FOREVER;
+    out->valid = 0;
+    if (step < phases->steps_most)
+        out->valid =
+            min64(phase->batch, phases->end_draw - phase->first_draw - (step - phase->first_step) * phase->batch);
 }
 
 /* ---- opening ---- */
 
-/* Sets the number of windows of an epoch. */
-static enum tokmap_status count_windows(struct tokmap_run *run, struct tokmap_error *error)
+/* Computes the phases of a run from its text and the sizes of its datasets. */
+static enum tokmap_status make_phases(struct tokmap_run *run, struct tokmap_error *error)
 {
-    const struct run_spec *spec = &run->spec;
-    run->row_tokens = spec->seq_len + spec->lookahead;
-    if (run->tokens < run->row_tokens) {
-        if (run->tokens > spec->lookahead)
-            return range_wrong(run, error, spec->lines[RUN_SEQ_LEN],
-                               "a sequence of %" PRIu64 " tokens plus a lookahead of %" PRIu64 " is longer than "
-                               "dataset '%s', which has %" PRIu64 " tokens; lower %sseq_len to %" PRIu64 " or less, or "
-                               "use a larger dataset",
-                               spec->seq_len, spec->lookahead, spec->sources[0].data, run->tokens, options_prefix(run),
-                               run->tokens - spec->lookahead);
-        return range_wrong(run, error, spec->lines[RUN_SEQ_LEN],
-                           "a sequence of %" PRIu64 " tokens plus a lookahead of %" PRIu64 " is longer than dataset "
-                           "'%s', which has %" PRIu64 " tokens; use a larger dataset",
-                           spec->seq_len, spec->lookahead, spec->sources[0].data, run->tokens);
+    const uint64_t count = run->sources.count;
+    struct phase_source *facts = calloc(count, sizeof *facts);
+    if (!facts)
+        return error_set_memory(error, "the run's sources", count * sizeof *facts);
+    for (uint64_t i = 0; i < count; i++) {
+        const struct run_source *source = &run->sources.of[i];
+        const struct source_line *line = &run->spec.sources[i];
+        facts[i] = (struct phase_source){
+            .name = line->name,
+            .data = line->data,
+            .tokens = source->tokens,
+            .plan_rows = source->plan_path ? source->plan.header.rows : 0,
+            .plan_seq_len = source->plan_path ? source->plan.header.seq_len : 0,
+            .epochs_most = line->epochs_most,
+            .line = line->line,
+        };
     }
-    run->windows = (run->tokens - spec->lookahead) / spec->seq_len;
-    assert(run->windows > 0);
+    const enum tokmap_status status = phases_make(&run->phases, &run->spec, facts, run->path, run->from_text, error);
+    free(facts);
+    return status;
+}
+
+/* Sums the tokens that are delivered before each phase. */
+static enum tokmap_status sum_tokens(struct tokmap_run *run, struct tokmap_error *error)
+{
+    const struct phases *phases = &run->phases;
+    run->tokens_before = calloc(phases->count, sizeof *run->tokens_before);
+    if (!run->tokens_before)
+        return error_set_memory(error, "the run's phases", phases->count * sizeof *run->tokens_before);
+    for (uint64_t i = 1; i < phases->count; i++)
+        if (add_overflows(run->tokens_before[i - 1],
+                          tokens_in_phase(run, &phases->phases[i - 1], phases->phases[i].first_step),
+                          &run->tokens_before[i]))
+            run->tokens_before[i] = UINT64_MAX;
     return TOKMAP_OK;
 }
 
-/* Sets the end of the run. */
-static enum tokmap_status count_steps(struct tokmap_run *run, struct tokmap_error *error)
+/* Sets the text of the run, in which datasets have the names with which they were opened. */
+static enum tokmap_status print_text(struct tokmap_run *run, struct tokmap_error *error)
 {
-    const struct run_spec *spec = &run->spec;
-    uint64_t most = RUN_DRAWS_MOST / spec->batch;
-    run->steps = spec->steps;
-    if (spec->passes != TOKMAP_FOREVER) {
-        unsigned __int128 draws = (unsigned __int128)spec->passes * run->windows;
-        if (draws > RUN_DRAWS_MOST)
-            return range_wrong(run, error, spec->lines[RUN_PASSES],
-                               "%" PRIu64 " passes over %" PRIu64 " windows have more than 2^63 rows; lower %spasses",
-                               spec->passes, run->windows, options_prefix(run));
-        run->steps = (uint64_t)draws / spec->batch;
-        run->remainder = (uint64_t)draws % spec->batch;
-        if (run->steps == 0)
-            return range_wrong(run, error, spec->lines[RUN_BATCH],
-                               "%" PRIu64 " passes over %" PRIu64 " windows do not fill a global batch of %" PRIu64 " "
-                               "rows; lower %sbatch or %sseq_len, or raise %spasses",
-                               spec->passes, run->windows, spec->batch, options_prefix(run), options_prefix(run),
-                               options_prefix(run));
+    const size_t bytes = run->sources.count * sizeof(struct source_line);
+    struct run_spec spec = run->spec;
+    if (!(spec.sources = malloc(bytes)))
+        return error_set_memory(error, "the run's text", bytes);
+    for (uint64_t i = 0; i < run->sources.count; i++) {
+        spec.sources[i] = run->spec.sources[i];
+        spec.sources[i].data = run->sources.of[i].data;
+        spec.sources[i].plan = run->sources.of[i].plan_path;
     }
-    if (spec->steps != TOKMAP_FOREVER && spec->steps > most)
-        return range_wrong(run, error, spec->lines[RUN_STEPS],
-                           "%" PRIu64 " steps of %" PRIu64 " rows have more than 2^63 rows; lower %ssteps to %" PRIu64
-                           " or less",
-                           spec->steps, spec->batch, options_prefix(run), most);
-    run->steps_most = min64(run->steps, most);
+    run->text = run_spec_print(&spec);
+    free(spec.sources);
     return TOKMAP_OK;
 }
 
-/* Returns the path of a source's dataset: `data` in `folder`, or only `data` if it is absolute or synthetic or folder
- * is NULL. Free it with free(). NULL: out of memory. */
-static char *data_path(const char *folder, const char *data)
-{
-    const bool complete = path_is_absolute(data) || strncmp(data, TOKMAP_SYNTHETIC, sizeof TOKMAP_SYNTHETIC - 1) == 0;
-    return path_in(folder && !complete ? folder : "", data);
-}
-
-/* Reports that the dataset that a line of a run names does not exist. */
-static enum tokmap_status no_dataset(const struct tokmap_run *run, const char *name, struct tokmap_error *error)
-{
-    const struct run_spec *spec = &run->spec;
-    const bool moved = strcmp(name, spec->sources[0].data) != 0;
-    return error_set_line(error, TOKMAP_ERROR_NOT_FOUND, run->path, spec->lines[RUN_SOURCE],
-                          "source '%s' is the dataset '%.200s', which was looked for as '%.300s' and does not exist%s; "
-                          "correct the line, or put the dataset there",
-                          spec->sources[0].name, spec->sources[0].data, name,
-                          moved ? " (a relative name starts from the folder of the run file)" : "");
-}
-
-/* Opens the dataset of a run whose spec is complete, and derives the rest. */
-static enum tokmap_status open_dataset(struct tokmap_run *run, const char *name, struct tokmap_error *error)
-{
-    struct tokmap_dataset_options options = TOKMAP_DATASET_OPTIONS_INIT;
-    struct tokmap_dataset_info info;
-    options.reading = run->spec.reading;
-    struct tokmap_error reason = {0};
-    enum tokmap_status status = tokmap_dataset_open(&run->dataset, name, &options, &reason);
-    /* A run of arguments has no line, and the message about the dataset's name says all. What is missing may also be a
-     * shard that a manifest names, which is reported with the manifest's line. */
-    if (status == TOKMAP_ERROR_NOT_FOUND && run->from_text && !reason.line && reason.system)
-        return no_dataset(run, name, error);
-    if (status && error)
-        *error = reason;
-    if (status)
-        return status;
-    dataset_describe(run->dataset, &info);
-    run->tokens = info.tokens;
-    if ((status = count_windows(run, error)) || (status = count_steps(run, error)) ||
-        (status = skips_merge(&run->skips, run->spec.skips, run->spec.skip_count, error)))
-        return status;
-    past_init(&run->past, &run->spec, &run->skips, info.content);
-    return TOKMAP_OK;
-}
-
-/* Refuses what the text of a run may say and this version cannot do. */
-static enum tokmap_status check_supported(const struct run_spec *spec, const char *path, struct tokmap_error *error)
-{
-    const struct source_line *source = &spec->sources[spec->source_count > 1];
-    const struct {
-        bool used;
-        uint64_t line;
-        const char *what;
-    } later[] = {
-        {spec->source_count > 1, source->line, "runs of more than one source"},
-        {spec->phase_count > 0, spec->lines[RUN_PHASE], "'phase'"},
-        {source->plan != NULL, source->line, "plans of rows"},
-        {source->epochs_most != 0, source->line, "'epochs<='"},
-        {spec->stride != 0, spec->lines[RUN_STRIDE], "'stride'"},
-        {spec->tail_pad, spec->lines[RUN_TAIL], "'tail pad'"},
-        {spec->ordering == TOKMAP_BLOCKS, spec->lines[RUN_ORDER], "'order blocks'"},
-    };
-    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
-        if (later[i].used)
-            return error_set_line(error, TOKMAP_ERROR_UNSUPPORTED, path, later[i].line,
-                                  "this version does not support %s; remove it, or use a newer version", later[i].what);
-    return TOKMAP_OK;
-}
-
-/* Takes ownership of *spec, whatever the status. */
-static enum tokmap_status run_new(struct tokmap_run **out, struct run_spec *spec, const char *path, const char *folder,
-                                  bool from_text, struct tokmap_error *error)
+enum tokmap_status run_new(struct tokmap_run **out, struct run_spec *spec, const char *path, const char *folder,
+                           bool from_text, struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
     struct tokmap_run *run = calloc(1, sizeof *run);
@@ -175,25 +131,26 @@ static enum tokmap_status run_new(struct tokmap_run **out, struct run_spec *spec
     }
     run->spec = *spec;
     run->from_text = from_text;
-    if (path && !(run->path = strdup(path))) {
+    if (path && !(run->path = strdup(path)))
         status = error_set_memory(error, "the run's path", strlen(path) + 1);
-        goto fail;
+    if (!status)
+        status = run_sources_open(&run->sources, &run->spec, folder, run->path, from_text, error);
+    if (!status)
+        status = make_phases(run, error);
+    if (!status)
+        status = skips_merge(&run->skips, run->spec.skips, run->spec.skip_count, error);
+    if (!status)
+        status = sum_tokens(run, error);
+    if (!status)
+        status = past_init(run, error);
+    if (!status)
+        status = print_text(run, error);
+    if (status) {
+        tokmap_run_close(run);
+        return status;
     }
-    if ((status = check_supported(&run->spec, path, error)))
-        goto fail;
-    run->data = data_path(folder, run->spec.sources[0].data);
-    if (!run->data) {
-        status = error_set_memory(error, "the dataset's path", strlen(run->spec.sources[0].data) + 1);
-        goto fail;
-    }
-    status = open_dataset(run, run->data, error);
-    if (status)
-        goto fail;
     *out = run;
     return TOKMAP_OK;
-fail:
-    tokmap_run_close(run);
-    return status;
 }
 
 /* Reads the whole file, which may be a pipe. Free *text with free(). */
@@ -351,11 +308,14 @@ void tokmap_run_close(struct tokmap_run *run)
 {
     if (!run)
         return;
-    tokmap_dataset_close(run->dataset);
-    run_spec_free(&run->spec);
-    free(run->path);
-    free(run->data);
+    run_sources_close(&run->sources);
+    phases_free(&run->phases);
+    past_free(&run->past);
     skips_free(&run->skips);
+    run_spec_free(&run->spec);
+    free(run->tokens_before);
+    free(run->path);
+    free(run->text);
     free(run);
 }
 
@@ -363,17 +323,35 @@ void tokmap_run_close(struct tokmap_run *run)
 
 void run_describe(const struct tokmap_run *run, struct tokmap_run_info *info)
 {
+    const struct phases *phases = &run->phases;
+    const struct run_spec *spec = &run->spec;
+    struct run_step last = {.valid = 0};
+    if (phases->steps != TOKMAP_FOREVER)
+        run_phase_of(run, phases->steps_most - 1, &last);
     *info = (struct tokmap_run_info){
         .size = sizeof *info,
-        .seq_len = run->spec.seq_len,
-        .lookahead = run->spec.lookahead,
-        .batch = run->spec.batch,
-        .seed = run->spec.seed,
-        .ordering = run->spec.ordering,
-        .sources = 1,
-        .steps = run->steps,
-        .delivered = run->steps == TOKMAP_FOREVER ? TOKMAP_FOREVER : run_delivered_before(run, run->steps),
-        .remainder = run->remainder,
+        .seq_len = phases->phases[0].seq_len,
+        .lookahead = spec->lookahead,
+        .batch = phases->phases[0].batch,
+        .seed = spec->seed,
+        .ordering = spec->ordering,
+        .sources = run->sources.count,
+        .steps = phases->steps,
+        .delivered = phases->steps == TOKMAP_FOREVER ? TOKMAP_FOREVER : run_delivered_before(run, phases->steps),
+        .remainder = phases->remainder,
+        .phases = phases->count,
+        .stride = spec->stride,
+        .batch_most = phases->batch_most,
+        .seq_len_most = phases->seq_len_most,
+        .pad_id = run->sources.pad_id,
+        .tail_pad = spec->tail_pad,
+        .blocks = spec->ordering == TOKMAP_BLOCKS ? spec->blocks : 0,
+        .span = spec->ordering == TOKMAP_BLOCKS ? spec->span : 0,
+        .valid_last = last.valid,
+        .vocabulary = run->sources.vocabulary,
+        .width = run->sources.width,
+        .warned = run->sources.warning != NULL,
+        .warning = run->sources.warning,
     };
 }
 
@@ -390,31 +368,138 @@ enum tokmap_status tokmap_run_source(const struct tokmap_run *run, uint64_t sour
 {
     if (!run || !info)
         return TOKMAP_ERROR_ARGUMENT;
-    if (source > 0)
+    if (source >= run->sources.count)
         return TOKMAP_ERROR_RANGE;
+    const struct run_source *of = &run->sources.of[source];
+    const struct source_line *line = &run->spec.sources[source];
+    const uint64_t seq_len = run->phases.phases[0].seq_len;
+    const uint64_t stride = run->spec.stride ? run->spec.stride : seq_len;
+    const uint64_t windows =
+        of->plan_path ? of->plan.header.rows : windows_of_dataset(&run->spec, of->tokens, seq_len);
+    const uint64_t strides = windows <= of->tokens / stride ? windows * stride : of->tokens;
     const struct tokmap_source_info filled = {
-        .name = run->spec.sources[0].name,
-        .dataset = run->dataset,
-        .windows = run->windows,
-        .tail = run->tokens - run->windows * run->spec.seq_len,
-        .data = run->data,
+        .name = of->name,
+        .dataset = of->dataset,
+        .windows = windows,
+        .tail = of->plan_path || run->spec.tail_pad ? 0 : of->tokens - strides,
+        .data = of->data,
+        .plan = of->plan_path,
+        .epochs_most = line->epochs_most,
+        .line = line->line,
     };
     return struct_copy_out(info, &filled, sizeof filled, "tokmap_source_info", NULL);
 }
 
+enum tokmap_status tokmap_run_phase(const struct tokmap_run *run, uint64_t phase, struct tokmap_phase_info *info)
+{
+    if (!run || !info)
+        return TOKMAP_ERROR_ARGUMENT;
+    const struct phases *phases = &run->phases;
+    if (phase >= phases->count)
+        return TOKMAP_ERROR_RANGE;
+    const struct phase *of = &phases->phases[phase];
+    const struct tokmap_phase_info filled = {
+        .first_step = of->first_step,
+        .end_step = phase + 1 < phases->count ? of[1].first_step : phases->steps,
+        .first_draw = of->first_draw,
+        .batch = of->batch,
+        .seq_len = of->seq_len,
+        .shares = phases->stretches[of->stretch].leaf_count,
+        .mixture_step = phases->stretches[of->stretch].mixture_step,
+        .line = of->line,
+    };
+    return struct_copy_out(info, &filled, sizeof filled, "tokmap_phase_info", NULL);
+}
+
+uint64_t tokmap_run_phase_at(const struct tokmap_run *run, uint64_t step)
+{
+    return run ? (uint64_t)(phases_of_step(&run->phases, step) - run->phases.phases) : 0;
+}
+
+enum tokmap_status tokmap_run_share(const struct tokmap_run *run, uint64_t phase, uint64_t share,
+                                    struct tokmap_share_info *info)
+{
+    if (!run || !info)
+        return TOKMAP_ERROR_ARGUMENT;
+    const struct phases *phases = &run->phases;
+    if (phase >= phases->count)
+        return TOKMAP_ERROR_RANGE;
+    const struct phase *of = &phases->phases[phase];
+    const struct stretch *stretch = &phases->stretches[of->stretch];
+    if (share >= stretch->leaf_count)
+        return TOKMAP_ERROR_RANGE;
+    const struct leaf *leaf = &stretch->leaves[share];
+    const uint64_t end = phase + 1 < phases->count ? of[1].first_draw : phases->end_draw;
+    const uint64_t before = stretch_count(stretch, share, of->first_draw);
+    const uint64_t s = before + leaf->offset;
+    const struct tokmap_share_info filled = {
+        .source = leaf->source,
+        .weight = leaf->weight,
+        .weights = stretch->weights,
+        .windows = leaf->windows,
+        .first_epoch = leaf->epoch_first + s / leaf->windows,
+        .first_draw = s % leaf->windows,
+        .draws = stretch_count(stretch, share, end) - before,
+    };
+    return struct_copy_out(info, &filled, sizeof filled, "tokmap_share_info", NULL);
+}
+
+enum tokmap_status tokmap_run_drawn(const struct tokmap_run *run, uint64_t source, uint64_t step, uint64_t *draws)
+{
+    if (!run || !draws)
+        return TOKMAP_ERROR_ARGUMENT;
+    const struct phases *phases = &run->phases;
+    if (source >= run->sources.count || step > phases->steps_most)
+        return TOKMAP_ERROR_RANGE;
+    const struct phase *phase = phases_of_step(phases, step);
+    const uint64_t draw = step == phases->steps_most ? phases->end_draw
+                                                     : phase->first_draw + (step - phase->first_step) * phase->batch;
+    uint64_t low = phases->appearances_of[source], high = phases->appearances_of[source + 1];
+    *draws = 0;
+    if (low == high)
+        return TOKMAP_OK;
+    while (high - low > 1) { /* the last appearance that begins at or before the draw, if any does */
+        const uint64_t middle = low + (high - low) / 2;
+        if (phases->stretches[phases->appearances[middle].stretch].first_draw <= draw)
+            low = middle;
+        else
+            high = middle;
+    }
+    const struct appearance *appearance = &phases->appearances[low];
+    const struct stretch *stretch = &phases->stretches[appearance->stretch];
+    const struct leaf *leaf = &stretch->leaves[appearance->leaf];
+    if (stretch->first_draw <= draw)
+        *draws = leaf->drawn + stretch_count(stretch, appearance->leaf, min64(draw, stretch->end_draw)) - leaf->k_first;
+    return TOKMAP_OK;
+}
+
 const struct tokmap_dataset *run_dataset(const struct tokmap_run *run, uint64_t source)
 {
-    return source == 0 ? run->dataset : NULL;
+    return source < run->sources.count ? run->sources.of[source].dataset : NULL;
+}
+
+const char *tokmap_run_text(const struct tokmap_run *run)
+{
+    return run ? run->text : NULL;
 }
 
 int tokmap_run_delivers(const struct tokmap_run *run, uint64_t step)
 {
-    return run && step < run->steps_most && run_next_step(run, step) == step;
+    return run && step < run->phases.steps_most && run_next_step(run, step) == step;
 }
 
 uint64_t tokmap_run_rows(const struct tokmap_run *run, uint64_t step)
 {
-    return run && step < run->steps_most ? run->spec.batch : 0;
+    return run && step < run->phases.steps_most ? phases_of_step(&run->phases, step)->batch : 0;
+}
+
+uint64_t tokmap_run_valid(const struct tokmap_run *run, uint64_t step)
+{
+    struct run_step of;
+    if (!run || step >= run->phases.steps_most)
+        return 0;
+    run_phase_of(run, step, &of);
+    return of.valid;
 }
 
 void run_rank_rows(uint64_t rows, uint64_t rank, uint64_t world, uint64_t *first, uint64_t *count)

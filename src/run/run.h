@@ -6,6 +6,9 @@
 #ifndef TOKMAP_RUN_RUN_H
 #define TOKMAP_RUN_RUN_H
 
+#include <stdbool.h>
+
+#include "run_spec.h"
 #include "tokmap/tokmap.h"
 
 /* Reports the rows that belong to rank `rank` of `world` in a global batch of `rows` rows: [*first, *first + *count).
@@ -17,6 +20,18 @@ uint64_t run_next_step(const struct tokmap_run *run, uint64_t step);
 
 /* Returns the number of delivered steps in [0, step). O(log skips). */
 uint64_t run_delivered_before(const struct tokmap_run *run, uint64_t step);
+
+/* Returns the tokens delivered in steps [0, step): rows * seq_len, without skipped steps, with padding; UINT64_MAX if the
+ * number is larger. step: at most the run's end. O(log phases + log skips). */
+uint64_t run_tokens_before(const struct tokmap_run *run, uint64_t step);
+
+/* Opens a run whose text has been read, or whose values are arguments. Takes ownership of *spec, whatever the status.
+ *   path       of the run file, or NULL
+ *   folder     from which relative names start; NULL: the current folder
+ *   from_text  errors name lines of a text; otherwise they name fields of options
+ * Statuses: those of tokmap_run_open(), except of reading the text. */
+enum tokmap_status run_new(struct tokmap_run **run, struct run_spec *spec, const char *path, const char *folder,
+                           bool from_text, struct tokmap_error *error);
 
 /* Fills *info as tokmap_run_info() does. It sets the size itself, so it cannot fail. */
 void run_describe(const struct tokmap_run *run, struct tokmap_run_info *info);

@@ -324,18 +324,18 @@ static void beyond_32_bits(void **state)
 {
     static struct found found;
     struct tokmap_run *run = run_of(5, 7, 1, 1000, 77, true, "");
-    run->tokens = ((uint64_t)1 << 61) + 12345;
-    run->windows = (run->tokens - 1) / 7;
+    const uint64_t tokens = run->sources.of[0].tokens = ((uint64_t)1 << 61) + 12345;
+    const uint64_t windows = run->phases.stretches[0].leaves[0].windows = (tokens - 1) / 7;
     uint64_t random = 11;
     for (int i = 0; i < 3000; i++) {
         random = random * 6364136223846793005u + 1442695040888963407u;
         uint64_t step = (random >> 8) % (RUN_DRAWS_MOST / 1000), row = (random >> 40) % 1000;
-        struct tokmap_place place, expected = model(run->tokens, 7, 1, 1000, 77, true, step, row);
+        struct tokmap_place place, expected = model(tokens, 7, 1, 1000, 77, true, step, row);
         assert_int_equal(tokmap_run_locate(run, step, row, &place, NULL), TOKMAP_OK);
         same_place(&place, &expected);
-        assert_true(place.window < run->windows && place.first_token < run->tokens);
+        assert_true(place.window < windows && place.first_token < tokens);
         found.count = found.stop = 0;
-        uint64_t token = (place.first_token + random % 8) % run->tokens;
+        uint64_t token = (place.first_token + random % 8) % tokens;
         assert_int_equal(tokmap_run_find(run, 0, token, 1, step, step + 1, collect, &found, NULL), TOKMAP_OK);
         assert_int_equal(found.count, 1);
         same_place(&found.places[0], &place);

@@ -1,0 +1,273 @@
+/*
+ * run_sources.c - see run_sources.h.
+ *
+ * Opening a dataset is a few system calls for each of its shards, which mostly wait for the file system. So threads open
+ * the sources, each taking the next one that is not taken. If one fails, the first in the order of the text that is not
+ * open is opened again by the caller, whose error is the run's. So the error does not depend on the threads.
+ */
+#include "run_sources.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "dataset/dataset.h"
+#include "platform/os.h"
+#include "text/path.h"
+
+enum { THREADS_MOST = 8, SOURCES_PER_THREAD = 4 };
+
+struct opening {
+    struct run_sources *sources;
+    const struct run_spec *spec;
+    const char *path;
+    bool from_text;
+    uint64_t next;  /* the next source that no thread has taken; accessed atomically */
+    uint32_t ended; /* a source failed; accessed atomically */
+};
+
+#define wrong_at(opening, status, line, ...)                                                                           \
+    error_set_line((error), (status), (opening)->path, (opening)->from_text ? (line) : 0, __VA_ARGS__)
+
+static bool is_synthetic(const char *data)
+{
+    return strncmp(data, TOKMAP_SYNTHETIC, sizeof TOKMAP_SYNTHETIC - 1) == 0;
+}
+
+/* Returns the path of a source's dataset: `data` in `folder`, or only `data` if it is absolute or synthetic or folder
+ * is NULL. Free it with free(). NULL: out of memory. */
+static char *data_path(const char *folder, const char *data)
+{
+    return path_in(folder && !path_is_absolute(data) && !is_synthetic(data) ? folder : "", data);
+}
+
+/* ---- one source ---- */
+
+/* Reports that the dataset that a line of a run names does not exist. */
+static enum tokmap_status no_dataset(const struct opening *opening, uint64_t source, struct tokmap_error *error)
+{
+    const struct source_line *line = &opening->spec->sources[source];
+    const char *name = opening->sources->of[source].data;
+    const bool moved = strcmp(name, line->data) != 0;
+    return wrong_at(opening, TOKMAP_ERROR_NOT_FOUND, line->line,
+                    "source '%s' is the dataset '%.200s', which was looked for as '%.300s' and does not exist%s; "
+                    "correct the line, or put the dataset there",
+                    line->name, line->data, name,
+                    moved ? " (a relative name starts from the folder of the run file)" : "");
+}
+
+static enum tokmap_status open_plan(const struct opening *opening, uint64_t number, struct run_source *source,
+                                    struct tokmap_error *error)
+{
+    const struct source_line *line = &opening->spec->sources[number];
+    struct plan *plan = &source->plan;
+    enum tokmap_status status = plan_open(plan, source->plan_path, error);
+    if (status)
+        return status;
+    const struct plan_header *header = &plan->header;
+    if (memcmp(header->dataset, source->identity, sizeof header->dataset) != 0 || header->tokens != source->tokens)
+        return wrong_at(opening, TOKMAP_ERROR_MISMATCH, line->line,
+                        "the plan '%.200s' of source '%s' was made for another dataset than '%.200s', or for other "
+                        "contents of it; make it again with 'tokmap plan'",
+                        line->plan, line->name, line->data);
+    uint8_t identity[16];
+    plan_identity(plan, source->identity, identity);
+    memcpy(source->identity, identity, sizeof source->identity);
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status open_source(const struct opening *opening, uint64_t number, struct tokmap_error *error)
+{
+    struct tokmap_dataset_options options = TOKMAP_DATASET_OPTIONS_INIT;
+    struct tokmap_dataset_info info;
+    struct run_source *source = &opening->sources->of[number];
+    struct tokmap_error reason = {0};
+    options.reading = opening->spec->reading;
+    enum tokmap_status status = tokmap_dataset_open(&source->dataset, source->data, &options, &reason);
+    /* A run of arguments has no line, and the message about the dataset's name says all. What is missing may also be a
+     * shard that a manifest names, which is reported with the manifest's line. */
+    if (status == TOKMAP_ERROR_NOT_FOUND && opening->from_text && !reason.line && reason.system)
+        return no_dataset(opening, number, error);
+    if (status && error)
+        *error = reason;
+    if (status)
+        return status;
+    dataset_describe(source->dataset, &info);
+    source->tokens = info.tokens;
+    source->identity_kind = 1;
+    memcpy(source->identity, info.content, sizeof source->identity);
+    return source->plan_path ? open_plan(opening, number, source, error) : TOKMAP_OK;
+}
+
+static void close_source(struct run_source *source)
+{
+    plan_close(&source->plan);
+    source->plan = (struct plan){0};
+    tokmap_dataset_close(source->dataset);
+    source->dataset = NULL;
+}
+
+/* ---- all sources ---- */
+
+static void open_some(void *user)
+{
+    struct opening *opening = user;
+    while (!__atomic_load_n(&opening->ended, __ATOMIC_RELAXED)) {
+        const uint64_t number = __atomic_fetch_add(&opening->next, 1, __ATOMIC_RELAXED);
+        if (number >= opening->sources->count)
+            return;
+        if (open_source(opening, number, NULL)) {
+            close_source(&opening->sources->of[number]);
+            __atomic_store_n(&opening->ended, 1, __ATOMIC_RELAXED);
+        }
+    }
+}
+
+static enum tokmap_status open_all(struct opening *opening, struct tokmap_error *error)
+{
+    struct os_thread *threads[THREADS_MOST] = {NULL};
+    const uint64_t count = opening->sources->count;
+    const uint64_t wanted = min64(min64(os_processors(), THREADS_MOST), count / SOURCES_PER_THREAD);
+    uint64_t started = 0;
+    while (started + 1 < wanted && os_thread_start(&threads[started], "tokmap-open", open_some, opening) == 0)
+        started++;
+    if (started)
+        open_some(opening);
+    while (started)
+        os_thread_join(threads[--started]);
+    for (uint64_t i = 0; i < count; i++)
+        if (!opening->sources->of[i].dataset) {
+            const enum tokmap_status status = open_source(opening, i, error);
+            if (status)
+                return status;
+        }
+    return TOKMAP_OK;
+}
+
+/* ---- agreement ---- */
+
+static enum tokmap_status set_warning(struct run_sources *sources, const char *text, struct tokmap_error *error)
+{
+    if (sources->warning)
+        return TOKMAP_OK;
+    sources->warning = strdup(text);
+    return sources->warning ? TOKMAP_OK : error_set_memory(error, "a warning about the run", strlen(text) + 1);
+}
+
+static bool is_known(const struct tokmap_dataset_info *info)
+{
+    const uint8_t unknown[16] = {0};
+    return memcmp(info->tokenizer, unknown, sizeof unknown) != 0;
+}
+
+/* Compares a source with those before it. known, ends: the first source whose tokenizer is known, and the first that
+ * ends documents with an id; UINT64_MAX: none so far. */
+static enum tokmap_status agree(const struct opening *opening, uint64_t i, const struct tokmap_dataset_info *info,
+                                uint64_t *known, uint64_t *ends, struct tokmap_error *error)
+{
+    struct run_sources *sources = opening->sources;
+    const struct source_line *lines = opening->spec->sources;
+    struct tokmap_dataset_info other;
+    char text[512];
+    if (!is_known(info)) {
+        if (sources->count > 1 && !dataset_is_synthetic(sources->of[i].dataset)) {
+            (void)snprintf(text, sizeof text,
+                           "it is not recorded which tokenizer made source '%s' (%.200s), so it cannot be checked that "
+                           "all sources of the run use the same ids",
+                           lines[i].name, lines[i].data);
+            return set_warning(sources, text, error);
+        }
+    } else if (*known == UINT64_MAX) {
+        *known = i;
+    } else {
+        dataset_describe(sources->of[*known].dataset, &other);
+        if (memcmp(info->tokenizer, other.tokenizer, sizeof other.tokenizer) != 0)
+            return wrong_at(opening, TOKMAP_ERROR_MISMATCH, lines[i].line,
+                            "source '%s' (%.150s) and source '%s' (%.150s) were made with different tokenizers, so their "
+                            "ids mean different things; pack both with one tokenizer",
+                            lines[i].name, lines[i].data, lines[*known].name, lines[*known].data);
+    }
+    if (info->eod_id == TOKMAP_NO_ID)
+        return TOKMAP_OK;
+    if (*ends == UINT64_MAX)
+        *ends = i;
+    dataset_describe(sources->of[*ends].dataset, &other);
+    if (info->eod_id == other.eod_id)
+        return TOKMAP_OK;
+    (void)snprintf(text, sizeof text,
+                   "source '%s' ends its documents with id %" PRIu64 ", and source '%s' with id %" PRIu64,
+                   lines[*ends].name, other.eod_id, lines[i].name, info->eod_id);
+    return set_warning(sources, text, error);
+}
+
+static enum tokmap_status all_agree(const struct opening *opening, struct tokmap_error *error)
+{
+    struct run_sources *sources = opening->sources;
+    const struct run_spec *spec = opening->spec;
+    uint64_t known = UINT64_MAX, ends = UINT64_MAX;
+    struct tokmap_dataset_info info;
+    sources->pieces_most = 1;
+    for (uint64_t i = 0; i < sources->count; i++) {
+        dataset_describe(sources->of[i].dataset, &info);
+        const enum tokmap_status status = agree(opening, i, &info, &known, &ends, error);
+        if (status)
+            return status;
+        sources->vocabulary = max64(sources->vocabulary, info.vocabulary);
+        sources->width = info.width > sources->width ? info.width : sources->width;
+        if (sources->of[i].plan_path)
+            sources->pieces_most = max64(sources->pieces_most, sources->of[i].plan.header.row_segments);
+    }
+    sources->pad_id = spec->pad_id;
+    if (spec->pad_id == TOKMAP_NO_ID) {
+        sources->pad_id = 0;
+        if (ends != UINT64_MAX) {
+            dataset_describe(sources->of[ends].dataset, &info);
+            sources->pad_id = info.eod_id;
+        }
+    }
+    if (sources->width == 2 && sources->pad_id > UINT16_MAX)
+        return wrong_at(opening, TOKMAP_ERROR_RANGE, spec->lines[RUN_PAD],
+                        "the pad id %" PRIu64 " does not fit in the run's tokens, which have 2 bytes; use an id up to "
+                        "65535",
+                        sources->pad_id);
+    return TOKMAP_OK;
+}
+
+enum tokmap_status run_sources_open(struct run_sources *sources, const struct run_spec *spec, const char *folder,
+                                    const char *path, bool from_text, struct tokmap_error *error)
+{
+    struct opening opening = {.sources = sources, .spec = spec, .path = path, .from_text = from_text};
+    *sources = (struct run_sources){0};
+    sources->of = calloc(spec->source_count, sizeof *sources->of);
+    if (!sources->of)
+        return error_set_memory(error, "the run's sources", spec->source_count * sizeof *sources->of);
+    sources->count = spec->source_count;
+    for (uint64_t i = 0; i < sources->count; i++) {
+        struct run_source *source = &sources->of[i];
+        const struct source_line *line = &spec->sources[i];
+        source->name = line->name;
+        source->name_bytes = strlen(line->name);
+        source->data = data_path(folder, line->data);
+        if (line->plan)
+            source->plan_path = path_in(folder && !path_is_absolute(line->plan) ? folder : "", line->plan);
+        if (!source->data || (line->plan && !source->plan_path))
+            return error_set_memory(error, "a dataset's path", strlen(line->data) + 1);
+    }
+    const enum tokmap_status status = open_all(&opening, error);
+    return status ? status : all_agree(&opening, error);
+}
+
+void run_sources_close(struct run_sources *sources)
+{
+    for (uint64_t i = 0; i < sources->count; i++) {
+        close_source(&sources->of[i]);
+        free(sources->of[i].data);
+        free(sources->of[i].plan_path);
+    }
+    free(sources->of);
+    free(sources->warning);
+    *sources = (struct run_sources){0};
+}
