@@ -281,7 +281,8 @@ struct tokmap_dataset_options {
 struct tokmap_dataset_info {
     size_t size;                 /* set by the caller: sizeof(struct tokmap_dataset_info) */
     uint64_t tokens;
-    uint64_t documents;
+    uint64_t documents;          /* 0 if there are tokens, but nothing says where documents are: other projects' files
+                                    without a document index, until `tokmap index` */
     uint64_t shards;             /* 0 for a synthetic dataset */
     uint32_t width;              /* bytes of a token: 2 or 4 */
     enum tokmap_reading reading; /* how loaders read it: TOKMAP_READ_MAPPED or TOKMAP_READ_PREAD */
@@ -295,12 +296,18 @@ struct tokmap_dataset_info {
                                     shards differ in the id that ends or begins documents, the tokenizer of some is not
                                     recorded, or the name of the shard is that of a folder, too. The data is read as it
                                     is. The library prints nothing, so a program passes the text on */
-    const char *kind;            /* "shards", "synthetic", or the kind of another project's files, such as "megatron";
-                                    valid until the dataset is closed */
-    uint32_t identity;           /* what `content` is made of: 1, every byte of the data; 2, a sample of it (files of
-                                    other projects without an index) */
+    const char *kind;            /* "shards" (also files of other projects that have an index), "synthetic", or the kind
+                                    of other projects' files: "megatron", "llmc", "npy", "datatrove", "olmo", "raw".
+                                    Valid as long as the library is loaded */
+    uint32_t identity;           /* what `content` covers: TOKMAP_IDENTITY_FULL or TOKMAP_IDENTITY_SAMPLED */
     uint32_t masked;             /* 1: some shard has a mask: see tokmap_dataset_mask() */
 };
+
+/* What a content id covers. The id of shards covers every token. That of other projects' files without an index covers
+ * their names' words, their sizes, and 256 samples of 4 KiB, so it finds out most changes, but not all; `tokmap index`
+ * makes it full. */
+#define TOKMAP_IDENTITY_FULL 1
+#define TOKMAP_IDENTITY_SAMPLED 2
 
 /* One shard of a dataset. Its pointers are valid until the dataset is closed. */
 struct tokmap_shard_info {

@@ -14,9 +14,11 @@
 #include "common/error.h"
 #include "common/struct_copy.h"
 #include "common/hash.h"
+#include "dataset_foreign.h"
 #include "dataset_name.h"
 #include "dataset_part.h"
 #include "platform/os.h"
+#include "shard_documents.h"
 #include "shard_names.h"
 #include "text/path.h"
 #include "common/bit_copy.h"
@@ -36,9 +38,28 @@ static enum tokmap_status open_mask(struct shard *shard, struct tokmap_error *er
     return mask_file_open(&shard->mask, path, false, shard->index.shard.tokens, error);
 }
 
+/* Opens the file of another project that the store section of the open index names. */
+static enum tokmap_status open_stored(struct shard *shard, struct tokmap_error *error)
+{
+    const struct index *index = &shard->index;
+    shard->store = (struct store){
+        .path = index_store_path(index),
+        .fd = -1,
+        .element = (enum element)index->store_head.element,
+        .offset = index->store_head.offset,
+        .tokens = index->shard.tokens,
+        .bytes = index->store_head.file_bytes,
+    };
+    if (!shard->store.path)
+        return error_set_memory(error, "the path of a file of tokens", index->store_head.path_bytes);
+    return store_open(&shard->store, error);
+}
+
 /* Opens the .bin that belongs to the open index. */
 static enum tokmap_status open_tokens(struct shard *shard, struct tokmap_error *error)
 {
+    if (shard->index.store.offset)
+        return open_stored(shard, error);
     shard->store = (struct store){
         .path = strdup(shard->index_path),
         .fd = -1,
@@ -290,7 +311,7 @@ static enum tokmap_status open_synthetic(struct tokmap_dataset *dataset, const c
     dataset->largest_id = synthetic->vocabulary - 1;
     dataset->eod_id = dataset->bos_id = TOKMAP_NO_ID;
     dataset->kind = "synthetic";
-    dataset->identity = 1;
+    dataset->identity = TOKMAP_IDENTITY_FULL;
     synthetic_content(synthetic, dataset->content);
     return TOKMAP_OK;
 }
@@ -328,7 +349,7 @@ static enum tokmap_status open_named(struct tokmap_dataset *dataset, const char 
     if (!status)
         status = open_shards(dataset, &names, error);
     dataset->kind = "shards";
-    dataset->identity = 1;
+    dataset->identity = TOKMAP_IDENTITY_FULL;
     const bool folder_too = names.folder_too;
     shard_names_free(&names);
     if (!status && folder_too &&
@@ -344,12 +365,84 @@ static enum tokmap_status open_named(struct tokmap_dataset *dataset, const char 
     return status ? status : add_streams(dataset, error);
 }
 
-/* Opens a dataset by its name without a part: finds out of which kind it is. */
+/* ---- files of other projects ---- */
+
+static enum tokmap_status open_foreign_indexes(struct tokmap_dataset *dataset, const struct foreign_set *set,
+                                               struct tokmap_error *error)
+{
+    struct shard_names names = {0};
+    enum tokmap_status status = foreign_set_indexes(set, &names, error);
+    if (!status)
+        status = open_shards(dataset, &names, error);
+    shard_names_free(&names);
+    for (uint64_t i = 0; i < dataset->shard_count && !status; i++)
+        status = foreign_check_words(set, &dataset->shards[i], error);
+    if (!status)
+        status = compare_shards(dataset, error);
+    if (!status)
+        status = content_of(dataset, error);
+    return status ? status : add_streams(dataset, error);
+}
+
+static enum tokmap_status open_foreign_files(struct tokmap_dataset *dataset, const struct foreign_set *set,
+                                             struct tokmap_error *error)
+{
+    const struct shard *known = NULL;
+    enum tokmap_status status = TOKMAP_OK;
+    dataset->shards = calloc(set->count, sizeof *dataset->shards);
+    if (!dataset->shards)
+        return error_set_memory(error, "the shards", set->count * sizeof *dataset->shards);
+    for (uint64_t i = 0; i < set->count && !status; i++) {
+        status = foreign_shard_open(&dataset->shards[i], set, i, error);
+        if (!status)
+            status = join(dataset, &known, error);
+        if (status && dataset->shard_count == i)
+            dataset_shard_close(&dataset->shards[i]);
+    }
+    if (!status && set->indexed &&
+        !warning_add(dataset,
+                     "only %" PRIu64 " of the %" PRIu64 " files have an index, so none is used; run `tokmap index` on "
+                     "all of them",
+                     set->indexed, set->count))
+        status = error_set_memory(error, "a warning", 1024);
+    for (uint64_t i = 0; i < dataset->shard_count; i++)
+        dataset->masked = dataset->masked || dataset->shards[i].mask.fd >= 0;
+    return status ? status : foreign_identity(dataset->shards, dataset->shard_count, dataset->content, error);
+}
+
+static enum tokmap_status open_foreign(struct tokmap_dataset *dataset, const char *name, bool named,
+                                       struct tokmap_error *error)
+{
+    struct foreign_set set;
+    enum tokmap_status status = foreign_set_find(&set, name, named, error);
+    if (!status) {
+        const bool indexed = set.indexed == set.count;
+        dataset->kind = indexed ? "shards" : foreign_kind_name(set.kinds[0]);
+        dataset->identity = indexed ? TOKMAP_IDENTITY_FULL : TOKMAP_IDENTITY_SAMPLED;
+        status = indexed ? open_foreign_indexes(dataset, &set, error) : open_foreign_files(dataset, &set, error);
+    }
+    foreign_set_free(&set);
+    return status;
+}
+
+/* Opens a dataset by its name without a part: finds out of which kind it is. A name without a kind that is not one of
+ * shards may be that of files with a magic; if it is not, the error is that of shards. */
 static enum tokmap_status open_whole(struct tokmap_dataset *dataset, const char *name, struct tokmap_error *error)
 {
     if (synthetic_names(name))
         return open_synthetic(dataset, name, error);
-    return open_named(dataset, name, error);
+    if (foreign_name_has_kind(name))
+        return open_foreign(dataset, name, true, error);
+    enum tokmap_status status = open_named(dataset, name, error);
+    if (dataset->shards || (status != TOKMAP_ERROR_NOT_FOUND && status != TOKMAP_ERROR_FORMAT))
+        return status;
+    struct tokmap_error found;
+    const enum tokmap_status foreign = open_foreign(dataset, name, false, &found);
+    if (foreign == TOKMAP_ERROR_NOT_FOUND)
+        return status;
+    if (foreign && error)
+        *error = found;
+    return foreign;
 }
 
 /* Returns whether tokens can be used where they are in all files. */
@@ -398,6 +491,7 @@ enum tokmap_status tokmap_dataset_open(struct tokmap_dataset **dataset, const ch
         tokmap_dataset_close(made);
         return status;
     }
+    made->documents_unknown = dataset_documents_unknown(made);
     made->reading = has_views(made) ? resolve_reading(made, chosen.reading) : TOKMAP_READ_PREAD;
     *dataset = made;
     return TOKMAP_OK;
@@ -423,7 +517,7 @@ void dataset_describe(const struct tokmap_dataset *dataset, struct tokmap_datase
     memset(info, 0, sizeof *info);
     info->size = sizeof *info;
     info->tokens = dataset->tokens;
-    info->documents = dataset->documents;
+    info->documents = dataset->documents_unknown ? 0 : dataset->documents;
     info->shards = dataset->shard_count;
     info->width = dataset->width;
     info->reading = dataset->reading;

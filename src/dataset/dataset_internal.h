@@ -42,6 +42,7 @@ struct tokmap_dataset {
     uint64_t documents;
     uint32_t width;
     enum tokmap_reading reading; /* never TOKMAP_READ_AUTO */
+    bool documents_unknown; /* some shard with tokens does not say where its documents are */
     uint64_t vocabulary, largest_id, eod_id, bos_id;
     uint8_t content[16];
     uint8_t tokenizer[16];

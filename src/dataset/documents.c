@@ -5,6 +5,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "dataset_foreign.h"
 #include "dataset_internal.h"
 #include "shard_documents.h"
 
@@ -21,6 +22,13 @@ static enum tokmap_status no_document(const struct tokmap_dataset *dataset, uint
                      number, dataset->documents);
 }
 
+static enum tokmap_status no_numbers(const struct tokmap_dataset *dataset, struct tokmap_error *error)
+{
+    return error_set(error, TOKMAP_ERROR_UNSUPPORTED, dataset->name, TOKMAP_NO_OFFSET,
+                     "the documents of this dataset have no numbers, because its files do not record where documents "
+                     "are; run `tokmap index` on it once");
+}
+
 static void synthetic_document(const struct tokmap_dataset *dataset, uint64_t number, struct tokmap_document *document)
 {
     /* A part has the tokens of its first and last document that are in it. */
@@ -35,6 +43,8 @@ enum tokmap_status tokmap_dataset_document(const struct tokmap_dataset *dataset,
 {
     if (!dataset || !document)
         return no_room(error);
+    if (dataset->documents_unknown)
+        return no_numbers(dataset, error);
     if (number >= dataset->documents)
         return no_document(dataset, number, error);
     if (dataset->synthetic) {
@@ -63,6 +73,8 @@ enum tokmap_status tokmap_dataset_document_at(const struct tokmap_dataset *datas
         synthetic_document(dataset, number - dataset->skipped_documents, document);
         return TOKMAP_OK;
     }
+    if (dataset->documents_unknown)
+        return no_numbers(dataset, error);
     uint64_t shard = dataset_shard_of(dataset, token, 0), number, start, end;
     const struct shard *from = &dataset->shards[shard];
     enum tokmap_status status = shard_document_at(from, token - from->first_token, &number, &start, &end, error);
@@ -77,12 +89,17 @@ enum tokmap_status tokmap_dataset_origin(const struct tokmap_dataset *dataset, u
 {
     if (!dataset || !origin)
         return no_room(error);
+    if (dataset->documents_unknown)
+        return no_numbers(dataset, error);
     if (number >= dataset->documents)
         return no_document(dataset, number, error);
     if (dataset->synthetic)
         return error_set(error, TOKMAP_ERROR_NOT_FOUND, NULL, TOKMAP_NO_OFFSET,
                          "the dataset is synthetic: its documents are computed and have no source");
     const struct shard *from = &dataset->shards[dataset_shard_of_document(dataset, number)];
+    if (!from->index.bytes)
+        return error_set(error, TOKMAP_ERROR_NOT_FOUND, from->store.path, TOKMAP_NO_OFFSET,
+                         "a file of another project does not record where its documents come from");
     return index_origin(&from->index, number - from->first_document + from->skipped_documents, origin, error);
 }
 
@@ -90,20 +107,26 @@ static enum tokmap_status shards_ends(const struct tokmap_dataset *dataset, uint
                                       uint64_t *ends, uint64_t capacity, uint64_t *used, uint64_t *start,
                                       struct tokmap_error *error)
 {
-    uint64_t shard = dataset_shard_of(dataset, first, 0), number, begin, end;
+    uint64_t shard = dataset_shard_of(dataset, first, 0), number = 0, begin, end;
     const struct shard *from = &dataset->shards[shard];
-    enum tokmap_status status = shard_document_at(from, first - from->first_token, &number, &begin, &end, error);
-    if (status)
-        return status;
-    *start = from->first_token + begin;
+    if (from->documents) {
+        enum tokmap_status status = shard_document_at(from, first - from->first_token, &number, &begin, &end, error);
+        if (status)
+            return status;
+        *start = from->first_token + begin;
+    }
     /* A shard ends where its last document ends (or is cut), so no case is needed for the border of two shards. From
      * the document that holds `first` on, ends are greater than `first`; in later shards an end can be 0, because
      * documents can be empty. */
     uint64_t least = first - from->first_token + 1;
     for (; shard < dataset->shard_count && dataset->shards[shard].first_token < last; shard++, number = least = 0) {
         from = &dataset->shards[shard];
-        status = shard_ends(from, number, least, last - from->first_token, from->first_token - first, ends, capacity,
-                            used, error);
+        const uint64_t shift = from->first_token - first;
+        enum tokmap_status status =
+            from->documents || !from->tokens
+                ? shard_ends(from, number, least, last - from->first_token, shift, ends, capacity, used, error)
+                : foreign_scan_ends(from, dataset->width, least ? least - 1 : 0, last - from->first_token, shift, ends,
+                                    capacity, used, error);
         if (status)
             return status;
     }

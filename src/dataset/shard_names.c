@@ -13,6 +13,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "format/foreign/foreign_name.h"
 #include "platform/os.h"
 #include "text/path.h"
 
@@ -211,7 +212,9 @@ static enum tokmap_status check_manifest_head(const char *path, const char *text
         return error_set(
             error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET,
             "this is not a shard, a folder, or a manifest (a manifest begins with the line \"" MANIFEST_HEAD
-            "1\"); tokmap does not assume that a file without a .tmx contains tokens: `tokmap pack` makes both files");
+            "1\"), and it does not begin like a token file of Megatron, llm.c, or NumPy; tokmap does not assume that a "
+            "file without a .tmx contains tokens: `tokmap pack` makes both files, and " FOREIGN_RAW_FORM
+            " names tokens without a header");
     while (bytes > head && is_blank(text[bytes - 1]))
         bytes--;
     if (bytes == head + 1 && text[head] == '1')
@@ -337,7 +340,8 @@ enum tokmap_status shard_names_find(struct shard_names *names, const char *name,
     else
         status = error_set_system(error, ENOENT, whole ? index_path : name, TOKMAP_NO_OFFSET,
                                   whole ? "the shard has no index, and tokmap does not assume that a file without a "
-                                          ".tmx contains tokens; make both files with `tokmap pack`"
+                                          ".tmx contains tokens; make both files with `tokmap pack`, or, if it has "
+                                          "tokens of another program without a header, name it " FOREIGN_RAW_FORM
                                         : "there is no dataset of this name: it is not the prefix of a shard (no file "
                                           "has this name with .tmx added), a folder, or a manifest");
     free(index_path);

@@ -51,8 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     enum tokmap_status status =
         megatron_parse(&index.megatron, "fuzzed.idx", map, bytes < 34 ? bytes : 34, bytes, &error);
     if (!status)
-        status =
-            megatron_check_ends(&index.megatron, "fuzzed.idx", map, "fuzzed.bin", bin_bytes, &layout, &error);
+        status = megatron_check_ends(&index.megatron, "fuzzed.idx", map, "fuzzed.bin", bin_bytes, &layout, &error);
     if (!status) {
         must(layout.bytes == bin_bytes && layout.tokens * element_bytes(layout.element) == bin_bytes);
         index.count = index.megatron.documents;

@@ -315,14 +315,8 @@ void foreign_close(struct foreign_file *file)
 
 /* ---- sampled identity ---- */
 
-struct part {
-    int fd;
-    const char *path;
-    uint64_t start, bytes; /* in the string of all files */
-};
-
 /* Hashes up to 4 KiB of the string of all parts, from `at` on; a probe can touch several small files. */
-static enum tokmap_status probe(struct hash_state *hash, const struct part *parts, uint64_t count, uint64_t at,
+static enum tokmap_status probe(struct hash_state *hash, const struct foreign_part *parts, uint64_t count, uint64_t at,
                                 struct tokmap_error *error)
 {
     uint8_t bytes[SAMPLE_BYTES];
@@ -335,7 +329,7 @@ static enum tokmap_status probe(struct hash_state *hash, const struct part *part
             last = middle;
     }
     for (uint64_t left = SAMPLE_BYTES; first < count && left; first++) {
-        const struct part *part = &parts[first];
+        const struct foreign_part *part = &parts[first];
         const uint64_t offset = at - part->start, here = min64(left, part->bytes - offset);
         size_t got = 0;
         int system = here ? os_pread(part->fd, bytes, (size_t)here, offset, &got) : 0;
@@ -358,49 +352,30 @@ static void hash_number(struct hash_state *hash, uint64_t number)
     hash_state_add(hash, bytes, sizeof bytes);
 }
 
-/* Lists the files, document indexes first. Returns the bytes of all. */
-static uint64_t parts_list(const struct foreign_file *const *files, uint64_t count, struct part *parts, uint64_t *used)
+enum tokmap_status foreign_sample(const struct foreign_file *file, struct foreign_part *parts, uint64_t count,
+                                  uint8_t id[16], struct tokmap_error *error)
 {
-    uint64_t bytes = 0;
-    *used = 0;
-    for (uint64_t i = 0; i < count; i++) {
-        if (!files[i]->documents_path)
-            continue;
-        parts[(*used)++] =
-            (struct part){files[i]->documents_fd, files[i]->documents_path, bytes, files[i]->documents.bytes};
-        bytes += files[i]->documents.bytes;
-    }
-    for (uint64_t i = 0; i < count; i++) {
-        parts[(*used)++] = (struct part){files[i]->fd, files[i]->path, bytes, files[i]->layout.bytes};
-        bytes += files[i]->layout.bytes;
-    }
-    return bytes;
-}
-
-enum tokmap_status foreign_sample(const struct foreign_file *const *files, uint64_t count, uint8_t id[16],
-                                  struct tokmap_error *error)
-{
-    struct part *parts = calloc(2 * count, sizeof *parts);
+    const struct foreign_words *words = &file->words;
     struct hash_state *hash = hash_state_new();
-    enum tokmap_status status =
-        parts && hash ? TOKMAP_OK : error_set_memory(error, "the identity of a dataset", 2 * count * sizeof *parts);
-    uint64_t used = 0, blocks = 0;
-    if (!status) {
-        const struct foreign_words *words = &files[0]->words;
-        blocks = div_ceil(parts_list(files, count, parts, &used), SAMPLE_BYTES);
-        hash_state_add(hash, SAMPLE_TAG, 8);
-        const uint64_t head[] = {files[0]->kind, words->width,      words->offset, words->eod_id,
-                                 words->bos_id,  words->vocabulary, used};
-        for (size_t i = 0; i < sizeof head / sizeof head[0]; i++)
-            hash_number(hash, head[i]);
-        for (uint64_t i = 0; i < used; i++)
-            hash_number(hash, parts[i].bytes);
+    uint64_t bytes = 0;
+    if (!hash)
+        return error_set_memory(error, "the identity of a dataset", 0);
+    hash_state_add(hash, SAMPLE_TAG, 8);
+    const uint64_t head[] = {file->kind,    words->width,      words->offset, words->eod_id,
+                             words->bos_id, words->vocabulary, count};
+    for (size_t i = 0; i < sizeof head / sizeof head[0]; i++)
+        hash_number(hash, head[i]);
+    for (uint64_t i = 0; i < count; i++) {
+        hash_number(hash, parts[i].bytes);
+        parts[i].start = bytes;
+        bytes += parts[i].bytes;
     }
+    const uint64_t blocks = div_ceil(bytes, SAMPLE_BYTES);
+    enum tokmap_status status = TOKMAP_OK;
     for (uint64_t i = 0; i < SAMPLE_PROBES && blocks && !status; i++)
-        status = probe(hash, parts, used, SAMPLE_BYTES * mul_div(i, blocks - 1, SAMPLE_PROBES - 1), error);
+        status = probe(hash, parts, count, SAMPLE_BYTES * mul_div(i, blocks - 1, SAMPLE_PROBES - 1), error);
     if (!status)
         hash128_store(hash_state_128(hash), id);
     hash_state_free(hash);
-    free(parts);
     return status;
 }

@@ -45,9 +45,20 @@ enum tokmap_status foreign_open(struct foreign_file *file, enum foreign_kind kin
                                 const struct foreign_words *words, struct tokmap_error *error);
 void foreign_close(struct foreign_file *file);
 
-/* Adds what the sampled identity of a dataset is made of: the identity is the XXH3-128 of these bytes. Statuses: OK,
- * ERROR_IO, ERROR_TRUNCATED, ERROR_MEMORY. */
-enum tokmap_status foreign_sample(const struct foreign_file *const *files, uint64_t count, uint8_t id[16],
-                                  struct tokmap_error *error);
+/* A file of a dataset, for its identity. */
+struct foreign_part {
+    int fd;
+    const char *path;
+    uint64_t start; /* in the string of all files; foreign_sample() computes it */
+    uint64_t bytes; /* of the file */
+};
+
+/* Computes the sampled identity of a dataset: the XXH3-128 of "sample 1"; the kind and the words width, offset, eod,
+ * bos, vocab of its first file as given (0, or 2^64 - 1 for ids, where they were not), and the number of files, as u64;
+ * the sizes of the files, as u64; and of all files, taken as one string of z bytes, the 256 probes of up to 4 KiB at
+ * 4096 * floor(i * (ceil(z / 4096) - 1) / 255). Document indexes come first, then tokens, then masks.
+ * Statuses: OK, ERROR_IO, ERROR_TRUNCATED, ERROR_MEMORY. */
+enum tokmap_status foreign_sample(const struct foreign_file *file, struct foreign_part *parts, uint64_t count,
+                                  uint8_t id[16], struct tokmap_error *error);
 
 #endif

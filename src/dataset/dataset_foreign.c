@@ -1,0 +1,466 @@
+/*
+ * dataset_foreign.c - see dataset_foreign.h.
+ *
+ * A path with * ? or [ is a pattern, unless a file has this very name. Its components are compared with the names in
+ * the folders, one component after another, so "data/2024-*" + "/shard_*.bin" lists data, and then each folder in it
+ * that matches.
+ */
+#include "dataset_foreign.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "platform/os.h"
+#include "text/path.h"
+
+#define FILES_MAX ((uint64_t)1 << 20)
+#define SCAN_TOKENS 8192 /* read at once to find the ends of documents; a row's tokens stay in the cache */
+
+/* ---- lists of paths ---- */
+
+struct path_list {
+    char **paths;
+    uint64_t count, capacity;
+};
+
+static void list_free(struct path_list *list)
+{
+    for (uint64_t i = 0; i < list->count; i++)
+        free(list->paths[i]);
+    free(list->paths);
+    *list = (struct path_list){NULL, 0, 0};
+}
+
+/* Takes ownership of the path, also on failure. Returns false without memory. */
+static bool list_add(struct path_list *list, char *path)
+{
+    if (path && list->count == list->capacity) {
+        const uint64_t capacity = list->capacity ? 2 * list->capacity : 16;
+        char **grown = realloc(list->paths, capacity * sizeof *grown);
+        if (grown) {
+            list->paths = grown;
+            list->capacity = capacity;
+        }
+    }
+    if (!path || list->count == list->capacity) {
+        free(path);
+        return false;
+    }
+    list->paths[list->count++] = path;
+    return true;
+}
+
+static int compare_paths(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* ---- patterns ---- */
+
+static bool is_pattern(const char *text, size_t bytes)
+{
+    return memchr(text, '*', bytes) || memchr(text, '?', bytes) || memchr(text, '[', bytes);
+}
+
+struct matching {
+    const char *folder, *pattern;
+    struct path_list *into;
+    bool full, last;
+};
+
+static int match_entry(void *user, const char *name)
+{
+    struct matching *matching = user;
+    struct os_stat found;
+    if (fnmatch(matching->pattern, name, FNM_PERIOD) != 0)
+        return 0;
+    char *path = path_in(matching->folder, name);
+    if (path && (os_stat(path, &found) || found.kind != (matching->last ? OS_KIND_FILE : OS_KIND_FOLDER))) {
+        free(path);
+        return 0;
+    }
+    matching->full = !list_add(matching->into, path) || matching->into->count > FILES_MAX;
+    return matching->full ? -1 : 0;
+}
+
+/* Replaces each path of the list by those in it that match a component of the pattern. */
+static enum tokmap_status match_component(struct path_list *list, const char *component, size_t bytes, bool last,
+                                          struct tokmap_error *error)
+{
+    struct path_list next = {NULL, 0, 0};
+    char *pattern = strndup(component, bytes);
+    enum tokmap_status status = pattern ? TOKMAP_OK : error_set_memory(error, "a pattern", bytes);
+    for (uint64_t i = 0; i < list->count && !status; i++) {
+        struct matching matching = {list->paths[i], pattern, &next, false, last};
+        if (!is_pattern(component, bytes)) {
+            char *path = path_in(list->paths[i], pattern);
+            struct os_stat found;
+            if (path && os_stat(path, &found))
+                free(path);
+            else
+                matching.full = !list_add(&next, path);
+        } else {
+            const int system = os_folder_list(*list->paths[i] ? list->paths[i] : ".", match_entry, &matching);
+            if (system > 0 && system != ENOENT && system != ENOTDIR)
+                status =
+                    error_set_system(error, system, list->paths[i], TOKMAP_NO_OFFSET, "the folder cannot be listed");
+        }
+        if (matching.full)
+            status = next.count > FILES_MAX
+                         ? error_set(error, TOKMAP_ERROR_LIMIT, list->paths[i], TOKMAP_NO_OFFSET,
+                                     "the pattern matches more than %" PRIu64 " files; use a narrower one", FILES_MAX)
+                         : error_set_memory(error, "the paths of files", 0);
+    }
+    free(pattern);
+    list_free(list);
+    *list = next;
+    return status;
+}
+
+/* Finds the files that a pattern matches, in byte order. */
+static enum tokmap_status match_all(struct path_list *list, const char *pattern, struct tokmap_error *error)
+{
+    if (!list_add(list, strdup(*pattern == '/' ? "/" : "")))
+        return error_set_memory(error, "a pattern", strlen(pattern));
+    const char *at = pattern + strspn(pattern, "/");
+    enum tokmap_status status = TOKMAP_OK;
+    while (*at && !status) {
+        const size_t bytes = strcspn(at, "/");
+        const char *next = at + bytes + strspn(at + bytes, "/");
+        status = match_component(list, at, bytes, !*next, error);
+        at = next;
+    }
+    if (!status && list->count)
+        qsort(list->paths, list->count, sizeof *list->paths, compare_paths);
+    return status;
+}
+
+/* ---- the files of a name ---- */
+
+/* The ending of the files of a kind, for folders and patterns without it. */
+static const char *ending_of(enum foreign_kind kind)
+{
+    switch (kind) {
+    case FOREIGN_UNNAMED:
+    case FOREIGN_MEGATRON:
+        return ".idx";
+    case FOREIGN_NPY:
+    case FOREIGN_OLMO:
+        return ".npy";
+    case FOREIGN_DATATROVE:
+        return ".ds";
+    case FOREIGN_LLMC:
+    case FOREIGN_RAW:
+        break;
+    }
+    return ".bin";
+}
+
+void foreign_set_free(struct foreign_set *set)
+{
+    for (uint64_t i = 0; i < set->count; i++)
+        free(set->paths[i]);
+    free(set->paths);
+    free(set->kinds);
+    memset(set, 0, sizeof *set);
+}
+
+/* Lists what the path of a name refers to. */
+static enum tokmap_status paths_find(struct path_list *list, enum foreign_kind kind, const char *path,
+                                     struct tokmap_error *error)
+{
+    struct os_stat found;
+    char *tokens = foreign_tokens_path(kind, path), *pattern = NULL;
+    if (!tokens)
+        return error_set_memory(error, "the path of a file", strlen(path));
+    const bool folder = kind && !os_stat(path, &found) && found.kind == OS_KIND_FOLDER && os_stat(tokens, &found);
+    const bool literal = !folder && (!is_pattern(path, strlen(path)) || !os_stat(tokens, &found));
+    free(tokens);
+    if (literal)
+        return list_add(list, strdup(path)) ? TOKMAP_OK : error_set_memory(error, "the path of a file", strlen(path));
+    enum tokmap_status status;
+    if (folder) {
+        pattern = path_join(path, strlen(path), "*", 1, ending_of(kind));
+        status = pattern ? match_all(list, pattern, error) : error_set_memory(error, "a pattern", strlen(path));
+    } else {
+        status = match_all(list, path, error);
+        if (!status && !list->count) {
+            list_free(list);
+            pattern = path_join("", 0, path, strlen(path), ending_of(kind));
+            status = pattern ? match_all(list, pattern, error) : error_set_memory(error, "a pattern", strlen(path));
+        }
+    }
+    if (!status && !list->count)
+        status = error_set(error, TOKMAP_ERROR_NOT_FOUND, path, TOKMAP_NO_OFFSET, "%s%s",
+                           folder ? "no file in this folder has a name that ends in " : "no file matches this pattern",
+                           folder ? ending_of(kind) : "");
+    free(pattern);
+    return status;
+}
+
+/* Adds a file. Of Megatron's two files, each of which a pattern may match, the second is left out. */
+static enum tokmap_status file_add(struct foreign_set *set, enum foreign_kind kind, const char *path, bool many,
+                                   struct tokmap_error *error)
+{
+    const enum foreign_kind found = kind ? kind : foreign_kind_of(path);
+    if (!found)
+        return many ? error_set(error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET,
+                                "this file matches the pattern, but does not begin like a token file of Megatron, "
+                                "llm.c, or NumPy; if it has tokens without a header, name the files " FOREIGN_RAW_FORM)
+                    : TOKMAP_ERROR_NOT_FOUND;
+    char *tokens = foreign_tokens_path(found, path);
+    char *index_path = tokens ? foreign_index_path(tokens) : NULL;
+    if (set->count == set->capacity && index_path) {
+        const uint64_t capacity = set->capacity ? 2 * set->capacity : 16;
+        char **paths = realloc(set->paths, capacity * sizeof *paths);
+        set->paths = paths ? paths : set->paths;
+        enum foreign_kind *kinds = realloc(set->kinds, capacity * sizeof *kinds);
+        set->kinds = kinds ? kinds : set->kinds;
+        set->capacity = paths && kinds ? capacity : set->capacity;
+    }
+    if (!index_path || set->count == set->capacity) {
+        free(tokens);
+        free(index_path);
+        return error_set_memory(error, "the paths of files", 0);
+    }
+    if (set->count && !strcmp(set->paths[set->count - 1], tokens)) {
+        free(tokens);
+    } else {
+        struct index index;
+        if (!index_open(&index, index_path, NULL)) {
+            set->indexed += index.store.offset != 0;
+            index_close(&index);
+        }
+        set->kinds[set->count] = found;
+        set->paths[set->count++] = tokens;
+    }
+    free(index_path);
+    return TOKMAP_OK;
+}
+
+enum tokmap_status foreign_set_find(struct foreign_set *set, const char *name, bool named, struct tokmap_error *error)
+{
+    struct foreign_name parsed;
+    struct path_list list = {NULL, 0, 0};
+    memset(set, 0, sizeof *set);
+    enum tokmap_status status = foreign_name_parse(&parsed, name, error);
+    if (status)
+        return status;
+    assert(named == (parsed.kind != FOREIGN_UNNAMED));
+    char *path = strndup(parsed.path, parsed.path_bytes);
+    if (!path)
+        return error_set_memory(error, "the path of a file", parsed.path_bytes);
+    set->words = parsed.words;
+    status = paths_find(&list, parsed.kind, path, error);
+    for (uint64_t i = 0; i < list.count && !status; i++)
+        status = file_add(set, parsed.kind, list.paths[i], is_pattern(path, parsed.path_bytes), error);
+    for (uint64_t i = 0; i < set->count && !status; i++)
+        status = foreign_words_check(&set->words, set->kinds[i], name, error);
+    list_free(&list);
+    free(path);
+    return status;
+}
+
+enum tokmap_status foreign_set_indexes(const struct foreign_set *set, struct shard_names *names,
+                                       struct tokmap_error *error)
+{
+    names->index_paths = calloc(set->count, sizeof *names->index_paths);
+    names->lines = calloc(set->count, sizeof *names->lines);
+    if (!names->index_paths || !names->lines)
+        return error_set_memory(error, "the paths of indexes", set->count * sizeof *names->index_paths);
+    for (; names->count < set->count; names->count++) {
+        names->index_paths[names->count] = foreign_index_path(set->paths[names->count]);
+        if (!names->index_paths[names->count])
+            return error_set_memory(error, "the path of an index", 0);
+    }
+    return TOKMAP_OK;
+}
+
+enum tokmap_status foreign_check_words(const struct foreign_set *set, const struct shard *shard,
+                                       struct tokmap_error *error)
+{
+    const struct foreign_words *words = &set->words;
+    const struct section_shard *head = &shard->index.shard;
+    const struct store *store = &shard->store;
+    const char *word = NULL;
+    uint64_t said = 0, found = 0;
+    if (words->width && words->width != 1u << element_shift(store->element))
+        word = "width", said = words->width, found = 1u << element_shift(store->element);
+    else if (words->offset_given && words->offset != store->offset)
+        word = "offset", said = words->offset, found = store->offset;
+    else if (words->eod_id != TOKMAP_NO_ID && words->eod_id != head->eod_id)
+        word = "eod", said = words->eod_id, found = head->eod_id;
+    else if (words->bos_id != TOKMAP_NO_ID && words->bos_id != head->bos_id)
+        word = "bos", said = words->bos_id, found = head->bos_id;
+    else if (words->vocabulary && words->vocabulary != head->vocabulary)
+        word = "vocab", said = words->vocabulary, found = head->vocabulary;
+    if (!word)
+        return TOKMAP_OK;
+    if (found == TOKMAP_NO_ID)
+        return error_set(error, TOKMAP_ERROR_MISMATCH, shard->index_path, TOKMAP_NO_OFFSET,
+                         "the name says %s=%" PRIu64 ", but the file was indexed without %s; correct the name, or run "
+                         "`tokmap index --force` on it",
+                         word, said, word);
+    return error_set(error, TOKMAP_ERROR_MISMATCH, shard->index_path, TOKMAP_NO_OFFSET,
+                     "the name says %s=%" PRIu64 ", but the file was indexed with %s=%" PRIu64
+                     "; correct the name, or run `tokmap index --force` on it",
+                     word, said, word, found);
+}
+
+/* ---- shards ---- */
+
+static enum tokmap_status end_by_index(const void *user, uint64_t document, uint64_t *end, struct tokmap_error *error)
+{
+    const struct foreign_file *file = user;
+    return foreign_index_end(&file->documents, document, end, error);
+}
+
+static enum tokmap_status end_of_file(const void *user, uint64_t document, uint64_t *end, struct tokmap_error *error)
+{
+    const struct foreign_file *file = user;
+    (void)document;
+    (void)error;
+    *end = file->layout.tokens;
+    return TOKMAP_OK;
+}
+
+static void file_close(void *user)
+{
+    foreign_close(user);
+    free(user);
+}
+
+enum tokmap_status foreign_shard_open(struct shard *shard, const struct foreign_set *set, uint64_t number,
+                                      struct tokmap_error *error)
+{
+    struct section_shard *head = &shard->index.shard;
+    struct foreign_file *file = malloc(sizeof *file);
+    memset(shard, 0, sizeof *shard);
+    shard->store.fd = shard->mask.fd = -1;
+    if (!file)
+        return error_set_memory(error, "a file of tokens", sizeof *file);
+    enum tokmap_status status = foreign_open(file, set->kinds[number], set->paths[number], &set->words, error);
+    if (status) {
+        free(file);
+        return status;
+    }
+    shard->foreign.user = file;
+    shard->foreign.close = file_close;
+    const struct foreign_layout *layout = &file->layout;
+    shard->index_path = strdup(file->documents_path ? file->documents_path : file->path);
+    shard->store = (struct store){.path = strdup(file->path),
+                                  .fd = file->fd,
+                                  .element = layout->element,
+                                  .offset = layout->offset,
+                                  .tokens = layout->tokens,
+                                  .bytes = layout->bytes};
+    file->fd = -1; /* the store has it now */
+    if (!shard->index_path || !shard->store.path)
+        return error_set_memory(error, "the path of a file of tokens", 0);
+    shard->index.path = shard->index_path;
+    shard->index.device = file->device;
+    shard->index.inode = file->inode;
+    if (file->loss_path) {
+        char *path = strdup(file->loss_path);
+        status = path ? mask_file_open(&shard->mask, path, true, layout->tokens, error)
+                      : error_set_memory(error, "the path of a mask", strlen(file->loss_path));
+        if (status)
+            return status;
+    }
+    head->tokens = layout->tokens;
+    head->width = element_width(layout->element);
+    head->block_bytes = (uint32_t)BLOCK_BYTES;
+    head->vocabulary = file->vocabulary;
+    head->largest_id = layout->tokens ? file->vocabulary - 1 : 0;
+    head->eod_id = file->eod_id;
+    head->bos_id = file->bos_id;
+    shard->index.token_bytes = layout->tokens * head->width;
+    if (file->documents_path) {
+        shard->foreign.end = end_by_index;
+        head->documents = file->documents.count;
+    } else if (file->eod_id == TOKMAP_NO_ID && file->bos_id == TOKMAP_NO_ID && layout->tokens) {
+        shard->foreign.end = end_of_file;
+        head->documents = 1;
+    }
+    return TOKMAP_OK;
+}
+
+const struct foreign_file *foreign_of(const struct shard *shard)
+{
+    return shard->foreign.close == file_close ? shard->foreign.user : NULL;
+}
+
+enum tokmap_status foreign_identity(const struct shard *shards, uint64_t count, uint8_t content[16],
+                                    struct tokmap_error *error)
+{
+    struct foreign_part *parts = calloc(3 * count, sizeof *parts);
+    uint64_t used = 0;
+    if (!parts)
+        return error_set_memory(error, "the identity of a dataset", 3 * count * sizeof *parts);
+    for (uint64_t i = 0; i < count; i++) {
+        const struct foreign_file *file = foreign_of(&shards[i]);
+        assert(file);
+        if (file->documents_path)
+            parts[used++] = (struct foreign_part){file->documents_fd, file->documents_path, 0, file->documents.bytes};
+    }
+    for (uint64_t i = 0; i < count; i++)
+        parts[used++] =
+            (struct foreign_part){shards[i].store.fd, shards[i].store.path, 0, shards[i].store.bytes};
+    for (uint64_t i = 0; i < count; i++)
+        if (shards[i].mask.fd >= 0)
+            parts[used++] = (struct foreign_part){shards[i].mask.fd, shards[i].mask.path, 0, shards[i].mask.bytes};
+    enum tokmap_status status = foreign_sample(foreign_of(&shards[0]), parts, used, content, error);
+    free(parts);
+    return status;
+}
+
+/* ---- documents by scanning ---- */
+
+static bool is_token(const uint8_t *tokens, uint32_t width, uint64_t i, uint64_t id)
+{
+    return (width == 2 ? load16(tokens + 2 * i) : load32(tokens + 4 * i)) == id;
+}
+
+enum tokmap_status foreign_scan_ends(const struct shard *shard, uint32_t width, uint64_t first, uint64_t last,
+                                     uint64_t shift, uint64_t *ends, uint64_t capacity, uint64_t *used,
+                                     struct tokmap_error *error)
+{
+    const uint64_t eod = shard->index.shard.eod_id, bos = shard->index.shard.bos_id;
+    uint8_t tokens[4 * SCAN_TOKENS];
+    uint64_t before = first;
+    last = min64(last, shard->tokens);
+    /* A document ends before a BOS, so the token behind the range is read, too. */
+    const uint64_t stop = min64(last + 1, shard->tokens);
+    for (uint64_t at = first; at < stop;) {
+        const uint64_t part = min64(stop - at, SCAN_TOKENS);
+        enum tokmap_status status = store_read(&shard->store, shard->skipped_tokens + at, part, width, tokens, error);
+        if (status)
+            return status;
+        for (uint64_t i = 0; i < part; i++) {
+            const uint64_t token = at + i;
+            uint64_t end = 0;
+            if (bos != TOKMAP_NO_ID && token > before && is_token(tokens, width, i, bos))
+                end = token;
+            if (end) {
+                if (*used < capacity)
+                    ends[*used] = end + shift;
+                ++*used;
+                before = end;
+            }
+            if (token < last &&
+                ((eod != TOKMAP_NO_ID && is_token(tokens, width, i, eod)) || token + 1 == shard->tokens)) {
+                if (*used < capacity)
+                    ends[*used] = token + 1 + shift;
+                ++*used;
+                before = token + 1;
+            }
+        }
+        at += part;
+    }
+    return TOKMAP_OK;
+}
