@@ -2,7 +2,9 @@
  * dataset_verify.c - reads every byte of a dataset, on several threads.
  *
  * The work is divided into units, numbered over all shards. The first unit of a shard is its index; the others are runs
- * of UNIT_BLOCKS blocks of its tokens. Each thread takes the next number until all units are taken.
+ * of UNIT_BLOCKS blocks of its tokens, and then of its mask. Each thread takes the next number until all units are
+ * taken. Of a part of a dataset, the index is verified as a whole, and of the tokens and the mask the blocks that hold
+ * some of the part.
  *
  * Tokens are read with pread in parts that fit in the cache, and each part is scanned right after its read. A fault of
  * storage is therefore a status, and memory does not grow with the dataset. If the dataset is read through mappings
@@ -20,6 +22,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "common/hash.h"
 #include "common/struct_copy.h"
 #include "dataset_internal.h"
 #include "block_scan.h"
@@ -37,8 +40,11 @@ enum way { BY_PREAD, BY_MAPPING };
 
 struct shard_progress {
     uint64_t first_unit;
-    uint64_t readable; /* bytes of the .bin that exist */
-    uint64_t largest;  /* the largest id so far; accessed atomically */
+    uint64_t first_block, end_block; /* of the tokens */
+    uint64_t first_mask, end_mask;   /* blocks of the mask */
+    bool whole;                      /* all tokens of the shard are in the dataset */
+    uint64_t readable;               /* bytes of the .bin that exist */
+    uint64_t largest;                /* the largest id so far; accessed atomically */
     bool index_lost;  /* the index is truncated: its own verification reports that, and the hashes of blocks are missing
                        */
     uint32_t damaged; /* a block is missing or wrong, so `largest` is meaningless; accessed atomically */
@@ -262,7 +268,7 @@ static void verify_blocks(struct worker *worker, uint64_t number, uint64_t first
 {
     struct verify *verify = worker->verify;
     const struct index *index = &verify->dataset->shards[number].index;
-    uint64_t last = min64(first + UNIT_BLOCKS, index_blocks(index)), bytes_done = 0;
+    uint64_t last = min64(first + UNIT_BLOCKS, verify->shards[number].end_block), bytes_done = 0;
     bool lost = verify->shards[number].index_lost;
     struct tokmap_error fault;
     if (!lost && index_blocks_check(index, first, last, &fault)) {
@@ -288,6 +294,58 @@ static void verify_blocks(struct worker *worker, uint64_t number, uint64_t first
     advance(verify, bytes_done);
 }
 
+/* ---- mask ---- */
+
+/* Compares a block of the mask with its hash, and its spare bits with 0. */
+static void check_mask_block(struct worker *worker, uint64_t number, uint64_t block, size_t bytes)
+{
+    struct verify *verify = worker->verify;
+    const struct shard *shard = &verify->dataset->shards[number];
+    const uint64_t offset = block * BLOCK_BYTES, spare = 8 * shard->mask.bytes - shard->index.shard.tokens;
+    const uint8_t *read = worker->buffer;
+    struct tokmap_error fault;
+    size_t got = 0;
+    int system = os_pread(shard->mask.fd, worker->buffer, bytes, offset, &got);
+    if (system)
+        (void)error_set_system(&fault, system, shard->mask.path, offset,
+                               "block %" PRIu64 " of the mask cannot be read from storage; " REMEDY, block);
+    else if (got < bytes)
+        (void)error_set(&fault, TOKMAP_ERROR_TRUNCATED, shard->mask.path, offset + got,
+                        "the mask ends at this byte, but its tokens need %" PRIu64 " bytes; " REMEDY,
+                        shard->mask.bytes);
+    else if (hash64(read, bytes) != index_mask_hash(&shard->index, block))
+        (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, shard->mask.path, offset,
+                        "block %" PRIu64 " of the mask (bytes %" PRIu64 "..%" PRIu64
+                        ") does not match its hash in the index; " REMEDY,
+                        block, offset, offset + bytes);
+    else if (offset + bytes == shard->mask.bytes && spare && read[bytes - 1] >> (8 - spare))
+        (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, shard->mask.path, shard->mask.bytes - 1,
+                        "a bit of the mask that belongs to no token is not 0; " REMEDY);
+    else
+        return;
+    report(verify, number, true, &fault);
+}
+
+static void verify_mask(struct worker *worker, uint64_t number, uint64_t first)
+{
+    struct verify *verify = worker->verify;
+    const struct shard *shard = &verify->dataset->shards[number];
+    const uint64_t last = min64(first + UNIT_BLOCKS, verify->shards[number].end_mask);
+    const uint64_t hashes = shard->index.streams.offset + 8 + sizeof(struct stream_entry);
+    uint64_t bytes_done = 0;
+    struct tokmap_error fault;
+    if (index_bytes_check(&shard->index, hashes + 8 * first, 8 * (last - first), &fault)) {
+        report(verify, number, false, &fault);
+        return;
+    }
+    for (uint64_t block = first; block < last && !stopped(verify); block++) {
+        const size_t bytes = (size_t)min64(BLOCK_BYTES, shard->mask.bytes - block * BLOCK_BYTES);
+        check_mask_block(worker, number, block, bytes);
+        bytes_done += bytes;
+    }
+    advance(verify, bytes_done);
+}
+
 /* ---- threads ---- */
 
 static void work(void *user)
@@ -307,10 +365,14 @@ static void work(void *user)
                 last = middle;
         }
         uint64_t part = unit - verify->shards[first].first_unit;
+        const struct shard_progress *shard = &verify->shards[first];
+        const uint64_t of_tokens = div_ceil(shard->end_block - shard->first_block, UNIT_BLOCKS);
         if (!part)
             verify_index(worker, first);
+        else if (part <= of_tokens)
+            verify_blocks(worker, first, shard->first_block + (part - 1) * UNIT_BLOCKS);
         else
-            verify_blocks(worker, first, (part - 1) * UNIT_BLOCKS);
+            verify_mask(worker, first, shard->first_mask + (part - 1 - of_tokens) * UNIT_BLOCKS);
     }
 }
 
@@ -359,6 +421,23 @@ static enum tokmap_status work_on_threads(struct verify *verify, struct tokmap_e
 
 /* ---- the whole ---- */
 
+/* Finds the blocks that hold some of the part, and counts their bytes. */
+static uint64_t choose_blocks(const struct shard *shard, struct shard_progress *progress)
+{
+    const uint64_t width = shard->index.shard.width, end = shard->skipped_tokens + shard->tokens;
+    progress->whole = shard->tokens == shard->index.shard.tokens;
+    progress->first_block = shard->skipped_tokens * width / BLOCK_BYTES;
+    progress->end_block = shard->tokens ? div_ceil(end * width, BLOCK_BYTES) : progress->first_block;
+    uint64_t bytes = min64(progress->end_block * BLOCK_BYTES, shard->index.token_bytes) -
+                     min64(progress->first_block * BLOCK_BYTES, shard->index.token_bytes);
+    if (shard->mask.fd >= 0 && shard->tokens) {
+        progress->first_mask = shard->skipped_tokens / (8 * BLOCK_BYTES);
+        progress->end_mask = div_ceil(end, 8 * BLOCK_BYTES);
+        bytes += min64(progress->end_mask * BLOCK_BYTES, shard->mask.bytes) - progress->first_mask * BLOCK_BYTES;
+    }
+    return bytes;
+}
+
 /* Counts the work, and compares the lengths of the files with the index again. */
 static void prepare(struct verify *verify)
 {
@@ -367,8 +446,9 @@ static void prepare(struct verify *verify)
         struct shard_progress *progress = &verify->shards[i];
         progress->first_unit = verify->units;
         progress->readable = shard->index.token_bytes;
-        verify->units += 1 + div_ceil(index_blocks(&shard->index), UNIT_BLOCKS);
-        verify->total += shard->index.file_bytes + shard->index.token_bytes;
+        verify->total += shard->index.file_bytes + choose_blocks(shard, progress);
+        verify->units += 1 + div_ceil(progress->end_block - progress->first_block, UNIT_BLOCKS) +
+                         div_ceil(progress->end_mask - progress->first_mask, UNIT_BLOCKS);
         progress->index_lost = index_was_cut(&shard->index);
         struct os_stat now;
         struct tokmap_error fault;
@@ -394,7 +474,7 @@ static void check_largest(struct verify *verify)
     for (uint64_t i = 0; i < verify->dataset->shard_count; i++) {
         const struct index *index = &verify->dataset->shards[i].index;
         const struct shard_progress *progress = &verify->shards[i];
-        if (progress->damaged || progress->largest >= index->shard.largest_id)
+        if (progress->damaged || !progress->whole || progress->largest >= index->shard.largest_id)
             continue;
         struct tokmap_error fault;
         (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, index->path, 0,

@@ -35,8 +35,8 @@ struct check {
 
 static const char *section_name(uint32_t type)
 {
-    static const char *const names[] = {"?", "shard", "documents", "blocks", "origin", "streams", "frames", "about",
-                                        "store"};
+    static const char *const names[] = {"?",       "shard",  "documents", "blocks", "origin",
+                                        "streams", "frames", "about",     "store"};
     return type < sizeof names / sizeof names[0] ? names[type] : "of an unknown type";
 }
 
@@ -72,6 +72,12 @@ enum tokmap_status index_blocks_check(const struct index *index, uint64_t first,
 {
     assert(first <= last && last <= index_blocks(index));
     return populate(index, index->blocks.offset + 8 * first, 8 * (last - first), error);
+}
+
+enum tokmap_status index_bytes_check(const struct index *index, uint64_t at, uint64_t bytes, struct tokmap_error *error)
+{
+    assert(at <= index->file_bytes && bytes <= index->file_bytes - at);
+    return populate(index, at, bytes, error);
 }
 
 bool index_was_cut(const struct index *index)
