@@ -889,22 +889,38 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_check(const struct to
 struct tokmap_loader;
 
 /* The fields that next() can deliver; combine them with |. All but TOKMAP_ROWS and TOKMAP_CU_SEQLENS are arrays [i][j]
- * with i < count and j < seq_len.
+ * with i < count and j < seq_len; TOKMAP_TARGETS_AHEAD has a third axis, k < lookahead.
  *
  * A token that ends a document belongs to it. A document without tokens appears nowhere. The first token of a window
- * and the first token of the dataset (the seam) count as the start of a document, wherever they are. */
+ * and the first token of the dataset (the seam) count as the start of a document, wherever they are; so do the first
+ * token of each segment of a row of a plan, and the first token of padding.
+ *
+ * The target of token j is token j + 1. It counts unless
+ *   - it starts a document, so that it belongs to another document than token j,
+ *   - the dataset has a mask (NAME.mask) in which the bit of token j + 1 is 0,
+ *   - the run has a stride, and an earlier window has scored the target already: in windows after the first of an epoch,
+ *     only the last `stride` targets count, or
+ *   - it is padding, as at the end of a row of a plan and of a run with `tail pad`. */
 enum {
     TOKMAP_INPUTS = 1 << 0,       /* out.inputs[i][j] = token j of row i */
-    TOKMAP_TARGETS = 1 << 1,      /* out.targets[i][j] = token j + 1 of row i; needs lookahead >= 1 */
+    TOKMAP_TARGETS = 1 << 1,      /* out.targets[i][j] = token j + 1 of row i, or TOKMAP_IGNORE where that is padding;
+                                     needs lookahead >= 1. See also options.mask_targets */
     TOKMAP_POSITION_IDS = 1 << 2, /* out.position_ids[i][j] = how many tokens token j is after the start of its
                                      document, or after the start of the window if that is later */
     TOKMAP_ROWS = 1 << 3,         /* out.rows: the seq_len + lookahead tokens of each row, in the dataset's width */
     TOKMAP_DOCUMENT_IDS = 1 << 4, /* out.document_ids[i][j] = how many documents start at tokens 1 to j of row i: 0 for
                                      the document at the start of the row */
-    TOKMAP_LOSS_MASK = 1 << 5,    /* out.loss_mask[i][j] = 0 if token j + 1 starts a document, so that target j belongs
-                                     to another document than token j; otherwise 1; needs lookahead >= 1 */
-    TOKMAP_CU_SEQLENS = 1 << 6    /* out.cu_seqlens, batch.documents, and batch.max_seqlen: where the documents of the
-                                     batch begin and end, in the form that variable-length attention takes */
+    TOKMAP_LOSS_MASK = 1 << 5,    /* out.loss_mask[i][j] = 1 if the target of token j counts, else 0; needs
+                                     lookahead >= 1 */
+    TOKMAP_CU_SEQLENS = 1 << 6,   /* out.cu_seqlens, batch.documents, and batch.max_seqlen: where the documents of the
+                                     batch begin and end, in the form that variable-length attention takes. Padding is a
+                                     document of its own */
+    TOKMAP_TARGETS_AHEAD = 1 << 7 /* out.targets_ahead[i][j][k] = token j + 1 + k of row i, for k < lookahead, or
+                                     TOKMAP_IGNORE where that is padding: what multi-token prediction predicts from
+                                     token j; needs lookahead >= 1. Element k = 0 is the target. With
+                                     options.mask_targets, an element is TOKMAP_IGNORE, too, if a document starts
+                                     between token j and it or with it, if its bit in the dataset's mask is 0, or if
+                                     an earlier window has scored what token j predicts */
 };
 
 /* The value of a masked target (options.mask_targets). PyTorch's cross_entropy ignores it by default. */
@@ -940,8 +956,8 @@ struct tokmap_loader_options {
                                     65536; 0 (default): the smaller of 128 windows and 16 MiB, but at least 8 windows */
     uint32_t unchecked;          /* 1: ids are not compared with the vocabulary; default: 0 */
     uint32_t drop_behind;        /* 1: pages that were read leave the page cache, which implies pread; default: 0 */
-    uint32_t mask_targets;       /* 1: out.targets[i][j] = TOKMAP_IGNORE where out.loss_mask[i][j] would be 0; needs
-                                    TOKMAP_TARGETS; default: 0 */
+    uint32_t mask_targets;       /* 1: out.targets[i][j] = TOKMAP_IGNORE where out.loss_mask[i][j] would be 0, and
+                                    likewise in out.targets_ahead; needs one of the two; default: 0 */
     const char *trace;           /* a file to which the loader appends 16 bytes for each step that next() has delivered
                                     completely: a proof of what it delivered, which `tokmap replay` checks. Each rank
                                     needs a file of its own; a file that exists is continued. NULL (default): none.
@@ -993,8 +1009,9 @@ struct tokmap_out {
     int32_t *cu_seqlens; /* [0] is 0. Then comes the end of each document, counted over the batch's count * seq_len
                             tokens; the end of a row ends its last document. All further elements, up to the last for
                             which there is room, are count * seq_len: documents without tokens */
+    void *targets_ahead; /* room for lookahead times the elements of the other fields */
 };
-#define TOKMAP_OUT_INIT {sizeof(struct tokmap_out), TOKMAP_I32, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
+#define TOKMAP_OUT_INIT {sizeof(struct tokmap_out), TOKMAP_I32, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
 
 /* What next() delivered. Its pointers are valid until the next call of next(), wait(), rewind(), or read() on the
  * loader, or until it is closed. Initialize it with TOKMAP_BATCH_INIT; the same struct serves all calls. */

@@ -76,7 +76,7 @@
 #define HUGE_FROM ((uint64_t)16 << 20)
 #define BOUNCES 4
 #define CHECKED_OUTPUTS 16
-#define OUTPUTS 7     /* how many outputs a batch can have */
+#define OUTPUTS 8     /* how many outputs a batch can have */
 #define PART_ALIGN 64 /* bytes; the outputs in a bounce begin at multiples of it */
 
 /* Page-locked host memory. */
@@ -415,6 +415,7 @@ static enum tokmap_status check_outputs(struct backend_cuda *cuda, const struct 
         {"loss_mask", work->loss_mask, work->element},
         {"rows", work->rows, work->width},
         {"cu_seqlens", work->cu_seqlens, sizeof(int32_t)},
+        {"targets_ahead", work->targets_ahead, work->element},
     };
     enum tokmap_status status = TOKMAP_OK;
     for (size_t i = 0; i < sizeof outputs / sizeof outputs[0] && !status; i++)
@@ -473,6 +474,7 @@ static unsigned list_parts(struct expand_arguments *work, struct part parts[OUTP
         {&work->loss_mask, work->loss_mask, field, 0},
         {&work->rows, work->rows, work->count * work->row_tokens * work->width, 0},
         {&work->cu_seqlens, work->cu_seqlens, work->cu_elements * sizeof(int32_t), 0},
+        {&work->targets_ahead, work->targets_ahead, field * (work->row_tokens - work->seq_len), 0},
     };
     unsigned found = 0;
     for (unsigned i = 0; i < OUTPUTS; i++) {
@@ -535,7 +537,8 @@ static enum tokmap_status cuda_expand(struct backend *backend, uint32_t slot, co
     struct cuda_entered entered;
     assert(slot < cuda->slots);
     uint64_t row_outputs =
-        work->inputs | work->targets | work->position_ids | work->document_ids | work->loss_mask | work->rows;
+        work->inputs | work->targets | work->position_ids | work->document_ids | work->loss_mask | work->rows |
+        work->targets_ahead;
     if (!(work->count && row_outputs) && !work->cu_seqlens)
         return TOKMAP_OK;
     int result = cuda_enter(&cuda->device, &entered);

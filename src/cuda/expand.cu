@@ -24,6 +24,9 @@
  * share. A mark contains sums over the marks before it, so no thread depends on another. The obvious way, a scan along
  * the row by all threads together, would need synchronization between them.
  *
+ * targets_ahead is written element by element: consecutive elements are overlapping tokens, so nothing can be loaded
+ * at once, and what is loaded again comes from the cache.
+ *
  * The file is C as well as CUDA. Compiled as C it runs on the host, one thread after another: that is how the tests
  * compare it, and what the emulated driver launches. `make ptx` compiles it to expand.ptx, which the library contains.
  */
@@ -77,7 +80,7 @@ INLINE struct division divide(uint64_t output, uint64_t row_elements, uint32_t b
     division.phase = (uint32_t)(output % 16) / bytes;
     division.row_phase = (uint32_t)(row_elements % division.elements);
     division.row_pieces = (uint32_t)(division.phase | division.row_phase ? expand_row_pieces(row_elements, bytes)
-                                                          : row_elements / division.elements);
+                                                                         : row_elements / division.elements);
     return division;
 }
 
@@ -197,11 +200,44 @@ INLINE void evaluate_marks(const struct expand_arguments *work, const struct pie
     }
 }
 
+/* Returns the extent of a row; without extents, that of a row that counts from start to end. */
+INLINE struct extent load_extent(const struct expand_arguments *work, uint64_t row)
+{
+    struct extent extent = {0, work->row_tokens};
+    if (work->extents) {
+        struct four read = *AT(const struct four, work->slot + work->extents_at + row * 16);
+        extent.scored_from = (uint64_t)read.y << 32 | read.x;
+        extent.tokens = (uint64_t)read.w << 32 | read.z;
+    }
+    return extent;
+}
+
+/* Returns whether the dataset's mask excludes a target of a row. */
+INLINE uint32_t is_uncounted(const struct expand_arguments *work, uint64_t row, uint64_t target)
+{
+    uint64_t at = work->slot + work->bits_at + (row * work->row_bits + target / 64) * 8;
+    return work->row_bits ? (uint32_t)(*AT(const uint64_t, at) >> target % 64) & 1 : 0;
+}
+
+/* Clears `within` for each element of a piece whose target does not count, and reports whether it is in padding. */
+INLINE void evaluate_counts(const struct expand_arguments *work, const struct piece *piece, uint32_t elements,
+                            uint64_t within[4], uint32_t padding[4])
+{
+    const struct extent extent = load_extent(work, piece->row);
+    for (uint32_t k = 0; k < elements; k++) {
+        uint64_t j = (uint64_t)piece->from + k;
+        padding[k] = j + 1 >= extent.tokens;
+        if (k < piece->count && (padding[k] || j < extent.scored_from || is_uncounted(work, piece->row, j)))
+            within[k] = 0;
+    }
+}
+
 /* What the requested outputs are computed from. */
 struct needs {
     uint32_t tokens;
     uint32_t marks;
-    uint32_t ahead; /* also the mark of the token after the piece */
+    uint32_t ahead;  /* also the mark of the token after the piece */
+    uint32_t counts; /* whether targets count: their bits and their row's extent */
 };
 
 INLINE struct needs needs_of(const struct expand_arguments *work)
@@ -210,6 +246,7 @@ INLINE struct needs needs_of(const struct expand_arguments *work)
     needs.tokens = work->inputs || work->targets;
     needs.ahead = work->loss_mask || (work->targets && work->mask_targets);
     needs.marks = work->position_ids || work->document_ids || needs.ahead;
+    needs.counts = (needs.ahead && work->row_bits) || ((needs.ahead || work->targets) && work->extents);
     return needs;
 }
 
@@ -217,15 +254,18 @@ INLINE void expand_piece(const struct expand_arguments *work, const struct needs
                          uint32_t width, uint32_t element)
 {
     uint64_t tokens[5] = {0}, positions[4] = {0}, documents[4] = {0}, within[4] = {0};
+    uint32_t padding[4] = {0};
     if (needs->tokens)
         load_tokens(work, piece, width, 16 / element, tokens);
     if (needs->marks)
         evaluate_marks(work, piece, 16 / element, needs->ahead, positions, documents, within);
+    if (needs->counts)
+        evaluate_counts(work, piece, 16 / element, within, padding);
     if (work->inputs)
         store(work->inputs, work, piece, element, tokens);
     if (work->targets) {
         for (uint32_t k = 0; k < 16 / element; k++)
-            tokens[k] = work->mask_targets && !within[k] ? (uint64_t)IGNORE : tokens[k + 1];
+            tokens[k] = padding[k] || (work->mask_targets && !within[k]) ? (uint64_t)IGNORE : tokens[k + 1];
         store(work->targets, work, piece, element, tokens);
     }
     if (work->position_ids)
@@ -274,6 +314,54 @@ INLINE void copy_rows(const struct expand_arguments *work, uint32_t thread, uint
     }
 }
 
+/* Returns whether a document starts at any of the tokens [from, to] of a row. */
+INLINE uint32_t starts_between(const struct expand_arguments *work, uint64_t row, uint64_t from, uint64_t to)
+{
+    for (uint64_t word = from / 64; word <= to / 64; word++) {
+        uint64_t at = work->slot + work->marks_at + (row * work->row_marks + word) * 16;
+        uint64_t starts = *AT(const uint64_t, at);
+        if (word == from / 64)
+            starts &= ~(uint64_t)0 << from % 64;
+        if (word == to / 64)
+            starts &= ~(uint64_t)0 >> (63 - to % 64);
+        if (starts)
+            return 1;
+    }
+    return 0;
+}
+
+/* Returns element k of input j: token j + 1 + k, or IGNORE where that does not count. */
+INLINE uint64_t target_ahead(const struct expand_arguments *work, const struct extent *extent, uint64_t row,
+                             uint64_t j, uint32_t k)
+{
+    uint64_t token = j + 1 + k, at = work->slot + row * work->row_stride + token * work->width;
+    if (token >= extent->tokens)
+        return (uint64_t)IGNORE;
+    if (work->mask_targets &&
+        (j < extent->scored_from || is_uncounted(work, row, token - 1) || starts_between(work, row, j + 1, token)))
+        return (uint64_t)IGNORE;
+    return work->width == 4 ? *AT(const uint32_t, at) : *AT(const uint16_t, at);
+}
+
+/* Each thread writes one element at a time: lanes of a warp write consecutive elements, whatever their alignment, and
+ * the code is small, because it is the same for all sizes. */
+INLINE void expand_ahead(const struct expand_arguments *work, uint32_t thread, uint32_t threads)
+{
+    const uint32_t many = (uint32_t)(work->row_tokens - work->seq_len);
+    const struct division division = {work->seq_len * many, 1, 0, 0, (uint32_t)work->seq_len * many};
+    struct iterator iterator = iterator_begin(&division, thread, threads);
+    for (; iterator.row < work->count; iterator_next(&iterator, &division)) {
+        const struct extent extent = load_extent(work, iterator.row);
+        const uint64_t value =
+            target_ahead(work, &extent, iterator.row, iterator.number / many, iterator.number % many);
+        const uint64_t at = iterator.row * division.row_elements + iterator.number;
+        if (work->element == 8)
+            *AT(uint64_t, work->targets_ahead + at * 8) = value;
+        else
+            *AT(uint32_t, work->targets_ahead + at * 4) = (uint32_t)value;
+    }
+}
+
 INLINE void copy_cu(const struct expand_arguments *work, uint64_t thread, uint64_t threads)
 {
     uint64_t from = work->slot + work->cu_at, to = work->cu_seqlens, done = 0;
@@ -299,6 +387,8 @@ INLINE void expand_thread(const struct expand_arguments *work, uint32_t thread, 
         else
             expand_fields(work, &needs, thread, threads, 4, 8);
     }
+    if (work->targets_ahead)
+        expand_ahead(work, thread, threads);
     if (work->rows && work->width == 2)
         copy_rows(work, thread, threads, 2);
     else if (work->rows)

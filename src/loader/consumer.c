@@ -32,6 +32,7 @@ static enum tokmap_status check_out(const struct tokmap_loader *loader, const st
         {TOKMAP_DOCUMENT_IDS, "document_ids", out->document_ids},
         {TOKMAP_LOSS_MASK, "loss_mask", out->loss_mask},
         {TOKMAP_CU_SEQLENS, "cu_seqlens", out->cu_seqlens},
+        {TOKMAP_TARGETS_AHEAD, "targets_ahead", out->targets_ahead},
     };
     const char *missing = NULL;
     for (size_t i = 0; !missing && i < sizeof outputs / sizeof outputs[0]; i++)
@@ -95,6 +96,7 @@ void consumer_describe_work(const struct tokmap_loader *loader, uint64_t count, 
         .loss_mask = fields & TOKMAP_LOSS_MASK ? (uintptr_t)out->loss_mask : 0,
         .rows = fields & TOKMAP_ROWS ? (uintptr_t)out->rows : 0,
         .cu_seqlens = fields & TOKMAP_CU_SEQLENS ? (uintptr_t)out->cu_seqlens : 0,
+        .targets_ahead = fields & TOKMAP_TARGETS_AHEAD ? (uintptr_t)out->targets_ahead : 0,
         .row_stride = loader->layout.row_stride,
         .marks_at = loader->layout.marks_at,
         .bits_at = loader->layout.bits_at,

@@ -32,7 +32,7 @@
 #define READ_AHEAD_MOST 65536
 #define ALL_FIELDS                                                                                                     \
     (TOKMAP_INPUTS | TOKMAP_TARGETS | TOKMAP_POSITION_IDS | TOKMAP_ROWS | TOKMAP_DOCUMENT_IDS | TOKMAP_LOSS_MASK |     \
-     TOKMAP_CU_SEQLENS)
+     TOKMAP_CU_SEQLENS | TOKMAP_TARGETS_AHEAD)
 
 static enum tokmap_status check_options(const struct tokmap_loader_options *options, const struct tokmap_run_info *info,
                                         struct tokmap_error *error)
@@ -50,18 +50,25 @@ static enum tokmap_status check_options(const struct tokmap_loader_options *opti
     if (options->fields & ~(uint32_t)ALL_FIELDS)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "options.fields is 0x%" PRIx32 ", of which 0x%" PRIx32 " is not a field; combine "
-                         "TOKMAP_INPUTS to TOKMAP_CU_SEQLENS",
+                         "TOKMAP_INPUTS to TOKMAP_TARGETS_AHEAD",
                          options->fields, options->fields & ~(uint32_t)ALL_FIELDS);
-    if ((options->fields & (TOKMAP_TARGETS | TOKMAP_LOSS_MASK)) && !info->lookahead)
+    if ((options->fields & (TOKMAP_TARGETS | TOKMAP_LOSS_MASK | TOKMAP_TARGETS_AHEAD)) && !info->lookahead)
         return error_set(error, TOKMAP_ERROR_RANGE, NULL, TOKMAP_NO_OFFSET,
                          "the run has lookahead 0, so the last token of a row has no target; set lookahead 1 in the "
                          "run, or remove %s from options.fields",
-                         options->fields & TOKMAP_TARGETS ? "TOKMAP_TARGETS" : "TOKMAP_LOSS_MASK");
-    if (options->mask_targets > 1 || (options->mask_targets && !(options->fields & TOKMAP_TARGETS)))
+                         options->fields & TOKMAP_TARGETS     ? "TOKMAP_TARGETS"
+                         : options->fields & TOKMAP_LOSS_MASK ? "TOKMAP_LOSS_MASK"
+                                                              : "TOKMAP_TARGETS_AHEAD");
+    if ((options->fields & TOKMAP_TARGETS_AHEAD) && info->seq_len > INT32_MAX / info->lookahead)
+        return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
+                         "a row of %" PRIu64 " tokens with lookahead %" PRIu64 " has more than the 2^31 - 1 elements "
+                         "that targets_ahead can have; lower one of the two",
+                         info->seq_len, info->lookahead);
+    const bool targets = options->fields & (TOKMAP_TARGETS | TOKMAP_TARGETS_AHEAD);
+    if (options->mask_targets > 1 || (options->mask_targets && !targets))
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "options.mask_targets is %" PRIu32 "%s; set it to 0, or to 1 together with TOKMAP_TARGETS",
-                         options->mask_targets,
-                         options->fields & TOKMAP_TARGETS ? "" : " without TOKMAP_TARGETS in options.fields");
+                         options->mask_targets, targets ? "" : " without TOKMAP_TARGETS in options.fields");
     if (options->threads > 1)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "options.threads is %" PRIu32 "; set it to 1 for a producer thread, or to 0 for none",
@@ -200,7 +207,7 @@ static enum tokmap_status open_backend(struct tokmap_loader *loader, struct tokm
 {
     /* The addresses do not matter, only which fields are asked for. */
     int32_t any = 0;
-    const struct tokmap_out all = {sizeof all, TOKMAP_I64, &any, &any, &any, &any, &any, &any, &any};
+    const struct tokmap_out all = {sizeof all, TOKMAP_I64, &any, &any, &any, &any, &any, &any, &any, &any};
     struct expand_arguments largest;
     if (loader->on_host)
         return backend_host_open(&loader->backend, error);

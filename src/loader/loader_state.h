@@ -71,9 +71,11 @@ struct tokmap_loader {
 };
 
 /* Tokens of a row for which some field needs marks. The token after the last input counts too, because it is the last
- * target, and a document may begin with it. */
+ * target, and a document may begin with it; so do all that follow it if they are targets. */
 static inline uint64_t loader_marked_tokens(const struct tokmap_loader *loader)
 {
+    if (loader->options.fields & TOKMAP_TARGETS_AHEAD)
+        return loader->row_tokens;
     return loader->seq_len + (loader->row_tokens > loader->seq_len);
 }
 

@@ -15,8 +15,22 @@
  *     loss_mask        1    1    0    1    1    0           1 where the target is in the same document
  *     rows            11   12   13   24   25   26   37      the row as it is, in its own width
  *
+ * Two more parts of a slot may say that a target does not count (batch/mark.h). Bits, one per target, come from the
+ * dataset's mask: where a bit is 1, loss_mask is 0, and with mask_targets the target is -100. An extent says from where
+ * on the row is padding, and which inputs an earlier window has scored. Padding has no targets, so they are -100 there
+ * even without mask_targets. The row above with the extent {2, 4}, so that three tokens are padding, which starts like
+ * a document, and the first two inputs have been scored:
+ *
+ *     row             11   12   13 | 24 |  0    0    0      marks: bits 0, 3, 4
+ *     targets         12   13   24 -100 -100 -100           with mask_targets: all -100, as loss_mask is all 0
+ *     position_ids     0    1    2    0    0    1
+ *
+ * targets_ahead has the next `lookahead` tokens of each input, so each element is a target of its own: with lookahead
+ * 3, the targets of input 2 (token 13) are 24, 25, and 26. With mask_targets, one that is in another document than the
+ * input is -100, and so is one that does not count.
+ *
  * cu_seqlens is complete in the slot (the producer computes it from the document index) and is copied. Outputs have no
- * gaps: row i begins at element i * seq_len.
+ * gaps: row i begins at element i * seq_len (of targets_ahead at i * seq_len * lookahead).
  *
  * Rows have thousands of tokens and only a few starts. So the loops here run once per row and once per start, and leave
  * the work per token to the kernels, which widen, count, and fill whole vectors: positions and document numbers are
@@ -79,24 +93,71 @@ static void count_64(uint64_t count, void *out)
         store64((char *)out + j * 8, j);
 }
 
-static void fill_32(uint32_t value, uint64_t count, void *out)
+static void fill_32(int64_t value, uint64_t count, void *out)
 {
     for (uint64_t j = 0; j < count; j++)
-        store32((char *)out + j * 4, value);
+        store32((char *)out + j * 4, (uint32_t)value);
 }
 
-static void fill_64(uint32_t value, uint64_t count, void *out)
+static void fill_64(int64_t value, uint64_t count, void *out)
 {
     for (uint64_t j = 0; j < count; j++)
-        store64((char *)out + j * 8, value);
+        store64((char *)out + j * 8, (uint64_t)value);
 }
 
-static const struct expand_kernels plain = {
+/* Finds the next run of bits that are 1: [*from, *to), at or after *from. Returns false if there is none below
+ * `count`. */
+static bool next_run(const uint64_t *bits, uint64_t count, uint64_t *from, uint64_t *to)
+{
+    uint64_t at = *from;
+    while (at < count && !(bits[at / 64] >> (at % 64)))
+        at = (at / 64 + 1) * 64;
+    if (at >= count)
+        return false;
+    at += (uint64_t)__builtin_ctzll(bits[at / 64] >> (at % 64));
+    if (at >= count)
+        return false;
+    *from = at;
+    while (at < count && !(~bits[at / 64] >> (at % 64)))
+        at = (at / 64 + 1) * 64;
+    if (at < count)
+        at += (uint64_t)__builtin_ctzll(~bits[at / 64] >> (at % 64));
+    *to = min64(at, count);
+    return true;
+}
+
+#define PUT_PLAIN(size)                                                                                                \
+    static void put_##size(const uint64_t *bits, int64_t value, uint64_t count, void *out)                             \
+    {                                                                                                                  \
+        for (uint64_t from = 0, to = 0; next_run(bits, count, &from, &to); from = to)                                  \
+            fill_##size(value, to - from, (char *)out + from * (size / 8));                                            \
+    }
+PUT_PLAIN(32)
+PUT_PLAIN(64)
+
+#define AHEAD_PLAIN(name, from, to)                                                                                    \
+    static void ahead_##name(const void *in, uint64_t count, uint64_t ahead, void *out)                                \
+    {                                                                                                                  \
+        char *into = out;                                                                                              \
+        for (uint64_t j = 0; j < count; j++)                                                                           \
+            for (uint64_t k = 0; k < ahead; k++, into += sizeof(to)) {                                                 \
+                to value = (to)load_##from((const from *)in + j + 1 + k);                                              \
+                memcpy(into, &value, sizeof value);                                                                    \
+            }                                                                                                          \
+    }
+AHEAD_PLAIN(16_32, uint16_t, int32_t)
+AHEAD_PLAIN(16_64, uint16_t, int64_t)
+AHEAD_PLAIN(32_32, uint32_t, int32_t)
+AHEAD_PLAIN(32_64, uint32_t, int64_t)
+
+const struct expand_kernels expand_plain = {
     "plain",
     {{one_16_32, one_16_64}, {one_32_32, one_32_64}},
     {{pair_16_32, pair_16_64}, {pair_32_32, pair_32_64}},
     {count_32, count_64},
     {fill_32, fill_64},
+    {put_32, put_64},
+    {{ahead_16_32, ahead_16_64}, {ahead_32_32, ahead_32_64}},
 };
 
 #if defined(__x86_64__)
@@ -108,13 +169,13 @@ const struct expand_kernels *expand_variant(unsigned number)
         usable[count++] = &expand_avx512;
     if (cpu_has(CPU_AVX2))
         usable[count++] = &expand_avx2;
-    usable[count++] = &plain;
+    usable[count++] = &expand_plain;
     return number < count ? usable[number] : NULL;
 }
 #else
 const struct expand_kernels *expand_variant(unsigned number)
 {
-    return number ? NULL : &plain;
+    return number ? NULL : &expand_plain;
 }
 #endif
 
@@ -184,6 +245,113 @@ static void expand_edges(const struct batch *batch, const struct mark *marks, ch
     }
 }
 
+/* What is known about the targets of one row. Pointers are NULL where the slot has no such part. */
+struct row_targets {
+    const struct mark *marks;
+    const uint64_t *bits;
+    struct extent extent; /* without extents: everything counts */
+};
+
+static struct row_targets targets_of_row(const struct expand_arguments *work, uint64_t i)
+{
+    const char *slot = (const char *)(uintptr_t)work->slot;
+    struct row_targets row = {.extent = {0, work->row_tokens}};
+    row.marks = (const struct mark *)(const void *)(slot + work->marks_at) + i * work->row_marks;
+    if (work->row_bits)
+        row.bits = (const uint64_t *)(const void *)(slot + work->bits_at) + i * work->row_bits;
+    if (work->extents)
+        row.extent = ((const struct extent *)(const void *)(slot + work->extents_at))[i];
+    return row;
+}
+
+/* Writes TOKMAP_IGNORE to the targets, and 0 to the loss mask, of the inputs [from, to). Either may be NULL. */
+static void exclude(const struct batch *batch, uint64_t from, uint64_t to, char *targets, char *mask)
+{
+    if (from >= to)
+        return;
+    if (targets)
+        batch->kernels->fill[batch->type](TOKMAP_IGNORE, to - from, targets + from * batch->work->element);
+    if (mask)
+        batch->kernels->fill[batch->type](0, to - from, mask + from * batch->work->element);
+}
+
+/* Corrects the targets and writes the loss mask of a row. */
+static void expand_masks(const struct batch *batch, const struct row_targets *row, char *targets, char *mask)
+{
+    const struct expand_arguments *work = batch->work;
+    char *masked = work->mask_targets ? targets : NULL;
+    if (masked || mask)
+        expand_edges(batch, row->marks, masked, mask);
+    if (row->bits && masked)
+        batch->kernels->put[batch->type](row->bits, TOKMAP_IGNORE, work->seq_len, masked);
+    if (row->bits && mask)
+        batch->kernels->put[batch->type](row->bits, 0, work->seq_len, mask);
+    exclude(batch, 0, min64(row->extent.scored_from, work->seq_len), masked, mask);
+    exclude(batch, row->extent.tokens ? row->extent.tokens - 1 : 0, work->seq_len, targets, mask);
+}
+
+/* ---- targets_ahead ---- */
+
+/* Writes TOKMAP_IGNORE to elements [from, to) of input j. */
+static void ignore_ahead(const struct batch *batch, char *ahead, uint64_t j, uint64_t from, uint64_t to)
+{
+    const int64_t ignore = TOKMAP_IGNORE;
+    uint64_t element = batch->work->element, many = batch->work->row_tokens - batch->work->seq_len;
+    for (uint64_t k = from; k < to; k++)
+        memcpy(ahead + (j * many + k) * element, &ignore, element);
+}
+
+/* Writes TOKMAP_IGNORE wherever one of the row's targets [from, to) is an element: target t is token t + 1, so it is
+ * element t - j of input j. The inputs that have only these targets are filled at once. */
+static void exclude_ahead(const struct batch *batch, char *ahead, uint64_t from, uint64_t to)
+{
+    const struct expand_arguments *work = batch->work;
+    const uint64_t many = work->row_tokens - work->seq_len, end = min64(to, work->seq_len);
+    uint64_t j = from >= many ? from - many + 1 : 0;
+    for (; j < end; j++) {
+        if (j >= from && j + many <= to) {
+            const uint64_t whole = min64(to - many + 1, work->seq_len);
+            batch->kernels->fill[batch->type](TOKMAP_IGNORE, (whole - j) * many, ahead + j * many * work->element);
+            j = whole - 1;
+            continue;
+        }
+        ignore_ahead(batch, ahead, j, from > j ? from - j : 0, min64(many, to - j));
+    }
+}
+
+/* Writes TOKMAP_IGNORE to every element that a start separates from its input: a start at token s concerns the inputs
+ * before s, from their element s - 1 - j on. */
+static void separate_ahead(const struct batch *batch, const struct mark *marks, char *ahead)
+{
+    const struct expand_arguments *work = batch->work;
+    const uint64_t many = work->row_tokens - work->seq_len;
+    for (uint64_t word = 0; word * 64 < work->row_tokens; word++) {
+        for (uint64_t bits = marks[word].starts; bits; bits &= bits - 1) {
+            uint64_t start = word * 64 + (uint64_t)__builtin_ctzll(bits);
+            if (start >= work->row_tokens)
+                break;
+            for (uint64_t j = start > many ? start - many : 0; j < min64(start, work->seq_len); j++)
+                ignore_ahead(batch, ahead, j, start - 1 - j, many);
+        }
+    }
+}
+
+static void expand_targets_ahead(const struct batch *batch, const char *row, const struct row_targets *known,
+                                 char *ahead)
+{
+    const struct expand_arguments *work = batch->work;
+    const uint64_t many = work->row_tokens - work->seq_len, targets = work->row_tokens - 1;
+    batch->kernels->ahead[work->width == 4][batch->type](row, work->seq_len, many, ahead);
+    if (work->mask_targets) {
+        separate_ahead(batch, known->marks, ahead);
+        for (uint64_t from = 0, to = 0; known->bits && next_run(known->bits, targets, &from, &to); from = to)
+            exclude_ahead(batch, ahead, from, to);
+        batch->kernels->fill[batch->type](TOKMAP_IGNORE, min64(known->extent.scored_from, work->seq_len) * many, ahead);
+    }
+    if (known->extent.tokens <= targets)
+        exclude_ahead(batch, ahead, known->extent.tokens ? known->extent.tokens - 1 : 0, targets);
+}
+
 static void expand_row(const struct batch *batch, uint64_t i)
 {
     const struct expand_arguments *work = batch->work;
@@ -202,8 +370,14 @@ static void expand_row(const struct batch *batch, uint64_t i)
         kernels->one[width][batch->type](row + work->width, work->seq_len, targets);
     if (positions || documents)
         expand_documents(batch, marks, positions, documents);
-    if (mask || (targets && work->mask_targets))
-        expand_edges(batch, marks, work->mask_targets ? targets : NULL, mask);
+    if (mask || targets || work->targets_ahead) {
+        const struct row_targets known = targets_of_row(work, i);
+        expand_masks(batch, &known, targets, mask);
+        if (work->targets_ahead)
+            expand_targets_ahead(batch, row, &known,
+                                 (char *)(uintptr_t)work->targets_ahead +
+                                     i * batch->row_bytes * (work->row_tokens - work->seq_len));
+    }
     if (work->rows) {
         uint64_t bytes = work->row_tokens * work->width;
         memcpy((char *)(uintptr_t)work->rows + i * bytes, row, bytes);
@@ -214,7 +388,7 @@ void expand_batch(const struct expand_kernels *kernels, const struct expand_argu
 {
     assert(kernels && work->slot % 64 == 0 && work->seq_len >= 1 && work->row_tokens >= work->seq_len);
     assert((work->width == 2 || work->width == 4) && (work->element == 4 || work->element == 8));
-    assert(!(work->targets || work->loss_mask) || work->row_tokens > work->seq_len);
+    assert(!(work->targets || work->loss_mask || work->targets_ahead) || work->row_tokens > work->seq_len);
     assert(work->row_stride >= work->row_tokens * work->width || work->count <= 1);
     struct batch batch = {kernels, work, work->element == 8, work->seq_len * work->element};
     for (uint64_t i = 0; i < work->count; i++)

@@ -21,8 +21,13 @@ typedef void expand_one(const void *in, uint64_t count, void *out);
 typedef void expand_pair(const void *in, uint64_t count, void *inputs, void *targets);
 /* Writes 0, 1, .. count - 1. */
 typedef void expand_count(uint64_t count, void *out);
-/* Writes the value `count` times. */
-typedef void expand_fill(uint32_t value, uint64_t count, void *out);
+/* Writes the value `count` times, of 32-bit outputs its lower half. */
+typedef void expand_fill(int64_t value, uint64_t count, void *out);
+/* Writes the value to those of `count` elements whose bit is 1. Bit j is bit j mod 64 of word j / 64. Leaves all other
+ * elements as they are, and ignores bits from `count` on. */
+typedef void expand_put(const uint64_t *bits, int64_t value, uint64_t count, void *out);
+/* Widens in[j + 1 + k] to out[j * ahead + k], for j < count and k < ahead. in has count + ahead tokens, ahead >= 1. */
+typedef void expand_ahead(const void *in, uint64_t count, uint64_t ahead, void *out);
 
 /* The functions for one instruction set. The first index is 0 for 16-bit and 1 for 32-bit tokens, the last is enum
  * tokmap_type of the output. */
@@ -32,6 +37,8 @@ struct expand_kernels {
     expand_pair *pair[2][2];
     expand_count *count[2];
     expand_fill *fill[2];
+    expand_put *put[2];
+    expand_ahead *ahead[2][2];
 };
 
 /* Returns the kernels that this processor can run and TOKMAP_CPU allows, one set per number from 0, the fastest first.

@@ -31,7 +31,7 @@ struct expand_arguments {
     uint64_t loss_mask; /* needs row_tokens > seq_len */
     uint64_t rows;      /* the rows in their own width, without gaps */
     uint64_t cu_seqlens;
-    uint64_t targets_ahead; /* needs row_tokens > seq_len */
+    uint64_t targets_ahead; /* needs row_tokens > seq_len, and seq_len * (row_tokens - seq_len) < 2^31 */
     /* The slot's layout, in bytes from its start. */
     uint64_t row_stride;
     uint64_t marks_at;
@@ -52,7 +52,7 @@ struct expand_arguments {
 };
 
 /* The threads of a block, and how many blocks every kind of multiprocessor can hold at once: that many leave 64
- * registers for each thread, and the kernel needs at most 56. All blocks of a launch then run at the same time; no
+ * registers for each thread, and the kernel needs at most 58. All blocks of a launch then run at the same time; no
  * block is left over to run alone at the end. */
 #define EXPAND_BLOCK 256
 #define EXPAND_BLOCKS_HELD 4
@@ -82,8 +82,11 @@ static inline uint32_t expand_blocks(const struct expand_arguments *work, uint32
     uint64_t blocks = (processors ? processors : 1) * (uint64_t)EXPAND_BLOCKS_HELD, most = blocks * EXPAND_BLOCK;
     uint64_t pieces = expand_at_most(work->count, expand_row_pieces(work->seq_len, work->element), most);
     uint64_t raw = work->rows ? expand_at_most(work->count, expand_row_pieces(work->row_tokens, work->width), most) : 0;
+    uint64_t ahead = work->targets_ahead ? work->seq_len * (work->row_tokens - work->seq_len) : 0;
+    ahead = ahead ? expand_at_most(work->count, ahead, most) : 0;
     uint64_t cu = work->cu_seqlens ? work->cu_elements / 4 : 0;
     pieces = raw > pieces ? raw : pieces;
+    pieces = ahead > pieces ? ahead : pieces;
     pieces = cu > pieces ? cu : pieces;
     return (uint32_t)(pieces < most ? pieces / EXPAND_BLOCK + 1 : blocks);
 }

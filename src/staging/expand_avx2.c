@@ -70,7 +70,7 @@ static void count_64(uint64_t count, void *out)
         store64(to + j * 8, j);
 }
 
-static void fill_32(uint32_t value, uint64_t count, void *out)
+static void fill_32(int64_t value, uint64_t count, void *out)
 {
     char *to = out;
     __m256i values = _mm256_set1_epi32((int)value);
@@ -78,10 +78,10 @@ static void fill_32(uint32_t value, uint64_t count, void *out)
     for (; j + 8 <= count; j += 8)
         _mm256_storeu_si256((__m256i *)(void *)(to + j * 4), values);
     for (; j < count; j++)
-        store32(to + j * 4, value);
+        store32(to + j * 4, (uint32_t)value);
 }
 
-static void fill_64(uint32_t value, uint64_t count, void *out)
+static void fill_64(int64_t value, uint64_t count, void *out)
 {
     char *to = out;
     __m256i values = _mm256_set1_epi64x(value);
@@ -89,8 +89,84 @@ static void fill_64(uint32_t value, uint64_t count, void *out)
     for (; j + 4 <= count; j += 4)
         _mm256_storeu_si256((__m256i *)(void *)(to + j * 8), values);
     for (; j < count; j++)
-        store64(to + j * 8, value);
+        store64(to + j * 8, (uint64_t)value);
 }
+
+/* Words whose bits are all 0 are common and are skipped. The bits of each group of lanes select their lanes. */
+static void put_32(const uint64_t *bits, int64_t value, uint64_t count, void *out)
+{
+    char *to = out;
+    const __m256i values = _mm256_set1_epi32((int)value), lanes = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+    for (uint64_t j = 0; j < count; j += 64) {
+        uint64_t word = bits[j / 64] & ~(uint64_t)0 >> (count - j < 64 ? 64 - (count - j) : 0);
+        for (uint64_t at = j; word; word >>= 8, at += 8) {
+            __m256i chosen = _mm256_and_si256(_mm256_set1_epi32((int)(word & 0xff)), lanes);
+            _mm256_maskstore_epi32((int *)(void *)(to + at * 4), _mm256_cmpeq_epi32(chosen, lanes), values);
+        }
+    }
+}
+
+static void put_64(const uint64_t *bits, int64_t value, uint64_t count, void *out)
+{
+    char *to = out;
+    const __m256i values = _mm256_set1_epi64x(value), lanes = _mm256_setr_epi64x(1, 2, 4, 8);
+    for (uint64_t j = 0; j < count; j += 64) {
+        uint64_t word = bits[j / 64] & ~(uint64_t)0 >> (count - j < 64 ? 64 - (count - j) : 0);
+        for (uint64_t at = j; word; word >>= 4, at += 4) {
+            __m256i chosen = _mm256_and_si256(_mm256_set1_epi64x((long long)(word & 0xf)), lanes);
+            _mm256_maskstore_epi64((long long *)(void *)(to + at * 8), _mm256_cmpeq_epi64(chosen, lanes), values);
+        }
+    }
+}
+
+/* targets_ahead. Element e of the output is token 1 + e / ahead + e % ahead, so 8 elements that begin at e need at most
+ * 8 tokens from token 1 + e / ahead on if ahead is at most AHEAD_MOST: one load and one permutation, of which there are
+ * as many as remainders of e. */
+#define AHEAD_MOST 7
+
+static void ahead_indices(uint64_t ahead, __m256i indices[AHEAD_MOST])
+{
+    for (uint32_t first = 0; first < ahead; first++) {
+        uint32_t lanes[8];
+        for (uint32_t i = 0; i < 8; i++)
+            lanes[i] = (first + i) / (uint32_t)ahead + (first + i) % (uint32_t)ahead;
+        indices[first] = _mm256_loadu_si256((const __m256i *)(const void *)lanes);
+    }
+}
+
+#define STORE_WIDE_int32_t(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
+#define STORE_WIDE_int64_t(p, v)                                                                                       \
+    (_mm256_storeu_si256((__m256i *)(void *)(p), _mm256_cvtepu32_epi64(_mm256_castsi256_si128(v))),                    \
+     _mm256_storeu_si256((__m256i *)(void *)((p) + 4), _mm256_cvtepu32_epi64(_mm256_extracti128_si256(v, 1))))
+
+#define AHEAD(name, from, to, LOAD, number, type)                                                                      \
+    static void ahead_##name(const void *in, uint64_t count, uint64_t ahead, void *out)                                \
+    {                                                                                                                  \
+        const from *tokens = in;                                                                                       \
+        to *ids = out, *end = ids + count * ahead;                                                                     \
+        __m256i indices[AHEAD_MOST];                                                                                   \
+        uint64_t j = 0, first = 0;                                                                                     \
+        if (ahead > AHEAD_MOST) {                                                                                      \
+            expand_plain.ahead[number][type](in, count, ahead, out);                                                   \
+            return;                                                                                                    \
+        }                                                                                                              \
+        ahead_indices(ahead, indices);                                                                                 \
+        for (; end - ids >= 8 && j + 9 <= count + ahead; ids += 8) {                                                   \
+            STORE_WIDE_##to(ids, _mm256_permutevar8x32_epi32(LOAD(tokens + j + 1), indices[first]));                   \
+            for (first += 8; first >= ahead; first -= ahead)                                                           \
+                j++;                                                                                                   \
+        }                                                                                                              \
+        for (; ids < end; ids++) {                                                                                     \
+            to value = (to)tokens[j + 1 + first];                                                                      \
+            memcpy(ids, &value, sizeof value);                                                                         \
+            if (++first == ahead)                                                                                      \
+                first = 0, j++;                                                                                        \
+        }                                                                                                              \
+    }
+AHEAD(16_32, uint16_t, int32_t, LOAD_16_32, 0, 0)
+AHEAD(16_64, uint16_t, int64_t, LOAD_16_32, 0, 1)
+AHEAD(32_32, uint32_t, int32_t, LOAD_32_32, 1, 0)
+AHEAD(32_64, uint32_t, int64_t, LOAD_32_32, 1, 1)
 
 const struct expand_kernels expand_avx2 = {
     "avx2",
@@ -98,5 +174,7 @@ const struct expand_kernels expand_avx2 = {
     {{pair_16_32, pair_16_64}, {pair_32_32, pair_32_64}},
     {count_32, count_64},
     {fill_32, fill_64},
+    {put_32, put_64},
+    {{ahead_16_32, ahead_16_64}, {ahead_32_32, ahead_32_64}},
 };
 #endif

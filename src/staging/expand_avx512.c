@@ -6,6 +6,7 @@
 #include "expand_kernels.h"
 
 #include <immintrin.h>
+#include <string.h>
 
 /* LOAD reads a whole vector. PART reads only the lanes in a mask and sets the others to 0. */
 #define LOAD_16_32(p) _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)(p)))
@@ -77,7 +78,7 @@ static void count_64(uint64_t count, void *out)
         _mm512_mask_storeu_epi64(to + j * 8, (__mmask8)((1u << (count - j)) - 1), value);
 }
 
-static void fill_32(uint32_t value, uint64_t count, void *out)
+static void fill_32(int64_t value, uint64_t count, void *out)
 {
     char *to = out;
     __m512i values = _mm512_set1_epi32((int)value);
@@ -88,7 +89,7 @@ static void fill_32(uint32_t value, uint64_t count, void *out)
         _mm512_mask_storeu_epi32(to + j * 4, (__mmask16)((1u << (count - j)) - 1), values);
 }
 
-static void fill_64(uint32_t value, uint64_t count, void *out)
+static void fill_64(int64_t value, uint64_t count, void *out)
 {
     char *to = out;
     __m512i values = _mm512_set1_epi64(value);
@@ -99,11 +100,79 @@ static void fill_64(uint32_t value, uint64_t count, void *out)
         _mm512_mask_storeu_epi64(to + j * 8, (__mmask8)((1u << (count - j)) - 1), values);
 }
 
+/* Words whose bits are all 0 are common and are skipped. */
+#define PUT(size, LANES, mask_t)                                                                                       \
+    static void put_##size(const uint64_t *bits, int64_t value, uint64_t count, void *out)                             \
+    {                                                                                                                  \
+        char *to = out;                                                                                                \
+        const __m512i values = SET_##size(value);                                                                      \
+        for (uint64_t j = 0; j < count; j += 64) {                                                                     \
+            uint64_t word = bits[j / 64] & ~(uint64_t)0 >> (count - j < 64 ? 64 - (count - j) : 0);                    \
+            for (uint64_t at = j; word; word >>= (LANES), at += (LANES))                                               \
+                _mm512_mask_storeu_epi##size(to + at * (size / 8), (mask_t)word, values);                              \
+        }                                                                                                              \
+    }
+#define SET_32(value) _mm512_set1_epi32((int)(value))
+#define SET_64(value) _mm512_set1_epi64(value)
+PUT(32, 16, __mmask16)
+PUT(64, 8, __mmask8)
+
+/* targets_ahead. Element e of the output is token 1 + e / ahead + e % ahead, so 16 elements that begin at e need at
+ * most 16 tokens from token 1 + e / ahead on if ahead is at most AHEAD_MOST: one load and one permutation, of which
+ * there are as many as remainders of e. */
+#define AHEAD_MOST 15
+
+static void ahead_indices(uint64_t ahead, __m512i indices[AHEAD_MOST])
+{
+    for (uint32_t first = 0; first < ahead; first++) {
+        uint32_t lanes[16];
+        for (uint32_t i = 0; i < 16; i++)
+            lanes[i] = (first + i) / (uint32_t)ahead + (first + i) % (uint32_t)ahead;
+        indices[first] = _mm512_loadu_si512(lanes);
+    }
+}
+
+#define STORE_WIDE_int32_t(p, v) _mm512_storeu_si512((void *)(p), v)
+#define STORE_WIDE_int64_t(p, v)                                                                                       \
+    (_mm512_storeu_si512((void *)(p), _mm512_cvtepu32_epi64(_mm512_castsi512_si256(v))),                               \
+     _mm512_storeu_si512((void *)((p) + 8), _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64(v, 1))))
+
+#define AHEAD(name, from, to, LOAD, number, type)                                                                      \
+    static void ahead_##name(const void *in, uint64_t count, uint64_t ahead, void *out)                                \
+    {                                                                                                                  \
+        const from *tokens = in;                                                                                       \
+        to *ids = out, *end = ids + count * ahead;                                                                     \
+        __m512i indices[AHEAD_MOST];                                                                                   \
+        uint64_t j = 0, first = 0;                                                                                     \
+        if (ahead > AHEAD_MOST) {                                                                                      \
+            expand_plain.ahead[number][type](in, count, ahead, out);                                                   \
+            return;                                                                                                    \
+        }                                                                                                              \
+        ahead_indices(ahead, indices);                                                                                 \
+        for (; end - ids >= 16 && j + 17 <= count + ahead; ids += 16) {                                                \
+            STORE_WIDE_##to(ids, _mm512_permutexvar_epi32(indices[first], LOAD(tokens + j + 1)));                      \
+            for (first += 16; first >= ahead; first -= ahead)                                                          \
+                j++;                                                                                                   \
+        }                                                                                                              \
+        for (; ids < end; ids++) {                                                                                     \
+            to value = (to)tokens[j + 1 + first];                                                                      \
+            memcpy(ids, &value, sizeof value);                                                                         \
+            if (++first == ahead)                                                                                      \
+                first = 0, j++;                                                                                        \
+        }                                                                                                              \
+    }
+AHEAD(16_32, uint16_t, int32_t, LOAD_16_32, 0, 0)
+AHEAD(16_64, uint16_t, int64_t, LOAD_16_32, 0, 1)
+AHEAD(32_32, uint32_t, int32_t, LOAD_32_32, 1, 0)
+AHEAD(32_64, uint32_t, int64_t, LOAD_32_32, 1, 1)
+
 const struct expand_kernels expand_avx512 = {
     "avx512",
     {{one_16_32, one_16_64}, {one_32_32, one_32_64}},
     {{pair_16_32, pair_16_64}, {pair_32_32, pair_32_64}},
     {count_32, count_64},
     {fill_32, fill_64},
+    {put_32, put_64},
+    {{ahead_16_32, ahead_16_64}, {ahead_32_32, ahead_32_64}},
 };
 #endif

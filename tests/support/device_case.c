@@ -15,7 +15,7 @@
 #include "scratch.h"
 #include "software_driver.h"
 
-#define FIELDS 7
+#define FIELDS 8
 #define FILL 0xee /* bytes of the outputs before a batch is written */
 #define SETS_MOST 16
 #define STREAMS_MOST 4
@@ -89,7 +89,7 @@ struct running {
 };
 
 static const char *const field_names[FIELDS] = {"inputs",       "targets",   "position_ids", "rows",
-                                                "document_ids", "loss_mask", "cu_seqlens"};
+                                                "document_ids", "loss_mask", "cu_seqlens",   "targets_ahead"};
 
 static bool failed(struct running *running, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static bool failed(struct running *running, const char *format, ...)
@@ -114,7 +114,7 @@ static void point(struct outputs *outputs, enum tokmap_type type, uint64_t shift
     for (unsigned i = 0; i < FIELDS; i++)
         at[i] = outputs->bytes[i] ? outputs->memory[i] + shift : NULL;
     outputs->out = (struct tokmap_out){sizeof(struct tokmap_out), type, at[0], at[1], at[2], at[3], at[4], at[5],
-                                       (int32_t *)at[6]};
+                                       (int32_t *)at[6],          at[7]};
 }
 
 static bool outputs_new(struct running *running, struct outputs *outputs, bool on_device)
@@ -127,9 +127,10 @@ static bool outputs_new(struct running *running, struct outputs *outputs, bool o
     if (tokmap_run_info(test->run, &info))
         return failed(running, "tokmap_run_info failed");
     uint64_t cells = rows * info.seq_len * element, raw = rows * (info.seq_len + info.lookahead) * 4;
-    const uint64_t bytes[FIELDS] = {cells, cells, cells, raw, cells, cells, cu * 4};
-    static const uint32_t bits[FIELDS] = {TOKMAP_INPUTS,       TOKMAP_TARGETS,   TOKMAP_POSITION_IDS, TOKMAP_ROWS,
-                                          TOKMAP_DOCUMENT_IDS, TOKMAP_LOSS_MASK, TOKMAP_CU_SEQLENS};
+    const uint64_t bytes[FIELDS] = {cells, cells, cells, raw, cells, cells, cu * 4, cells * info.lookahead};
+    static const uint32_t bits[FIELDS] = {TOKMAP_INPUTS,     TOKMAP_TARGETS,      TOKMAP_POSITION_IDS,
+                                          TOKMAP_ROWS,       TOKMAP_DOCUMENT_IDS, TOKMAP_LOSS_MASK,
+                                          TOKMAP_CU_SEQLENS, TOKMAP_TARGETS_AHEAD};
     for (unsigned i = 0; i < FIELDS; i++) {
         void *memory = NULL;
         if (!(test->options.fields & bits[i]))

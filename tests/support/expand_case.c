@@ -13,7 +13,7 @@
 #define UNTOUCHED 0xa5
 
 static const char *const names[EXPAND_OUTPUTS] = {"inputs",       "targets",   "position_ids", "rows",
-                                                  "document_ids", "loss_mask", "cu_seqlens"};
+                                                  "document_ids", "loss_mask", "cu_seqlens",   "targets_ahead"};
 
 static uint64_t draw(uint64_t *seed)
 {
@@ -58,6 +58,73 @@ static void put(struct expand_case *made, unsigned output, uint64_t element, int
         memcpy(made->expected[output] + element * made->shape.element, &value, made->shape.element);
 }
 
+static uint64_t *bits_of(const struct expand_case *made, uint64_t i)
+{
+    return (uint64_t *)(void *)((uint8_t *)made->slot + made->work.bits_at) + i * made->work.row_bits;
+}
+
+static struct extent *extent_of(const struct expand_case *made, uint64_t i)
+{
+    return (struct extent *)(void *)((uint8_t *)made->slot + made->work.extents_at) + i;
+}
+
+static void fill_bits(const struct expand_case *made, uint64_t i, uint64_t *seed)
+{
+    uint64_t left = 0;
+    bool set = false;
+    for (uint64_t t = 0; t < made->work.row_bits * 64; t++) {
+        if (made->shape.bits == EXPAND_BITS_RUNS && !left--) {
+            left = draw(seed) % 100;
+            set = !set;
+        } else if (made->shape.bits != EXPAND_BITS_RUNS) {
+            set = made->shape.bits == EXPAND_BITS_ALL || (made->shape.bits == EXPAND_BITS_RANDOM && draw(seed) % 2);
+        }
+        bits_of(made, i)[t / 64] &= ~((uint64_t)1 << t % 64);
+        bits_of(made, i)[t / 64] |= (uint64_t)set << t % 64;
+    }
+}
+
+static struct extent draw_extent(const struct expand_shape *shape, uint64_t *seed)
+{
+    const uint64_t tokens = shape->seq_len + shape->lookahead;
+    struct extent extent = {0, tokens};
+    if (shape->extents == EXPAND_PADDED || shape->extents == EXPAND_BOTH)
+        extent.tokens = draw(seed) % 4 ? draw(seed) % (tokens + 1) : 0;
+    if (shape->extents == EXPAND_SCORED || shape->extents == EXPAND_BOTH)
+        extent.scored_from = draw(seed) % (shape->seq_len + 1);
+    return extent;
+}
+
+/* Returns target `ahead` of input j of a row, which is `token`, as it is delivered: starts[] and the row's bits and
+ * extent say whether it counts. */
+static int64_t target_of(const struct expand_case *made, uint64_t i, const bool *starts, uint64_t j, uint64_t ahead,
+                         int64_t token, bool *counts)
+{
+    const struct extent extent = made->work.extents ? *extent_of(made, i) : (struct extent){0, made->work.row_tokens};
+    const uint64_t target = j + ahead;
+    const bool padding = target + 1 >= extent.tokens;
+    *counts = !padding && j >= extent.scored_from;
+    if (made->work.row_bits && bits_of(made, i)[target / 64] >> target % 64 & 1)
+        *counts = false;
+    for (uint64_t t = j + 1; t <= target + 1; t++)
+        *counts = *counts && !starts[t];
+    return padding || (made->shape.mask_targets && !*counts) ? -100 : token;
+}
+
+/* Fills the expected targets_ahead of a row. */
+static void expect_ahead(struct expand_case *made, uint64_t i, const bool *starts)
+{
+    const struct expand_arguments *work = &made->work;
+    const uint64_t many = work->row_tokens - work->seq_len;
+    for (uint64_t j = 0; j < work->seq_len; j++)
+        for (uint64_t k = 0; k < many; k++) {
+            int64_t token = 0;
+            bool counts;
+            memcpy(&token, (uint8_t *)made->slot + i * work->row_stride + (j + 1 + k) * work->width, work->width);
+            put(made, 7, (i * work->seq_len + j) * many + k, target_of(made, i, starts, j, k, token, &counts));
+        }
+}
+
 /* Fills a row of the slot and of every expected output. starts[j]: token j starts a document, j = 0 .. row_tokens. */
 static void fill_row(struct expand_case *made, uint64_t i, const bool *starts, uint64_t *seed)
 {
@@ -72,8 +139,9 @@ static void fill_row(struct expand_case *made, uint64_t i, const bool *starts, u
             memcpy(made->expected[3] + (i * work->row_tokens + j) * shape->width, &token, shape->width);
         uint64_t at = i * shape->seq_len + j;
         if (j && j <= shape->seq_len) {
-            put(made, 1, at - 1, starts[j] && shape->mask_targets ? -100 : token);
-            put(made, 5, at - 1, !starts[j]);
+            bool counts;
+            put(made, 1, at - 1, target_of(made, i, starts, j - 1, 0, token, &counts));
+            put(made, 5, at - 1, counts);
         }
         if (j >= shape->seq_len)
             continue;
@@ -94,6 +162,8 @@ static void fill_marks(struct expand_case *made, uint64_t i, const bool *starts)
     const struct expand_arguments *work = &made->work;
     struct mark *marks = (struct mark *)(void *)((uint8_t *)made->slot + work->marks_at) + i * work->row_marks;
     uint64_t marked = work->seq_len + (work->row_tokens > work->seq_len);
+    if (work->targets_ahead)
+        marked = work->row_tokens;
     for (uint64_t word = 0; word < work->row_marks; word++) {
         marks[word] = (struct mark){0};
         for (uint64_t j = 0; j < word * 64; j++)
@@ -119,9 +189,15 @@ static void lay_out(struct expand_case *made, uint64_t documents)
     work->element = shape->element;
     work->mask_targets = shape->mask_targets;
     work->row_stride = round_up(work->row_tokens * shape->width, 64);
-    work->row_marks = mark_words(shape->seq_len + (shape->lookahead > 0));
+    bool ahead = shape->fields & TOKMAP_TARGETS_AHEAD;
+    work->row_marks = mark_words(shape->seq_len + (ahead ? shape->lookahead : shape->lookahead > 0));
+    if (shape->bits && shape->lookahead)
+        work->row_bits = mark_words(shape->seq_len + (ahead ? shape->lookahead - 1 : 0));
+    work->extents = shape->extents != EXPAND_NO_EXTENTS;
     work->marks_at = work->count * work->row_stride;
-    work->cu_at = round_up(work->marks_at + work->count * work->row_marks * sizeof(struct mark), 64);
+    work->bits_at = round_up(work->marks_at + work->count * work->row_marks * sizeof(struct mark), 64);
+    work->extents_at = round_up(work->bits_at + work->count * work->row_bits * sizeof(uint64_t), 64);
+    work->cu_at = round_up(work->extents_at + work->count * sizeof(struct extent), 64);
     work->cu_elements = shape->fields & TOKMAP_CU_SEQLENS ? documents + 1 + shape->cu_spare : 0;
     made->slot_bytes = work->cu_at + work->cu_elements * 4;
     made->slot = allocate(made->slot_bytes);
@@ -132,14 +208,16 @@ static void lay_out(struct expand_case *made, uint64_t documents)
         uint64_t cells = work->count * work->seq_len;
         made->bytes[k] = k == 3   ? work->count * work->row_tokens * shape->width
                          : k == 6 ? work->cu_elements * 4
+                         : k == 7 ? cells * shape->lookahead * shape->element
                                   : cells * shape->element;
         made->bytes[k] = max64(made->bytes[k], 1); /* without rows the output is empty, but requested */
         made->memory[k] = allocate(made->bytes[k] + 2 * AROUND + 64 + shape->skew + k * shape->skew_more);
         made->output[k] = made->memory[k] + AROUND + shape->skew + k * shape->skew_more;
         made->expected[k] = allocate(made->bytes[k]);
     }
-    uint64_t *addresses[EXPAND_OUTPUTS] = {&work->inputs,       &work->targets,   &work->position_ids, &work->rows,
-                                           &work->document_ids, &work->loss_mask, &work->cu_seqlens};
+    uint64_t *addresses[EXPAND_OUTPUTS] = {&work->inputs,     &work->targets,      &work->position_ids,
+                                           &work->rows,       &work->document_ids, &work->loss_mask,
+                                           &work->cu_seqlens, &work->targets_ahead};
     for (unsigned k = 0; k < EXPAND_OUTPUTS; k++)
         *addresses[k] = (uintptr_t)made->output[k];
 }
@@ -150,8 +228,8 @@ void expand_case_new(struct expand_case *made, const struct expand_shape *shape)
     memset(made, 0, sizeof *made);
     made->shape = *shape;
     if (!shape->lookahead)
-        made->shape.fields &= ~(uint32_t)(TOKMAP_TARGETS | TOKMAP_LOSS_MASK);
-    if (!(made->shape.fields & TOKMAP_TARGETS))
+        made->shape.fields &= ~(uint32_t)(TOKMAP_TARGETS | TOKMAP_LOSS_MASK | TOKMAP_TARGETS_AHEAD);
+    if (!(made->shape.fields & (TOKMAP_TARGETS | TOKMAP_TARGETS_AHEAD)))
         made->shape.mask_targets = 0;
     bool *starts = allocate(shape->rows * (tokens + 1) * sizeof *starts);
     int32_t *ends = allocate((shape->rows * shape->seq_len + 1) * sizeof *ends);
@@ -168,7 +246,11 @@ void expand_case_new(struct expand_case *made, const struct expand_shape *shape)
     }
     lay_out(made, documents);
     for (uint64_t i = 0; i < shape->rows; i++) {
+        fill_bits(made, i, &seed);
+        if (made->work.extents)
+            *extent_of(made, i) = draw_extent(shape, &seed);
         fill_row(made, i, starts + i * (tokens + 1), &seed);
+        expect_ahead(made, i, starts + i * (tokens + 1));
         fill_marks(made, i, starts + i * (tokens + 1));
     }
     if (made->bytes[6]) {

@@ -21,8 +21,28 @@ enum expand_documents {
 };
 
 enum {
-    EXPAND_OUTPUTS = 7, /* in the order of the bits of TOKMAP_INPUTS, ... */
-    EXPAND_FIELDS_ALL = 0x7f
+    EXPAND_OUTPUTS = 8, /* in the order of the bits of TOKMAP_INPUTS, ... */
+    EXPAND_FIELDS_ALL = 0xff
+};
+
+/* Which targets the mask of the dataset excludes. */
+enum expand_bits {
+    EXPAND_NO_BITS, /* the slot has none */
+    EXPAND_BITS_NONE,
+    EXPAND_BITS_ALL,
+    EXPAND_BITS_RANDOM, /* one in two */
+    EXPAND_BITS_RUNS,   /* runs of 1 to 100 */
+    EXPAND_BITS_KINDS
+};
+
+/* The extents of rows. */
+enum expand_extents {
+    EXPAND_NO_EXTENTS, /* the slot has none */
+    EXPAND_WHOLE,      /* every row counts from start to end */
+    EXPAND_PADDED,     /* rows end in padding; some are nothing else */
+    EXPAND_SCORED,     /* only the last targets count */
+    EXPAND_BOTH,
+    EXPAND_EXTENTS_KINDS
 };
 
 struct expand_shape {
@@ -34,6 +54,8 @@ struct expand_shape {
     uint32_t skew_more;              /* plus this many for each output before it */
     uint64_t cu_spare;               /* elements of cu_seqlens beyond those of the documents */
     enum expand_documents documents; /* EXPAND_KINDS: each row has another kind */
+    enum expand_bits bits;
+    enum expand_extents extents;
     uint64_t seed;
 };
 

@@ -129,6 +129,8 @@ class Batch:
 
     inputs, targets, position_ids, document_ids, loss_mask
                      arrays of shape [count, seq_len]; None for a field that the loader was not opened with
+    targets_ahead    [count, seq_len, lookahead]: the next `lookahead` tokens of each, for multi-token prediction; None
+                     without that field
     rows             [count, seq_len + lookahead] in the dataset's width: uint16 or uint32
     cu_seqlens       int32, with the same number of elements in every batch: 0, then the end of each document. The
                      elements after the last document repeat its end; variable-length attention reads them as empty
@@ -144,7 +146,8 @@ class Batch:
 
     batch["inputs"], dict(batch), and model(**batch) work with the fields that the loader was opened with.
     """
-    __slots__ = ("inputs", "targets", "position_ids", "document_ids", "loss_mask", "rows", "cu_seqlens", "documents",
+    __slots__ = ("inputs", "targets", "position_ids", "document_ids", "loss_mask", "rows", "cu_seqlens",
+                 "targets_ahead", "documents",
                  "max_seqlen", "step", "first_row", "count", "last_in_step", "_run", "_fields")
 
     inputs: AnyArray
@@ -154,6 +157,7 @@ class Batch:
     loss_mask: AnyArray
     rows: AnyArray
     cu_seqlens: AnyArray
+    targets_ahead: AnyArray
     documents: int
     max_seqlen: int
     step: int
@@ -165,7 +169,7 @@ class Batch:
 
     def __init__(self) -> None:
         self.inputs = self.targets = self.position_ids = self.document_ids = self.loss_mask = None
-        self.rows = self.cu_seqlens = None
+        self.rows = self.cu_seqlens = self.targets_ahead = None
         self.documents = self.max_seqlen = None  # type: ignore[assignment]
 
     def keys(self) -> tuple[str, ...]:
@@ -245,7 +249,7 @@ class Loader(Reader):
                    and 1. delivery().part says which. With tensor, pipeline, or context parallelism pass the data
                    parallel rank and size, because ranks that share a row's work need the same row
     rows           the largest number of rows in one batch; 0: the rank's whole part of a global batch in one batch
-    fields         any of "inputs targets position_ids document_ids loss_mask cu_seqlens rows"
+    fields         any of "inputs targets position_ids document_ids loss_mask cu_seqlens rows targets_ahead"
     dtype          int32 or int64, as a name or as a dtype of torch or NumPy, of every field but cu_seqlens (always
                    int32) and rows
     device         "cpu", "cuda", "cuda:N", or a torch.device
@@ -347,6 +351,7 @@ class Loader(Reader):
         if "rows" in self.fields:
             width = self.run.sources[0].dataset.info.width  # the library refuses sources of different widths
             shapes["rows"] = ((self.rows, info.seq_len + info.lookahead), "uint16" if width == 2 else "uint32")
+        shapes["targets_ahead"] = (self.rows, info.seq_len, info.lookahead), code
         shapes["cu_seqlens"] = ((lib.tokmap_loader_cu_seqlens(self._handle),), "int32")
         self._shapes = {name: shapes[name] for name in self.fields}
         self._makers = [(name, self._arrays.maker(*self._shapes[name])) for name in self.fields]

@@ -40,17 +40,22 @@ static void add_run(const void *arguments, const unsigned grid[3], const unsigne
 /* ---- the kernel of the library ---- */
 
 #define MARK_BYTES 16
+#define EXTENT_BYTES 16
 
 static unsigned expand_ranges(const void *arguments, const unsigned grid[3], const unsigned block[3],
                               struct range ranges[RANGES_MOST])
 {
     const struct expand_arguments *work = arguments;
     uint64_t cells = work->count * work->seq_len * work->element, count = work->count;
-    bool tokens = count && (work->inputs || work->targets || work->rows);
-    bool marks = work->position_ids || work->document_ids || work->loss_mask || (work->targets && work->mask_targets);
+    bool tokens = count && (work->inputs || work->targets || work->rows || work->targets_ahead);
+    bool masked = work->loss_mask || ((work->targets || work->targets_ahead) && work->mask_targets);
+    bool marks = work->position_ids || work->document_ids || masked;
+    bool extents = work->extents && (work->loss_mask || work->targets || work->targets_ahead);
     const struct range all[] = {
         {work->slot, tokens ? (count - 1) * work->row_stride + work->row_tokens * work->width : 0, false},
         {work->slot + work->marks_at, marks ? count * work->row_marks * MARK_BYTES : 0, false},
+        {work->slot + work->bits_at, masked ? count * work->row_bits * sizeof(uint64_t) : 0, false},
+        {work->slot + work->extents_at, extents ? count * EXTENT_BYTES : 0, false},
         {work->slot + work->cu_at, work->cu_seqlens ? work->cu_elements * 4 : 0, false},
         {work->inputs, cells, true},
         {work->targets, cells, true},
@@ -59,6 +64,7 @@ static unsigned expand_ranges(const void *arguments, const unsigned grid[3], con
         {work->loss_mask, cells, true},
         {work->rows, count * work->row_tokens * work->width, true},
         {work->cu_seqlens, work->cu_elements * 4, true},
+        {work->targets_ahead, cells * (work->row_tokens - work->seq_len), true},
     };
     unsigned used = 0;
     for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
@@ -70,8 +76,9 @@ static unsigned expand_ranges(const void *arguments, const unsigned grid[3], con
 static void expand_translate(void *arguments, uint64_t (*memory_of)(uint64_t address))
 {
     struct expand_arguments *work = arguments;
-    uint64_t *addresses[] = {&work->slot,         &work->inputs,    &work->targets, &work->position_ids,
-                             &work->document_ids, &work->loss_mask, &work->rows,    &work->cu_seqlens};
+    uint64_t *addresses[] = {&work->slot,         &work->inputs,       &work->targets,
+                             &work->position_ids, &work->document_ids, &work->loss_mask,
+                             &work->rows,         &work->cu_seqlens,   &work->targets_ahead};
     for (unsigned i = 0; i < sizeof addresses / sizeof *addresses; i++)
         *addresses[i] = memory_of(*addresses[i]);
 }

@@ -262,8 +262,8 @@ static void what_cannot_be_is_refused(void **unused)
     assert_non_null(strstr(error.message, "TOKMAP_LOSS_MASK"));
     assert_int_equal(open_with(run, TOKMAP_INPUTS, 1, 0, &error), TOKMAP_ERROR_ARGUMENT);
     assert_non_null(strstr(error.message, "mask_targets"));
-    assert_int_equal(open_with(run, 1u << 7, 0, 0, &error), TOKMAP_ERROR_ARGUMENT);
-    assert_non_null(strstr(error.message, "0x80"));
+    assert_int_equal(open_with(run, 1u << 8, 0, 0, &error), TOKMAP_ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "0x100"));
     tokmap_run_close(run);
     run = make_run(&narrow, 64, 1, 4, 10);
     assert_int_equal(open_with(run, TOKMAP_TARGETS, 2, 0, &error), TOKMAP_ERROR_ARGUMENT);
@@ -281,20 +281,22 @@ static void a_missing_output_is_named(void **unused)
 {
     (void)unused;
     static const char *const names[] = {"inputs",       "targets",   "position_ids", "rows",
-                                        "document_ids", "loss_mask", "cu_seqlens"};
+                                        "document_ids", "loss_mask", "cu_seqlens",   "targets_ahead"};
     static int64_t room[200000];
     struct tokmap_run *run = make_run(&narrow, 64, 1, 4, 10);
-    for (unsigned k = 0; k < 7; k++) {
+    for (unsigned k = 0; k < 8; k++) {
         struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
-        struct tokmap_out out = {sizeof out, TOKMAP_I32, room, room, room, room, room, room, (int32_t *)room};
+        struct tokmap_out out = {sizeof out, TOKMAP_I32, room, room, room, room, room, room, (int32_t *)room, room};
         struct tokmap_loader *loader;
         struct tokmap_error error;
         struct tokmap_batch batch = TOKMAP_BATCH_INIT;
         void **pointers[] = {&out.inputs, &out.targets,      &out.position_ids,
                              &out.rows,   &out.document_ids, &out.loss_mask};
-        options.fields = ALL;
+        options.fields = ALL | TOKMAP_TARGETS_AHEAD;
         assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_OK);
-        if (k < 6)
+        if (k == 7)
+            out.targets_ahead = NULL;
+        else if (k < 6)
             *pointers[k] = NULL;
         else
             out.cu_seqlens = NULL;

@@ -141,10 +141,40 @@ static void a_batch_is_what_the_header_says(void **unused)
                     .skew_more = skew[1],
                     .cu_spare = number % 9,
                     .documents = (enum expand_documents)kind,
+                    .bits = number / 3 % EXPAND_BITS_KINDS,
+                    .extents = number / 7 % EXPAND_EXTENTS_KINDS,
                     .seed = number,
                 };
                 check_case(&shape);
             }
+}
+
+/* Every length from 1 to 300 and lookahead from 0 to 4 and some larger, with masks of every kind. */
+static void masks_of_every_kind(void **unused)
+{
+    (void)unused;
+    static const uint64_t aheads[] = {0, 1, 2, 3, 4, 1, 2, 3, 4, 7, 8, 15, 16, 40};
+    uint64_t number = 1;
+    for (uint64_t seq_len = 1; seq_len <= 300; seq_len++)
+        for (unsigned i = 0; i < 6; i++, number++) {
+            uint64_t drawn = number * 0x9e3779b97f4a7c15u >> 20;
+            struct expand_shape shape = {
+                .rows = 1 + drawn % 4,
+                .seq_len = seq_len,
+                .lookahead = aheads[number % 14],
+                .width = drawn / 4 % 2 ? 4 : 2,
+                .element = drawn / 8 % 2 ? 8 : 4,
+                .fields = drawn / 16 % 3 ? EXPAND_FIELDS_ALL : (uint32_t)(drawn / 64) & EXPAND_FIELDS_ALL,
+                .mask_targets = drawn / 16384 % 3 > 0,
+                .skew = drawn / 65536 % 3 ? 0 : 8,
+                .cu_spare = 3,
+                .documents = (enum expand_documents)(drawn / 262144 % (EXPAND_KINDS + 1)),
+                .bits = (enum expand_bits)(number % EXPAND_BITS_KINDS),
+                .extents = (enum expand_extents)(number / 5 % EXPAND_EXTENTS_KINDS),
+                .seed = number,
+            };
+            check_case(&shape);
+        }
 }
 
 /* Every set of fields, and a batch without rows. */
@@ -163,6 +193,8 @@ static void any_fields(void **unused)
                 .mask_targets = fields % 16 < 8,
                 .cu_spare = 5,
                 .documents = EXPAND_KINDS,
+                .bits = fields / 2 % EXPAND_BITS_KINDS,
+                .extents = fields / 3 % EXPAND_EXTENTS_KINDS,
                 .seed = fields,
             };
             if (!rows)
@@ -208,6 +240,7 @@ int main(void)
         cmocka_unit_test(variants_agree_at_every_size),
         cmocka_unit_test(the_last_variant_is_plain_c),
         cmocka_unit_test(a_batch_is_what_the_header_says),
+        cmocka_unit_test(masks_of_every_kind),
         cmocka_unit_test(any_fields),
         cmocka_unit_test(the_launch_fits_the_work),
         cmocka_unit_test(the_arguments_have_no_gaps),
