@@ -94,6 +94,8 @@ static void exercise_tokens(const struct tokmap_dataset *dataset, uint64_t first
     if (!tokmap_dataset_view(dataset, first, count, spans, 2, &used, &error))
         for (size_t s = 0; s < used; s++)
             exercise_sum += *(const uint8_t *)spans[s].tokens;
+    if (count <= 100 && !tokmap_dataset_mask(dataset, first, count, out, &error))
+        exercise_sum += count ? out[(count - 1) / 8] : 0;
     if (count <= 100 && !tokmap_dataset_copy(dataset, first, count, out, &error))
         exercise_sum += count ? out[0] : 0;
 }
