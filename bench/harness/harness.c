@@ -116,6 +116,7 @@ static const struct {
     {"need_gb_s", BETTER_NEITHER},
     {"need_tokens_per_s", BETTER_NEITHER},
     {"au_percent", BETTER_MORE},
+    {"fill_percent", BETTER_MORE},
     {"hit_percent", BETTER_MORE},
     {"share_percent", BETTER_MORE},
     {"share_mean_percent", BETTER_MORE},
@@ -141,8 +142,8 @@ static const struct {
     const char *unit;
     enum better better;
 } unit_directions[] = {
-    {"s/Mtoken", BETTER_LESS}, {"x", BETTER_MORE},   {"ns", BETTER_LESS},    {"us", BETTER_LESS},
-    {"ms", BETTER_LESS},       {"MiB", BETTER_LESS}, {"calls", BETTER_LESS},
+    {"s/Mtoken", BETTER_LESS}, {"x", BETTER_MORE}, {"ns", BETTER_LESS},  {"us", BETTER_LESS},
+    {"ms", BETTER_LESS},       {"s", BETTER_LESS}, {"MiB", BETTER_LESS}, {"calls", BETTER_LESS},
 };
 
 static bool ends_with(const char *text, const char *ending)

@@ -27,6 +27,11 @@ if [ -n "$need_python" ]; then
     # b in two parts, of which the first is a full row; then e; c and a; and both rests of 3.
     holds got '"rows": [[[4, 10]], [[26, 10]], [[17, 6], [0, 4]], [[14, 3], [23, 3]]]'
 fi
+tokmap info data.plan >out
+holds out '36 tokens, and 4 padding tokens'
+tokmap info --json data.plan >out
+json out
+holds out '"seq_len": 10, "rows": 4, "tokens": 36, "documents": 5, "documents_cut": 1, "segments": 6, '
 # Limits on the documents of a row.
 tokmap plan -q -o data.plan --force --seq-len 10 --one-document data >out
 [ ! -s out ]

@@ -14,9 +14,11 @@
 #include "commands/shared/field_options.h"
 #include "commands/shared/document_lengths.h"
 #include "commands/shared/folder_list.h"
+#include "commands/shared/plan_about.h"
 #include "commands/shared/target.h"
 #include "common/bytes.h"
 #include "common/error.h"
+#include "format/plan_file.h"
 #include "text/json_scan.h"
 
 static const char program[] = "tokmap info";
@@ -613,7 +615,13 @@ static int name_info(const struct cli_command *command, const struct info_argume
 static int info(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
 {
     if (operand_count != 1)
-        return cli_misused(command, "expected one dataset or run file");
+        return cli_misused(command, "expected one dataset, plan, or run file");
+    if (plan_is_file(operands[0])) {
+        struct tokmap_error error = {0};
+        const struct info_arguments *given = user;
+        const enum tokmap_status status = plan_about_print(operands[0], given->json, &error);
+        return cli_finish(program, status ? command_failed(command, &error) : CLI_DONE);
+    }
     return name_info(command, user, operands[0]);
 }
 
@@ -633,16 +641,17 @@ int command_info(int argc, char **argv)
     const struct cli_command command = {
         .program = program,
         .usage = "DATASET [--seq-len S [--lookahead L]] [OPTION]...\n"
-                 "       tokmap info RUN|FOLDER [OPTION]...\n"
+                 "       tokmap info RUN|PLAN|FOLDER [OPTION]...\n"
                  "       tokmap info DATASET --seq-len S --batch G [--seed N] [OPTION]...",
         .summary =
             "Describes a dataset or a run without reading its tokens. For a run, and with --seq-len for a dataset, it "
             "also prints the windows per epoch, the tail, and the documents per row, counted from the index.",
-        .details = "With --batch it describes the run that these arguments make of the dataset. Of a folder whose "
-                   "shards have different tokenizers it lists the datasets.\n\n"
-                   "Examples:\n"
-                   "  tokmap info data/web --seq-len 8192 --batch 64\n"
-                   "  tokmap info train.run --json\n",
+        .details =
+            "With --batch it describes the run that these arguments make of the dataset. Of a folder whose "
+            "shards have different tokenizers it lists the datasets. Of a plan it prints what its header says.\n\n"
+            "Examples:\n"
+            "  tokmap info data/web --seq-len 8192 --batch 64\n"
+            "  tokmap info train.run --json\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
         .operands = CLI_DATASETS | CLI_RUNS,

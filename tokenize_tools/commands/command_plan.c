@@ -256,8 +256,8 @@ int command_plan(int argc, char **argv)
         .summary = "Packs the documents of a dataset into rows of S tokens, so that no document is cut that fits a "
                    "row. Longer ones are cut into full rows and a rest. No token is copied: the plan lists where the "
                    "rows are in the dataset.",
-        .details = "A source of a run draws the rows of the plan in place of windows:\n\n"
-                   "  source web data/web plan data/web.plan\n\n"
+        .details = "A source of a run draws the rows of the plan in place of windows if its line names the plan: "
+                   "'source web data/web plan data/web.plan'.\n\n"
                    "The packing is best fit, longest first. The same dataset and options make the same file. Of a part "
                    "of a dataset, plan the part, by the name that the run uses.\n\n"
                    "Examples:\n"

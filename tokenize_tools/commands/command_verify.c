@@ -104,34 +104,21 @@ static bool is_fault(enum tokmap_status status)
            status == TOKMAP_ERROR_MISMATCH;
 }
 
-/* Opens the dataset and reads it. Prints faults as they are found. */
-static enum tokmap_status verify(const char *name, const struct verify_arguments *given, struct verify_report *report,
-                                 struct tokmap_dataset_info *info, struct tokmap_verify_result *result,
-                                 struct tokmap_error *error)
+/* What verify has found in all datasets. */
+struct verify_sum {
+    struct tokmap_dataset_info info; /* tokens, documents, and shards are sums */
+    struct tokmap_verify_result result;
+    uint64_t plans;
+};
+
+/* Reads a dataset. Prints faults as they are found. */
+static enum tokmap_status dataset_verify(const struct tokmap_dataset *dataset, const char *name,
+                                         const struct verify_arguments *given, struct verify_report *report,
+                                         struct verify_sum *sum, struct tokmap_error *error)
 {
-    struct tokmap_dataset *opened = NULL;
-    struct tokmap_run *run = NULL;
-    const struct tokmap_dataset *dataset = NULL;
-    enum tokmap_status status;
-    if (cli_names_run(name)) {
-        struct tokmap_source_info source = {.size = sizeof source};
-        status = tokmap_run_open(&run, name, error);
-        if (!status)
-            status = tokmap_run_source(run, 0, &source);
-        dataset = source.dataset;
-    } else {
-        status = tokmap_dataset_open(&opened, name, NULL, error);
-        dataset = opened;
-    }
-    if (status) {
-        /* What opening finds is a fault like any other, but it keeps the rest from being checked. */
-        if (is_fault(status)) {
-            (void)fault_found(report, error);
-            cli_say(program, "'%s' cannot be opened, so the rest of it was not checked", name);
-        }
-        tokmap_run_close(run);
-        return status;
-    }
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_verify_result result = {.size = sizeof result};
+    const uint64_t faults = report->faults;
     dataset_warn(program, dataset, name);
     struct tokmap_verify_options options = TOKMAP_VERIFY_OPTIONS_INIT;
     options.threads = (uint32_t)given->threads;
@@ -139,17 +126,88 @@ static enum tokmap_status verify(const char *name, const struct verify_arguments
     options.progress = progressed;
     options.user = report;
     report->dataset = dataset;
-    status = tokmap_dataset_info(dataset, info);
+    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
     cli_progress_start(&report->progress, "verifying", 0, given->quiet ? CLI_PROGRESS_NONE : given->progress);
     if (!status)
-        status = tokmap_dataset_verify(dataset, &options, result, error);
+        status = tokmap_dataset_verify(dataset, &options, &result, error);
     cli_progress_end(&report->progress);
     /* The status of the whole is printed if the library reported no fault by itself. */
-    if (is_fault(status) && report->faults == 0)
+    if (is_fault(status) && report->faults == faults)
         (void)fault_found(report, error);
     report->dataset = NULL;
+    sum->info.tokens += info.tokens;
+    sum->info.documents += info.documents;
+    sum->info.shards += info.shards;
+    sum->result.blocks += result.blocks;
+    sum->result.bytes += result.bytes;
+    return status;
+}
+
+/* Reads the plan of a source, and compares it with the dataset's documents. */
+static enum tokmap_status plan_verify_source(const struct tokmap_source_info *source,
+                                             const struct verify_arguments *given, struct verify_report *report,
+                                             struct verify_sum *sum, struct tokmap_error *error)
+{
+    struct plan_header header;
+    cli_progress_start(&report->progress, "verifying", 0, given->quiet ? CLI_PROGRESS_NONE : given->progress);
+    report->progress.unit = "segments";
+    const enum tokmap_status status = plan_check(source->plan, source->dataset, progressed, report, &header, error);
+    cli_progress_end(&report->progress);
+    if (is_fault(status))
+        (void)fault_found(report, error);
+    sum->plans++;
+    return status;
+}
+
+/* Returns whether an earlier source of the run reads the same dataset. */
+static bool is_repeated(const struct tokmap_run *run, uint64_t number, const char *data)
+{
+    struct tokmap_source_info source = {.size = sizeof source};
+    for (uint64_t before = 0; before < number; before++)
+        if (!tokmap_run_source(run, before, &source) && !strcmp(source.data, data))
+            return true;
+    return false;
+}
+
+/* Reads the datasets and plans of all sources. Goes on after faults. */
+static enum tokmap_status run_verify(const struct tokmap_run *run, const char *name,
+                                     const struct verify_arguments *given, struct verify_report *report,
+                                     struct verify_sum *sum, struct tokmap_error *error)
+{
+    struct tokmap_run_info info = {.size = sizeof info};
+    enum tokmap_status status = tokmap_run_info(run, &info), found = TOKMAP_OK;
+    for (uint64_t i = 0; i < info.sources && (!status || is_fault(status)); i++) {
+        struct tokmap_source_info source = {.size = sizeof source};
+        status = tokmap_run_source(run, i, &source);
+        if (!status && !is_repeated(run, i, source.data))
+            status = dataset_verify(source.dataset, info.sources == 1 ? name : source.data, given, report, sum, error);
+        found = found ? found : status;
+        if (source.plan && (!status || is_fault(status)))
+            status = plan_verify_source(&source, given, report, sum, error);
+        found = found && (!status || is_fault(status)) ? found : status;
+    }
+    return found;
+}
+
+/* Opens a dataset or run and reads it. */
+static enum tokmap_status verify(const char *name, const struct verify_arguments *given, struct verify_report *report,
+                                 struct verify_sum *sum, struct tokmap_error *error)
+{
+    struct tokmap_dataset *dataset = NULL;
+    struct tokmap_run *run = NULL;
+    const bool is_run = cli_names_run(name);
+    enum tokmap_status status =
+        is_run ? tokmap_run_open(&run, name, error) : tokmap_dataset_open(&dataset, name, NULL, error);
+    /* What opening finds is a fault like any other, but it keeps the rest from being checked. */
+    if (is_fault(status)) {
+        (void)fault_found(report, error);
+        cli_say(program, "'%s' cannot be opened, so the rest of it was not checked", name);
+    }
+    if (!status)
+        status = is_run ? run_verify(run, name, given, report, sum, error)
+                        : dataset_verify(dataset, name, given, report, sum, error);
     tokmap_run_close(run);
-    tokmap_dataset_close(opened);
+    tokmap_dataset_close(dataset);
     return status;
 }
 
@@ -201,17 +259,18 @@ static const char *plural(uint64_t count)
 }
 
 static void summary_print(const char *name, const struct tokmap_dataset_info *info,
-                          const struct tokmap_verify_result *result, uint64_t faults, double seconds)
+                          const struct tokmap_verify_result *result, uint64_t plans, uint64_t faults, double seconds)
 {
-    char a[32], b[32], c[32], d[32], e[32];
+    char a[32], b[32], c[32], d[32], e[32], f[64];
     if (faults)
         cli_print("%s: %s fault%s\n", name, cli_count(faults, a), plural(faults));
     else if (!info->shards)
         cli_print("%s: synthetic; it has no files to verify\n", name);
     else
-        cli_print("%s: sound: %s token%s, %s document%s in %s shard%s\n", name, cli_count(info->tokens, a),
+        cli_print("%s: sound: %s token%s, %s document%s in %s shard%s%s%s\n", name, cli_count(info->tokens, a),
                   plural(info->tokens), cli_count(info->documents, b), plural(info->documents),
-                  cli_count(info->shards, c), plural(info->shards));
+                  cli_count(info->shards, c), plural(info->shards), plans ? ", and " : "",
+                  plans ? cli_counted(plans, "plan", f) : "");
     if (result->bytes && seconds > 0)
         cli_say(program, "read %s in %s, %s/s", cli_bytes(result->bytes, d), cli_seconds(seconds, c),
                 cli_bytes((uint64_t)((double)result->bytes / seconds), e));
@@ -220,8 +279,7 @@ static void summary_print(const char *name, const struct tokmap_dataset_info *in
 static int verify_target(const struct cli_command *command, const struct verify_arguments *given, const char *name)
 {
     struct tokmap_error error = {0};
-    struct tokmap_dataset_info info = {.size = sizeof info};
-    struct tokmap_verify_result result = {.size = sizeof result};
+    struct verify_sum sum = {.plans = 0};
     struct verify_report report = {.as_json = given->json};
     cli_signals_catch();
     if (given->json) {
@@ -231,18 +289,18 @@ static int verify_target(const struct cli_command *command, const struct verify_
         cli_json_array(&report.json, "faults");
     }
     const uint64_t start = os_clock_ns();
-    const enum tokmap_status status = verify(name, given, &report, &info, &result, &error);
+    const enum tokmap_status status = verify(name, given, &report, &sum, &error);
     const double seconds = (double)(os_clock_ns() - start) * 1e-9;
     (void)os_signals_release();
     if (given->json) {
         cli_json_end(&report.json);
         cli_json_bool(&report.json, "sound", status == TOKMAP_OK);
-        cli_json_bool(&report.json, "complete", status == TOKMAP_OK || (is_fault(status) && result.bytes));
-        cli_json_number(&report.json, "tokens", info.tokens);
-        cli_json_number(&report.json, "documents", info.documents);
-        cli_json_number(&report.json, "shards", info.shards);
-        cli_json_number(&report.json, "blocks", result.blocks);
-        cli_json_number(&report.json, "bytes", result.bytes);
+        cli_json_bool(&report.json, "complete", status == TOKMAP_OK || (is_fault(status) && sum.result.bytes));
+        cli_json_number(&report.json, "tokens", sum.info.tokens);
+        cli_json_number(&report.json, "documents", sum.info.documents);
+        cli_json_number(&report.json, "shards", sum.info.shards);
+        cli_json_number(&report.json, "blocks", sum.result.blocks);
+        cli_json_number(&report.json, "bytes", sum.result.bytes);
         cli_json_real(&report.json, "seconds", seconds);
         cli_json_end(&report.json);
     }
@@ -253,7 +311,7 @@ static int verify_target(const struct cli_command *command, const struct verify_
     if (status && !is_fault(status))
         return cli_finish(program, command_failed(command, &error));
     if (!given->json && !given->quiet)
-        summary_print(name, &info, &result, report.faults, seconds);
+        summary_print(name, &sum.info, &sum.result, sum.plans, report.faults, seconds);
     return cli_finish(program, status ? CLI_FAILED : CLI_DONE);
 }
 
@@ -283,9 +341,10 @@ int command_verify(int argc, char **argv)
         .program = program,
         .usage = "DATASET|PLAN|RUN [OPTION]...",
         .summary =
-            "Reads every byte of a dataset, or of a run's dataset, and compares it with the checksums in the index. "
+            "Reads every byte of a dataset, or of a run's datasets, and compares it with the checksums in the index. "
             "Prints one line for each fault: the file, and the section of an index or the block and byte range of "
-            "a token file. Of a plan, it checks that the rows hold every token once.",
+            "a token file. Of a plan, it checks that the rows hold every token once, and in a run that they are those "
+            "of its dataset's documents.",
         .details = "The exit status is 1 if there are faults.\n\n"
                    "Examples:\n"
                    "  tokmap verify data/web\n"
