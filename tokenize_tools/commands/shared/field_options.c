@@ -22,6 +22,7 @@ static const struct field_option table[] = {
     {"include", "include", NULL},
     {"invalid", "invalid-utf8", NULL},
     {"lookahead", "lookahead", NULL},
+    {"mask", NULL, NULL},
     {"mask_targets", NULL, NULL},
     {"memory", "max-memory", NULL},
     {"min_frequency", "min-frequency", NULL},
