@@ -26,16 +26,16 @@
 #include "common/struct_copy.h"
 #include "dataset_internal.h"
 #include "block_scan.h"
+#include "dataset_foreign.h"
 #include "format/index_verify.h"
 #include "platform/os.h"
+#include "token_parts.h"
 
 #define REMEDY "restore the file from a good copy, or pack the shard again"
 
 /* The first units alternate between the two methods, because the first unit of each method pays for memory that is
  * touched for the first time. */
 enum { UNIT_BLOCKS = 16, THREADS_MAX = 256, TRIAL_UNITS = 6, OTHER_WAY_EVERY = 256 };
-/* The size of a thread's buffer: it holds a block, and one huge page, into which the kernel copies a quarter faster. */
-#define BUFFER_BYTES ((uint64_t)2 << 20)
 enum way { BY_PREAD, BY_MAPPING };
 
 struct shard_progress {
@@ -71,7 +71,7 @@ struct verify {
 struct worker {
     struct verify *verify;
     struct os_thread *thread;
-    void *buffer; /* BUFFER_BYTES */
+    struct token_parts parts;
     struct block_scan *scan;
     uint64_t shard; /* the shard whose index is being verified */
     uint64_t units; /* units of tokens so far */
@@ -142,9 +142,14 @@ static int index_fault(void *user, const struct tokmap_error *error)
 static void verify_index(struct worker *worker, uint64_t number)
 {
     worker->shard = number;
-    const struct index *index = &worker->verify->dataset->shards[number].index;
-    (void)index_verify(index, index_fault, worker);
-    advance(worker->verify, index->file_bytes);
+    const struct shard *shard = &worker->verify->dataset->shards[number];
+    const struct foreign_file *file = foreign_of(shard);
+    struct tokmap_error fault;
+    if (!file)
+        (void)index_verify(&shard->index, index_fault, worker);
+    else if (file->documents.map && foreign_index_check(&file->documents, &fault))
+        report(worker->verify, number, false, &fault);
+    advance(worker->verify, file ? file->documents.bytes : shard->index.file_bytes);
 }
 
 /* ---- tokens ---- */
@@ -158,23 +163,29 @@ static void report_cut(struct verify *verify, uint64_t number, uint64_t at)
         return;
     struct tokmap_error fault;
     (void)error_set(&fault, TOKMAP_ERROR_TRUNCATED, shard->store.path, at,
-                    "the file ends at this byte, but its index says %" PRIu64 " bytes; " REMEDY,
-                    shard->index.token_bytes);
+                    "the file ends at this byte, but its index says %" PRIu64 " bytes; " REMEDY, shard->store.bytes);
     report(verify, number, true, &fault);
 }
 
-/* Reads a part of the tokens, or finds it in the mapping, which may be NULL. *got < count: the file ends inside the
- * part. */
-static int find_part(struct worker *worker, const struct shard *shard, const uint8_t *mapping, uint64_t offset,
-                     size_t count, const uint8_t **part, size_t *got)
+/* Reports a part of which only `got` bytes are tokens. */
+static void report_part(struct verify *verify, uint64_t number, int system, uint64_t offset, uint64_t at,
+                        size_t bytes)
 {
-    if (mapping && !os_map_populate(mapping + offset, count)) {
-        *part = mapping + offset;
-        *got = count;
-        return 0;
+    const struct shard *shard = &verify->dataset->shards[number];
+    struct tokmap_error fault;
+    if (!system) {
+        report_cut(verify, number, stream_place(shard, at));
+        return;
     }
-    *part = worker->buffer;
-    return os_pread(shard->store.fd, worker->buffer, count, offset, got);
+    if (system < 0)
+        (void)error_set(&fault, TOKMAP_ERROR_TOKEN, shard->store.path, stream_place(shard, at),
+                        "the element at this byte is not a token id: it is negative or does not fit in 32 bits; " REMEDY);
+    else
+        (void)error_set_system(&fault, system, shard->store.path, stream_place(shard, offset),
+                               "block %" PRIu64 " of the tokens (bytes %" PRIu64 "..%" PRIu64
+                               ") cannot be read from storage; " REMEDY,
+                               offset / BLOCK_BYTES, stream_place(shard, offset), stream_place(shard, offset + bytes));
+    report(verify, number, true, &fault);
 }
 
 /* Reads and scans one block. Returns false if it cannot be read completely. */
@@ -187,24 +198,15 @@ static bool scan_block(struct worker *worker, uint64_t number, const uint8_t *ma
     for (size_t at = 0; at < bytes; at += step) {
         const uint8_t *part;
         size_t got = 0;
-        int system = find_part(worker, shard, mapping, offset + at, step, &part, &got);
+        int system = token_parts_read(&worker->parts, shard, mapping, offset + at, step, &part, &got);
         if (!system && got == step) {
             block_scan_part(worker->scan, part, step, verify->dataset->width, at + step == bytes);
             continue;
         }
         if (at) /* ends the incomplete block, so that the scan can be used for another one */
-            block_scan_part(worker->scan, worker->buffer, 0, verify->dataset->width, true);
+            block_scan_part(worker->scan, worker->parts.buffer, 0, verify->dataset->width, true);
         __atomic_store_n(&verify->shards[number].damaged, 1, __ATOMIC_RELAXED);
-        if (!system) {
-            report_cut(verify, number, offset + at + got);
-            return false;
-        }
-        struct tokmap_error fault;
-        (void)error_set_system(&fault, system, shard->store.path, offset,
-                               "block %" PRIu64 " of the tokens (bytes %" PRIu64 "..%" PRIu64
-                               ") cannot be read from storage; " REMEDY,
-                               offset / BLOCK_BYTES, offset, offset + bytes);
-        report(verify, number, true, &fault);
+        report_part(verify, number, system, offset, offset + at + got, bytes);
         return false;
     }
     block_scan_result(worker->scan, hash, largest);
@@ -221,20 +223,27 @@ static void check_block(struct worker *worker, uint64_t number, const uint8_t *m
     if (!scan_block(worker, number, mapping, offset, bytes, &hash, &largest))
         return;
     __atomic_add_fetch(&verify->blocks, 1, __ATOMIC_RELAXED);
-    if (hash != index_block_hash(&shard->index, block)) {
+    const uint64_t from = stream_place(shard, offset), to = stream_place(shard, offset + bytes);
+    if (shard->index.bytes && hash != index_block_hash(&shard->index, block)) {
         __atomic_store_n(&progress->damaged, 1, __ATOMIC_RELAXED);
-        (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, shard->store.path, offset,
+        (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, shard->store.path, from,
                         "block %" PRIu64 " of the tokens (bytes %" PRIu64 "..%" PRIu64
                         ") does not match its hash in the index; " REMEDY,
-                        block, offset, offset + bytes);
+                        block, from, to);
         report(verify, number, true, &fault);
         return;
     }
     if (largest > shard->index.shard.largest_id) {
-        (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, shard->store.path, offset,
-                        "block %" PRIu64 " of the tokens (bytes %" PRIu64 "..%" PRIu64 ") contains id %" PRIu64
-                        ", but the largest id in the index is %" PRIu64 "; " REMEDY,
-                        block, offset, offset + bytes, largest, shard->index.shard.largest_id);
+        if (shard->index.bytes)
+            (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, shard->store.path, from,
+                            "block %" PRIu64 " of the tokens (bytes %" PRIu64 "..%" PRIu64 ") contains id %" PRIu64
+                            ", but the largest id in the index is %" PRIu64 "; " REMEDY,
+                            block, from, to, largest, shard->index.shard.largest_id);
+        else
+            (void)error_set(&fault, TOKMAP_ERROR_TOKEN, shard->store.path, from,
+                            "block %" PRIu64 " of the tokens (bytes %" PRIu64 "..%" PRIu64 ") contains id %" PRIu64
+                            ", but ids must be below %" PRIu64 "; restore the file, or correct vocab=V in the name",
+                            block, from, to, largest, shard->index.shard.vocabulary);
         report(verify, number, true, &fault);
     }
     uint64_t seen = __atomic_load_n(&progress->largest, __ATOMIC_RELAXED);
@@ -267,17 +276,18 @@ static void note_cost(struct worker *worker, enum way way, double cost)
 static void verify_blocks(struct worker *worker, uint64_t number, uint64_t first)
 {
     struct verify *verify = worker->verify;
-    const struct index *index = &verify->dataset->shards[number].index;
+    const struct shard *shard = &verify->dataset->shards[number];
+    const struct index *index = &shard->index;
     uint64_t last = min64(first + UNIT_BLOCKS, verify->shards[number].end_block), bytes_done = 0;
     bool lost = verify->shards[number].index_lost;
     struct tokmap_error fault;
-    if (!lost && index_blocks_check(index, first, last, &fault)) {
+    if (!lost && index->bytes && index_blocks_check(index, first, last, &fault)) {
         report(verify, number, false, &fault);
         lost = true;
     }
     enum way way = choose_way(worker);
     const uint8_t *mapping = NULL;
-    if (way == BY_MAPPING)
+    if (way == BY_MAPPING && store_has_views(&shard->store, verify->dataset->width))
         (void)dataset_shard_map(verify->dataset, number, &mapping, NULL);
     uint64_t started = os_clock_ns();
     for (uint64_t block = first; block < last && !stopped(verify); block++) {
@@ -302,10 +312,10 @@ static void check_mask_block(struct worker *worker, uint64_t number, uint64_t bl
     struct verify *verify = worker->verify;
     const struct shard *shard = &verify->dataset->shards[number];
     const uint64_t offset = block * BLOCK_BYTES, spare = 8 * shard->mask.bytes - shard->index.shard.tokens;
-    const uint8_t *read = worker->buffer;
+    const uint8_t *read = worker->parts.buffer;
     struct tokmap_error fault;
     size_t got = 0;
-    int system = os_pread(shard->mask.fd, worker->buffer, bytes, offset, &got);
+    int system = os_pread(shard->mask.fd, worker->parts.buffer, bytes, offset, &got);
     if (system)
         (void)error_set_system(&fault, system, shard->mask.path, offset,
                                "block %" PRIu64 " of the mask cannot be read from storage; " REMEDY, block);
@@ -381,12 +391,12 @@ static bool worker_init(struct worker *worker, struct verify *verify)
     memset(worker, 0, sizeof *worker);
     worker->verify = verify;
     worker->scan = block_scan_new();
-    return worker->scan && !os_memory_new(BUFFER_BYTES, true, &worker->buffer);
+    return worker->scan && token_parts_init(&worker->parts);
 }
 
 static void worker_free(struct worker *worker)
 {
-    os_memory_free(worker->buffer, BUFFER_BYTES);
+    token_parts_free(&worker->parts);
     block_scan_free(worker->scan);
 }
 
@@ -400,7 +410,7 @@ static enum tokmap_status work_on_threads(struct verify *verify, struct tokmap_e
         if (workers)
             worker_free(&workers[0]);
         free(workers);
-        return error_set_memory(error, "the buffers of verify", BUFFER_BYTES);
+        return error_set_memory(error, "the buffers of verify", 0);
     }
     uint64_t count = 1;
     for (; count < wanted; count++) {
@@ -430,7 +440,7 @@ static uint64_t choose_blocks(const struct shard *shard, struct shard_progress *
     progress->end_block = shard->tokens ? div_ceil(end * width, BLOCK_BYTES) : progress->first_block;
     uint64_t bytes = min64(progress->end_block * BLOCK_BYTES, shard->index.token_bytes) -
                      min64(progress->first_block * BLOCK_BYTES, shard->index.token_bytes);
-    if (shard->mask.fd >= 0 && shard->tokens) {
+    if (shard->mask.fd >= 0 && shard->index.bytes && shard->tokens) {
         progress->first_mask = shard->skipped_tokens / (8 * BLOCK_BYTES);
         progress->end_mask = div_ceil(end, 8 * BLOCK_BYTES);
         bytes += min64(progress->end_mask * BLOCK_BYTES, shard->mask.bytes) - progress->first_mask * BLOCK_BYTES;
@@ -446,21 +456,22 @@ static void prepare(struct verify *verify)
         struct shard_progress *progress = &verify->shards[i];
         progress->first_unit = verify->units;
         progress->readable = shard->index.token_bytes;
-        verify->total += shard->index.file_bytes + choose_blocks(shard, progress);
+        const struct foreign_file *file = foreign_of(shard);
+        verify->total += (file ? file->documents.bytes : shard->index.file_bytes) + choose_blocks(shard, progress);
         verify->units += 1 + div_ceil(progress->end_block - progress->first_block, UNIT_BLOCKS) +
                          div_ceil(progress->end_mask - progress->first_mask, UNIT_BLOCKS);
-        progress->index_lost = index_was_cut(&shard->index);
+        progress->index_lost = shard->index.bytes && index_was_cut(&shard->index);
         struct os_stat now;
         struct tokmap_error fault;
         int system = os_fstat(shard->store.fd, &now);
         if (system) {
             (void)error_set_system(&fault, system, shard->store.path, 0, "the tokens cannot be examined");
             report(verify, i, true, &fault);
-        } else if (now.bytes < progress->readable) {
-            progress->readable = now.bytes;
+        } else if (now.bytes < shard->store.bytes) {
+            progress->readable = stream_bytes(shard, now.bytes);
             report_cut(verify, i, now.bytes);
-        } else if (now.bytes > progress->readable) {
-            (void)error_set(&fault, TOKMAP_ERROR_TRUNCATED, shard->store.path, progress->readable,
+        } else if (now.bytes > shard->store.bytes) {
+            (void)error_set(&fault, TOKMAP_ERROR_TRUNCATED, shard->store.path, shard->store.bytes,
                             "the file is %" PRIu64 " bytes long, but its index says that it ends at this byte; " REMEDY,
                             now.bytes);
             report(verify, i, true, &fault);
@@ -474,7 +485,7 @@ static void check_largest(struct verify *verify)
     for (uint64_t i = 0; i < verify->dataset->shard_count; i++) {
         const struct index *index = &verify->dataset->shards[i].index;
         const struct shard_progress *progress = &verify->shards[i];
-        if (progress->damaged || !progress->whole || progress->largest >= index->shard.largest_id)
+        if (!index->bytes || progress->damaged || !progress->whole || progress->largest >= index->shard.largest_id)
             continue;
         struct tokmap_error fault;
         (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, index->path, 0,

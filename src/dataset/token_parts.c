@@ -1,0 +1,61 @@
+/* token_parts.c - see token_parts.h. */
+#include "token_parts.h"
+
+#include <assert.h>
+
+#include "common/bytes.h"
+#include "platform/os.h"
+
+/* The size of a buffer: it holds a block, also one of elements of 8 bytes, and one huge page, into which the kernel
+ * copies a quarter faster. */
+#define PART_BUFFER ((uint64_t)2 << 20)
+
+bool token_parts_init(struct token_parts *parts)
+{
+    *parts = (struct token_parts){NULL, NULL};
+    return !os_memory_new(PART_BUFFER, true, &parts->buffer);
+}
+
+void token_parts_free(struct token_parts *parts)
+{
+    os_memory_free(parts->buffer, PART_BUFFER);
+    os_memory_free(parts->raw, PART_BUFFER);
+    *parts = (struct token_parts){NULL, NULL};
+}
+
+/* Reads elements that have another size than tokens. */
+static int read_converted(struct token_parts *parts, const struct shard *shard, uint64_t at, size_t count, size_t *got)
+{
+    const uint32_t width = shard->index.shard.width, shift = element_shift(shard->store.element);
+    size_t bytes = 0;
+    int system = parts->raw ? 0 : os_memory_new(PART_BUFFER, true, &parts->raw);
+    assert(((uint64_t)count / width << shift) <= PART_BUFFER);
+    if (!system)
+        system = os_pread(shard->store.fd, parts->raw, count / width << shift, stream_place(shard, at), &bytes);
+    if (system)
+        return system;
+    const uint64_t whole = bytes >> shift;
+    const uint64_t good = element_convert(shard->store.element, parts->raw, whole, width, parts->buffer);
+    *got = (size_t)(good * width);
+    return good < whole ? -1 : 0;
+}
+
+int token_parts_read(struct token_parts *parts, const struct shard *shard, const uint8_t *mapping, uint64_t at,
+                     size_t count, const uint8_t **part, size_t *got)
+{
+    const uint32_t width = shard->index.shard.width;
+    assert(count <= BLOCK_BYTES && at % width == 0 && count % width == 0);
+    *part = parts->buffer;
+    *got = 0;
+    if (width != 1u << element_shift(shard->store.element))
+        return read_converted(parts, shard, at, count, got);
+    const uint64_t place = shard->store.offset + at;
+    if (mapping && !os_map_populate(mapping + place, count)) {
+        *part = mapping + place;
+        *got = count;
+        return 0;
+    }
+    int system = os_pread(shard->store.fd, parts->buffer, count, place, got);
+    *got = (size_t)(*got / width * width);
+    return system;
+}

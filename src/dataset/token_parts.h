@@ -1,0 +1,50 @@
+/*
+ * token_parts.h - the tokens of a shard in parts that fit in the cache, as ids of the shard's width, whatever file they
+ * come from: for verify and index, which read all of them.
+ *
+ * Positions are bytes of the *stream* of a shard's tokens, which is what its blocks are counted in: token i is at i *
+ * width. For a .bin the stream is the file. A reader belongs to one thread at a time.
+ */
+#ifndef TOKMAP_DATASET_TOKEN_PARTS_H
+#define TOKMAP_DATASET_TOKEN_PARTS_H
+
+#include "dataset_internal.h"
+
+struct token_parts {
+    void *buffer; /* PART_BUFFER bytes */
+    void *raw;    /* the same, for elements that are converted; NULL until the first of them */
+};
+
+bool token_parts_init(struct token_parts *parts); /* returns false without memory */
+void token_parts_free(struct token_parts *parts);
+
+/* Reads `count` bytes (at most 1 MiB, whole tokens) of the stream from `at` on, or finds them in the mapping of the file
+ * (dataset_shard_map()), which may be NULL. Returns 0, an errno, or -1 for an element that is not an id. *got: bytes of
+ * the stream; less than `count` if the file ends there, or at the element that is not an id. */
+int token_parts_read(struct token_parts *parts, const struct shard *shard, const uint8_t *mapping, uint64_t at,
+                     size_t count, const uint8_t **part, size_t *got);
+
+/* Returns where a position of the stream is in the file. */
+static inline uint64_t stream_place(const struct shard *shard, uint64_t at)
+{
+    return shard->store.offset + (at / shard->index.shard.width << element_shift(shard->store.element));
+}
+
+/* Returns the bytes of the stream that a file of `bytes` bytes has. */
+static inline uint64_t stream_bytes(const struct shard *shard, uint64_t bytes)
+{
+    if (bytes >= shard->store.bytes)
+        return shard->index.token_bytes;
+    if (bytes <= shard->store.offset)
+        return 0;
+    const uint64_t tokens = (bytes - shard->store.offset) >> element_shift(shard->store.element);
+    return tokens * shard->index.shard.width;
+}
+
+/* Returns the blocks of the stream. */
+static inline uint64_t stream_blocks(const struct shard *shard)
+{
+    return shard->index.token_bytes / BLOCK_BYTES + (shard->index.token_bytes % BLOCK_BYTES != 0);
+}
+
+#endif
