@@ -36,10 +36,32 @@ bool made_row_is(const struct made *made, const void *row, uint64_t first, uint6
     return true;
 }
 
-static void write_shard(struct made *made, const char *prefix, uint64_t first, uint64_t size)
+/* Draws the mask of a shard, in runs of up to 200 tokens with single ones between them, and writes it. */
+static void write_mask(const struct made *made, struct shard_writer *writer, uint64_t first, uint64_t size)
 {
-    struct shard_writer_options options = {
-        .width = made->width, .vocabulary = made->vocabulary, .eod_id = TOKMAP_NO_ID, .bos_id = TOKMAP_NO_ID};
+    uint8_t *bits = calloc(size / 8 + 1, 1);
+    check(bits, "allocation");
+    uint64_t left = 0;
+    bool counts = false;
+    for (uint64_t i = 0; i < size; i++) {
+        if (!left--) {
+            left = ((first + i) * 2654435761u >> 9) % 7 ? ((first + i) * 2654435761u >> 11) % 200 : 0;
+            counts = !counts;
+        }
+        made->mask[first + i] = counts;
+        bits[i / 8] |= (uint8_t)(counts << i % 8);
+    }
+    check(!shard_writer_mask(writer, bits, 0, size, NULL), "adding a mask");
+    free(bits);
+}
+
+static void write_shard(struct made *made, const char *prefix, uint64_t first, uint64_t size, bool masked)
+{
+    struct shard_writer_options options = {.width = made->width,
+                                           .vocabulary = made->vocabulary,
+                                           .eod_id = TOKMAP_NO_ID,
+                                           .bos_id = TOKMAP_NO_ID,
+                                           .mask = masked};
     struct shard_writer *writer;
     check(!shard_writer_open(&writer, prefix, &options, NULL), "opening a shard writer");
     check(!shard_writer_origin(writer, "made", 4, 0, NULL), "naming the origin");
@@ -70,13 +92,15 @@ static void write_shard(struct made *made, const char *prefix, uint64_t first, u
             ends[documents - 1] = at = size;
     }
     check(!shard_writer_add(writer, tokens, size, ends, documents, (uint32_t)(made->vocabulary - 1), NULL), "adding");
+    if (masked)
+        write_mask(made, writer, first, size);
     check(!shard_writer_commit(writer, "{}", 2, NULL, NULL), "committing a shard");
     free(tokens);
     free(ends);
 }
 
-void made_new(struct made *made, const char *folder, const char *name, uint32_t width, uint64_t vocabulary,
-              const uint64_t *sizes, uint64_t shards)
+static void make(struct made *made, const char *folder, const char *name, uint32_t width, uint64_t vocabulary,
+                 const uint64_t *sizes, uint64_t shards, bool masked)
 {
     char prefix[600], line[80];
     memset(made, 0, sizeof *made);
@@ -87,7 +111,10 @@ void made_new(struct made *made, const char *folder, const char *name, uint32_t 
     for (uint64_t i = 0; i < shards; i++)
         all += sizes[i];
     made->starts = calloc(all + 1, 1);
-    check(made->starts, "allocation");
+    made->mask = masked ? malloc(all + 1) : NULL;
+    check(made->starts && (made->mask || !masked), "allocation");
+    if (masked)
+        memset(made->mask, 1, all + 1);
     (void)snprintf(made->name, sizeof made->name, "%s/%s.list", folder, name);
     int fd;
     check(!os_open(made->name, OS_WRITE_NEW, &fd) && !os_write(fd, "tokmap-shards 1\n", 16), "writing a manifest");
@@ -97,14 +124,27 @@ void made_new(struct made *made, const char *folder, const char *name, uint32_t 
         (void)snprintf(prefix, sizeof prefix, "%s/%s-%u", folder, name, (unsigned)i);
         if (i < 8)
             (void)snprintf(made->bin[i], sizeof made->bin[i], "%s.bin", prefix);
-        write_shard(made, prefix, made->tokens, sizes[i]);
+        write_shard(made, prefix, made->tokens, sizes[i], masked && i % 3 < 2);
         made->tokens += sizes[i];
     }
     os_close(fd);
 }
 
+void made_new(struct made *made, const char *folder, const char *name, uint32_t width, uint64_t vocabulary,
+              const uint64_t *sizes, uint64_t shards)
+{
+    make(made, folder, name, width, vocabulary, sizes, shards, false);
+}
+
+void made_new_masked(struct made *made, const char *folder, const char *name, uint32_t width, uint64_t vocabulary,
+                     const uint64_t *sizes, uint64_t shards)
+{
+    make(made, folder, name, width, vocabulary, sizes, shards, true);
+}
+
 void made_free(struct made *made)
 {
     free(made->starts);
-    made->starts = NULL;
+    free(made->mask);
+    made->starts = made->mask = NULL;
 }

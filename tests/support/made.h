@@ -12,19 +12,23 @@
 #include "tokmap/tokmap.h"
 
 struct made {
-    char name[600];      /* for tokmap_dataset_open(): the path of a manifest */
-    char bin[8][640];    /* paths of the first eight shards' tokens */
+    char name[600];   /* for tokmap_dataset_open(): the path of a manifest */
+    char bin[8][640]; /* paths of the first eight shards' tokens */
     uint32_t width;
     uint64_t vocabulary;
     uint64_t tokens;
     uint64_t shards;
-    uint8_t *starts;     /* one byte per token: 1 if a document starts there */
+    uint8_t *starts; /* one byte per token: 1 if a document starts there */
+    uint8_t *mask;   /* one byte per token: 1 if it counts as a target. NULL: the shards have no masks */
 };
 
 /* Writes shards with sizes[0], sizes[1], ... tokens of `width` (2 or 4) bytes to FOLDER/NAME-0.bin and so on, and the
  * manifest FOLDER/NAME.list. made_free() releases the memory but does not remove the files. */
 void made_new(struct made *made, const char *folder, const char *name, uint32_t width, uint64_t vocabulary,
               const uint64_t *sizes, uint64_t shards);
+/* Does the same for shards with masks, but for every third one, which has none. */
+void made_new_masked(struct made *made, const char *folder, const char *name, uint32_t width, uint64_t vocabulary,
+                     const uint64_t *sizes, uint64_t shards);
 void made_free(struct made *made);
 
 /* Returns the value of token i. */
