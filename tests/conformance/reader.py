@@ -23,7 +23,8 @@ def read(prefix):
     sections, hashes, at = {}, {}, 64
     for kind, flags, offset, length, digest, zero in struct.iter_unpack("<IIQQQQ", data[table:]):
         need(offset == at and offset + length <= table and zero == 0 and kind not in sections, "table")
-        need(flags <= (kind <= 7), "required flag of a section")
+        need(kind != 8, "section store, which this reader does not know")
+        need(flags == (kind == 5) and (flags == 0 or minor >= 1), "required flag of a section")
         sections[kind], hashes[kind] = data[offset:offset + length], digest
         at = (offset + length + 63) // 64 * 64
         need(not any(data[offset + length:at]) and (not xxh3 or xxh3(sections[kind]) == digest), "section %d" % kind)
@@ -54,10 +55,22 @@ def read(prefix):
         names = [paths[first:stop].decode("utf-8", "backslashreplace") for first, stop in zip(stops, stops[1:])]
         origins = [[names[number], record + i] for (first, record, number), (stop, _, _) in zip(run, run[1:])
                    for i in range(stop - first)]
+    mask = None
+    if 5 in sections:
+        number, name, bits, file_bytes = struct.unpack_from("<Q16sQQ", sections[5])
+        need((number, name.rstrip(b"\0"), bits, file_bytes) == (1, b"mask", 1, (tokens + 7) // 8), "streams section")
+        data = open(prefix + ".mask", "rb").read()
+        parts = [data[first:first + BLOCK] for first in range(0, len(data), BLOCK)]
+        need(len(data) == file_bytes and len(sections[5]) == 40 + 8 * len(parts), "length of the .mask")
+        need(not xxh3 or sections[5][40:] == b"".join(struct.pack("<Q", xxh3(part)) for part in parts), "hash of a mask")
+        mask = int.from_bytes(data, "little")
+        need(mask >> tokens == 0, "spare bits of the mask")
+        places = [token for token in range(tokens) if data[token // 8] >> token % 8 & 1]
+        mask = [len(places), sum(places)]
     return {"tokens": tokens, "documents": documents, "width": width, "vocabulary": vocabulary, "largest_id": largest,
             "eod_id": None if eod == NONE else eod, "bos_id": None if bos == NONE else bos, "content": content.hex(),
             "tokenizer": tokenizer.hex(), "blocks": len(blocks), "first": ids[:8], "last": ids[-8:], "sum": sum(ids),
-            "ends": ends, "origins": origins, "about": sections.get(7, b"").decode(), "hashes_checked": bool(xxh3)}
+            "ends": ends, "origins": origins, "mask": mask, "about": sections.get(7, b"").decode(), "hashes_checked": bool(xxh3)}
 
 if __name__ == "__main__":
     len(sys.argv) == 2 or sys.exit("usage: reader.py PREFIX (of one shard, without .tmx)")

@@ -104,6 +104,24 @@ static void print_tokens(struct text *text, const struct tokmap_dataset *dataset
     free(tokens);
 }
 
+/* How many tokens count as targets, and the sum of their numbers. */
+static void print_mask(struct text *text, const struct tokmap_dataset *dataset, const struct tokmap_dataset_info *info)
+{
+    uint64_t count = 0, sum = 0;
+    uint8_t *bits = malloc(info->tokens / 8 + 1);
+    assert_non_null(bits);
+    MUST(tokmap_dataset_mask(dataset, 0, info->tokens, bits, &error));
+    for (uint64_t i = 0; i < info->tokens; i++) {
+        count += bits[i / 8] >> (i % 8) & 1;
+        sum += bits[i / 8] >> (i % 8) & 1 ? i : 0;
+    }
+    free(bits);
+    if (info->masked)
+        print(text, "\"mask\": [%llu, %llu], ", (unsigned long long)count, (unsigned long long)sum);
+    else
+        print(text, "\"mask\": null, ");
+}
+
 /* Returns the text that reader.py should print, made with the library. The caller frees it. */
 static char *library_text(const char *prefix)
 {
@@ -116,7 +134,7 @@ static char *library_text(const char *prefix)
     assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
     MUST(tokmap_dataset_shard(dataset, 0, &shard, &error));
     char content[33], tokenizer[33];
-    hash128_hex(info.content, content);
+    hash128_hex(shard.content, content); /* that of the dataset has the mask in it */
     hash128_hex(info.tokenizer, tokenizer);
     print(&text, "{\"tokens\": %llu, \"documents\": %llu, \"width\": %u, \"vocabulary\": %llu, \"largest_id\": %llu, ",
           (unsigned long long)info.tokens, (unsigned long long)info.documents, info.width,
@@ -141,6 +159,7 @@ static char *library_text(const char *prefix)
               (unsigned long long)origin.record);
     }
     print(&text, "], ");
+    print_mask(&text, dataset, &info);
     tokmap_dataset_close(dataset);
     return text.bytes;
 }
@@ -170,6 +189,8 @@ static void golden_files_read_the_same(void **unused)
     compare(prefix);
     (void)snprintf(prefix, sizeof prefix, "%s/tests/golden/wide", top());
     compare(prefix);
+    (void)snprintf(prefix, sizeof prefix, "%s/tests/golden/masked", top());
+    compare(prefix);
 }
 
 static void generated_shards_read_the_same(void **unused)
@@ -189,6 +210,32 @@ static void generated_shards_read_the_same(void **unused)
             shard_make(in_folder(folder, "made"), width, 0, ends, documents);
             compare(in_folder(folder, "made"));
         }
+    }
+}
+
+/* Masks of one part, of several, and of whole bytes. */
+static void generated_masks_read_the_same(void **unused)
+{
+    (void)unused;
+    static const uint64_t sizes[] = {0, 8, 1001, (8 << 20) + 17};
+    uint64_t state = 12;
+    for (int s = 0; s < 4; s++) {
+        struct shard_writer_options options = plain_options(2);
+        struct shard_writer *writer;
+        uint8_t *bits = malloc(sizes[s] / 8 + 1);
+        assert_non_null(bits);
+        for (uint64_t i = 0; i <= sizes[s] / 8; i++)
+            bits[i] = (uint8_t)random_below(&state, 256);
+        options.mask = true;
+        options.replace = true;
+        MUST(shard_writer_open(&writer, in_folder(folder, "masked"), &options, &error));
+        if (sizes[s])
+            MUST(shard_writer_add_zeros(writer, sizes[s], &error));
+        MUST(shard_writer_mask(writer, bits, 0, sizes[s], &error));
+        MUST(shard_writer_commit(writer, "", 0, NULL, &error));
+        free(bits);
+        if (sizes[s])
+            compare(in_folder(folder, "masked"));
     }
 }
 
@@ -217,6 +264,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(golden_files_read_the_same),
         cmocka_unit_test(generated_shards_read_the_same),
+        cmocka_unit_test(generated_masks_read_the_same),
         cmocka_unit_test(the_python_reader_refuses_damaged_shards),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

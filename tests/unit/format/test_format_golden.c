@@ -1,5 +1,5 @@
 /*
- * test_format_golden.c - the writer still writes the two small shards of tests/golden byte for byte, and the reader
+ * test_format_golden.c - the writer still writes the three small shards of tests/golden byte for byte, and the reader
  * still reads them. If this test has to change, the format has changed, which needs a new version and a line in
  * FORMAT.md's history.
  */
@@ -71,6 +71,24 @@ static void make_narrow(void)
     MUST(shard_writer_commit(writer, about, sizeof about - 1, NULL, &error));
 }
 
+/* Two documents of a prompt, which does not count, and an answer, which does. */
+static void make_masked(void)
+{
+    struct shard_writer_options options = plain_options(2);
+    struct shard_writer *writer;
+    uint16_t tokens[20];
+    const uint64_t ends[] = {12, 20};
+    const uint8_t bits[] = {0xc0, 0x0f, 0x0c}; /* tokens 6 to 11, 18, and 19 */
+    for (uint16_t i = 0; i < 20; i++)
+        tokens[i] = (uint16_t)(100 + i);
+    options.mask = true;
+    options.vocabulary = 257;
+    MUST(shard_writer_open(&writer, in_folder(folder, "masked"), &options, &error));
+    MUST(shard_writer_add(writer, tokens, 20, ends, 2, 119, &error));
+    MUST(shard_writer_mask(writer, bits, 0, 20, &error));
+    MUST(shard_writer_commit(writer, "", 0, NULL, &error));
+}
+
 /* 4-byte ids, a BOS, documents without an EOD, no origin section, and no about text. */
 static void make_wide(void)
 {
@@ -106,10 +124,14 @@ static void the_writer_writes_the_golden_bytes(void **unused)
     (void)unused;
     make_narrow();
     make_wide();
+    make_masked();
     compare("narrow.bin");
     compare("narrow.tmx");
     compare("wide.bin");
     compare("wide.tmx");
+    compare("masked.bin");
+    compare("masked.tmx");
+    compare("masked.mask");
 }
 
 static void the_reader_reads_the_narrow_shard(void **unused)
@@ -175,12 +197,31 @@ static void the_reader_reads_the_wide_shard(void **unused)
     tokmap_dataset_close(dataset);
 }
 
+static void the_reader_reads_the_masked_shard(void **unused)
+{
+    (void)unused;
+    struct tokmap_dataset *dataset;
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    MUST(tokmap_dataset_open(&dataset, golden("masked"), NULL, &error));
+    MUST(tokmap_dataset_verify(dataset, NULL, NULL, &error));
+    assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
+    static const uint8_t identity[16] = {0x97, 0xa3, 0x98, 0x1d, 0x7d, 0xfd, 0x4c, 0x1b,
+                                         0xfe, 0x1f, 0x90, 0x87, 0x9e, 0x07, 0x61, 0x44};
+    assert_memory_equal(info.content, identity, 16);
+    uint8_t bits[3];
+    assert_true(info.tokens == 20 && info.documents == 2 && info.masked == 1);
+    MUST(tokmap_dataset_mask(dataset, 0, 20, bits, &error));
+    assert_true(bits[0] == 0xc0 && bits[1] == 0x0f && bits[2] == 0x0c);
+    tokmap_dataset_close(dataset);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_writer_writes_the_golden_bytes),
         cmocka_unit_test(the_reader_reads_the_narrow_shard),
         cmocka_unit_test(the_reader_reads_the_wide_shard),
+        cmocka_unit_test(the_reader_reads_the_masked_shard),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
