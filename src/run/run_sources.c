@@ -97,7 +97,7 @@ static enum tokmap_status open_source(const struct opening *opening, uint64_t nu
         return status;
     dataset_describe(source->dataset, &info);
     source->tokens = info.tokens;
-    source->identity_kind = 1;
+    source->identity_kind = info.identity;
     memcpy(source->identity, info.content, sizeof source->identity);
     return source->plan_path ? open_plan(opening, number, source, error) : TOKMAP_OK;
 }
