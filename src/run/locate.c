@@ -1,8 +1,8 @@
 /*
  * locate.c - which window a row of a step shows, and which rows show a token.
  *
- * Forward. In a phase that begins with step t0 and draw p0, with G rows in a step; and for a source with n windows in an
- * epoch, S tokens in a sequence, and D tokens from window to window:
+ * Forward. In a phase that begins with step t0 and draw p0, with G rows in a step; and for a source with n windows in
+ * an epoch, S tokens in a sequence, and D tokens from window to window:
  *
  *     row j of step t takes draw p = p0 + (t - t0) * G + rows_t(j)
  *     draw p is draw s of a source                       (phases.h; with one source and one phase, s = p)
@@ -90,8 +90,8 @@ static void fill_tokens(const struct tokmap_run *run, const struct stretch *stre
         }
         return;
     }
-    /* Below T: without padding, shift < S, and the last window starts at most at T - S - L. Only the end of a window can
-     * wrap. With tail pad, the shift is 0, and the last window starts before T and does not wrap. */
+    /* Below T: without padding, shift < S, and the last window starts at most at T - S - L. Only the end of a window
+     * can wrap. With tail pad, the shift is 0, and the last window starts before T and does not wrap. */
     place->first_token = shift + place->window * stretch->stride;
     place->tokens = run->spec.tail_pad ? min64(window, source->tokens - place->first_token) : window;
 }
@@ -135,8 +135,7 @@ static void walk_to_step(struct run_walk *walk, uint64_t step)
         walk->phase = phases_of_step(phases, step);
         walk->stretch = &phases->stretches[walk->phase->stretch];
         walk->rows = walk->phase->batch;
-        walk->end_step =
-            walk->phase + 1 < phases->phases + phases->count ? walk->phase[1].first_step : TOKMAP_FOREVER;
+        walk->end_step = walk->phase + 1 < phases->phases + phases->count ? walk->phase[1].first_step : TOKMAP_FOREVER;
     }
     walk->step = step;
     walk->step_known = true;
@@ -157,13 +156,13 @@ void run_walk_place(struct run_walk *walk, uint64_t step, uint64_t row, struct t
     place->step = step;
     place->row = row;
     if (row >= walk->valid) {
-        *place = (struct tokmap_place){
-            .step = step, .row = row, .draw = walk->step_base + row, .source = TOKMAP_NO_SOURCE};
+        *place =
+            (struct tokmap_place){.step = step, .row = row, .draw = walk->step_base + row, .source = TOKMAP_NO_SOURCE};
         return;
     }
     uint64_t s;
-    place->draw = walk->step_base +
-                  (run->spec.ordering == TOKMAP_SEQUENTIAL ? row : permutation_forward(&walk->rows_order, row));
+    place->draw =
+        walk->step_base + (run->spec.ordering == TOKMAP_SEQUENTIAL ? row : permutation_forward(&walk->rows_order, row));
     const struct leaf *leaf = stretch_draw(walk->stretch, place->draw, &s);
     struct walk_epoch *at = walk->epochs ? &walk->epochs[leaf->source] : &walk->one;
     if (!at->known || at->source != leaf->source || at->span != walk->stretch->span || s - at->first >= leaf->windows)
@@ -184,8 +183,7 @@ enum tokmap_status run_walk_locate(struct run_walk *walk, uint64_t step, uint64_
     if (step >= phases->steps_most)
         return error_set(error, TOKMAP_ERROR_RANGE, run->path, TOKMAP_NO_OFFSET,
                          "step %" PRIu64 " does not exist: the run ends %s step %" PRIu64 "; ask for an earlier step",
-                         step, phases->steps == TOKMAP_FOREVER ? "at 2^63 rows, before" : "before",
-                         phases->steps_most);
+                         step, phases->steps == TOKMAP_FOREVER ? "at 2^63 rows, before" : "before", phases->steps_most);
     const uint64_t rows = phases_of_step(phases, step)->batch;
     if (row >= rows)
         return error_set(error, TOKMAP_ERROR_RANGE, run->path, TOKMAP_NO_OFFSET,
@@ -212,17 +210,19 @@ uint64_t run_pieces_most(const struct tokmap_run *run)
     return run->sources.pieces_most;
 }
 
-enum tokmap_status run_row_pieces(const struct tokmap_run *run, const struct tokmap_place *place,
-                                  struct row_piece *pieces, uint64_t capacity, uint64_t *count,
-                                  struct tokmap_error *error)
+/* Counts the pieces of a row, and writes the first `capacity` of them, as pairs of first token and tokens. */
+static enum tokmap_status pieces_list(const struct tokmap_run *run, const struct tokmap_place *place, uint64_t *pairs,
+                                      uint64_t capacity, uint64_t *count, struct tokmap_error *error)
 {
     *count = 0;
     if (place->source == TOKMAP_NO_SOURCE)
         return TOKMAP_OK;
-    assert(place->source < run->sources.count && capacity >= run->sources.pieces_most);
     const struct run_source *source = &run->sources.of[place->source];
     if (!source->plan_path) {
-        pieces[0] = (struct row_piece){.first_token = place->first_token, .tokens = place->tokens};
+        if (capacity) {
+            pairs[0] = place->first_token;
+            pairs[1] = place->tokens;
+        }
         *count = 1;
         return TOKMAP_OK;
     }
@@ -232,14 +232,53 @@ enum tokmap_status run_row_pieces(const struct tokmap_run *run, const struct tok
         struct plan_segment segment;
         if ((status = plan_segment(&source->plan, first + i, &segment, error)))
             break;
-        pieces[i] = (struct row_piece){.first_token = segment.first_token, .tokens = segment.tokens};
+        if (i < capacity) {
+            pairs[2 * i] = segment.first_token;
+            pairs[2 * i + 1] = segment.tokens;
+        }
         tokens += segment.tokens;
         if (tokens > source->plan.header.seq_len)
-            status = error_set(error, TOKMAP_ERROR_CORRUPT, source->plan_path, TOKMAP_NO_OFFSET,
-                               "row %" PRIu64 " has more than %" PRIu64 " tokens; make the plan again with 'tokmap plan'",
-                               place->window, source->plan.header.seq_len);
+            status =
+                error_set(error, TOKMAP_ERROR_CORRUPT, source->plan_path, TOKMAP_NO_OFFSET,
+                          "row %" PRIu64 " has more than %" PRIu64 " tokens; make the plan again with `tokmap plan`",
+                          place->window, source->plan.header.seq_len);
     }
     if (!status)
         *count = segments;
+    return status;
+}
+
+enum tokmap_status run_row_pieces(const struct tokmap_run *run, const struct tokmap_place *place,
+                                  struct row_piece *pieces, uint64_t capacity, uint64_t *count,
+                                  struct tokmap_error *error)
+{
+    assert(place->source == TOKMAP_NO_SOURCE ||
+           (place->source < run->sources.count && capacity >= run->sources.pieces_most));
+    return pieces_list(run, place, (uint64_t *)pieces, capacity, count, error);
+}
+
+_Static_assert(sizeof(struct row_piece) == 16 && sizeof(struct tokmap_piece) == 16, "both are pairs of numbers");
+
+enum tokmap_status tokmap_run_pieces(const struct tokmap_run *run, const struct tokmap_place *place,
+                                     struct tokmap_piece *pieces, uint64_t capacity, uint64_t *used,
+                                     struct tokmap_error *error)
+{
+    if (!run || !place || !used || (capacity && !pieces))
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "run, place, used, or pieces is NULL; pass all of them");
+    *used = 0;
+    if (place->source != TOKMAP_NO_SOURCE && place->source >= run->sources.count)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "place.source is %" PRIu64 ", but the run has no such source; pass a place of this run",
+                         place->source);
+    if (place->source != TOKMAP_NO_SOURCE && run->sources.of[place->source].plan_path &&
+        place->window >= run->sources.of[place->source].plan.header.rows)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "place.window is %" PRIu64 ", but the plan has no such row; pass a place of this run",
+                         place->window);
+    enum tokmap_status status = pieces_list(run, place, (uint64_t *)pieces, capacity, used, error);
+    if (!status && *used > capacity)
+        return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
+                         "the row has %" PRIu64 " pieces, but there is room for only %" PRIu64, *used, capacity);
     return status;
 }

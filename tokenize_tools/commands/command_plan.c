@@ -262,7 +262,7 @@ int command_plan(int argc, char **argv)
                    "of a dataset, plan the part, by the name that the run uses.\n\n"
                    "Examples:\n"
                    "  tokmap plan -o data/web.plan --seq-len 8192 data/web\n"
-                   "  tokmap plan -o c.plan --seq-len 4Ki --max-documents 9 'data/code#docs=0..99%'\n",
+                   "  tokmap plan -o part.plan --seq-len 4Ki 'data/web#docs=0..99%'\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
         .operands = CLI_DATASETS,
