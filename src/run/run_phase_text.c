@@ -1,7 +1,7 @@
 /*
  * run_phase_text.c - see run_phase_text.h.
  *
- * Sources may stand after the phases that name them, and a run may have tens of thousands of names. So a phase line
+ * A source may follow the phases that name it, and a run may have tens of thousands of names. So a phase line
  * keeps only where its names are in the text. After the last line, the sources are sorted by name once, and each name
  * is found by binary search.
  */
@@ -50,28 +50,6 @@ static enum tokmap_status read_change(struct run_line *at, size_t i, uint64_t mo
     return TOKMAP_OK;
 }
 
-static bool parse_tokens(const char *word, uint64_t *amount)
-{
-    static const char suffixes[] = "kMGBT";
-    static const uint32_t zeros[] = {3, 6, 9, 9, 12};
-    size_t length = strlen(word);
-    uint32_t scale = 0, decimals;
-    if (length == 0)
-        return false;
-    const char last = word[length - 1] == 'K' ? 'k' : word[length - 1];
-    const char *suffix = strchr(suffixes, last);
-    if (suffix) {
-        scale = zeros[suffix - suffixes];
-        length--;
-    }
-    if (!decimal_parse_point(word, length, scale, amount, &decimals))
-        return false;
-    for (; decimals < scale; decimals++)
-        if (mul_overflows(*amount, 10, amount))
-            return false;
-    return *amount <= RUN_WEIGHTS_MOST;
-}
-
 /* Reads a weight: a share, which is *amount / 10^*decimals, or tokens. */
 static enum tokmap_status read_weight(struct run_line *at, const char *name, const char *word, enum weight_kind *kind,
                                       uint64_t *amount, uint32_t *decimals)
@@ -83,7 +61,7 @@ static enum tokmap_status read_weight(struct run_line *at, const char *name, con
     }
     if (strncmp(word, "tokens=", 7) == 0) {
         *kind = WEIGHTS_TOKENS;
-        if (parse_tokens(word + 7, amount))
+        if (decimal_parse_tokens(word + 7, amount) && *amount <= RUN_WEIGHTS_MOST)
             return TOKMAP_OK;
         return line_wrong(at,
                           "'%.60s' is not a number of tokens for source '%.80s'; write a whole number below 2^63, such "
@@ -118,7 +96,7 @@ static enum tokmap_status add_weight(struct run_line *at, size_t i, struct phase
     uint64_t amount;
     uint32_t decimals;
     if (!run_name_is_good(name))
-        return line_wrong(at, "'%.80s' stands where the name of a source must be; write '%s'", name, RUN_PHASE_USAGE);
+        return line_wrong(at, "'%.80s' cannot be the name of a source; write '%s'", name, RUN_PHASE_USAGE);
     if (phase->kind == WEIGHTS_NATURAL && phase->weight_count == 0)
         return line_wrong(at,
                           "'natural' stands for all sources, but '%.80s' follows; remove it, or write 'natural' "
@@ -207,8 +185,8 @@ enum tokmap_status run_phase_read(struct run_line *at, const char *text, const s
         const char *word = at->words[i];
         if (strcmp(word, "natural") == 0) {
             if (phase->kind != WEIGHTS_NONE)
-                return line_wrong(at, "'natural' stands where the name of a source must be; alone it stands for all "
-                                      "sources, so no other weight may be in the line");
+                return line_wrong(at, "'natural' is in the place of a source's name; alone it stands for all sources, "
+                                      "so no other weight may be in the line");
             phase->kind = WEIGHTS_NATURAL;
             i++;
             continue;

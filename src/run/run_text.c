@@ -188,7 +188,7 @@ static enum tokmap_status read_source_options(struct reader *reader, struct sour
         } else {
             return wrong(reader, "'%.60s' is not an option of a source; write '%s'%s", words[i],
                          directives[which].usage,
-                         strspn(words[i], "0123456789.%") == strlen(words[i]) ? "; weights stand in phase lines" : "");
+                         strspn(words[i], "0123456789.%") == strlen(words[i]) ? "; weights belong in phase lines" : "");
         }
     }
     return TOKMAP_OK;

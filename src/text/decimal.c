@@ -77,3 +77,26 @@ bool decimal_parse_point(const char *text, size_t count, uint32_t most, uint64_t
     *decimals = (uint32_t)after;
     return true;
 }
+
+bool decimal_parse_tokens(const char *text, uint64_t *tokens)
+{
+    static const char suffixes[] = "KkMBGT";
+    static const uint32_t zeros[] = {3, 3, 6, 9, 9, 12};
+    size_t length = strlen(text);
+    uint32_t scale = 0, decimals;
+    uint64_t number;
+    if (length == 0)
+        return false;
+    const char *suffix = strchr(suffixes, text[length - 1]);
+    if (suffix) {
+        scale = zeros[suffix - suffixes];
+        length--;
+    }
+    if (!decimal_parse_point(text, length, scale, &number, &decimals))
+        return false;
+    for (; decimals < scale; decimals++)
+        if (mul_overflows(number, 10, &number))
+            return false;
+    *tokens = number;
+    return true;
+}

@@ -25,6 +25,11 @@ bool decimal_parse(const char *text, size_t count, uint64_t *number);
  * alone, if the text is no such number, if *number would be 2^64 or more, or if *decimals would be more than `most`. */
 bool decimal_parse_point(const char *text, size_t count, uint32_t most, uint64_t *number, uint32_t *decimals);
 
+/* Reads a number of tokens as people write it: digits, perhaps a point, and perhaps a suffix, K or k (10^3), M (10^6),
+ * B or G (10^9), or T (10^12): "4096", "300B", "1.5T". Returns false, and leaves the result alone, if the text has
+ * another form, or if the number is not whole or does not fit. */
+bool decimal_parse_tokens(const char *text, uint64_t *tokens);
+
 #define DECIMAL_DIGITS_MOST 20
 
 /* Writes the digits of a number without a terminating zero byte and returns how many there are. Faster than printf by

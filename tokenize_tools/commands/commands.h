@@ -13,6 +13,7 @@
     XX(pack, "tokenize text into a dataset")                                                                           \
     XX(merge, "make one dataset of several, without copying (also: cat)")                                              \
     XX(plan, "pack documents into rows, so that few of them are cut")                                                  \
+    XX(mix, "write a run file for a mixture of sources in percent, epochs, or tokens")                                 \
     GROUP("Look at a dataset or a run")                                                                                \
     XX(info, "describe a dataset or a run")                                                                            \
     XX(export, "turn a dataset back into text")                                                                        \

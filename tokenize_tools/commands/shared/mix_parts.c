@@ -1,0 +1,232 @@
+/* mix_parts.c - see mix_parts.h. */
+#include "mix_parts.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "text/decimal.h"
+#include "text/path.h"
+
+#define SCALE 1000000u /* 10^MIX_DECIMALS */
+#define HUNDRED_PERCENT ((uint64_t)100 * SCALE)
+#define TOKENS_MOST (((uint64_t)1 << 63) - 1)
+#define FORMS "rest, 20%, epochs=3, or tokens=300B"
+
+static bool wrong(struct mix_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static bool wrong(struct mix_error *error, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(error->text, sizeof error->text, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+/* ---- one argument ---- */
+
+static bool name_is_good(const char *name, size_t length)
+{
+    if (length == 0 || length > MIX_NAME_MOST)
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        const char c = name[i];
+        const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+        const bool other = decimal_is_digit(c) || c == '-' || c == '.';
+        if (!letter && !(other && i > 0))
+            return false;
+    }
+    return true;
+}
+
+static bool parse_scaled(const char *text, size_t length, uint64_t *amount)
+{
+    uint32_t decimals;
+    if (!decimal_parse_point(text, length, MIX_DECIMALS, amount, &decimals) || *amount == 0)
+        return false;
+    for (; decimals < MIX_DECIMALS; decimals++)
+        if (__builtin_mul_overflow(*amount, 10, amount))
+            return false;
+    return true;
+}
+
+/* Reads how much of a source is wanted. */
+static bool parse_what(struct mix_part *part, const char *text)
+{
+    const size_t length = strlen(text);
+    if (strcmp(text, "rest") == 0) {
+        part->kind = MIX_REST;
+        return true;
+    }
+    if (strncmp(text, "epochs=", 7) == 0) {
+        part->kind = MIX_EPOCHS;
+        return parse_scaled(text + 7, length - 7, &part->amount);
+    }
+    if (strncmp(text, "tokens=", 7) == 0) {
+        part->kind = MIX_TOKENS;
+        return decimal_parse_tokens(text + 7, &part->amount) && part->amount > 0 && part->amount <= TOKENS_MOST;
+    }
+    part->kind = MIX_PERCENT;
+    return length > 1 && text[length - 1] == '%' && parse_scaled(text, length - 1, &part->amount) &&
+           part->amount <= HUNDRED_PERCENT;
+}
+
+/* The name of a source that has none is that of its dataset, without folders, a slash at its end, and a part. */
+static bool name_of_data(struct mix_part *part)
+{
+    size_t end = strcspn(part->data, "#");
+    while (end > 0 && part->data[end - 1] == '/')
+        end--;
+    size_t begin = end;
+    while (begin > 0 && part->data[begin - 1] != '/')
+        begin--;
+    if (!name_is_good(part->data + begin, end - begin))
+        return false;
+    memcpy(part->name, part->data + begin, end - begin);
+    return true;
+}
+
+bool mix_part_parse(struct mix_part *part, const char *text, struct mix_error *error)
+{
+    *part = (struct mix_part){.kind = MIX_REST};
+    const char *rest = text, *equals = strchr(text, '=');
+    if (equals && name_is_good(text, (size_t)(equals - text))) {
+        memcpy(part->name, text, (size_t)(equals - text));
+        rest = equals + 1;
+    }
+    if (part->name[0] && parse_what(part, rest)) {
+        if ((part->data = strdup(part->name)))
+            return true;
+        return wrong(error, "out of memory");
+    }
+    const char *colon = strrchr(rest, ':');
+    if (!colon || !parse_what(part, colon + 1))
+        return wrong(error,
+                     "'%.200s' does not say how much of the source is wanted; end it with a colon and one of %s, such "
+                     "as '%.64s:rest'",
+                     text, FORMS, part->name[0] || !*rest ? "code" : rest);
+    if (colon == rest)
+        return wrong(error, "'%.200s' names no dataset; write NAME:HOW_MUCH or NAME=DATASET:HOW_MUCH", text);
+    part->data = strndup(rest, (size_t)(colon - rest));
+    if (!part->data)
+        return wrong(error, "out of memory");
+    if (part->name[0] || name_of_data(part))
+        return true;
+    wrong(
+        error,
+        "'%.200s' cannot be the name of a source; put a name of letters, digits, '_', '-', and '.' before it, such as "
+        "'a=%.200s'",
+        part->data, text);
+    mix_part_free(part);
+    return false;
+}
+
+void mix_part_free(struct mix_part *part)
+{
+    free(part->data);
+    part->data = NULL;
+}
+
+/* ---- all arguments ---- */
+
+static bool fixed_tokens(struct mix_part *part, unsigned __int128 *sum, struct mix_error *error)
+{
+    unsigned __int128 tokens = part->amount;
+    if (part->kind == MIX_EPOCHS)
+        tokens = (unsigned __int128)part->epoch_tokens * part->amount / SCALE;
+    if (tokens == 0 || tokens > TOKENS_MOST)
+        return wrong(error, "source '%s' would have %s; correct its epochs", part->name,
+                     tokens ? "2^63 tokens or more" : "no token");
+    part->tokens = (uint64_t)tokens;
+    *sum += tokens;
+    return true;
+}
+
+/* Divides what is left between the sources that have the rest, in proportion to their tokens. */
+static void divide(struct mix_part *parts, size_t count, uint64_t left)
+{
+    unsigned __int128 weights = 0;
+    struct mix_part *first = NULL;
+    uint64_t given = 0;
+    for (size_t i = 0; i < count; i++)
+        if (parts[i].kind == MIX_REST)
+            weights += parts[i].epoch_tokens;
+    for (size_t i = 0; i < count; i++)
+        if (parts[i].kind == MIX_REST) {
+            /* left and epoch_tokens are below 2^63 and 2^64. */
+            parts[i].tokens = (uint64_t)((unsigned __int128)left * parts[i].epoch_tokens / weights);
+            given += parts[i].tokens;
+            first = first ? first : &parts[i];
+        }
+    first->tokens += left - given;
+}
+
+static bool no_source_is_empty(const struct mix_part *parts, size_t count, struct mix_error *error)
+{
+    for (size_t i = 0; i < count; i++)
+        if (parts[i].tokens == 0)
+            return wrong(error, "source '%s' would have no token; give it more, or leave it out", parts[i].name);
+    return true;
+}
+
+bool mix_solve(struct mix_part *parts, size_t count, uint64_t *total, struct mix_error *error)
+{
+    unsigned __int128 fixed = 0, percent = 0;
+    size_t rests = 0;
+    struct mix_part *share = NULL; /* the first that has a percentage */
+    for (size_t i = 0; i < count; i++) {
+        if (parts[i].kind == MIX_REST) {
+            rests++;
+        } else if (parts[i].kind == MIX_PERCENT) {
+            percent += parts[i].amount;
+            share = share ? share : &parts[i];
+        } else if (!fixed_tokens(&parts[i], &fixed, error)) {
+            return false;
+        }
+    }
+    if (percent > HUNDRED_PERCENT)
+        return wrong(error, "the percentages sum to %g%%, more than 100%%; lower some", (double)percent / SCALE);
+    if (*total == 0) {
+        if (rests)
+            return wrong(error, "'rest' needs the tokens of the run; give them with --tokens, such as --tokens 1T");
+        if (fixed == 0 || percent == HUNDRED_PERCENT)
+            return wrong(error, "percentages alone do not say how much is read; give the tokens of the run with "
+                                "--tokens, such as --tokens 1T");
+        const unsigned __int128 all = fixed * HUNDRED_PERCENT / (HUNDRED_PERCENT - (uint64_t)percent);
+        if (fixed > TOKENS_MOST || all > TOKENS_MOST)
+            return wrong(error, "the sources have 2^63 tokens or more together; lower their epochs or tokens");
+        *total = (uint64_t)all;
+    }
+    if (*total > TOKENS_MOST)
+        return wrong(error, "a run has fewer than 2^63 tokens; lower --tokens");
+    unsigned __int128 used = fixed;
+    for (size_t i = 0; i < count; i++)
+        if (parts[i].kind == MIX_PERCENT) {
+            parts[i].tokens = (uint64_t)((unsigned __int128)*total * parts[i].amount / HUNDRED_PERCENT);
+            used += parts[i].tokens;
+        }
+    if (used > *total)
+        return wrong(error,
+                     "the sources need %.4g tokens (%.4g in epochs and tokens, %g%% of the run), but the run has "
+                     "%" PRIu64 "; raise --tokens, or lower some",
+                     (double)used, (double)fixed, (double)percent / SCALE, *total);
+    const uint64_t left = *total - (uint64_t)used;
+    if (rests && left == 0)
+        return wrong(error,
+                     "the other sources take all %" PRIu64 " tokens, so nothing is left for 'rest'; raise "
+                     "--tokens, or lower some",
+                     *total);
+    if (rests)
+        divide(parts, count, left);
+    else if (share && left <= count) /* rounding: each percentage was rounded down */
+        share->tokens += left;
+    else if (left)
+        return wrong(error,
+                     "the sources sum to %" PRIu64 " of %" PRIu64 " tokens, and nothing fills the rest; end one of "
+                     "them with ':rest', or leave out --tokens",
+                     (uint64_t)used, *total);
+    return no_source_is_empty(parts, count, error);
+}

@@ -1,0 +1,43 @@
+/*
+ * mix_parts.h - a mixture as a person thinks of it (percent, epochs, tokens, and the rest), and the tokens of each
+ * source that follow from it.
+ *
+ *     web=rest               source web, dataset web, all tokens that the others leave
+ *     wiki:epochs=3          source wiki, dataset wiki, three times
+ *     code=data/code:20%     source code, dataset data/code, a fifth of all tokens
+ *     data/books:tokens=40B  source books, dataset data/books, 40 * 10^9 tokens
+ */
+#ifndef TOKMAP_COMMANDS_SHARED_MIX_PARTS_H
+#define TOKMAP_COMMANDS_SHARED_MIX_PARTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MIX_NAME_MOST 64
+#define MIX_DECIMALS 6 /* digits after the point of a percentage and of a number of epochs */
+
+enum mix_kind { MIX_REST, MIX_EPOCHS, MIX_PERCENT, MIX_TOKENS };
+
+struct mix_part {
+    char name[MIX_NAME_MOST + 1];
+    char *data; /* the dataset; free it with mix_part_free() */
+    enum mix_kind kind;
+    uint64_t amount;       /* tokens; or percent or epochs, multiplied by 10^MIX_DECIMALS */
+    uint64_t epoch_tokens; /* of one epoch, at least 1; set between mix_part_parse() and mix_solve() */
+    uint64_t tokens;       /* the result */
+};
+
+struct mix_error {
+    char text[512];
+};
+
+/* Reads an argument as above. Returns false after writing what is wrong. */
+bool mix_part_parse(struct mix_part *part, const char *text, struct mix_error *error);
+void mix_part_free(struct mix_part *part);
+
+/* Computes the tokens of each part. *total is the tokens of the run, or 0: then they follow from the parts, and are
+ * stored. The parts sum to *total, which is below 2^63. Returns false after writing what is wrong. */
+bool mix_solve(struct mix_part *parts, size_t count, uint64_t *total, struct mix_error *error);
+
+#endif
