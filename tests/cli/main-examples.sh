@@ -41,9 +41,9 @@ while read -r command; do
         rm -f data/* moved/*
         tokmap pack -q -o data/web -t gpt2/tokenizer.json books
         cp data/web.* moved/
-        for name in books code; do
-            cp data/web.bin data/$name.bin
-            cp data/web.tmx data/$name.tmx
+        for name in data/books data/code data/wiki web wiki code; do
+            cp data/web.bin $name.bin
+            cp data/web.tmx $name.tmx
         done
     fi
     if [ "$command" = audit ]; then # which would count 20 million draws

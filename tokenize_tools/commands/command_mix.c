@@ -376,8 +376,8 @@ int command_mix(int argc, char **argv)
             "Examples:\n"
             "  tokmap mix --tokens 1T web=rest wiki:epochs=3 code:20%\n"
             "  tokmap mix --seq-len 8192 --batch 1024 --tokens 1T web=data/web:rest wiki=data/wiki:epochs=3 "
-            ">train.run\n"
-            "  tokmap mix --max-epochs 4 data/wiki:epochs=3 data/code:80%\n",
+            ">mix.run\n"
+            "  tokmap mix --max-epochs 4 data/wiki:epochs=3 data/code:40%\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
         .operands = CLI_DATASETS,

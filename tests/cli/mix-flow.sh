@@ -1,0 +1,83 @@
+# mix turns percent, epochs, tokens, and the rest into run files that open, and its numbers are right.
+. "$TOKMAP_CLI/helpers.sh"
+web=synthetic:vocab=1000,tokens=10000001
+wiki=synthetic:vocab=1000,tokens=1000001,seed=2
+code=synthetic:vocab=1000,tokens=2000001,seed=3
+tokmap mix --tokens 20M "web=$web:rest" "wiki=$wiki:epochs=3" "code=$code:20%" >lines 2>table
+# An epoch has all tokens of the dataset, because the length of a row is not known.
+cat >want <<END
+source   web  $web
+source   wiki $wiki
+source   code $code
+phase    0 web tokens=12999997 wiki tokens=3000003 code tokens=4M
+# Add seq_len, batch, and steps, which is 20000000 / (batch * seq_len).
+END
+same lines want
+holds table 'source      tokens    share   one epoch  epochs   repeated'
+holds table 'web     12,999,997   65.00%  10,000,001   1.300  2,999,996'
+holds table 'wiki     3,000,003   15.00%   1,000,001   3.000  2,000,002'
+holds table 'code     4,000,000   20.00%   2,000,001   2.000  1,999,999'
+holds table 'all     20,000,000  100.00%                      6,999,997'
+tokmap mix -q --tokens 20M "web=$web:rest" "wiki=$wiki:epochs=3" "code=$code:20%" >again 2>table
+same lines again
+[ ! -s table ]
+
+# A whole run file is opened. With rows of 1000 tokens the epochs are 10^7, 10^6, and 2 * 10^6 tokens, and a step has
+# 10^5: the tokens of 200 steps sum up.
+tokmap mix --tokens 20M --seq-len 1000 --batch 100 --seed 7 "web=$web:rest" "wiki=$wiki:epochs=3" "code=$code:20%" \
+    >train.run 2>table
+cat >want <<END
+seq_len  1000
+batch    100
+seed     7
+source   web  $web
+source   wiki $wiki
+source   code $code
+phase    0 web tokens=13M wiki tokens=3M code tokens=4M
+steps    200
+END
+same train.run want
+tokmap info train.run >out
+holds out '200'
+tokmap mix --steps 200 --seq-len 1000 --batch 100 --seed 7 "web=$web:rest" "wiki=$wiki:epochs=3" "code=$code:20%" \
+    >again 2>table
+same train.run again
+# The run draws what the table says: 13,000, 3,000, and 4,000 rows, except that a mixture is exact to 2 rows.
+tokmap mix --json --tokens 20M --seq-len 1000 --batch 100 --seed 7 "web=$web:rest" "wiki=$wiki:epochs=3" \
+    "code=$code:20%" >report
+json report
+holds report '{"tokens": 20000000, "steps": 200, "sources": [{"name": "web", '
+holds report '"tokens": 13000000, "share": 0.65, "epoch_tokens": 10000000, "epochs": 1.3, "repeated_tokens": 3000000'
+holds report '"unread_tokens": 0}], "text": "seq_len  1000\nbatch    100\n'
+
+# Without --tokens the run has what the sources have. 20 percent of all are a quarter of the others.
+tokmap mix "web=$web:epochs=0.5" "wiki=$wiki:tokens=3M" "code=$code:20%" --json >report
+json report
+holds report '{"tokens": 10000000, "steps": null'
+holds report '"epochs": 0.49999995'
+holds report '"unread_tokens": 5000001'
+# Several sources share the rest by their sizes; percentages that are rounded down still sum to the run.
+tokmap mix -q --tokens 6K "web=$web:rest" "code=$code:rest" "wiki=$wiki:tokens=1.5K" >out
+holds out 'phase    0 web tokens=3750 code tokens=750 wiki tokens=1500'
+tokmap mix -q --tokens 1001 "web=$web:33.333%" "wiki=$wiki:33.333%" "code=$code:33.334%" >out
+holds out 'phase    0 web tokens=335 wiki tokens=333 code tokens=333'
+
+# Names: the line as it is typed with datasets in this folder, paths, parts, and names that need quotes.
+printf 'some text that is long enough' >a.txt
+for name in web wiki code; do
+    tokmap pack -q -o $name a.txt
+done
+tokmap mix --tokens 1T web=rest wiki:epochs=3 code:20% >out 2>table
+holds out 'source   web  web'
+holds out 'code tokens=200B'
+mkdir -p 'my data'
+tokmap pack -q -o 'my data/books' a.txt
+tokmap mix -q --tokens 1K --seq-len 8 --batch 2 'my data/books:50%' './web/../web:rest' >out 2>err || {
+    holds err './web/../web'
+    tokmap mix -q --tokens 1K --seq-len 8 --batch 2 'my data/books:50%' './web:rest' >out
+}
+holds out 'source   books "my data/books"'
+tokmap mix -q --tokens 1K 'w=web#docs=0..100%:rest' code:1% >out
+holds out 'source   w    web#docs=0..100%'
+tokmap mix -q --tokens 1K 'web#docs=0..100%:rest' code:1% >out
+holds out 'source   web  web#docs=0..100%'
