@@ -1,6 +1,7 @@
 /*
- * locate.h - the place of a row: which window it shows, and the pieces of a dataset that it is made of. A walk computes the places of many rows of the same step and
- * epoch faster than tokmap_run_locate(), because it keeps the permutations of that step and epoch.
+ * locate.h - the place of a row: which window it shows, and the pieces of a dataset that it is made of. A walk computes
+ * the places of many rows of the same step and epoch faster than tokmap_run_locate(), because it keeps the permutations
+ * of that step and epoch.
  */
 #ifndef TOKMAP_RUN_LOCATE_H
 #define TOKMAP_RUN_LOCATE_H
@@ -32,13 +33,13 @@ struct run_walk {
     const struct tokmap_run *run;
     bool step_known; /* the members up to `rows_order` hold values of `step` */
     uint64_t step;
-    uint64_t step_base;         /* first draw of the step */
-    uint64_t end_step;          /* first step of the next phase */
-    uint64_t rows, valid;       /* of the step: all, and those that are not padding */
+    uint64_t step_base;   /* first draw of the step */
+    uint64_t end_step;    /* first step of the next phase */
+    uint64_t rows, valid; /* of the step: all, and those that are not padding */
     const struct phase *phase;
     const struct stretch *stretch;
     struct tokmap_order rows_order;
-    struct walk_epoch *epochs;  /* one for each source; NULL: `one` serves all of them */
+    struct walk_epoch *epochs; /* one for each source; NULL: `one` serves all of them */
     struct walk_epoch one;
 };
 
@@ -46,9 +47,10 @@ struct run_walk {
  * called. */
 void run_walk_init(struct run_walk *walk, const struct tokmap_run *run);
 
-/* Lets the walk keep the order of an epoch for each source of the run, not only for the last one. Without it, a walk of a
- * mixture is slow, because nearly each row has another source than the row before; with one source it does nothing. Free
- * the walk with run_walk_free(). Statuses: OK, ERROR_MEMORY (the walk can still be used, and must still be freed). */
+/* Lets the walk keep the order of an epoch for each source of the run, not only for the last one. Without it, a walk of
+ * a mixture is slow, because nearly each row has another source than the row before; with one source it does nothing.
+ * Free the walk with run_walk_free(). Statuses: OK, ERROR_MEMORY (the walk can still be used, and must still be freed).
+ */
 enum tokmap_status run_walk_keep(struct run_walk *walk, struct tokmap_error *error);
 void run_walk_free(struct run_walk *walk);
 

@@ -33,8 +33,8 @@
  *                                         and in order of draw
  *
  * The data chain of a run that begins with one source begins as above, which stands for its first mixture and for the
- * source. So a run of one source keeps its cursors when it gets phases later. Otherwise the chain begins as H("data", 0)
- * and its first event is the first mixture. A source that is not drawn before `step` is in no fingerprint.
+ * source. So a run of one source keeps its cursors when it gets phases later. Otherwise the chain begins as H("data",
+ * 0) and its first event is the first mixture. A source that is not drawn before `step` is in no fingerprint.
  *
  * With `order blocks`, order = H("order", 2, seed, W, SPAN).
  *
@@ -213,7 +213,7 @@ static void init_skips(struct tokmap_run *run)
 /* A source that is drawn for the first time, or a mixture that begins. */
 struct arrival {
     uint64_t draw, step;
-    uint64_t number;  /* of the source, or of the mixture's first stretch */
+    uint64_t number; /* of the source, or of the mixture's first stretch */
     bool is_mixture;
 };
 

@@ -21,13 +21,13 @@ struct past_event {
 
 struct past {
     struct hash128 order;
-    struct hash128 skips_begin, skips_end;   /* the chain before the first range of skips, and after the last */
-    struct past_event *events[PAST_KINDS];   /* of geometry, batch, and data: in order of step, the first at step 0 */
-    uint64_t event_counts[PAST_KINDS];       /* at least 1 */
+    struct hash128 skips_begin, skips_end; /* the chain before the first range of skips, and after the last */
+    struct past_event *events[PAST_KINDS]; /* of geometry, batch, and data: in order of step, the first at step 0 */
+    uint64_t event_counts[PAST_KINDS];     /* at least 1 */
 };
 
-/* Fills run->past, and the chain of each range of run->skips, from the other members of a run. Free it with past_free(),
- * after a failure too. Statuses: OK, ERROR_MEMORY. */
+/* Fills run->past, and the chain of each range of run->skips, from the other members of a run. Free it with
+ * past_free(), after a failure too. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status past_init(struct tokmap_run *run, struct tokmap_error *error);
 void past_free(struct past *past);
 

@@ -28,9 +28,9 @@ struct ranked {
 
 /* A source between two stretches. */
 struct state {
-    uint64_t drawn;      /* in the run */
-    uint64_t s;          /* in the span */
-    uint64_t windows;    /* at the span's sequence length, if s > 0 */
+    uint64_t drawn;       /* in the run */
+    uint64_t s;           /* in the span */
+    uint64_t windows;     /* at the span's sequence length, if s > 0 */
     uint64_t epoch_first; /* of the span */
 };
 
@@ -163,8 +163,9 @@ static enum tokmap_status count_windows(const struct builder *builder, uint64_t 
         if (of->plan_seq_len == seq_len)
             return TOKMAP_OK;
         return wrong_at(builder, TOKMAP_ERROR_MISMATCH, of->line,
-                        "the plan of source '%s' has rows of %" PRIu64 " tokens, but the run draws it with seq_len %" PRIu64
-                        "; make a plan with --seq-len %" PRIu64 ", or change seq_len",
+                        "the plan of source '%s' has rows of %" PRIu64
+                        " tokens, but the run draws it with seq_len %" PRIu64 "; make a plan with --seq-len %" PRIu64
+                        ", or change seq_len",
                         of->name, of->plan_seq_len, seq_len, seq_len);
     }
     *windows = windows_of_dataset(spec, of->tokens, seq_len);
@@ -231,8 +232,9 @@ static enum tokmap_status new_mixture(struct builder *builder, struct stretch *s
     for (uint64_t i = 0; i < count; i++) {
         divisor = gcd(builder->chosen[i].amount, divisor);
         if (add_overflows(sum, builder->chosen[i].amount, &sum) || sum >= MIXTURE_DRAWS)
-            return wrong_at(builder, TOKMAP_ERROR_RANGE, line->line,
-                            "the weights of the phase sum to 2^63 or more; use smaller weights in the same proportions");
+            return wrong_at(
+                builder, TOKMAP_ERROR_RANGE, line->line,
+                "the weights of the phase sum to 2^63 or more; use smaller weights in the same proportions");
     }
     if (!(stretch->leaves = calloc(count, sizeof *stretch->leaves)))
         return error_set_memory(builder->error, "the sources of a phase", count * sizeof *stretch->leaves);
@@ -314,7 +316,8 @@ static enum tokmap_status begin_stretch(struct builder *builder, const struct ph
     stretch->span = before ? before->span + span_ends : 0;
     if (stretch->stride > stretch->seq_len)
         return wrong_at(builder, TOKMAP_ERROR_RANGE, builder->spec->lines[RUN_STRIDE],
-                        "a stride of %" PRIu64 " is longer than a sequence of %" PRIu64 " tokens, so it would leave out "
+                        "a stride of %" PRIu64 " is longer than a sequence of %" PRIu64
+                        " tokens, so it would leave out "
                         "tokens; lower %sstride",
                         stretch->stride, stretch->seq_len, prefix(builder));
     enum tokmap_status status =
@@ -324,7 +327,8 @@ static enum tokmap_status begin_stretch(struct builder *builder, const struct ph
     builder->cost += stretch->leaf_count + (span_ends ? builder->spec->source_count : 0);
     if (builder->cost > PHASES_LEAVES_MOST)
         return wrong_at(builder, TOKMAP_ERROR_LIMIT, phase->line,
-                        "the phases up to this one have more than %" PRIu64 " sources, counted again in each phase; use "
+                        "the phases up to this one have more than %" PRIu64
+                        " sources, counted again in each phase; use "
                         "fewer phases or sources",
                         PHASES_LEAVES_MOST);
     for (uint64_t i = 0; i < stretch->leaf_count; i++) {
@@ -431,10 +435,11 @@ static enum tokmap_status passes_source(const struct builder *builder, uint64_t 
     }
     if (good)
         return TOKMAP_OK;
-    return wrong_at(builder, TOKMAP_ERROR_RUN, spec->lines[RUN_PASSES],
-                    "'passes' alone needs one mixture in the proportions of the data, 'phase 0 natural'; name the source "
-                    "whose passes count, 'passes %" PRIu64 " of %s', or write 'steps' instead",
-                    spec->passes, builder->sources[first->leaves[0].source].name);
+    return wrong_at(
+        builder, TOKMAP_ERROR_RUN, spec->lines[RUN_PASSES],
+        "'passes' alone needs one mixture in the proportions of the data, 'phase 0 natural'; name the source "
+        "whose passes count, 'passes %" PRIu64 " of %s', or write 'steps' instead",
+        spec->passes, builder->sources[first->leaves[0].source].name);
 }
 
 /* Of `passes`: the windows of a pass in a stretch, and the draws that count in it. Returns false if none does. */
@@ -593,7 +598,8 @@ static enum tokmap_status check_epochs(const struct builder *builder)
             const struct phase_source *of = &builder->sources[source];
             const uint64_t step = phases_step_of_draw(phases, first);
             return wrong_at(builder, TOKMAP_ERROR_RANGE, of->line,
-                            "source '%s' runs out in step %" PRIu64 ": there its %" PRIu64 " epochs are over, and the run "
+                            "source '%s' runs out in step %" PRIu64 ": there its %" PRIu64
+                            " epochs are over, and the run "
                             "%s; lower its weight, raise 'epochs<=', or end the run or its phase before that step",
                             of->name, step, of->epochs_most,
                             phases->steps == TOKMAP_FOREVER ? "has no end" : "continues to draw it");

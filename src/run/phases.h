@@ -44,9 +44,9 @@ struct stretch {
     uint64_t first_draw; /* of the run */
     uint64_t end_draw;   /* first draw of the next stretch, or of the run's end */
     uint64_t seq_len, stride;
-    uint64_t span;       /* number of its span */
+    uint64_t span; /* number of its span */
     uint64_t mixture_first_draw, mixture_step;
-    uint64_t mixture_line; /* that states its weights; 0: none does */
+    uint64_t mixture_line;   /* that states its weights; 0: none does */
     uint64_t mixture_tokens; /* of weights in tokens: their sum; otherwise 0 */
     bool natural;            /* its weights are */
     struct mixture *mixture; /* NULL: the stretch has one leaf, whose k is p' */
@@ -71,9 +71,9 @@ struct appearance {
 /* What phases_make() needs to know of a source. */
 struct phase_source {
     const char *name;
-    const char *data;    /* for messages */
-    uint64_t tokens;     /* of its dataset */
-    uint64_t plan_rows;  /* rows of its plan; 0: it draws windows */
+    const char *data;   /* for messages */
+    uint64_t tokens;    /* of its dataset */
+    uint64_t plan_rows; /* rows of its plan; 0: it draws windows */
     uint64_t plan_seq_len;
     uint64_t epochs_most; /* 0: no limit */
     uint64_t line;
@@ -85,8 +85,8 @@ struct phases {
     uint64_t count_all; /* those of the text */
     struct stretch *stretches;
     uint64_t stretch_count, stretch_count_all; /* likewise */
-    struct appearance *appearances;  /* by source, in order of stretches */
-    uint64_t *appearances_of;        /* source i has [appearances_of[i], appearances_of[i + 1]) */
+    struct appearance *appearances;            /* by source, in order of stretches */
+    uint64_t *appearances_of;                  /* source i has [appearances_of[i], appearances_of[i + 1]) */
     uint64_t batch_most, seq_len_most;
     uint64_t steps;      /* the end of the run, or TOKMAP_FOREVER */
     uint64_t steps_most; /* first step without rows: `steps`, or less if 2^63 draws end before it */
@@ -94,10 +94,10 @@ struct phases {
     uint64_t remainder;  /* with passes and without tail pad: draws that fill no whole step */
 };
 
-/* Computes the phases of a run. spec and the sources must outlive the call only. path, and whether the run was read from
- * text (so that errors name its lines), are for errors. Free *phases with phases_free(), after a failure too.
- * Statuses: OK, ERROR_RUN (a phase of the text that cannot be), ERROR_RANGE (a window is longer than a dataset; too many
- * rows; no step; a source runs out; tokens that do not sum up), ERROR_LIMIT, ERROR_MEMORY. */
+/* Computes the phases of a run. spec and the sources must outlive the call only. path, and whether the run was read
+ * from text (so that errors name its lines), are for errors. Free *phases with phases_free(), after a failure too.
+ * Statuses: OK, ERROR_RUN (a phase of the text that cannot be), ERROR_RANGE (a window is longer than a dataset; too
+ * many rows; no step; a source runs out; tokens that do not sum up), ERROR_LIMIT, ERROR_MEMORY. */
 enum tokmap_status phases_make(struct phases *phases, const struct run_spec *spec, const struct phase_source *sources,
                                const char *path, bool from_text, struct tokmap_error *error);
 void phases_free(struct phases *phases);

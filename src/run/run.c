@@ -374,8 +374,7 @@ enum tokmap_status tokmap_run_source(const struct tokmap_run *run, uint64_t sour
     const struct source_line *line = &run->spec.sources[source];
     const uint64_t seq_len = run->phases.phases[0].seq_len;
     const uint64_t stride = run->spec.stride ? run->spec.stride : seq_len;
-    const uint64_t windows =
-        of->plan_path ? of->plan.header.rows : windows_of_dataset(&run->spec, of->tokens, seq_len);
+    const uint64_t windows = of->plan_path ? of->plan.header.rows : windows_of_dataset(&run->spec, of->tokens, seq_len);
     const uint64_t strides = windows <= of->tokens / stride ? windows * stride : of->tokens;
     const struct tokmap_source_info filled = {
         .name = of->name,
@@ -452,8 +451,8 @@ enum tokmap_status tokmap_run_drawn(const struct tokmap_run *run, uint64_t sourc
     if (source >= run->sources.count || step > phases->steps_most)
         return TOKMAP_ERROR_RANGE;
     const struct phase *phase = phases_of_step(phases, step);
-    const uint64_t draw = step == phases->steps_most ? phases->end_draw
-                                                     : phase->first_draw + (step - phase->first_step) * phase->batch;
+    const uint64_t draw =
+        step == phases->steps_most ? phases->end_draw : phase->first_draw + (step - phase->first_step) * phase->batch;
     uint64_t low = phases->appearances_of[source], high = phases->appearances_of[source + 1];
     *draws = 0;
     if (low == high)

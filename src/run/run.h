@@ -21,8 +21,8 @@ uint64_t run_next_step(const struct tokmap_run *run, uint64_t step);
 /* Returns the number of delivered steps in [0, step). O(log skips). */
 uint64_t run_delivered_before(const struct tokmap_run *run, uint64_t step);
 
-/* Returns the tokens delivered in steps [0, step): rows * seq_len, without skipped steps, with padding; UINT64_MAX if the
- * number is larger. step: at most the run's end. O(log phases + log skips). */
+/* Returns the tokens delivered in steps [0, step): rows * seq_len, without skipped steps, with padding; UINT64_MAX if
+ * the number is larger. step: at most the run's end. O(log phases + log skips). */
 uint64_t run_tokens_before(const struct tokmap_run *run, uint64_t step);
 
 /* Opens a run whose text has been read, or whose values are arguments. Takes ownership of *spec, whatever the status.

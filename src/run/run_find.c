@@ -105,8 +105,8 @@ static enum tokmap_status search_windows(struct search *search)
     const uint64_t tokens = search->run->sources.of[search->source].tokens, shift = search->epoch.shift;
     enum tokmap_status status = TOKMAP_OK;
     assert(shift <= tokens);
-    const uint64_t from = search->first_token >= shift ? search->first_token - shift
-                                                       : search->first_token + (tokens - shift);
+    const uint64_t from =
+        search->first_token >= shift ? search->first_token - shift : search->first_token + (tokens - shift);
     const uint64_t to = from + search->count, past_seam = to > tokens ? to - tokens : 0;
     uint64_t first, end, early_end = 0;
     if (past_seam) {

@@ -1,9 +1,9 @@
 /*
  * run_sources.c - see run_sources.h.
  *
- * Opening a dataset is a few system calls for each of its shards, which mostly wait for the file system. So threads open
- * the sources, each taking the next one that is not taken. If one fails, the first in the order of the text that is not
- * open is opened again by the caller, whose error is the run's. So the error does not depend on the threads.
+ * Opening a dataset is a few system calls for each of its shards, which mostly wait for the file system. So threads
+ * open the sources, each taking the next one that is not taken. If one fails, the first in the order of the text that
+ * is not open is opened again by the caller, whose error is the run's. So the error does not depend on the threads.
  */
 #include "run_sources.h"
 
@@ -15,6 +15,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dataset/dataset.h"
+#include "format/foreign/foreign_name.h"
 #include "platform/os.h"
 #include "text/path.h"
 
@@ -32,16 +33,29 @@ struct opening {
 #define wrong_at(opening, status, line, ...)                                                                           \
     error_set_line((error), (status), (opening)->path, (opening)->from_text ? (line) : 0, __VA_ARGS__)
 
-static bool is_synthetic(const char *data)
-{
-    return strncmp(data, TOKMAP_SYNTHETIC, sizeof TOKMAP_SYNTHETIC - 1) == 0;
-}
-
-/* Returns the path of a source's dataset: `data` in `folder`, or only `data` if it is absolute or synthetic or folder
- * is NULL. Free it with free(). NULL: out of memory. */
+/* Returns the name of a source's dataset: `data` in `folder`, or only `data` if it is absolute or synthetic or folder
+ * is NULL. A name that begins with a kind of file, KIND:PATH, keeps it in front. Free it with free(). NULL: out of
+ * memory. */
 static char *data_path(const char *folder, const char *data)
 {
-    return path_in(folder && !path_is_absolute(data) && !is_synthetic(data) ? folder : "", data);
+    size_t kind = 0;
+    if (strncmp(data, TOKMAP_SYNTHETIC, sizeof TOKMAP_SYNTHETIC - 1) == 0)
+        return strdup(data);
+    if (foreign_name_has_kind(data))
+        kind = strcspn(data, ":") + 1;
+    if (!folder || path_is_absolute(data + kind))
+        return strdup(data);
+    char *path = path_in(folder, data + kind);
+    if (!path || kind == 0)
+        return path;
+    const size_t bytes = strlen(path) + 1;
+    char *name = malloc(kind + bytes);
+    if (name) {
+        memcpy(name, data, kind);
+        memcpy(name + kind, path, bytes);
+    }
+    free(path);
+    return name;
 }
 
 /* ---- one source ---- */
@@ -185,10 +199,11 @@ static enum tokmap_status agree(const struct opening *opening, uint64_t i, const
     } else {
         dataset_describe(sources->of[*known].dataset, &other);
         if (memcmp(info->tokenizer, other.tokenizer, sizeof other.tokenizer) != 0)
-            return wrong_at(opening, TOKMAP_ERROR_MISMATCH, lines[i].line,
-                            "source '%s' (%.150s) and source '%s' (%.150s) were made with different tokenizers, so their "
-                            "ids mean different things; pack both with one tokenizer",
-                            lines[i].name, lines[i].data, lines[*known].name, lines[*known].data);
+            return wrong_at(
+                opening, TOKMAP_ERROR_MISMATCH, lines[i].line,
+                "source '%s' (%.150s) and source '%s' (%.150s) were made with different tokenizers, so their "
+                "ids mean different things; pack both with one tokenizer",
+                lines[i].name, lines[i].data, lines[*known].name, lines[*known].data);
     }
     if (info->eod_id == TOKMAP_NO_ID)
         return TOKMAP_OK;

@@ -12,11 +12,11 @@
 struct run_source {
     const char *name; /* of spec.sources */
     uint64_t name_bytes;
-    char *data;       /* the name with which the dataset was opened */
-    char *plan_path;  /* likewise; NULL: no plan */
+    char *data;      /* the name with which the dataset was opened */
+    char *plan_path; /* likewise; NULL: no plan */
     struct tokmap_dataset *dataset;
-    struct plan plan; /* if there is a plan_path */
-    uint64_t tokens;  /* in the dataset */
+    struct plan plan;       /* if there is a plan_path */
+    uint64_t tokens;        /* in the dataset */
     uint32_t identity_kind; /* 1 full, 2 sampled */
     uint8_t identity[16];   /* of the dataset, or of the plan over it */
 };
@@ -24,8 +24,8 @@ struct run_source {
 struct run_sources {
     struct run_source *of; /* as many as spec.sources, in that order */
     uint64_t count;
-    uint64_t vocabulary;  /* the largest */
-    uint32_t width;       /* likewise */
+    uint64_t vocabulary; /* the largest */
+    uint32_t width;      /* likewise */
     uint64_t pad_id;
     uint64_t pieces_most; /* of any row */
     char *warning;        /* NULL: none */

@@ -269,7 +269,7 @@ static void begin_mixture(struct model *model, const struct made_phase *phase)
                 order[j] = swap;
             }
     for (int i = 0; i < count; i++)
-        weights[i] = !phase            ? 1
+        weights[i] = !phase           ? 1
                      : phase->natural ? windows(run, (uint64_t)order[i], model->seq_len)
                                       : phase->weights[order[i]];
     model->node_count = 0;
