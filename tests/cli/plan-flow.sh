@@ -56,3 +56,55 @@ exits 1 tokmap verify bad.plan --json >out 2>err
 json out
 holds out '"sound": false'
 holds out '200 bytes long, but its header says 240'
+# A run draws the rows of the plan: show prints their segments, --where finds them, and verify compares both.
+printf 'seq_len 10\nbatch 2\norder sequential\nsource data data plan two.plan\npasses 1\n' >train.run
+tokmap show train.run --step 1 -q >got
+printf 'ccccccaaaa\nbbbddd\n' >wanted
+same got wanted
+tokmap show train.run --step 1 --row 0 >/dev/null 2>err
+holds err 'row 2 of the plan: 10 tokens in 2 segments, then 1 token of padding'
+tokmap show train.run --step 1 --row 1 --json >got
+json got
+holds got '"padding": 5'
+holds got '"from": 10, "count": 3, "offset": 0'
+holds got '"from": 0, "count": 3, "offset": 3'
+holds got '"pieces": [{"first_token": 14, "tokens": 3, "text": "bbb"}, {"first_token": 23, "tokens": 3, "text": "ddd"}]'
+tokmap show train.run --document 1 --where -q >got
+equal "$(cat got)" 'step 0 row 0 epoch 0 window 0 shows 10 of 13 tokens
+step 1 row 1 epoch 0 window 3 shows 3 of 13 tokens'
+tokmap verify train.run -q
+tokmap verify train.run >got
+holds got 'train.run: sound: 36 tokens, 6 documents in 1 shard, and 1 plan'
+exits 1 tokmap show train.run --window 0 2>err
+holds err 'draws the rows of a plan'
+# A plan of another dataset, or of another length, is refused with both.
+printf '{"text": "other"}' >other.jsonl
+tokmap pack -q --no-eod -o other other.jsonl
+printf 'seq_len 10\nbatch 2\nsource data other plan two.plan\n' >other.run
+exits 1 tokmap info other.run 2>err
+holds err 'other.run:3: '
+holds err 'two.plan'
+holds err "$(tokmap info --json other | sed 's/.*"content": "\([0-9a-f]*\)".*/\1/')"
+holds err "$(tokmap info --json data | sed 's/.*"content": "\([0-9a-f]*\)".*/\1/')"
+printf 'seq_len 20\nbatch 1\nsource data data plan two.plan\n' >long.run
+exits 1 tokmap info long.run 2>err
+holds err 'rows of 10 tokens'
+holds err 'seq_len 20'
+# A plan that is missing or damaged names the line, and damage that opening does not see is found by verify.
+printf 'seq_len 10\nbatch 1\nsource data data plan missing.plan\n' >missing.run
+exits 1 tokmap info missing.run 2>err
+holds err 'missing.plan'
+cp two.plan bad.plan
+flip bad.plan 239
+printf 'seq_len 10\nbatch 1\nsource data data plan bad.plan\n' >bad.run
+exits 1 tokmap verify bad.run >got 2>err
+holds got 'bad.plan'
+holds got 'bad.run: 1 fault'
+# A part of a dataset has a plan of its own.
+tokmap plan -q -o part.plan --seq-len 10 'data#docs=0..3'
+printf 'seq_len 10\nbatch 1\norder sequential\nsource data data#docs=0..3 plan part.plan\npasses 1\n' >part.run
+tokmap show part.run --step 1 -q >got
+equal "$(cat got)" 'ccccccaaaa'
+printf 'seq_len 10\nbatch 1\nsource data data#docs=0..3 plan two.plan\n' >part.run
+exits 1 tokmap info part.run 2>err
+holds err 'two.plan'

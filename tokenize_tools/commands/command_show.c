@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/cli.h"
 #include "commands.h"
@@ -21,25 +22,86 @@ struct show_arguments {
     uint64_t document, window, step, row, rank, ranks;
     bool document_given, window_given, step_given, row_given, rank_given, ranks_given;
     struct cli_range tokens, steps;
+    const char *source;
     bool where, ids, json, specials, quiet;
 };
 
 static const char kind_document[] = "document", kind_window[] = "window", kind_tokens[] = "tokens", kind_row[] = "row";
 
-/* One range of tokens to print. */
+/* One range of tokens to print, or a row of several. */
 struct item {
-    const char *kind;                 /* one of the names above */
-    uint64_t first, count;            /* tokens; past the last one it continues at token 0 */
-    const struct tokmap_place *place; /* for kind_row, else NULL */
-    uint64_t document, window;        /* for kind_document and kind_window */
+    const char *kind;                  /* one of the names above */
+    uint64_t first, count;             /* tokens; past the last one it continues at token 0 */
+    const struct tokmap_place *place;  /* for kind_row, else NULL */
+    uint64_t document, window;         /* for kind_document and kind_window */
+    const struct tokmap_piece *pieces; /* of a row of a plan; NULL: the range above is all */
+    uint64_t piece_count;
+    uint64_t padding; /* of a row: tokens after those of the dataset */
 };
 
 struct showing {
     const struct show_arguments *given;
     struct target *target;
-    struct printer printer;
+    uint64_t sources;                 /* of a run; 1 for a dataset */
+    struct printer *printers;         /* one for each source, all zero until it is used */
+    struct printer *printer;          /* of the source at hand */
+    struct tokmap_source_info source; /* likewise, if the target is a run */
+    struct tokmap_piece *pieces;      /* of the row at hand */
+    uint64_t pieces_capacity;
     struct cli_json json;
 };
+
+/* Parts of a tokenizer's file that tokmap ignores may matter to the reader of the text. */
+static void note_print(const struct tokenizer *tokenizer)
+{
+    struct tokenizer_info info;
+    if (!tokenizer)
+        return;
+    tokenizer_info(tokenizer, &info);
+    if (info.note)
+        cli_say(program, "%s: %s", info.name, info.note);
+}
+
+/* Makes a source the one at hand. Its printer is opened at the first use. */
+static enum tokmap_status source_use(struct showing *show, uint64_t number, struct tokmap_error *error)
+{
+    const struct show_arguments *given = show->given;
+    show->source = (struct tokmap_source_info){.size = sizeof show->source};
+    enum tokmap_status status =
+        show->target->run ? tokmap_run_source(show->target->run, number, &show->source) : TOKMAP_OK;
+    if (status)
+        return error_set(error, status, show->target->name, TOKMAP_NO_OFFSET, "the run's source cannot be described");
+    show->printer = &show->printers[number];
+    if (show->printer->dataset)
+        return TOKMAP_OK;
+    status = printer_open(show->printer, target_dataset(show->target, number),
+                          given->ids || given->where ? NULL : &given->tokenizer, given->specials, error);
+    if (!status && !given->quiet)
+        note_print(show->printer->tokenizer);
+    return status;
+}
+
+/* Finds the source that --source names, or the only one. */
+static enum tokmap_status source_choose(struct showing *show, uint64_t *number, struct tokmap_error *error)
+{
+    const char *wanted = show->given->source;
+    struct tokmap_source_info source = {.size = sizeof source};
+    *number = 0;
+    if (!wanted && show->sources == 1)
+        return TOKMAP_OK;
+    if (!wanted)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, show->target->name, TOKMAP_NO_OFFSET,
+                         "the run has %" PRIu64 " sources; choose one with --source NAME", show->sources);
+    for (uint64_t i = 0; i < show->sources && show->target->run; i++)
+        if (!tokmap_run_source(show->target->run, i, &source) && !strcmp(source.name, wanted)) {
+            *number = i;
+            return TOKMAP_OK;
+        }
+    return error_set(error, TOKMAP_ERROR_NOT_FOUND, show->target->name, TOKMAP_NO_OFFSET,
+                     show->target->run ? "the run has no source '%.100s'"
+                                       : "a dataset has no sources; leave out --source %.100s",
+                     wanted);
+}
 
 /* ---- one item ---- */
 
@@ -57,27 +119,56 @@ static void part_to_json(void *user, const struct part *part)
     cli_json_end(user);
 }
 
-static void item_head_print(const struct item *item)
+static void row_head_print(const struct showing *show, const struct item *item)
 {
-    if (item->place)
-        (void)fprintf(stderr,
-                      "step %" PRIu64 " row %" PRIu64 ": draw %" PRIu64 ", epoch %" PRIu64 ", window %" PRIu64 ": ",
-                      item->place->step, item->place->row, item->place->draw, item->place->epoch, item->place->window);
-    else if (item->kind == kind_document)
+    const struct tokmap_place *place = item->place;
+    char a[64], b[64];
+    (void)fprintf(stderr, "step %" PRIu64 " row %" PRIu64 ": draw %" PRIu64 ", ", place->step, place->row, place->draw);
+    if (place->source == TOKMAP_NO_SOURCE) {
+        (void)fprintf(stderr, "padding\n");
+        return;
+    }
+    if (show->sources > 1)
+        (void)fprintf(stderr, "source %s, ", show->source.name);
+    (void)fprintf(stderr, "epoch %" PRIu64 ", ", place->epoch);
+    if (item->pieces)
+        (void)fprintf(stderr, "row %" PRIu64 " of the plan: %s in %s", place->window,
+                      cli_counted(place->tokens, "token", a), cli_counted(item->piece_count, "segment", b));
+    else
+        (void)fprintf(stderr, "window %" PRIu64 ": tokens %" PRIu64 "..%" PRIu64, place->window, item->first,
+                      item->first + item->count);
+    if (item->padding)
+        (void)fprintf(stderr, ", then %s", cli_counted(item->padding, "token", a));
+    (void)fprintf(stderr, "%s\n", item->padding ? " of padding" : "");
+}
+
+static void item_head_print(const struct showing *show, const struct item *item)
+{
+    if (item->place) {
+        row_head_print(show, item);
+        return;
+    }
+    if (item->kind == kind_document)
         (void)fprintf(stderr, "document %" PRIu64 ": ", item->document);
     else if (item->kind == kind_window)
         (void)fprintf(stderr, "window %" PRIu64 ": ", item->window);
     (void)fprintf(stderr, "tokens %" PRIu64 "..%" PRIu64 "\n", item->first, item->first + item->count);
 }
 
-static void item_head_json(const struct item *item, struct cli_json *json)
+static void item_head_json(const struct showing *show, const struct item *item, struct cli_json *json)
 {
     cli_json_text(json, "kind", item->kind);
     if (item->place) {
+        const bool padding = item->place->source == TOKMAP_NO_SOURCE;
         cli_json_number(json, "step", item->place->step);
         cli_json_number(json, "row", item->place->row);
         cli_json_number(json, "draw", item->place->draw);
-        cli_json_number(json, "source", item->place->source);
+        if (padding)
+            cli_json_null(json, "source");
+        else
+            cli_json_number(json, "source", item->place->source);
+        if (show->sources > 1 && !padding)
+            cli_json_text(json, "name", show->source.name);
         cli_json_number(json, "epoch", item->place->epoch);
         cli_json_number(json, "window", item->place->window);
     } else if (item->kind == kind_window) {
@@ -88,6 +179,23 @@ static void item_head_json(const struct item *item, struct cli_json *json)
     }
     cli_json_number(json, "first_token", item->first);
     cli_json_number(json, "tokens", item->count);
+    if (item->padding || item->pieces)
+        cli_json_number(json, "padding", item->padding);
+}
+
+/* Passes on a part of a piece, whose offset is counted from the start of the row. */
+struct shifted {
+    uint64_t by;
+    void (*each)(void *user, const struct part *part);
+    void *user;
+};
+
+static void part_shifted(void *user, const struct part *part)
+{
+    const struct shifted *shifted = user;
+    struct part in_row = *part;
+    in_row.offset += shifted->by;
+    shifted->each(shifted->user, &in_row);
 }
 
 /* Calls each() for the documents of an item. A document that is shown by number has a part even if it is empty. */
@@ -95,12 +203,78 @@ static enum tokmap_status item_parts(struct showing *show, const struct item *it
                                      void (*each)(void *user, const struct part *part), void *user,
                                      struct tokmap_error *error)
 {
-    if (item->kind != kind_document)
-        return parts_walk(show->printer.dataset, item->first, item->count, each, user, error);
-    struct part part;
-    const enum tokmap_status status = part_whole(show->printer.dataset, item->document, &part, error);
-    if (!status)
-        each(user, &part);
+    enum tokmap_status status = TOKMAP_OK;
+    if (item->kind == kind_document) {
+        struct part part;
+        status = part_whole(show->printer->dataset, item->document, &part, error);
+        if (!status)
+            each(user, &part);
+        return status;
+    }
+    if (!item->pieces)
+        return item->count ? parts_walk(show->printer->dataset, item->first, item->count, each, user, error) : status;
+    struct shifted shifted = {0, each, user};
+    for (uint64_t i = 0; i < item->piece_count && !status; i++) {
+        const struct tokmap_piece *piece = &item->pieces[i];
+        status = parts_walk(show->printer->dataset, piece->first_token, piece->tokens, part_shifted, &shifted, error);
+        shifted.by += piece->tokens;
+    }
+    return status;
+}
+
+/* Returns whether a document begins with a token. */
+static bool begins_document(const struct showing *show, uint64_t token)
+{
+    struct tokmap_document document;
+    return !tokmap_dataset_document_at(show->printer->dataset, token, &document, NULL) && document.first_token == token;
+}
+
+/* Prints the tokens of an item, as text or ids, without a newline after them. */
+static enum tokmap_status item_print(struct showing *show, const struct item *item, struct tokmap_error *error)
+{
+    const struct tokmap_piece range = {item->first, item->count};
+    const struct tokmap_piece *pieces = item->pieces ? item->pieces : &range;
+    const uint64_t count = item->pieces ? item->piece_count : item->count > 0;
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint64_t i = 0; i < count && !status; i++) {
+        const struct tokmap_piece *piece = &pieces[i];
+        if (!show->given->ids) {
+            const bool start = item->pieces ? begins_document(show, piece->first_token) : item->kind == kind_document;
+            status = printer_text(show->printer, piece->first_token, piece->tokens, start, error);
+            continue;
+        }
+        if (i)
+            putchar(' ');
+        status = printer_ids(show->printer, piece->first_token, piece->tokens, error);
+    }
+    return status;
+}
+
+static enum tokmap_status item_json(struct showing *show, const struct item *item, struct tokmap_error *error)
+{
+    struct cli_json *json = &show->json;
+    cli_json_begin(json, stdout);
+    cli_json_object(json, NULL);
+    item_head_json(show, item, json);
+    cli_json_array(json, "documents");
+    enum tokmap_status status = item_parts(show, item, part_to_json, json, error);
+    cli_json_end(json);
+    if (!status && item->pieces) {
+        cli_json_array(json, "pieces");
+        for (uint64_t i = 0; i < item->piece_count && !status; i++) {
+            const struct tokmap_piece *piece = &item->pieces[i];
+            cli_json_object(json, NULL);
+            cli_json_number(json, "first_token", piece->first_token);
+            cli_json_number(json, "tokens", piece->tokens);
+            status = printer_json(show->printer, piece->first_token, piece->tokens,
+                                  begins_document(show, piece->first_token), json, error);
+            cli_json_end(json);
+        }
+        cli_json_end(json);
+    } else if (!status && show->printer) {
+        status = printer_json(show->printer, item->first, item->count, item->kind == kind_document, json, error);
+    }
+    cli_json_end(json);
     return status;
 }
 
@@ -108,35 +282,20 @@ static enum tokmap_status item_show(struct showing *show, const struct item *ite
                                     struct tokmap_error *error)
 {
     enum tokmap_status status;
-    if (show->given->json) {
-        cli_json_begin(&show->json, stdout);
-        cli_json_object(&show->json, NULL);
-        item_head_json(item, &show->json);
-        cli_json_array(&show->json, "documents");
-        status = item_parts(show, item, part_to_json, &show->json, error);
-        cli_json_end(&show->json);
-        if (!status)
-            status =
-                printer_json(&show->printer, item->first, item->count, item->kind == kind_document, &show->json, error);
-        cli_json_end(&show->json);
-        return status;
-    }
+    if (show->given->json)
+        return item_json(show, item, error);
     (void)cli_flush();
     if (!show->given->quiet) {
-        item_head_print(item);
+        item_head_print(show, item);
         status = item_parts(show, item, part_to_stderr, NULL, error);
         if (status)
             return status;
     }
-    if (show->given->ids) {
-        status = printer_ids(&show->printer, item->first, item->count, error);
-        putchar('\n');
-        return status;
-    }
-    show->printer.last = '\n';
-    status = printer_text(&show->printer, item->first, item->count, item->kind == kind_document, error);
+    if (show->printer)
+        show->printer->last = '\n';
+    status = item_print(show, item, error);
     /* Into a pipe or a file, a single item is its text and nothing else, so that a document comes out byte for byte. */
-    if (one_of_many || (show->printer.to_terminal && show->printer.last != '\n'))
+    if (show->given->ids || one_of_many || (show->printer && show->printer->to_terminal && show->printer->last != '\n'))
         putchar('\n');
     return status;
 }
@@ -147,7 +306,7 @@ static enum tokmap_status show_document(struct showing *show, struct tokmap_erro
 {
     struct tokmap_document document;
     const enum tokmap_status status =
-        tokmap_dataset_document(show->printer.dataset, show->given->document, &document, error);
+        tokmap_dataset_document(show->printer->dataset, show->given->document, &document, error);
     if (status)
         return status;
     const struct item item = {
@@ -159,10 +318,10 @@ static enum tokmap_status show_tokens(struct showing *show, struct tokmap_error 
 {
     const struct cli_range range = show->given->tokens;
     char text[64];
-    if (range.end > show->printer.info.tokens)
+    if (range.end > show->printer->info.tokens)
         return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
                          "tokens %" PRIu64 "..%" PRIu64 " reach past the end; the dataset has %s", range.first,
-                         range.end, cli_counted(show->printer.info.tokens, "token", text));
+                         range.end, cli_counted(show->printer->info.tokens, "token", text));
     const struct item item = {.kind = kind_tokens, .first = range.first, .count = range.end - range.first};
     return item_show(show, &item, false, error);
 }
@@ -170,6 +329,11 @@ static enum tokmap_status show_tokens(struct showing *show, struct tokmap_error 
 static enum tokmap_status show_window(struct showing *show, struct tokmap_error *error)
 {
     uint64_t seq_len = show->given->run.seq_len, lookahead = show->given->run.lookahead;
+    if (show->target->run && show->source.plan)
+        return error_set(
+            error, TOKMAP_ERROR_ARGUMENT, show->target->name, TOKMAP_NO_OFFSET,
+            "source '%s' draws the rows of a plan in place of windows; show the rows of a step with --step",
+            show->source.name);
     if (show->target->run) {
         struct tokmap_run_info info = {.size = sizeof info};
         const enum tokmap_status status = tokmap_run_info(show->target->run, &info);
@@ -178,7 +342,7 @@ static enum tokmap_status show_window(struct showing *show, struct tokmap_error 
         seq_len = info.seq_len;
         lookahead = info.lookahead;
     }
-    const uint64_t tokens = show->printer.info.tokens;
+    const uint64_t tokens = show->printer->info.tokens;
     const uint64_t windows = tokens > lookahead ? (tokens - lookahead) / seq_len : 0;
     char text[64], more[64];
     if (show->given->window >= windows)
@@ -192,6 +356,47 @@ static enum tokmap_status show_window(struct showing *show, struct tokmap_error 
                               .count = seq_len + lookahead,
                               .window = show->given->window};
     return item_show(show, &item, false, error);
+}
+
+/* Lists the pieces of a row in show->pieces. */
+static enum tokmap_status pieces_list(struct showing *show, const struct tokmap_place *place, uint64_t *count,
+                                      struct tokmap_error *error)
+{
+    enum tokmap_status status =
+        tokmap_run_pieces(show->target->run, place, show->pieces, show->pieces_capacity, count, error);
+    if (status != TOKMAP_ERROR_LIMIT)
+        return status;
+    struct tokmap_piece *grown = realloc(show->pieces, *count * sizeof *grown);
+    if (!grown)
+        return error_set_memory(error, "the pieces of a row", *count * sizeof *grown);
+    show->pieces = grown;
+    show->pieces_capacity = *count;
+    return tokmap_run_pieces(show->target->run, place, show->pieces, show->pieces_capacity, count, error);
+}
+
+static enum tokmap_status show_row(struct showing *show, uint64_t row, bool one_of_many, struct tokmap_error *error)
+{
+    struct tokmap_place place;
+    struct tokmap_run_info info = {.size = sizeof info};
+    struct tokmap_phase_info phase = {.size = sizeof phase};
+    const struct tokmap_run *run = show->target->run;
+    enum tokmap_status status = tokmap_run_locate(run, show->given->step, row, &place, error);
+    struct item item = {.kind = kind_row, .place = &place};
+    show->printer = NULL;
+    if (!status && place.source != TOKMAP_NO_SOURCE)
+        status = source_use(show, place.source, error);
+    if (!status)
+        status = tokmap_run_info(run, &info);
+    if (!status)
+        status = tokmap_run_phase(run, tokmap_run_phase_at(run, place.step), &phase);
+    if (!status && show->printer && show->source.plan) {
+        status = pieces_list(show, &place, &item.piece_count, error);
+        item.pieces = show->pieces;
+    }
+    item.first = place.first_token;
+    item.count = place.tokens;
+    item.padding = phase.seq_len + info.lookahead - place.tokens;
+    return status ? status : item_show(show, &item, one_of_many, error);
 }
 
 static enum tokmap_status show_step(struct showing *show, struct tokmap_error *error)
@@ -229,12 +434,7 @@ static enum tokmap_status show_step(struct showing *show, struct tokmap_error *e
         cli_say(program, "step %" PRIu64 " is skipped; these are the rows that it would have shown", given->step);
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t row = first; row < end && !status && !ferror(stdout); row++) {
-        struct tokmap_place place;
-        status = tokmap_run_locate(show->target->run, given->step, row, &place, error);
-        if (status)
-            break;
-        const struct item item = {.kind = kind_row, .first = place.first_token, .count = place.tokens, .place = &place};
-        status = item_show(show, &item, end - first > 1, error);
+        status = show_row(show, row, end - first > 1, error);
     }
     return status;
 }
@@ -263,11 +463,26 @@ static uint64_t tokens_shared(uint64_t first, uint64_t count, uint64_t start, ui
     return shared;
 }
 
+/* The same for all pieces of a row; 0 if they cannot be read. */
+static uint64_t row_shared(const struct where *where, const struct tokmap_place *place)
+{
+    const uint64_t all = where->show->printer->info.tokens;
+    struct tokmap_error error;
+    uint64_t count, shared = 0;
+    if (!where->show->source.plan)
+        return tokens_shared(where->first, where->count, place->first_token, place->tokens, all);
+    if (pieces_list(where->show, place, &count, &error))
+        return 0;
+    for (uint64_t i = 0; i < count; i++)
+        shared += tokens_shared(where->first, where->count, where->show->pieces[i].first_token,
+                                where->show->pieces[i].tokens, all);
+    return shared;
+}
+
 static int place_found(void *user, const struct tokmap_place *place)
 {
     struct where *where = user;
-    const uint64_t shared =
-        tokens_shared(where->first, where->count, place->first_token, place->tokens, where->show->printer.info.tokens);
+    const uint64_t shared = row_shared(where, place);
     where->found++;
     if (where->show->given->json) {
         struct cli_json json;
@@ -299,7 +514,7 @@ static enum tokmap_status show_where(struct showing *show, struct tokmap_error *
     enum tokmap_status status = tokmap_run_info(show->target->run, &info);
     if (!status && given->document_given) {
         struct part part;
-        status = part_whole(show->printer.dataset, given->document, &part, error);
+        status = part_whole(show->printer->dataset, given->document, &part, error);
         if (status)
             return status;
         where.first = part.document.first_token;
@@ -312,9 +527,10 @@ static enum tokmap_status show_where(struct showing *show, struct tokmap_error *
                          "the run has no end; choose the steps to search with --steps A..B");
     if (status || !where.count)
         return status;
-    status = tokmap_run_find(
-        show->target->run, 0, where.first, where.count, given->steps.given ? given->steps.first : 0,
-        given->steps.given ? min64(given->steps.end, info.steps) : TOKMAP_FOREVER, place_found, &where, error);
+    status = tokmap_run_find(show->target->run, (uint64_t)(show->printer - show->printers), where.first, where.count,
+                             given->steps.given ? given->steps.first : 0,
+                             given->steps.given ? min64(given->steps.end, info.steps) : TOKMAP_FOREVER, place_found,
+                             &where, error);
     if (status == TOKMAP_ERROR_INTERRUPTED && ferror(stdout))
         status = TOKMAP_OK; /* cli_finish() reports that standard output cannot be written */
     if (!status && !given->quiet)
@@ -336,6 +552,8 @@ static int arguments_check(const struct cli_command *command, const struct show_
         return cli_misused(command, "choose what to show with one of --document, --window, --tokens, and --step");
     if (given->where && !given->document_given && !given->tokens.given)
         return cli_misused(command, "--where needs --document or --tokens");
+    if (given->source && given->step_given)
+        return cli_misused(command, "--step shows the rows of all sources, so --source cannot be added");
     if (given->steps.given && !given->where)
         return cli_misused(command, "--steps needs --where; to show a step, use --step");
     if ((given->row_given || given->rank_given || given->ranks_given) && !given->step_given)
@@ -355,21 +573,11 @@ static int arguments_check(const struct cli_command *command, const struct show_
     return -1;
 }
 
-/* Parts of a tokenizer's file that tokmap ignores may matter to the reader of the text. */
-static void note_print(const struct tokenizer *tokenizer)
-{
-    struct tokenizer_info info;
-    if (!tokenizer)
-        return;
-    tokenizer_info(tokenizer, &info);
-    if (info.note)
-        cli_say(program, "%s: %s", info.name, info.note);
-}
-
 static int name_show(const struct cli_command *command, const struct show_arguments *given, const char *name)
 {
     struct target target = {0};
-    struct showing showing = {.given = given, .target = &target};
+    struct showing showing = {.given = given, .target = &target, .sources = 1};
+    struct tokmap_run_info info = {.size = sizeof info};
     struct tokmap_error error = {0};
     const bool make_run = given->step_given || given->where;
     int exit_status = -1;
@@ -378,11 +586,16 @@ static int name_show(const struct cli_command *command, const struct show_argume
     if (exit_status < 0)
         exit_status = target_open(&target, command, name, &given->run, make_run);
     if (exit_status < 0) {
-        enum tokmap_status status =
-            printer_open(&showing.printer, target_dataset(&target, 0),
-                         given->ids || given->where ? NULL : &given->tokenizer, given->specials, &error);
-        if (!status && !given->quiet)
-            note_print(showing.printer.tokenizer);
+        uint64_t source = 0;
+        enum tokmap_status status = target.run ? tokmap_run_info(target.run, &info) : TOKMAP_OK;
+        showing.sources = target.run && !status ? info.sources : 1;
+        showing.printers = calloc(showing.sources, sizeof *showing.printers);
+        if (!status && !showing.printers)
+            status = error_set_memory(&error, "the printers", showing.sources * sizeof *showing.printers);
+        if (!status && !given->step_given)
+            status = source_choose(&showing, &source, &error);
+        if (!status && !given->step_given)
+            status = source_use(&showing, source, &error);
         if (!status)
             status = given->where            ? show_where(&showing, &error)
                      : given->document_given ? show_document(&showing, &error)
@@ -393,7 +606,10 @@ static int name_show(const struct cli_command *command, const struct show_argume
             (void)error_set(&error, status, name, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(status));
         exit_status = status ? command_failed(command, &error) : CLI_DONE;
     }
-    printer_close(&showing.printer);
+    for (uint64_t i = 0; i < showing.sources && showing.printers; i++)
+        printer_close(&showing.printers[i]);
+    free(showing.printers);
+    free(showing.pieces);
     target_close(&target);
     return cli_finish(program, exit_status);
 }
@@ -418,6 +634,8 @@ int command_show(int argc, char **argv)
         {0, "tokens", CLI_RANGE, &given.tokens, NULL, "A..B", "show tokens A up to, not including, B", NULL},
         {0, "step", CLI_NUMBER, &given.step, &given.step_given, "N",
          "show the rows of step N of a run; a dataset needs --seq-len and --batch", NULL},
+        {0, "source", CLI_TEXT, &given.source, NULL, "NAME",
+         "the source of a run to which documents, windows, and tokens belong, if it has several", NULL},
         {0, "row", CLI_NUMBER, &given.row, &given.row_given, "J",
          "show only row J of the step or, with --rank, of the rank's slice", NULL},
         {0, "rank", CLI_NUMBER, &given.rank, &given.rank_given, "R", "show only the rows of rank R of --ranks", NULL},
