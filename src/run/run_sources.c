@@ -14,6 +14,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "common/hash.h"
 #include "dataset/dataset.h"
 #include "format/foreign/foreign_name.h"
 #include "platform/os.h"
@@ -82,11 +83,16 @@ static enum tokmap_status open_plan(const struct opening *opening, uint64_t numb
     if (status)
         return status;
     const struct plan_header *header = &plan->header;
+    char made_for[33], found[33];
+    hash128_hex(header->dataset, made_for);
+    hash128_hex(source->identity, found);
     if (memcmp(header->dataset, source->identity, sizeof header->dataset) != 0 || header->tokens != source->tokens)
         return wrong_at(opening, TOKMAP_ERROR_MISMATCH, line->line,
-                        "the plan '%.200s' of source '%s' was made for another dataset than '%.200s', or for other "
-                        "contents of it; make it again with 'tokmap plan'",
-                        line->plan, line->name, line->data);
+                        "the plan '%.150s' of source '%s' is of a dataset with the identity %s and %" PRIu64
+                        " tokens, but '%.150s' has %s and %" PRIu64
+                        " tokens; name the plan's dataset, or make the plan "
+                        "again with `tokmap plan`",
+                        line->plan, line->name, made_for, header->tokens, line->data, found, source->tokens);
     uint8_t identity[16];
     plan_identity(plan, source->identity, identity);
     memcpy(source->identity, identity, sizeof source->identity);

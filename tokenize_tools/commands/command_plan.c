@@ -75,7 +75,7 @@ static enum tokmap_status plan_make(struct planning *planning, const struct tokm
         status = planner_pack(planner, progressed, planning, result, error);
         cli_progress_end(&planning->progress);
     }
-    const int system = status ? 0 : planner_write(planner, fd, info.content, 1, header);
+    const int system = status ? 0 : planner_write(planner, fd, info.content, info.identity, header);
     if (system)
         status = error_set_system(error, system, planning->output, TOKMAP_NO_OFFSET, "the plan cannot be written");
     planner_free(planner);
