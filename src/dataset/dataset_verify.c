@@ -8,10 +8,7 @@
  *
  * Tokens are read with pread in parts that fit in the cache, and each part is scanned right after its read. A fault of
  * storage is therefore a status, and memory does not grow with the dataset. If the dataset is read through mappings
- * anyway, threads also try the mapping, after populating its pages. Compared with pread, that is twice as slow if the
- * page cache holds the file in small folios and a third faster if it holds large ones. A process cannot ask which is
- * the case. Each thread therefore uses the method that was faster recently and tries the other one now and then. If a
- * page cannot be populated, the part is read with pread, whose errno tells the reason.
+ * anyway, threads also try the mapping (token_parts.c).
  *
  * The returned error is the first fault by position (shard, index before tokens, offset), regardless of which thread
  * found a fault first.
@@ -33,10 +30,7 @@
 
 #define REMEDY "restore the file from a good copy, or pack the shard again"
 
-/* The first units alternate between the two methods, because the first unit of each method pays for memory that is
- * touched for the first time. */
-enum { UNIT_BLOCKS = 16, THREADS_MAX = 256, TRIAL_UNITS = 6, OTHER_WAY_EVERY = 256 };
-enum way { BY_PREAD, BY_MAPPING };
+enum { UNIT_BLOCKS = 16, THREADS_MAX = 256 };
 
 struct shard_progress {
     uint64_t first_unit;
@@ -74,8 +68,6 @@ struct worker {
     struct token_parts parts;
     struct block_scan *scan;
     uint64_t shard; /* the shard whose index is being verified */
-    uint64_t units; /* units of tokens so far */
-    double cost[2]; /* recent nanoseconds per byte of each method; faster units count more */
 };
 
 static bool stopped(const struct verify *verify)
@@ -252,27 +244,6 @@ static void check_block(struct worker *worker, uint64_t number, const uint8_t *m
         ;
 }
 
-static enum way choose_way(struct worker *worker)
-{
-    if (worker->verify->dataset->reading != TOKMAP_READ_MAPPED)
-        return BY_PREAD;
-    uint64_t turn = worker->units++;
-    if (turn < TRIAL_UNITS)
-        return turn & 1 ? BY_MAPPING : BY_PREAD;
-    bool mapping = worker->cost[BY_MAPPING] < worker->cost[BY_PREAD];
-    if (turn % OTHER_WAY_EVERY == OTHER_WAY_EVERY - 1)
-        mapping = !mapping;
-    return mapping ? BY_MAPPING : BY_PREAD;
-}
-
-/* Records the cost of a unit. Other processes can only make a unit look slower, so a lower cost counts at once and a
- * higher one gradually. */
-static void note_cost(struct worker *worker, enum way way, double cost)
-{
-    double before = worker->cost[way];
-    worker->cost[way] = before > 0 && cost > before ? before + (cost - before) / 8 : cost;
-}
-
 static void verify_blocks(struct worker *worker, uint64_t number, uint64_t first)
 {
     struct verify *verify = worker->verify;
@@ -285,9 +256,11 @@ static void verify_blocks(struct worker *worker, uint64_t number, uint64_t first
         report(verify, number, false, &fault);
         lost = true;
     }
-    enum way way = choose_way(worker);
+    const enum token_way way =
+        token_parts_way(&worker->parts, verify->dataset->reading == TOKMAP_READ_MAPPED &&
+                                            store_has_views(&shard->store, verify->dataset->width));
     const uint8_t *mapping = NULL;
-    if (way == BY_MAPPING && store_has_views(&shard->store, verify->dataset->width))
+    if (way == BY_MAPPING)
         (void)dataset_shard_map(verify->dataset, number, &mapping, NULL);
     uint64_t started = os_clock_ns();
     for (uint64_t block = first; block < last && !stopped(verify); block++) {
@@ -300,7 +273,7 @@ static void verify_blocks(struct worker *worker, uint64_t number, uint64_t first
         bytes_done += bytes;
     }
     if (bytes_done)
-        note_cost(worker, way, (double)(os_clock_ns() - started) / (double)bytes_done);
+        token_parts_note(&worker->parts, way, (double)(os_clock_ns() - started) / (double)bytes_done);
     advance(verify, bytes_done);
 }
 

@@ -1,4 +1,11 @@
-/* token_parts.c - see token_parts.h. */
+/*
+ * token_parts.c - see token_parts.h.
+ *
+ * Compared with pread, reading through a mapping after populating its pages is twice as slow if the page cache holds
+ * the file in small folios and a third faster if it holds large ones. A process cannot ask which is the case. Each
+ * thread therefore uses the method that was faster recently and tries the other one now and then. If a page cannot be
+ * populated, the part is read with pread, whose errno tells the reason.
+ */
 #include "token_parts.h"
 
 #include <assert.h>
@@ -10,9 +17,13 @@
  * copies a quarter faster. */
 #define PART_BUFFER ((uint64_t)2 << 20)
 
+/* The first units alternate between the two methods, because the first unit of each method pays for memory that is
+ * touched for the first time. */
+enum { TRIAL_UNITS = 6, OTHER_WAY_EVERY = 256 };
+
 bool token_parts_init(struct token_parts *parts)
 {
-    *parts = (struct token_parts){NULL, NULL};
+    *parts = (struct token_parts){.buffer = NULL};
     return !os_memory_new(PART_BUFFER, true, &parts->buffer);
 }
 
@@ -20,7 +31,7 @@ void token_parts_free(struct token_parts *parts)
 {
     os_memory_free(parts->buffer, PART_BUFFER);
     os_memory_free(parts->raw, PART_BUFFER);
-    *parts = (struct token_parts){NULL, NULL};
+    parts->buffer = parts->raw = NULL;
 }
 
 /* Reads elements that have another size than tokens. */
@@ -58,4 +69,24 @@ int token_parts_read(struct token_parts *parts, const struct shard *shard, const
     int system = os_pread(shard->store.fd, parts->buffer, count, place, got);
     *got = (size_t)(*got / width * width);
     return system;
+}
+
+enum token_way token_parts_way(struct token_parts *parts, bool mapped)
+{
+    if (!mapped)
+        return BY_PREAD;
+    const uint64_t turn = parts->units++;
+    if (turn < TRIAL_UNITS)
+        return turn & 1 ? BY_MAPPING : BY_PREAD;
+    bool mapping = parts->cost[BY_MAPPING] < parts->cost[BY_PREAD];
+    if (turn % OTHER_WAY_EVERY == OTHER_WAY_EVERY - 1)
+        mapping = !mapping;
+    return mapping ? BY_MAPPING : BY_PREAD;
+}
+
+/* Other processes can only make a unit look slower, so a lower cost counts at once and a higher one gradually. */
+void token_parts_note(struct token_parts *parts, enum token_way way, double cost)
+{
+    const double before = parts->cost[way];
+    parts->cost[way] = before > 0 && cost > before ? before + (cost - before) / 8 : cost;
 }

@@ -10,9 +10,13 @@
 
 #include "dataset_internal.h"
 
+enum token_way { BY_PREAD, BY_MAPPING };
+
 struct token_parts {
-    void *buffer; /* PART_BUFFER bytes */
-    void *raw;    /* the same, for elements that are converted; NULL until the first of them */
+    void *buffer;   /* PART_BUFFER bytes */
+    void *raw;      /* the same, for elements that are converted; NULL until the first of them */
+    uint64_t units; /* units of tokens so far */
+    double cost[2]; /* recent nanoseconds per byte of each method; faster units count more */
 };
 
 bool token_parts_init(struct token_parts *parts); /* returns false without memory */
@@ -23,6 +27,11 @@ void token_parts_free(struct token_parts *parts);
  * the stream; less than `count` if the file ends there, or at the element that is not an id. */
 int token_parts_read(struct token_parts *parts, const struct shard *shard, const uint8_t *mapping, uint64_t at,
                      size_t count, const uint8_t **part, size_t *got);
+
+/* Chooses how the thread reads its next unit of several MiB. mapped: a mapping may be used. */
+enum token_way token_parts_way(struct token_parts *parts, bool mapped);
+/* Records the cost of a unit in nanoseconds per byte. */
+void token_parts_note(struct token_parts *parts, enum token_way way, double cost);
 
 /* Returns where a position of the stream is in the file. */
 static inline uint64_t stream_place(const struct shard *shard, uint64_t at)

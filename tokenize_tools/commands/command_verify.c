@@ -101,7 +101,7 @@ static int progressed(void *user, uint64_t done, uint64_t total)
 static bool is_fault(enum tokmap_status status)
 {
     return status == TOKMAP_ERROR_FORMAT || status == TOKMAP_ERROR_CORRUPT || status == TOKMAP_ERROR_TRUNCATED ||
-           status == TOKMAP_ERROR_MISMATCH;
+           status == TOKMAP_ERROR_MISMATCH || status == TOKMAP_ERROR_TOKEN;
 }
 
 /* What verify has found in all datasets. */
