@@ -482,6 +482,50 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_verify(const stru
                                                                       struct tokmap_verify_result *result,
                                                                       struct tokmap_error *error);
 
+/* Options of tokmap_dataset_index(). The callbacks may be called from threads of the library, one call at a time. */
+struct tokmap_index_options {
+    size_t size;      /* sizeof(struct tokmap_index_options) */
+    uint32_t threads; /* 0: one for each processor that this process may use */
+    int replace;      /* 1: an index that exists is written again (the index of a packed shard never is); 0: it is an
+                         error */
+    /* Called from time to time with the number of bytes of tokens read so far and in total. A result other than 0 ends
+     * the indexing with ERROR_INTERRUPTED. NULL: not called. */
+    int (*progress)(void *user, uint64_t done, uint64_t total);
+    /* Asked where the documents of a file end, if its format does not say so: for OLMo's .csv.gz, for example. Called
+     * again and again for a file: it writes the next ends, in tokens, at most `capacity` of them, in order, and sets
+     * *used; 0 is the end. ERROR_NOT_FOUND in the first call for a file: documents end and begin at the EOD and BOS of
+     * the name. Every other status but OK fails the indexing; it fills *error. NULL: not called. */
+    enum tokmap_status (*ends)(void *user, const char *tokens_path, uint64_t tokens, uint64_t *ends, uint64_t capacity,
+                               uint64_t *used, struct tokmap_error *error);
+    void *user; /* passed to both callbacks */
+};
+#define TOKMAP_INDEX_OPTIONS_INIT {sizeof(struct tokmap_index_options), 0, 0, NULL, NULL, NULL}
+
+struct tokmap_index_result {
+    size_t size;        /* set by the caller: sizeof(struct tokmap_index_result) */
+    uint64_t files;     /* indexes that were written; those before a failure remain */
+    uint64_t tokens;
+    uint64_t documents;
+    uint64_t bytes;     /* of the files with tokens */
+};
+
+/* Indexes files of other projects (see tokmap_dataset_open()): reads each file once and writes its .tmx beside it, and
+ * a .mask if datatrove's .loss exists. The files themselves do not change. With all of its indexes, a dataset has
+ * numbered documents and a full identity: its content id is that of a packed copy. Its cursors differ from those before,
+ * because the id is part of them.
+ *   name     as for tokmap_dataset_open(), of files of another project
+ *   options  NULL: the defaults
+ *   result   NULL: not wanted; also filled on failure
+ * An index appears complete or not at all. Memory use does not grow with the files.
+ * Statuses: OK; ERROR_EXISTS (an index exists); ERROR_TOKEN (an id is not in the vocabulary; the error has its byte);
+ * ERROR_CORRUPT, ERROR_TRUNCATED, ERROR_FORMAT, ERROR_VERSION (a file is damaged); ERROR_BUSY (another process writes an
+ * index, or a file changed meanwhile); ERROR_NOT_FOUND, ERROR_IO, ERROR_UNSUPPORTED, ERROR_ARGUMENT, ERROR_INTERRUPTED,
+ * ERROR_MEMORY. */
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_index(const char *name,
+                                                                     const struct tokmap_index_options *options,
+                                                                     struct tokmap_index_result *result,
+                                                                     struct tokmap_error *error);
+
 /* ---------------------------------------------------------------- order ----------------------------------------- */
 
 /* The order in which the windows of one epoch of one source are drawn: a keyed bijection on [0, windows). Each call

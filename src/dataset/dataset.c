@@ -582,6 +582,11 @@ bool dataset_has_mask(const struct tokmap_dataset *dataset)
     return dataset->masked;
 }
 
+bool dataset_scans_documents(const struct tokmap_dataset *dataset)
+{
+    return dataset->documents_unknown;
+}
+
 void dataset_shard_tokens(const struct tokmap_dataset *dataset, uint64_t shard, struct shard_tokens *out)
 {
     assert(shard < dataset->shard_count);

@@ -14,6 +14,10 @@
  * for it. */
 bool dataset_is_synthetic(const struct tokmap_dataset *dataset);
 
+/* Returns true if documents have no numbers, because files of another project do not say where they are. dataset_ends()
+ * then reads the tokens and looks for the EOD or BOS, and the other functions on documents are ERROR_UNSUPPORTED. */
+bool dataset_scans_documents(const struct tokmap_dataset *dataset);
+
 /* Returns true if some shard has a mask, so that some tokens may not count as targets. */
 bool dataset_has_mask(const struct tokmap_dataset *dataset);
 

@@ -26,7 +26,7 @@ enum { UNIT_BLOCKS = 8, THREADS_MAX = 256, ENDS_AT_ONCE = 4096 };
 #define MASK_TOKENS ((uint64_t)1 << 19) /* bytes of a .loss that are read at once */
 
 struct indexing {
-    const struct shard *shard;
+    struct shard *shard;
     struct store_index *writer;
     const struct tokmap_index_options *options;
     bool search;            /* documents are found by their EOD or BOS */
@@ -196,13 +196,12 @@ static enum tokmap_status unit_write(struct worker *worker, uint64_t bytes, stru
 static enum tokmap_status unit_scan(struct worker *worker, uint64_t unit, uint64_t *bytes, struct tokmap_error *error)
 {
     struct indexing *indexing = worker->indexing;
-    struct store *store = (struct store *)(uintptr_t)&indexing->shard->store;
-    const struct shard *shard = indexing->shard;
+    struct shard *shard = indexing->shard;
     const uint64_t first = unit * UNIT_BLOCKS, last = min64(first + UNIT_BLOCKS, stream_blocks(shard));
     const enum token_way way = token_parts_way(&worker->parts, indexing->mapped);
     const uint8_t *mapping = NULL;
     worker->blocks = worker->end_count = worker->largest = 0;
-    if (way == BY_MAPPING && store_map(store, shard->index.shard.width, &mapping, NULL))
+    if (way == BY_MAPPING && store_map(&shard->store, shard->index.shard.width, &mapping, NULL))
         mapping = NULL;
     const uint64_t started = os_clock_ns();
     enum tokmap_status status = TOKMAP_OK;

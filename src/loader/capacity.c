@@ -78,6 +78,10 @@ enum tokmap_status capacity_documents_most(const struct tokmap_dataset *dataset,
         *most = dataset_synthetic_most_documents(dataset, seq_len);
         return TOKMAP_OK;
     }
+    if (dataset_scans_documents(dataset)) {
+        *most = seq_len; /* counting them would read all tokens */
+        return TOKMAP_OK;
+    }
     while (!status && first.start < info.tokens && *most < seq_len) {
         while (!status && behind.start < first.start + seq_len - 1)
             status = stream_next(&behind, error);

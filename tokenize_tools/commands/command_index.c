@@ -1,0 +1,266 @@
+/*
+ * command_index.c - tokmap index: reads other projects' token files once and writes the .tmx of each.
+ *
+ * OLMo and Dolma store where documents end in a .csv.gz beside the tokens. The library does not read gzip, so this file
+ * does, and hands the ends to the library one after another.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "commands.h"
+#include "commands/shared/field_options.h"
+#include "commands/shared/target.h"
+#include "common/bytes.h"
+#include "common/bytes_buffer.h"
+#include "common/error.h"
+#include "corpus/stream.h"
+#include "format/foreign/foreign_name.h"
+#include "format/foreign/olmo.h"
+#include "platform/os.h"
+#include "platform/process.h"
+#include "text/path.h"
+
+static const char program[] = "tokmap index";
+
+#define THREADS_MOST 1024
+#define READ_BYTES ((size_t)1 << 16)
+#define LINE_MOST ((size_t)1 << 20) /* of a .csv.gz; a line has an id and a path behind its two numbers */
+
+/* The .csv.gz of the file that is being indexed. */
+struct csv {
+    struct stream *stream;
+    char *path;                 /* NULL: not open */
+    struct bytes_buffer buffer; /* what has been read, */
+    size_t at;                  /* and taken so far */
+    uint64_t line, before;      /* lines taken, and the end of the last document */
+    bool ended;                 /* the stream has no more bytes */
+};
+
+struct index_arguments {
+    uint64_t threads;
+    bool threads_given, force, json, quiet;
+    int progress_mode; /* enum cli_progress_mode */
+    bool olmo;
+    struct csv csv;
+    struct cli_progress progress;
+};
+
+/* ---- OLMo's documents ---- */
+
+static void csv_close(struct csv *csv)
+{
+    if (csv->stream)
+        stream_close(csv->stream);
+    free(csv->path);
+    csv->path = NULL;
+}
+
+static enum tokmap_status csv_open(struct csv *csv, const char *tokens_path, struct tokmap_error *error)
+{
+    const size_t bytes = strlen(tokens_path);
+    struct os_stat found;
+    enum tokmap_status status = csv->stream ? TOKMAP_OK : stream_new(&csv->stream, NULL, NULL, error);
+    csv->path = path_join("", 0, tokens_path, bytes - (bytes > 4 && !strcmp(tokens_path + bytes - 4, ".npy") ? 4 : 0),
+                          ".csv.gz");
+    csv->buffer.count = csv->at = 0;
+    csv->line = csv->before = 0;
+    csv->ended = false;
+    if (!status && !csv->path)
+        status = error_set_memory(error, "the path of a .csv.gz", bytes);
+    if (!status && os_stat(csv->path, &found)) {
+        cli_say(program, "%s has no .csv.gz beside it, so documents end at the EOD", tokens_path);
+        status = TOKMAP_ERROR_NOT_FOUND;
+    }
+    if (!status)
+        status = stream_open(csv->stream, csv->path, error);
+    if (status)
+        csv_close(csv);
+    return status;
+}
+
+/* Takes the next line. *text is NULL at the end. */
+static enum tokmap_status csv_line(struct csv *csv, const char **text, size_t *bytes, struct tokmap_error *error)
+{
+    for (;;) {
+        const char *from = (const char *)csv->buffer.bytes + csv->at;
+        const size_t left = csv->buffer.count - csv->at;
+        const char *stop = left ? memchr(from, '\n', left) : NULL;
+        if (stop || csv->ended) {
+            *text = left ? from : NULL;
+            *bytes = stop ? (size_t)(stop - from) : left;
+            csv->at += *bytes + (stop != NULL);
+            csv->line += left != 0;
+            return TOKMAP_OK;
+        }
+        if (left > LINE_MOST)
+            return error_set_line(error, TOKMAP_ERROR_LIMIT, csv->path, csv->line + 1,
+                                  "the line has more than %zu bytes; this is not a list of documents", LINE_MOST);
+        if (left)
+            memmove(csv->buffer.bytes, from, left);
+        csv->buffer.count = left;
+        csv->at = 0;
+        if (!bytes_reserve(&csv->buffer, READ_BYTES))
+            return error_set_memory(error, "a line of a .csv.gz", READ_BYTES);
+        size_t got = 0;
+        enum tokmap_status status =
+            stream_read(csv->stream, (char *)csv->buffer.bytes + left, READ_BYTES, &got, &csv->ended, error);
+        if (status)
+            return status;
+        csv->buffer.count += got;
+    }
+}
+
+static enum tokmap_status ends_read(void *user, const char *tokens_path, uint64_t tokens, uint64_t *ends,
+                                    uint64_t capacity, uint64_t *used, struct tokmap_error *error)
+{
+    struct index_arguments *given = user;
+    struct csv *csv = &given->csv;
+    *used = 0;
+    if (!given->olmo)
+        return TOKMAP_ERROR_NOT_FOUND;
+    enum tokmap_status status = csv->path ? TOKMAP_OK : csv_open(csv, tokens_path, error);
+    while (!status && *used < capacity) {
+        const char *text = NULL;
+        size_t bytes = 0;
+        status = csv_line(csv, &text, &bytes, error);
+        if (status || !text)
+            break;
+        if (bytes && text[bytes - 1] == '\r')
+            bytes--;
+        if (!bytes)
+            continue;
+        status = olmo_parse_line(csv->path, csv->line, text, bytes, csv->before, tokens, &csv->before, error);
+        if (!status)
+            ends[(*used)++] = csv->before;
+    }
+    if (status || !*used)
+        csv_close(csv);
+    return status;
+}
+
+/* ---- the command ---- */
+
+static int progressed(void *user, uint64_t done, uint64_t total)
+{
+    struct index_arguments *given = user;
+    given->progress.total = total;
+    cli_progress_update(&given->progress, done);
+    return os_signal_caught() != 0;
+}
+
+/* Opens the dataset through its new indexes, to print its content id. */
+static enum tokmap_status content_find(const char *name, struct tokmap_dataset_info *info, struct tokmap_error *error)
+{
+    struct tokmap_dataset *dataset = NULL;
+    enum tokmap_status status = tokmap_dataset_open(&dataset, name, NULL, error);
+    if (!status) {
+        dataset_warn(program, dataset, name);
+        status = tokmap_dataset_info(dataset, info);
+        info->warning = info->kind = NULL;
+    }
+    tokmap_dataset_close(dataset);
+    return status;
+}
+
+static void report(const struct index_arguments *given, const char *name, const struct tokmap_index_result *result,
+                   const struct tokmap_dataset_info *info, double seconds)
+{
+    char a[64], b[64], c[64], d[32], e[32], f[32], hex[33];
+    if (given->json) {
+        struct cli_json json;
+        cli_json_begin(&json, stdout);
+        cli_json_object(&json, NULL);
+        cli_json_bytes(&json, "dataset", name, strlen(name));
+        cli_json_number(&json, "files", result->files);
+        cli_json_number(&json, "tokens", result->tokens);
+        cli_json_number(&json, "documents", result->documents);
+        cli_json_number(&json, "largest_id", info->largest_id);
+        cli_json_text(&json, "content", id_hex(info->content, hex));
+        cli_json_number(&json, "bytes", result->bytes);
+        cli_json_real(&json, "seconds", seconds);
+        cli_json_end(&json);
+        return;
+    }
+    if (given->quiet)
+        return;
+    cli_print("%s: indexed %s and %s in %s, largest id %s; content id %s\n", name,
+              cli_counted(result->tokens, "token", a), cli_counted(result->documents, "document", b),
+              cli_counted(result->files, "file", c), cli_count(info->largest_id, d), id_hex(info->content, hex));
+    if (seconds > 0)
+        cli_say(program, "read %s in %s, %s/s", cli_bytes(result->bytes, d), cli_seconds(seconds, e),
+                cli_bytes((uint64_t)((double)result->bytes / seconds), f));
+}
+
+static int index_operands(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
+{
+    struct index_arguments *given = user;
+    struct tokmap_error error = {0};
+    struct foreign_name parsed;
+    if (operand_count != 1)
+        return cli_misused(command, "expected one name of other projects' files, [KIND:]PATH[,WORD=VALUE]...");
+    if (given->threads_given && (!given->threads || given->threads > THREADS_MOST))
+        return cli_misused(command, "--threads must be between 1 and %d", THREADS_MOST);
+    const char *name = operands[0];
+    given->olmo = !foreign_name_parse(&parsed, name, NULL) && parsed.kind == FOREIGN_OLMO;
+    struct tokmap_index_options options = TOKMAP_INDEX_OPTIONS_INIT;
+    options.threads = (uint32_t)given->threads;
+    options.replace = given->force;
+    options.progress = progressed;
+    options.ends = ends_read;
+    options.user = given;
+    struct tokmap_index_result result = {.size = sizeof result};
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    cli_signals_catch();
+    cli_progress_start(&given->progress, "indexing", 0, given->quiet ? CLI_PROGRESS_NONE : given->progress_mode);
+    const uint64_t start = os_clock_ns();
+    enum tokmap_status status = tokmap_dataset_index(name, &options, &result, &error);
+    const double seconds = (double)(os_clock_ns() - start) * 1e-9;
+    cli_progress_end(&given->progress);
+    (void)os_signals_release();
+    csv_close(&given->csv);
+    stream_free(given->csv.stream);
+    bytes_free(&given->csv.buffer);
+    if (os_signal_caught()) {
+        (void)fflush(stdout);
+        os_signal_die(os_signal_caught());
+    }
+    if (!status)
+        status = content_find(name, &info, &error);
+    if (status)
+        return cli_finish(program, command_failed(command, &error));
+    report(given, name, &result, &info, seconds);
+    return cli_finish(program, CLI_DONE);
+}
+
+int command_index(int argc, char **argv)
+{
+    struct index_arguments given = {0};
+    const struct cli_option options[] = {
+        {0, "force", CLI_FLAG, &given.force, NULL, NULL, "write an index that exists again", NULL},
+        {'j', "threads", CLI_NUMBER, &given.threads, &given.threads_given, "N",
+         "number of threads that read (default: one per processor)", NULL},
+        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print the report as a JSON object", NULL},
+        CLI_OPTION_PROGRESS(given.progress_mode),
+        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print no report", NULL},
+    };
+    const struct cli_command command = {
+        .program = program,
+        .usage = "[KIND:]PATH[,WORD=VALUE]... [OPTION]...",
+        .summary = "Reads token files of other projects once and writes an index, .tmx, beside each. The files do not "
+                   "change. With their indexes, they have numbered documents, checksums, and a full identity, like "
+                   "shards of `tokmap pack`.",
+        .details = "KIND is megatron, llmc, npy, datatrove, olmo, or raw; files of Megatron, llm.c, and NumPy are "
+                   "recognized without it. PATH may be a pattern. Words: width, offset, eod, bos, vocab.\n\n"
+                   "Examples:\n"
+                   "  tokmap index data/my_text_document\n"
+                   "  tokmap index 'llmc:fineweb/*_train_*.bin'\n"
+                   "  tokmap index raw:train.bin,width=2,eod=50256\n"
+                   "  tokmap index 'olmo:data/part-*.npy,width=4,eod=100257'\n",
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
+        .operands = CLI_DATASETS,
+    };
+    return cli_run(&command, argc, argv, index_operands, &given);
+}
