@@ -1031,8 +1031,8 @@ struct tokmap_loader_options {
                                     deadline. It does not cover tokmap_loader_open() and document boundaries, which are
                                     read through a mapping */
     uint32_t io_threads;         /* how many threads, at most 256, read windows ahead where tokmap_loader_open() finds
-                                    by a probe that the storage is slow (a read takes 1 ms or more), which implies pread
-                                    there; 0 (default): none, the kernel reads ahead */
+                                    by a probe that the storage is slow: a read takes 1 ms or more; 0 (default): none,
+                                    the kernel reads ahead */
     uint32_t alarm_percent;      /* see alarm; 1 to 100; 0 (default): 10 */
     uint32_t alarm_calls;        /* see alarm; 0 (default): 100 */
     /* Called when of alarm_calls calls of next(), one after another, alarm_percent percent or more had to wait, and of
@@ -1056,7 +1056,8 @@ struct tokmap_loader_options {
 
 /* Where next() writes. The memory belongs to the caller, and is on the loader's device. Each pointer that `fields`
  * requests has room for tokmap_loader_elements() elements; out.rows has room for tokmap_loader_elements() +
- * tokmap_loader_rows() * lookahead tokens of `width` bytes, and out.cu_seqlens for tokmap_loader_cu_seqlens() elements.
+ * tokmap_loader_rows() * lookahead tokens of `width` bytes, out.targets_ahead for tokmap_loader_elements() * lookahead
+ * elements, and out.cu_seqlens for tokmap_loader_cu_seqlens() elements.
  * Where the phases of a run have different lengths, the arrays of a batch are [count][seq_len] with its own seq_len,
  * from the beginning of the memory and without gaps. On the host any alignment
  * works. On a GPU a pointer must be aligned to its elements, and alignment to 16 bytes is fastest. Other pointers are

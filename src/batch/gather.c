@@ -35,6 +35,7 @@
 #include "gather.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,6 +112,10 @@ static enum tokmap_status fault_cut(const struct shard_view *view, uint64_t size
 static enum tokmap_status fault_read(const struct shard_view *view, int system, uint64_t offset,
                                      struct tokmap_error *error)
 {
+    if (system == ETIMEDOUT)
+        return error_set(error, TOKMAP_ERROR_TIMEOUT, view->path, offset,
+                         "reading tokens took longer than options.deadline_ns; check the storage that holds the file, "
+                         "then call again or continue from the last cursor");
     return error_set_system(error, system, view->path, offset,
                             "cannot read tokens; check the storage that holds the file, then continue from the last "
                             "cursor");
@@ -163,7 +168,8 @@ static enum tokmap_status read_stretch(struct gather *gather, const struct stret
     if (residency_read_cached(gather->source, stretch, into, &got) && got < bytes)
         *cold = true;
     if (got < bytes) {
-        int system = os_pread(view->fd, into + got, bytes - got, stretch->offset + got, &more);
+        int system =
+            residency_read(gather->source, view->fd, into + got, bytes - got, stretch->offset + got, &more);
         if (system)
             return fault_read(view, system, stretch->offset + got + more, error);
         if (got + more < bytes)

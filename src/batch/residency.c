@@ -51,7 +51,7 @@ static enum tokmap_status open_source(struct residency_source *source, const str
                                       const struct residency_options *options, struct residency_turn *turn,
                                       struct tokmap_error *error)
 {
-    const bool mapped = !options->drop_behind && dataset_reading(dataset) == TOKMAP_READ_MAPPED;
+    const bool mapped = !options->drop_behind && !options->unmapped && dataset_reading(dataset) == TOKMAP_READ_MAPPED;
     *source = (struct residency_source){
         .turn = turn,
         .drop_behind = options->drop_behind,
@@ -112,6 +112,20 @@ void residency_close(struct residency *residency)
     free(residency);
 }
 
+void residency_set_pool(struct residency *residency, struct read_pool *pool, bool asks)
+{
+    for (uint64_t i = 0; i < residency->count; i++) {
+        residency->sources[i].pool = pool;
+        residency->sources[i].pool_asks = pool && asks;
+    }
+}
+
+int residency_read(struct residency_source *source, int fd, void *into, uint64_t bytes, uint64_t offset, size_t *got)
+{
+    return source->pool ? read_pool_read(source->pool, fd, into, bytes, offset, got)
+                        : os_pread(fd, into, bytes, offset, got);
+}
+
 enum tokmap_reading residency_reading(const struct residency *residency)
 {
     return residency->sources[0].views.mapped ? TOKMAP_READ_MAPPED : TOKMAP_READ_PREAD;
@@ -169,9 +183,15 @@ bool residency_is_cached(struct residency_source *source, const struct row_piece
 bool residency_read_cached(struct residency_source *source, const struct stretch *stretch, void *into, size_t *got)
 {
     *got = 0;
-    if (source->cannot_tell)
+    if (source->cannot_tell && !source->pool_asks)
         return false;
     size_t bytes = (size_t)(stretch->count << stretch->view->element_shift);
+    if (source->pool_asks) {
+        int system;
+        if (read_pool_take(source->pool, stretch->view->fd, into, bytes, stretch->offset, got, &system) && !system)
+            return true;
+        *got = 0;
+    }
     if (os_pread_cached(stretch->view->fd, into, bytes, stretch->offset, got) != ENOTSUP)
         return true;
     source->cannot_tell = true;
@@ -257,7 +277,10 @@ void residency_forget(struct residency_source *source)
 static void flush(struct residency_source *source)
 {
     for (uint64_t from = source->ask_from; source->ask_fd >= 0 && from < source->ask_to; from += ASK_AT_ONCE)
-        os_read_ahead(source->ask_fd, from, min64(source->ask_to - from, ASK_AT_ONCE));
+        if (source->pool)
+            read_pool_hint(source->pool, source->ask_fd, from, min64(source->ask_to - from, ASK_AT_ONCE));
+        else
+            os_read_ahead(source->ask_fd, from, min64(source->ask_to - from, ASK_AT_ONCE));
     source->ask_fd = -1;
 }
 
@@ -278,6 +301,10 @@ static void ask_piece(struct residency_source *source, const struct row_piece *p
             return; /* gathering the row will report it */
         if (residency_is_populated(source, &stretch))
             continue;
+        if (source->pool_asks && !stretch.view->converted) {
+            read_pool_ask(source->pool, stretch.view->fd, stretch.offset, stretch.count << stretch.view->element_shift);
+            continue;
+        }
         stretch_pages(views, &stretch, &first, &end);
         first <<= views->page_shift;
         end <<= views->page_shift;

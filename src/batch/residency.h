@@ -16,6 +16,7 @@
 #include <stdbool.h>
 
 #include "dataset/row_piece.h"
+#include "read_pool.h"
 #include "shard_views.h"
 #include "tokmap/tokmap.h"
 
@@ -30,6 +31,8 @@ struct residency_turn {
 struct residency_source {
     struct shard_views views;
     struct residency_turn *turn; /* the residency's */
+    struct read_pool *pool; /* reads and asks on its threads; NULL: this thread does */
+    bool pool_asks;         /* what is asked for is read by the pool; else the kernel is asked to read it ahead */
     bool drop_behind, in_order;
     bool cannot_tell;     /* the kernel cannot report what is in the page cache */
     bool cannot_populate; /* the kernel cannot populate a mapping */
@@ -57,6 +60,7 @@ struct residency_options {
     uint64_t sources;                             /* at least 1 */
     uint32_t window;                              /* rows to ask for ahead, at least 1 */
     bool drop_behind;                             /* pages that were read leave the page cache; implies pread */
+    bool unmapped;                                /* tokens are not read through a mapping */
     bool in_order;                                /* rows come in order of tokens, so the last page is kept */
     /* Reports row `number` of the order, whose pieces are used until the next call; false if the order ends before it.
      * It is called for the row that is gathered next and for the `window` rows after it. NULL: all rows are named. */
@@ -68,6 +72,10 @@ struct residency_options {
 enum tokmap_status residency_open(struct residency **residency, const struct residency_options *options,
                                   struct tokmap_error *error);
 void residency_close(struct residency *residency); /* accepts NULL */
+
+/* From now on, tokens are read by a pool (which may be NULL) that outlives the residency. asks: it reads rows ahead, too,
+ * because the storage is slow; otherwise only the kernel is asked to. Rows must not be larger than its buffers. */
+void residency_set_pool(struct residency *residency, struct read_pool *pool, bool asks);
 
 /* How tokens of source 0 are read: TOKMAP_READ_MAPPED or TOKMAP_READ_PREAD. */
 enum tokmap_reading residency_reading(const struct residency *residency);
@@ -135,6 +143,10 @@ static inline bool residency_is_populated(const struct residency_source *source,
  * false (and *got is 0) if the kernel cannot report what is in the page cache. Failures of the storage are left for the
  * read that follows. */
 bool residency_read_cached(struct residency_source *source, const struct stretch *stretch, void *into, size_t *got);
+
+/* Reads `bytes` bytes from a file of the source into `into`, like os_pread(), by the pool if there is one. Returns 0, an
+ * errno, or ETIMEDOUT. */
+int residency_read(struct residency_source *source, int fd, void *into, uint64_t bytes, uint64_t offset, size_t *got);
 
 /* Reports that a stretch was read through its file descriptor. cold: some of it was not in the page cache. Populates
  * pages of the mapping, or drops pages from the page cache, as the options say. */

@@ -66,6 +66,11 @@ uint64_t hash64(const void *bytes, size_t count)
     return functions()->hash64(bytes, count);
 }
 
+uint64_t hash64_seeded(const void *bytes, size_t count, uint64_t seed)
+{
+    return functions()->hash64_seeded(bytes, count, seed);
+}
+
 struct hash128 hash128(const void *bytes, size_t count)
 {
     return functions()->hash128(bytes, count);

@@ -2,8 +2,8 @@
  * hash.h - XXH3, the only hash function of the project (xxHash, https://github.com/Cyan4973/xxHash), with 64 or 128
  * bits.
  *
- * Hashes are part of file formats, so they always use seed 0 and the default secret: any implementation of XXH3 can
- * check our files. The variant for the widest vector instructions that the processor has (see cpu.h) is chosen at the
+ * Hashes are part of file formats, so they always use the default secret, and seed 0 unless a function takes a seed: any
+ * implementation of XXH3 can check our files. The variant for the widest vector instructions that the processor has (see cpu.h) is chosen at the
  * first use; all variants return the same values. Any thread may call these functions.
  */
 #ifndef TOKMAP_COMMON_HASH_H
@@ -17,6 +17,7 @@ struct hash128 {
 };
 
 uint64_t hash64(const void *bytes, size_t count);
+uint64_t hash64_seeded(const void *bytes, size_t count, uint64_t seed);
 struct hash128 hash128(const void *bytes, size_t count);
 
 /* Stores a 128-bit hash in the 16 bytes that files and printed ids use: XXH128's canonical form, which has the high

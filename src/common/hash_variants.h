@@ -8,6 +8,7 @@
 struct hash_functions {
     const char *name;
     uint64_t (*hash64)(const void *bytes, size_t count);
+    uint64_t (*hash64_seeded)(const void *bytes, size_t count, uint64_t seed);
     struct hash128 (*hash128)(const void *bytes, size_t count);
     void (*add)(void *state, const void *bytes, size_t count);
     uint64_t (*digest64)(const void *state);
@@ -31,6 +32,10 @@ extern const struct hash_functions hash_functions_avx512;
     {                                                                                                                  \
         return XXH3_64bits(bytes, count);                                                                              \
     }                                                                                                                  \
+    static uint64_t variant_hash64_seeded(const void *bytes, size_t count, uint64_t seed)                              \
+    {                                                                                                                  \
+        return XXH3_64bits_withSeed(bytes, count, seed);                                                               \
+    }                                                                                                                  \
     static struct hash128 variant_hash128(const void *bytes, size_t count)                                             \
     {                                                                                                                  \
         XXH128_hash_t hash = XXH3_128bits(bytes, count);                                                               \
@@ -49,7 +54,7 @@ extern const struct hash_functions hash_functions_avx512;
         XXH128_hash_t hash = XXH3_128bits_digest(state);                                                               \
         return (struct hash128){hash.low64, hash.high64};                                                              \
     }                                                                                                                  \
-    const struct hash_functions table = {variant_name, variant_hash64,   variant_hash128,                              \
+    const struct hash_functions table = {variant_name, variant_hash64,   variant_hash64_seeded, variant_hash128,       \
                                          variant_add,  variant_digest64, variant_digest128}
 
 #endif

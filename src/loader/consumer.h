@@ -7,8 +7,15 @@
 
 #include "loader_state.h"
 
-/* Fills *work with what a backend must do to write the outputs *out of a batch of `count` rows, all but the slot. */
-void consumer_describe_work(const struct tokmap_loader *loader, uint64_t count, const struct tokmap_out *out,
-                            struct expand_arguments *work);
+/* Fills *work with what a backend must do to write the outputs *out of a batch of `count` rows in a slot of this form,
+ * all but the slot. */
+void consumer_describe_work(const struct tokmap_loader *loader, const struct form *form, uint64_t count,
+                            const struct tokmap_out *out, struct expand_arguments *work);
+
+/* Statuses: OK, ERROR_ARGUMENT (this process was forked, and cannot use the loader). */
+enum tokmap_status consumer_check_fork(const struct tokmap_loader *loader, struct tokmap_error *error);
+
+/* Puts the loader to loader->start. The producer, if there is one, is paused. */
+void consumer_restart(struct tokmap_loader *loader);
 
 #endif

@@ -4,6 +4,8 @@
  *     run -> schedule, row queue -> residency, gather -> ring -> backend -> outputs
  *     |------------- producer.c ----------------|         |--- consumer.c ---|
  */
+#include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +22,7 @@
 #include "producer.h"
 #include "run/run.h"
 #include "staging/backend_host.h"
+#include "storage.h"
 
 /* Defaults and limits of options.ring_bytes and options.read_ahead. */
 #define RING_BYTES ((uint64_t)64 << 20)
@@ -33,6 +36,7 @@
 #define ALL_FIELDS                                                                                                     \
     (TOKMAP_INPUTS | TOKMAP_TARGETS | TOKMAP_POSITION_IDS | TOKMAP_ROWS | TOKMAP_DOCUMENT_IDS | TOKMAP_LOSS_MASK |     \
      TOKMAP_CU_SEQLENS | TOKMAP_TARGETS_AHEAD)
+#define IO_THREADS_MOST 256
 
 static enum tokmap_status check_options(const struct tokmap_loader_options *options, const struct tokmap_run_info *info,
                                         struct tokmap_error *error)
@@ -42,11 +46,6 @@ static enum tokmap_status check_options(const struct tokmap_loader_options *opti
                          "options.rank is %" PRIu64 " and options.world is %" PRIu64 "; the rank must be below the "
                          "world",
                          options->rank, options->world);
-    if (options->world > info->batch)
-        return error_set(error, TOKMAP_ERROR_RANGE, NULL, TOKMAP_NO_OFFSET,
-                         "options.world is %" PRIu64 ", but the global batch has only %" PRIu64 " rows, and each rank "
-                         "needs at least one; use fewer ranks or a larger batch",
-                         options->world, info->batch);
     if (options->fields & ~(uint32_t)ALL_FIELDS)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "options.fields is 0x%" PRIx32 ", of which 0x%" PRIx32 " is not a field; combine "
@@ -59,16 +58,16 @@ static enum tokmap_status check_options(const struct tokmap_loader_options *opti
                          options->fields & TOKMAP_TARGETS     ? "TOKMAP_TARGETS"
                          : options->fields & TOKMAP_LOSS_MASK ? "TOKMAP_LOSS_MASK"
                                                               : "TOKMAP_TARGETS_AHEAD");
-    if ((options->fields & TOKMAP_TARGETS_AHEAD) && info->seq_len > INT32_MAX / info->lookahead)
+    if ((options->fields & TOKMAP_TARGETS_AHEAD) && info->seq_len_most > INT32_MAX / info->lookahead)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                          "a row of %" PRIu64 " tokens with lookahead %" PRIu64 " has more than the 2^31 - 1 elements "
                          "that targets_ahead can have; lower one of the two",
-                         info->seq_len, info->lookahead);
-    const bool targets = options->fields & (TOKMAP_TARGETS | TOKMAP_TARGETS_AHEAD);
-    if (options->mask_targets > 1 || (options->mask_targets && !targets))
+                         info->seq_len_most, info->lookahead);
+    const bool has_targets = options->fields & (TOKMAP_TARGETS | TOKMAP_TARGETS_AHEAD);
+    if (options->mask_targets > 1 || (options->mask_targets && !has_targets))
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "options.mask_targets is %" PRIu32 "%s; set it to 0, or to 1 together with TOKMAP_TARGETS",
-                         options->mask_targets, targets ? "" : " without TOKMAP_TARGETS in options.fields");
+                         options->mask_targets, has_targets ? "" : " without TOKMAP_TARGETS in options.fields");
     if (options->threads > 1)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "options.threads is %" PRIu32 "; set it to 1 for a producer thread, or to 0 for none",
@@ -77,129 +76,250 @@ static enum tokmap_status check_options(const struct tokmap_loader_options *opti
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "options.read_ahead is %" PRIu32 " windows; the limit is %d", options->read_ahead,
                          READ_AHEAD_MOST);
+    if (options->io_threads > IO_THREADS_MOST)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "options.io_threads is %" PRIu32 "; the limit is %d", options->io_threads, IO_THREADS_MOST);
+    if (options->alarm_percent > 100)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "options.alarm_percent is %" PRIu32 "; set it to 1 to 100", options->alarm_percent);
+    if (!options->range_push != !options->range_pop)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "options.range_%s is NULL, but options.range_%s is not; set both or neither",
+                         options->range_push ? "pop" : "push", options->range_push ? "push" : "pop");
     return TOKMAP_OK;
 }
 
-/* Sets *step to the step at which the loader begins, and loader->cursor to the cursor of that step. */
-static enum tokmap_status find_start(struct tokmap_loader *loader, uint64_t *step, struct tokmap_error *error)
+/* Sets loader->cursor to the cursor of the step at which the loader begins. */
+static enum tokmap_status find_start(struct tokmap_loader *loader, const char *resume,
+                                     const struct tokmap_cursor *given, struct tokmap_error *error)
 {
     struct tokmap_cursor cursor = {0};
-    if (loader->options.resume) {
-        enum tokmap_status status = tokmap_cursor_parse(&cursor, loader->options.resume, error);
+    if (given) {
+        cursor = *given;
+    } else if (resume) {
+        enum tokmap_status status = tokmap_cursor_parse(&cursor, resume, error);
         if (!status)
             status = tokmap_run_check(loader->run, &cursor, error);
         if (status)
             return status;
     }
-    *step = cursor.step;
     return tokmap_run_cursor(loader->run, cursor.step, &loader->cursor, error);
 }
 
-/* Returns the number of windows to ask the storage for ahead: enough to keep it busy while one of them is late. */
-static uint32_t read_ahead(const struct tokmap_loader *loader)
+/* ---- the forms of batches ---- */
+
+/* Describes phase number `phase` of the run, below info->phases. */
+static void describe_phase(const struct tokmap_loader *loader, uint64_t phase, struct tokmap_phase_info *info)
+{
+    *info = (struct tokmap_phase_info){.size = sizeof *info};
+    enum tokmap_status status = tokmap_run_phase(loader->run, phase, info);
+    assert(!status); /* every phase exists */
+    (void)status;
+}
+
+/* Computes the rows and elements of the largest calls, and checks that every phase has a row for each rank from the
+ * loader's first step on. (A run whose batch grows may have had fewer ranks at first.) */
+static enum tokmap_status measure_phases(struct tokmap_loader *loader, const struct tokmap_run_info *info,
+                                         struct tokmap_error *error)
+{
+    const struct tokmap_loader_options *options = &loader->options;
+    for (uint64_t i = 0; i < info->phases; i++) {
+        struct tokmap_phase_info phase;
+        struct slice slice;
+        uint64_t elements;
+        describe_phase(loader, i, &phase);
+        if (options->world > phase.batch && phase.end_step > loader->cursor.step) {
+            char since[64] = "";
+            if (info->phases > 1)
+                (void)snprintf(since, sizeof since, " from step %" PRIu64 " on", phase.first_step);
+            return error_set_line(error, TOKMAP_ERROR_RANGE, phase.line ? run_path(loader->run) : NULL, phase.line,
+                                  "options.world is %" PRIu64 ", but the global batch has only %" PRIu64 " rows%s, and "
+                                  "each rank needs at least one; use fewer ranks or a larger batch",
+                                  options->world, phase.batch, since);
+        }
+        slice_of_step(&slice, loader->run, options->rank, options->world, options->rows, phase.first_step);
+        if (mul_overflows(slice.most, phase.seq_len, &elements))
+            elements = UINT64_MAX;
+        loader->rows_most = max64(loader->rows_most, slice.most);
+        loader->elements_most = max64(loader->elements_most, elements);
+    }
+    return TOKMAP_OK;
+}
+
+/* The bytes of the largest row of any phase. */
+static uint64_t row_bytes_most(const struct tokmap_loader *loader, const struct tokmap_run_info *info)
+{
+    return (info->seq_len_most + info->lookahead) * loader->needs.width;
+}
+
+/* Returns the number of rows to ask the storage for ahead: enough to keep it busy while one of them is late. */
+static uint32_t read_ahead(const struct tokmap_loader *loader, const struct tokmap_run_info *info)
 {
     if (loader->options.read_ahead)
         return loader->options.read_ahead;
-    uint64_t fitting = READ_AHEAD_BYTES / (loader->row_tokens * loader->width);
+    uint64_t fitting = READ_AHEAD_BYTES / row_bytes_most(loader, info);
     return (uint32_t)max64(min64(fitting, READ_AHEAD), READ_AHEAD_LEAST);
 }
 
-/* Checks that the sources agree, and opens the residency and the gathers. */
+/* ---- sources ---- */
+
+/* Collects what the sources are. */
+static enum tokmap_status describe_sources(struct tokmap_loader *loader, const struct tokmap_run_info *info,
+                                           struct tokmap_error *error)
+{
+    loader->gathers = calloc(info->sources, sizeof *loader->gathers);
+    loader->source = calloc(info->sources, sizeof *loader->source);
+    loader->statistics.sources = calloc(info->sources, sizeof *loader->statistics.sources);
+    loader->pieces = calloc(run_pieces_most(loader->run), sizeof *loader->pieces);
+    if (!loader->gathers || !loader->source || !loader->statistics.sources || !loader->pieces)
+        return error_set_memory(error, "a loader", info->sources * sizeof *loader->source);
+    loader->sources = info->sources;
+    loader->needs.width = 2;
+    loader->needs.extents = info->tail_pad || info->stride;
+    for (uint64_t i = 0; i < info->sources; i++) {
+        struct tokmap_source_info source = {.size = sizeof source};
+        struct tokmap_dataset_info found;
+        enum tokmap_status status = tokmap_run_source(loader->run, i, &source);
+        if (status)
+            return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "source %" PRIu64 " cannot be described", i);
+        dataset_describe(source.dataset, &found);
+        loader->source[i] = (struct loader_source){source.dataset, source.name, found.tokens, source.plan != NULL};
+        loader->needs.width = found.width > loader->needs.width ? found.width : loader->needs.width;
+        loader->needs.masked = loader->needs.masked || dataset_has_mask(source.dataset);
+        loader->needs.extents = loader->needs.extents || source.plan;
+        loader->vocabulary = max64(loader->vocabulary, found.vocabulary);
+    }
+    return TOKMAP_OK;
+}
+
+/* Opens the residency and the gathers. */
 static enum tokmap_status open_sources(struct tokmap_loader *loader, const struct tokmap_run_info *info,
                                        struct tokmap_error *error)
 {
-    const uint64_t sources = info->sources;
-    const struct tokmap_dataset **datasets = malloc(sources * sizeof *datasets);
-    loader->gathers = calloc(sources, sizeof *loader->gathers);
-    loader->source_tokens = calloc(sources, sizeof *loader->source_tokens);
-    enum tokmap_status status = TOKMAP_OK;
-    if (!datasets || !loader->gathers || !loader->source_tokens)
-        status = error_set_memory(error, "a loader", sources * 24);
-    else
-        loader->sources = sources;
-    for (uint64_t i = 0; i < sources && !status; i++) {
-        struct tokmap_dataset_info found;
-        datasets[i] = run_dataset(loader->run, i);
-        dataset_describe(datasets[i], &found);
-        if (i && found.width != loader->width)
-            status = error_set(error, TOKMAP_ERROR_MISMATCH, NULL, TOKMAP_NO_OFFSET,
-                               "source %" PRIu64 " has tokens of %" PRIu32 " bytes, but source 0 has tokens of %" PRIu32
-                               " bytes; all sources of a run must have tokens of the same width",
-                               i, found.width, loader->width);
-        loader->width = found.width;
-        loader->vocabulary = max64(loader->vocabulary, found.vocabulary);
-        loader->source_tokens[i] = found.tokens;
-    }
-    if (status) {
-        free(datasets);
-        return status;
-    }
+    const struct tokmap_dataset **datasets = malloc(loader->sources * sizeof *datasets);
+    if (!datasets)
+        return error_set_memory(error, "a loader", loader->sources * sizeof *datasets);
+    for (uint64_t i = 0; i < loader->sources; i++)
+        datasets[i] = loader->source[i].dataset;
     const struct residency_options options = {
         .datasets = datasets,
-        .sources = sources,
-        .window = read_ahead(loader),
+        .sources = loader->sources,
+        .window = read_ahead(loader, info),
         .drop_behind = loader->options.drop_behind,
+        .unmapped = loader->options.deadline_ns != 0,
         .in_order = info->ordering == TOKMAP_SEQUENTIAL,
         .order = row_queue_window,
         .user = &loader->queue,
     };
-    status = residency_open(&loader->residency, &options, error);
+    enum tokmap_status status = residency_open(&loader->residency, &options, error);
     free(datasets);
-    const struct gather_options how = {.unchecked = loader->options.unchecked};
-    for (uint64_t i = 0; i < sources && !status; i++)
+    const struct gather_options how = {
+        .unchecked = loader->options.unchecked,
+        .row_width = loader->needs.width,
+        .pad_id = loader->pad_id,
+    };
+    for (uint64_t i = 0; i < loader->sources && !status; i++)
         status = gather_open(&loader->gathers[i], &loader->residency->sources[i], &how, error);
     return status;
 }
 
-static enum tokmap_status open_queue(struct tokmap_loader *loader, struct tokmap_error *error)
+static enum tokmap_status open_queue(struct tokmap_loader *loader, const struct tokmap_run_info *info,
+                                     struct tokmap_error *error)
 {
-    const struct schedule *schedule = &loader->schedule;
-    enum tokmap_status status = row_queue_init(&loader->queue, loader->run, schedule->first, schedule->rows,
-                                               schedule_rows(schedule), schedule->step, read_ahead(loader), error);
+    enum tokmap_status status =
+        row_queue_init(&loader->queue, &loader->schedule, loader->rows_most, read_ahead(loader, info), error);
     loader->queue.residency = loader->residency;
     loader->queue.gathers = loader->gathers;
     return status;
 }
 
-/* Computes how many elements cu_seqlens needs, so that it has room for any batch of the run. */
-static enum tokmap_status count_cu(struct tokmap_loader *loader, uint64_t rows, uint64_t *elements,
-                                   struct tokmap_error *error)
+/* ---- slots ---- */
+
+/* The most documents that a row of a phase can contain. */
+static enum tokmap_status documents_of_phase(const struct tokmap_loader *loader, uint64_t number,
+                                             const struct tokmap_phase_info *phase, uint64_t *most,
+                                             struct tokmap_error *error)
 {
-    uint64_t most = 1, tokens;
-    if (mul_overflows(rows, loader->seq_len, &tokens) || tokens > INT32_MAX)
-        return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
-                         "%" PRIu64 " rows of %" PRIu64 " tokens have more than the 2^31 - 1 tokens that cu_seqlens "
-                         "can count; lower options.rows",
-                         rows, loader->seq_len);
-    for (uint64_t i = 0; i < loader->sources; i++) {
-        uint64_t of_source;
-        enum tokmap_status status =
-            capacity_documents_most(run_dataset(loader->run, i), loader->seq_len, &of_source, error);
+    *most = 1;
+    for (uint64_t i = 0; i < phase->shares; i++) {
+        struct tokmap_share_info share = {.size = sizeof share};
+        uint64_t of_source = 1;
+        enum tokmap_status status = tokmap_run_share(loader->run, number, i, &share);
+        assert(!status); /* every share exists */
+        const struct loader_source *source = &loader->source[share.source];
+        if (source->plan)
+            of_source = min64(run_pieces_most(loader->run), phase->seq_len);
+        else
+            status = capacity_documents_most(source->dataset, min64(phase->seq_len, source->tokens), &of_source, error);
         if (status)
             return status;
-        most = max64(most, of_source);
+        *most = max64(*most, of_source);
     }
-    *elements = rows * most + 1;
+    *most += loader->needs.extents; /* padding is a document too */
     return TOKMAP_OK;
 }
 
-static enum tokmap_status shape_slots(struct tokmap_loader *loader, struct tokmap_error *error)
+/* Computes how many elements cu_seqlens needs, so that it has room for any batch of the run. */
+static enum tokmap_status count_cu(struct tokmap_loader *loader, const struct tokmap_run_info *info,
+                                   struct tokmap_error *error)
 {
-    struct ring_shape *shape = &loader->shape;
-    uint32_t marked = TOKMAP_POSITION_IDS | TOKMAP_DOCUMENT_IDS | TOKMAP_LOSS_MASK | TOKMAP_CU_SEQLENS;
-    shape->rows = schedule_rows(&loader->schedule);
-    shape->row_bytes = loader->row_tokens * loader->width;
-    if ((loader->options.fields & marked) || loader->options.mask_targets)
-        shape->row_marks = mark_words(loader_marked_tokens(loader));
+    uint64_t before_seq_len = 0, before_mixture = UINT64_MAX, documents = 1;
+    if (loader->elements_most > INT32_MAX)
+        return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
+                         "%" PRIu64 " tokens of a batch are more than the 2^31 - 1 tokens that cu_seqlens can count; "
+                         "lower options.rows",
+                         loader->elements_most);
+    for (uint64_t i = 0; i < info->phases; i++) {
+        struct tokmap_phase_info phase;
+        struct slice slice;
+        describe_phase(loader, i, &phase);
+        /* Where only the batch is another, the documents of the phase before are counted already. */
+        if (phase.seq_len != before_seq_len || phase.mixture_step != before_mixture) {
+            enum tokmap_status status = documents_of_phase(loader, i, &phase, &documents, error);
+            if (status)
+                return status;
+        }
+        before_seq_len = phase.seq_len;
+        before_mixture = phase.mixture_step;
+        slice_of_step(&slice, loader->run, loader->options.rank, loader->options.world, loader->options.rows,
+                      phase.first_step);
+        loader->needs.cu_elements = max64(loader->needs.cu_elements, slice.most * documents + 1);
+    }
+    return TOKMAP_OK;
+}
+
+/* Computes what slots need: *shape, that of the largest batch, says so for all. */
+static enum tokmap_status shape_slots(struct tokmap_loader *loader, const struct tokmap_run_info *info,
+                                      struct ring_shape *shape, struct tokmap_error *error)
+{
+    uint64_t bytes = 0, outputs = 0;
     if (loader->options.fields & TOKMAP_CU_SEQLENS) {
-        enum tokmap_status status = count_cu(loader, shape->rows, &shape->cu_elements, error);
+        enum tokmap_status status = count_cu(loader, info, error);
         if (status)
             return status;
     }
-    if (!ring_layout_of(shape, &loader->layout))
-        return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
-                         "%" PRIu64 " rows of %" PRIu64 " bytes do not fit any memory; lower options.rows", shape->rows,
-                         shape->row_bytes);
+    for (uint64_t i = 0; i < info->phases; i++) {
+        struct tokmap_phase_info phase;
+        struct slice slice;
+        struct form form;
+        uint64_t of_form;
+        describe_phase(loader, i, &phase);
+        slice_of_step(&slice, loader->run, loader->options.rank, loader->options.world, loader->options.rows,
+                      phase.first_step);
+        if (!form_make(&form, &loader->needs, slice.most, phase.seq_len) ||
+            mul_overflows(slice.most, form.row_tokens, &of_form))
+            return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
+                             "%" PRIu64 " rows of %" PRIu64 " bytes do not fit any memory; lower options.rows",
+                             slice.most, (phase.seq_len + info->lookahead) * loader->needs.width);
+        if (form.layout.bytes > bytes)
+            *shape = form.shape;
+        if (of_form >= outputs)
+            loader->widest = form;
+        bytes = max64(bytes, form.layout.bytes);
+        outputs = max64(outputs, of_form);
+    }
+    shape->rows_most = loader->rows_most;
+    shape->bytes_least = bytes;
     return TOKMAP_OK;
 }
 
@@ -211,16 +331,17 @@ static enum tokmap_status open_backend(struct tokmap_loader *loader, struct tokm
     struct expand_arguments largest;
     if (loader->on_host)
         return backend_host_open(&loader->backend, error);
-    consumer_describe_work(loader, loader->shape.rows, &all, &largest);
+    consumer_describe_work(loader, &loader->widest, loader->widest.shape.rows, &all, &largest);
     return backend_cuda_open(&loader->backend, loader->options.device, backend_cuda_output_bytes(&largest), error);
 }
 
-static enum tokmap_status open_ring(struct tokmap_loader *loader, struct tokmap_error *error)
+static enum tokmap_status open_ring(struct tokmap_loader *loader, const struct tokmap_run_info *info,
+                                    struct tokmap_error *error)
 {
-    enum tokmap_status status = shape_slots(loader, error);
+    struct ring_shape shape;
+    enum tokmap_status status = shape_slots(loader, info, &shape, error);
     if (status)
         return status;
-    const struct ring_shape shape = loader->shape;
     uint64_t one = ring_slot_bytes(&shape), given = loader->options.ring_bytes, slots, bytes;
     if (given && one > given)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
@@ -244,14 +365,22 @@ static enum tokmap_status open_ring(struct tokmap_loader *loader, struct tokmap_
     return status;
 }
 
-static enum tokmap_status start_producer(struct tokmap_loader *loader, struct tokmap_error *error)
+/* ---- other threads ---- */
+
+/* Makes the page that tells a child after fork() that the loader is its parent's. */
+static enum tokmap_status mark_process(struct tokmap_loader *loader, struct tokmap_error *error)
 {
-    if (!loader->options.threads && loader->on_host)
+    if (!loader->options.threads && loader->on_host && !loader->trace && !loader->pool)
         return TOKMAP_OK; /* a child after fork() may use it */
     if (os_memory_new(os_page_bytes(), false, &loader->fork_canary))
         return error_set_memory(error, "a loader", os_page_bytes());
     os_memory_zero_on_fork(loader->fork_canary, os_page_bytes());
     *(char *)loader->fork_canary = 1;
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status start_producer(struct tokmap_loader *loader, struct tokmap_error *error)
+{
     if (!loader->options.threads)
         return TOKMAP_OK;
     int system = os_thread_start(&loader->producer, "tokmap-loader", producer_run, loader);
@@ -262,64 +391,110 @@ static enum tokmap_status start_producer(struct tokmap_loader *loader, struct to
     return TOKMAP_OK;
 }
 
-static enum tokmap_status loader_open(struct tokmap_loader *loader, const struct tokmap_run_info *info,
-                                      struct tokmap_error *error)
+/* ---- opening ---- */
+
+static enum tokmap_status make(struct tokmap_loader *loader, const struct tokmap_cursor *cursor,
+                               struct tokmap_error *error)
 {
-    uint64_t step;
+    struct tokmap_run_info info;
     struct cuda_device device;
+    run_describe(loader->run, &info);
     loader->on_host = cuda_device_is_host(loader->options.device);
-    enum tokmap_status status = check_options(&loader->options, info, error);
+    enum tokmap_status status = check_options(&loader->options, &info, error);
     if (!status)
-        status = find_start(loader, &step, error);
+        status = find_start(loader, loader->options.resume, cursor, error);
     /* Looked for before the documents are counted, which takes a while, so that a missing device is reported at
      * once. */
     if (!status && !loader->on_host)
         status = cuda_device_find(&device, loader->options.device, error);
+    if (!status)
+        status = measure_phases(loader, &info, error);
     if (status)
         return status;
-    loader->seq_len = info->seq_len;
-    loader->row_tokens = info->seq_len + info->lookahead;
-    schedule_init(&loader->schedule, loader->run, info->batch, loader->options.rank, loader->options.world,
-                  loader->options.rows, step);
-    loader->start.schedule = loader->schedule;
-    loader->start.cursor = loader->cursor;
-    status = open_sources(loader, info, error);
+    loader->needs.lookahead = info.lookahead;
+    loader->needs.fields = loader->options.fields;
+    loader->needs.mask_targets = loader->options.mask_targets;
+    loader->stride = info.stride;
+    loader->pad_id = (uint32_t)info.pad_id;
+    schedule_init(&loader->schedule, loader->run, loader->options.rank, loader->options.world, loader->options.rows,
+                  loader->cursor.step);
+    loader->taken = loader->start.schedule = loader->schedule;
+    loader->position = loader->start.cursor = loader->cursor;
+    status = describe_sources(loader, &info, error);
     if (!status)
-        status = open_ring(loader, error);
+        status = open_sources(loader, &info, error);
     if (!status)
-        status = open_queue(loader, error);
-    return status ? status : start_producer(loader, error);
+        status = open_ring(loader, &info, error);
+    if (!status)
+        status = open_queue(loader, &info, error);
+    return status ? status : storage_open(loader, read_ahead(loader, &info), row_bytes_most(loader, &info), error);
+}
+
+enum tokmap_status loader_make(struct tokmap_loader **made, const struct tokmap_run *run,
+                               const struct tokmap_loader_options *options, const struct tokmap_cursor *cursor,
+                               struct tokmap_error *error)
+{
+    struct tokmap_loader *loader = calloc(1, sizeof *loader);
+    *made = NULL;
+    if (!loader)
+        return error_set_memory(error, "a loader", sizeof *loader);
+    loader->run = run;
+    loader->options = *options;
+    run_walk_init(&loader->named, run);
+    enum tokmap_status status = run_walk_keep(&loader->named, error);
+    if (!status)
+        status = make(loader, cursor, error);
+    /* The caller's memory. */
+    loader->options.resume = loader->options.device = loader->options.trace = NULL;
+    if (status)
+        tokmap_loader_close(loader);
+    else
+        *made = loader;
+    return status;
+}
+
+struct trace_header loader_trace_header(const struct tokmap_loader *loader, const struct tokmap_cursor *cursor)
+{
+    return (struct trace_header){
+        .width = loader->needs.width,
+        .rank = loader->options.rank,
+        .world = loader->options.world,
+        .first_step = cursor->step,
+        .past = {cursor->past[0], cursor->past[1]},
+    };
 }
 
 enum tokmap_status tokmap_loader_open(struct tokmap_loader **made, const struct tokmap_run *run,
                                       const struct tokmap_loader_options *options, struct tokmap_error *error)
 {
     static const struct tokmap_loader_options defaults = TOKMAP_LOADER_OPTIONS_INIT;
-    struct tokmap_run_info info;
+    struct tokmap_loader_options given;
+    struct tokmap_loader *loader;
     if (!made)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "loader is NULL; pass the address of a handle");
     *made = NULL;
     if (!run)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "run is NULL; open a run first");
-    struct tokmap_loader *loader = calloc(1, sizeof *loader);
-    if (!loader)
-        return error_set_memory(error, "a loader", sizeof *loader);
-    loader->run = run;
-    run_walk_init(&loader->named, run);
     enum tokmap_status status =
-        struct_copy_in(&loader->options, options, &defaults, sizeof defaults, "tokmap_loader_options", error);
-    run_describe(run, &info);
+        struct_copy_in(&given, options, &defaults, sizeof defaults, "tokmap_loader_options", error);
     if (!status)
-        status = loader_open(loader, &info, error);
-    loader->options.resume = NULL; /* the caller's memory, as is the name of the device */
-    loader->options.device = NULL;
-    if (status) {
-        tokmap_loader_close(loader);
+        status = loader_make(&loader, run, &given, NULL, error);
+    if (status)
         return status;
+    if (given.trace) {
+        const struct trace_header header = loader_trace_header(loader, &loader->start.cursor);
+        status = trace_open(&loader->trace, given.trace, &header, error);
     }
-    *made = loader;
-    return TOKMAP_OK;
+    if (!status)
+        status = mark_process(loader, error);
+    if (!status)
+        status = start_producer(loader, error);
+    if (status)
+        tokmap_loader_close(loader);
+    else
+        *made = loader;
+    return status;
 }
 
 void tokmap_loader_close(struct tokmap_loader *loader)
@@ -328,15 +503,21 @@ void tokmap_loader_close(struct tokmap_loader *loader)
         return;
     if (loader->producer && !loader_is_forked(loader))
         producer_end(loader);
+    trace_close(loader->trace, loader_is_forked(loader));
+    if (!loader_is_forked(loader))
+        read_pool_close(loader->pool);
     ring_free(loader->ring);
     if (loader->backend)
         loader->backend->calls->close(loader->backend, loader_is_forked(loader));
+    run_walk_free(&loader->named);
     row_queue_free(&loader->queue);
     for (uint64_t i = 0; i < loader->sources; i++)
         gather_close(loader->gathers[i]);
     residency_close(loader->residency);
     free(loader->gathers);
-    free(loader->source_tokens);
+    free(loader->source);
+    free(loader->pieces);
+    free(loader->statistics.sources);
     os_memory_free(loader->fork_canary, os_page_bytes());
     free(loader);
 }

@@ -7,28 +7,41 @@
 #include <stdbool.h>
 
 #include "batch/gather.h"
+#include "batch/read_pool.h"
 #include "batch/residency.h"
+#include "form.h"
 #include "platform/os.h"
 #include "row_queue.h"
 #include "run/locate.h"
 #include "schedule.h"
 #include "staging/backend.h"
 #include "staging/ring.h"
+#include "stalls.h"
 #include "statistics.h"
 #include "tokmap/tokmap.h"
+#include "trace.h"
+
+/* What a loader needs to know of one source of its run. */
+struct loader_source {
+    const struct tokmap_dataset *dataset;
+    const char *name; /* the run's */
+    uint64_t tokens;  /* of the dataset */
+    bool plan;        /* its rows are those of a plan */
+};
 
 struct tokmap_loader {
-    /* Constant once the loader is open. */
+    /* Constant once the loader is open, until it moves (loader_move.c). */
     const struct tokmap_run *run;
-    struct tokmap_loader_options options; /* without its pointers, which are the caller's memory */
-    uint64_t seq_len, row_tokens;         /* row_tokens: seq_len + lookahead */
-    uint64_t vocabulary;                  /* the largest of the sources */
-    uint32_t width;                       /* bytes of a token */
-    bool on_host;                         /* outputs are in this machine's memory */
+    struct tokmap_loader_options options; /* without its pointers to the caller's texts */
+    struct form_needs needs;
+    uint64_t vocabulary; /* the largest of the sources */
+    uint64_t stride;     /* of windows; 0: seq_len */
+    uint32_t pad_id;
+    bool on_host; /* outputs are in this machine's memory */
     uint64_t sources;
-    uint64_t *source_tokens; /* tokens of each source's dataset */
-    struct ring_shape shape;
-    struct ring_layout layout;
+    struct loader_source *source;
+    uint64_t rows_most, elements_most; /* of any call: rows, and rows * seq_len */
+    struct form widest;                /* the form with the most outputs */
     uint64_t ring_bytes;
     struct backend *backend;
     struct ring *ring;
@@ -41,9 +54,13 @@ struct tokmap_loader {
 
     /* Used by the thread that fills slots: the producer, or the caller of next() if there is no producer. */
     struct schedule schedule;
+    struct form form; /* of the slot that is being filled */
     struct row_queue queue;
+    struct row_piece *pieces; /* of the row that is being filled */
     struct residency *residency;
     struct gather **gathers;     /* one for each source */
+    struct read_pool *pool;      /* NULL: no other threads read */
+    uint64_t probe_ns;
     struct tokmap_cursor cursor; /* at the start of the step that is being filled */
     uint64_t cold_reads;         /* read by any thread */
     struct {
@@ -61,29 +78,49 @@ struct tokmap_loader {
     uint32_t turns_done;  /* turns that the producer has ended */
     bool closing;         /* the producer thread ends instead of beginning another turn */
 
+    /* Shared by both threads, with a lock of its own. */
+    struct trace *trace; /* NULL: none is written */
+
     /* Used by the thread that calls next(). */
-    struct slot *held;     /* the slot that the last next() took */
-    bool again;            /* the rows of `held` did not reach the caller, so next() delivers them again */
-    bool ended;            /* next() has reported the end of the run */
-    uint64_t waited_ns;    /* by tokmap_loader_wait(); the next call of next() counts it */
-    struct run_walk named; /* for the rows of tokmap_loader_read() */
+    struct slot *held;             /* the slot that the last next() took */
+    bool again;                    /* the rows of `held` did not reach the caller, so next() delivers them again */
+    bool ended;                    /* next() has reported the end of the run */
+    uint64_t waited_ns;            /* by tokmap_loader_wait(); the next call of next() counts it */
+    struct schedule taken;         /* of the batches that next() has delivered */
+    struct tokmap_cursor position; /* after them */
+    struct run_walk named;         /* for the rows of tokmap_loader_read() */
     struct statistics statistics;
+    struct stalls stalls;
 };
 
-/* Tokens of a row for which some field needs marks. The token after the last input counts too, because it is the last
- * target, and a document may begin with it; so do all that follow it if they are targets. */
-static inline uint64_t loader_marked_tokens(const struct tokmap_loader *loader)
-{
-    if (loader->options.fields & TOKMAP_TARGETS_AHEAD)
-        return loader->row_tokens;
-    return loader->seq_len + (loader->row_tokens > loader->seq_len);
-}
+/* Makes a loader that delivers nothing yet: it has neither a producer thread nor a trace. options: complete, with its
+ * pointers. cursor: where it begins, with a past that was checked; NULL: at options->resume.
+ * Statuses: those of tokmap_loader_open(). */
+enum tokmap_status loader_make(struct tokmap_loader **loader, const struct tokmap_run *run,
+                               const struct tokmap_loader_options *options, const struct tokmap_cursor *cursor,
+                               struct tokmap_error *error);
+
+/* What the header of a trace says of the loader from `cursor` on. */
+struct trace_header loader_trace_header(const struct tokmap_loader *loader, const struct tokmap_cursor *cursor);
 
 /* Returns whether this process is a child that was forked after the loader was opened, and that may not use it: it has
  * neither the producer thread nor the GPU of its parent. */
 static inline bool loader_is_forked(const struct tokmap_loader *loader)
 {
     return loader->fork_canary && !*(const volatile char *)loader->fork_canary;
+}
+
+/* Ranges for a profiler. */
+static inline void loader_range_push(const struct tokmap_loader *loader, const char *name)
+{
+    if (loader->options.range_push)
+        loader->options.range_push(loader->options.range_user, name);
+}
+
+static inline void loader_range_pop(const struct tokmap_loader *loader)
+{
+    if (loader->options.range_push)
+        loader->options.range_pop(loader->options.range_user);
 }
 
 #endif

@@ -9,37 +9,85 @@
 #include <assert.h>
 
 #include "batch/boundaries.h"
+#include "batch/uncounted.h"
 #include "common/error.h"
 #include "run/run.h"
+
+/* Fills what marks, masks, and extents say of row i, if the loader delivers anything that needs it. */
+static enum tokmap_status describe_row(const struct tokmap_loader *loader, struct slot *slot, uint64_t i,
+                                       const struct tokmap_place *place, uint64_t pieces, struct tokmap_error *error)
+{
+    const struct loader_source *source =
+        place->source == TOKMAP_NO_SOURCE ? NULL : &loader->source[place->source];
+    enum tokmap_status status = TOKMAP_OK;
+    if (slot->extents) {
+        const uint64_t stride = source && !source->plan && place->window ? loader->stride : 0;
+        slot->extents[i].tokens = source ? place->tokens : 0;
+        slot->extents[i].scored_from = stride && stride < slot->seq_len ? slot->seq_len - stride : 0;
+    }
+    if (slot->uncounted)
+        status = uncounted_fill(source ? source->dataset : NULL, source ? source->tokens : 0, loader->pieces, pieces,
+                                form_masked_targets(&loader->needs, slot->seq_len),
+                                slot->uncounted + i * slot->shape.row_bits, error);
+    if (status || !slot->marks)
+        return status;
+    struct mark *marks = slot->marks + i * slot->shape.row_marks;
+    const struct boundaries_row row = {
+        .dataset = source ? source->dataset : NULL,
+        .dataset_tokens = source ? source->tokens : 0,
+        .pieces = loader->pieces,
+        .count = pieces,
+        .segments = source && source->plan,
+        .tokens = slot->rows[i],
+        .width = loader->needs.width,
+    };
+    status = boundaries_mark_pieces(&row, form_marked_tokens(&loader->needs, slot->seq_len), marks, error);
+    if (!status && !loader->on_host)
+        boundaries_sum(marks, slot->shape.row_marks);
+    return status;
+}
 
 enum tokmap_status producer_fill_row(struct tokmap_loader *loader, struct slot *slot, uint64_t i,
                                      const struct tokmap_place *place, bool *cold, struct tokmap_error *error)
 {
     void *row = (void *)(uintptr_t)slot->rows[i];
-    assert(i < loader->shape.rows && place->source < loader->sources);
-    const struct row_piece piece = row_queue_piece(place);
-    enum tokmap_status status =
-        gather_row(loader->gathers[place->source], &piece, 1, loader->row_tokens, row, cold, error);
+    uint64_t pieces = 0;
+    enum tokmap_status status = TOKMAP_OK;
+    assert(i < slot->shape.rows && (place->source < loader->sources || place->source == TOKMAP_NO_SOURCE));
+    if (place->source == TOKMAP_NO_SOURCE) {
+        gather_padding(loader->pad_id, loader->needs.width, slot->row_tokens, row);
+    } else {
+        status = run_row_pieces(loader->run, place, loader->pieces, loader->queue.pieces_most, &pieces, error);
+        if (!status)
+            status = gather_row(loader->gathers[place->source], loader->pieces, pieces, slot->row_tokens, row, cold, error);
+    }
     if (*cold)
         __atomic_store_n(&loader->cold_reads, loader->cold_reads + 1, __ATOMIC_RELAXED);
     if (status)
         return status;
     slot->places[i] = *place;
-    if (!slot->marks)
-        return TOKMAP_OK;
-    struct mark *marks = slot->marks + i * loader->shape.row_marks;
-    const struct boundaries_row made = {
-        .dataset = run_dataset(loader->run, place->source),
-        .dataset_tokens = loader->source_tokens[place->source],
-        .pieces = &piece,
-        .count = 1,
-        .tokens = row,
-        .width = loader->width,
-    };
-    status = boundaries_mark_pieces(&made, loader_marked_tokens(loader), marks, error);
-    if (!status && !loader->on_host)
-        boundaries_sum(marks, loader->shape.row_marks);
-    return status;
+    return describe_row(loader, slot, i, place, pieces, error);
+}
+
+enum tokmap_status producer_arrange(struct tokmap_loader *loader, struct slot *slot, uint64_t rows, uint64_t seq_len,
+                                    struct tokmap_error *error)
+{
+    struct form *form = &loader->form;
+    if (form->seq_len != seq_len || form->shape.rows != rows) {
+        struct form wanted;
+        if (!form_make(&wanted, &loader->needs, rows, seq_len) || rows > slot->rows_most ||
+            wanted.layout.bytes > slot->memory_bytes)
+            return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
+                             "%" PRIu64 " rows of %" PRIu64 " tokens are more than this loader has room for; read fewer "
+                             "at once",
+                             rows, seq_len);
+        *form = wanted;
+    }
+    if (slot->seq_len != form->seq_len || slot->shape.rows != form->shape.rows)
+        ring_slot_arrange(slot, &form->shape, &form->layout);
+    slot->seq_len = form->seq_len;
+    slot->row_tokens = form->row_tokens;
+    return TOKMAP_OK;
 }
 
 enum tokmap_status producer_fill_cu(const struct tokmap_loader *loader, struct slot *slot, struct tokmap_error *error)
@@ -47,10 +95,10 @@ enum tokmap_status producer_fill_cu(const struct tokmap_loader *loader, struct s
     struct boundaries_cu cu;
     if (!slot->cu)
         return TOKMAP_OK;
-    assert(slot->marks && loader->shape.cu_elements);
-    boundaries_cu_begin(&cu, slot->cu, loader->shape.cu_elements);
+    assert(slot->marks && slot->shape.cu_elements);
+    boundaries_cu_begin(&cu, slot->cu, slot->shape.cu_elements);
     for (uint64_t i = 0; i < slot->count; i++)
-        if (!boundaries_cu_row(&cu, slot->marks + i * loader->shape.row_marks, loader->seq_len))
+        if (!boundaries_cu_row(&cu, slot->marks + i * slot->shape.row_marks, slot->seq_len))
             return error_set(error, TOKMAP_ERROR_CORRUPT, NULL, TOKMAP_NO_OFFSET,
                              "row %" PRIu64 " of step %" PRIu64 " contains more documents than any row could when the "
                              "loader was opened: an index was changed while it was open; restore it, then continue "
@@ -65,15 +113,29 @@ enum tokmap_status producer_fill_cu(const struct tokmap_loader *loader, struct s
 /* Bytes of a filled slot that must reach the device: up to the last byte that some field is made of. */
 static uint64_t used_bytes(const struct tokmap_loader *loader, const struct slot *slot)
 {
+    const struct ring_shape *shape = &slot->shape;
+    const struct ring_layout *layout = &slot->layout;
     if (!loader->options.fields)
         return 0;
     if (slot->cu)
-        return loader->layout.cu_at + loader->shape.cu_elements * sizeof(int32_t);
+        return layout->cu_at + shape->cu_elements * sizeof(int32_t);
     if (!slot->count)
         return 0;
+    if (slot->extents)
+        return layout->extents_at + slot->count * sizeof(struct extent);
+    if (slot->uncounted)
+        return layout->bits_at + slot->count * shape->row_bits * sizeof(uint64_t);
     if (slot->marks)
-        return loader->layout.marks_at + slot->count * loader->shape.row_marks * sizeof(struct mark);
-    return (slot->count - 1) * loader->layout.row_stride + loader->row_tokens * loader->width;
+        return layout->marks_at + slot->count * shape->row_marks * sizeof(struct mark);
+    return (slot->count - 1) * layout->row_stride + slot->row_tokens * loader->needs.width;
+}
+
+static uint64_t trace_of(const struct tokmap_loader *loader, const struct slot *slot)
+{
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < slot->count; i++)
+        sum += trace_hash(slot->rows[i], slot->row_tokens * loader->needs.width, slot->places[i].row);
+    return sum;
 }
 
 static enum tokmap_status fill_rows(struct tokmap_loader *loader, struct slot *slot, struct tokmap_error *error)
@@ -96,13 +158,15 @@ static enum tokmap_status fill(struct tokmap_loader *loader, struct slot *slot, 
     struct call call;
     if (!schedule_call(&loader->schedule, &call))
         return error_set(error, TOKMAP_END, NULL, TOKMAP_NO_OFFSET, "the run has ended");
-    assert(call.count <= loader->shape.rows);
     enum tokmap_status status = loader->backend->calls->await(loader->backend, slot->number, error);
+    if (!status)
+        status = producer_arrange(loader, slot, loader->schedule.slice.most, call.seq_len, error);
     if (status)
         return status;
     slot->step = call.step;
     slot->first_row = call.first_row;
     slot->count = call.count;
+    slot->valid = call.valid;
     slot->last_in_step = call.last_in_step;
     status = fill_rows(loader, slot, error);
     if (status)
@@ -114,6 +178,7 @@ static enum tokmap_status fill(struct tokmap_loader *loader, struct slot *slot, 
             return status;
     }
     slot->cursor = cursor;
+    slot->trace = loader->trace ? trace_of(loader, slot) : 0;
     status = loader->backend->calls->copy(loader->backend, slot->number, used_bytes(loader, slot), error);
     if (status)
         return status;
@@ -128,9 +193,13 @@ static enum tokmap_status fill(struct tokmap_loader *loader, struct slot *slot, 
 
 enum tokmap_status producer_fill(struct tokmap_loader *loader, struct slot *vacant)
 {
+    loader_range_push(loader, "tokmap fill");
     enum tokmap_status status = fill(loader, vacant, ring_error(loader->ring));
+    loader_range_pop(loader);
     vacant->status = status;
     ring_publish(loader->ring);
+    if (loader->trace && loader->producer)
+        trace_drain(loader->trace); /* after the slot is filled, because writing a file may take a while */
     return status;
 }
 

@@ -39,8 +39,12 @@ enum tokmap_status producer_fill(struct tokmap_loader *loader, struct slot *vaca
  * without a failure. */
 void producer_undo(struct tokmap_loader *loader);
 
-/* Fills row i of a slot with the window at *place. *cold: see gather_row().
- * Statuses: those of gather_row(), ERROR_CORRUPT (the documents of the index contradict each other). */
+/* Arranges a slot for batches of up to `rows` rows of seq_len tokens. Statuses: OK, ERROR_LIMIT (they do not fit). */
+enum tokmap_status producer_arrange(struct tokmap_loader *loader, struct slot *slot, uint64_t rows, uint64_t seq_len,
+                                    struct tokmap_error *error);
+
+/* Fills row i of an arranged slot with the row at *place, and what marks, masks, and extents say of it. *cold: see
+ * gather_row(). Statuses: those of gather_row(), ERROR_CORRUPT (the documents of the index contradict each other). */
 enum tokmap_status producer_fill_row(struct tokmap_loader *loader, struct slot *slot, uint64_t i,
                                      const struct tokmap_place *place, bool *cold, struct tokmap_error *error);
 

@@ -19,38 +19,54 @@
 #include "run/run.h"
 
 #define LINES_AHEAD 2 /* rows whose cache lines are prefetched */
+#define PIECES_AHEAD 4
 
-enum tokmap_status row_queue_init(struct row_queue *queue, const struct tokmap_run *run, uint64_t first, uint64_t rows,
-                                  uint64_t largest, uint64_t first_step, uint32_t window, struct tokmap_error *error)
+enum tokmap_status row_queue_init(struct row_queue *queue, const struct schedule *schedule, uint64_t largest,
+                                  uint32_t window, struct tokmap_error *error)
 {
     uint64_t wanted = largest + window + LINES_AHEAD + 1, capacity = 16;
     while (capacity < wanted)
         capacity *= 2;
     *queue = (struct row_queue){
-        .run = run,
-        .first = first,
-        .rows = rows,
-        .first_step = first_step,
+        .run = schedule->run,
+        .rank = schedule->rank,
+        .world = schedule->world,
+        .rows = schedule->rows,
+        .first_step = schedule->step,
         .capacity = capacity,
+        .pieces_most = run_pieces_most(schedule->run),
     };
+    run_walk_init(&queue->walk, queue->run);
     row_queue_restart(queue);
     queue->places = calloc(capacity, sizeof *queue->places);
-    if (!queue->places)
+    queue->pieces = calloc(queue->pieces_most, 2 * sizeof *queue->pieces);
+    if (!queue->places || !queue->pieces)
         return error_set_memory(error, "the queue of rows", capacity * sizeof *queue->places);
-    return TOKMAP_OK;
+    queue->prefetch = queue->pieces + queue->pieces_most;
+    return run_walk_keep(&queue->walk, error);
 }
 
 void row_queue_free(struct row_queue *queue)
 {
+    run_walk_free(&queue->walk);
     free(queue->places);
+    free(queue->pieces);
     queue->places = NULL;
+    queue->pieces = NULL;
+}
+
+static void enter_step(struct row_queue *queue, uint64_t step)
+{
+    queue->step = step;
+    if (step == TOKMAP_FOREVER)
+        return;
+    slice_of_step(&queue->slice, queue->run, queue->rank, queue->world, queue->rows, step);
+    queue->row = queue->slice.first;
 }
 
 void row_queue_restart(struct row_queue *queue)
 {
-    run_walk_init(&queue->walk, queue->run);
-    queue->step = queue->first_step;
-    queue->row = queue->first;
+    enter_step(queue, queue->first_step);
     queue->taken = queue->known = 0;
 }
 
@@ -66,10 +82,8 @@ static void extend(struct row_queue *queue, uint64_t end)
         assert(queue->known - queue->taken < queue->capacity);
         run_walk_place(&queue->walk, queue->step, queue->row, place_of(queue, queue->known));
         queue->known++;
-        if (++queue->row < queue->first + queue->rows)
-            continue;
-        queue->row = queue->first;
-        queue->step = run_next_step(queue->run, queue->step + 1);
+        if (++queue->row == queue->slice.first + queue->slice.rows)
+            enter_step(queue, run_next_step(queue->run, queue->step + 1));
     }
 }
 
@@ -80,9 +94,21 @@ bool row_queue_window(void *user, uint64_t number, struct row_pieces *row)
     if (number >= queue->known)
         return false;
     const struct tokmap_place *place = place_of(queue, number);
-    queue->asked = row_queue_piece(place);
-    *row = (struct row_pieces){place->source, &queue->asked, 1};
+    *row = (struct row_pieces){place->source, queue->pieces, 0};
+    if (run_row_pieces(queue->run, place, queue->pieces, queue->pieces_most, &row->count, NULL))
+        row->count = 0; /* filling the row reports it */
     return true;
+}
+
+/* Most rows are one piece. Of a row of a plan, only the first pieces are prefetched: later ones have time to come. */
+static void prefetch(const struct row_queue *queue, const struct tokmap_place *place)
+{
+    uint64_t count;
+    if (place->source == TOKMAP_NO_SOURCE ||
+        run_row_pieces(queue->run, place, queue->prefetch, queue->pieces_most, &count, NULL))
+        return;
+    for (uint64_t i = 0; i < count && i < PIECES_AHEAD; i++)
+        gather_prefetch(queue->gathers[place->source], &queue->prefetch[i]);
 }
 
 const struct tokmap_place *row_queue_next(struct row_queue *queue, uint64_t i, uint64_t count)
@@ -91,11 +117,8 @@ const struct tokmap_place *row_queue_next(struct row_queue *queue, uint64_t i, u
     extend(queue, number + 1 + LINES_AHEAD);
     assert(i < count && number < queue->known);
     residency_next(queue->residency, number, queue->taken + count);
-    for (uint64_t ahead = number + 1; ahead <= number + LINES_AHEAD && ahead < queue->known; ahead++) {
-        const struct tokmap_place *next = place_of(queue, ahead);
-        const struct row_piece piece = row_queue_piece(next);
-        gather_prefetch(queue->gathers[next->source], &piece);
-    }
+    for (uint64_t ahead = number + 1; ahead <= number + LINES_AHEAD && ahead < queue->known; ahead++)
+        prefetch(queue, place_of(queue, ahead));
     return place_of(queue, number);
 }
 
@@ -113,8 +136,6 @@ void row_queue_untake(struct row_queue *queue, uint64_t count)
 void row_queue_prefetch_named(const struct row_queue *queue, const struct tokmap_place *places, uint64_t i,
                               uint64_t count)
 {
-    for (uint64_t ahead = i + 1; ahead <= i + LINES_AHEAD && ahead < count; ahead++) {
-        const struct row_piece piece = row_queue_piece(&places[ahead]);
-        gather_prefetch(queue->gathers[places[ahead].source], &piece);
-    }
+    for (uint64_t ahead = i + 1; ahead <= i + LINES_AHEAD && ahead < count; ahead++)
+        prefetch(queue, &places[ahead]);
 }

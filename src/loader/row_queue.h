@@ -1,7 +1,6 @@
 /*
  * row_queue.h - the places of the rows that one rank delivers next, in their order. It walks the run ahead of the
- * producer and passes each window on to the residency, which reads ahead, and to the gather, which prefetches cache
- * lines.
+ * producer and passes each row on to the residency, which reads ahead, and to the gather, which prefetches cache lines.
  *
  * Rows of the rank are numbered from 0, where the loader begins. One thread at a time may use a queue.
  */
@@ -13,6 +12,7 @@
 #include "batch/gather.h"
 #include "batch/residency.h"
 #include "run/locate.h"
+#include "schedule.h"
 #include "tokmap/tokmap.h"
 
 struct row_queue {
@@ -20,36 +20,33 @@ struct row_queue {
     struct residency *residency;
     struct gather *const *gathers; /* one for each source of the run */
     struct run_walk walk;
-    uint64_t first, rows;        /* the rank's slice of a global batch */
+    uint64_t rank, world, rows;  /* as in slice_of_step() */
     uint64_t first_step;         /* of row 0; TOKMAP_FOREVER: the run has no rows */
+    struct slice slice;          /* of `step` */
     uint64_t step, row;          /* the row that enters the queue next; step TOKMAP_FOREVER: the run has no more */
     struct tokmap_place *places; /* row n is at n % capacity */
     uint64_t capacity;           /* a power of two */
     uint64_t taken;              /* rows below this number were delivered and may leave the queue */
     uint64_t known;              /* rows below this number are in the queue, or were */
-    struct row_piece asked;      /* of the row that row_queue_window() reported last */
+    struct row_piece *pieces;    /* of the row that row_queue_window() reported last */
+    struct row_piece *prefetch;  /* of the row that is prefetched */
+    uint64_t pieces_most;
 };
 
-/* Returns the piece that a row is made of. */
-static inline struct row_piece row_queue_piece(const struct tokmap_place *place)
-{
-    return (struct row_piece){place->first_token, place->tokens};
-}
-
 /* Makes an empty queue.
- *   first, rows  the rank's slice of a global batch
- *   largest      rows of the largest batch that is taken at once
- *   first_step   the first delivered step, or TOKMAP_FOREVER
- *   window       rows that the residency asks for ahead
+ *   schedule  where it begins, and whose rows it has
+ *   largest   rows of the largest batch that is taken at once, in any phase
+ *   window    rows that the residency asks for ahead
  * The members residency and gathers must be set before row_queue_next() is called. Statuses: OK, ERROR_MEMORY. */
-enum tokmap_status row_queue_init(struct row_queue *queue, const struct tokmap_run *run, uint64_t first, uint64_t rows,
-                                  uint64_t largest, uint64_t first_step, uint32_t window, struct tokmap_error *error);
+enum tokmap_status row_queue_init(struct row_queue *queue, const struct schedule *schedule, uint64_t largest,
+                                  uint32_t window, struct tokmap_error *error);
 void row_queue_free(struct row_queue *queue);
 
 /* Empties the queue, which then begins again with row 0. */
 void row_queue_restart(struct row_queue *queue);
 
-/* Reports row `number` of the order to the residency: an `order` of struct residency_options. user: the queue. */
+/* Reports row `number` of the order to the residency: an `order` of struct residency_options. user: the queue. A row of
+ * padding has no pieces. */
 bool row_queue_window(void *user, uint64_t number, struct row_pieces *row);
 
 /* Returns the place of row i of the batch at hand, which has `count` rows and is gathered in order of i, and announces

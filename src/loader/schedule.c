@@ -6,41 +6,59 @@
 #include "common/bytes.h"
 #include "run/run.h"
 
-void schedule_init(struct schedule *schedule, const struct tokmap_run *run, uint64_t batch, uint64_t rank,
-                   uint64_t world, uint64_t rows, uint64_t first_step)
+void slice_of_step(struct slice *slice, const struct tokmap_run *run, uint64_t rank, uint64_t world, uint64_t rows,
+                   uint64_t step)
 {
-    assert(rank < world && world <= batch);
-    uint64_t widest = div_ceil(batch, world); /* rows of the largest slice, so that all ranks make the same calls */
-    schedule->run = run;
-    run_rank_rows(batch, rank, world, &schedule->first, &schedule->rows);
-    schedule->calls = rows ? div_ceil(widest, rows) : 1;
+    struct run_step phase;
+    assert(rank < world);
+    run_phase_of(run, step, &phase);
+    const uint64_t widest = div_ceil(phase.batch, world); /* rows of the largest slice, so all ranks make equal calls */
+    run_rank_rows(phase.batch, rank, world, &slice->first, &slice->rows);
+    slice->calls = rows ? div_ceil(widest, rows) : 1;
+    slice->most = div_ceil(slice->rows, slice->calls);
+    slice->seq_len = phase.seq_len;
+    slice->valid = phase.valid;
+}
+
+static void slice_next(struct schedule *schedule)
+{
+    if (schedule->step != TOKMAP_FOREVER)
+        slice_of_step(&schedule->slice, schedule->run, schedule->rank, schedule->world, schedule->rows,
+                      schedule->step);
+}
+
+void schedule_init(struct schedule *schedule, const struct tokmap_run *run, uint64_t rank, uint64_t world,
+                   uint64_t rows, uint64_t first_step)
+{
+    *schedule = (struct schedule){.run = run, .rank = rank, .world = world, .rows = rows};
+    /* Where the run is over already, the slice is that of the step before. */
+    slice_of_step(&schedule->slice, run, rank, world, rows, first_step ? first_step - 1 : 0);
     schedule->step = run_next_step(run, first_step);
-    schedule->call = 0;
+    slice_next(schedule);
 }
 
 bool schedule_call(const struct schedule *schedule, struct call *call)
 {
+    const struct slice *slice = &schedule->slice;
     if (schedule->step == TOKMAP_FOREVER)
         return false;
-    uint64_t from = mul_div(schedule->call, schedule->rows, schedule->calls);
-    uint64_t to = mul_div(schedule->call + 1, schedule->rows, schedule->calls);
+    uint64_t from = mul_div(schedule->call, slice->rows, slice->calls);
+    uint64_t to = mul_div(schedule->call + 1, slice->rows, slice->calls);
     call->step = schedule->step;
-    call->first_row = schedule->first + from;
+    call->first_row = slice->first + from;
     call->count = to - from;
-    call->last_in_step = schedule->call + 1 == schedule->calls;
+    call->valid = slice->valid > call->first_row ? min64(slice->valid - call->first_row, call->count) : 0;
+    call->seq_len = slice->seq_len;
+    call->last_in_step = schedule->call + 1 == slice->calls;
     return true;
 }
 
 void schedule_advance(struct schedule *schedule)
 {
     assert(schedule->step != TOKMAP_FOREVER);
-    if (++schedule->call < schedule->calls)
+    if (++schedule->call < schedule->slice.calls)
         return;
     schedule->call = 0;
     schedule->step = run_next_step(schedule->run, schedule->step + 1);
-}
-
-uint64_t schedule_rows(const struct schedule *schedule)
-{
-    return div_ceil(schedule->rows, schedule->calls);
+    slice_next(schedule);
 }

@@ -4,7 +4,7 @@
  *
  * Of a global batch of G rows, rank r of R owns rows floor(r G / R) to floor((r + 1) G / R) - 1, its slice of m rows.
  * It gets them in c calls, the same c on every rank: call k delivers rows floor(k m / c) to floor((k + 1) m / c) - 1 of
- * the slice.
+ * the slice. G, and with it the slice and c, may be another in each phase of the run.
  */
 #ifndef TOKMAP_LOADER_SCHEDULE_H
 #define TOKMAP_LOADER_SCHEDULE_H
@@ -13,34 +13,45 @@
 
 #include "tokmap/tokmap.h"
 
+/* A rank's part of one step. */
+struct slice {
+    uint64_t first, rows; /* of the global batch; no rows if the batch has fewer rows than there are ranks */
+    uint64_t calls;       /* the same on every rank */
+    uint64_t most;        /* rows of the largest call */
+    uint64_t seq_len;
+    uint64_t valid;       /* rows of the global batch that are not padding */
+};
+
+/* Fills *slice for a step below the run's end. rows: the most rows that a call delivers; 0: the whole slice. */
+void slice_of_step(struct slice *slice, const struct tokmap_run *run, uint64_t rank, uint64_t world, uint64_t rows,
+                   uint64_t step);
+
 /* A plain value; a copy of it is a schedule too. */
 struct schedule {
     const struct tokmap_run *run;
-    uint64_t first, rows; /* the rank's slice of every global batch */
-    uint64_t calls;       /* per step; the same on every rank */
-    uint64_t step, call;  /* of the next call; step TOKMAP_FOREVER: the run is over */
+    uint64_t rank, world, rows; /* as in slice_of_step() */
+    struct slice slice;         /* of `step`; at the end of the run, of the last step */
+    uint64_t step, call;        /* of the next call; step TOKMAP_FOREVER: the run is over */
 };
 
 /* What one call delivers. */
 struct call {
     uint64_t step;
     uint64_t first_row, count; /* in the global batch; count may be 0 */
+    uint64_t valid;            /* of these rows, how many are not padding: the first ones */
+    uint64_t seq_len;
     bool last_in_step;
 };
 
-/* Begins a schedule at the first delivered step >= first_step.
- *   batch  rows of the global batch; rank < world <= batch
- *   rows   the most rows that a call delivers; 0: the rank's whole slice */
-void schedule_init(struct schedule *schedule, const struct tokmap_run *run, uint64_t batch, uint64_t rank,
-                   uint64_t world, uint64_t rows, uint64_t first_step);
+/* Begins a schedule at the first delivered step >= first_step. rank < world; world is at most the batch of every step
+ * from there on. rows: as in slice_of_step(). */
+void schedule_init(struct schedule *schedule, const struct tokmap_run *run, uint64_t rank, uint64_t world,
+                   uint64_t rows, uint64_t first_step);
 
 /* Reports the next call, without advancing. Returns false at the end of the run. */
 bool schedule_call(const struct schedule *schedule, struct call *call);
 
 /* Moves on to the call after the next. The run must not be over. */
 void schedule_advance(struct schedule *schedule);
-
-/* Returns the largest count of any call. */
-uint64_t schedule_rows(const struct schedule *schedule);
 
 #endif

@@ -1,6 +1,8 @@
 /* statistics.c - see statistics.h. */
 #include "statistics.h"
 
+#include "common/bytes.h"
+
 /* There is one writer, so a plain sum is enough. It is stored atomically, so that a reader sees the old or the new
  * number. */
 static void add(uint64_t *counter, uint64_t more)
@@ -35,8 +37,17 @@ void statistics_batch(struct statistics *statistics, const struct tokmap_batch *
     add(&statistics->batches, 1);
     add(&statistics->rows, batch->count);
     add(&statistics->tokens, batch->tokens);
-    for (uint64_t i = 0; i < batch->count; i++)
-        raise_to(&statistics->epoch, batch->places[i].epoch);
+    if (batch->valid < batch->count)
+        add(&statistics->padding, batch->count - batch->valid);
+    raise_to(&statistics->step, batch->cursor.step);
+    for (uint64_t i = 0; i < batch->valid; i++) {
+        const struct tokmap_place *place = &batch->places[i];
+        struct source_counts *source = &statistics->sources[place->source];
+        add(&source->rows, 1);
+        add(&source->tokens, min64(place->tokens, batch->seq_len));
+        raise_to(&source->epoch, place->epoch);
+        raise_to(&statistics->epoch, place->epoch);
+    }
 }
 
 void statistics_ready(struct statistics *statistics, uint32_t ready)
@@ -50,6 +61,7 @@ void statistics_read(const struct statistics *statistics, struct tokmap_stats *o
     out->batches = read(&statistics->batches);
     out->rows = read(&statistics->rows);
     out->tokens = read(&statistics->tokens);
+    out->padding = read(&statistics->padding);
     out->epoch = read(&statistics->epoch);
     out->waits = read(&statistics->waits);
     out->wait_ns = read(&statistics->wait_ns);
@@ -57,4 +69,13 @@ void statistics_read(const struct statistics *statistics, struct tokmap_stats *o
     for (unsigned i = 0; i < TOKMAP_WAIT_BUCKETS; i++)
         out->wait_histogram[i] = read(&statistics->wait_histogram[i]);
     out->ring_ready_lowest = __atomic_load_n(&statistics->ready_lowest, __ATOMIC_RELAXED);
+}
+
+void statistics_read_source(const struct statistics *statistics, uint64_t source, struct tokmap_source_stats *out)
+{
+    const struct source_counts *counts = &statistics->sources[source];
+    out->rows = read(&counts->rows);
+    out->tokens = read(&counts->tokens);
+    out->epoch = read(&counts->epoch);
+    out->bytes = read(&counts->bytes);
 }

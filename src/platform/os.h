@@ -186,6 +186,8 @@ struct os_thread;
 /* Starts a thread with all signals blocked, so that they reach the threads of the program that uses the library. name:
  * what ps and debuggers show, cut to 15 bytes. */
 int os_thread_start(struct os_thread **thread, const char *name, void (*body)(void *user), void *user);
+/* The same for a thread that is not joined: it ends when body() returns. Its function and data must outlive it. */
+int os_thread_start_detached(const char *name, void (*body)(void *user), void *user);
 void os_thread_join(struct os_thread *thread); /* waits until body() has returned and frees the handle; accepts NULL */
 /* From now on the calling thread runs on the processors of that NUMA node, if it may run on any of them. A hint. */
 void os_thread_prefer_node(int node);

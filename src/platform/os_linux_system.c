@@ -173,6 +173,7 @@ struct os_thread {
     pthread_t handle;
     void (*body)(void *user);
     void *user;
+    bool detached; /* nobody joins the thread, so it frees this struct */
     char name[16];
 };
 
@@ -180,11 +181,15 @@ static void *thread_main(void *argument)
 {
     struct os_thread *thread = argument;
     (void)pthread_setname_np(pthread_self(), thread->name);
-    thread->body(thread->user);
+    void (*const body)(void *user) = thread->body;
+    void *user = thread->user;
+    if (thread->detached)
+        free(thread);
+    body(user);
     return NULL;
 }
 
-int os_thread_start(struct os_thread **thread, const char *name, void (*body)(void *user), void *user)
+static int start(struct os_thread **thread, const char *name, void (*body)(void *user), void *user, bool detached)
 {
     assert(name && body);
     *thread = NULL;
@@ -193,21 +198,44 @@ int os_thread_start(struct os_thread **thread, const char *name, void (*body)(vo
         return ENOMEM;
     started->body = body;
     started->user = user;
+    started->detached = detached;
     (void)snprintf(started->name, sizeof started->name, "%s", name);
     /* A thread inherits the signal mask of the thread that starts it. */
     sigset_t all, before;
     sigfillset(&all);
     int system = pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_t handle;
     if (!system) {
-        system = pthread_create(&started->handle, NULL, thread_main, started);
+        pthread_attr_t attributes;
+        system = pthread_attr_init(&attributes);
+        if (!system) {
+            (void)pthread_attr_setdetachstate(&attributes,
+                                              detached ? PTHREAD_CREATE_DETACHED : PTHREAD_CREATE_JOINABLE);
+            system = pthread_create(&handle, &attributes, thread_main, started);
+            (void)pthread_attr_destroy(&attributes);
+        }
         (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     }
     if (system) {
         free(started);
         return system;
     }
+    if (detached)
+        return 0;
+    started->handle = handle;
     *thread = started;
     return 0;
+}
+
+int os_thread_start(struct os_thread **thread, const char *name, void (*body)(void *user), void *user)
+{
+    return start(thread, name, body, user, false);
+}
+
+int os_thread_start_detached(const char *name, void (*body)(void *user), void *user)
+{
+    struct os_thread *unused;
+    return start(&unused, name, body, user, true);
 }
 
 void os_thread_join(struct os_thread *thread)

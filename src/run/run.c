@@ -47,6 +47,11 @@ uint64_t run_tokens_before(const struct tokmap_run *run, uint64_t step)
                : tokens;
 }
 
+const char *run_path(const struct tokmap_run *run)
+{
+    return run->path;
+}
+
 void run_phase_of(const struct tokmap_run *run, uint64_t step, struct run_step *out)
 {
     const struct phases *phases = &run->phases;

@@ -36,6 +36,9 @@ enum tokmap_status run_new(struct tokmap_run **run, struct run_spec *spec, const
 /* Fills *info as tokmap_run_info() does. It sets the size itself, so it cannot fail. */
 void run_describe(const struct tokmap_run *run, struct tokmap_run_info *info);
 
+/* The path of the run file; NULL for a run from a text or from arguments. It lives as long as the run. */
+const char *run_path(const struct tokmap_run *run);
+
 /* Returns the dataset of source number `source`, or NULL if the run has no such source. It lives as long as the run. */
 const struct tokmap_dataset *run_dataset(const struct tokmap_run *run, uint64_t source);
 

@@ -94,7 +94,7 @@ bool ring_layout_of(const struct ring_shape *shape, struct ring_layout *layout)
 static uint64_t table_bytes(const struct ring_shape *shape)
 {
     uint64_t bytes;
-    if (mul_overflows(shape->rows, sizeof(struct tokmap_place) + sizeof(void *), &bytes) || bytes > UINT64_MAX / 2)
+    if (mul_overflows(max64(shape->rows, shape->rows_most), sizeof(struct tokmap_place) + sizeof(void *), &bytes) || bytes > UINT64_MAX / 2)
         return UINT64_MAX;
     return round_up(bytes, LINE);
 }
@@ -106,22 +106,34 @@ uint64_t ring_slot_bytes(const struct ring_shape *shape)
     if (!ring_layout_of(shape, &layout) || table == UINT64_MAX || add_overflows(layout.bytes, table, &sum) ||
         add_overflows(sum, sizeof(struct slot), &sum))
         return UINT64_MAX;
-    return sum;
+    const uint64_t more = shape->bytes_least > layout.bytes ? round_up(shape->bytes_least, LINE) - layout.bytes : 0;
+    return add_overflows(sum, more, &sum) ? UINT64_MAX : sum;
 }
 
-static void slot_init(struct slot *slot, uint32_t number, const struct ring_shape *shape,
-                      const struct ring_layout *layout, uint8_t *memory, uint8_t *table)
+void ring_slot_arrange(struct slot *slot, const struct ring_shape *shape, const struct ring_layout *layout)
 {
-    slot->number = number;
-    slot->memory = memory;
-    slot->places = (struct tokmap_place *)(void *)table;
-    slot->rows = (const void **)(void *)(table + shape->rows * sizeof(struct tokmap_place));
+    uint8_t *memory = slot->memory;
+    assert(shape->rows <= slot->rows_most && layout->bytes <= slot->memory_bytes);
+    slot->shape = *shape;
+    slot->layout = *layout;
     slot->marks = shape->row_marks ? (struct mark *)(void *)(memory + layout->marks_at) : NULL;
     slot->uncounted = shape->row_bits ? (uint64_t *)(void *)(memory + layout->bits_at) : NULL;
     slot->extents = shape->extents ? (struct extent *)(void *)(memory + layout->extents_at) : NULL;
     slot->cu = shape->cu_elements ? (int32_t *)(void *)(memory + layout->cu_at) : NULL;
     for (uint64_t i = 0; i < shape->rows; i++)
         slot->rows[i] = memory + i * layout->row_stride;
+}
+
+static void slot_init(struct slot *slot, uint32_t number, const struct ring_shape *shape,
+                      const struct ring_layout *layout, uint8_t *memory, uint64_t memory_bytes, uint8_t *table)
+{
+    slot->number = number;
+    slot->memory = memory;
+    slot->memory_bytes = memory_bytes;
+    slot->rows_most = max64(shape->rows, shape->rows_most);
+    slot->places = (struct tokmap_place *)(void *)table;
+    slot->rows = (const void **)(void *)(table + slot->rows_most * sizeof(struct tokmap_place));
+    ring_slot_arrange(slot, shape, layout);
 }
 
 enum tokmap_status ring_new(struct ring **made, struct backend *backend, const struct ring_shape *shape, uint32_t slots,
@@ -147,14 +159,15 @@ enum tokmap_status ring_new(struct ring **made, struct backend *backend, const s
     }
     ring->tables_bytes = tables;
     void *base;
-    enum tokmap_status status = backend->calls->allocate(backend, slots, layout.bytes, &base, error);
+    const uint64_t bytes = round_up(max64(layout.bytes, shape->bytes_least), LINE);
+    enum tokmap_status status = backend->calls->allocate(backend, slots, bytes, &base, error);
     if (status) {
         ring_free(ring);
         return status;
     }
-    assert((uintptr_t)base % LINE == 0 && layout.bytes % LINE == 0);
+    assert((uintptr_t)base % LINE == 0);
     for (uint32_t i = 0; i < slots; i++)
-        slot_init(&ring->slots[i], i, shape, &layout, (uint8_t *)base + i * layout.bytes,
+        slot_init(&ring->slots[i], i, shape, &layout, (uint8_t *)base + i * bytes, bytes,
                   (uint8_t *)ring->tables + i * table);
     *made = ring;
     return TOKMAP_OK;

@@ -15,7 +15,8 @@
 #include "backend.h"
 #include "batch/mark.h"
 
-/* What one slot has room for. */
+/* What one slot has room for. A run has phases with different batches and lengths, so a slot can be given another shape
+ * (ring_slot_arrange()) that needs no more memory than the one that the ring was made with. */
 struct ring_shape {
     uint64_t rows;        /* most rows of a batch; may be 0 */
     uint64_t row_bytes;   /* bytes of one row; rows begin at multiples of 64 */
@@ -24,6 +25,8 @@ struct ring_shape {
                              it */
     bool extents;         /* rows have extents: some rows have padding, or count only their last targets */
     uint64_t cu_elements; /* elements of cu_seqlens; 0 if that field is not requested */
+    uint64_t rows_most;   /* the most rows of any shape that a slot gets later; 0: `rows` */
+    uint64_t bytes_least; /* the most memory of any such shape: ring_layout.bytes; 0: that of this one */
 };
 
 /* Where the parts of a slot begin in its memory: bytes, all of them multiples of 64. expand_arguments.h describes the
@@ -38,18 +41,21 @@ struct ring_layout {
     uint64_t bytes; /* of the whole memory, at least 64 */
 };
 
-/* Computes the layout. Returns false if a size overflows. */
+/* Computes the layout; bytes_least does not count. Returns false if a size overflows. */
 bool ring_layout_of(const struct ring_shape *shape, struct ring_layout *layout);
 
 /* One batch. The producer owns it between ring_vacant() and ring_publish(), the consumer between ring_filled() and
- * ring_release(). number, places, rows, marks, uncounted, extents, cu, and memory stay as ring_new() set them; the
- * producer fills what the pointers point to. */
+ * ring_release(). number, places, memory, and what ring_slot_arrange() sets stay as they are; the producer fills what
+ * the pointers point to. */
 struct slot {
     uint32_t number;           /* 0 .. slots - 1 */
     enum tokmap_status status; /* of filling; if it is not OK, only this and ring_error() are valid */
     uint64_t step;
     uint64_t first_row;
     uint64_t count; /* rows that the batch has */
+    uint64_t valid; /* of them, rows that are not padding */
+    uint64_t seq_len, row_tokens;
+    uint64_t trace; /* the sum of the hashes of its rows; 0 without a trace */
     bool last_in_step;
     struct tokmap_cursor cursor;
     struct tokmap_place *places; /* one per row */
@@ -61,6 +67,9 @@ struct slot {
     uint64_t documents;          /* in cu */
     uint64_t max_seqlen;         /* tokens of the longest document in cu */
     uint8_t *memory;             /* of the backend; a multiple of 64 */
+    uint64_t memory_bytes, rows_most;
+    struct ring_shape shape;     /* set by ring_slot_arrange(), with the layout and the pointers into the memory */
+    struct ring_layout layout;
 };
 
 struct ring;
@@ -72,6 +81,9 @@ uint64_t ring_slot_bytes(const struct ring_shape *shape);
  * Statuses: OK, ERROR_MEMORY, ERROR_DEVICE. */
 enum tokmap_status ring_new(struct ring **ring, struct backend *backend, const struct ring_shape *shape, uint32_t slots,
                             struct tokmap_error *error);
+
+/* Gives a slot that the producer owns another shape, with its layout. It must fit what the ring was made with. */
+void ring_slot_arrange(struct slot *slot, const struct ring_shape *shape, const struct ring_layout *layout);
 
 /* Frees the ring, but not the backend. Neither side may be in a call. Accepts NULL. */
 void ring_free(struct ring *ring);

@@ -47,6 +47,8 @@ static void variants_agree_with_the_scalar_hash(void **unused)
             XXH128_hash_t expected = XXH3_128bits(bytes + at, count);
             struct hash128 found = functions->hash128(bytes + at, count);
             assert_true(functions->hash64(bytes + at, count) == XXH3_64bits(bytes + at, count));
+            assert_true(functions->hash64_seeded(bytes + at, count, count * 77) ==
+                        XXH3_64bits_withSeed(bytes + at, count, count * 77));
             assert_true(found.low == expected.low64 && found.high == expected.high64);
         }
         for (int i = 0; i < 40; i++) {

@@ -347,8 +347,8 @@ static void smaller_structs_are_served(void **unused)
 static void the_size_of_a_batch_is_checked(void **unused)
 {
     (void)unused;
-    static const size_t wrong[] = {0, sizeof(size_t), sizeof(struct tokmap_batch) - 1, sizeof(struct tokmap_batch) + 1,
-                                   SIZE_MAX};
+    const size_t first = offsetof(struct tokmap_batch, seq_len); /* of the struct's first version */
+    const size_t wrong[] = {0, sizeof(size_t), first - 1, sizeof(struct tokmap_batch) + 1, SIZE_MAX};
     const uint64_t zero = 0;
     struct tokmap_run *run = make_run(&narrow, 64, 1, 4, 5);
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
@@ -369,9 +369,15 @@ static void the_size_of_a_batch_is_checked(void **unused)
         assert_int_equal(tokmap_loader_read(loader, &zero, &zero, 1, NULL, &room.batch, &error), TOKMAP_ERROR_ARGUMENT);
         assert_memory_equal(&room, &untouched, sizeof room);
     }
+    room.batch.size = first;
+    assert_int_equal(tokmap_loader_read(loader, &zero, &zero, 1, NULL, &room.batch, NULL), TOKMAP_OK);
+    assert_int_equal(room.batch.count, 1);
+    assert_int_equal(room.batch.seq_len, untouched.batch.seq_len); /* which a program of that version does not have */
     room.batch.size = sizeof room.batch;
     assert_int_equal(tokmap_loader_next(loader, NULL, NULL, &room.batch, NULL), TOKMAP_OK);
     assert_int_equal(room.batch.size, sizeof room.batch);
+    assert_int_equal(room.batch.seq_len, 64);
+    assert_int_equal(room.batch.valid, room.batch.count);
     assert_int_equal(room.batch.step, 0); /* the refused calls consumed no rows */
     assert_int_equal(room.batch.count, 4);
     assert_int_equal(room.batch.documents, 0);
