@@ -84,7 +84,7 @@ tokenize_tools/vocabulary tokenize_tools/sentencepiece+
 tokenize_tools/corpus src/text src/platform+
 tokenize_tools/pack tokenize_tools/corpus+ tokenize_tools/tokenizer+ src/format+ src/cli+
 tokenize_tools/train tokenize_tools/pack+ tokenize_tools/bpe+
-tokenize_tools/commands tokenize_tools/vocabulary+ tokenize_tools/train+ src/format+ src/cli+
+tokenize_tools/commands tokenize_tools/vocabulary+ tokenize_tools/train+ src/format+ src/cli+ src/run src/order
 tokenize_tools tokenize_tools/commands+
 bench/harness src/cli+ src/cuda+ src/format+ tokenize_tools/vocabulary+
 bench/peers bench/harness+

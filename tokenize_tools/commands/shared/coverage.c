@@ -10,12 +10,17 @@
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "common/error.h"
+#include "order/blocks.h"
+#include "order/permutation.h"
 #include "platform/os.h"
 #include "platform/process.h"
+#include "run/locate.h"
 
-#define CHUNK 8192u                     /* rows that a thread takes at a time */
+#define CHUNK_ROWS ((uint64_t)1 << 16)  /* a thread takes steps with about this many rows at a time, */
+#define CHUNK_SHARES 64u                /* and at least this many rows for each source of the phase */
 #define THREAD_ROWS ((uint64_t)1 << 18) /* fewer rows do not pay for another thread */
-#define WAVE_ROWS ((uint64_t)1 << 26)   /* a wave is about this long if the epoch is longer */
+#define SIGNAL_ROWS ((uint64_t)1 << 16) /* rows between two looks at signals */
+#define SORTED_ROWS ((uint64_t)1 << 15) /* steps with at most this many rows are sorted by draw */
 
 /* Keeps the first fault. */
 static void fault_set(char fault[COVERAGE_FAULT], const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -36,208 +41,393 @@ static enum tokmap_status interrupted(struct tokmap_error *error)
 
 /* ---- by counting ---- */
 
-/*
- * Rows are numbered over the whole run: row j of step t has the number t * batch + j. The draw of that row has another
- * number, but one of the same step. The rows are processed in waves. Within a wave, threads take chunks of rows.
- * Between waves, a single thread compares the epochs whose draws are over with what they should contain, and clears
- * their bitmaps for reuse.
- */
+/* What all threads share. They take chunks of steps, each inside one phase. */
 struct counting {
     const struct coverage *coverage;
-    uint64_t *bits;   /* `maps` bitmaps of `words` words; epoch e uses map e % maps */
-    uint64_t *marked; /* for each map, the number of its marked windows */
-    uint64_t maps, words;
-    uint64_t oldest;    /* the epochs [oldest, oldest + maps) have a bitmap */
-    uint64_t next, end; /* rows of the wave that are left; the threads advance `next` atomically */
-    uint32_t stop;      /* atomic: a thread found a fault or a failure */
+    struct tokmap_run_info info;
+    uint64_t steps, rows; /* to count */
     struct os_mutex *mutex;
+    uint32_t stop; /* atomic: a thread found a fault or a failure, or a signal arrived */
     /* guarded by the mutex: */
+    uint64_t next_step, rows_taken;
     char fault[COVERAGE_FAULT];
     enum tokmap_status status;
     struct tokmap_error error;
 };
 
-static uint64_t maps_needed(const struct coverage *coverage)
-{
-    /* A wave ends at the latest with the step in which its first epoch ends, and that step of `batch` draws can
-     * reach this many epochs. */
-    return (coverage->batch - 1) / coverage->windows + 2;
-}
+struct sorted;
 
-uint64_t coverage_bytes(const struct coverage *coverage)
-{
-    return maps_needed(coverage) * (div_ceil(coverage->windows, 64) + 1) * 8;
-}
+struct chunk {
+    uint64_t phase, first_step, end_step;
+    struct tokmap_phase_info about;
+};
 
-/* Marks the window of a row and sets *fresh to whether it was unmarked before. Returns false if the place
- * contradicts itself or names an epoch that has no bitmap. */
-static bool window_mark(struct counting *counting, const struct tokmap_place *place, bool *fresh)
-{
-    const uint64_t windows = counting->coverage->windows;
-    if (place->source != 0 || place->window >= windows || place->epoch != place->draw / windows ||
-        place->draw / counting->coverage->batch != place->step || place->epoch < counting->oldest ||
-        place->epoch - counting->oldest >= counting->maps)
-        return false;
-    uint64_t *word = counting->bits + place->epoch % counting->maps * counting->words + place->window / 64;
-    const uint64_t bit = (uint64_t)1 << place->window % 64;
-    *fresh = !(__atomic_fetch_or(word, bit, __ATOMIC_RELAXED) & bit);
-    return true;
-}
+/* The draw that a source must get next, and the order of its epoch. */
+struct expected {
+    uint64_t source, windows;
+    uint64_t epoch, draw; /* draw: in the epoch */
+    const char *name;
+    bool order_known; /* of `epoch` */
+    union {
+        struct tokmap_order shuffle;
+        struct blocks_order blocks;
+    } order;
+};
 
-/* Records what was wrong with a row and stops all threads. marked: the place was valid, so the window was marked
- * twice. */
-static void wave_stop(struct counting *counting, const struct tokmap_place *place, bool marked,
-                      enum tokmap_status status, const struct tokmap_error *error)
+/* One thread. */
+struct counter {
+    struct counting *counting;
+    struct run_walk walk;
+    struct chunk chunk;
+    struct expected *expected; /* by share of the phase */
+    uint64_t expected_count, expected_room;
+    uint64_t *share_of;    /* by source: the index of its share, which is the source's only where the share says so */
+    struct sorted *sorted; /* by draw of the step; SORTED_ROWS of them */
+};
+
+/* What a row shows. */
+struct sorted {
+    uint64_t row, source, epoch, window;
+};
+
+static void counting_stop(struct counting *counting, enum tokmap_status status, const struct tokmap_error *error)
 {
     os_mutex_lock(counting->mutex);
     if (status && !counting->status) {
         counting->status = status;
         counting->error = *error;
-    } else if (!status && marked) {
-        fault_set(counting->fault,
-                  "window %" PRIu64 " is shown twice in epoch %" PRIu64 "; one of the two is step %" PRIu64
-                  " row %" PRIu64,
-                  place->window, place->epoch, place->step, place->row);
-    } else if (!status) {
-        fault_set(counting->fault,
-                  "row %" PRIu64 " of step %" PRIu64 " takes draw %" PRIu64 ", window %" PRIu64 " of epoch %" PRIu64
-                  ", which does not belong to that step",
-                  place->row, place->step, place->draw, place->window, place->epoch);
     }
     os_mutex_unlock(counting->mutex);
     __atomic_store_n(&counting->stop, 1, __ATOMIC_RELAXED);
 }
 
-static void chunk_count(struct counting *counting, uint64_t first, uint64_t end)
+static void counting_fault(struct counting *counting, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void counting_fault(struct counting *counting, const char *format, ...)
 {
-    const uint64_t batch = counting->coverage->batch;
-    struct tokmap_error error;
-    /* The windows marked in one epoch are added to the shared count when the epoch changes, not one by one. */
-    uint64_t epoch = 0, fresh_count = 0;
-    for (uint64_t i = first; i < end; i++) {
-        struct tokmap_place place;
-        bool fresh = false;
-        const enum tokmap_status status =
-            tokmap_run_locate(counting->coverage->run, i / batch, i % batch, &place, &error);
-        const bool marked = !status && window_mark(counting, &place, &fresh);
-        if (!marked || !fresh) {
-            wave_stop(counting, &place, marked, status, &error);
-            return;
-        }
-        if (place.epoch != epoch) {
-            if (fresh_count)
-                __atomic_fetch_add(&counting->marked[epoch % counting->maps], fresh_count, __ATOMIC_RELAXED);
-            epoch = place.epoch;
-            fresh_count = 0;
-        }
-        fresh_count++;
-    }
-    __atomic_fetch_add(&counting->marked[epoch % counting->maps], fresh_count, __ATOMIC_RELAXED);
+    va_list arguments;
+    va_start(arguments, format);
+    os_mutex_lock(counting->mutex);
+    if (!counting->fault[0])
+        (void)vsnprintf(counting->fault, COVERAGE_FAULT, format, arguments);
+    os_mutex_unlock(counting->mutex);
+    va_end(arguments);
+    __atomic_store_n(&counting->stop, 1, __ATOMIC_RELAXED);
 }
 
-static void wave_work(void *user)
+/* Takes the next steps to count. Returns false if none are left. */
+static bool chunk_take(struct counting *counting, struct chunk *chunk)
+{
+    const struct tokmap_run *run = counting->coverage->run;
+    bool taken = false;
+    os_mutex_lock(counting->mutex);
+    if (counting->next_step < counting->steps) {
+        chunk->about.size = sizeof chunk->about;
+        chunk->phase = tokmap_run_phase_at(run, counting->next_step);
+        taken = tokmap_run_phase(run, chunk->phase, &chunk->about) == TOKMAP_OK;
+        const uint64_t rows = max64(CHUNK_ROWS, CHUNK_SHARES * chunk->about.shares);
+        chunk->first_step = counting->next_step;
+        chunk->end_step = min64(min64(counting->steps, chunk->about.end_step),
+                                chunk->first_step + max64(1, rows / chunk->about.batch));
+        counting->next_step = chunk->end_step;
+        counting->rows_taken += (chunk->end_step - chunk->first_step) * chunk->about.batch;
+    }
+    os_mutex_unlock(counting->mutex);
+    return taken;
+}
+
+/* Computes which draw each source of the phase must get first from `step` on. */
+static enum tokmap_status expected_compute(const struct counter *counter, uint64_t step, uint64_t share,
+                                           struct expected *expected)
+{
+    const struct tokmap_run *run = counter->counting->coverage->run;
+    struct tokmap_share_info info = {.size = sizeof info};
+    uint64_t before, now;
+    enum tokmap_status status = tokmap_run_share(run, counter->chunk.phase, share, &info);
+    if (!status)
+        status = tokmap_run_drawn(run, info.source, counter->chunk.about.first_step, &before);
+    if (!status)
+        status = tokmap_run_drawn(run, info.source, step, &now);
+    if (status)
+        return status;
+    const uint64_t draw = info.first_draw + (now - before);
+    expected->source = info.source;
+    expected->windows = info.windows;
+    expected->epoch = info.first_epoch + draw / info.windows;
+    expected->draw = draw % info.windows;
+    expected->order_known = false;
+    return TOKMAP_OK;
+}
+
+static bool chunk_prepare(struct counter *counter)
+{
+    struct counting *counting = counter->counting;
+    struct tokmap_error error;
+    const uint64_t count = counter->chunk.about.shares;
+    if (count > counter->expected_room) {
+        struct expected *grown = realloc(counter->expected, count * sizeof *grown);
+        if (!grown) {
+            counting_stop(counting, error_set_memory(&error, "the sources", count * sizeof *grown), &error);
+            return false;
+        }
+        counter->expected = grown;
+        counter->expected_room = count;
+    }
+    counter->expected_count = count;
+    for (uint64_t i = 0; i < count; i++) {
+        struct tokmap_source_info source = {.size = sizeof source};
+        struct expected *expected = &counter->expected[i];
+        enum tokmap_status status = expected_compute(counter, counter->chunk.first_step, i, expected);
+        if (!status)
+            status = tokmap_run_source(counting->coverage->run, expected->source, &source);
+        if (status) {
+            counting_stop(counting, error_set(&error, status, NULL, TOKMAP_NO_OFFSET, "the run cannot be described"),
+                          &error);
+            return false;
+        }
+        expected->name = source.name;
+        counter->share_of[expected->source] = i;
+    }
+    return true;
+}
+
+/* Returns the draw of the epoch that shows the window. */
+static uint64_t window_draw(const struct counting *counting, struct expected *expected, uint64_t window)
+{
+    const enum tokmap_ordering ordering = counting->info.ordering;
+    if (ordering == TOKMAP_SEQUENTIAL)
+        return window;
+    const uint64_t name_bytes = expected->order_known ? 0 : strlen(expected->name);
+    if (ordering == TOKMAP_BLOCKS) {
+        if (!expected->order_known)
+            blocks_init(&expected->order.blocks, expected->windows, counting->info.blocks, counting->info.span,
+                        counting->info.seed, expected->name, name_bytes, expected->epoch);
+        expected->order_known = true;
+        return blocks_inverse(&expected->order.blocks, window);
+    }
+    if (!expected->order_known)
+        permutation_init(&expected->order.shuffle,
+                         order_key(KEY_WINDOWS, counting->info.seed, expected->name, name_bytes, expected->epoch),
+                         expected->windows);
+    expected->order_known = true;
+    return permutation_inverse(&expected->order.shuffle, window);
+}
+
+/* Compares the place of draw `draw` with what its source must get next. Returns false after a fault. */
+static bool place_check(struct counter *counter, const struct tokmap_place *place, uint64_t draw)
+{
+    struct counting *counting = counter->counting;
+    const bool known = place->source < counting->info.sources;
+    const uint64_t share = known ? counter->share_of[place->source] : 0;
+    struct expected *expected = share < counter->expected_count ? &counter->expected[share] : NULL;
+    if (place->draw != draw || !known || !expected || expected->source != place->source) {
+        counting_fault(counting,
+                       "row %" PRIu64 " of step %" PRIu64 " takes draw %" PRIu64 " of source %" PRIu64
+                       ", which is not draw %" PRIu64 " or not of the phase",
+                       place->row, place->step, place->draw, place->source, draw);
+        return false;
+    }
+    const bool good = place->epoch == expected->epoch && place->window < expected->windows &&
+                      window_draw(counting, expected, place->window) == expected->draw;
+    if (!good) {
+        counting_fault(counting,
+                       "row %" PRIu64 " of step %" PRIu64 " shows window %" PRIu64 " of epoch %" PRIu64
+                       " of source %s, but draw %" PRIu64 " of epoch %" PRIu64 " is its next",
+                       place->row, place->step, place->window, place->epoch, expected->name, expected->draw,
+                       expected->epoch);
+        return false;
+    }
+    if (++expected->draw == expected->windows) {
+        expected->draw = 0;
+        expected->epoch++;
+        expected->order_known = false;
+    }
+    return true;
+}
+
+/* Checks the first `valid` rows of a step in the order of their draws, which the inverse of the permutation of rows
+ * gives. */
+static bool rows_count(struct counter *counter, uint64_t step, uint64_t valid, uint64_t first_draw)
+{
+    struct counting *counting = counter->counting;
+    const bool permuted = counting->info.ordering != TOKMAP_SEQUENTIAL;
+    struct tokmap_order rows;
+    struct tokmap_place place;
+    permutation_init(&rows, order_key(KEY_ROWS, counting->info.seed, "", 0, step), valid);
+    for (uint64_t i = 0; i < valid; i++) {
+        run_walk_place(&counter->walk, step, permuted ? permutation_inverse(&rows, i) : i, &place);
+        if (!place_check(counter, &place, first_draw + i))
+            return false;
+        if (i % SIGNAL_ROWS == SIGNAL_ROWS - 1 &&
+            (__atomic_load_n(&counting->stop, __ATOMIC_RELAXED) || os_signal_caught()))
+            return false;
+    }
+    return true;
+}
+
+/* Does the same for a step of few rows, faster: the rows are located in their own order and sorted by their draws. */
+static bool rows_sort_and_count(struct counter *counter, uint64_t step, uint64_t valid, uint64_t first_draw)
+{
+    struct sorted *sorted = counter->sorted;
+    struct tokmap_place place;
+    for (uint64_t i = 0; i < valid; i++)
+        sorted[i].row = UINT64_MAX;
+    for (uint64_t row = 0; row < valid; row++) {
+        run_walk_place(&counter->walk, step, row, &place);
+        const uint64_t i = place.draw - first_draw;
+        if (i >= valid || sorted[i].row != UINT64_MAX) {
+            counting_fault(counter->counting,
+                           "row %" PRIu64 " of step %" PRIu64 " takes draw %" PRIu64
+                           ", which is another row's or another step's",
+                           row, step, place.draw);
+            return false;
+        }
+        sorted[i] = (struct sorted){row, place.source, place.epoch, place.window};
+    }
+    for (uint64_t i = 0; i < valid; i++) {
+        place.row = sorted[i].row;
+        place.draw = first_draw + i;
+        place.source = sorted[i].source;
+        place.epoch = sorted[i].epoch;
+        place.window = sorted[i].window;
+        if (!place_check(counter, &place, first_draw + i))
+            return false;
+    }
+    return true;
+}
+
+static bool step_count(struct counter *counter, uint64_t step)
+{
+    const struct tokmap_phase_info *about = &counter->chunk.about;
+    const uint64_t first_draw = about->first_draw + (step - about->first_step) * about->batch;
+    const uint64_t valid = tokmap_run_valid(counter->counting->coverage->run, step);
+    struct tokmap_place place;
+    if (valid && !(valid <= SORTED_ROWS ? rows_sort_and_count : rows_count)(counter, step, valid, first_draw))
+        return false;
+    for (uint64_t row = valid; row < about->batch; row++) {
+        run_walk_place(&counter->walk, step, row, &place);
+        if (place.source != TOKMAP_NO_SOURCE) {
+            counting_fault(counter->counting,
+                           "row %" PRIu64 " of step %" PRIu64 " is not padding, but the data ends at row %" PRIu64, row,
+                           step, valid);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Counts the steps of a chunk, after which each source must be where the next chunk expects it. */
+static bool chunk_count(struct counter *counter)
+{
+    if (!chunk_prepare(counter))
+        return false;
+    for (uint64_t step = counter->chunk.first_step; step < counter->chunk.end_step; step++)
+        if (!step_count(counter, step))
+            return false;
+    for (uint64_t i = 0; i < counter->expected_count; i++) {
+        const struct expected *reached = &counter->expected[i];
+        struct expected end;
+        if (expected_compute(counter, counter->chunk.end_step, i, &end) == TOKMAP_OK && end.epoch == reached->epoch &&
+            end.draw == reached->draw)
+            continue;
+        counting_fault(counter->counting,
+                       "before step %" PRIu64 ", source %s has come to draw %" PRIu64 " of epoch %" PRIu64
+                       ", and not to where the run's arithmetic has it",
+                       counter->chunk.end_step, reached->name, reached->draw, reached->epoch);
+        return false;
+    }
+    return true;
+}
+
+static bool counter_begin(struct counter *counter, struct counting *counting)
+{
+    struct tokmap_error error;
+    *counter = (struct counter){.counting = counting};
+    run_walk_init(&counter->walk, counting->coverage->run);
+    if (run_walk_keep(&counter->walk, &error)) {
+        counting_stop(counting, TOKMAP_ERROR_MEMORY, &error);
+        return false;
+    }
+    counter->share_of = calloc(counting->info.sources, sizeof *counter->share_of);
+    counter->sorted = malloc(SORTED_ROWS * sizeof *counter->sorted);
+    if (!counter->share_of || !counter->sorted)
+        counting_stop(counting, error_set_memory(&error, "counting", SORTED_ROWS * sizeof *counter->sorted), &error);
+    return counter->share_of && counter->sorted;
+}
+
+static void counter_end(struct counter *counter)
+{
+    run_walk_free(&counter->walk);
+    free(counter->expected);
+    free(counter->share_of);
+    free(counter->sorted);
+}
+
+static void counting_work(void *user)
 {
     struct counting *counting = user;
-    while (!__atomic_load_n(&counting->stop, __ATOMIC_RELAXED)) {
-        const uint64_t first = __atomic_fetch_add(&counting->next, CHUNK, __ATOMIC_RELAXED);
-        if (first >= counting->end)
-            break;
-        chunk_count(counting, first, min64(first + CHUNK, counting->end));
-    }
+    struct counter counter;
+    if (counter_begin(&counter, counting))
+        while (!__atomic_load_n(&counting->stop, __ATOMIC_RELAXED) && chunk_take(counting, &counter.chunk) &&
+               chunk_count(&counter)) {
+        }
+    counter_end(&counter);
 }
 
-/* Counts the wave [next, end) with all threads. The calling thread takes chunks too, shows progress, and notices
- * signals. */
-static void wave_count(struct counting *counting, struct cli_progress *progress)
+/* Counts with all threads. The calling thread takes chunks too, shows progress, and notices signals. */
+static void counting_run(struct counting *counting)
 {
     struct os_thread *threads[COVERAGE_THREADS_MOST] = {0};
-    const uint64_t draws = counting->end - counting->next;
-    const uint64_t wanted = min64(counting->coverage->threads, draws / THREAD_ROWS + 1);
+    const uint64_t wanted = min64(counting->coverage->threads, counting->rows / THREAD_ROWS + 1);
+    struct cli_progress progress;
+    struct counter counter;
+    cli_progress_start(&progress, "counting", counting->rows, counting->coverage->progress);
+    progress.unit = "draws";
     for (uint64_t i = 1; i < wanted; i++)
-        if (os_thread_start(&threads[i], "tokmap-audit", wave_work, counting))
+        if (os_thread_start(&threads[i], "tokmap-audit", counting_work, counting))
             threads[i] = NULL; /* the other threads take its chunks */
-    while (!__atomic_load_n(&counting->stop, __ATOMIC_RELAXED)) {
-        const uint64_t first = __atomic_fetch_add(&counting->next, CHUNK, __ATOMIC_RELAXED);
-        if (first >= counting->end)
-            break;
-        chunk_count(counting, first, min64(first + CHUNK, counting->end));
-        cli_progress_update(progress, first);
-        if (os_signal_caught())
-            __atomic_store_n(&counting->stop, 1, __ATOMIC_RELAXED);
-    }
+    if (counter_begin(&counter, counting))
+        while (!__atomic_load_n(&counting->stop, __ATOMIC_RELAXED) && chunk_take(counting, &counter.chunk) &&
+               chunk_count(&counter)) {
+            os_mutex_lock(counting->mutex);
+            const uint64_t taken = counting->rows_taken;
+            os_mutex_unlock(counting->mutex);
+            cli_progress_update(&progress, taken);
+            if (os_signal_caught())
+                __atomic_store_n(&counting->stop, 1, __ATOMIC_RELAXED);
+        }
+    counter_end(&counter);
     for (uint64_t i = 1; i < wanted; i++)
         os_thread_join(threads[i]);
-}
-
-/* Checks the epochs before `epoch`, whose draws are over, and clears their bitmaps. */
-static void epochs_retire(struct counting *counting, uint64_t epoch)
-{
-    const uint64_t windows = counting->coverage->windows;
-    for (; counting->oldest < epoch; counting->oldest++) {
-        const uint64_t map = counting->oldest % counting->maps;
-        if (counting->marked[map] != windows)
-            fault_set(counting->fault, "epoch %" PRIu64 " shows %" PRIu64 " of its %" PRIu64 " windows",
-                      counting->oldest, counting->marked[map], windows);
-        memset(counting->bits + map * counting->words, 0, counting->words * 8);
-        counting->marked[map] = 0;
-    }
-}
-
-static enum tokmap_status waves_count(struct counting *counting, uint64_t steps, struct tokmap_error *error)
-{
-    const struct coverage *coverage = counting->coverage;
-    const uint64_t batch = coverage->batch, windows = coverage->windows, all = steps * batch;
-    struct cli_progress progress;
-    cli_progress_start(&progress, "counting", all, coverage->progress);
-    progress.unit = "draws";
-    for (uint64_t first = 0; first < all && !counting->stop && !counting->fault[0]; first = counting->end) {
-        epochs_retire(counting, first / windows);
-        /* The wave ends with the step in which the oldest epoch ends, or after WAVE_ROWS rows and the rest of their
-         * step. */
-        const uint64_t epoch_end = div_ceil((first / windows + 1) * windows, batch) * batch;
-        const uint64_t most = first + div_ceil(WAVE_ROWS, batch) * batch;
-        counting->next = first;
-        counting->end = min64(min64(epoch_end, most), all);
-        wave_count(counting, &progress);
-    }
     cli_progress_end(&progress);
-    if (os_signal_caught())
-        return interrupted(error);
-    if (counting->status || counting->fault[0]) {
-        if (counting->status && error)
-            *error = counting->error;
-        return counting->status;
-    }
-    /* The epochs that end with the last draw, then the one that the run does not finish. */
-    epochs_retire(counting, all / windows);
-    if (counting->marked[counting->oldest % counting->maps] != all % windows)
-        fault_set(counting->fault,
-                  "the number of windows that epoch %" PRIu64 " shows differs from the number of its draws",
-                  counting->oldest);
-    return TOKMAP_OK;
+}
+
+static uint64_t rows_before(const struct tokmap_run *run, uint64_t step)
+{
+    struct tokmap_phase_info phase = {.size = sizeof phase};
+    const enum tokmap_status status = tokmap_run_phase(run, tokmap_run_phase_at(run, step), &phase);
+    assert(!status);
+    return status ? 0 : phase.first_draw + (step - phase.first_step) * phase.batch;
 }
 
 enum tokmap_status coverage_count(const struct coverage *coverage, uint64_t steps, char fault[COVERAGE_FAULT],
                                   struct tokmap_error *error)
 {
-    struct counting counting = {.coverage = coverage};
-    assert(coverage->batch && coverage->windows);
-    assert(!steps || coverage->batch <= (uint64_t)INT64_MAX / steps);
-    counting.maps = maps_needed(coverage);
-    counting.words = div_ceil(coverage->windows, 64);
-    counting.bits = calloc(counting.maps * counting.words, 8);
-    counting.marked = calloc(counting.maps, 8);
-    enum tokmap_status status = TOKMAP_OK;
-    if (!counting.bits || !counting.marked || os_mutex_new(&counting.mutex))
-        status = error_set_memory(error, "counting windows", coverage_bytes(coverage));
-    else
-        status = waves_count(&counting, steps, error);
+    struct counting counting = {.coverage = coverage, .info = {.size = sizeof counting.info}, .steps = steps};
+    const enum tokmap_status status = tokmap_run_info(coverage->run, &counting.info);
+    assert(!status && steps <= counting.info.steps);
+    if (status)
+        return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "the run cannot be described");
+    counting.rows = rows_before(coverage->run, steps);
+    if (os_mutex_new(&counting.mutex))
+        return error_set_memory(error, "counting windows", 64);
+    counting_run(&counting);
+    os_mutex_free(counting.mutex);
     memcpy(fault, counting.fault, COVERAGE_FAULT);
-    if (counting.mutex)
-        os_mutex_free(counting.mutex);
-    free(counting.marked);
-    free(counting.bits);
-    return status;
+    if (os_signal_caught())
+        return interrupted(error);
+    if (counting.status && error)
+        *error = counting.error;
+    return counting.status;
 }
 
 /* ---- by sampling ---- */
@@ -283,10 +473,11 @@ static enum tokmap_status row_sample(const struct coverage *coverage, uint64_t s
     struct inverse inverse = {&place, 0, 0};
     enum tokmap_status status = tokmap_run_locate(coverage->run, step, row, &place, error);
     if (!status)
-        status = tokmap_run_find(coverage->run, 0, place.first_token, 1, step, step + 1, inverse_found, &inverse,
-                                 error);
-    if (!status && (place.draw / coverage->batch != step || place.draw / coverage->windows != place.epoch ||
-                    place.window >= coverage->windows || inverse.same != 1 || inverse.others))
+        status = tokmap_run_find(coverage->run, place.source, place.first_token, 1, step, step + 1, inverse_found,
+                                 &inverse, error);
+    const uint64_t first_draw = rows_before(coverage->run, step);
+    if (!status && (place.draw < first_draw || place.draw - first_draw >= tokmap_run_rows(coverage->run, step) ||
+                    inverse.same != 1 || inverse.others))
         fault_set(fault,
                   "step %" PRIu64 " row %" PRIu64 " takes window %" PRIu64 " of epoch %" PRIu64
                   ", but the search for that window finds the row %u times and other rows %u times",
@@ -298,7 +489,7 @@ enum tokmap_status coverage_sample(const struct coverage *coverage, uint64_t fir
                                    uint64_t *samples, char fault[COVERAGE_FAULT], struct tokmap_error *error)
 {
     uint64_t state = coverage->seed ^ end;
-    assert(first < end && coverage->batch && coverage->windows);
+    assert(first < end);
     assert(fault[0] == '\0');
     enum tokmap_status status = TOKMAP_OK;
     struct cli_progress progress;
@@ -307,8 +498,9 @@ enum tokmap_status coverage_sample(const struct coverage *coverage, uint64_t fir
     *samples = 0;
     for (uint64_t i = 0; i < tries && !status && !fault[0]; i++) {
         const uint64_t step = first + random_below(&state, end - first);
-        const uint64_t row = random_below(&state, coverage->batch);
-        if (!tokmap_run_delivers(coverage->run, step))
+        const uint64_t valid = tokmap_run_valid(coverage->run, step);
+        const uint64_t row = random_below(&state, valid);
+        if (!valid || !tokmap_run_delivers(coverage->run, step))
             continue;
         status = row_sample(coverage, step, row, fault, error);
         ++*samples;

@@ -1,0 +1,154 @@
+/* loader_trial.c - see loader_trial.h. */
+#include "loader_trial.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "run/locate.h"
+
+/* Keeps the first fault, which is the one that is printed. */
+static void fault_set(struct loader_trial *trial, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void fault_set(struct loader_trial *trial, const char *format, ...)
+{
+    va_list arguments;
+    if (trial->fault[0])
+        return;
+    va_start(arguments, format);
+    (void)vsnprintf(trial->fault, sizeof trial->fault, format, arguments);
+    va_end(arguments);
+}
+
+enum tokmap_status loader_trial_begin(struct loader_trial *trial, const struct tokmap_run *run, uint64_t ranks,
+                                      uint64_t rows, struct tokmap_error *error)
+{
+    *trial = (struct loader_trial){.run = run, .ranks = ranks, .rows = rows, .info = {.size = sizeof trial->info}};
+    const enum tokmap_status status = tokmap_run_info(run, &trial->info);
+    if (status)
+        return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "the run cannot be described");
+    const uint64_t row_tokens = trial->info.seq_len_most + trial->info.lookahead;
+    trial->pieces_most = run_pieces_most(run);
+    trial->expected = malloc(row_tokens * 4);
+    trial->narrow = malloc(row_tokens * 4);
+    trial->pieces = malloc(trial->pieces_most * sizeof *trial->pieces);
+    if (!trial->expected || !trial->narrow || !trial->pieces)
+        return error_set_memory(error, "a row", row_tokens * 8);
+    return TOKMAP_OK;
+}
+
+void loader_trial_end(struct loader_trial *trial)
+{
+    free(trial->expected);
+    free(trial->narrow);
+    free(trial->pieces);
+    trial->expected = trial->narrow = NULL;
+    trial->pieces = NULL;
+}
+
+/* Copies tokens of a dataset to token number `at` of the expected row, in the width of rows. */
+static enum tokmap_status tokens_copy(struct loader_trial *trial, const struct tokmap_dataset *dataset, uint64_t first,
+                                      uint64_t count, uint64_t at, struct tokmap_error *error)
+{
+    struct tokmap_dataset_info about = {.size = sizeof about};
+    enum tokmap_status status = tokmap_dataset_info(dataset, &about);
+    while (count && !status) {
+        const uint64_t from = first % about.tokens, part = min64(count, about.tokens - from);
+        uint8_t *into = trial->expected + at * trial->info.width;
+        const bool widened = about.width != trial->info.width;
+        status = tokmap_dataset_copy(dataset, from, part, widened ? trial->narrow : into, error);
+        for (uint64_t i = 0; widened && !status && i < part; i++) {
+            const uint32_t id = load16(trial->narrow + 2 * i);
+            memcpy(into + 4 * i, &id, 4);
+        }
+        first += part;
+        at += part;
+        count -= part;
+    }
+    return status;
+}
+
+/* Makes the row of a place, with the padding after its tokens. */
+static enum tokmap_status row_expect(struct loader_trial *trial, const struct tokmap_place *place, uint64_t row_tokens,
+                                     struct tokmap_error *error)
+{
+    uint64_t count = 0, at = 0;
+    enum tokmap_status status = run_row_pieces(trial->run, place, trial->pieces, trial->pieces_most, &count, error);
+    for (uint64_t i = 0; i < count && !status; i++) {
+        struct tokmap_source_info source = {.size = sizeof source};
+        status = tokmap_run_source(trial->run, place->source, &source);
+        if (!status)
+            status =
+                tokens_copy(trial, source.dataset, trial->pieces[i].first_token, trial->pieces[i].tokens, at, error);
+        at += trial->pieces[i].tokens;
+    }
+    const uint32_t pad = (uint32_t)trial->info.pad_id;
+    for (; at < row_tokens && !status; at++)
+        memcpy(trial->expected + at * trial->info.width, &pad, trial->info.width);
+    return status;
+}
+
+static enum tokmap_status batch_compare(struct loader_trial *trial, const struct tokmap_batch *batch, uint64_t rank,
+                                        uint64_t step, uint64_t first, uint64_t count, struct tokmap_error *error)
+{
+    if (batch->step != step || batch->count != count || (count && batch->first_row != first))
+        fault_set(trial,
+                  "rank %" PRIu64 " received rows %" PRIu64 "..%" PRIu64 " of step %" PRIu64 " instead of rows %" PRIu64
+                  "..%" PRIu64 " of step %" PRIu64,
+                  rank, batch->first_row, batch->first_row + batch->count, batch->step, first, first + count, step);
+    for (uint64_t i = 0; i < count && !trial->fault[0]; i++) {
+        struct tokmap_place place;
+        enum tokmap_status status = tokmap_run_locate(trial->run, step, first + i, &place, error);
+        if (!status)
+            status = row_expect(trial, &place, batch->row_tokens, error);
+        if (status)
+            return status;
+        if (batch->places[i].draw != place.draw || batch->places[i].source != place.source ||
+            batch->places[i].window != place.window || batch->places[i].epoch != place.epoch ||
+            memcmp(batch->rows[i], trial->expected, (size_t)(batch->row_tokens * batch->width)) != 0)
+            fault_set(trial, "rank %" PRIu64 " received wrong tokens in step %" PRIu64 " row %" PRIu64, rank, step,
+                      first + i);
+        trial->delivered++;
+    }
+    trial->batches++;
+    return TOKMAP_OK;
+}
+
+enum tokmap_status loader_trial_step(struct loader_trial *trial, uint64_t rank, uint64_t step,
+                                     struct tokmap_error *error)
+{
+    struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
+    struct tokmap_loader *loader = NULL;
+    struct tokmap_cursor cursor;
+    char text[TOKMAP_CURSOR_TEXT];
+    const uint64_t batch_rows = tokmap_run_rows(trial->run, step);
+    const uint64_t first = mul_div(rank, batch_rows, trial->ranks);
+    const uint64_t rows = mul_div(rank + 1, batch_rows, trial->ranks) - first;
+    const uint64_t calls = trial->rows ? div_ceil(div_ceil(batch_rows, trial->ranks), trial->rows) : 1;
+    enum tokmap_status status = tokmap_run_cursor(trial->run, step, &cursor, error);
+    if (status)
+        return status;
+    tokmap_cursor_print(&cursor, text);
+    options.rank = rank;
+    options.world = trial->ranks;
+    options.rows = trial->rows;
+    options.fields = 0;
+    options.threads = 0;
+    options.resume = text;
+    status = tokmap_loader_open(&loader, trial->run, &options, error);
+    if (!status && tokmap_loader_calls(loader) != calls)
+        fault_set(trial, "rank %" PRIu64 " makes %" PRIu64 " calls a step, not %" PRIu64, rank,
+                  tokmap_loader_calls(loader), calls);
+    for (uint64_t call = 0; call < calls && !status && !trial->fault[0]; call++) {
+        struct tokmap_batch batch = TOKMAP_BATCH_INIT;
+        const uint64_t begin = mul_div(call, rows, calls), end = mul_div(call + 1, rows, calls);
+        status = tokmap_loader_next(loader, NULL, NULL, &batch, error);
+        if (!status)
+            status = batch_compare(trial, &batch, rank, step, first + begin, end - begin, error);
+    }
+    tokmap_loader_close(loader);
+    return status;
+}
