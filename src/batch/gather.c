@@ -52,6 +52,7 @@
 struct gather {
     struct residency_source *source;
     struct shard_views *views; /* the source's */
+    struct uncounted *uncounted;
     const struct copy_kernels *kernels;
     uint64_t vocabulary;         /* ids must be below it; UINT64_MAX: not checked */
     uint32_t width, width_shift; /* of tokens in the dataset */
@@ -85,13 +86,25 @@ enum tokmap_status gather_open(struct gather **made, struct residency_source *so
     assert(gather->row_shift >= gather->width_shift && (gather->row_shift == 2 || gather->pad_id <= UINT16_MAX));
     gather->vocabulary = unchecked ? UINT64_MAX : info.vocabulary;
     gather->synthetic = dataset_is_synthetic(source->views.dataset);
+    enum tokmap_status status = uncounted_open(&gather->uncounted, source, error);
+    if (status) {
+        free(gather);
+        return status;
+    }
     *made = gather;
     return TOKMAP_OK;
 }
 
 void gather_close(struct gather *gather)
 {
+    if (gather)
+        uncounted_close(gather->uncounted);
     free(gather);
+}
+
+struct uncounted *gather_uncounted(const struct gather *gather)
+{
+    return gather->uncounted;
 }
 
 uint64_t gather_bytes(const struct gather *gather)

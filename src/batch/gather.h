@@ -13,6 +13,7 @@
 #include "copy.h"
 #include "dataset/row_piece.h"
 #include "residency.h"
+#include "uncounted.h"
 #include "tokmap/tokmap.h"
 
 struct gather;
@@ -40,6 +41,9 @@ enum tokmap_status gather_row(struct gather *gather, const struct row_piece *pie
 
 /* Fills a row that has no piece: row_tokens tokens of `width` bytes, all of them pad_id. */
 void gather_padding(uint32_t pad_id, uint32_t width, uint64_t row_tokens, void *row);
+
+/* Returns the masks of the gather's dataset, or NULL if it has none. They belong to the gather. */
+struct uncounted *gather_uncounted(const struct gather *gather);
 
 /* Prefetches the first cache lines of a piece into the processor's cache, if its pages are populated. Never faults. */
 void gather_prefetch(const struct gather *gather, const struct row_piece *piece);

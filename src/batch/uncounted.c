@@ -9,62 +9,227 @@
  *     row           100  101  102  103  104 |  7    8    9
  *     stream              0    1    1    0     0    1    0
  *     target              0    1    2    3     4    5    6       bits 0, 3, 4, and 6 are set
+ *
+ * The bits are read as gather.c reads tokens, and for the same reasons: from a mapping where the pages are known to be
+ * present, and otherwise with pread, after which the pages are populated. A row has few bytes of mask (256 for 2048
+ * tokens), so that a system call for each would take longer than everything else that is done for the row. Pages are
+ * populated at once in neighborhoods, as far as those are in the page cache. They are used only in the warm state, so
+ * that a page that may have left the page cache is read with pread again.
  */
 #include "uncounted.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "dataset/dataset.h"
 #include "common/bytes.h"
+#include "common/error.h"
+#include "dataset/dataset.h"
 #include "mark.h"
+#include "platform/os.h"
 
-#define AT_ONCE 8192 /* bits that are read at once; a multiple of 64 */
+#define AT_ONCE 8192                      /* bits that are read with pread at once; a multiple of 64 */
+#define NEIGHBORHOOD ((uint64_t)64 << 10) /* bytes populated at once; a power of two */
 
-/* Fills the bits of targets [at, at + count), which are the tokens of the dataset from `first` on, without a seam. */
-static enum tokmap_status fill_range(const struct tokmap_dataset *dataset, uint64_t first, uint64_t at, uint64_t count,
-                                     uint64_t *words, struct tokmap_error *error)
+/* The mask of one shard. All members are zero until the shard is used for the first time. */
+struct mask_view {
+    bool known;
+    struct dataset_mask mask;
+    uint64_t first_token, end_token; /* of the shard in the dataset */
+    const uint8_t *map;              /* NULL: not mapped */
+    uint8_t *populated;              /* one byte per neighborhood: 1 if all its pages were populated */
+    uint64_t size_compared;          /* number of the batch in which the size of the file was compared last */
+};
+
+struct uncounted {
+    const struct residency_source *source;
+    const struct tokmap_dataset *dataset;
+    uint64_t tokens; /* in the dataset */
+    uint64_t shards;
+    uint64_t current; /* the shard used last */
+    struct mask_view *views;
+    uint64_t views_bytes;
+};
+
+enum tokmap_status uncounted_open(struct uncounted **made, const struct residency_source *source,
+                                  struct tokmap_error *error)
 {
-    uint8_t bits[AT_ONCE / 8];
-    for (uint64_t part; count; first += part, at += part, count -= part) {
-        part = min64(count, AT_ONCE);
-        enum tokmap_status status = tokmap_dataset_mask(dataset, first, part, bits, error);
-        if (status)
-            return status;
-        for (uint64_t i = 0; i < part; i += 64) {
-            const uint64_t valid = min64(part - i, 64);
-            uint64_t word = 0;
-            memcpy(&word, bits + i / 8, (size_t)(valid + 7) / 8);
-            word = ~word & ~(uint64_t)0 >> (64 - valid);
-            const uint64_t to = at + i, shift = to % 64;
-            words[to / 64] |= word << shift;
-            if (shift + valid > 64)
-                words[to / 64 + 1] |= word >> (64 - shift);
-        }
+    struct tokmap_dataset_info info;
+    void *table;
+    *made = NULL;
+    if (!dataset_has_mask(source->views.dataset))
+        return TOKMAP_OK;
+    dataset_describe(source->views.dataset, &info);
+    struct uncounted *uncounted = calloc(1, sizeof *uncounted);
+    if (!uncounted)
+        return error_set_memory(error, "a loader", sizeof *uncounted);
+    uncounted->source = source;
+    uncounted->dataset = source->views.dataset;
+    uncounted->tokens = info.tokens;
+    uncounted->shards = info.shards;
+    uncounted->views_bytes = info.shards * sizeof *uncounted->views;
+    if (os_memory_new(uncounted->views_bytes, false, &table)) {
+        free(uncounted);
+        return error_set_memory(error, "the table of masks", info.shards * sizeof *uncounted->views);
     }
+    uncounted->views = table;
+    *made = uncounted;
     return TOKMAP_OK;
 }
 
-enum tokmap_status uncounted_fill(const struct tokmap_dataset *dataset, uint64_t tokens, const struct row_piece *pieces,
-                                  uint64_t count, uint64_t targets, uint64_t *words, struct tokmap_error *error)
+/* Returns the bytes of a view's table of neighborhoods. */
+static uint64_t neighborhoods(const struct mask_view *view)
+{
+    return div_ceil(view->mask.bytes, NEIGHBORHOOD);
+}
+
+void uncounted_close(struct uncounted *uncounted)
+{
+    if (!uncounted)
+        return;
+    for (uint64_t i = 0; i < uncounted->shards; i++) {
+        const struct mask_view *view = &uncounted->views[i];
+        if (!view->map)
+            continue;
+        os_unmap(view->map, view->mask.bytes);
+        os_memory_free(view->populated, neighborhoods(view));
+    }
+    os_memory_free(uncounted->views, uncounted->views_bytes);
+    free(uncounted);
+}
+
+/* Maps a mask of bits, if tokens are read from mappings too. A failure is no error: the mask is read with pread. */
+static void map_mask(const struct uncounted *uncounted, struct mask_view *view)
+{
+    const void *map;
+    void *populated;
+    if (view->mask.fd < 0 || view->mask.wide || !view->mask.bytes || !uncounted->source->views.mapped ||
+        os_memory_new(neighborhoods(view), false, &populated))
+        return;
+    if (os_map_file(view->mask.fd, view->mask.bytes, &map)) {
+        os_memory_free(populated, neighborhoods(view));
+        return;
+    }
+    os_memory_zero_on_fork(populated, neighborhoods(view)); /* a child has none of the populated pages of its parent */
+    view->populated = populated;
+    view->map = map;
+}
+
+/* Returns the view of the shard that has a token. */
+static struct mask_view *view_of(struct uncounted *uncounted, uint64_t token)
+{
+    struct mask_view *view = &uncounted->views[uncounted->current];
+    if (view->known && token >= view->first_token && token < view->end_token)
+        return view;
+    uncounted->current = dataset_shard_of(uncounted->dataset, token, uncounted->current);
+    view = &uncounted->views[uncounted->current];
+    if (view->known)
+        return view;
+    struct shard_tokens tokens;
+    dataset_shard_tokens(uncounted->dataset, uncounted->current, &tokens);
+    dataset_shard_mask(uncounted->dataset, uncounted->current, &view->mask);
+    view->first_token = tokens.first_token;
+    view->end_token = tokens.first_token + tokens.tokens;
+    map_mask(uncounted, view);
+    view->known = true;
+    return view;
+}
+
+/* Returns 64 bits of a mask from bit `first` on; those past its last byte are 0. */
+static uint64_t load_bits(const uint8_t *bits, uint64_t bytes, uint64_t first)
+{
+    const uint64_t at = first / 8, shift = first % 8;
+    uint64_t word = 0;
+    if (at + 9 <= bytes)
+        return load64(bits + at) >> shift | (shift ? (uint64_t)bits[at + 8] << (64 - shift) : 0);
+    memcpy(&word, bits + at, (size_t)min64(bytes - at, 8));
+    return word >> shift | (shift && at + 8 < bytes ? (uint64_t)bits[at + 8] << (64 - shift) : 0);
+}
+
+/* Sets the row's bits [at, at + count) that are 0 in the mask from its bit `first` on. */
+static void put_zeros(uint64_t *words, uint64_t at, const uint8_t *bits, uint64_t bytes, uint64_t first, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i += 64) {
+        const uint64_t valid = min64(count - i, 64), to = at + i, shift = to % 64;
+        const uint64_t word = ~load_bits(bits, bytes, first + i) & ~(uint64_t)0 >> (64 - valid);
+        words[to / 64] |= word << shift;
+        if (shift + valid > 64)
+            words[to / 64 + 1] |= word >> (64 - shift);
+    }
+}
+
+/* Returns whether bytes [from, end) of a mask are populated and the file still has them. */
+static bool is_present(const struct uncounted *uncounted, struct mask_view *view, uint64_t from, uint64_t end)
+{
+    struct os_stat found;
+    if (!view->map || !uncounted->source->turn->warm)
+        return false;
+    for (uint64_t i = from / NEIGHBORHOOD; i <= (end - 1) / NEIGHBORHOOD; i++)
+        if (!view->populated[i])
+            return false;
+    if (view->size_compared != uncounted->source->turn->batch) {
+        if (os_fstat(view->mask.fd, &found) || found.bytes < view->mask.bytes)
+            return false; /* reading it reports what is wrong */
+        view->size_compared = uncounted->source->turn->batch;
+    }
+    return true;
+}
+
+/* Populates the neighborhoods of bytes [from, end), as far as they are in the page cache. Failures do no harm. */
+static void populate(const struct uncounted *uncounted, const struct mask_view *view, uint64_t from, uint64_t end)
+{
+    if (!view->map || !uncounted->source->turn->warm)
+        return;
+    for (uint64_t i = from / NEIGHBORHOOD; i <= (end - 1) / NEIGHBORHOOD; i++) {
+        const uint64_t low = i * NEIGHBORHOOD, bytes = min64(NEIGHBORHOOD, view->mask.bytes - low);
+        if (!view->populated[i] && os_map_resident(view->map + low, bytes))
+            view->populated[i] = !os_map_populate(view->map + low, bytes);
+    }
+}
+
+/* Fills the bits of targets [at, at + count), which are the tokens of the view's shard from `first` on. */
+static enum tokmap_status fill_range(const struct uncounted *uncounted, struct mask_view *view, uint64_t first,
+                                     uint64_t at, uint64_t count, uint64_t *words, struct tokmap_error *error)
+{
+    const uint64_t bit = view->mask.first_bit + first - view->first_token;
+    const uint64_t from = bit / 8, end = (bit + count - 1) / 8 + 1;
+    if (is_present(uncounted, view, from, end)) {
+        put_zeros(words, at, view->map, view->mask.bytes, bit, count);
+        return TOKMAP_OK;
+    }
+    uint8_t bits[AT_ONCE / 8];
+    for (uint64_t done = 0, part; done < count; done += part) {
+        part = min64(count - done, AT_ONCE);
+        enum tokmap_status status = tokmap_dataset_mask(uncounted->dataset, first + done, part, bits, error);
+        if (status)
+            return status;
+        put_zeros(words, at + done, bits, (part + 7) / 8, 0, part);
+    }
+    populate(uncounted, view, from, end);
+    return TOKMAP_OK;
+}
+
+enum tokmap_status uncounted_fill(struct uncounted *uncounted, const struct row_piece *pieces, uint64_t count,
+                                  uint64_t targets, uint64_t *words, struct tokmap_error *error)
 {
     uint64_t row = 0; /* the piece's first token in the row */
     memset(words, 0, mark_words(targets) * sizeof *words);
-    if (!dataset || !dataset_has_mask(dataset))
+    if (!uncounted)
         return TOKMAP_OK;
     for (uint64_t i = 0; i < count && row <= targets; row += pieces[i++].tokens) {
         /* The row's first token is no target, and tokens beyond the last target do not matter. */
-        uint64_t skip = row ? 0 : 1, first = pieces[i].first_token + skip;
-        uint64_t left = min64(pieces[i].tokens, targets + 1 - row) - skip, at = row + skip - 1;
-        assert(pieces[i].first_token < tokens && pieces[i].tokens && pieces[i].tokens <= tokens);
-        if (first == tokens)
-            first = 0;
-        const uint64_t before_seam = min64(left, tokens - first);
-        enum tokmap_status status = fill_range(dataset, first, at, before_seam, words, error);
-        if (!status && before_seam < left)
-            status = fill_range(dataset, 0, at + before_seam, left - before_seam, words, error);
-        if (status)
-            return status;
+        const uint64_t skip = row ? 0 : 1, end = min64(pieces[i].tokens, targets + 1 - row);
+        assert(pieces[i].first_token < uncounted->tokens && pieces[i].tokens <= uncounted->tokens);
+        for (uint64_t done = skip, part; done < end; done += part) {
+            const uint64_t first = (pieces[i].first_token + done) % uncounted->tokens;
+            struct mask_view *view = view_of(uncounted, first);
+            part = min64(end - done, view->end_token - first);
+            if (view->mask.fd < 0)
+                continue; /* all tokens of a shard without a mask count */
+            enum tokmap_status status = fill_range(uncounted, view, first, row + done - 1, part, words, error);
+            if (status)
+                return status;
+        }
     }
     return TOKMAP_OK;
 }

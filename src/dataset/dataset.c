@@ -577,6 +577,17 @@ bool dataset_is_synthetic(const struct tokmap_dataset *dataset)
     return dataset->synthetic != NULL;
 }
 
+void dataset_shard_mask(const struct tokmap_dataset *dataset, uint64_t number, struct dataset_mask *out)
+{
+    assert(number < dataset->shard_count);
+    const struct shard *shard = &dataset->shards[number];
+    *out = (struct dataset_mask){.fd = shard->mask.fd,
+                                 .path = shard->mask.path,
+                                 .bytes = shard->mask.bytes,
+                                 .first_bit = shard->skipped_tokens,
+                                 .wide = shard->mask.wide};
+}
+
 bool dataset_has_mask(const struct tokmap_dataset *dataset)
 {
     return dataset->masked;

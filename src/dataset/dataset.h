@@ -21,8 +21,16 @@ bool dataset_scans_documents(const struct tokmap_dataset *dataset);
 /* Returns true if some shard has a mask, so that some tokens may not count as targets. */
 bool dataset_has_mask(const struct tokmap_dataset *dataset);
 
-/* Returns true if some shard has a mask, so that some tokens may not count as targets. */
-bool dataset_has_mask(const struct tokmap_dataset *dataset);
+/* The mask of one shard, open for reading. Lives as long as the dataset. */
+struct dataset_mask {
+    int fd; /* -1: the shard has no mask */
+    const char *path;
+    uint64_t bytes;     /* the size that the file must have */
+    uint64_t first_bit; /* of the shard's first token in the file; if wide, its byte */
+    bool wide;          /* one byte for each token instead of one bit */
+};
+
+void dataset_shard_mask(const struct tokmap_dataset *dataset, uint64_t shard, struct dataset_mask *out);
 
 /* Fills *info as tokmap_dataset_info() does, for callers of this build: it sets the size itself, so it cannot fail. */
 void dataset_describe(const struct tokmap_dataset *dataset, struct tokmap_dataset_info *info);

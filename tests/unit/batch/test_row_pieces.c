@@ -99,13 +99,13 @@ static void check_marks(const struct tokmap_dataset *dataset, const struct made 
     assert_true(marks[mark_words(marked)].starts == UINT64_MAX);
 }
 
-static void check_uncounted(const struct tokmap_dataset *dataset, const struct made *made, const struct row *row)
+static void check_uncounted(struct gather *gather, const struct made *made, const struct row *row)
 {
     uint64_t words[MOST / 64 + 2];
     const uint64_t targets = below(row->tokens);
     memset(words, 0xff, sizeof words);
     assert_int_equal(
-        uncounted_fill(row->count ? dataset : NULL, made->tokens, row->pieces, row->count, targets, words, NULL),
+        uncounted_fill(row->count ? gather_uncounted(gather) : NULL, row->pieces, row->count, targets, words, NULL),
         TOKMAP_OK);
     for (uint64_t t = 0; t < mark_words(targets) * 64; t++) {
         const bool excluded =
@@ -147,7 +147,7 @@ static void check_rows(const struct made *made, uint32_t width, enum tokmap_read
         assert_int_equal(gather_row(gather, row.pieces, row.count, row.tokens, memory.at, &cold, NULL), TOKMAP_OK);
         check_tokens(made, &row, memory.at, width);
         check_marks(dataset, made, &row, memory.at, width, segments);
-        check_uncounted(dataset, made, &row);
+        check_uncounted(gather, made, &row);
         guarded_free(memory);
     }
     gather_close(gather);
