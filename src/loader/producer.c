@@ -9,7 +9,6 @@
 #include <assert.h>
 
 #include "batch/boundaries.h"
-#include "batch/uncounted.h"
 #include "common/error.h"
 #include "run/run.h"
 
@@ -17,8 +16,7 @@
 static enum tokmap_status describe_row(const struct tokmap_loader *loader, struct slot *slot, uint64_t i,
                                        const struct tokmap_place *place, uint64_t pieces, struct tokmap_error *error)
 {
-    const struct loader_source *source =
-        place->source == TOKMAP_NO_SOURCE ? NULL : &loader->source[place->source];
+    const struct loader_source *source = place->source == TOKMAP_NO_SOURCE ? NULL : &loader->source[place->source];
     enum tokmap_status status = TOKMAP_OK;
     if (slot->extents) {
         const uint64_t stride = source && !source->plan && place->window ? loader->stride : 0;
@@ -26,8 +24,8 @@ static enum tokmap_status describe_row(const struct tokmap_loader *loader, struc
         slot->extents[i].scored_from = stride && stride < slot->seq_len ? slot->seq_len - stride : 0;
     }
     if (slot->uncounted)
-        status = uncounted_fill(source ? source->dataset : NULL, source ? source->tokens : 0, loader->pieces, pieces,
-                                form_masked_targets(&loader->needs, slot->seq_len),
+        status = uncounted_fill(source ? gather_uncounted(loader->gathers[place->source]) : NULL, loader->pieces,
+                                pieces, form_masked_targets(&loader->needs, slot->seq_len),
                                 slot->uncounted + i * slot->shape.row_bits, error);
     if (status || !slot->marks)
         return status;
@@ -59,7 +57,8 @@ enum tokmap_status producer_fill_row(struct tokmap_loader *loader, struct slot *
     } else {
         status = run_row_pieces(loader->run, place, loader->pieces, loader->queue.pieces_most, &pieces, error);
         if (!status)
-            status = gather_row(loader->gathers[place->source], loader->pieces, pieces, slot->row_tokens, row, cold, error);
+            status =
+                gather_row(loader->gathers[place->source], loader->pieces, pieces, slot->row_tokens, row, cold, error);
     }
     if (*cold)
         __atomic_store_n(&loader->cold_reads, loader->cold_reads + 1, __ATOMIC_RELAXED);
@@ -78,7 +77,8 @@ enum tokmap_status producer_arrange(struct tokmap_loader *loader, struct slot *s
         if (!form_make(&wanted, &loader->needs, rows, seq_len) || rows > slot->rows_most ||
             wanted.layout.bytes > slot->memory_bytes)
             return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
-                             "%" PRIu64 " rows of %" PRIu64 " tokens are more than this loader has room for; read fewer "
+                             "%" PRIu64 " rows of %" PRIu64
+                             " tokens are more than this loader has room for; read fewer "
                              "at once",
                              rows, seq_len);
         *form = wanted;
