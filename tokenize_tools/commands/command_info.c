@@ -110,7 +110,36 @@ struct dataset_facts {
     bool text_known;                /* the index of every shard records the bytes of its text */
     uint64_t text_bytes;
     struct lengths lengths; /* of documents */
+    uint64_t counted;       /* tokens that count as targets */
 };
+
+/* Counts the tokens that count as targets. It reads the masks, an eighth of a byte for each token. */
+static enum tokmap_status count_targets(const struct tokmap_dataset *dataset, struct dataset_facts *facts, int mode,
+                                        struct tokmap_error *error)
+{
+    enum { TOKENS = 1 << 20 };
+    enum tokmap_status status = TOKMAP_OK;
+    struct cli_progress progress;
+    facts->counted = facts->info.tokens;
+    if (!facts->info.masked)
+        return TOKMAP_OK;
+    uint8_t *bits = malloc(TOKENS / 8);
+    if (!bits)
+        return error_set_memory(error, "a mask", TOKENS / 8);
+    facts->counted = 0;
+    cli_progress_start(&progress, "counting targets", facts->info.tokens, mode);
+    progress.unit = "tokens";
+    for (uint64_t at = 0; at < facts->info.tokens && !status; at += TOKENS) {
+        const uint64_t count = min64(TOKENS, facts->info.tokens - at);
+        status = tokmap_dataset_mask(dataset, at, count, bits, error);
+        for (uint64_t i = 0; i < (count + 7) / 8 && !status; i++)
+            facts->counted += (uint64_t)__builtin_popcount(bits[i]);
+        cli_progress_update(&progress, at);
+    }
+    cli_progress_end(&progress);
+    free(bits);
+    return status;
+}
 
 /* Reads what all indexes say. mode: enum cli_progress_mode. */
 static enum tokmap_status facts_gather(const struct tokmap_dataset *dataset, struct dataset_facts *facts, int mode,
@@ -134,6 +163,8 @@ static enum tokmap_status facts_gather(const struct tokmap_dataset *dataset, str
         (void)about_title(&about, facts->title);
         about_free(&about);
     }
+    if (!status)
+        status = count_targets(dataset, facts, mode, error);
     return status ? status : dataset_lengths(dataset, mode, &facts->lengths, error);
 }
 
@@ -195,6 +226,8 @@ static void facts_table(const struct dataset_facts *facts, struct cli_table *tab
                  bytes_a_token_text(facts->text_bytes, info->tokens, a_token));
         row_add(table, "text", text);
     }
+    if (strcmp(info->kind, "shards") != 0 && strcmp(info->kind, "synthetic") != 0)
+        row_add(table, "files of", info->kind);
     row_number(table, "shards", info->shards, "");
     snprintf(text, sizeof text, "%u bytes per token, '<u%u' in NumPy", info->width, info->width);
     row_add(table, "width", text);
@@ -203,6 +236,11 @@ static void facts_table(const struct dataset_facts *facts, struct cli_table *tab
     row_number(table, "largest id", info->largest_id, "");
     row_id(table, "eod id", info->eod_id);
     row_id(table, "bos id", info->bos_id);
+    if (info->masked) {
+        snprintf(text, sizeof text, "%s tokens count as targets (%.2f%%)", cli_count(facts->counted, bytes),
+                 info->tokens ? 100.0 * (double)facts->counted / (double)info->tokens : 0.0);
+        row_add(table, "mask", text);
+    }
     if (info->shards) {
         row_add(table, "token files", cli_bytes(info->tokens * info->width, bytes));
         row_add(table, "indexes", cli_bytes(facts->index_bytes, bytes));
@@ -210,7 +248,9 @@ static void facts_table(const struct dataset_facts *facts, struct cli_table *tab
     } else {
         row_add(table, "token files", "none; tokens are computed");
     }
-    row_add(table, "content", id_hex(info->content, hex));
+    snprintf(text, sizeof text, "%s%s", id_hex(info->content, hex),
+             info->identity == 2 ? " (of a sample; `tokmap index` makes it that of every byte)" : "");
+    row_add(table, "content", text);
     row_add(table, "fingerprint", id_hex(info->tokenizer, hex));
 }
 
@@ -269,6 +309,10 @@ static enum tokmap_status facts_json(const struct tokmap_dataset *dataset, const
     cli_json_text(json, "reading", reading_name(info->reading));
     hex_json(json, "content", info->content);
     hex_json(json, "tokenizer", info->tokenizer);
+    cli_json_text(json, "kind", info->kind);
+    cli_json_text(json, "identity", info->identity == 1 ? "full" : "sampled");
+    cli_json_bool(json, "masked", info->masked);
+    cli_json_number(json, "targets", facts->counted);
     if (facts->tokenizer[0])
         cli_json_text(json, "tokenizer_name", facts->tokenizer);
     else

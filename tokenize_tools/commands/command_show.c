@@ -23,7 +23,7 @@ struct show_arguments {
     bool document_given, window_given, step_given, row_given, rank_given, ranks_given;
     struct cli_range tokens, steps;
     const char *source;
-    bool where, ids, json, specials, quiet;
+    bool where, ids, json, specials, unmarked, quiet;
 };
 
 static const char kind_document[] = "document", kind_window[] = "window", kind_tokens[] = "tokens", kind_row[] = "row";
@@ -74,8 +74,9 @@ static enum tokmap_status source_use(struct showing *show, uint64_t number, stru
     show->printer = &show->printers[number];
     if (show->printer->dataset)
         return TOKMAP_OK;
-    status = printer_open(show->printer, target_dataset(show->target, number),
-                          given->ids || given->where ? NULL : &given->tokenizer, given->specials, error);
+    status =
+        printer_open(show->printer, target_dataset(show->target, number),
+                     given->ids || given->where ? NULL : &given->tokenizer, given->specials, !given->unmarked, error);
     if (!status && !given->quiet)
         note_print(show->printer->tokenizer);
     return status;
@@ -647,6 +648,8 @@ int command_show(int argc, char **argv)
         CLI_HEADING("How to show it"),
         TOKENIZER_OPTIONS_RECORDED(given.tokenizer),
         {'i', "ids", CLI_FLAG, &given.ids, NULL, NULL, "print token ids instead of text", NULL},
+        {0, "unmarked", CLI_FLAG, &given.unmarked, NULL, NULL,
+         "do not mark text that does not count as a target, as the mask of its shard says", NULL},
         {0, "specials", CLI_FLAG, &given.specials, NULL, NULL, "print the names of special tokens", NULL},
         CLI_HEADING("A run made from a dataset"),
         RUN_OPTIONS(given.run),

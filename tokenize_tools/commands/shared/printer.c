@@ -67,7 +67,8 @@ void visible_end(struct visible *visible)
 /* ---- tokens ---- */
 
 enum tokmap_status printer_open(struct printer *printer, const struct tokmap_dataset *dataset,
-                                const struct tokenizer_arguments *asked, bool specials, struct tokmap_error *error)
+                                const struct tokenizer_arguments *asked, bool specials, bool marked,
+                                struct tokmap_error *error)
 {
     memset(printer, 0, sizeof *printer);
     printer->dataset = dataset;
@@ -80,6 +81,9 @@ enum tokmap_status printer_open(struct printer *printer, const struct tokmap_dat
     printer->chunk = malloc(PRINTER_CHUNK * printer->info.width);
     if (!printer->chunk)
         return error_set_memory(error, "tokens", PRINTER_CHUNK * printer->info.width);
+    printer->marked = marked && printer->info.masked;
+    if (printer->info.masked && !(printer->mask = malloc(PRINTER_CHUNK / 8)))
+        return error_set_memory(error, "the mask", PRINTER_CHUNK / 8);
     if (asked)
         status = dataset_tokenizer_open(&printer->tokenizer, dataset, asked, error);
     if (asked && !status)
@@ -94,6 +98,7 @@ void printer_close(struct printer *printer)
         tokenizer_close(printer->tokenizer);
     free(printer->text.bytes);
     free(printer->chunk);
+    free(printer->mask);
     memset(printer, 0, sizeof *printer);
 }
 
@@ -108,6 +113,32 @@ static uint64_t span_next(const struct printer *printer, uint64_t *first, uint64
     return span;
 }
 
+/* Copies the next tokens of a range, and their mask. */
+static enum tokmap_status chunk_read(struct printer *printer, uint64_t *first, uint64_t *count, uint64_t *span,
+                                     struct tokmap_error *error)
+{
+    uint64_t from;
+    *span = span_next(printer, first, count, &from);
+    const enum tokmap_status status = tokmap_dataset_copy(printer->dataset, from, *span, printer->chunk, error);
+    return status || !printer->mask ? status : tokmap_dataset_mask(printer->dataset, from, *span, printer->mask, error);
+}
+
+static bool counts_at(const struct printer *printer, uint64_t i)
+{
+    return !printer->mask || (printer->mask[i / 8] >> (i % 8) & 1);
+}
+
+/* Returns the end of the longest stretch of tokens of the chunk, from `at` on, that count alike. */
+static uint64_t alike_end(const struct printer *printer, uint64_t at, uint64_t span)
+{
+    const bool counts = counts_at(printer, at);
+    if (!printer->mask)
+        return span;
+    while (at < span && counts_at(printer, at) == counts)
+        at++;
+    return at;
+}
+
 static void text_write(struct printer *printer, struct visible *visible)
 {
     if (!printer->text.count)
@@ -119,26 +150,42 @@ static void text_write(struct printer *printer, struct visible *visible)
     printer->last = printer->text.bytes[printer->text.count - 1];
 }
 
+/* Begins or ends a mark, if text of the other kind follows. */
+static void mark_set(struct printer *printer, bool marking)
+{
+    if (!printer->marked || printer->marking == marking)
+        return;
+    printer->marking = marking;
+    if (printer->to_terminal)
+        (void)fputs(marking ? "\033[2m" : "\033[22m", stdout);
+    else
+        (void)fputs(marking ? "\xe2\x9f\xa6" : "\xe2\x9f\xa7", stdout);
+}
+
 enum tokmap_status printer_text(struct printer *printer, uint64_t first, uint64_t count, bool start,
                                 struct tokmap_error *error)
 {
     struct visible visible = {.file = stdout};
     enum tokmap_status status = TOKMAP_OK;
+    uint64_t span = 0;
     assert(printer->tokenizer && (!count || first < printer->info.tokens));
     tokenizer_decoder_begin(printer->decoder, !start);
     while (count && !status && !ferror(stdout)) {
-        uint64_t from;
-        const uint64_t span = span_next(printer, &first, &count, &from);
-        printer->text.count = 0;
-        status = tokmap_dataset_copy(printer->dataset, from, span, printer->chunk, error);
-        if (!status)
-            status = tokenizer_decoder_add(printer->decoder, printer->chunk, span, &printer->text, error);
-        if (!status && !count)
-            status = tokenizer_decoder_end(printer->decoder, &printer->text, error);
-        if (!status)
-            text_write(printer, &visible);
+        status = chunk_read(printer, &first, &count, &span, error);
+        for (uint64_t at = 0, end; at < span && !status; at = end) {
+            end = alike_end(printer, at, span);
+            printer->text.count = 0;
+            mark_set(printer, !counts_at(printer, at));
+            status = tokenizer_decoder_add(printer->decoder, (uint8_t *)printer->chunk + at * printer->info.width,
+                                           end - at, &printer->text, error);
+            if (!status && end == span && !count)
+                status = tokenizer_decoder_end(printer->decoder, &printer->text, error);
+            if (!status)
+                text_write(printer, &visible);
+        }
     }
     visible_end(&visible);
+    mark_set(printer, false);
     return status;
 }
 
@@ -151,40 +198,93 @@ static uint64_t token_at(const struct printer *printer, uint64_t i)
 enum tokmap_status printer_ids(struct printer *printer, uint64_t first, uint64_t count, struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
-    bool any = false;
+    bool any = false, marking = false;
+    uint64_t span = 0;
     assert(!count || first < printer->info.tokens);
     while (count && !status && !ferror(stdout)) {
-        uint64_t from;
-        const uint64_t span = span_next(printer, &first, &count, &from);
-        status = tokmap_dataset_copy(printer->dataset, from, span, printer->chunk, error);
+        status = chunk_read(printer, &first, &count, &span, error);
         for (uint64_t i = 0; i < span && !status; i++) {
-            char text[21] = " ";
-            const size_t digits = decimal_write(token_at(printer, i), text + 1);
-            (void)fwrite(text + !any, 1, digits + any, stdout);
+            const bool mark = printer->marked && !counts_at(printer, i);
+            char text[24];
+            size_t used = 0;
+            if (marking && !mark)
+                text[used++] = ')';
+            if (any)
+                text[used++] = ' ';
+            if (mark && !marking)
+                text[used++] = '(';
+            used += decimal_write(token_at(printer, i), text + used);
+            (void)fwrite(text, 1, used, stdout);
+            marking = mark;
             any = true;
         }
     }
+    if (marking)
+        (void)fputc(')', stdout);
     return status;
+}
+
+/* Ranges of tokens that do not count, while they are collected. */
+struct ranges {
+    struct tokmap_piece *list;
+    uint64_t count, capacity;
+};
+
+static enum tokmap_status ranges_add(struct ranges *ranges, uint64_t first, uint64_t tokens, struct tokmap_error *error)
+{
+    struct tokmap_piece *last = ranges->count ? &ranges->list[ranges->count - 1] : NULL;
+    if (last && last->first_token + last->tokens == first) {
+        last->tokens += tokens;
+        return TOKMAP_OK;
+    }
+    if (ranges->count == ranges->capacity) {
+        const uint64_t capacity = ranges->capacity ? 2 * ranges->capacity : 16;
+        struct tokmap_piece *grown = realloc(ranges->list, capacity * sizeof *grown);
+        if (!grown)
+            return error_set_memory(error, "the ranges of a mask", capacity * sizeof *grown);
+        ranges->list = grown;
+        ranges->capacity = capacity;
+    }
+    ranges->list[ranges->count++] = (struct tokmap_piece){first, tokens};
+    return TOKMAP_OK;
+}
+
+/* The member "uncounted". */
+static void ranges_json(const struct ranges *ranges, struct cli_json *json)
+{
+    cli_json_array(json, "uncounted");
+    for (uint64_t i = 0; i < ranges->count; i++) {
+        cli_json_array(json, NULL);
+        cli_json_number(json, NULL, ranges->list[i].first_token);
+        cli_json_number(json, NULL, ranges->list[i].first_token + ranges->list[i].tokens);
+        cli_json_end(json);
+    }
+    cli_json_end(json);
 }
 
 enum tokmap_status printer_json(struct printer *printer, uint64_t first, uint64_t count, bool start,
                                 struct cli_json *json, struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
+    struct ranges ranges = {0};
+    uint64_t done = 0, span = 0;
     assert(!count || first < printer->info.tokens);
     printer->text.count = 0;
     if (printer->tokenizer)
         tokenizer_decoder_begin(printer->decoder, !start);
     else
         cli_json_array(json, "ids");
-    while (count && !status) {
-        uint64_t from;
-        const uint64_t span = span_next(printer, &first, &count, &from);
-        status = tokmap_dataset_copy(printer->dataset, from, span, printer->chunk, error);
+    for (; count && !status; done += span) {
+        status = chunk_read(printer, &first, &count, &span, error);
         if (!status && printer->tokenizer)
             status = tokenizer_decoder_add(printer->decoder, printer->chunk, span, &printer->text, error);
         for (uint64_t i = 0; i < span && !status && !printer->tokenizer; i++)
             cli_json_number(json, NULL, token_at(printer, i));
+        for (uint64_t at = 0, end; at < span && !status && printer->mask; at = end) {
+            end = alike_end(printer, at, span);
+            if (!counts_at(printer, at))
+                status = ranges_add(&ranges, done + at, end - at, error);
+        }
     }
     if (!status && printer->tokenizer)
         status = tokenizer_decoder_end(printer->decoder, &printer->text, error);
@@ -192,6 +292,9 @@ enum tokmap_status printer_json(struct printer *printer, uint64_t first, uint64_
         cli_json_end(json);
     else if (!status)
         cli_json_bytes(json, "text", printer->text.count ? printer->text.bytes : "", (size_t)printer->text.count);
+    if (printer->mask && !status)
+        ranges_json(&ranges, json);
+    free(ranges.list);
     return status;
 }
 

@@ -32,17 +32,22 @@ struct printer {
     struct tokenizer *tokenizer; /* NULL: ids are printed */
     bool specials;               /* print the names of special tokens; otherwise they print nothing */
     bool to_terminal;
-    char last; /* the last byte printed, 0 before the first */
+    bool marked;   /* the dataset has a mask, and text that does not count as a target is marked: dim on a terminal,
+                      between   double brackets elsewhere */
+    bool marking;  /* the text being printed does not count */
+    uint8_t *mask; /* of the chunk; NULL without a mask */
+    char last;     /* the last byte printed, 0 before the first */
     struct tokenizer_decoder *decoder; /* NULL without a tokenizer */
     struct text_buffer text;
     void *chunk; /* room for PRINTER_CHUNK tokens */
 };
 
 /* Prepares to print tokens of `dataset`, which must stay open. asked: the options that name the tokenizer (see
- * dataset_tokenizer.h), or NULL to print ids. printer_close() must follow in any case. Statuses: OK, ERROR_MEMORY,
- * those of dataset_tokenizer_open(). */
+ * dataset_tokenizer.h), or NULL to print ids. marked: mark what does not count, if the dataset has a mask.
+ * printer_close() must follow in any case. Statuses: OK, ERROR_MEMORY, those of dataset_tokenizer_open(). */
 enum tokmap_status printer_open(struct printer *printer, const struct tokmap_dataset *dataset,
-                                const struct tokenizer_arguments *asked, bool specials, struct tokmap_error *error);
+                                const struct tokenizer_arguments *asked, bool specials, bool marked,
+                                struct tokmap_error *error);
 /* Accepts a printer that is all zero. */
 void printer_close(struct printer *printer);
 
@@ -50,11 +55,14 @@ void printer_close(struct printer *printer);
  * one; `first` is below the number of tokens, `count` may be any number. start: a document begins at `first`, so
  * what the tokenizer put before its text (a prefix space) is left out. printer_text: the text, unchanged, or with
  * visible control characters on a terminal. printer_ids: decimal ids separated by spaces, without a newline.
- * Statuses: OK, those of tokmap_dataset_copy() and tokenizer_decode(). */
+ * Tokens that do not count are marked: dim text on a terminal, otherwise text between the brackets U+27E6 and U+27E7,
+ * and ids in parentheses. Statuses: OK, those of tokmap_dataset_copy(), tokmap_dataset_mask(), and tokenizer_decode().
+ */
 enum tokmap_status printer_text(struct printer *printer, uint64_t first, uint64_t count, bool start,
                                 struct tokmap_error *error);
 enum tokmap_status printer_ids(struct printer *printer, uint64_t first, uint64_t count, struct tokmap_error *error);
-/* The same as the member "text" or "ids" of an open object. */
+/* The same as the member "text" or "ids" of an open object, without marks. With a mask, also the member "uncounted":
+ * the tokens that do not count, as ranges [first, end) counted from the first token printed. */
 enum tokmap_status printer_json(struct printer *printer, uint64_t first, uint64_t count, bool start,
                                 struct cli_json *json, struct tokmap_error *error);
 
