@@ -42,6 +42,13 @@ static enum tokmap_status documents_add(struct planning *planning, struct planne
                                         struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
+    if (info->tokens && !info->documents) {
+        struct tokmap_document document;
+        status = tokmap_dataset_document(dataset, 0, &document, error); /* its message says how to find them */
+        return status ? status
+                      : error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
+                                  "it is not known where the documents of this dataset end");
+    }
     cli_progress_start(&planning->progress, "reading the lengths of documents", info->documents,
                        planning->quiet ? CLI_PROGRESS_NONE : planning->mode);
     planning->progress.unit = "documents";
@@ -75,6 +82,11 @@ static enum tokmap_status plan_make(struct planning *planning, const struct tokm
         status = planner_pack(planner, progressed, planning, result, error);
         cli_progress_end(&planning->progress);
     }
+    if (!status && result->tokens != info.tokens)
+        status = error_set(error, TOKMAP_ERROR_CORRUPT, NULL, TOKMAP_NO_OFFSET,
+                           "the documents have %" PRIu64 " tokens, but the dataset has %" PRIu64
+                           "; run `tokmap verify` on it",
+                           result->tokens, info.tokens);
     const int system = status ? 0 : planner_write(planner, fd, info.content, info.identity, header);
     if (system)
         status = error_set_system(error, system, planning->output, TOKMAP_NO_OFFSET, "the plan cannot be written");
