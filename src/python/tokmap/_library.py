@@ -27,6 +27,7 @@ FIELDS = {"inputs": 1 << 0, "targets": 1 << 1, "position_ids": 1 << 2, "rows": 1
 I32, I64 = 0, 1
 ORDERS: tuple[Literal["shuffle"], Literal["sequential"]] = ("shuffle", "sequential")
 READINGS: tuple[Literal["auto"], Literal["mapped"], Literal["pread"]] = ("auto", "mapped", "pread")
+LIMIT = errors.STATUSES.index(errors.LimitError)
 INTERRUPTED = errors.STATUSES.index(errors.InterruptedByCaller)
 
 
@@ -99,6 +100,10 @@ class SourceInfo(Structure):
 class Place(Structure):
     _fields_ = [("step", c_uint64), ("row", c_uint64), ("draw", c_uint64), ("source", c_uint64), ("epoch", c_uint64),
                 ("window", c_uint64), ("first_token", c_uint64), ("tokens", c_uint64)]
+
+
+class Piece(Structure):
+    _fields_ = [("first_token", c_uint64), ("tokens", c_uint64)]
 
 
 FOUND = CFUNCTYPE(c_int, c_void_p, POINTER(Place))
@@ -176,7 +181,8 @@ STRUCTS = {
     "tokmap_error": Error, "tokmap_dataset_options": DatasetOptions, "tokmap_dataset_info": DatasetInfo,
     "tokmap_shard_info": ShardInfo, "tokmap_span": Span, "tokmap_document": Document, "tokmap_origin": Origin,
     "tokmap_verify_options": VerifyOptions, "tokmap_verify_result": VerifyResult, "tokmap_run_options": RunOptions,
-    "tokmap_run_info": RunInfo, "tokmap_source_info": SourceInfo, "tokmap_place": Place, "tokmap_cursor": Cursor,
+    "tokmap_run_info": RunInfo, "tokmap_source_info": SourceInfo, "tokmap_place": Place, "tokmap_piece": Piece,
+    "tokmap_cursor": Cursor,
     "tokmap_stall": Stall, "tokmap_source_stats": SourceStats, "tokmap_loader_options": LoaderOptions, "tokmap_out": Out, "tokmap_batch": Batch, "tokmap_stats": Stats,
     "tokmap_cuda_info": CudaInfo, "tokmap_cuda_device_info": CudaDeviceInfo, "tokmap_loader_device": LoaderDevice,
 }
@@ -207,6 +213,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "tokmap_run_delivers": (c_int, (_P, c_uint64)),
     "tokmap_run_rows": (c_uint64, (_P, c_uint64)),
     "tokmap_run_locate": (c_int, (_P, c_uint64, c_uint64, _P, _P)),
+    "tokmap_run_pieces": (c_int, (_P, _P, _P, c_uint64, _P, _P)),
     "tokmap_run_find": (c_int, (_P, c_uint64, c_uint64, c_uint64, c_uint64, c_uint64, FOUND, _P, _P)),
     "tokmap_cursor_print": (None, (_P, c_char_p)),
     "tokmap_cursor_parse": (c_int, (_P, c_char_p, _P)),

@@ -216,9 +216,13 @@ class Batch:
         if tokenizer is None:
             tokenizer = Tokenizer.of(dataset)
         # Documents are decoded one by one, so each begins as it does by itself.
-        tokens, texts = dataset.info.tokens, []
+        tokens, texts, starts, column = dataset.info.tokens, [], [], 0
+        for piece in run.pieces(step, row):
+            starts.append((column, piece.first_token))
+            column += piece.tokens
         for shown in run.documents(step, row):
-            first = (place.first_token + shown.column) % tokens
+            at, first = max(start for start in starts if start[0] <= shown.column)
+            first = (first + shown.column - at) % tokens
             begins = dataset.document(shown.number).first_token == first
             texts.append(tokenizer.decode(dataset.tokens(first, shown.tokens), specials=specials, resumed=not begins))
         return "".join(texts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 import weakref
-from ctypes import byref, c_void_p, sizeof
+from ctypes import byref, c_uint64, c_void_p, sizeof
 
 from . import _library as c
 from ._library import check, lib
@@ -61,6 +61,13 @@ class Place(NamedTuple):
     source: int
     epoch: int
     window: int
+    first_token: int
+    tokens: int
+
+
+class Piece(NamedTuple):
+    """Tokens [first_token, first_token + tokens) of a source's dataset. After its last token they continue with its
+    first."""
     first_token: int
     tokens: int
 
@@ -263,23 +270,41 @@ class OpenedRun:
                                     byref(error)), error)
         return _place(found)
 
+    def pieces(self, step: int, row: int) -> list[Piece]:
+        """What a row is made of, one piece after another; padding follows them up to seq_len + lookahead tokens. A window
+        is one piece. A row of a plan has one for each segment, which is a document, or a part of one that is longer
+        than a row. A padding row has none."""
+        place, error, used, capacity = c.Place(), c.Error(), c_uint64(), 64
+        check(lib.tokmap_run_locate(self._open(), c.number(step, "step"), c.number(row, "row"), byref(place),
+                                    byref(error)), error)
+        while True:
+            found = (c.Piece * capacity)()
+            status = lib.tokmap_run_pieces(self._open(), byref(place), found, capacity, byref(used), byref(error))
+            if status != c.LIMIT:
+                break
+            capacity = used.value
+        check(status, error)
+        return [Piece(piece.first_token, piece.tokens) for piece in found[:used.value]]
+
     def documents(self, step: int, row: int) -> list[Shown]:
         """The documents that the seq_len tokens of a row contain, in order, each with its origin."""
-        place = self.locate(step, row)
-        source = self.sources[place.source]
-        tokens, column = source.dataset.info.tokens, 0
         documents: list[Shown] = []
-        while column < self.info.seq_len:
-            token = (place.first_token + column) % tokens
-            document = source.dataset.document_at(token)
-            count = min(document.first_token + document.tokens - token, self.info.seq_len - column)
-            origin: Origin | None
-            try:
-                origin = source.dataset.origin(document.number)
-            except FileNotFoundError:
-                origin = None
-            documents.append(Shown(source.name, document.number, column, count, origin))
-            column += count
+        column, end = 0, self.info.seq_len
+        for piece in self.pieces(step, row):
+            source = self.sources[self.locate(step, row).source]
+            after = min(column + piece.tokens, end)
+            token = piece.first_token
+            while column < after:
+                document = source.dataset.document_at(token)
+                count = min(document.first_token + document.tokens - token, after - column)
+                origin: Origin | None
+                try:
+                    origin = source.dataset.origin(document.number)
+                except FileNotFoundError:
+                    origin = None
+                documents.append(Shown(source.name, document.number, column, count, origin))
+                column += count
+                token = (token + count) % source.dataset.info.tokens
         return documents
 
     def find(self, source: int | str = 0, *, document: int | None = None, first_token: int = 0, count: int = 1,
