@@ -68,7 +68,8 @@ class Plans(WithData):
         counts = [j + 1 < filled and segment[j] == segment[j + 1] for j in range(SEQ)]
         starts = [j for j in range(SEQ) if j == 0 or segment[j] != segment[j - 1]]
         return {"inputs": tokens[:SEQ],
-                "targets": [tokens[j + 1] if counts[j] or not mask_targets else -100 for j in range(SEQ)],
+                "targets": [tokens[j + 1] if counts[j] or (not mask_targets and j + 1 < filled) else -100
+                            for j in range(SEQ)],
                 "position_ids": [j - max(start for start in starts if start <= j) for j in range(SEQ)],
                 "document_ids": segment[:SEQ], "loss_mask": [int(count) for count in counts], "rows": tokens,
                 "starts": starts}
@@ -215,7 +216,7 @@ class Plans(WithData):
         with self.loader(run, rows=0) as loader:
             for batch in loader:
                 inputs += values(batch.inputs)
-                rows += batch.valid
+                rows += sum(bool(run.pieces(batch.step, batch.first_row + i)) for i in range(batch.count))
         self.assertEqual(rows, len(self.rows))
         self.assertEqual(inputs[:rows], [self.row_model(segments, 1, False)["inputs"] for segments in self.rows])
         self.assertEqual(inputs[rows:], [[PAD] * SEQ] * (len(self.rows) - 6))
