@@ -22,9 +22,11 @@
 
 struct maker {
     uint64_t width, vocabulary;
-    uint64_t state;  /* of the random numbers */
-    uint8_t *tokens; /* of one batch: BATCH_TOKENS and four more */
-    uint64_t *ends;  /* of its documents, in tokens from the start of the batch */
+    uint64_t state;      /* of the random numbers */
+    uint8_t *tokens;     /* of one batch: BATCH_TOKENS and four more */
+    uint64_t *ends;      /* of its documents, in tokens from the start of the batch */
+    bool masked, counts; /* the dataset has a mask; the current run of tokens counts */
+    uint64_t mask_state, run;
 };
 
 /* Draws the length of a document. As in real text, many are short and few are long: the logarithm is uniform, the
@@ -66,6 +68,27 @@ static uint64_t maker_documents(struct maker *maker, uint64_t count)
     return documents;
 }
 
+/* Adds the mask of `count` tokens. */
+static enum tokmap_status maker_mask(struct maker *maker, struct shard_writer *writer, uint64_t count,
+                                     struct tokmap_error *error)
+{
+    uint8_t bits[1024];
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint64_t part; count && !status; count -= part) {
+        part = min64(count, sizeof bits * 8);
+        memset(bits, 0, sizeof bits);
+        for (uint64_t i = 0; i < part; i++) {
+            if (!maker->run--) {
+                maker->run = random_below(&maker->mask_state, 400);
+                maker->counts = !maker->counts;
+            }
+            bits[i / 8] |= (uint8_t)(maker->counts << i % 8);
+        }
+        status = shard_writer_mask(writer, bits, 0, part, error);
+    }
+    return status;
+}
+
 static enum tokmap_status maker_write(struct bench *bench, struct maker *maker, const char *prefix,
                                       struct tokmap_error *error)
 {
@@ -74,6 +97,7 @@ static enum tokmap_status maker_write(struct bench *bench, struct maker *maker, 
                                            .vocabulary = maker->vocabulary,
                                            .eod_id = maker->vocabulary - 1,
                                            .bos_id = TOKMAP_NO_ID,
+                                           .mask = maker->masked,
                                            .sync = true};
     struct shard_writer *writer = NULL;
     struct cli_progress progress;
@@ -88,6 +112,8 @@ static enum tokmap_status maker_write(struct bench *bench, struct maker *maker, 
         maker_tokens(maker, count);
         uint64_t documents = maker_documents(maker, count);
         status = shard_writer_add(writer, maker->tokens, count, maker->ends, documents, maker->vocabulary - 1, error);
+        if (!status && maker->masked)
+            status = maker_mask(maker, writer, count, error);
         left -= count;
         cli_progress_update(&progress, (bench->options.tokens - left) * maker->width);
         if (!status && bench_stopped())
@@ -101,14 +127,14 @@ static enum tokmap_status maker_write(struct bench *bench, struct maker *maker, 
     return status;
 }
 
-static int random_dataset_make(struct bench *bench, char prefix[BENCH_PATH])
+static int random_dataset_make(struct bench *bench, const char *label, bool masked, char prefix[BENCH_PATH])
 {
-    struct maker maker = {.width = bench->options.width, .state = 1};
+    struct maker maker = {.width = bench->options.width, .state = 1, .masked = masked, .mask_state = 2};
     struct tokmap_error error = {0};
     char size[32], count[32];
     enum tokmap_status status = TOKMAP_ERROR_MEMORY;
     assert(maker.width == 2 || maker.width == 4);
-    const int result = made_shard(bench, "data", prefix);
+    const int result = made_shard(bench, label, prefix);
     if (result)
         return result;
     maker.vocabulary = maker.width == 2 ? 50257 : 200019; /* those of GPT-2 and o200k_base */
@@ -221,7 +247,7 @@ int dataset_name(struct bench *bench, const char **name)
         return CLI_DONE;
     if (!bench->made_dataset[0]) {
         char prefix[BENCH_PATH];
-        const int result = random_dataset_make(bench, prefix);
+        const int result = random_dataset_make(bench, "data", false, prefix);
         if (result)
             return result;
         memcpy(bench->made_dataset, prefix, sizeof prefix);
@@ -230,6 +256,11 @@ int dataset_name(struct bench *bench, const char **name)
     }
     *name = bench->made_dataset;
     return CLI_DONE;
+}
+
+int dataset_make_masked(struct bench *bench, char name[BENCH_PATH])
+{
+    return random_dataset_make(bench, "masked", true, name);
 }
 
 int dataset_open(struct bench *bench, enum tokmap_reading reading, struct tokmap_dataset **dataset)

@@ -13,6 +13,10 @@
  * bench. */
 int dataset_name(struct bench *bench, const char **name);
 
+/* Creates another dataset like the one that dataset_name() creates, of the same tokens, with a mask: of consecutive
+ * runs of 1 to 400 tokens, as in conversations, every second one counts. name: its prefix. */
+int dataset_make_masked(struct bench *bench, char name[BENCH_PATH]);
+
 /* Opens that dataset. The caller closes it; *dataset is NULL after a failure. */
 int dataset_open(struct bench *bench, enum tokmap_reading reading, struct tokmap_dataset **dataset);
 
