@@ -18,6 +18,7 @@
 #include "corpus/stream.h"
 #include "format/foreign/foreign_name.h"
 #include "format/foreign/olmo.h"
+#include "format/shard_mask.h"
 #include "platform/os.h"
 #include "platform/process.h"
 #include "text/path.h"
@@ -42,6 +43,7 @@ struct index_arguments {
     uint64_t threads;
     bool threads_given, force, json, quiet;
     int progress_mode; /* enum cli_progress_mode */
+    const char *mask;  /* of --mask; NULL: an index is written */
     bool olmo;
     struct csv csv;
     struct cli_progress progress;
@@ -193,6 +195,62 @@ static void report(const struct index_arguments *given, const char *name, const 
                 cli_bytes((uint64_t)((double)result->bytes / seconds), f));
 }
 
+/* Finds the index of the one shard that a name means. */
+static enum tokmap_status index_find(const char *name, char **index_path, struct tokmap_error *error)
+{
+    struct tokmap_dataset *dataset = NULL;
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_shard_info shard = {.size = sizeof shard};
+    *index_path = NULL;
+    enum tokmap_status status = tokmap_dataset_open(&dataset, name, NULL, error);
+    if (!status)
+        status = tokmap_dataset_info(dataset, &info);
+    if (!status && info.shards != 1)
+        status = error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET,
+                           "the dataset has %" PRIu64 " shards, but a mask belongs to one; name each shard by itself",
+                           info.shards);
+    if (!status)
+        status = tokmap_dataset_shard(dataset, 0, &shard, error);
+    const size_t bytes = status ? 0 : strlen(shard.index_path);
+    if (!status && (bytes < 4 || strcmp(shard.index_path + bytes - 4, ".tmx") != 0))
+        status = error_set(error, TOKMAP_ERROR_NOT_FOUND, name, TOKMAP_NO_OFFSET,
+                           "these files have no index that could describe a mask; run `tokmap index` on them first");
+    if (!status && !(*index_path = strdup(shard.index_path)))
+        status = error_set_memory(error, "the path of an index", bytes + 1);
+    tokmap_dataset_close(dataset);
+    return status;
+}
+
+static int mask_add(const struct cli_command *command, const struct index_arguments *given, const char *name)
+{
+    struct tokmap_error error = {0};
+    struct shard_mask_result result = {0, 0};
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    char *index_path, a[64], b[32], hex[33];
+    enum tokmap_status status = index_find(name, &index_path, &error);
+    if (!status)
+        status = shard_mask_add(index_path, given->mask, given->force, &result, &error);
+    free(index_path);
+    if (!status)
+        status = content_find(name, &info, &error);
+    if (status)
+        return cli_finish(program, command_failed(command, &error));
+    if (given->json) {
+        struct cli_json json;
+        cli_json_begin(&json, stdout);
+        cli_json_object(&json, NULL);
+        cli_json_bytes(&json, "dataset", name, strlen(name));
+        cli_json_number(&json, "tokens", result.tokens);
+        cli_json_number(&json, "targets", result.counted);
+        cli_json_text(&json, "content", id_hex(info.content, hex));
+        cli_json_end(&json);
+    } else if (!given->quiet) {
+        cli_print("%s: masked %s, of which %s count as targets; content id %s\n", name,
+                  cli_counted(result.tokens, "token", a), cli_count(result.counted, b), id_hex(info.content, hex));
+    }
+    return cli_finish(program, CLI_DONE);
+}
+
 static int index_operands(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
 {
     struct index_arguments *given = user;
@@ -203,6 +261,8 @@ static int index_operands(const struct cli_command *command, const char **operan
     if (given->threads_given && (!given->threads || given->threads > THREADS_MOST))
         return cli_misused(command, "--threads must be between 1 and %d", THREADS_MOST);
     const char *name = operands[0];
+    if (given->mask)
+        return mask_add(command, given, name);
     given->olmo = !foreign_name_parse(&parsed, name, NULL) && parsed.kind == FOREIGN_OLMO;
     struct tokmap_index_options options = TOKMAP_INDEX_OPTIONS_INIT;
     options.threads = (uint32_t)given->threads;
@@ -238,7 +298,9 @@ int command_index(int argc, char **argv)
 {
     struct index_arguments given = {0};
     const struct cli_option options[] = {
-        {0, "force", CLI_FLAG, &given.force, NULL, NULL, "write an index that exists again", NULL},
+        {0, "mask", CLI_TEXT, &given.mask, NULL, "FILE",
+         "instead, give an existing shard a mask: FILE has a byte (0 or 1) or a bit for each token", NULL},
+        {0, "force", CLI_FLAG, &given.force, NULL, NULL, "write an index or a mask that exists again", NULL},
         {'j', "threads", CLI_NUMBER, &given.threads, &given.threads_given, "N",
          "number of threads that read (default: one per processor)", NULL},
         {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print the report as a JSON object", NULL},
@@ -247,14 +309,17 @@ int command_index(int argc, char **argv)
     };
     const struct cli_command command = {
         .program = program,
-        .usage = "[KIND:]PATH[,WORD=VALUE]... [OPTION]...",
+        .usage = "[KIND:]PATH[,WORD=VALUE]... [OPTION]...\n"
+                 "       tokmap index --mask FILE SHARD [OPTION]...",
         .summary = "Reads token files of other projects once and writes an index, .tmx, beside each. The files do not "
                    "change. With their indexes, they have numbered documents, checksums, and a full identity, like "
                    "shards of `tokmap pack`.",
         .details = "KIND is megatron, llmc, npy, datatrove, olmo, or raw; files of Megatron, llm.c, and NumPy are "
                    "recognized without it. PATH may be a pattern. Words: width, offset, eod, bos, vocab.\n\n"
+                   "With --mask, the tokens that FILE marks with 0 are not trained on as targets.\n\n"
                    "Examples:\n"
                    "  tokmap index data/my_text_document\n"
+                   "  tokmap index --mask chat.mask data/chat\n"
                    "  tokmap index 'llmc:fineweb/*_train_*.bin'\n"
                    "  tokmap index raw:train.bin,width=2,eod=50256\n"
                    "  tokmap index 'olmo:data/part-*.npy,width=4,eod=100257'\n",

@@ -1,0 +1,261 @@
+/*
+ * shard_mask.c - see shard_mask.h.
+ *
+ * An index is written from front to back, so a section cannot be added to it in place. The new index is a copy of the
+ * old one, section by section, with the section streams before the last one. The mask gets its name before the index
+ * that describes it does, so an index with a section streams always belongs to the mask beside it.
+ */
+#include "shard_mask.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "common/hash.h"
+#include "index_reader.h"
+#include "mask_writer.h"
+#include "platform/os.h"
+#include "text/path.h"
+
+#define READ_BYTES ((size_t)1 << 18)
+
+struct adding {
+    struct index old;
+    const char *from_path;
+    char *mask_path, *mask_partial, *index_partial, *folder;
+    int from_fd, mask_fd, index_fd;
+    bool mask_made, index_made; /* the partial files are ours to remove */
+    bool bytes_each;            /* the given file has a byte for each token */
+    struct index_writer index;
+    struct mask_writer mask;
+    uint8_t *buffer, *bits; /* READ_BYTES, and an eighth of it */
+    struct shard_mask_result *result;
+    struct tokmap_error *error;
+};
+
+static enum tokmap_status cannot_write(struct adding *adding, int system, const char *path)
+{
+    return error_set_system(adding->error, system, path, TOKMAP_NO_OFFSET, "the mask or its index cannot be written%s",
+                            system == ENOSPC || system == EDQUOT ? "; free space on its file system" : "");
+}
+
+static enum tokmap_status open_given(struct adding *adding)
+{
+    struct os_stat found;
+    const uint64_t tokens = adding->old.shard.tokens, bytes = div_ceil(tokens, 8);
+    int system = os_open(adding->from_path, OS_READ_NOW, &adding->from_fd);
+    if (system) {
+        adding->from_fd = -1;
+        return error_set_system(adding->error, system, adding->from_path, TOKMAP_NO_OFFSET,
+                                "the mask cannot be opened");
+    }
+    system = os_fstat(adding->from_fd, &found);
+    if (system)
+        return error_set_system(adding->error, system, adding->from_path, TOKMAP_NO_OFFSET,
+                                "the mask cannot be examined");
+    adding->bytes_each = found.bytes != bytes;
+    if (found.kind != OS_KIND_FILE || (found.bytes != bytes && found.bytes != tokens))
+        return error_set(adding->error, TOKMAP_ERROR_FORMAT, adding->from_path, min64(found.bytes, tokens),
+                         "a mask of %" PRIu64 " tokens is a file of %" PRIu64
+                         " bytes (one for each token, 0 or 1) or of "
+                         "%" PRIu64 " bytes (one bit for each token), but this file has %" PRIu64,
+                         tokens, tokens, bytes, found.bytes);
+    return TOKMAP_OK;
+}
+
+/* Creates an empty partial file, and locks it. */
+static enum tokmap_status open_partial(struct adding *adding, const char *path, int *fd, bool *made)
+{
+    struct os_stat locked, named;
+    int system = os_open(path, OS_WRITE_OPEN, fd);
+    if (system) {
+        *fd = -1;
+        return cannot_write(adding, system, path);
+    }
+    system = os_lock(*fd);
+    if (!system)
+        system = os_fstat(*fd, &locked);
+    /* Another writer may have renamed or removed the file between the open and the lock. */
+    if (!system && (os_lstat(path, &named) || named.inode != locked.inode || named.device != locked.device))
+        system = EWOULDBLOCK;
+    if (system == EWOULDBLOCK)
+        return error_set(adding->error, TOKMAP_ERROR_BUSY, path, TOKMAP_NO_OFFSET,
+                         "another process is writing this shard; wait for it");
+    *made = !system;
+    system = system ? system : os_truncate(*fd, 0);
+    return system ? cannot_write(adding, system, path) : TOKMAP_OK;
+}
+
+/* Turns bytes of the given file into bits. Returns the first byte that is neither 0 nor 1, or `count`. */
+static uint64_t pack_bits(const uint8_t *bytes, uint64_t count, uint8_t *bits)
+{
+    memset(bits, 0, (size_t)div_ceil(count, 8));
+    for (uint64_t i = 0; i < count; i++) {
+        if (bytes[i] > 1)
+            return i;
+        bits[i / 8] |= (uint8_t)(bytes[i] << (i % 8));
+    }
+    return count;
+}
+
+static enum tokmap_status read_mask(struct adding *adding)
+{
+    const uint64_t tokens = adding->old.shard.tokens;
+    const uint64_t at_once = adding->bytes_each ? READ_BYTES : 8 * (uint64_t)READ_BYTES;
+    for (uint64_t at = 0; at < tokens; at += at_once) {
+        const uint64_t count = min64(tokens - at, at_once), offset = adding->bytes_each ? at : at / 8;
+        const size_t bytes = (size_t)(adding->bytes_each ? count : div_ceil(count, 8));
+        size_t got = 0;
+        int system = os_pread(adding->from_fd, adding->buffer, bytes, offset, &got);
+        if (system || got < bytes)
+            return error_set_system(adding->error, system ? system : EIO, adding->from_path, offset + got,
+                                    "the mask cannot be read%s", system ? "" : "; it became shorter");
+        const uint8_t *bits = adding->buffer;
+        if (adding->bytes_each) {
+            const uint64_t good = pack_bits(adding->buffer, count, adding->bits);
+            if (good < count)
+                return error_set(adding->error, TOKMAP_ERROR_FORMAT, adding->from_path, at + good,
+                                 "the byte of token %" PRIu64
+                                 " is %u, but it must be 1 (the token counts) or 0 (it does not)",
+                                 at + good, adding->buffer[good]);
+            bits = adding->bits;
+        } else if (count % 8 && bits[bytes - 1] >> (count % 8)) {
+            return error_set(adding->error, TOKMAP_ERROR_FORMAT, adding->from_path, offset + bytes - 1,
+                             "a bit behind that of the last token is not 0; this is not a mask of %" PRIu64 " tokens",
+                             tokens);
+        }
+        for (uint64_t i = 0; i < div_ceil(count, 8); i++)
+            adding->result->counted += (uint64_t)__builtin_popcount(bits[i]);
+        system = mask_writer_add(&adding->mask, bits, 0, count);
+        if (system)
+            return cannot_write(adding, system, adding->mask_partial);
+    }
+    adding->result->tokens = tokens;
+    return TOKMAP_OK;
+}
+
+/* Copies one section of the old index, comparing its hash. */
+static enum tokmap_status copy_section(struct adding *adding, const struct index_entry *entry)
+{
+    const uint8_t *bytes = adding->old.bytes + entry->offset;
+    if (hash64(bytes, entry->bytes) != entry->hash)
+        return error_set(adding->error, TOKMAP_ERROR_CORRUPT, adding->old.path, entry->offset,
+                         "the hash of a section does not match its bytes; run `tokmap verify` on the shard");
+    int system = index_writer_begin(&adding->index, (enum section_type)entry->type);
+    if (!system)
+        system = index_writer_add(&adding->index, bytes, (size_t)entry->bytes);
+    if (!system)
+        system = index_writer_end(&adding->index);
+    return system ? cannot_write(adding, system, adding->index_partial) : TOKMAP_OK;
+}
+
+static enum tokmap_status write_index(struct adding *adding)
+{
+    struct index_header header;
+    enum tokmap_status status = TOKMAP_OK;
+    memcpy(&header, adding->old.bytes, sizeof header);
+    for (int shard = 0; shard < 2 && !status; shard++) { /* the shard section comes last */
+        for (uint32_t i = 0; i < header.sections && !status; i++) {
+            struct index_entry entry;
+            memcpy(&entry, adding->old.bytes + header.table_offset + i * sizeof entry, sizeof entry);
+            if (entry.type != SECTION_STREAMS && (entry.type == SECTION_SHARD) == shard)
+                status = copy_section(adding, &entry);
+        }
+        int system = status || shard ? 0 : mask_writer_finish(&adding->mask, &adding->index);
+        if (system)
+            status = cannot_write(adding, system, adding->mask_partial);
+    }
+    int system = status ? 0 : index_writer_finish(&adding->index);
+    if (!status && !system)
+        system = os_sync(adding->mask_fd);
+    if (!status && !system)
+        system = os_sync(adding->index_fd);
+    return system ? cannot_write(adding, system, adding->index_partial) : status;
+}
+
+static enum tokmap_status rename_both(struct adding *adding)
+{
+    int system = 0;
+    if (adding->old.streams.offset) { /* the old index must not meet the new mask */
+        system = os_unlink(adding->old.path);
+        if (!system)
+            system = os_sync_folder(adding->old.path);
+    }
+    if (!system)
+        system = os_rename(adding->mask_partial, adding->mask_path);
+    adding->mask_made = adding->mask_made && system;
+    if (!system)
+        system = os_rename(adding->index_partial, adding->old.path);
+    adding->index_made = adding->index_made && system;
+    if (!system)
+        system = os_sync_folder(adding->old.path);
+    return system ? cannot_write(adding, system, adding->old.path) : TOKMAP_OK;
+}
+
+static enum tokmap_status prepare(struct adding *adding)
+{
+    const char *path = adding->old.path;
+    const size_t bytes = strlen(path) - 4;
+    adding->mask_path = path_join("", 0, path, bytes, "." STREAM_MASK);
+    adding->mask_partial = path_join("", 0, path, bytes, "." STREAM_MASK ".partial");
+    adding->index_partial = path_join("", 0, path, bytes, ".tmx.partial");
+    adding->folder = path_folder(path);
+    adding->buffer = malloc(READ_BYTES + READ_BYTES / 8);
+    if (!adding->mask_path || !adding->mask_partial || !adding->index_partial || !adding->folder || !adding->buffer)
+        return error_set_memory(adding->error, "a mask", READ_BYTES);
+    adding->bits = adding->buffer + READ_BYTES;
+    enum tokmap_status status = open_given(adding);
+    if (!status)
+        status = open_partial(adding, adding->index_partial, &adding->index_fd, &adding->index_made);
+    if (!status)
+        status = open_partial(adding, adding->mask_partial, &adding->mask_fd, &adding->mask_made);
+    if (!status && (index_writer_init(&adding->index, adding->index_fd) ||
+                    mask_writer_init(&adding->mask, adding->mask_fd, adding->folder)))
+        status = error_set_memory(adding->error, "a mask", READ_BYTES);
+    return status;
+}
+
+static void finish(struct adding *adding)
+{
+    if (adding->mask_made)
+        (void)os_unlink(adding->mask_partial);
+    if (adding->index_made)
+        (void)os_unlink(adding->index_partial);
+    mask_writer_free(&adding->mask);
+    index_writer_free(&adding->index);
+    os_close(adding->from_fd);
+    os_close(adding->mask_fd);
+    os_close(adding->index_fd);
+    free(adding->mask_path);
+    free(adding->mask_partial);
+    free(adding->index_partial);
+    free(adding->folder);
+    free(adding->buffer);
+    index_close(&adding->old);
+}
+
+enum tokmap_status shard_mask_add(const char *index_path, const char *mask_path, bool replace,
+                                  struct shard_mask_result *result, struct tokmap_error *error)
+{
+    struct adding adding = {
+        .from_path = mask_path, .from_fd = -1, .mask_fd = -1, .index_fd = -1, .result = result, .error = error};
+    *result = (struct shard_mask_result){0, 0};
+    enum tokmap_status status = index_open(&adding.old, index_path, error);
+    if (status)
+        return status;
+    if (adding.old.streams.offset && !replace)
+        status = error_set(error, TOKMAP_ERROR_EXISTS, index_path, TOKMAP_NO_OFFSET,
+                           "the shard already has a mask; use options.replace to write another one");
+    if (!status)
+        status = prepare(&adding);
+    if (!status)
+        status = read_mask(&adding);
+    if (!status)
+        status = write_index(&adding);
+    if (!status)
+        status = rename_both(&adding);
+    finish(&adding);
+    return status;
+}
