@@ -419,8 +419,8 @@ static enum tokmap_status samples_check(struct audit *audit, struct tokmap_error
     audit->sampled = audit->samples.rows != 0;
     if (audit->sampled)
         check_add(audit, "capacity", audit->samples.documents_most <= audit->samples.documents_bound,
-                  "cu_seqlens: computed, no row has more than %s, so a call needs %s elements; of the sampled rows, "
-                  "none has more than %s",
+                  "cu_seqlens: computed, no row has more than %s, so %s elements suffice for a call; of the sampled "
+                  "rows, none has more than %s",
                   cli_counted(audit->samples.documents_bound, "document", b),
                   cli_count(audit->call_rows_most * audit->samples.documents_bound + 1, a),
                   cli_count(audit->samples.documents_most, c));
@@ -484,6 +484,11 @@ static void facts_print(const struct audit *audit)
     if (audit->plain)
         printf("epoch: %s of %s; tail: %s that no row shows\n", cli_counted(audit->source.windows, "window", a),
                cli_counted(audit->info.seq_len, "token", b), cli_counted(audit->source.tail, "token", c));
+    if (audit->info.tail_pad && audit->steps) {
+        const uint64_t rows = tokmap_run_rows(audit->run, audit->steps - 1);
+        printf("padding: %s at the end of the last step\n",
+               cli_counted(rows - tokmap_run_valid(audit->run, audit->steps - 1), "row", a));
+    }
     if (audit->info.remainder)
         printf("remainder: %s of the last pass that no step shows\n", cli_counted(audit->info.remainder, "window", a));
 }
@@ -497,8 +502,8 @@ static void samples_print(const struct audit *audit)
            samples->all_ranks ? "" : ", of some of the ranks");
     printf("  work of a rank in a step (sum of squared document lengths): p50 %s, p99 %s, max %s\n",
            cli_count(samples->work_p50, c), cli_count(samples->work_p99, d), cli_count(samples->work_most, e));
-    printf("  the most work of a rank in a step, divided by the step's mean: p50 %.3f, p99 %.3f, max %.3f\n", samples->slowest_p50,
-           samples->slowest_p99, samples->slowest_most);
+    printf("  the most work of a rank in a step, divided by the step's mean: p50 %.3f, p99 %.3f, max %.3f\n",
+           samples->slowest_p50, samples->slowest_p99, samples->slowest_most);
     if (samples->targets)
         printf("  targets that count: %.2f%% of %s\n", 100.0 * (double)samples->counted / (double)samples->targets,
                cli_count(samples->targets, c));

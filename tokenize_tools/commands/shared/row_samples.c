@@ -8,9 +8,8 @@
 #include "common/error.h"
 #include "platform/process.h"
 
-#define READ_TOKENS ((uint64_t)1 << 18) /* about as many are read at a time */
-#define ALL_TOKENS ((uint64_t)1 << 26)  /* about as many are read in all */
-#define TRIES 64                        /* of finding a step that is delivered */
+#define ALL_TOKENS ((uint64_t)1 << 26) /* about as many are read in all */
+#define TRIES 64                       /* of finding a step that is delivered */
 
 struct sampler {
     struct row_samples *samples;
@@ -19,8 +18,6 @@ struct sampler {
     struct tokmap_run_info info;
     struct tokmap_loader *loader;
     struct tokmap_out out;
-    uint64_t chunk; /* the most rows of a read */
-    uint64_t *step_of, *row_of;
     uint64_t *works; /* of each rank and step so far */
     uint64_t work_count;
     double *slowest; /* of each step */
@@ -40,26 +37,19 @@ static uint64_t add_square(uint64_t sum, uint64_t length)
     return mul_overflows(length, length, &square) || add_overflows(sum, square, &result) ? UINT64_MAX : result;
 }
 
-/* Adds the rows of a batch to the samples, and their work to *work. */
-static void batch_add(struct sampler *sampler, const struct tokmap_batch *batch, uint64_t seq_len, uint64_t *work)
+/* Adds a row to the samples, and its work to *work. */
+static void row_add(struct sampler *sampler, const struct tokmap_batch *batch, uint64_t *work)
 {
     struct row_samples *samples = sampler->samples;
     const int32_t *ends = sampler->out.cu_seqlens, *mask = sampler->out.loss_mask;
-    uint64_t row = 0, in_row = 0;
-    for (uint64_t i = 0; i < batch->documents; i++) {
-        const uint64_t begin = (uint64_t)ends[i], length = (uint64_t)ends[i + 1] - begin;
-        if (begin / seq_len != row) {
-            row = begin / seq_len;
-            in_row = 0;
-        }
-        samples->documents_most = max64(samples->documents_most, ++in_row);
-        *work = add_square(*work, length);
-    }
-    samples->rows += batch->count;
+    for (uint64_t i = 0; i < batch->documents; i++)
+        *work = add_square(*work, (uint64_t)(ends[i + 1] - ends[i]));
+    samples->documents_most = max64(samples->documents_most, batch->documents);
+    samples->rows++;
     if (!samples->has_targets)
         return;
-    samples->targets += batch->count * seq_len;
-    for (uint64_t i = 0; i < batch->count * seq_len; i++)
+    samples->targets += batch->seq_len;
+    for (uint64_t i = 0; i < batch->seq_len; i++)
         samples->counted += (uint64_t)(mask[i] != 0);
 }
 
@@ -69,27 +59,16 @@ static enum tokmap_status rank_read(struct sampler *sampler, uint64_t step, uint
 {
     const uint64_t batch = tokmap_run_rows(sampler->run, step);
     const uint64_t end = mul_div(rank + 1, batch, sampler->ranks);
-    struct tokmap_phase_info phase = {.size = sizeof phase};
-    const enum tokmap_status described =
-        tokmap_run_phase(sampler->run, tokmap_run_phase_at(sampler->run, step), &phase);
-    if (described)
-        return error_set(error, described, NULL, TOKMAP_NO_OFFSET, "the run cannot be described");
     *work = 0;
-    for (uint64_t row = mul_div(rank, batch, sampler->ranks); row < end;) {
+    for (uint64_t row = mul_div(rank, batch, sampler->ranks); row < end; row++) {
         struct tokmap_batch delivered = TOKMAP_BATCH_INIT;
-        const uint64_t count = min64(end - row, sampler->chunk);
-        for (uint64_t i = 0; i < count; i++) {
-            sampler->step_of[i] = step;
-            sampler->row_of[i] = row + i;
-        }
-        const enum tokmap_status status = tokmap_loader_read(sampler->loader, sampler->step_of, sampler->row_of, count,
-                                                             &sampler->out, &delivered, error);
+        const enum tokmap_status status =
+            tokmap_loader_read(sampler->loader, &step, &row, 1, &sampler->out, &delivered, error);
         if (status)
             return status;
         if (os_signal_caught())
             return error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted by a signal");
-        batch_add(sampler, &delivered, phase.seq_len, work);
-        row += count;
+        row_add(sampler, &delivered, work);
     }
     return TOKMAP_OK;
 }
@@ -151,29 +130,24 @@ static void samples_sum_up(struct sampler *sampler)
     }
 }
 
-/* The loader delivers any row of any step: it is that of a single rank. */
+/* The loader delivers one row at a time, of any step and rank. So its cu_seqlens has room for the documents of any row
+ * of the run. */
 static enum tokmap_status sampler_open(struct sampler *sampler, struct tokmap_error *error)
 {
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
-    const uint64_t row_tokens = sampler->info.seq_len_most + sampler->info.lookahead;
     options.fields = TOKMAP_CU_SEQLENS | (sampler->info.lookahead ? TOKMAP_LOSS_MASK : 0);
     options.threads = 0;
-    options.rows = max64(1, READ_TOKENS / row_tokens);
-    /* A few batches, and what belongs to each of their rows. */
-    options.ring_bytes = 4 * min64(options.rows, sampler->info.batch_most) * (row_tokens * 5 + 4096) + (1 << 20);
+    options.rows = 1;
     const enum tokmap_status status = tokmap_loader_open(&sampler->loader, sampler->run, &options, error);
     if (status)
         return status;
+    const uint64_t elements = tokmap_loader_elements(sampler->loader);
     const uint64_t ends = tokmap_loader_cu_seqlens(sampler->loader);
-    sampler->chunk = tokmap_loader_rows(sampler->loader);
-    const uint64_t elements = sampler->chunk * sampler->info.seq_len_most;
-    sampler->samples->documents_bound = (ends - 1) / sampler->chunk;
+    sampler->samples->documents_bound = ends - 1;
     sampler->out.cu_seqlens = malloc(ends * sizeof *sampler->out.cu_seqlens);
     sampler->out.loss_mask = malloc(elements * 4);
-    sampler->step_of = malloc(sampler->chunk * 8);
-    sampler->row_of = malloc(sampler->chunk * 8);
-    if (!sampler->out.cu_seqlens || !sampler->out.loss_mask || !sampler->step_of || !sampler->row_of)
-        return error_set_memory(error, "a batch", (ends + elements) * 4);
+    if (!sampler->out.cu_seqlens || !sampler->out.loss_mask)
+        return error_set_memory(error, "a row", (ends + elements) * 4);
     return TOKMAP_OK;
 }
 
@@ -182,8 +156,6 @@ static void sampler_close(struct sampler *sampler)
     tokmap_loader_close(sampler->loader);
     free(sampler->out.cu_seqlens);
     free(sampler->out.loss_mask);
-    free(sampler->step_of);
-    free(sampler->row_of);
     free(sampler->works);
     free(sampler->slowest);
 }
