@@ -637,10 +637,7 @@ static enum tokmap_status check_tokens(const struct builder *builder)
         const wide step_tokens = (wide)phase->batch * phase->seq_len;
         const uint64_t fits =
             phase->first_step + (uint64_t)(((wide)stretch->mixture_tokens + step_tokens / 2) / step_tokens);
-        if (last && phases->steps == TOKMAP_FOREVER)
-            return wrong_at(builder, TOKMAP_ERROR_RUN, stretch->mixture_line,
-                            "weights in tokens need an end, but the run has none; add the line 'steps %" PRIu64 "'",
-                            max64(fits, phase->first_step + 1));
+        assert(!last || phases->steps != TOKMAP_FOREVER); /* the text says where such a mixture ends */
         wide one = 0;
         const wide tokens = mixture_tokens(phases, i, &one);
         const wide apart =
