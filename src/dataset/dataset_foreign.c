@@ -303,12 +303,12 @@ enum tokmap_status foreign_check_words(const struct foreign_set *set, const stru
         return TOKMAP_OK;
     if (found == TOKMAP_NO_ID)
         return error_set(error, TOKMAP_ERROR_MISMATCH, shard->index_path, TOKMAP_NO_OFFSET,
-                         "the name says %s=%" PRIu64 ", but the file was indexed without %s; correct the name, or run "
-                         "`tokmap index --force` on it",
+                         "the name says %s=%" PRIu64 ", but the file was indexed without %s; correct the name, or "
+                         "remove the index and run `tokmap index` again",
                          word, said, word);
     return error_set(error, TOKMAP_ERROR_MISMATCH, shard->index_path, TOKMAP_NO_OFFSET,
                      "the name says %s=%" PRIu64 ", but the file was indexed with %s=%" PRIu64
-                     "; correct the name, or run `tokmap index --force` on it",
+                     "; correct the name, or remove the index and run `tokmap index` again",
                      word, said, word, found);
 }
 
@@ -409,8 +409,7 @@ enum tokmap_status foreign_identity(const struct shard *shards, uint64_t count, 
             parts[used++] = (struct foreign_part){file->documents_fd, file->documents_path, 0, file->documents.bytes};
     }
     for (uint64_t i = 0; i < count; i++)
-        parts[used++] =
-            (struct foreign_part){shards[i].store.fd, shards[i].store.path, 0, shards[i].store.bytes};
+        parts[used++] = (struct foreign_part){shards[i].store.fd, shards[i].store.path, 0, shards[i].store.bytes};
     for (uint64_t i = 0; i < count; i++)
         if (shards[i].mask.fd >= 0)
             parts[used++] = (struct foreign_part){shards[i].mask.fd, shards[i].mask.path, 0, shards[i].mask.bytes};

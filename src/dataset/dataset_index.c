@@ -35,7 +35,7 @@ struct indexing {
     uint32_t stop;          /* accessed atomically */
     struct os_mutex *mutex; /* protects the fields below and the writer */
     struct os_condition *written_more;
-    uint64_t written;       /* units */
+    uint64_t written; /* units */
     uint64_t largest;
     uint64_t bytes_before, bytes_done, bytes_total; /* of all files, for progress */
     enum tokmap_status status;
@@ -329,7 +329,7 @@ static enum tokmap_status ends_ask(const struct indexing *indexing, bool *found,
         for (uint64_t i = 0; i < used && !status; before = ends[i++])
             if (used > ENDS_AT_ONCE || ends[i] < before || ends[i] > tokens)
                 status = error_set(error, TOKMAP_ERROR_ARGUMENT, indexing->shard->store.path, TOKMAP_NO_OFFSET,
-                                   "options.ends returned an end of a document that is out of order or behind the last "
+                                   "the caller returned an end of a document that is out of order or behind the last "
                                    "token");
         if (!status)
             status = store_index_ends(indexing->writer, ends, used, error);
@@ -423,8 +423,8 @@ static enum tokmap_status file_index(const struct foreign_set *set, uint64_t num
     enum tokmap_status status = foreign_shard_open(&shard, set, number, error);
     const int system = status ? 0 : os_fstat(shard.store.fd, &before);
     if (system)
-        status =
-            error_set_system(error, system, shard.store.path, TOKMAP_NO_OFFSET, "the file of tokens cannot be examined");
+        status = error_set_system(error, system, shard.store.path, TOKMAP_NO_OFFSET,
+                                  "the file of tokens cannot be examined");
     const struct foreign_file *file = foreign_of(&shard);
     if (!status)
         status = store_index_open(&indexing->writer, file->index_path, shard.mask.fd >= 0,

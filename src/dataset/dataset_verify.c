@@ -160,8 +160,7 @@ static void report_cut(struct verify *verify, uint64_t number, uint64_t at)
 }
 
 /* Reports a part of which only `got` bytes are tokens. */
-static void report_part(struct verify *verify, uint64_t number, int system, uint64_t offset, uint64_t at,
-                        size_t bytes)
+static void report_part(struct verify *verify, uint64_t number, int system, uint64_t offset, uint64_t at, size_t bytes)
 {
     const struct shard *shard = &verify->dataset->shards[number];
     struct tokmap_error fault;
@@ -170,8 +169,9 @@ static void report_part(struct verify *verify, uint64_t number, int system, uint
         return;
     }
     if (system < 0)
-        (void)error_set(&fault, TOKMAP_ERROR_TOKEN, shard->store.path, stream_place(shard, at),
-                        "the element at this byte is not a token id: it is negative or does not fit in 32 bits; " REMEDY);
+        (void)error_set(
+            &fault, TOKMAP_ERROR_TOKEN, shard->store.path, stream_place(shard, at),
+            "the element at this byte is not a token id: it is negative or does not fit in 32 bits; " REMEDY);
     else
         (void)error_set_system(&fault, system, shard->store.path, stream_place(shard, offset),
                                "block %" PRIu64 " of the tokens (bytes %" PRIu64 "..%" PRIu64

@@ -46,6 +46,15 @@ while read -r command; do
             cp data/web.tmx $name.tmx
         done
     fi
+    if [ "$command" = index ]; then # whose examples read files of other projects
+        mkdir -p fineweb
+        printf 'MMIDIDX\0\0\1\0\0\0\0\0\0\0\10\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0' >data/my_text_document.idx
+        printf '\2\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0' >>data/my_text_document.idx
+        printf 'abcd' >data/my_text_document.bin
+        { printf '\210\330\64\1\1\0\0\0\2\0\0\0'; head -c 1012 /dev/zero; printf 'abcd'; } >fineweb/a_train_1.bin
+        printf 'abcd' >train.bin
+        printf 'abcdabcd' >data/part-0.npy
+    fi
     if [ "$command" = audit ]; then # which would count 20 million draws
         sed -i 's/^steps .*/steps 100/' train.run
     fi

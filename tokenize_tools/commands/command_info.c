@@ -217,8 +217,12 @@ static void facts_table(const struct dataset_facts *facts, struct cli_table *tab
 {
     const struct tokmap_dataset_info *info = &facts->info;
     char text[192], bytes[32], hex[33];
+    const bool foreign = info->identity == TOKMAP_IDENTITY_SAMPLED;
     row_number(table, "tokens", info->tokens, "");
-    row_number(table, "documents", info->documents, "");
+    if (info->documents || !info->tokens)
+        row_number(table, "documents", info->documents, "");
+    else
+        row_add(table, "documents", "not recorded; `tokmap index` finds them");
     lengths_row(facts, table);
     if (facts->text_known) {
         char a_token[64];
@@ -233,7 +237,8 @@ static void facts_table(const struct dataset_facts *facts, struct cli_table *tab
     row_add(table, "width", text);
     row_add(table, "tokenizer", facts->title[0] ? facts->title : info->shards ? "not recorded" : "none");
     row_counted(table, "vocabulary", info->vocabulary, "id", "");
-    row_number(table, "largest id", info->largest_id, "");
+    if (!foreign)
+        row_number(table, "largest id", info->largest_id, "");
     row_id(table, "eod id", info->eod_id);
     row_id(table, "bos id", info->bos_id);
     if (info->masked) {
@@ -243,7 +248,7 @@ static void facts_table(const struct dataset_facts *facts, struct cli_table *tab
     }
     if (info->shards) {
         row_add(table, "token files", cli_bytes(info->tokens * info->width, bytes));
-        row_add(table, "indexes", cli_bytes(facts->index_bytes, bytes));
+        row_add(table, "indexes", foreign ? "none of tokmap" : cli_bytes(facts->index_bytes, bytes));
         row_add(table, "read by", info->reading == TOKMAP_READ_MAPPED ? "mmap" : reading_name(info->reading));
     } else {
         row_add(table, "token files", "none; tokens are computed");
@@ -271,7 +276,10 @@ static void rows_table(const struct row_counts *rows, uint64_t seq_len, uint64_t
     snprintf(text, sizeof text, "p50 %s, p99.9 %s, max %s%s%s%s", cli_count(rows->p50, a), cli_count(rows->p999, b),
              cli_count(rows->largest, c), part ? ", of the first " : "", part ? cli_count(rows->counted, d) : "",
              part ? " windows" : "");
-    row_add(table, "documents per row", rows->windows ? text : "none; a sequence is longer than the dataset");
+    row_add(table, "documents per row",
+            !rows->windows  ? "none; a sequence is longer than the dataset"
+            : rows->largest ? text
+                            : "not recorded; `tokmap index` finds documents");
 }
 
 static void id_json(struct cli_json *json, const char *key, uint64_t id)
@@ -298,10 +306,16 @@ static enum tokmap_status facts_json(const struct tokmap_dataset *dataset, const
     const struct tokmap_dataset_info *info = &facts->info;
     enum tokmap_status status = TOKMAP_OK;
     cli_json_number(json, "tokens", info->tokens);
-    cli_json_number(json, "documents", info->documents);
+    if (info->documents || !info->tokens)
+        cli_json_number(json, "documents", info->documents);
+    else
+        cli_json_null(json, "documents");
     cli_json_number(json, "width", info->width);
     cli_json_number(json, "vocabulary", info->vocabulary);
-    cli_json_number(json, "largest_id", info->largest_id);
+    if (info->identity == TOKMAP_IDENTITY_SAMPLED)
+        cli_json_null(json, "largest_id");
+    else
+        cli_json_number(json, "largest_id", info->largest_id);
     id_json(json, "eod_id", info->eod_id);
     id_json(json, "bos_id", info->bos_id);
     cli_json_number(json, "token_bytes", info->tokens * info->width);

@@ -351,6 +351,8 @@ enum tokmap_status parts_walk(const struct tokmap_dataset *dataset, uint64_t fir
 {
     struct tokmap_dataset_info info = {.size = sizeof info};
     enum tokmap_status status = tokmap_dataset_info(dataset, &info);
+    if (!info.documents) /* other projects' files that do not say where documents are */
+        return status;
     for (uint64_t offset = 0; offset < count && !status;) {
         struct part part = {.offset = offset};
         const uint64_t token = (first + offset) % info.tokens;

@@ -79,7 +79,8 @@ struct part {
 };
 
 /* Calls each() in order for every document that has tokens in a range, which may continue at the dataset's first
- * token after its last one. Empty documents have no part. Statuses: OK, ERROR_CORRUPT, those of
+ * token after its last one. Empty documents have no part, and neither has a dataset whose documents are not recorded
+ * (info.documents is 0). Statuses: OK, ERROR_CORRUPT, those of
  * tokmap_dataset_document_at() and tokmap_dataset_origin(). */
 enum tokmap_status parts_walk(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count,
                               void (*each)(void *user, const struct part *part), void *user,

@@ -1,0 +1,98 @@
+# Damaged and misnamed token files of other projects: one line each that names the file and what to do.
+. "$TOKMAP_CLI/helpers.sh"
+need python3
+# make NAME HEX-OR-PYTHON: writes a file from a Python expression of bytes.
+make()
+{
+    python3 -c 'import struct, sys; from array import array; open(sys.argv[1], "wb").write(eval(sys.argv[2]))' "$1" "$2"
+}
+refuses()
+{
+    exits 1 tokmap info "$1" 2>err
+    holds err "$2"
+}
+make m.bin 'array("H", range(10)).tobytes()'
+idx='b"MMIDIDX\\0\\0" + struct.pack("<QBQQ", 1, %s, 2, %s) + array("i", [%s]).tobytes() + array("q", [%s]).tobytes() + array("q", [%s]).tobytes()'
+index()
+{
+    make m.idx "$(printf "$idx" "$@")"
+}
+index 8 3 '4, 6' '0, 8' '0, 1, 2'
+tokmap verify m
+index 8 3 '4, 7' '0, 8' '0, 1, 2'
+refuses m "m.bin: the file is 20 bytes long, but the sequences of its index (m.idx) end at byte 22"
+index 8 3 '4, 6' '2, 8' '0, 1, 2'
+refuses m "m.idx: the first sequence begins at byte 2 of the tokens instead of 0"
+index 8 4 '4, 6' '0, 8' '0, 1, 2'
+refuses m "which does not give its size of 82 bytes"
+index 8 3 '4, 6' '0, 8' '0, 1, 1'
+refuses m "m.idx: the last document ends at sequence 1, but the index counts 2"
+index 6 3 '4, 6' '0, 8' '0, 1, 2'
+refuses m "type 6 (float64), but token ids are integers"
+index 8 3 '5, 6' '0, 8' '0, 1, 2'
+exits 1 tokmap verify m >out
+holds out "m.idx: sequence 1 begins at byte 8 of the tokens, but the lengths of the sequences before it give 10"
+exits 1 tokmap index m 2>err
+holds err "sequence 1 begins at byte 8"
+index 8 3 '4, 6' '0, 8' '0, 1, 2'
+exits 1 tokmap index megatron:m,vocab=9 2>err
+holds err "m.bin: the id at this byte is 9, but ids must be below 9"
+holds err "(byte 18)"
+[ ! -e m.tmx ] && [ ! -e m.tmx.partial ]
+exits 1 tokmap verify megatron:m,vocab=9 >out
+holds out "contains id 9, but ids must be below 9"
+
+make n.bin 'array("i", [1, -2, 3]).tobytes()'
+exits 1 tokmap index raw:n.bin,width=4,vocab=2147483648 2>err
+holds err "n.bin: the id at this byte is 4294967294"
+make n.npy 'b"\x93NUMPY\1\0" + struct.pack("<H", 118) + b"{\"descr\": \"<i8\", \"fortran_order\": False, \"shape\": (2,)}".ljust(118) + array("q", [1, -2]).tobytes()'
+exits 1 tokmap index n.npy 2>err
+holds err "the element at this byte is not a token id"
+make l.bin 'struct.pack("<3i", 20240520, 1, 5) + bytes(1012) + bytes(8)'
+refuses l.bin "l.bin: the file is 1032 bytes long, but its header counts 5 tokens of 2 bytes, which is 1034 bytes"
+make e.bin 'struct.pack("<3i", 20240522, 1, 5) + bytes(1012) + bytes(8)'
+refuses llmc:e.bin "this is an evaluation file of llm.c"
+make d.ds 'bytes(10)'
+refuses datatrove:d.ds "no .metadata beside it that says how wide its tokens are"
+make d.ds.metadata 'b"gpt2|2\n6\n6 T"'
+refuses datatrove:d.ds "the file has 5 tokens of 2 bytes, but its .metadata counts 6"
+make d.ds.metadata 'b"gpt2|2\n5\n5 T"'
+make d.ds.index 'struct.pack("<2Q", 3, 4)'
+refuses datatrove:d.ds "the last document ends at token 4, but the file has 5 tokens"
+
+# A bare file is never taken for tokens.
+refuses n.bin "raw:PATH,width=2,eod=50256"
+refuses raw:n.bin "add the word width, for example raw:PATH,width=2,eod=50256"
+refuses raw:n.bin,width=8 "which is not a multiple of 8"
+refuses raw:l.bin,width=2 "this is a token file of llm.c, which is named llmc:PATH"
+refuses olmo:n.npy,width=2 "this is a NumPy array, which is named npy:PATH"
+refuses npy:n.bin "this is not a NumPy file"
+refuses raw:n.bin,width=3 "the word width must be 1, 2, 4, or 8"
+refuses raw:n.bin,width=2,width=2 "the word width is given twice"
+refuses raw:n.bin,width=2,eod=70000 "correct the word eod or bos"
+refuses llmc:l.bin,width=2 "a llmc file says itself how wide its tokens are"
+refuses 'raw:q*.bin,width=2' "no file matches this pattern"
+refuses 'raw:none.bin,width=2' "none.bin: the file of tokens cannot be opened"
+
+# OLMo's list of documents.
+need gzip
+make o.npy 'bytes(20)'
+printf '0,4\n5,10\n' | gzip >o.csv.gz
+exits 1 tokmap index olmo:o.npy,width=2 2>err
+holds err "o.csv.gz:2: the document begins at token 5, but the one before it ends at token 4"
+printf '0,4\n4,11\n' | gzip >o.csv.gz
+exits 1 tokmap index olmo:o.npy,width=2 2>err
+holds err "the document ends at token 11, but begins at token 4, and the file has 10 tokens"
+printf '0,4\n4,8,name\n' | gzip >o.csv.gz
+tokmap index olmo:o.npy,width=2 >out 2>err
+holds out "indexed 10 tokens and 3 documents in 1 file"
+
+# The index of a packed shard stays.
+pack_corpus
+cp small.tmx kept
+exits 1 tokmap index --force raw:small.bin,width=2 2>err
+holds err "this is the index of a packed shard, which is not replaced"
+same small.tmx kept
+exits 2 tokmap index 2>err
+exits 1 tokmap index nothing 2>err
+holds err "name other files by their kind"
