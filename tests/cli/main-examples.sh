@@ -32,6 +32,27 @@ mkdir models/llama3
 cp tokenizer.json models/llama3/
 printf 'seq_len 64\nbatch 1024\nseed 1\nsource web data/web\nsteps 20000\n' >train.run
 
+# Files of other projects, of four tokens each, and a shard with a file that says which of its tokens count.
+foreign_files()
+{
+    mkdir -p fineweb
+    {
+        printf 'MMIDIDX\0\0\1\0\0\0\0\0\0\0\10\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0\4\0\0\0'
+        printf '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0'
+    } >data/my_text_document.idx
+    printf '\1\0\2\0\3\0\4\0' >data/my_text_document.bin
+    {
+        printf '\210\330\064\001\1\0\0\0\4\0\0\0'
+        head -c 1012 /dev/zero
+        printf '\120\304\1\0\2\0\3\0'
+    } >fineweb/a_train_1.bin
+    printf '\1\0\2\0\120\304\3\0' >train.bin
+    printf '\1\0\0\0\2\0\0\0\3\0\0\0\241\207\1\0' >data/part-0.npy
+    printf 'an answer' >chat.txt
+    tokmap pack -q -t bytes --no-eod -o data/chat chat.txt
+    printf '000111111' | tr 01 '\000\001' >chat.mask
+}
+
 tokmap --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' >commands
 while read -r command; do
     examples tokmap "$command" >list
@@ -58,6 +79,7 @@ while read -r command; do
     if [ "$command" = audit ]; then # which would count 20 million draws
         sed -i 's/^steps .*/steps 100/' train.run
     fi
+    [ "$command" != index ] || foreign_files
     while IFS= read -r line; do
         shell=sh
         case $line in *"tokmap completion "*) # runs in the shell that it names
