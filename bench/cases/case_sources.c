@@ -70,8 +70,10 @@ static int side_open(struct bench *bench, struct side *side, const char *sources
     side->reader.out.targets_ahead = side->ahead;
     side->reader.out.type = TOKMAP_I32;
     const int result = page_cache_warm(bench, source.dataset);
-    /* The first access to a mapped page costs a fault, so every page is touched once. */
-    const uint64_t batches = min64(source.windows, (uint64_t)1 << 20) / bench->options.rows + 1;
+    /* The first access to a mapped page costs a fault, so every page is touched once, and the pages are populated. A
+     * mixture has parts of one dataset, so one of them warms all. */
+    const uint64_t windows = source.windows * (strstr(sources, "part1") ? SOURCES : 1);
+    const uint64_t batches = 2 * (min64(windows, (uint64_t)1 << 20) / bench->options.rows + 1);
     for (uint64_t i = 0; !result && i < batches && !bench_stopped(); i++)
         if (reader_next(&side->reader))
             return bench_failed(bench, &side->reader.error);

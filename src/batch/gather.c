@@ -163,12 +163,12 @@ static __attribute__((cold, noinline)) enum tokmap_status fault_token(const stru
 /* Compares the size of a shard's file with its index, once per batch. */
 static enum tokmap_status compare_size(struct gather *gather, struct shard_view *view, struct tokmap_error *error)
 {
-    struct os_stat found;
-    int system = os_fstat(view->fd, &found);
+    uint64_t bytes;
+    int system = os_file_bytes(view->fd, &bytes);
     if (system)
         return fault_read(view, system, TOKMAP_NO_OFFSET, error);
-    if (found.bytes < view->bytes)
-        return fault_cut(view, found.bytes, error);
+    if (bytes < view->bytes)
+        return fault_cut(view, bytes, error);
     view->size_compared = gather->source->turn->batch;
     return TOKMAP_OK;
 }

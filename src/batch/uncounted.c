@@ -161,14 +161,14 @@ static void put_zeros(uint64_t *words, uint64_t at, const uint8_t *bits, uint64_
 /* Returns whether bytes [from, end) of a mask are populated and the file still has them. */
 static bool is_present(const struct uncounted *uncounted, struct mask_view *view, uint64_t from, uint64_t end)
 {
-    struct os_stat found;
+    uint64_t bytes;
     if (!view->map || !uncounted->source->turn->warm)
         return false;
     for (uint64_t i = from / NEIGHBORHOOD; i <= (end - 1) / NEIGHBORHOOD; i++)
         if (!view->populated[i])
             return false;
     if (view->size_compared != uncounted->source->turn->batch) {
-        if (os_fstat(view->mask.fd, &found) || found.bytes < view->mask.bytes)
+        if (os_file_bytes(view->mask.fd, &bytes) || bytes < view->mask.bytes)
             return false; /* reading it reports what is wrong */
         view->size_compared = uncounted->source->turn->batch;
     }

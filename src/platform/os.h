@@ -46,6 +46,8 @@ int os_open(const char *path, enum os_open how, int *fd);
 /* Errors are ignored: what close() could report, os_sync() has reported. A negative descriptor is ignored, too. */
 void os_close(int fd);
 int os_fstat(int fd, struct os_stat *out);
+/* Returns the size of an open regular file alone, in a third of the time of os_fstat(). Moves the file's position. */
+int os_file_bytes(int fd, uint64_t *bytes);
 int os_stat(const char *path, struct os_stat *out);  /* follows symbolic links */
 int os_lstat(const char *path, struct os_stat *out); /* describes a symbolic link itself */
 /* The bytes that a user who is not root may still write to the file system that contains the path. */
@@ -155,9 +157,9 @@ uint64_t os_process_cpu_ns(void); /* CPU time of all threads */
 /* When the process started, on the clock of os_clock_ns(), to about 10 ms; 0 if unknown. */
 uint64_t os_process_start_ns(void);
 void os_sleep_ns(uint64_t ns);
-uint32_t os_processors(void);                     /* on which this process may run; at least 1 */
-uint64_t os_memory_resident(void);                /* bytes of RAM that the process uses, 0 if unknown */
-uint64_t os_memory_resident_peak(void);           /* the most that it has used so far, 0 if unknown */
+uint32_t os_processors(void);           /* on which this process may run; at least 1 */
+uint64_t os_memory_resident(void);      /* bytes of RAM that the process uses, 0 if unknown */
+uint64_t os_memory_resident_peak(void); /* the most that it has used so far, 0 if unknown */
 /* Bytes that this process has caused to be read from storage so far; UINT64_MAX if unknown. */
 uint64_t os_storage_bytes_read(void);
 bool os_is_terminal(int fd);

@@ -137,6 +137,13 @@ int os_fstat(int fd, struct os_stat *out)
     return 0;
 }
 
+int os_file_bytes(int fd, uint64_t *bytes)
+{
+    const off_t end = lseek(fd, 0, SEEK_END);
+    *bytes = end < 0 ? 0 : (uint64_t)end;
+    return end < 0 ? errno : 0;
+}
+
 int os_stat(const char *path, struct os_stat *out)
 {
     struct stat found;
