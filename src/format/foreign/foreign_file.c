@@ -260,7 +260,8 @@ static enum tokmap_status ids_settle(struct foreign_file *file, struct tokmap_er
                          "the name says vocab=%" PRIu64 ", but the file's tokens are %s, which has ids below %" PRIu64
                          "; correct the word vocab",
                          words->vocabulary, element_name(file->layout.element), range);
-    file->vocabulary = words->vocabulary ? words->vocabulary : range;
+    /* Loaders deliver ids as int32 by default, and no tokenizer has 2^31 ids. */
+    file->vocabulary = words->vocabulary ? words->vocabulary : min64(range, (uint64_t)1 << 31);
     if ((file->eod_id != TOKMAP_NO_ID && file->eod_id >= file->vocabulary) ||
         (file->bos_id != TOKMAP_NO_ID && file->bos_id >= file->vocabulary))
         return error_set(error, TOKMAP_ERROR_ARGUMENT, file->path, TOKMAP_NO_OFFSET,

@@ -23,7 +23,7 @@ struct foreign_file {
     struct foreign_layout layout;
     struct foreign_words words; /* as given */
     uint64_t eod_id, bos_id;    /* the words, else what the format prescribes */
-    uint64_t vocabulary;        /* the word, else the range of the elements */
+    uint64_t vocabulary;        /* the word, else what the elements can hold, at most 2^31 */
     struct foreign_index documents;
 };
 
