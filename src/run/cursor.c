@@ -25,7 +25,7 @@
 /* The cursor of exactly this step, whether or not it is skipped. */
 static void cursor_at(const struct tokmap_run *run, uint64_t step, struct tokmap_cursor *cursor)
 {
-    past_cursor(run, step, run_tokens_before(run, step), cursor);
+    past_cursor(&run->past, step, run_tokens_before(run, step), cursor);
 }
 
 static enum tokmap_status past_the_end(const struct tokmap_run *run, uint64_t step, struct tokmap_error *error)
@@ -59,13 +59,13 @@ enum tokmap_status tokmap_run_check(const struct tokmap_run *run, const struct t
     if (cursor->step > run->phases.steps_most) {
         /* If the run differs in something besides its end, such as a smaller dataset, that is what to report: raising
          * the end would not help. Only the kinds are compared, because the tokens before the step may not exist. */
-        past_cursor(run, cursor->step, cursor->tokens, &own);
+        past_cursor(&run->past, cursor->step, cursor->tokens, &own);
         memcpy(own.past, cursor->past, sizeof own.past);
-        const enum tokmap_status status = past_compare(run, &own, cursor, error);
+        const enum tokmap_status status = past_compare(&run->past, &own, cursor, error);
         return status ? status : past_the_end(run, cursor->step, error);
     }
     cursor_at(run, cursor->step, &own);
-    return past_compare(run, &own, cursor, error);
+    return past_compare(&run->past, &own, cursor, error);
 }
 
 /* ---- writing ---- */

@@ -53,7 +53,6 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "run_state.h"
 
 /* ---- fingerprint ---- */
 
@@ -104,15 +103,15 @@ static struct hash128 chain_range(struct hash128 chain, uint64_t first, uint64_t
     return message_hash(&message);
 }
 
-static void put_source(struct message *message, const struct tokmap_run *run, uint64_t number)
+static void put_source(struct message *message, const struct past *past, uint64_t number)
 {
-    const struct run_source *source = &run->sources.of[number];
+    const struct run_source *source = &past->sources->of[number];
     put_number(message, source->name_bytes);
     put_bytes(message, source->name, source->name_bytes);
     put_number(message, source->identity_kind);
     put_bytes(message, source->identity, sizeof source->identity);
     if (source->plan_path)
-        put_number(message, run->sources.pad_id);
+        put_number(message, past->sources->pad_id);
 }
 
 static struct past_event *add_event(struct past *past, enum past_kind kind, uint64_t step, struct hash128 hash)
@@ -129,10 +128,10 @@ static struct hash128 last_hash(const struct past *past, enum past_kind kind)
 
 /* ---- geometry, order, batch, skips ---- */
 
-static void init_geometry(struct tokmap_run *run)
+static void init_geometry(struct past *past)
 {
-    const struct run_spec *spec = &run->spec;
-    const struct phase *phases = run->phases.phases;
+    const struct run_spec *spec = past->spec;
+    const struct phase *phases = past->phases->phases;
     struct message message;
     put_tag(&message, "geometry");
     put_number(&message, phases[0].seq_len);
@@ -147,11 +146,11 @@ static void init_geometry(struct tokmap_run *run)
     if (spec->tail_pad) {
         put_tag(&message, "tail pad");
         put_hash(&message, hash);
-        put_number(&message, run->sources.pad_id);
+        put_number(&message, past->sources->pad_id);
         hash = message_hash(&message);
     }
-    (void)add_event(&run->past, PAST_GEOMETRY, 0, hash);
-    for (uint64_t i = 1; i < run->phases.count_all; i++) {
+    (void)add_event(past, PAST_GEOMETRY, 0, hash);
+    for (uint64_t i = 1; i < past->phases->count_all; i++) {
         if (phases[i].seq_len == phases[i - 1].seq_len)
             continue;
         message.count = 0;
@@ -161,13 +160,13 @@ static void init_geometry(struct tokmap_run *run)
         if (spec->stride)
             put_number(&message, spec->stride);
         hash = message_hash(&message);
-        (void)add_event(&run->past, PAST_GEOMETRY, phases[i].first_step, hash);
+        (void)add_event(past, PAST_GEOMETRY, phases[i].first_step, hash);
     }
 }
 
-static void init_order(struct tokmap_run *run)
+static void init_order(struct past *past)
 {
-    const struct run_spec *spec = &run->spec;
+    const struct run_spec *spec = past->spec;
     const bool sequential = spec->ordering == TOKMAP_SEQUENTIAL;
     struct message message;
     put_tag(&message, "order");
@@ -177,35 +176,35 @@ static void init_order(struct tokmap_run *run)
         put_number(&message, spec->blocks);
         put_number(&message, spec->span);
     }
-    run->past.order = message_hash(&message);
+    past->order = message_hash(&message);
 }
 _Static_assert(TOKMAP_SHUFFLE == 0 && TOKMAP_SEQUENTIAL == 1 && TOKMAP_BLOCKS == 2, "as in the head of this file");
 
-static void init_batch(struct tokmap_run *run)
+static void init_batch(struct past *past)
 {
-    const struct phase *phases = run->phases.phases;
+    const struct phase *phases = past->phases->phases;
     struct message message;
     put_tag(&message, "batch");
     put_number(&message, phases[0].batch);
     struct hash128 hash = message_hash(&message);
-    (void)add_event(&run->past, PAST_BATCH, 0, hash);
-    for (uint64_t i = 1; i < run->phases.count_all; i++)
+    (void)add_event(past, PAST_BATCH, 0, hash);
+    for (uint64_t i = 1; i < past->phases->count_all; i++)
         if (phases[i].batch != phases[i - 1].batch) {
             hash = chain_range(hash, phases[i].first_step, phases[i].batch);
-            (void)add_event(&run->past, PAST_BATCH, phases[i].first_step, hash);
+            (void)add_event(past, PAST_BATCH, phases[i].first_step, hash);
         }
 }
 
-static void init_skips(struct tokmap_run *run)
+static void init_skips(struct past *past)
 {
     struct message message;
     put_tag(&message, "skips");
-    struct hash128 chain = run->past.skips_begin = message_hash(&message);
-    for (size_t i = 0; i < run->skips.count; i++) {
-        run->skips.ranges[i].chain = chain;
-        chain = chain_range(chain, run->skips.ranges[i].first, run->skips.ranges[i].end);
+    struct hash128 chain = past->skips_begin = message_hash(&message);
+    for (size_t i = 0; i < past->skips->count; i++) {
+        past->skips->ranges[i].chain = chain;
+        chain = chain_range(chain, past->skips->ranges[i].first, past->skips->ranges[i].end);
     }
-    run->past.skips_end = chain;
+    past->skips_end = chain;
 }
 
 /* ---- data ---- */
@@ -229,12 +228,12 @@ static int compare_arrivals(const void *a, const void *b)
 
 /* Lists what happened to the data, in order, as if the run had no end: what is after a cursor's step does not matter.
  * *arrivals must be freed. */
-static enum tokmap_status list_arrivals(const struct tokmap_run *run, struct arrival **arrivals, uint64_t *count,
+static enum tokmap_status list_arrivals(const struct past *past, struct arrival **arrivals, uint64_t *count,
                                         struct tokmap_error *error)
 {
-    const struct phases *phases = &run->phases;
-    const uint64_t most = run->sources.count + phases->stretch_count_all;
-    bool *seen = calloc(run->sources.count, sizeof *seen);
+    const struct phases *phases = past->phases;
+    const uint64_t most = past->sources->count + phases->stretch_count_all;
+    bool *seen = calloc(past->sources->count, sizeof *seen);
     *count = 0;
     *arrivals = calloc(most, sizeof **arrivals);
     if (!seen || !*arrivals) {
@@ -262,7 +261,7 @@ static enum tokmap_status list_arrivals(const struct tokmap_run *run, struct arr
     return TOKMAP_OK;
 }
 
-static struct hash128 chain_mixture(const struct tokmap_run *run, struct hash128 chain, const struct stretch *stretch)
+static struct hash128 chain_mixture(const struct past *past, struct hash128 chain, const struct stretch *stretch)
 {
     struct message message;
     put_tag(&message, "mixture");
@@ -271,7 +270,7 @@ static struct hash128 chain_mixture(const struct tokmap_run *run, struct hash128
     put_number(&message, stretch->leaf_count);
     chain = message_hash(&message);
     for (uint64_t i = 0; i < stretch->leaf_count; i++) {
-        const struct run_source *source = &run->sources.of[stretch->leaves[i].source];
+        const struct run_source *source = &past->sources->of[stretch->leaves[i].source];
         put_tag(&message, "share");
         put_hash(&message, chain);
         put_number(&message, source->name_bytes);
@@ -282,15 +281,14 @@ static struct hash128 chain_mixture(const struct tokmap_run *run, struct hash128
     return chain;
 }
 
-static enum tokmap_status init_data(struct tokmap_run *run, struct tokmap_error *error)
+static enum tokmap_status init_data(struct past *past, struct tokmap_error *error)
 {
-    struct past *past = &run->past;
-    const struct stretch *first = run->phases.stretches;
+    const struct stretch *first = past->phases->stretches;
     const bool begins_with_one = first->leaf_count == 1;
     struct arrival *arrivals;
     struct message message;
     uint64_t count;
-    enum tokmap_status status = list_arrivals(run, &arrivals, &count, error);
+    enum tokmap_status status = list_arrivals(past, &arrivals, &count, error);
     if (!status && !(past->events[PAST_DATA] = calloc(count + 1, sizeof *past->events[PAST_DATA])))
         status = error_set_memory(error, "the past of the run", (count + 1) * sizeof *past->events[PAST_DATA]);
     if (status) {
@@ -300,16 +298,16 @@ static enum tokmap_status init_data(struct tokmap_run *run, struct tokmap_error 
     put_tag(&message, "data");
     put_number(&message, begins_with_one);
     if (begins_with_one)
-        put_source(&message, run, first->leaves[0].source);
+        put_source(&message, past, first->leaves[0].source);
     (void)add_event(past, PAST_DATA, 0, message_hash(&message));
     for (uint64_t i = begins_with_one ? 2 : 0; i < count; i++) {
         struct hash128 chain = last_hash(past, PAST_DATA);
         if (arrivals[i].is_mixture) {
-            chain = chain_mixture(run, chain, &run->phases.stretches[arrivals[i].number]);
+            chain = chain_mixture(past, chain, &past->phases->stretches[arrivals[i].number]);
         } else {
             put_tag(&message, "source");
             put_hash(&message, chain);
-            put_source(&message, run, arrivals[i].number);
+            put_source(&message, past, arrivals[i].number);
             chain = message_hash(&message);
         }
         (void)add_event(past, PAST_DATA, arrivals[i].step, chain);
@@ -320,47 +318,48 @@ static enum tokmap_status init_data(struct tokmap_run *run, struct tokmap_error 
 
 /* ---- all kinds ---- */
 
-enum tokmap_status past_init(struct tokmap_run *run, struct tokmap_error *error)
+enum tokmap_status past_init(struct past *past, struct tokmap_error *error)
 {
-    struct past *past = &run->past;
-    const uint64_t phases = run->phases.count_all;
+    const uint64_t phases = past->phases->count_all;
     past->events[PAST_GEOMETRY] = calloc(phases, sizeof *past->events[PAST_GEOMETRY]);
     past->events[PAST_BATCH] = calloc(phases, sizeof *past->events[PAST_BATCH]);
     if (!past->events[PAST_GEOMETRY] || !past->events[PAST_BATCH])
         return error_set_memory(error, "the past of the run", 2 * phases * sizeof *past->events[PAST_BATCH]);
-    init_geometry(run);
-    init_order(run);
-    init_batch(run);
-    init_skips(run);
-    return init_data(run, error);
+    init_geometry(past);
+    init_order(past);
+    init_batch(past);
+    init_skips(past);
+    return init_data(past, error);
 }
 
 void past_free(struct past *past)
 {
-    for (int kind = 0; kind < PAST_KINDS; kind++)
+    for (int kind = 0; kind < PAST_KINDS; kind++) {
         free(past->events[kind]);
-    *past = (struct past){0};
+        past->events[kind] = NULL;
+        past->event_counts[kind] = 0;
+    }
 }
 
-static struct hash128 skips_hash_before(const struct tokmap_run *run, uint64_t step)
+static struct hash128 skips_hash_before(const struct past *past, uint64_t step)
 {
-    const struct skips *skips = &run->skips;
+    const struct skips *skips = past->skips;
     size_t index = skips_index(skips, step); /* every range before it ends at or before `step` */
     if (index == skips->count)
-        return run->past.skips_end;
+        return past->skips_end;
     const struct skip_range *range = &skips->ranges[index];
     return step > range->first ? chain_range(range->chain, range->first, step) : range->chain;
 }
 
 /* The fingerprint of a kind before a step > 0. */
-static struct hash128 kind_hash_before(const struct tokmap_run *run, enum past_kind kind, uint64_t step)
+static struct hash128 kind_hash_before(const struct past *past, enum past_kind kind, uint64_t step)
 {
     if (kind == PAST_SKIPS)
-        return skips_hash_before(run, step);
+        return skips_hash_before(past, step);
     if (kind == PAST_ORDER)
-        return run->past.order;
-    const struct past_event *events = run->past.events[kind];
-    uint64_t low = 0, high = run->past.event_counts[kind]; /* the last event below `step` is in [low, high) */
+        return past->order;
+    const struct past_event *events = past->events[kind];
+    uint64_t low = 0, high = past->event_counts[kind]; /* the last event below `step` is in [low, high) */
     while (high - low > 1) {
         const uint64_t middle = low + (high - low) / 2;
         if (events[middle].step < step)
@@ -371,7 +370,7 @@ static struct hash128 kind_hash_before(const struct tokmap_run *run, enum past_k
     return events[low].hash;
 }
 
-void past_cursor(const struct tokmap_run *run, uint64_t step, uint64_t tokens, struct tokmap_cursor *cursor)
+void past_cursor(const struct past *past, uint64_t step, uint64_t tokens, struct tokmap_cursor *cursor)
 {
     memset(cursor, 0, sizeof *cursor);
     cursor->step = step;
@@ -382,7 +381,7 @@ void past_cursor(const struct tokmap_run *run, uint64_t step, uint64_t tokens, s
     put_tag(&message, "past");
     put_number(&message, step);
     for (int kind = 0; kind < PAST_KINDS; kind++) {
-        const struct hash128 hash = kind_hash_before(run, (enum past_kind)kind, step);
+        const struct hash128 hash = kind_hash_before(past, (enum past_kind)kind, step);
         cursor->of[kind] = (uint32_t)(hash.high >> 32);
         put_hash(&message, hash);
     }
@@ -399,7 +398,7 @@ enum { SHOWN = 4 }; /* lines of each kind that a message names */
 
 /* The part of the error message that names the kinds that differ. Text beyond its end is dropped. */
 struct sentence {
-    const struct tokmap_run *run;
+    const struct past *past;
     uint64_t step;
     char text[640];
     size_t used;
@@ -420,16 +419,16 @@ static void add(struct sentence *sentence, const char *format, ...)
  * if the run was made from arguments. */
 static void add_number(struct sentence *sentence, enum run_directive which, const char *name, uint64_t number)
 {
-    uint64_t line = sentence->run->spec.lines[which];
+    uint64_t line = sentence->past->spec->lines[which];
     if (line)
         add(sentence, "line %" PRIu64 ": ", line);
-    add(sentence, "%s %" PRIu64 "%s", name, number, sentence->run->from_text && !line ? " by default" : "");
+    add(sentence, "%s %" PRIu64 "%s", name, number, sentence->past->from_text && !line ? " by default" : "");
 }
 
 /* Adds the phase lines before the cursor's step that change the sequence length (or the batch). */
 static void add_changes(struct sentence *sentence, bool seq_len)
 {
-    const struct phases *phases = &sentence->run->phases;
+    const struct phases *phases = sentence->past->phases;
     uint64_t changes = 0;
     for (uint64_t i = 1; i < phases->count_all && phases->phases[i].first_step < sentence->step; i++) {
         const struct phase *phase = &phases->phases[i];
@@ -445,7 +444,7 @@ static void add_changes(struct sentence *sentence, bool seq_len)
 
 static void add_geometry(struct sentence *sentence)
 {
-    const struct run_spec *spec = &sentence->run->spec;
+    const struct run_spec *spec = sentence->past->spec;
     add_number(sentence, RUN_SEQ_LEN, "seq_len", spec->seq_len);
     add(sentence, ", ");
     add_number(sentence, RUN_LOOKAHEAD, "lookahead", spec->lookahead);
@@ -458,14 +457,14 @@ static void add_geometry(struct sentence *sentence)
             add(sentence, ", line %" PRIu64 ": tail pad, ", spec->lines[RUN_TAIL]);
         else
             add(sentence, ", tail pad, ");
-        add_number(sentence, RUN_PAD, "pad", sentence->run->sources.pad_id);
+        add_number(sentence, RUN_PAD, "pad", sentence->past->sources->pad_id);
     }
     add_changes(sentence, true);
 }
 
 static void add_order(struct sentence *sentence)
 {
-    const struct run_spec *spec = &sentence->run->spec;
+    const struct run_spec *spec = sentence->past->spec;
     bool sequential = spec->ordering == TOKMAP_SEQUENTIAL;
     uint64_t line = spec->lines[RUN_ORDER];
     if (line)
@@ -474,7 +473,7 @@ static void add_order(struct sentence *sentence)
         add(sentence, "order blocks %" PRIu64 " %" PRIu64, spec->blocks, spec->span);
     else
         add(sentence, "order %s%s", sequential ? "sequential" : "shuffle",
-            sentence->run->from_text && !line ? " by default" : "");
+            sentence->past->from_text && !line ? " by default" : "");
     if (!sequential) {
         add(sentence, ", ");
         add_number(sentence, RUN_SEED, "seed", spec->seed);
@@ -483,7 +482,7 @@ static void add_order(struct sentence *sentence)
 
 static void add_skips(struct sentence *sentence)
 {
-    const struct run_spec *spec = &sentence->run->spec;
+    const struct run_spec *spec = sentence->past->spec;
     size_t before = 0;
     for (size_t i = 0; i < spec->skip_count; i++) {
         const struct skip_line *skip = &spec->skips[i];
@@ -499,11 +498,11 @@ static void add_skips(struct sentence *sentence)
 
 static void add_source(struct sentence *sentence, uint64_t number)
 {
-    const struct run_source *source = &sentence->run->sources.of[number];
-    const struct source_line *line = &sentence->run->spec.sources[number];
+    const struct run_source *source = &sentence->past->sources->of[number];
+    const struct source_line *line = &sentence->past->spec->sources[number];
     char content[33];
     hash128_hex(source->identity, content);
-    if (sentence->run->from_text)
+    if (sentence->past->from_text)
         add(sentence, "line %" PRIu64 ": source %s %.120s", line->line, line->name, line->data);
     else
         add(sentence, "data %.120s", line->data);
@@ -514,7 +513,7 @@ static void add_source(struct sentence *sentence, uint64_t number)
 /* Adds the mixtures that began before the cursor's step, and their sources. */
 static void add_data(struct sentence *sentence)
 {
-    const struct phases *phases = &sentence->run->phases;
+    const struct phases *phases = sentence->past->phases;
     uint64_t mixtures = 0, sources = 0;
     if (phases->stretch_count_all == 1 && phases->stretches->leaf_count == 1) {
         add_source(sentence, phases->stretches->leaves[0].source);
@@ -530,10 +529,10 @@ static void add_data(struct sentence *sentence)
     }
     if (mixtures > SHOWN)
         add(sentence, " and %" PRIu64 " more", mixtures - SHOWN);
-    for (uint64_t i = 0; i < sentence->run->sources.count; i++) {
+    for (uint64_t i = 0; i < sentence->past->sources->count; i++) {
         uint64_t draws;
         const uint64_t until = min64(sentence->step, phases->steps_most);
-        if (tokmap_run_drawn(sentence->run, i, until, &draws) || draws == 0 || sources++ >= SHOWN)
+        if ((draws = phases_drawn(phases, i, until)) == 0 || sources++ >= SHOWN)
             continue;
         add(sentence, ", ");
         add_source(sentence, i);
@@ -553,7 +552,7 @@ static void add_kind(struct sentence *sentence, enum past_kind kind)
         add_order(sentence);
         break;
     case PAST_BATCH:
-        add_number(sentence, RUN_BATCH, "batch", sentence->run->spec.batch);
+        add_number(sentence, RUN_BATCH, "batch", sentence->past->spec->batch);
         add_changes(sentence, false);
         break;
     case PAST_SKIPS:
@@ -569,9 +568,9 @@ static void add_kind(struct sentence *sentence, enum past_kind kind)
 }
 
 /* The line of the run file that states a kind; 0 if none does. */
-static uint64_t kind_line(const struct tokmap_run *run, enum past_kind kind)
+static uint64_t kind_line(const struct past *past, enum past_kind kind)
 {
-    const uint64_t *lines = run->spec.lines;
+    const uint64_t *lines = past->spec->lines;
     switch (kind) {
     case PAST_GEOMETRY:
         return lines[RUN_SEQ_LEN];
@@ -582,32 +581,32 @@ static uint64_t kind_line(const struct tokmap_run *run, enum past_kind kind)
     case PAST_SKIPS:
         return lines[RUN_SKIP];
     case PAST_DATA:
-        return run->spec.source_count > 1 && lines[RUN_PHASE] ? lines[RUN_PHASE] : lines[RUN_SOURCE];
+        return past->spec->source_count > 1 && lines[RUN_PHASE] ? lines[RUN_PHASE] : lines[RUN_SOURCE];
     case PAST_KINDS:
         break;
     }
     return 0;
 }
 
-enum tokmap_status past_compare(const struct tokmap_run *run, const struct tokmap_cursor *own,
+enum tokmap_status past_compare(const struct past *past, const struct tokmap_cursor *own,
                                 const struct tokmap_cursor *saved, struct tokmap_error *error)
 {
     assert(own->step == saved->step);
-    struct sentence sentence = {.run = run, .step = saved->step};
+    struct sentence sentence = {.past = past, .step = saved->step};
     uint64_t line = 0;
     for (int kind = 0; kind < PAST_KINDS; kind++)
         if (own->of[kind] != saved->of[kind]) {
             add_kind(&sentence, (enum past_kind)kind);
-            line = line ? line : kind_line(run, (enum past_kind)kind);
+            line = line ? line : kind_line(past, (enum past_kind)kind);
         }
     if (sentence.used)
-        return error_set_line(error, TOKMAP_ERROR_PAST, run->path, line,
+        return error_set_line(error, TOKMAP_ERROR_PAST, past->path, line,
                               "before step %" PRIu64
                               ", this run differs from the run that saved the cursor: in %s; change "
                               "that back to what it was then, or start from step 0 without a cursor",
                               saved->step, sentence.text);
     if (memcmp(own->past, saved->past, sizeof own->past) != 0 || own->tokens != saved->tokens)
-        return error_set(error, TOKMAP_ERROR_PAST, run->path, TOKMAP_NO_OFFSET,
+        return error_set(error, TOKMAP_ERROR_PAST, past->path, TOKMAP_NO_OFFSET,
                          "the cursor contradicts itself: before step %" PRIu64 " this run delivers %" PRIu64 " tokens, "
                          "but the cursor states %" PRIu64 " tokens or has a different fingerprint; use the cursor "
                          "exactly as it was saved",

@@ -8,6 +8,10 @@
 #include <stdbool.h>
 
 #include "common/hash.h"
+#include "phases.h"
+#include "run_sources.h"
+#include "run_spec.h"
+#include "skips.h"
 #include "tokmap/tokmap.h"
 
 /* The kinds of the past, in the order of of[] in struct tokmap_cursor. */
@@ -20,25 +24,33 @@ struct past_event {
 };
 
 struct past {
+    /* The run, which the caller sets before past_init(), and which must outlive *past. */
+    const struct run_spec *spec;
+    const struct run_sources *sources;
+    const struct phases *phases;
+    struct skips *skips;
+    const char *path; /* for errors: the run file, or NULL */
+    bool from_text;   /* errors name its lines; otherwise they name arguments */
+
     struct hash128 order;
     struct hash128 skips_begin, skips_end; /* the chain before the first range of skips, and after the last */
     struct past_event *events[PAST_KINDS]; /* of geometry, batch, and data: in order of step, the first at step 0 */
     uint64_t event_counts[PAST_KINDS];     /* at least 1 */
 };
 
-/* Fills run->past, and the chain of each range of run->skips, from the other members of a run. Free it with
- * past_free(), after a failure too. Statuses: OK, ERROR_MEMORY. */
-enum tokmap_status past_init(struct tokmap_run *run, struct tokmap_error *error);
+/* Fills the other members of *past, and the chain of each range of the skips. Free it with past_free(), after a failure
+ * too. Statuses: OK, ERROR_MEMORY. */
+enum tokmap_status past_init(struct past *past, struct tokmap_error *error);
 void past_free(struct past *past);
 
 /* Fills *cursor for exactly this step, whether or not it is skipped. tokens: the tokens delivered before it, over all
  * ranks. At step 0 there is no past, so every member is 0. O(log events). Cannot fail. */
-void past_cursor(const struct tokmap_run *run, uint64_t step, uint64_t tokens, struct tokmap_cursor *cursor);
+void past_cursor(const struct past *past, uint64_t step, uint64_t tokens, struct tokmap_cursor *cursor);
 
 /* Compares the cursor *own of this run with a saved cursor of the same step. The error names each kind that differs,
  * with the lines of the run file that state it; a run that was made from arguments has no lines.
  * Statuses: OK, ERROR_PAST. */
-enum tokmap_status past_compare(const struct tokmap_run *run, const struct tokmap_cursor *own,
+enum tokmap_status past_compare(const struct past *past, const struct tokmap_cursor *own,
                                 const struct tokmap_cursor *saved, struct tokmap_error *error);
 
 #endif

@@ -123,6 +123,29 @@ uint64_t phases_step_of_draw(const struct phases *phases, uint64_t draw)
     return phase->first_step + (draw - phase->first_draw) / phase->batch;
 }
 
+uint64_t phases_drawn(const struct phases *phases, uint64_t source, uint64_t step)
+{
+    const struct phase *phase = phases_of_step(phases, step);
+    const uint64_t draw =
+        step == phases->steps_most ? phases->end_draw : phase->first_draw + (step - phase->first_step) * phase->batch;
+    uint64_t low = phases->appearances_of[source], high = phases->appearances_of[source + 1];
+    if (low == high)
+        return 0;
+    while (high - low > 1) { /* the last appearance that begins at or before the draw, if any does */
+        const uint64_t middle = low + (high - low) / 2;
+        if (phases->stretches[phases->appearances[middle].stretch].first_draw <= draw)
+            low = middle;
+        else
+            high = middle;
+    }
+    const struct appearance *appearance = &phases->appearances[low];
+    const struct stretch *stretch = &phases->stretches[appearance->stretch];
+    const struct leaf *leaf = &stretch->leaves[appearance->leaf];
+    if (stretch->first_draw > draw)
+        return 0;
+    return leaf->drawn + stretch_count(stretch, appearance->leaf, min64(draw, stretch->end_draw)) - leaf->k_first;
+}
+
 /* ---- weights ---- */
 
 static int compare_names(const void *a, const void *b)

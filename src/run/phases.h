@@ -109,6 +109,9 @@ const struct phase *phases_of_draw(const struct phases *phases, uint64_t draw);
 /* The step that has a draw, as if the run had no end. O(log phases). */
 uint64_t phases_step_of_draw(const struct phases *phases, uint64_t draw);
 
+/* The draws of a source in steps [0, step) of the run. step: at most steps_most. O(log phases + log sources). */
+uint64_t phases_drawn(const struct phases *phases, uint64_t source, uint64_t step);
+
 /* The leaf of a draw of the stretch, and in *s the source's draw. */
 const struct leaf *stretch_draw(const struct stretch *stretch, uint64_t draw, uint64_t *s);
 

@@ -146,8 +146,17 @@ enum tokmap_status run_new(struct tokmap_run **out, struct run_spec *spec, const
         status = skips_merge(&run->skips, run->spec.skips, run->spec.skip_count, error);
     if (!status)
         status = sum_tokens(run, error);
-    if (!status)
-        status = past_init(run, error);
+    if (!status) {
+        run->past = (struct past){
+            .spec = &run->spec,
+            .sources = &run->sources,
+            .phases = &run->phases,
+            .skips = &run->skips,
+            .path = run->path,
+            .from_text = from_text,
+        };
+        status = past_init(&run->past, error);
+    }
     if (!status)
         status = print_text(run, error);
     if (status) {
@@ -452,28 +461,9 @@ enum tokmap_status tokmap_run_drawn(const struct tokmap_run *run, uint64_t sourc
 {
     if (!run || !draws)
         return TOKMAP_ERROR_ARGUMENT;
-    const struct phases *phases = &run->phases;
-    if (source >= run->sources.count || step > phases->steps_most)
+    if (source >= run->sources.count || step > run->phases.steps_most)
         return TOKMAP_ERROR_RANGE;
-    const struct phase *phase = phases_of_step(phases, step);
-    const uint64_t draw =
-        step == phases->steps_most ? phases->end_draw : phase->first_draw + (step - phase->first_step) * phase->batch;
-    uint64_t low = phases->appearances_of[source], high = phases->appearances_of[source + 1];
-    *draws = 0;
-    if (low == high)
-        return TOKMAP_OK;
-    while (high - low > 1) { /* the last appearance that begins at or before the draw, if any does */
-        const uint64_t middle = low + (high - low) / 2;
-        if (phases->stretches[phases->appearances[middle].stretch].first_draw <= draw)
-            low = middle;
-        else
-            high = middle;
-    }
-    const struct appearance *appearance = &phases->appearances[low];
-    const struct stretch *stretch = &phases->stretches[appearance->stretch];
-    const struct leaf *leaf = &stretch->leaves[appearance->leaf];
-    if (stretch->first_draw <= draw)
-        *draws = leaf->drawn + stretch_count(stretch, appearance->leaf, min64(draw, stretch->end_draw)) - leaf->k_first;
+    *draws = phases_drawn(&run->phases, source, step);
     return TOKMAP_OK;
 }
 

@@ -46,8 +46,8 @@ static const char *const mixed_cursors[] = {
     "tokmap1 step=40 tokens=2944 past=04413c7fba793934b60684dc62add0c7 "
     "of=71cd24e4,09f108c2,be4925cd,f14990d7,b40620f0",
 };
-static const char grown[] =
-    "seq_len 8\nbatch 6\nseed 7\n" WEB WIKI "skip 3..5\nphase 0 web 5\nphase 4 batch 12\nphase 9 web 30 wiki 10 seq_len 5\nsteps 50\n";
+static const char grown[] = "seq_len 8\nbatch 6\nseed 7\n" WEB WIKI
+                            "skip 3..5\nphase 0 web 5\nphase 4 batch 12\nphase 9 web 30 wiki 10 seq_len 5\nsteps 50\n";
 static const char *const grown_cursors[] = {
     "tokmap1 step=1 tokens=48 past=5acb7f85d8046789d6949d2669a8da5a "
     "of=f66b5e6f,3d3b63d7,749e4886,5a9acee2,e1157996",
