@@ -78,18 +78,6 @@ enum tokmap_status boundaries_mark_pieces(const struct boundaries_row *row, uint
     return TOKMAP_OK;
 }
 
-void boundaries_mark_tokens(const void *tokens, uint32_t width, uint64_t from, uint64_t to, uint64_t eod, uint64_t bos,
-                            struct mark *marks)
-{
-    for (uint64_t j = from; j < to; j++) {
-        uint32_t id = width == 4 ? load32((const char *)tokens + j * 4) : load16((const char *)tokens + j * 2);
-        if (id == bos)
-            mark(marks, j);
-        if (id == eod && j + 1 < to)
-            mark(marks, j + 1);
-    }
-}
-
 void boundaries_sum(struct mark *marks, uint64_t words)
 {
     uint32_t last = 0, before = 0;

@@ -20,9 +20,7 @@ struct boundaries_row {
     uint64_t dataset_tokens;
     const struct row_piece *pieces; /* `count` of them, as in gather_row() */
     uint64_t count;
-    bool segments;      /* each piece is one segment of a plan: no document starts inside it */
-    const void *tokens; /* the row, as gather_row() filled it; used where the dataset has no index of documents */
-    uint32_t width;     /* bytes of a token in it */
+    bool segments; /* each piece is one segment of a plan: no document starts inside it */
 };
 
 /* Fills the mark_words(marked) marks of the first `marked` tokens of a row. 1 <= marked <= 2^32; pieces may go beyond.
@@ -32,12 +30,6 @@ struct boundaries_row {
  * itself), ERROR_IO. */
 enum tokmap_status boundaries_mark_pieces(const struct boundaries_row *row, uint64_t marked, struct mark *marks,
                                           struct tokmap_error *error);
-
-/* Sets the start bits of tokens [from, to) of a row: at each token that is `bos`, and at each token that follows an
- * `eod` which is also in [from, to). Either may be TOKMAP_NO_ID.
- *   tokens  the row, with tokens of `width` bytes */
-void boundaries_mark_tokens(const void *tokens, uint32_t width, uint64_t from, uint64_t to, uint64_t eod, uint64_t bos,
-                            struct mark *marks);
 
 /* Fills the sums of `words` marks whose start bits are filled. A GPU needs the sums; the host does not, because it
  * expands a row from start to start. */

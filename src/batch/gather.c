@@ -181,8 +181,7 @@ static enum tokmap_status read_stretch(struct gather *gather, const struct stret
     if (residency_read_cached(gather->source, stretch, into, &got) && got < bytes)
         *cold = true;
     if (got < bytes) {
-        int system =
-            residency_read(gather->source, view->fd, into + got, bytes - got, stretch->offset + got, &more);
+        int system = residency_read(gather->source, view->fd, into + got, bytes - got, stretch->offset + got, &more);
         if (system)
             return fault_read(view, system, stretch->offset + got + more, error);
         if (got + more < bytes)
@@ -331,6 +330,7 @@ void gather_prefetch(const struct gather *gather, const struct row_piece *piece)
     const uint64_t first = piece->first_token;
     if (!views->mapped)
         return;
+    uncounted_prefetch(gather->uncounted, piece);
     struct shard_view *view = &views->views[views->current];
     if (first < view->first_token || first >= view->end_token)
         view = &views->views[dataset_shard_of(views->dataset, first, views->current)];

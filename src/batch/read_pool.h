@@ -32,8 +32,8 @@ enum tokmap_status read_pool_open(struct read_pool **pool, const struct read_poo
 /* Waits for no read. The files of reads that are under way may be closed after it. Accepts NULL. */
 void read_pool_close(struct read_pool *pool);
 
-/* Asks for `bytes` bytes at `offset` to be read ahead. Does nothing if no buffer is vacant or if the read is larger than
- * a buffer. */
+/* Asks for `bytes` bytes at `offset` to be read ahead. Does nothing if no buffer is vacant or if the read is larger
+ * than a buffer. */
 void read_pool_ask(struct read_pool *pool, int fd, uint64_t offset, uint64_t bytes);
 /* Has the pool's threads ask the kernel to read these bytes ahead, which can wait, too, where the storage hangs. Does
  * nothing if no buffer is vacant. */
@@ -42,8 +42,8 @@ void read_pool_hint(struct read_pool *pool, int fd, uint64_t offset, uint64_t by
 void read_pool_forget(struct read_pool *pool);
 
 /* Takes what was asked for with the same fd, offset, and bytes, and waits until it is read. Returns false if it was not
- * asked for. *got is the number of bytes, as of os_pread(). *system receives 0, an errno, or ETIMEDOUT if the deadline has
- * passed. */
+ * asked for. *got is the number of bytes, as of os_pread(). *system receives 0, an errno, or ETIMEDOUT if the deadline
+ * has passed. */
 bool read_pool_take(struct read_pool *pool, int fd, void *into, uint64_t bytes, uint64_t offset, size_t *got,
                     int *system);
 
@@ -54,7 +54,7 @@ int read_pool_read(struct read_pool *pool, int fd, void *into, uint64_t bytes, u
 /* What a pool has done so far. Any thread. */
 struct read_pool_counts {
     uint64_t threads;
-    uint64_t ahead;    /* reads that were asked for and taken */
+    uint64_t ahead; /* reads that were asked for and taken */
     uint64_t timeouts;
 };
 void read_pool_counts(const struct read_pool *pool, struct read_pool_counts *counts);

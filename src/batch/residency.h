@@ -31,8 +31,8 @@ struct residency_turn {
 struct residency_source {
     struct shard_views views;
     struct residency_turn *turn; /* the residency's */
-    struct read_pool *pool; /* reads and asks on its threads; NULL: this thread does */
-    bool pool_asks;         /* what is asked for is read by the pool; else the kernel is asked to read it ahead */
+    struct read_pool *pool;      /* reads and asks on its threads; NULL: this thread does */
+    bool pool_asks;              /* what is asked for is read by the pool; else the kernel is asked to read it ahead */
     bool drop_behind, in_order;
     bool cannot_tell;     /* the kernel cannot report what is in the page cache */
     bool cannot_populate; /* the kernel cannot populate a mapping */
@@ -73,8 +73,8 @@ enum tokmap_status residency_open(struct residency **residency, const struct res
                                   struct tokmap_error *error);
 void residency_close(struct residency *residency); /* accepts NULL */
 
-/* From now on, tokens are read by a pool (which may be NULL) that outlives the residency. asks: it reads rows ahead, too,
- * because the storage is slow; otherwise only the kernel is asked to. Rows must not be larger than its buffers. */
+/* From now on, tokens are read by a pool (which may be NULL) that outlives the residency. asks: it reads rows ahead,
+ * too, because the storage is slow; otherwise only the kernel is asked to. Rows must not be larger than its buffers. */
 void residency_set_pool(struct residency *residency, struct read_pool *pool, bool asks);
 
 /* How tokens of source 0 are read: TOKMAP_READ_MAPPED or TOKMAP_READ_PREAD. */
@@ -144,8 +144,8 @@ static inline bool residency_is_populated(const struct residency_source *source,
  * read that follows. */
 bool residency_read_cached(struct residency_source *source, const struct stretch *stretch, void *into, size_t *got);
 
-/* Reads `bytes` bytes from a file of the source into `into`, like os_pread(), by the pool if there is one. Returns 0, an
- * errno, or ETIMEDOUT. */
+/* Reads `bytes` bytes from a file of the source into `into`, like os_pread(), by the pool if there is one. Returns 0,
+ * an errno, or ETIMEDOUT. */
 int residency_read(struct residency_source *source, int fd, void *into, uint64_t bytes, uint64_t offset, size_t *got);
 
 /* Reports that a stretch was read through its file descriptor. cold: some of it was not in the page cache. Populates

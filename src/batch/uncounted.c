@@ -28,7 +28,8 @@
 #include "mark.h"
 #include "platform/os.h"
 
-#define AT_ONCE 8192                      /* bits that are read with pread at once; a multiple of 64 */
+#define AT_ONCE 8192 /* bits that are read with pread at once; a multiple of 64 */
+#define LINE 64
 #define NEIGHBORHOOD ((uint64_t)64 << 10) /* bytes populated at once; a power of two */
 
 /* The mask of one shard. All members are zero until the shard is used for the first time. */
@@ -47,6 +48,7 @@ struct uncounted {
     uint64_t tokens; /* in the dataset */
     uint64_t shards;
     uint64_t current; /* the shard used last */
+    bool used;        /* bits have been asked for */
     struct mask_view *views;
     uint64_t views_bytes;
 };
@@ -216,6 +218,7 @@ enum tokmap_status uncounted_fill(struct uncounted *uncounted, const struct row_
     memset(words, 0, mark_words(targets) * sizeof *words);
     if (!uncounted)
         return TOKMAP_OK;
+    uncounted->used = true;
     for (uint64_t i = 0; i < count && row <= targets; row += pieces[i++].tokens) {
         /* The row's first token is no target, and tokens beyond the last target do not matter. */
         const uint64_t skip = row ? 0 : 1, end = min64(pieces[i].tokens, targets + 1 - row);
@@ -232,4 +235,20 @@ enum tokmap_status uncounted_fill(struct uncounted *uncounted, const struct row_
         }
     }
     return TOKMAP_OK;
+}
+
+void uncounted_prefetch(const struct uncounted *uncounted, const struct row_piece *piece)
+{
+    if (!uncounted || !uncounted->used || !uncounted->source->turn->warm)
+        return;
+    const uint64_t shard = dataset_shard_of(uncounted->dataset, piece->first_token, uncounted->current);
+    const struct mask_view *view = &uncounted->views[shard];
+    if (!view->map)
+        return;
+    const uint64_t first = view->mask.first_bit + piece->first_token - view->first_token;
+    const uint64_t end = min64((first + piece->tokens) / 8 + 1, view->mask.bytes);
+    /* Walking the page table for a page that is not populated costs more than the prefetch saves. */
+    if (view->populated[first / 8 / NEIGHBORHOOD] && view->populated[(end - 1) / NEIGHBORHOOD])
+        for (uint64_t at = round_down(first / 8, LINE); at < end; at += LINE)
+            __builtin_prefetch(view->map + at, 0, 3);
 }

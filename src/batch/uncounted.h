@@ -25,4 +25,8 @@ void uncounted_close(struct uncounted *uncounted); /* accepts NULL */
 enum tokmap_status uncounted_fill(struct uncounted *uncounted, const struct row_piece *pieces, uint64_t count,
                                   uint64_t targets, uint64_t *words, struct tokmap_error *error);
 
+/* Prefetches the bits of a piece that is filled soon into the processor's cache, if uncounted_fill() has been used and
+ * would read them from a mapping. Never faults. Accepts NULL. */
+void uncounted_prefetch(const struct uncounted *uncounted, const struct row_piece *piece);
+
 #endif

@@ -36,8 +36,6 @@ static enum tokmap_status describe_row(const struct tokmap_loader *loader, struc
         .pieces = loader->pieces,
         .count = pieces,
         .segments = source && source->plan,
-        .tokens = slot->rows[i],
-        .width = loader->needs.width,
     };
     status = boundaries_mark_pieces(&row, form_marked_tokens(&loader->needs, slot->seq_len), marks, error);
     if (!status && !loader->on_host)

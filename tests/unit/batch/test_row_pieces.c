@@ -86,11 +86,10 @@ static void check_tokens(const struct made *made, const struct row *row, const c
 }
 
 static void check_marks(const struct tokmap_dataset *dataset, const struct made *made, const struct row *row,
-                        const char *tokens, uint32_t width, bool segments)
+                        bool segments)
 {
     struct mark marks[MOST / 64 + 2];
-    const struct boundaries_row asked = {
-        row->count ? dataset : NULL, made->tokens, row->pieces, row->count, segments, tokens, width};
+    const struct boundaries_row asked = {row->count ? dataset : NULL, made->tokens, row->pieces, row->count, segments};
     const uint64_t marked = 1 + below(row->tokens);
     memset(marks, 0xff, sizeof marks);
     assert_int_equal(boundaries_mark_pieces(&asked, marked, marks, NULL), TOKMAP_OK);
@@ -146,7 +145,7 @@ static void check_rows(const struct made *made, uint32_t width, enum tokmap_read
             gather_prefetch(gather, &row.pieces[0]);
         assert_int_equal(gather_row(gather, row.pieces, row.count, row.tokens, memory.at, &cold, NULL), TOKMAP_OK);
         check_tokens(made, &row, memory.at, width);
-        check_marks(dataset, made, &row, memory.at, width, segments);
+        check_marks(dataset, made, &row, segments);
         check_uncounted(gather, made, &row);
         guarded_free(memory);
     }
