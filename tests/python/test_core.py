@@ -296,7 +296,7 @@ class BadInput(WithData):
         self.raises(ValueError, lambda: run.locate(0.5, 0), "whole number")
         self.raises(ValueError, lambda: self.run_of(steps=5), "steps", "passes")
         self.raises(ValueError, lambda: tokmap.Run("x.run", seq_len=5), "run file")
-        self.raises(ValueError, lambda: tokmap.Run(), "path (a run file), text, and data")
+        self.raises(ValueError, lambda: tokmap.Run(), "path (a run file), text, data (a dataset)")
         self.raises(ValueError, lambda: tokmap.Run("zero\0byte"), "zero")
         self.raises(ValueError, lambda: self.run_of(order="sorted"), "sorted", "sequential")
 

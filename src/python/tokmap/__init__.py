@@ -17,7 +17,7 @@ from .errors import (ArgumentError, BusyError, ClosedError, CorruptError, Cursor
                      OutputError, PastError, RangeError, RunError, TokenError, TokmapError, TruncatedError,
                      UnsupportedError, VersionError)
 from .dataset import Dataset, Document, Info, Origin, Shard
-from .opened_run import Piece, Place, RunInfo, Shown, Source
+from .opened_run import Phase, Piece, Place, RunInfo, Share, Shown, Source
 from .run import Run
 from .loader import Batch, Loader, Stats
 from .run_dataset import Columns, RunDataset, collate
@@ -30,7 +30,8 @@ IGNORE = -100
 
 __all__ = [
     "Run", "Loader", "Batch", "Stats", "RunDataset", "Columns", "collate", "Dataset", "Array", "Tokenizer",
-    "RunInfo", "Source", "Place", "Piece", "Shown", "Info", "Shard", "Document", "Origin", "Gpu", "gpus", "IGNORE", "library_path", "__version__",
+    "RunInfo", "Source", "Phase", "Share", "Place", "Piece", "Shown", "Info", "Shard", "Document", "Origin", "Gpu", "gpus",
+    "IGNORE", "library_path", "__version__",
     "TokmapError", "ArgumentError", "BusyError", "ClosedError", "CorruptError", "CursorError", "DeadlineError",
     "DeviceError", "EncodingError", "End", "EndedError", "ExistsError", "FormatError", "InputError", "InternalError",
     "InterruptedByCaller", "IoError", "LibraryError", "LimitError", "OutOfMemoryError", "MismatchError",

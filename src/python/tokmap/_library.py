@@ -25,7 +25,7 @@ WAIT_BUCKETS = 64
 FIELDS = {"inputs": 1 << 0, "targets": 1 << 1, "position_ids": 1 << 2, "rows": 1 << 3, "document_ids": 1 << 4,
           "loss_mask": 1 << 5, "cu_seqlens": 1 << 6, "targets_ahead": 1 << 7}
 I32, I64 = 0, 1
-ORDERS: tuple[Literal["shuffle"], Literal["sequential"]] = ("shuffle", "sequential")
+ORDERS: tuple[Literal["shuffle"], Literal["sequential"], Literal["blocks"]] = ("shuffle", "sequential", "blocks")
 READINGS: tuple[Literal["auto"], Literal["mapped"], Literal["pread"]] = ("auto", "mapped", "pread")
 LIMIT = errors.STATUSES.index(errors.LimitError)
 INTERRUPTED = errors.STATUSES.index(errors.InterruptedByCaller)
@@ -44,7 +44,7 @@ class DatasetInfo(Structure):
     _fields_ = [("size", c_size_t), ("tokens", c_uint64), ("documents", c_uint64), ("shards", c_uint64),
                 ("width", c_uint32), ("reading", c_int), ("vocabulary", c_uint64), ("largest_id", c_uint64),
                 ("eod_id", c_uint64), ("bos_id", c_uint64), ("content", c_uint8 * 16), ("tokenizer", c_uint8 * 16),
-                ("warning", c_char_p)]
+                ("warning", c_char_p), ("kind", c_char_p), ("identity", c_uint32), ("masked", c_uint32)]
 
 
 class ShardInfo(Structure):
@@ -89,12 +89,27 @@ class RunOptions(Structure):
 class RunInfo(Structure):
     _fields_ = [("size", c_size_t), ("seq_len", c_uint64), ("lookahead", c_uint64), ("batch", c_uint64),
                 ("seed", c_uint64), ("ordering", c_int), ("sources", c_uint64), ("steps", c_uint64),
-                ("delivered", c_uint64), ("remainder", c_uint64)]
+                ("delivered", c_uint64), ("remainder", c_uint64), ("phases", c_uint64), ("stride", c_uint64),
+                ("batch_most", c_uint64), ("seq_len_most", c_uint64), ("pad_id", c_uint64), ("tail_pad", c_uint32),
+                ("warned", c_uint32), ("blocks", c_uint64), ("span", c_uint64), ("valid_last", c_uint64),
+                ("vocabulary", c_uint64), ("width", c_uint32), ("warning", c_char_p)]
 
 
 class SourceInfo(Structure):
     _fields_ = [("size", c_size_t), ("name", c_char_p), ("dataset", c_void_p), ("windows", c_uint64),
-                ("tail", c_uint64), ("data", c_char_p)]
+                ("tail", c_uint64), ("data", c_char_p), ("plan", c_char_p), ("epochs_most", c_uint64),
+                ("line", c_uint64)]
+
+
+class PhaseInfo(Structure):
+    _fields_ = [("size", c_size_t), ("first_step", c_uint64), ("end_step", c_uint64), ("first_draw", c_uint64),
+                ("batch", c_uint64), ("seq_len", c_uint64), ("shares", c_uint64), ("mixture_step", c_uint64),
+                ("line", c_uint64)]
+
+
+class ShareInfo(Structure):
+    _fields_ = [("size", c_size_t), ("source", c_uint64), ("weight", c_uint64), ("weights", c_uint64),
+                ("windows", c_uint64), ("first_epoch", c_uint64), ("first_draw", c_uint64), ("draws", c_uint64)]
 
 
 class Place(Structure):
@@ -104,6 +119,12 @@ class Place(Structure):
 
 class Piece(Structure):
     _fields_ = [("first_token", c_uint64), ("tokens", c_uint64)]
+
+
+class EvaluationOptions(Structure):
+    _fields_ = [("size", c_size_t), ("source", c_char_p), ("part", c_char_p), ("batch", c_uint64),
+                ("seq_len", c_uint64), ("lookahead", c_uint64), ("stride", c_uint64), ("pad_id", c_uint64),
+                ("steps", c_uint64), ("trained", c_uint32), ("reading", c_int)]
 
 
 FOUND = CFUNCTYPE(c_int, c_void_p, POINTER(Place))
@@ -181,8 +202,9 @@ STRUCTS = {
     "tokmap_error": Error, "tokmap_dataset_options": DatasetOptions, "tokmap_dataset_info": DatasetInfo,
     "tokmap_shard_info": ShardInfo, "tokmap_span": Span, "tokmap_document": Document, "tokmap_origin": Origin,
     "tokmap_verify_options": VerifyOptions, "tokmap_verify_result": VerifyResult, "tokmap_run_options": RunOptions,
-    "tokmap_run_info": RunInfo, "tokmap_source_info": SourceInfo, "tokmap_place": Place, "tokmap_piece": Piece,
-    "tokmap_cursor": Cursor,
+    "tokmap_run_info": RunInfo, "tokmap_source_info": SourceInfo, "tokmap_phase_info": PhaseInfo,
+    "tokmap_share_info": ShareInfo, "tokmap_piece": Piece, "tokmap_evaluation_options": EvaluationOptions,
+    "tokmap_place": Place, "tokmap_cursor": Cursor,
     "tokmap_stall": Stall, "tokmap_source_stats": SourceStats, "tokmap_loader_options": LoaderOptions, "tokmap_out": Out, "tokmap_batch": Batch, "tokmap_stats": Stats,
     "tokmap_cuda_info": CudaInfo, "tokmap_cuda_device_info": CudaDeviceInfo, "tokmap_loader_device": LoaderDevice,
 }
@@ -210,8 +232,15 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "tokmap_run_close": (None, (_P,)),
     "tokmap_run_info": (c_int, (_P, _P)),
     "tokmap_run_source": (c_int, (_P, c_uint64, _P)),
+    "tokmap_run_phase": (c_int, (_P, c_uint64, _P)),
+    "tokmap_run_phase_at": (c_uint64, (_P, c_uint64)),
+    "tokmap_run_share": (c_int, (_P, c_uint64, c_uint64, _P)),
+    "tokmap_run_drawn": (c_int, (_P, c_uint64, c_uint64, _P)),
+    "tokmap_run_text": (c_char_p, (_P,)),
+    "tokmap_run_evaluation": (c_int, (_P, _P, _P, _P)),
     "tokmap_run_delivers": (c_int, (_P, c_uint64)),
     "tokmap_run_rows": (c_uint64, (_P, c_uint64)),
+    "tokmap_run_valid": (c_uint64, (_P, c_uint64)),
     "tokmap_run_locate": (c_int, (_P, c_uint64, c_uint64, _P, _P)),
     "tokmap_run_pieces": (c_int, (_P, _P, _P, c_uint64, _P, _P)),
     "tokmap_run_find": (c_int, (_P, c_uint64, c_uint64, c_uint64, c_uint64, c_uint64, FOUND, _P, _P)),

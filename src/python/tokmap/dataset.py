@@ -35,7 +35,8 @@ class Info(NamedTuple):
     """The contents of a dataset: the members of struct tokmap_dataset_info in tokmap.h.
 
     eod_id and bos_id are None if the dataset does not have one. content and tokenizer are hexadecimal; tokenizer is ""
-    if it is unknown."""
+    if it is unknown. kind is "shards", "synthetic", or the kind of another project's files. identity is "full" if content
+    covers every token, otherwise "sampled". masked is True if targets have a mask."""
     tokens: int
     documents: int
     shards: int
@@ -47,6 +48,9 @@ class Info(NamedTuple):
     bos_id: int | None
     content: str
     tokenizer: str
+    kind: str
+    identity: str
+    masked: bool
 
 
 class Shard(NamedTuple):
@@ -232,7 +236,8 @@ class Dataset:
         return Info(found.tokens, found.documents, found.shards, found.width, c.READINGS[found.reading],
                     found.vocabulary, found.largest_id, None if found.eod_id == c.NO_ID else found.eod_id,
                     None if found.bos_id == c.NO_ID else found.bos_id, bytes(found.content).hex(),
-                    tokenizer.hex() if any(tokenizer) else "")
+                    tokenizer.hex() if any(tokenizer) else "",
+                    (found.kind or b"").decode(), "full" if found.identity == 1 else "sampled", bool(found.masked))
 
     def shard(self, number: int) -> Shard:
         """Shard `number`, counted from 0."""

@@ -3,9 +3,11 @@ types of NumPy and torch."""
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal, Union
+from typing import TYPE_CHECKING, Any, Literal, Mapping, Tuple, TypedDict, Union
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     import numpy
     import torch
 
@@ -17,7 +19,35 @@ DType = Union[Literal["int32", "int64"], "torch.dtype", "numpy.dtype[Any]", "typ
 Device = Union[str, int, "torch.device"]
 Framework = Literal["numpy", "torch", "dlpack"]
 Reading = Literal["auto", "mapped", "pread"]
-Order = Literal["shuffle", "sequential"]
+#: "shuffle", "sequential", or ("blocks", windows of a block, blocks that are shuffled together).
+Order = Union[Literal["shuffle", "sequential"], Tuple[Literal["blocks"], int, int]]
+#: A share, which is rounded to 9 digits after its point; or "natural", "tokens=300B", or a share as a text.
+Weight = Union[int, float, str, "Decimal"]
+#: The weights of a mixture, by the names of the sources, or "natural" for all sources.
+Weights = Union[Literal["natural"], Mapping[str, Weight]]
+Tail = Literal["pad", "drop"]
+
+
+class _SourceData(TypedDict):
+    data: Path
+
+
+class SourceOptions(_SourceData, total=False):
+    """A source with more than a dataset: at most so many epochs of it, and the plan whose rows it draws."""
+    epochs: int
+    plan: Path
+
+
+class _PhaseStep(TypedDict):
+    step: int
+
+
+class Phase(_PhaseStep, total=False):
+    """What changes from a step on."""
+    weights: Weights
+    batch: int
+    seq_len: int
+
 #: A CUDA stream of torch, CuPy, or Numba, or its handle.
 Stream = Any
 #: A loader's array: a torch.Tensor, a numpy.ndarray, or a tokmap.Array, as the loader's arguments chose.

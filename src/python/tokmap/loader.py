@@ -212,6 +212,8 @@ class Batch:
             raise ArgumentError(f"row {row} is not in this batch, which has {self.count} rows")
         run, step, row = self._run, self.step, self.first_row + row
         place = run.locate(step, row)
+        if place.source is None:
+            return ""  # the row is padding
         dataset = run.sources[place.source].dataset
         if tokenizer is None:
             tokenizer = Tokenizer.of(dataset)

@@ -10,23 +10,25 @@ from ctypes import byref, c_uint64, c_void_p, sizeof
 from . import _library as c
 from ._library import check, lib
 from .dataset import Dataset, Origin, warn_of
-from .errors import ArgumentError, ClosedError, TokmapError
+from .errors import ArgumentError, ClosedError, TokmapError, UnsupportedError
 from .records import NamedTuple
 from .state import cursor_text
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
-    from typing import Any, Callable
+    from typing import Any, Callable, Iterable, Mapping
 
     from typing_extensions import Self
 
-    from .hints import Order, Path, Reading
+    from .hints import Order, Path, Phase as PhaseOptions, Reading, SourceOptions, Tail, Weights
 
 
 class RunInfo(NamedTuple):
     """The properties of a run: the members of struct tokmap_run_info in tokmap.h.
 
-    order is "shuffle" or "sequential"; steps and delivered are None if the run has no end."""
+    order is "shuffle", "sequential", or "blocks"; steps and delivered are None if the run has no end. batch and
+    seq_len are those of the first phase, batch_most and seq_len_most the largest of any. valid_last is the number of
+    rows of the last step that are not padding."""
     seq_len: int
     lookahead: int
     batch: int
@@ -36,6 +38,16 @@ class RunInfo(NamedTuple):
     steps: int | None
     delivered: int | None
     remainder: int
+    phases: int
+    stride: int
+    batch_most: int
+    seq_len_most: int
+    pad_id: int
+    tail_pad: bool
+    blocks: int
+    span: int
+    valid_last: int
+    width: int
 
     @property
     def ordering(self) -> str:
@@ -45,20 +57,47 @@ class RunInfo(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A source of a run: its name, its Dataset, the number of windows in an epoch, and the number of tokens after the
-    last window's stride."""
+    """A source of a run: its name, its Dataset, the number of windows in an epoch of the first phase, and the number of
+    tokens after the last window's stride; the plan whose rows it draws (None: it draws windows), and the epochs that
+    the run may not exceed (None: no limit)."""
     name: str
     dataset: Dataset
     windows: int
     tail: int
+    plan: str | None = None
+    epochs_most: int | None = None
+
+
+class Share(NamedTuple):
+    """What a source has in a phase: weight / weights of the rows. draws is the number of its rows in the phase, in
+    skipped steps too; of an epoch it has `windows`. Its first row in the phase is row first_draw of epoch
+    first_epoch."""
+    source: str
+    weight: int
+    weights: int
+    windows: int
+    first_epoch: int
+    first_draw: int
+    draws: int
+
+
+class Phase(NamedTuple):
+    """Steps [first_step, end_step) with one mixture, batch, and sequence length. end_step is None in the last phase of a
+    run without an end. shares has the sources of the mixture, in order of their names."""
+    first_step: int
+    end_step: int | None
+    batch: int
+    seq_len: int
+    shares: tuple[Share, ...]
 
 
 class Place(NamedTuple):
-    """Which window a row of a step holds: the members of struct tokmap_place in tokmap.h."""
+    """Which window a row of a step holds: the members of struct tokmap_place in tokmap.h. source is None if the row is
+    padding."""
     step: int
     row: int
     draw: int
-    source: int
+    source: int | None
     epoch: int
     window: int
     first_token: int
@@ -89,8 +128,8 @@ def _warn_of_ordering() -> None:
 
 
 def _place(found: c.Place) -> Place:
-    return Place(found.step, found.row, found.draw, found.source, found.epoch, found.window, found.first_token,
-                 found.tokens)
+    return Place(found.step, found.row, found.draw, None if found.source == c.FOREVER else found.source, found.epoch,
+                 found.window, found.first_token, found.tokens)
 
 
 class OpenedRun:
@@ -99,18 +138,32 @@ class OpenedRun:
         tokmap.Run("train.run")                                              from a run file
         tokmap.Run(data="data/web", seq_len=2048, batch=64, seed=1)          from arguments, with one source
         tokmap.Run(text="seq_len 2048\\n...", folder="runs")                  from the text of a run file
+        tokmap.Run(sources={"web": "data/web", "wiki": dict(data="data/wiki", epochs=4)},
+                   weights={"web": 0.8, "wiki": 0.2}, seq_len=2048, batch=64, steps=200000,
+                   phases=[dict(step=150000, weights={"web": 1, "wiki": 1}, batch=128)])    a mixture
+        tokmap.Run({"data": "data/web", "seq_len": 2048})                    from a dict of such arguments
 
-    data       the dataset: a prefix, a folder, a manifest, or "synthetic:..."
+    data       the dataset: a prefix, a folder, a manifest, a file of another project, or "synthetic:..."
+    sources    in place of data: a dataset for each name, or a dict with data, epochs (the most that may be read), and
+               plan (the file of rows that it draws)
+    weights    of the sources at step 0: a number for each name, "natural", or texts as in a run file ("tokens=300B")
+    phases     dicts with step, and what changes there: weights, batch, seq_len
     seq_len    tokens of a row
     batch      rows of a global batch, over all ranks
     seed       of the order
     lookahead  tokens that a window has beyond seq_len; 1 gives each token its target
-    order      "shuffle" or "sequential"
+    order      "shuffle", "sequential", or ("blocks", W, SPAN)
+    stride     tokens from one window to the next; less than seq_len counts each target once
+    tail       "pad": the end of the data and of the last step is padded; "drop" (default): it is left out
+    pad        the id of padding
     steps      the run ends after this many steps; or
-    passes     it ends after this many passes over the data; without either it has no end
-    reading    "auto", "mapped", or "pread"
-    folder     the folder that relative paths in text start from; by default the current one
+    passes     it ends after this many passes over the data, or "2 of web"; without either it has no end
+    skip       ranges (first, end) of steps that are not delivered
+    reading    "auto", "mapped", or "pread"; with sources only "auto"
+    folder     the folder that relative paths in text or sources start from; by default the current one
     ordering   the former name of order
+
+    text is the run file that the run equals, however it was opened.
 
     Pickling stores a run's description. Unpickling opens the run again, and raises a PastError if its data has changed.
     """
@@ -121,10 +174,13 @@ class OpenedRun:
     _description: dict[str, Any]
     _left = False  # the end of `with` was reached while views were in use
 
-    def __init__(self, path: Path | None = None, *, text: str | None = None, folder: Path | None = None,
-                 data: Path | None = None, seq_len: int | None = None, batch: int = 1, seed: int = 0,
-                 lookahead: int = 1, order: Order = "shuffle", steps: int | None = None, passes: int | None = None,
-                 reading: Reading = "auto", ordering: Order | None = None) -> None:
+    def __init__(self, path: Path | Mapping[str, Any] | None = None, *, text: str | None = None,
+                 folder: Path | None = None, data: Path | None = None, seq_len: int | None = None, batch: int = 1,
+                 seed: int = 0, lookahead: int = 1, order: Order = "shuffle", steps: int | None = None,
+                 passes: int | str | None = None, reading: Reading = "auto", ordering: Order | None = None,
+                 sources: Mapping[str, Path | SourceOptions] | None = None, weights: Weights | None = None,
+                 phases: Iterable[PhaseOptions] | None = None, stride: int | None = None, tail: Tail | None = None,
+                 pad: int | None = None, skip: Iterable[tuple[int, int]] | None = None) -> None:
         self._handle = None
         self._loaders: weakref.WeakSet[Any] = weakref.WeakSet()
         self._views: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -137,49 +193,85 @@ class OpenedRun:
                 raise ArgumentError(f"order is {order!r} and ordering, its former name, is {ordering!r}: pass only "
                                     f"order")
             order = ordering
-        if (path is None) + (text is None) + (data is None) != 2:
-            raise ArgumentError("a run is opened from exactly one of path (a run file), text, and data (a dataset)")
-        if data is None and (seq_len, batch, seed, lookahead, order, steps, passes, reading) != \
-                (None, 1, 0, 1, "shuffle", None, None, "auto"):
+        if path is not None and not isinstance(path, (str, bytes, os.PathLike)):
+            given = (text, folder, data, seq_len, batch, seed, lookahead, order, steps, passes, reading, sources,
+                     weights, phases, stride, tail, pad, skip)
+            if given != (None, None, None, None, 1, 0, 1, "shuffle", None, None, "auto") + (None,) * 7:
+                raise ArgumentError("a run is opened from a dict or from arguments, not from both: put them together")
+            if not hasattr(path, "keys"):
+                raise ArgumentError(f"path is {path!r}, but it must be the path of a run file, or a dict of arguments")
+            self.__init__(**path)  # type: ignore[misc]
+            return
+        if (path is None) + (text is None) + (data is None) + (sources is None) != 3:
+            raise ArgumentError("a run is opened from exactly one of path (a run file), text, data (a dataset), and "
+                                "sources (datasets by name)")
+        more = (weights, phases, stride, tail, pad, skip)
+        if data is None and sources is None and (seq_len, batch, seed, lookahead, order, steps, passes, reading) + more \
+                != (None, 1, 0, 1, "shuffle", None, None, "auto") + (None,) * 6:
             raise ArgumentError("a run file or text sets seq_len, batch, seed and the other values itself: pass them "
                                 "as arguments only together with data")
-        if text is None and folder is not None:
-            raise ArgumentError("folder is only for text: relative paths in a run file start from the file's own "
-                                "folder")
+        if text is None and sources is None and folder is not None:
+            raise ArgumentError("folder is only for text and sources: relative paths in a run file start from the "
+                                "file's own folder")
+        made = data is not None and more == (None,) * 6 and isinstance(order, str) and not isinstance(passes, str)
+        if data is not None or sources is not None:
+            if seq_len is None:
+                raise ArgumentError("seq_len is missing: pass the number of tokens in a row")
+            if steps is not None and passes is not None:
+                raise ArgumentError(f"steps is {steps} and passes is {passes}: pass one of them, because either ends "
+                                    f"the run")
+            if not made:
+                from .run_text import text_of  # here, because it needs the module decimal
+                if reading != "auto":
+                    raise ArgumentError(f"reading is {reading!r}, but a run of sources, or with more than the "
+                                        f"arguments of one dataset, chooses it itself: leave it out")
+                text = text_of({"data": data} if sources is None else sources,  # type: ignore[dict-item]
+                               seq_len=seq_len, batch=batch, seed=seed, lookahead=lookahead, order=order,
+                               weights=weights, phases=phases, stride=stride, tail=tail, pad=pad, steps=steps,
+                               passes=passes, skip=skip)
         handle, error = c_void_p(), c.Error()
         if path is not None:
             self.name = os.fspath(path)
             status = lib.tokmap_run_open(byref(handle), c.text_argument(path, "path"), byref(error))
             self._description = {"path": os.path.abspath(self.name)}
         elif text is not None:
-            self.name = "a text"
+            self.name = "a text" if data is None and sources is None else "a run"
             status = lib.tokmap_run_parse(byref(handle), c.text_argument(text, "text"),
                                           None if folder is None else c.text_argument(folder, "folder"), byref(error))
             self._description = {"text": text, "folder": os.path.abspath(folder or ".")}
         else:
             self.name = os.fspath(data or "")
-            if seq_len is None:
-                raise ArgumentError("seq_len is missing: pass the number of tokens in a row")
-            if steps is not None and passes is not None:
-                raise ArgumentError(f"steps is {steps} and passes is {passes}: pass one of them, because either ends "
-                                    f"the run")
             options = c.RunOptions(
                 sizeof(c.RunOptions), c.text_argument(self.name, "data"), c.number(seq_len, "seq_len"),
                 c.number(lookahead, "lookahead"), c.number(batch, "batch"), c.number(seed, "seed"),
-                c.choice(order, c.ORDERS, "order"), c.FOREVER if steps is None else c.number(steps, "steps"),
+                c.choice(order, c.ORDERS[:2], "order"),  # type: ignore[arg-type]
+                c.FOREVER if steps is None else c.number(steps, "steps"),
                 c.FOREVER if passes is None else c.number(passes, "passes"), c.choice(reading, c.READINGS, "reading"))
             status = lib.tokmap_run_make(byref(handle), byref(options), byref(error))
             data_path = self.name if self.name.startswith("synthetic:") else os.path.abspath(self.name)
             self._description = {"data": data_path, "seq_len": seq_len, "batch": batch, "seed": seed,
                                  "lookahead": lookahead, "order": order, "steps": steps, "passes": passes,
                                  "reading": reading}
+        if status and text is not None and self.name == "a run" and error.line:
+            # The text has no line that the caller wrote. What it says shows the argument.
+            line = text.splitlines()[error.line - 1].encode()
+            error.message = (error.message + b" (" + line[:200] + b")")[:c.Error.message.size - 1]
+            error.line = 0
         check(status, error)
-        self._handle = opened = handle.value or 0
+        self._opened(handle.value or 0)
+
+    def _opened(self, opened: int) -> None:
+        """Takes the library's handle of the run, which this object closes."""
+        self._handle = opened
         found = c.RunInfo(sizeof(c.RunInfo))
         check(lib.tokmap_run_info(opened, byref(found)))
         self.info = RunInfo(found.seq_len, found.lookahead, found.batch, found.seed, c.ORDERS[found.ordering],
                             found.sources, None if found.steps == c.FOREVER else found.steps,
-                            None if found.delivered == c.FOREVER else found.delivered, found.remainder)
+                            None if found.delivered == c.FOREVER else found.delivered, found.remainder, found.phases,
+                            found.stride, found.batch_most, found.seq_len_most, found.pad_id, bool(found.tail_pad),
+                            found.blocks, found.span, found.valid_last, found.width)
+        if found.warned:
+            warnings.warn(f"{self.name}: {os.fsdecode(found.warning)}", stacklevel=4)
         for i in range(self.info.sources):
             source = c.SourceInfo(sizeof(c.SourceInfo))
             check(lib.tokmap_run_source(opened, i, byref(source)))
@@ -247,8 +339,59 @@ class OpenedRun:
             check(lib.tokmap_run_source(self._open(), i, byref(found)))
             name = found.name.decode()
             dataset = Dataset._of_run(self, found.dataset, name)
-            sources.append(Source(name, dataset, found.windows, found.tail))
+            sources.append(Source(name, dataset, found.windows, found.tail,
+                                  None if found.plan is None else os.fsdecode(found.plan), found.epochs_most or None))
         return tuple(sources)
+
+    @property
+    def text(self) -> str:
+        """The run file that this run equals, in one form however the run was opened. Relative paths start from the
+        current folder."""
+        text = lib.tokmap_run_text(self._open())
+        if text is None:
+            raise UnsupportedError("a name of the run has a control character, so no run file describes it: rename it")
+        return os.fsdecode(text)
+
+    def _shapes(self) -> list[c.PhaseInfo]:
+        """The phases without their shares."""
+        phases = []
+        for i in range(self.info.phases):
+            phase = c.PhaseInfo(sizeof(c.PhaseInfo))
+            check(lib.tokmap_run_phase(self._open(), i, byref(phase)))
+            phases.append(phase)
+        return phases
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """The phases, each with the shares of its sources. A run without phases has one."""
+        names = []
+        for i in range(self.info.sources):
+            source = c.SourceInfo(sizeof(c.SourceInfo))
+            check(lib.tokmap_run_source(self._open(), i, byref(source)))
+            names.append(source.name.decode())
+        phases = []
+        for i, phase in enumerate(self._shapes()):
+            shares = []
+            for k in range(phase.shares):
+                found = c.ShareInfo(sizeof(c.ShareInfo))
+                check(lib.tokmap_run_share(self._open(), i, k, byref(found)))
+                shares.append(Share(names[found.source], found.weight, found.weights, found.windows,
+                                    found.first_epoch, found.first_draw, found.draws))
+            phases.append(Phase(phase.first_step, None if phase.end_step == c.FOREVER else phase.end_step, phase.batch,
+                                phase.seq_len, tuple(shares)))
+        return tuple(phases)
+
+    def drawn(self, source: int | str, step: int) -> int:
+        """The number of rows of steps [0, step), skipped steps included, that show a source, by its number or name."""
+        if isinstance(source, str):
+            source = c.choice(source, tuple(each.name for each in self.sources), "source")
+        draws = c_uint64()
+        check(lib.tokmap_run_drawn(self._open(), c.number(source, "source"), c.number(step, "step"), byref(draws)))
+        return draws.value
+
+    def valid(self, step: int) -> int:
+        """The number of rows of `step` that are not padding: rows(step), except in the last step with tail "pad"."""
+        return int(lib.tokmap_run_valid(self._open(), c.number(step, "step")))
 
     @property
     def vocabulary(self) -> int:
@@ -287,12 +430,18 @@ class OpenedRun:
         return [Piece(piece.first_token, piece.tokens) for piece in found[:used.value]]
 
     def documents(self, step: int, row: int) -> list[Shown]:
-        """The documents that the seq_len tokens of a row contain, in order, each with its origin."""
+        """The documents that the tokens of a row contain, in order, each with its origin; those of its lookahead are
+        left out."""
+        place = self.locate(step, row)
+        if place.source is None:
+            return []
+        source = self.sources[place.source]
+        phase = c.PhaseInfo(sizeof(c.PhaseInfo))
+        check(lib.tokmap_run_phase(self._open(), lib.tokmap_run_phase_at(self._open(), step), byref(phase)))
         documents: list[Shown] = []
-        column, end = 0, self.info.seq_len
+        column, end, tokens = 0, phase.seq_len, source.dataset.info.tokens
         for piece in self.pieces(step, row):
-            source = self.sources[self.locate(step, row).source]
-            after = min(column + piece.tokens, end)
+            after: int = min(column + piece.tokens, end)
             token = piece.first_token
             while column < after:
                 document = source.dataset.document_at(token)
@@ -304,7 +453,7 @@ class OpenedRun:
                     origin = None
                 documents.append(Shown(source.name, document.number, column, count, origin))
                 column += count
-                token = (token + count) % source.dataset.info.tokens
+                token = (token + count) % tokens
         return documents
 
     def find(self, source: int | str = 0, *, document: int | None = None, first_token: int = 0, count: int = 1,

@@ -1,6 +1,12 @@
 """Runs, with the methods that read them: the class that programs use."""
 from __future__ import annotations
 
+import os
+import weakref
+from ctypes import byref, c_void_p, sizeof
+
+from . import _library as c
+from ._library import check, lib
 from .loader import Loader
 from .opened_run import OpenedRun
 from .run_dataset import RunDataset
@@ -9,7 +15,7 @@ TYPE_CHECKING = False  # as in typing, which importing this package does not imp
 if TYPE_CHECKING:
     from typing import Any, Iterable, Mapping
 
-    from .hints import Device, DType, Framework
+    from .hints import Device, DType, Framework, Reading
 
 
 class Run(OpenedRun):
@@ -32,6 +38,45 @@ class Run(OpenedRun):
         tokmap.RunDataset."""
         return RunDataset(self, rank=rank, world=world, fields=fields, dtype=dtype, framework=framework,
                           mask_targets=mask_targets, unchecked=unchecked)
+
+    def evaluation(self, source: str | None = None, *, part: str | None = None, batch: int | None = None,
+                   seq_len: int | None = None, lookahead: int | None = None, stride: int | None = None,
+                   pad: int | None = None, steps: int | None = None, trained: bool = False,
+                   reading: Reading = "auto") -> Run:
+        """A run that evaluates on what this run leaves out: windows in the order of the dataset, one pass, padded at its
+        end, so that every target counts exactly once and every rank makes the same calls with the same shapes.
+
+            run = tokmap.Run(data="data/web#docs=0..99%", seq_len=2048, batch=512)
+            run.evaluation(batch=32)                       # data/web#docs=99..100%
+
+        source     the name of one source; None: all of which the run leaves documents out
+        part       a part of the source's dataset, such as "docs=99..100%"; None: what its #docs= leaves out
+        batch      rows of a global batch; None: that of this run's first phase
+        seq_len    tokens of a row; None: the largest of this run
+        lookahead  tokens that a window has beyond seq_len; None: that of this run
+        stride     less than seq_len: windows overlap, and only the last `stride` targets of each count (all of the
+                   first), which is perplexity with a sliding window
+        pad        the id of padding; None: that of this run
+        steps      end after this many steps; None: after one pass
+        trained    True: also data that this run trains on may be read; otherwise it is refused
+        reading    "auto", "mapped", or "pread"
+        """
+        options = c.EvaluationOptions(
+            sizeof(c.EvaluationOptions), None if source is None else c.text_argument(source, "source"),
+            None if part is None else c.text_argument(part, "part"),
+            0 if batch is None else c.number(batch, "batch", 1), 0 if seq_len is None else c.number(seq_len, "seq_len", 1),
+            c.NO_ID if lookahead is None else c.number(lookahead, "lookahead"),
+            0 if stride is None else c.number(stride, "stride", 1), c.NO_ID if pad is None else c.number(pad, "pad"),
+            c.FOREVER if steps is None else c.number(steps, "steps", 1), bool(trained),
+            c.choice(reading, c.READINGS, "reading"))
+        handle, error = c_void_p(), c.Error()
+        check(lib.tokmap_run_evaluation(byref(handle), self._open(), byref(options), byref(error)), error)
+        run = type(self).__new__(type(self))
+        run.name = f"evaluation of {self.name}"
+        run._loaders, run._views, run._readers = weakref.WeakSet(), weakref.WeakSet(), set()
+        run._opened(handle.value or 0)
+        run._description = {"text": run.text, "folder": os.getcwd()}
+        return run
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The cursor of step 1 covers everything that decides the order, so a different run under the same name is

@@ -9,7 +9,7 @@ from . import _library as c
 from . import launcher
 from ._library import check, lib
 from .arrays import choose
-from .errors import ArgumentError, RangeError
+from .errors import ArgumentError, RangeError, UnsupportedError
 from .fields import TOKEN_FIELDS, field_bits, parse_fields
 from .opened_run import OpenedRun
 from .reader import Reader, exclusive
@@ -109,6 +109,10 @@ class RunDataset(Rows):
                  framework: Framework | None = None, mask_targets: bool = False, unchecked: bool = False) -> None:
         super().__init__(run)
         part, batch = launcher.of_dataset(rank, world), run.info.batch
+        for phase in run._shapes():
+            if phase.batch != batch or phase.seq_len != run.info.seq_len:
+                raise UnsupportedError(f"step {phase.first_step} of the run changes the batch or the sequence length, "
+                                       f"so its rows do not form one dataset: use run.loader()")
         self.rank, self.world = part.rank, part.world
         if not self.rank < self.world <= batch:
             raise RangeError(f"rank is {self.rank} and world is {self.world}, but the run has {batch} rows a step, and "

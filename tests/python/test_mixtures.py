@@ -1,0 +1,274 @@
+"""Runs of several sources and phases, made from keyword arguments: the text that they equal, and what they deliver."""
+import decimal
+import os
+import pickle
+import subprocess
+import unittest
+
+import tokmap
+from support import TOKMAP, Truth, needs, new_folder, pack, values
+
+WEB, WIKI = "synthetic:vocab=100,tokens=100000", "synthetic:vocab=100,tokens=20000,seed=4"
+
+
+def mixture(**more):
+    return tokmap.Run(**{**dict(sources={"web": WEB, "wiki": WIKI}, weights={"web": 3, "wiki": 1}, seq_len=100,
+                                batch=10, steps=200), **more})
+
+
+class Text(unittest.TestCase):
+    """run.text, and the arguments that lead to it."""
+
+    def lines(self, **more):
+        with mixture(**more) as run:
+            text = run.text
+            with tokmap.Run(text=text) as again:
+                self.assertEqual(again.text, text)
+                self.assertEqual(again.info, run.info)
+            return [line.split() for line in text.splitlines()]
+
+    def line(self, name, **more):
+        return [" ".join(line) for line in self.lines(**more) if line[0] == name]
+
+    def test_all(self):
+        self.assertEqual(self.lines(seed=7, lookahead=2, order=("blocks", 8, 4), pad=9, tail="pad", steps=None,
+                                    sources={"web": WEB, "wiki": dict(data=WIKI, epochs=40)},
+                                    phases=[dict(step=50, weights="natural", batch=20), dict(step=90, seq_len=200)],
+                                    passes="2 of wiki", skip=[(3, 5), (7, 9)]), [
+            ["seq_len", "100"], ["lookahead", "2"], ["batch", "10"], ["seed", "7"], ["order", "blocks", "8", "4"],
+            ["tail", "pad"], ["pad", "9"], ["source", "web", WEB], ["source", "wiki", WIKI, "epochs<=40"],
+            ["phase", "0", "web", "3", "wiki", "1"], ["phase", "50", "natural", "batch", "20"],
+            ["phase", "90", "seq_len", "200"], ["skip", "3..5"], ["skip", "7..9"], ["passes", "2", "of", "wiki"]])
+
+    def test_weights(self):
+        for weights, text in (({"web": 0.8, "wiki": 0.1 + 0.2}, "web 0.8 wiki 0.3"),
+                              ({"web": 1 / 3, "wiki": 1e-9}, "web 0.333333333 wiki 0.000000001"),
+                              ({"web": 5, "wiki": decimal.Decimal("1e-3")}, "web 5 wiki 0.001"),
+                              ({"wiki": 10 ** 15, "web": 0}, "wiki 1000000000000000 web 0"),
+                              ({"web": "0.25", "wiki": "3"}, "web 0.25 wiki 3"),
+                              ({"web": "natural", "wiki": "natural"}, "web natural wiki natural"),
+                              ({"web": "tokens=150K", "wiki": "tokens=0.05M"}, "web tokens=150K wiki tokens=50K"),
+                              ("natural", "natural")):
+            self.assertEqual(self.line("phase", weights=weights), [f"phase 0 {text}"])
+        for weights, problem in (({"web": -1, "wiki": 1}, "0 or more"), ({"web": float("nan")}, "0 or more"),
+                                 ({"web": 1e-10, "wiki": 1}, "less than the smallest share"),
+                                 ({"web": None}, "must be a number"), ({"web": True}, "must be a number"),
+                                 ("even", "'natural' or a dict"), ([1, 2], "must be a dict")):
+            with self.assertRaisesRegex(tokmap.ArgumentError, problem):
+                mixture(weights=weights)
+
+    def test_one_source_is_the_same_run(self):
+        """Arguments that need a text, and those that do not, describe the same run, with the same cursors."""
+        with tokmap.Run(data=WEB, seq_len=100, batch=10, seed=3, passes=1) as plain, \
+                tokmap.Run(data=WEB, seq_len=100, batch=10, seed=3, passes=1, tail="drop") as other, \
+                tokmap.Run({"sources": {"data": WEB}, "seq_len": 100, "batch": 10, "seed": 3, "passes": 1}) as third:
+            self.assertEqual(plain.text, other.text)
+            self.assertEqual(plain.text, third.text)
+            self.assertEqual(plain.cursor(9), third.cursor(9))
+            self.assertEqual(plain.locate(7, 3), third.locate(7, 3))
+            self.assertEqual(plain.info.phases, 1)
+
+    def test_names_that_need_quotes(self):
+        folder = new_folder()  # its name has a space
+        prefix = pack(folder, 'we"b #1')
+        with tokmap.Run(sources={"a": prefix, "b": WEB}, weights="natural", seq_len=10) as run:
+            self.assertIn('source   a "', run.text)
+            with tokmap.Run(text=run.text) as again:
+                self.assertEqual(again.sources[0].dataset.info, run.sources[0].dataset.info)
+        with tokmap.Run(sources={"a": os.path.basename(prefix)}, folder=folder, seq_len=10) as run:
+            self.assertEqual(pickle.loads(pickle.dumps(run)).text, run.text)
+        with self.assertRaisesRegex(tokmap.ArgumentError, "control character"):
+            tokmap.Run(sources={"a": "new\nline"}, seq_len=10)
+
+    def test_pickled(self):
+        run = mixture(phases=[dict(step=50, weights={"wiki": 1}, batch=20)])
+        again = pickle.loads(pickle.dumps(run))
+        self.assertEqual(again.text, run.text)
+        self.assertEqual(again.cursor(60), run.cursor(60))
+
+    def test_wrong(self):
+        for arguments, kind, problem in (
+                (dict(weights=None), tokmap.ArgumentError, "weights='natural'"),
+                (dict(weights={"web": 1, "wikis": 1}), tokmap.RunError,
+                 r"no source 'wikis'; did you mean 'wiki'\? \(phase 0 web 1 wikis 1\)"),
+                (dict(weights={"web": 1}), tokmap.RunError, "no phase names source 'wiki'"),
+                (dict(phases=[dict(step=0, weights="natural")]), tokmap.ArgumentError, "pass one of the two"),
+                (dict(phases=[dict(steps=5)]), tokmap.ArgumentError, "unknown key 'steps'.*step, weights, batch"),
+                (dict(phases=[dict(batch=5)]), tokmap.ArgumentError, "no key 'step'"),
+                (dict(phases=[dict(step=5, batch="many")]), tokmap.ArgumentError, "batch of a phase is 'many'"),
+                (dict(phases=[dict(step=9, batch=5), dict(step=8, batch=6)]), tokmap.RunError, "order the lines"),
+                (dict(sources={"web": dict(path=WEB)}), tokmap.ArgumentError, "unknown key 'path'"),
+                (dict(sources={"web": dict(epochs=3)}), tokmap.ArgumentError, "no key 'data'"),
+                (dict(sources={"web": 3}), tokmap.ArgumentError, "must be a dict"),
+                (dict(sources=[WEB]), tokmap.ArgumentError, "must be a dict"),
+                (dict(order=("blocks", 3)), tokmap.ArgumentError, "'blocks', W, SPAN"),
+                (dict(order="random"), tokmap.ArgumentError, "'shuffle', 'sequential'"),
+                (dict(steps=None, passes="2 web"), tokmap.ArgumentError, "'2 of web'"),
+                (dict(passes=2), tokmap.ArgumentError, "pass one of them"),
+                (dict(stride=101), tokmap.RunError, "stride 101 is above seq_len 100"),
+                (dict(reading="pread"), tokmap.ArgumentError, "leave it out"),
+                (dict(seq_len=None), tokmap.ArgumentError, "seq_len is missing"),
+                (dict(data=WEB), tokmap.ArgumentError, "exactly one of")):
+            with self.subTest(problem):
+                with self.assertRaisesRegex(kind, problem):
+                    mixture(**arguments)
+        # 200 steps of 10 rows are 2000 draws, of which wiki gets 500, and an epoch has 199.
+        with self.assertRaisesRegex(tokmap.TokmapError, "wiki.*step"):
+            mixture(sources={"web": WEB, "wiki": dict(data=WIKI, epochs=2)})
+        with self.assertRaisesRegex(tokmap.ArgumentError, "a dict or from arguments"):
+            tokmap.Run({"data": WEB}, seq_len=4)
+        with self.assertRaisesRegex(tokmap.ArgumentError, "path of a run file, or a dict"):
+            tokmap.Run(17)
+
+
+class Rows(unittest.TestCase):
+    """What the phases say is what is delivered."""
+
+    def test_shares(self):
+        with mixture(phases=[dict(step=120, weights={"wiki": 1, "web": 1}, batch=20)]) as run:
+            first, second = run.phases
+            self.assertEqual((first.first_step, first.end_step, first.batch, second.end_step, second.batch),
+                             (0, 120, 10, 200, 20))
+            self.assertEqual([(s.source, s.weight, s.weights, s.draws) for s in first.shares],
+                             [("web", 3, 4, 900), ("wiki", 1, 4, 300)])
+            self.assertEqual([(s.source, s.weight, s.weights, s.draws) for s in second.shares],
+                             [("web", 1, 2, 800), ("wiki", 1, 2, 800)])
+            self.assertEqual((second.shares[1].first_epoch, second.shares[1].first_draw), divmod(300, 199))
+            counted = {"web": 0, "wiki": 0}
+            seen = set()
+            for step in range(130):
+                for name, count in counted.items():
+                    self.assertEqual(run.drawn(name, step), count)
+                for row in range(run.rows(step)):
+                    place = run.locate(step, row)
+                    name = run.sources[place.source].name
+                    counted[name] += 1
+                    seen.add((name, place.epoch, place.window))
+            self.assertEqual(sum(counted.values()), 120 * 10 + 10 * 20)
+            self.assertEqual(len(seen), sum(counted.values()))  # no window twice in an epoch
+            place = run.locate(125, 17)
+            self.assertIn(place, run.find(place.source, first_token=place.first_token, first_step=125, end_step=126))
+
+    def test_padding(self):
+        with tokmap.Run(data="synthetic:vocab=100,tokens=1000", seq_len=10, batch=7, passes=1, tail="pad") as run:
+            self.assertEqual((run.info.steps, run.info.valid_last, run.valid(13), run.valid(14)), (15, 2, 7, 2))
+            self.assertIsNone(run.locate(14, 2).source)
+            self.assertIsNotNone(run.locate(14, 1).source)
+            self.assertEqual(run.documents(14, 3), [])
+
+    def test_a_dataset_needs_one_shape(self):
+        with mixture(phases=[dict(step=50, batch=20)]) as run:
+            with self.assertRaisesRegex(tokmap.UnsupportedError, "step 50 of the run changes the batch"):
+                run.dataset()
+
+    @needs("numpy")
+    def test_loader(self):
+        """The rows of a mixture are those of its sources."""
+        folder = new_folder()
+        truths = [Truth(pack(folder, "web", seed=5)), Truth(pack(folder, "wiki", documents=9, seed=6))]
+        with tokmap.Run(sources={"web": os.path.join(folder, "web"), "wiki": os.path.join(folder, "wiki")},
+                        weights={"web": 2, "wiki": 1}, seq_len=24, batch=6, steps=20) as run:
+            shown = [0, 0]
+            with run.loader(rank=0, world=1, fields="inputs targets position_ids") as loader:
+                for b in loader:
+                    for row in range(b.count):
+                        place = run.locate(b.step, row)
+                        shown[place.source] += 1
+                        want = truths[place.source].row(place, 24)
+                        self.assertEqual(values(b.inputs[row]), want["inputs"])
+                        self.assertEqual(values(b.targets[row]), want["targets"])
+            self.assertEqual(shown, [80, 40])
+
+
+class Evaluation(unittest.TestCase):
+    """run.evaluation() delivers exactly what the run leaves out, each target once."""
+
+    def test_each_target_counts_once(self):
+        folder = new_folder()
+        prefix = pack(folder, "web", documents=80, seed=5)
+        truth = Truth(prefix)
+        with tokmap.Run(data=prefix + "#docs=0..75%", seq_len=24, batch=6, passes=1) as run, \
+                tokmap.Dataset(prefix) as whole:
+            first = whole.document(60).first_token
+            held = list(truth.tokens[first:])
+            for stride, world in ((None, 1), (8, 1), (8, 3)):
+                with run.evaluation(batch=5, stride=stride, pad=7) as evaluation:
+                    self.assertEqual(evaluation.info.order, "sequential")
+                    self.assertTrue(evaluation.info.tail_pad)
+                    self.assertEqual(evaluation.info.pad_id, 7)
+                    counted = [0] * len(held)
+                    calls = set()
+                    for rank in range(world):
+                        with evaluation.loader(rank=rank, world=world, fields="inputs targets loss_mask rows") as loader:
+                            n = 0
+                            for b in loader:
+                                n += 1
+                                for row in range(b.count):
+                                    place = evaluation.locate(b.step, b.first_row + row)
+                                    for j in range(24):
+                                        if place.source is None or not list(b.loss_mask[row])[j]:
+                                            continue
+                                        at = place.first_token + j
+                                        self.assertEqual(int(b.inputs[row][j]), held[at])
+                                        self.assertEqual(int(b.targets[row][j]), held[at + 1])
+                                        counted[at + 1] += 1
+                            calls.add(n)
+                    self.assertEqual(len(calls), 1)
+                    # Every token but the first is a target once, unless it begins a document.
+                    starts = truth.starts[first:]
+                    self.assertEqual(counted, [0 if i == 0 or starts[i] else 1 for i in range(len(held))])
+
+    def test_arguments(self):
+        with mixture(sources={"web": WEB + "#docs=0..90%", "wiki": WIKI}) as run:
+            with run.evaluation(batch=4) as evaluation:
+                self.assertIn("source   web synthetic:vocab=100,tokens=100000#docs=90..100", evaluation.text)
+                self.assertEqual(evaluation.info.batch, 4)
+                again = pickle.loads(pickle.dumps(evaluation))
+                self.assertEqual(again.text, evaluation.text)
+                self.assertEqual(again.locate(3, 1), evaluation.locate(3, 1))
+            with run.evaluation("web", seq_len=50, steps=3) as evaluation:
+                self.assertEqual((evaluation.info.seq_len, evaluation.info.steps, evaluation.info.batch), (50, 3, 10))
+            with self.assertRaises(tokmap.NotFoundError):
+                run.evaluation("wiki")
+            with self.assertRaises(tokmap.NotFoundError):
+                run.evaluation("none")
+            with self.assertRaises(tokmap.TokmapError):
+                run.evaluation("web", part="docs=0..10%")
+            with run.evaluation("web", part="docs=0..10%", trained=True) as evaluation:
+                self.assertGreater(evaluation.info.steps, 0)
+            for wrong in (dict(batch=0), dict(seq_len=0), dict(stride=0), dict(steps=0)):
+                with self.assertRaises(tokmap.RangeError):
+                    run.evaluation(**wrong)
+
+
+class Plans(unittest.TestCase):
+    """A source that draws the rows of a plan."""
+
+    def test_pieces_and_documents(self):
+        folder = new_folder()
+        prefix = pack(folder, "web", documents=40, seed=5)
+        plan = os.path.join(folder, "web.plan")
+        subprocess.run([TOKMAP, "plan", "-q", "-o", plan, "--seq-len", "200", prefix], check=True)
+        with tokmap.Run(sources={"web": dict(data=prefix, plan=plan)}, seq_len=200, batch=2, passes=1) as run, \
+                tokmap.Dataset(prefix) as dataset:
+            self.assertEqual(run.sources[0].plan, plan)
+            shown = [0] * dataset.info.tokens
+            for step in range(run.info.steps):
+                for row in range(2):
+                    pieces = run.pieces(step, row)
+                    for first, count in pieces:
+                        for token in range(first, first + count):
+                            shown[token] += 1
+                    documents = run.documents(step, row)
+                    self.assertEqual([(d.column, d.tokens) for d in documents],
+                                     [(sum(n for _, n in pieces[:i]), pieces[i][1]) for i in range(len(pieces))])
+                    for document, (first, count) in zip(documents, pieces):
+                        whole = dataset.document(document.number)
+                        self.assertTrue(whole.first_token <= first < first + count <= whole.first_token + whole.tokens)
+            left = run.info.remainder
+            self.assertLessEqual(max(shown), 1)
+            self.assertLessEqual(shown.count(0), 200 * left)
+
+
+if __name__ == "__main__":
+    unittest.main()
