@@ -83,13 +83,14 @@ def _as_array(buffer: Any, width: int) -> AnyArray:
     return numpy.frombuffer(buffer, dtype=numpy.uint16 if width == 2 else numpy.uint32)
 
 
-def warn_of(handle: int, name: str) -> None:
+def warn_of(handle: int, name: str, stacklevel: int = 3) -> None:
     """Passes on what the library has to say about a dataset that it opened: its shards differ in the tokens around
-    documents, or some do not record their tokenizer. The warning points at the caller of the caller."""
+    documents, or some do not record their tokenizer. The warning points at the caller of the caller, or
+    with a higher stacklevel further out."""
     found = c.DatasetInfo(sizeof(c.DatasetInfo))
     check(lib.tokmap_dataset_info(handle, byref(found)))
     if found.warning:
-        warnings.warn(f"{name}: {os.fsdecode(found.warning)}", stacklevel=3)
+        warnings.warn(f"{name}: {os.fsdecode(found.warning)}", stacklevel=stacklevel)
 
 
 class _ViewOwner:

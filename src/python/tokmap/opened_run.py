@@ -275,7 +275,7 @@ class OpenedRun:
         for i in range(self.info.sources):
             source = c.SourceInfo(sizeof(c.SourceInfo))
             check(lib.tokmap_run_source(opened, i, byref(source)))
-            warn_of(source.dataset, self.name)
+            warn_of(source.dataset, self.name, 4)
 
     def _open(self) -> int:
         """The handle, for a call of the library."""
