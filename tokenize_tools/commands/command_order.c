@@ -454,7 +454,7 @@ int command_order(int argc, char **argv)
         {0, "blocks", CLI_NUMBER, &given.blocks, &given.blocks_given, "W",
          "the order 'blocks W SPAN': windows of a block", NULL},
         {0, "span", CLI_NUMBER, &given.span, &given.span_given, "SPAN",
-         "likewise: blocks whose windows are permuted together", NULL},
+         "of that order: blocks whose windows are permuted together", NULL},
         CLI_HEADING("A mixture"),
         {'w', "weights", CLI_TEXT, &given.weights, NULL, "A,B,..",
          "weights of sources, in byte order of their names: print for each draw the number of its source, and which of "
