@@ -224,6 +224,30 @@ enum tokmap_status plan_row_segments(const struct plan *plan, uint64_t row, stru
     return status;
 }
 
+/* The loop that loaders spend their time in: it reads segments one after another, without a call for each. */
+enum tokmap_status plan_row_pairs(const struct plan *plan, uint64_t row, uint64_t *pairs, uint64_t capacity,
+                                  uint64_t *count, uint64_t *tokens, struct tokmap_error *error)
+{
+    const uint64_t seq_len = plan->header.seq_len, all = plan->header.tokens;
+    uint64_t first, sum = 0;
+    enum tokmap_status status = plan_row(plan, row, &first, count, error);
+    if (status)
+        return status;
+    const uint8_t *at = plan->bytes + segment_at(plan, first);
+    for (uint64_t i = 0; i < *count; i++, at += sizeof(struct plan_segment)) {
+        const uint64_t begin = load64(at), held = load32(at + offsetof(struct plan_segment, tokens));
+        sum += held;
+        if (!held || sum > seq_len || begin > all || held > all - begin)
+            return bad_row(plan, row, error);
+        if (i < capacity) {
+            pairs[2 * i] = begin;
+            pairs[2 * i + 1] = held;
+        }
+    }
+    *tokens = sum;
+    return TOKMAP_OK;
+}
+
 enum tokmap_status plan_ordered(const struct plan *plan, uint64_t i, uint64_t *number, struct plan_segment *segment,
                                 struct tokmap_error *error)
 {

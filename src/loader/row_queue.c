@@ -39,10 +39,9 @@ enum tokmap_status row_queue_init(struct row_queue *queue, const struct schedule
     run_walk_init(&queue->walk, queue->run);
     row_queue_restart(queue);
     queue->places = calloc(capacity, sizeof *queue->places);
-    queue->pieces = calloc(queue->pieces_most, 2 * sizeof *queue->pieces);
+    queue->pieces = calloc(queue->pieces_most, sizeof *queue->pieces);
     if (!queue->places || !queue->pieces)
         return error_set_memory(error, "the queue of rows", capacity * sizeof *queue->places);
-    queue->prefetch = queue->pieces + queue->pieces_most;
     return run_walk_keep(&queue->walk, error);
 }
 
@@ -103,12 +102,10 @@ bool row_queue_window(void *user, uint64_t number, struct row_pieces *row)
 /* Most rows are one piece. Of a row of a plan, only the first pieces are prefetched: later ones have time to come. */
 static void prefetch(const struct row_queue *queue, const struct tokmap_place *place)
 {
-    uint64_t count;
-    if (place->source == TOKMAP_NO_SOURCE ||
-        run_row_pieces(queue->run, place, queue->prefetch, queue->pieces_most, &count, NULL))
-        return;
-    for (uint64_t i = 0; i < count && i < PIECES_AHEAD; i++)
-        gather_prefetch(queue->gathers[place->source], &queue->prefetch[i]);
+    struct row_piece pieces[PIECES_AHEAD];
+    const uint64_t count = run_first_pieces(queue->run, place, pieces, PIECES_AHEAD);
+    for (uint64_t i = 0; i < count; i++)
+        gather_prefetch(queue->gathers[place->source], &pieces[i]);
 }
 
 const struct tokmap_place *row_queue_next(struct row_queue *queue, uint64_t i, uint64_t count)

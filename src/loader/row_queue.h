@@ -29,7 +29,6 @@ struct row_queue {
     uint64_t taken;              /* rows below this number were delivered and may leave the queue */
     uint64_t known;              /* rows below this number are in the queue, or were */
     struct row_piece *pieces;    /* of the row that row_queue_window() reported last */
-    struct row_piece *prefetch;  /* of the row that is prefetched */
     uint64_t pieces_most;
 };
 

@@ -75,19 +75,11 @@ static void fill_tokens(const struct tokmap_run *run, const struct stretch *stre
     const uint64_t window = stretch->seq_len + run->spec.lookahead;
     place->first_token = place->tokens = 0;
     if (source->plan_path) {
-        uint64_t first, count;
-        struct plan_segment segment;
-        if (plan_row(&source->plan, place->window, &first, &count, NULL))
+        uint64_t pair[2], count, tokens;
+        if (plan_row_pairs(&source->plan, place->window, pair, 1, &count, &tokens, NULL))
             return;
-        for (uint64_t i = 0; i < count; i++) {
-            if (plan_segment(&source->plan, first + i, &segment, NULL)) {
-                place->first_token = place->tokens = 0;
-                return;
-            }
-            if (i == 0)
-                place->first_token = segment.first_token;
-            place->tokens += segment.tokens;
-        }
+        place->first_token = pair[0];
+        place->tokens = tokens;
         return;
     }
     /* Below T: without padding, shift < S, and the last window starts at most at T - S - L. Only the end of a window
@@ -226,23 +218,9 @@ static enum tokmap_status pieces_list(const struct tokmap_run *run, const struct
         *count = 1;
         return TOKMAP_OK;
     }
-    uint64_t first, segments, tokens = 0;
-    enum tokmap_status status = plan_row(&source->plan, place->window, &first, &segments, error);
-    for (uint64_t i = 0; !status && i < segments; i++) {
-        struct plan_segment segment;
-        if ((status = plan_segment(&source->plan, first + i, &segment, error)))
-            break;
-        if (i < capacity) {
-            pairs[2 * i] = segment.first_token;
-            pairs[2 * i + 1] = segment.tokens;
-        }
-        tokens += segment.tokens;
-        if (tokens > source->plan.header.seq_len)
-            status =
-                error_set(error, TOKMAP_ERROR_CORRUPT, source->plan_path, TOKMAP_NO_OFFSET,
-                          "row %" PRIu64 " has more than %" PRIu64 " tokens; make the plan again with `tokmap plan`",
-                          place->window, source->plan.header.seq_len);
-    }
+    uint64_t segments = 0, tokens;
+    const enum tokmap_status status =
+        plan_row_pairs(&source->plan, place->window, pairs, capacity, &segments, &tokens, error);
     if (!status)
         *count = segments;
     return status;
@@ -255,6 +233,31 @@ enum tokmap_status run_row_pieces(const struct tokmap_run *run, const struct tok
     assert(place->source == TOKMAP_NO_SOURCE ||
            (place->source < run->sources.count && capacity >= run->sources.pieces_most));
     return pieces_list(run, place, (uint64_t *)pieces, capacity, count, error);
+}
+
+uint64_t run_first_pieces(const struct tokmap_run *run, const struct tokmap_place *place, struct row_piece *pieces,
+                          uint64_t capacity)
+{
+    const bool padding = place->source == TOKMAP_NO_SOURCE;
+    assert(capacity && (padding || place->source < run->sources.count));
+    const struct run_source *source = padding ? NULL : &run->sources.of[place->source];
+    uint64_t first, count = 0;
+    struct plan_segment segment;
+    if (padding)
+        return 0;
+    if (!source->plan_path) {
+        pieces[0] = (struct row_piece){.first_token = place->first_token, .tokens = place->tokens};
+        return 1;
+    }
+    if (plan_row(&source->plan, place->window, &first, &count, NULL))
+        return 0;
+    count = min64(count, capacity);
+    for (uint64_t i = 0; i < count; i++) {
+        if (plan_segment(&source->plan, first + i, &segment, NULL))
+            return i;
+        pieces[i] = (struct row_piece){.first_token = segment.first_token, .tokens = segment.tokens};
+    }
+    return count;
 }
 
 _Static_assert(sizeof(struct row_piece) == 16 && sizeof(struct tokmap_piece) == 16, "both are pairs of numbers");

@@ -46,13 +46,17 @@ static void rows_exercise(const struct plan *plan)
         if (plan_row(plan, row, &first, &count, &error))
             continue;
         need(count && count <= header->row_segments && first + count <= header->segments);
-        if (plan_row_segments(plan, row, segments, &count, &error))
+        uint64_t pair[2], held, tokens;
+        const enum tokmap_status status = plan_row_segments(plan, row, segments, &count, &error);
+        const enum tokmap_status same = plan_row_pairs(plan, row, pair, 1, &held, &tokens, &error);
+        if (status)
             continue;
+        need(!same && held == count && pair[0] == segments[0].first_token && pair[1] == segments[0].tokens);
         for (uint64_t i = 0; i < count; i++) {
             need(segments[i].tokens && segments[i].first_token + segments[i].tokens <= header->tokens);
             sum += segments[i].tokens;
         }
-        need(sum <= header->seq_len);
+        need(sum <= header->seq_len && sum == tokens);
     }
     free(segments);
 }
