@@ -21,6 +21,7 @@
     XX(show, "print documents, windows, tokens, or the rows of a step")                                                \
     XX(verify, "read every byte of a dataset and report each fault")                                                   \
     XX(audit, "prove that a run covers its dataset and that ranks are disjoint")                                       \
+    XX(replay, "compare what loaders delivered with the data")                                                         \
     XX(order, "print the order in which windows are drawn")                                                            \
     GROUP("Work with a tokenizer")                                                                                     \
     XX(tokenizer, "describe a tokenizer file")                                                                         \

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from _thread import RLock
-from ctypes import byref, c_void_p, sizeof
+from ctypes import byref, c_size_t, c_void_p, create_string_buffer, sizeof
 from operator import index
 from time import monotonic_ns
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from .hints import AnyArray, Device, DType, Framework, Stream
+    from .hints import AnyArray, Device, DType, Framework, Path, Stream
 
 
 def _duration(ns: float) -> str:
@@ -59,6 +59,12 @@ class Stats(NamedTuple):
     host_expanded: int
     late_copies: int
     device_bytes: int
+    timeouts: int
+    io_threads: int
+    io_reads: int
+    probe_ns: int
+    padding: int
+    alarms: int
     works_ahead: bool
     elapsed_ns: int
 
@@ -90,6 +96,27 @@ class Stats(NamedTuple):
                 value = {bucket: count for bucket, count in enumerate(self.wait_histogram) if count}
             parts.append(f"{name}={value!r}")
         return f"Stats({', '.join(parts)})"
+
+
+class SourceStats(NamedTuple):
+    """What a loader has delivered of one source: the members of struct tokmap_source_stats in tokmap.h. draws / windows is
+    the number of epochs of all ranks, where the length of rows does not change."""
+    name: str
+    rows: int
+    tokens: int
+    epoch: int
+    bytes: int
+    draws: int
+    windows: int
+
+
+class Stall(NamedTuple):
+    """What an alarm is told: of the last `calls` calls of next(), the last of which delivered a batch of `step`, `stalled`
+    had to wait, wait_ns in all."""
+    step: int
+    calls: int
+    stalled: int
+    wait_ns: int
 
 
 class LoaderDevice(NamedTuple):
@@ -124,6 +151,14 @@ def _stream_handle(stream: Stream) -> int:
     return stream
 
 
+def _deadline_ns(seconds: float | None) -> int:
+    if seconds is None:
+        return 0
+    if not 0 < seconds < 2 ** 31:
+        raise ArgumentError(f"deadline is {seconds!r}, but it must be a time in seconds above 0, or None")
+    return max(1, round(seconds * 1e9))
+
+
 class Batch:
     """What one call of next() delivered. The arrays belong to the caller and never change.
 
@@ -140,6 +175,9 @@ class Batch:
     step             the number of the global batch that these rows belong to
     first_row        the first of these rows in the global batch
     count            the number of rows; it can be less than loader.rows, and 0
+    valid            of these rows, how many contain data: the first ones. The others are padding, at the end of a run
+                     with `tail pad`
+    seq_len          the length of a row: that of the step's phase
     last_in_step     whether this is the rank's last batch of the step: the place to save a state
     epoch            the number of the pass over the data that these rows belong to, from 0; where a pass ends among
                      them, that of the later pass
@@ -148,7 +186,7 @@ class Batch:
     """
     __slots__ = ("inputs", "targets", "position_ids", "document_ids", "loss_mask", "rows", "cu_seqlens",
                  "targets_ahead", "documents",
-                 "max_seqlen", "step", "first_row", "count", "last_in_step", "_run", "_fields")
+                 "max_seqlen", "step", "first_row", "count", "valid", "seq_len", "last_in_step", "_run", "_fields")
 
     inputs: AnyArray
     targets: AnyArray
@@ -163,6 +201,8 @@ class Batch:
     step: int
     first_row: int
     count: int
+    valid: int
+    seq_len: int
     last_in_step: bool
     _run: OpenedRun
     _fields: tuple[str, ...]
@@ -264,8 +304,19 @@ class Loader(Reader):
     mask_targets   True: a target in another document than its input is tokmap.IGNORE (-100)
     resume         a state_dict(), or the text of a cursor, to start from; it may come from any world size and any rows
     threads        1: a producer thread works ahead; 0: next() does the work itself
-    ring_bytes, read_ahead, unchecked, drop_behind
+    ring_bytes, read_ahead, unchecked, drop_behind, io_threads
                    see struct tokmap_loader_options in tokmap.h
+    trace          a file, of this rank alone, to which 16 bytes are appended for each step that was delivered:
+                   `tokmap replay` compares it with the data. state_dict() writes what belongs to the state
+    deadline       seconds; a read of tokens that takes longer raises a DeadlineError. None: reads have no deadline
+    alarm          called with a Stall when alarm_percent percent (0: 10) or more of alarm_calls calls of next() (0: 100)
+                   had to wait, and fewer of those before them
+    range_push, range_pop
+                   called with the name of a range, and without arguments, for a profiler such as NVTX; "tokmap fill" is
+                   a range of the producer's thread
+
+    Where the phases of a run differ in batch or seq_len, the arrays of a batch have the shape of its phase, and rows and
+    calls are the largest of any phase.
 
     iter(loader) is the loader itself: a loop continues where the last one was left, by break or an exception, and ends
     with the run. A loop that begins after that raises an EndedError; rewind() returns to where the loader was opened.
@@ -286,7 +337,11 @@ class Loader(Reader):
                  fields: str | Iterable[str] = "inputs targets", dtype: DType | None = None,
                  device: Device | None = "cpu", framework: Framework | None = None, mask_targets: bool = False,
                  resume: Mapping[str, Any] | str | None = None, threads: int = 1, ring_bytes: int = 0,
-                 read_ahead: int = 0, unchecked: bool = False, drop_behind: bool = False) -> None:
+                 read_ahead: int = 0, unchecked: bool = False, drop_behind: bool = False, io_threads: int = 0,
+                 trace: Path | None = None, deadline: float | None = None,
+                 alarm: Callable[[Stall], object] | None = None, alarm_percent: int = 0, alarm_calls: int = 0,
+                 range_push: Callable[[str], object] | None = None,
+                 range_pop: Callable[[], object] | None = None) -> None:
         super().__init__(run)
         # Queries such as stats() do not wait for a next() that waits, so they have a lock of their own.
         self._query_lock, self._in_query = RLock(), False
@@ -304,11 +359,19 @@ class Loader(Reader):
             ring_bytes=c.number(ring_bytes, "ring_bytes"),
             read_ahead=c.number(read_ahead, "read_ahead", 0, 2 ** 32 - 1), unchecked=bool(unchecked),
             drop_behind=bool(drop_behind), device=None if device_name == "cpu" else device_name.encode(),
-            mask_targets=bool(mask_targets))
+            mask_targets=bool(mask_targets), io_threads=c.number(io_threads, "io_threads", 0, 2 ** 32 - 1),
+            trace=None if trace is None else c.text_argument(trace, "trace"), deadline_ns=_deadline_ns(deadline),
+            alarm_percent=c.number(alarm_percent, "alarm_percent", 0, 100),
+            alarm_calls=c.number(alarm_calls, "alarm_calls", 0, 2 ** 32 - 1))
+        self._set_hooks(alarm, range_push, range_pop)
         self._arguments = {"rank": self.rank, "world": self.world, "rows": rows, "fields": self.fields, "dtype": code,
                            "device": device_name, "framework": self._arrays.name, "mask_targets": mask_targets,
                            "threads": threads, "ring_bytes": ring_bytes, "read_ahead": read_ahead,
-                           "unchecked": unchecked, "drop_behind": drop_behind}
+                           "unchecked": unchecked, "drop_behind": drop_behind, "io_threads": io_threads,
+                           "deadline": deadline, "alarm_percent": alarm_percent, "alarm_calls": alarm_calls}
+        # A trace has one writer, so a pickled loader does not take it along.
+        self._arguments.update((name, hook) for name, hook in (("alarm", alarm), ("range_push", range_push),
+                                                               ("range_pop", range_pop)) if hook is not None)
         # The structs that every call passes are made once. There are two batches, used alternately, because a call that
         # fails clears its batch and the state needs the previous one.
         self._error = c.Error()
@@ -327,6 +390,20 @@ class Loader(Reader):
         self._origin = self._start(cursor_of_state(resume))
         self._shape(code)
 
+    def _set_hooks(self, alarm: Callable[[Stall], object] | None, push: Callable[[str], object] | None,
+                   pop: Callable[[], object] | None) -> None:
+        """Makes the functions that the library calls. ctypes prints what they raise."""
+        if (push is None) != (pop is None):
+            raise ArgumentError("range_push and range_pop belong together: pass both or neither")
+        if alarm is not None:
+            def on_alarm(_: object, found: Any) -> None:
+                stall = found.contents
+                alarm(Stall(stall.step, stall.calls, stall.stalled, stall.wait_ns))
+            self._options.alarm = c.ALARM(on_alarm)
+        if push is not None and pop is not None:
+            self._options.range_push = c.RANGE_PUSH(lambda _, name: push(name.decode()))
+            self._options.range_pop = c.RANGE_POP(lambda _: pop())
+
     def _start(self, cursor: str | None) -> str:
         """Opens the library's loader at a cursor, which it returns. None is the start of the run. The previous loader
         stays open until this has succeeded."""
@@ -337,30 +414,58 @@ class Loader(Reader):
             self.run.check(cursor)
             start = cursor
         self._options.resume = None if cursor is None else cursor.encode()
+        if self._options.trace is not None and self._handle is not None:
+            previous, self._handle = self._handle, None  # a trace has one writer
+            self._release(previous)
         check(lib.tokmap_loader_open(byref(handle), self.run._open(), byref(self._options), byref(error)), error)
         self._replace(handle.value or 0)
         self._opened_at = start
-        self._pending, self._position, self._ended = None, start, False
+        self._stand_at(start)
         return start
 
+    def _stand_at(self, cursor: str) -> None:
+        """The library's loader delivers next what follows a cursor."""
+        self._pending, self._position, self._ended = None, cursor, False
+        self._step = int(cursor.split("step=")[1].split()[0])
+
     def _shape(self, code: str) -> None:
-        """Computes the shape and type of each field's array, and prepares how to make one."""
+        """Prepares the shapes of arrays, which follow from the phase of the next step."""
         if self.device != "cpu" and self._arrays.name == "dlpack":
             self.device = f"cuda:{self.delivery().device}"
             self._arrays.opened(self.device)
         self.rows = lib.tokmap_loader_rows(self._handle)
         self.calls = lib.tokmap_loader_calls(self._handle)
-        info = self.run.info
-        shapes: dict[str, tuple[tuple[int, ...], str]] = {}
-        for name in TOKEN_FIELDS:
-            shapes[name] = (self.rows, info.seq_len), code
-        if "rows" in self.fields:
-            width = self.run.sources[0].dataset.info.width  # the library refuses sources of different widths
-            shapes["rows"] = ((self.rows, info.seq_len + info.lookahead), "uint16" if width == 2 else "uint32")
-        shapes["targets_ahead"] = (self.rows, info.seq_len, info.lookahead), code
-        shapes["cu_seqlens"] = ((lib.tokmap_loader_cu_seqlens(self._handle),), "int32")
-        self._shapes = {name: shapes[name] for name in self.fields}
-        self._makers = [(name, self._arrays.maker(*self._shapes[name])) for name in self.fields]
+        self._code = code
+        self._known_makers: dict[tuple[int, int], Any] = {}
+        self._enter_phase()
+
+    def _enter_phase(self) -> None:
+        """Computes the shape and type of each field's array in the phase of the next step, and prepares how to make
+        one."""
+        run, found = self.run._open(), c.PhaseInfo(sizeof(c.PhaseInfo))
+        check(lib.tokmap_run_phase(run, lib.tokmap_run_phase_at(run, self._step), byref(found)))
+        self._phase_end = found.end_step
+        slice_rows = found.batch * (self.rank + 1) // self.world - found.batch * self.rank // self.world
+        widest, most = -(-found.batch // self.world), self._options.rows
+        calls = -(-widest // most) if most else 1
+        rows, seq_len, lookahead = -(-slice_rows // calls), found.seq_len, self.run.info.lookahead
+        self._phase_rows = rows
+        known = self._known_makers.get((rows, seq_len))
+        if known is None:
+            code = self._code
+            shapes: dict[str, tuple[tuple[int, ...], str]] = {}
+            for name in TOKEN_FIELDS:
+                shapes[name] = (rows, seq_len), code
+            shapes["targets_ahead"] = (rows, seq_len, lookahead), code
+            if "rows" in self.fields:
+                width = max(source.dataset.info.width for source in self.run.sources)
+                shapes["rows"] = (rows, seq_len + lookahead), "uint16" if width == 2 else "uint32"
+            shapes["cu_seqlens"] = ((lib.tokmap_loader_cu_seqlens(self._handle),), "int32")
+            shapes = {name: shapes[name] for name in self.fields}
+            known = shapes, [(name, self._arrays.maker(*shapes[name])) for name in self.fields]
+            if len(self._known_makers) < 64:  # of a run with many lengths, not all are kept
+                self._known_makers[rows, seq_len] = known
+        self._shapes, self._makers = known
 
     # ---- batches ----
 
@@ -399,6 +504,8 @@ class Loader(Reader):
             return self._deliver_interrupted(out)
         while not lib.tokmap_loader_wait(handle, _WAIT_NS):
             pass  # Python handles signals between two calls
+        if self._step >= self._phase_end:
+            self._enter_phase()
         arrays, outputs = self._arrays, self._out
         stream = arrays.stream() if stream is None else arrays.use_stream(_stream_handle(stream), out is None)
         if out is None:
@@ -429,12 +536,14 @@ class Loader(Reader):
         batch._run, batch._fields = self.run, self.fields
         batch.step, batch.first_row, batch.count = found.step, found.first_row, found.count
         batch.last_in_step, count = found.last_in_step != 0, batch.count
-        whole = count == self.rows
+        batch.valid, batch.seq_len = found.valid, found.seq_len
+        whole = count == self._phase_rows
         for name, array in zip(self.fields, written):
             setattr(batch, name, array if whole or name == "cu_seqlens" else array[:count])
         if batch.cu_seqlens is not None:
             batch.documents, batch.max_seqlen = found.documents, found.max_seqlen
         self._last_ns = monotonic_ns()
+        self._step = found.cursor.step if batch.last_in_step else found.step
         self._position = self._pending[0]
         self._pending = None
         return batch
@@ -450,8 +559,11 @@ class Loader(Reader):
 
     @exclusive
     def out(self) -> dict[str, AnyArray]:
-        """New arrays of the right shapes, by field name, to pass to every next(out=...)."""
+        """New arrays of the right shapes, by field name, to pass to every next(out=...). In another phase of the run they
+        may have to have other shapes; next() then says which."""
         self._arrays.stream()
+        if self._step >= self._phase_end:
+            self._enter_phase()
         return {name: make() for name, make in self._makers}
 
     def _arrays_of(self, out: Any) -> list[AnyArray]:
@@ -478,7 +590,20 @@ class Loader(Reader):
         delivered = self.run.info.delivered
         if delivered is None:
             raise TypeError("the run has no end, so its loader has no length: set steps or passes in the run")
-        return delivered * self.calls
+        if self.run.info.phases == 1:
+            return delivered * self.calls
+        return sum(self._calls_of_phase(number) for number in range(self.run.info.phases))
+
+    def _calls_of_phase(self, number: int) -> int:
+        """The number of batches of a phase of a run that has an end."""
+        handle, found = self.run._open(), c.PhaseInfo(sizeof(c.PhaseInfo))
+        check(lib.tokmap_run_phase(handle, number, byref(found)))
+        most = self._options.rows
+        calls = -(-(-(-found.batch // self.world)) // most) if most else 1
+        # Cursors count the tokens that were delivered, which tells the delivered steps without those that are skipped.
+        first, end = (int(self.run.cursor(step).split("tokens=")[1].split()[0])
+                      for step in (found.first_step, found.end_step))
+        return calls * -(-(end - first) // (found.batch * found.seq_len))
 
     def __bool__(self) -> bool:
         return True
@@ -490,6 +615,9 @@ class Loader(Reader):
         so save it where batch.last_in_step is true. It is the same on every rank, and any number of ranks with any rows
         can resume from it."""
         with self._lock:
+            if self._options.trace is not None and self._handle is not None:
+                error = c.Error()
+                check(lib.tokmap_loader_flush(self._handle, byref(error)), error)
             position = self._position
             cursor = position if isinstance(position, str) else cursor_text(position[0].cursor)
         return state_of_cursor(cursor)
@@ -506,6 +634,7 @@ class Loader(Reader):
             if self._in_query:
                 raise self._interrupted()
             self._start(cursor)
+            self._enter_phase()
 
     @exclusive
     def rewind(self) -> None:
@@ -516,12 +645,89 @@ class Loader(Reader):
         if self._opened_at == self._origin:
             self._pending = None
             check(lib.tokmap_loader_rewind(handle, byref(error)), error)
-            self._position, self._ended = self._origin, False
+            self._stand_at(self._origin)
+            self._enter_phase()
             return
         with self._query_lock:
             if self._in_query:
                 raise self._interrupted()
             self._start(self._origin)
+            self._enter_phase()
+
+    @exclusive
+    def repartition(self, rank: int, world: int) -> None:
+        """Continues as another rank of another number of ranks, from the start of the first step of which not all batches
+        were delivered: for training that goes on when machines fail or come back. Every rank calls it after the same step.
+        The arrays of later batches may have other shapes. rewind() returns to here."""
+        self._move(lib.tokmap_loader_repartition, self.run, c.number(rank, "rank"), c.number(world, "world"))
+
+    @exclusive
+    def reload(self, run: OpenedRun) -> None:
+        """Continues with another run, usually the same file opened again after it was edited, from the start of the first
+        step of which not all batches were delivered. Its past before that step must be that of the old run, or a PastError
+        names what differs; its future may be another. The old run may be closed afterwards. rewind() returns to here."""
+        if not isinstance(run, OpenedRun):
+            raise ArgumentError(f"run is {run!r}, but it must be a tokmap.Run")
+        self._move(lib.tokmap_loader_reload, run)
+
+    def _move(self, function: Callable[..., int], run: OpenedRun, *place: int) -> None:
+        handle, error = self._open(), c.Error()
+        with self._query_lock:
+            if self._in_query:
+                raise self._interrupted()
+            position = self._position
+            cursor = position if isinstance(position, str) else cursor_text(position[0].cursor)
+            arguments = place or (run._open(),)
+            check(function(handle, *arguments, byref(error)), error)
+            if place:
+                self.rank, self.world = self._options.rank, self._options.world = place
+                self._part = launcher.of_loader(*place)
+                self._arguments.update(rank=place[0], world=place[1])
+            elif run is not self.run:
+                run._loaders.add(self)
+                run._readers.add(handle)
+                self.run._readers.discard(handle)
+                self.run._loaders.discard(self)
+                self.run = run
+            self._origin = self._opened_at = cursor
+            self._stand_at(cursor)
+            self._known_makers = {}
+            self.rows = lib.tokmap_loader_rows(handle)
+            self.calls = lib.tokmap_loader_calls(handle)
+            self._enter_phase()
+
+    def source_stats(self) -> dict[str, SourceStats]:
+        """What the loader has delivered of each source, by the source's name."""
+        found, stats = c.SourceStats(sizeof(c.SourceStats)), {}
+        for number in range(self.run.info.sources):
+            self._query(lambda handle, into: lib.tokmap_loader_source_stats(handle, number, into), found)
+            name = found.name.decode()
+            stats[name] = SourceStats(name, found.rows, found.tokens, found.epoch, found.bytes, found.draws,
+                                      found.windows)
+        return stats
+
+    def prometheus(self, labels: Mapping[str, str] | None = None) -> str:
+        """The statistics of the loader and its sources in the text format of Prometheus. labels are written into every
+        sample, besides the rank."""
+        def escaped(value: str) -> str:
+            return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        given = ",".join(f'{name}="{escaped(str(value))}"' for name, value in (labels or {}).items())
+        label_text = c.text_argument(given, "labels") if given else None
+        capacity = 16384 + 2048 * self.run.info.sources
+        while True:
+            text, count = create_string_buffer(capacity), c_size_t()
+            with self._query_lock:
+                before = self._in_query
+                try:
+                    self._in_query = True
+                    status = lib.tokmap_stats_prometheus(self._open(), label_text, text, capacity, byref(count))
+                finally:
+                    self._in_query = before
+            if not status:
+                return text.value.decode()
+            if count.value < capacity:
+                raise ArgumentError(f"labels are {labels!r}, but a name of a label has letters, digits, and _ only")
+            capacity = count.value + 1
 
     def stats(self) -> Stats:
         """What the loader has delivered so far, and how long next() waited."""

@@ -13,9 +13,10 @@ from .run_dataset import RunDataset
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
-    from typing import Any, Iterable, Mapping
+    from typing import Any, Callable, Iterable, Mapping
 
-    from .hints import Device, DType, Framework, Reading
+    from .hints import Device, DType, Framework, Path, Reading
+    from .loader import Stall
 
 
 class Run(OpenedRun):
@@ -25,11 +26,17 @@ class Run(OpenedRun):
                fields: str | Iterable[str] = "inputs targets", dtype: DType | None = None,
                device: Device | None = "cpu", framework: Framework | None = None, mask_targets: bool = False,
                resume: Mapping[str, Any] | str | None = None, threads: int = 1, ring_bytes: int = 0,
-               read_ahead: int = 0, unchecked: bool = False, drop_behind: bool = False) -> Loader:
+               read_ahead: int = 0, unchecked: bool = False, drop_behind: bool = False, io_threads: int = 0,
+               trace: Path | None = None, deadline: float | None = None,
+               alarm: Callable[[Stall], object] | None = None, alarm_percent: int = 0, alarm_calls: int = 0,
+               range_push: Callable[[str], object] | None = None,
+               range_pop: Callable[[], object] | None = None) -> Loader:
         """Opens a loader of this run for one rank. The arguments are those of tokmap.Loader."""
         return Loader(self, rank=rank, world=world, rows=rows, fields=fields, dtype=dtype, device=device,
                       framework=framework, mask_targets=mask_targets, resume=resume, threads=threads,
-                      ring_bytes=ring_bytes, read_ahead=read_ahead, unchecked=unchecked, drop_behind=drop_behind)
+                      ring_bytes=ring_bytes, read_ahead=read_ahead, unchecked=unchecked, drop_behind=drop_behind,
+                      io_threads=io_threads, trace=trace, deadline=deadline, alarm=alarm, alarm_percent=alarm_percent,
+                      alarm_calls=alarm_calls, range_push=range_push, range_pop=range_pop)
 
     def dataset(self, *, rank: int | None = None, world: int | None = None,
                 fields: str | Iterable[str] = "inputs targets", dtype: DType | None = None,

@@ -1,0 +1,542 @@
+/*
+ * command_replay.c - tokmap replay: recomputes from the data what loaders delivered, and compares it with their traces.
+ *
+ * The sections of all traces are walked together, step by step. The sections that have a record of a step say which
+ * slices of the global batch were delivered. Every row of those slices is read once and hashed; the sum over a slice is
+ * compared with its record. Slices that overlap (a step that was delivered again after a resume, or the same step on
+ * another number of ranks) share the hashes of their rows.
+ *
+ * A step between the first and the last one is missing if its records do not cover the whole global batch.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "commands.h"
+#include "commands/shared/field_options.h"
+#include "common/bytes.h"
+#include "common/error.h"
+#include "format/trace_file.h"
+#include "platform/os.h"
+#include "platform/process.h"
+
+static const char program[] = "tokmap replay";
+
+#define RECORDS_AT_ONCE 256 /* of a section, in memory */
+#define READ_BYTES ((uint64_t)4 << 20)
+#define ROWS_AT_ONCE 1024
+
+struct replay_arguments {
+    struct cli_list traces;
+    const char **paths; /* of all traces */
+    size_t path_count;
+    struct cli_range steps;
+    bool steps_given, json, quiet;
+    int progress; /* enum cli_progress_mode */
+};
+
+/* A section of a trace, and the records of it that come next. */
+struct section {
+    const char *path;
+    struct trace_section found;
+    struct trace_record *records; /* RECORDS_AT_ONCE; NULL until the section is begun, and after its end */
+    uint64_t read, at, held;      /* records read so far; of the held ones, the next */
+    uint64_t first_row, rows;     /* its slice of the step at hand */
+    uint64_t sum;                 /* of that slice */
+};
+
+struct replay {
+    const struct replay_arguments *given;
+    struct tokmap_run *run;
+    struct tokmap_run_info info;
+    struct tokmap_loader *loader; /* reads rows by name */
+    uint32_t width;               /* of the run's rows */
+    struct section *sections;     /* in order of their first steps */
+    size_t count, capacity;
+    size_t ended;                 /* sections below this number have no step any more */
+    size_t begun;                 /* sections below this number have first steps up to the step at hand */
+    struct section **active;      /* those that have a record of the step at hand */
+    size_t active_count;
+    const char *path;             /* of the trace that is scanned */
+    uint64_t first, end;          /* steps that are compared */
+    uint64_t *steps, *rows;       /* arguments of a read */
+    uint8_t *narrow;              /* a row in another width */
+    uint64_t torn, steps_done, rows_done, bytes_done, records_done;
+    struct cli_progress progress;
+    bool differs;
+    char kind[16]; /* "differs", "missing", or "past" */
+    char said[400];
+    uint64_t bad_step, bad_rank;
+    const char *bad_path;
+};
+
+/* ---- what is found ---- */
+
+static void found_fault(struct replay *replay, const char *kind, uint64_t step, uint64_t rank, const char *path,
+                        const char *format, ...) __attribute__((format(printf, 6, 7)));
+static void found_fault(struct replay *replay, const char *kind, uint64_t step, uint64_t rank, const char *path,
+                        const char *format, ...)
+{
+    va_list values;
+    replay->differs = true;
+    (void)snprintf(replay->kind, sizeof replay->kind, "%s", kind);
+    replay->bad_step = step;
+    replay->bad_rank = rank;
+    replay->bad_path = path;
+    va_start(values, format);
+    (void)vsnprintf(replay->said, sizeof replay->said, format, values);
+    va_end(values);
+}
+
+/* ---- the sections ---- */
+
+static int add_section(void *user, const struct trace_section *found)
+{
+    struct replay *replay = user;
+    if (!found->records)
+        return 0; /* the loader was closed before it had delivered a step */
+    if (replay->count == replay->capacity) {
+        const size_t capacity = replay->capacity ? 2 * replay->capacity : 16;
+        struct section *grown = realloc(replay->sections, capacity * sizeof *grown);
+        if (!grown)
+            return 1;
+        replay->sections = grown;
+        replay->capacity = capacity;
+    }
+    replay->sections[replay->count++] = (struct section){.path = replay->path, .found = *found};
+    return 0;
+}
+
+static int by_first_step(const void *a, const void *b)
+{
+    const struct trace_header *one = &((const struct section *)a)->found.header;
+    const struct trace_header *other = &((const struct section *)b)->found.header;
+    if (one->first_step != other->first_step)
+        return one->first_step < other->first_step ? -1 : 1;
+    return one->rank < other->rank ? -1 : one->rank > other->rank;
+}
+
+static enum tokmap_status scan_traces(struct replay *replay, struct tokmap_error *error)
+{
+    for (size_t i = 0; i < replay->given->path_count; i++) {
+        uint64_t torn;
+        replay->path = replay->given->paths[i];
+        enum tokmap_status status = trace_file_scan(replay->path, add_section, replay, &torn, error);
+        if (status == TOKMAP_ERROR_INTERRUPTED)
+            return error_set_memory(error, "the sections of the traces", replay->count * sizeof *replay->sections);
+        if (status)
+            return status;
+        if (torn)
+            cli_say(program, "%s: the last %" PRIu64 " bytes are incomplete, because the program was killed; they are "
+                             "ignored", replay->path, torn);
+        replay->torn += torn;
+    }
+    qsort(replay->sections, replay->count, sizeof *replay->sections, by_first_step);
+    replay->active = calloc(replay->count + 1, sizeof *replay->active);
+    return replay->active ? TOKMAP_OK : error_set_memory(error, "the sections of the traces", replay->count * 8);
+}
+
+/* Moves a section on to its first record of a step >= `step`. */
+static enum tokmap_status section_seek(struct section *section, uint64_t step, struct tokmap_error *error)
+{
+    for (;;) {
+        for (; section->at < section->held; section->at++)
+            if (section->records[section->at].step >= step)
+                return TOKMAP_OK;
+        const uint64_t left = section->found.records - section->read;
+        if (!left) {
+            free(section->records);
+            section->records = NULL;
+            section->at = section->held = 0;
+            return TOKMAP_OK;
+        }
+        if (!section->records && !(section->records = malloc(RECORDS_AT_ONCE * sizeof *section->records)))
+            return error_set_memory(error, "the records of a trace", RECORDS_AT_ONCE * sizeof *section->records);
+        const uint64_t count = min64(left, RECORDS_AT_ONCE);
+        enum tokmap_status status = trace_file_read(
+            section->path, section->found.offset + section->read * TRACE_RECORD_BYTES, count, section->records, error);
+        if (status)
+            return status;
+        section->read += count;
+        section->at = 0;
+        section->held = count;
+    }
+}
+
+/* Returns whether the run had the past, before the section's first step, that the loader's run had. */
+static enum tokmap_status check_past(struct replay *replay, const struct section *section, struct tokmap_error *error)
+{
+    const struct trace_header *header = &section->found.header;
+    struct tokmap_cursor cursor;
+    if (header->first_step > replay->info.steps) {
+        found_fault(replay, "past", header->first_step, header->rank, section->path,
+                    "begins at step %" PRIu64 ", but the run ends before", header->first_step);
+        return TOKMAP_OK;
+    }
+    enum tokmap_status status = tokmap_run_cursor(replay->run, header->first_step, &cursor, error);
+    if (!status && (cursor.past[0] != header->past[0] || cursor.past[1] != header->past[1]))
+        found_fault(replay, "past", header->first_step, header->rank, section->path,
+                    "was written by a run with another past before step %" PRIu64 ": its text or its data was "
+                    "changed since, or the trace belongs to another run",
+                    header->first_step);
+    return status;
+}
+
+/* Finds the sections that have a record of the next step >= *step, and that step. Returns with no active section at the
+ * end. */
+static enum tokmap_status next_step(struct replay *replay, uint64_t *step, struct tokmap_error *error)
+{
+    uint64_t nearest = TOKMAP_FOREVER;
+    enum tokmap_status status = TOKMAP_OK;
+    replay->active_count = 0;
+    for (size_t i = replay->ended; i < replay->count && !status && !replay->differs; i++) {
+        struct section *section = &replay->sections[i];
+        if (section->found.end_step <= *step) {
+            free(section->records);
+            section->records = NULL;
+            section->at = section->held = 0;
+            replay->ended += replay->ended == i;
+            continue;
+        }
+        if (section->found.header.first_step > nearest)
+            break;
+        if (i >= replay->begun) {
+            replay->begun = i + 1;
+            status = check_past(replay, section, error);
+        }
+        if (!status)
+            status = section_seek(section, *step, error);
+        if (status || section->at == section->held)
+            continue;
+        const uint64_t at = section->records[section->at].step;
+        if (at < nearest)
+            replay->active_count = 0;
+        if (at <= nearest) {
+            nearest = at;
+            replay->active[replay->active_count++] = section;
+        }
+    }
+    *step = nearest;
+    return status;
+}
+
+/* ---- rows ---- */
+
+static int by_first_row(const void *a, const void *b)
+{
+    const struct section *one = *(struct section *const *)a, *other = *(struct section *const *)b;
+    if (one->first_row != other->first_row)
+        return one->first_row < other->first_row ? -1 : 1;
+    return one->rows < other->rows ? -1 : one->rows > other->rows;
+}
+
+/* The hash of a row as it was in a slot with tokens of `width` bytes. A row of the run that is wider has narrow tokens
+ * only, if the loader delivered it: then it is the same row. */
+static uint64_t hash_row(const struct replay *replay, const void *row, uint64_t tokens, uint32_t width, uint64_t number)
+{
+    if (width == replay->width)
+        return trace_hash(row, tokens * width, number);
+    for (uint64_t i = 0; i < tokens; i++)
+        if (width == 2)
+            store16(replay->narrow + 2 * i, (uint16_t)load32((const uint8_t *)row + 4 * i));
+        else
+            store32(replay->narrow + 4 * i, load16((const uint8_t *)row + 2 * i));
+    return trace_hash(replay->narrow, tokens * width, number);
+}
+
+/* Reads rows [first, first + count) of a step, and adds the hash of each to the sums of the slices that have it. The
+ * active sections are sorted by their first rows, and the sums of those that end before `first` are complete. */
+static enum tokmap_status add_rows(struct replay *replay, uint64_t step, uint64_t first, uint64_t count,
+                                   struct tokmap_error *error)
+{
+    struct tokmap_batch batch = TOKMAP_BATCH_INIT;
+    for (uint64_t i = 0; i < count; i++) {
+        replay->steps[i] = step;
+        replay->rows[i] = first + i;
+    }
+    enum tokmap_status status =
+        tokmap_loader_read(replay->loader, replay->steps, replay->rows, count, NULL, &batch, error);
+    for (uint64_t i = 0; i < count && !status; i++) {
+        uint64_t hashes[2] = {0, 0};
+        bool known[2] = {false, false};
+        for (size_t k = 0; k < replay->active_count && replay->active[k]->first_row <= first + i; k++) {
+            struct section *section = replay->active[k];
+            const uint32_t width = section->found.header.width, w = width == 4;
+            if (first + i - section->first_row >= section->rows)
+                continue;
+            if (!known[w])
+                hashes[w] = hash_row(replay, batch.rows[i], batch.row_tokens, width, first + i);
+            known[w] = true;
+            section->sum += hashes[w];
+        }
+    }
+    replay->rows_done += count;
+    replay->bytes_done += count * batch.row_tokens * replay->width;
+    return status;
+}
+
+/* Reports that rows from `row` on of a step are in no record: the rank that lacks it, as far as the others show. */
+static void missing_row(struct replay *replay, uint64_t step, uint64_t row, uint64_t batch)
+{
+    const struct section *section = replay->active[0];
+    const uint64_t world = section->found.header.world;
+    uint64_t rank = mul_div(row, world, batch);
+    while (rank + 1 < world && mul_div(rank + 1, batch, world) <= row)
+        rank++;
+    found_fault(replay, "missing", step, rank, NULL,
+                "has no record in any trace, although rank %" PRIu64 " of %" PRIu64 " has one; name all traces, or set "
+                "--steps to the steps that all ranks have finished",
+                section->found.header.rank, world);
+}
+
+static enum tokmap_status replay_step(struct replay *replay, uint64_t step, struct tokmap_error *error)
+{
+    const uint64_t batch = tokmap_run_rows(replay->run, step);
+    const uint64_t most = tokmap_loader_rows(replay->loader);
+    enum tokmap_status status = TOKMAP_OK;
+    uint64_t done = 0;
+    for (size_t i = 0; i < replay->active_count; i++) {
+        struct section *section = replay->active[i];
+        const struct trace_header *header = &section->found.header;
+        if (header->world > batch || !tokmap_run_delivers(replay->run, step)) {
+            found_fault(replay, "differs", step, header->rank, section->path,
+                        batch ? "was delivered to %" PRIu64 " ranks, but the run skips the step or has fewer rows"
+                              : "was delivered to %" PRIu64 " ranks, but the run ends before",
+                        header->world);
+            return TOKMAP_OK;
+        }
+        section->first_row = mul_div(header->rank, batch, header->world);
+        section->rows = mul_div(header->rank + 1, batch, header->world) - section->first_row;
+        section->sum = 0;
+    }
+    qsort(replay->active, replay->active_count, sizeof *replay->active, by_first_row);
+    for (size_t i = 0; i < replay->active_count && !status; i++) {
+        const struct section *section = replay->active[i];
+        if (section->first_row > done) {
+            missing_row(replay, step, done, batch);
+            return TOKMAP_OK;
+        }
+        for (const uint64_t end = section->first_row + section->rows; done < end && !status;) {
+            const uint64_t count = min64(end - done, most);
+            status = add_rows(replay, step, done, count, error);
+            done += count;
+        }
+    }
+    if (!status && done < batch)
+        missing_row(replay, step, done, batch);
+    for (size_t i = 0; i < replay->active_count && !status && !replay->differs; i++) {
+        struct section *section = replay->active[i];
+        if (section->sum != section->records[section->at].sum)
+            found_fault(replay, "differs", step, section->found.header.rank, section->path,
+                        "delivered rows %" PRIu64 " to %" PRIu64 " with the sum %016" PRIx64 ", and the data gives "
+                        "%016" PRIx64,
+                        section->first_row, section->first_row + section->rows - 1,
+                        section->records[section->at].sum, section->sum);
+        replay->records_done++;
+    }
+    replay->steps_done++;
+    return status;
+}
+
+/* ---- the whole ---- */
+
+static enum tokmap_status open_run(struct replay *replay, const char *name, struct tokmap_error *error)
+{
+    struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
+    struct tokmap_batch batch = TOKMAP_BATCH_INIT;
+    enum tokmap_status status = tokmap_run_open(&replay->run, name, error);
+    if (status)
+        return status;
+    replay->info.size = sizeof replay->info;
+    status = tokmap_run_info(replay->run, &replay->info);
+    const uint64_t row_bytes = (replay->info.seq_len_most + replay->info.lookahead) * 4;
+    options.fields = 0;
+    options.threads = 0;
+    options.rows = max64(1, min64(READ_BYTES / row_bytes, ROWS_AT_ONCE));
+    options.unchecked = 1; /* a wrong id is a difference */
+    if (!status)
+        status = tokmap_loader_open(&replay->loader, replay->run, &options, error);
+    if (status)
+        return status;
+    status = tokmap_loader_read(replay->loader, NULL, NULL, 0, NULL, &batch, error);
+    replay->width = batch.width;
+    const uint64_t rows = tokmap_loader_rows(replay->loader);
+    replay->steps = calloc(rows, sizeof *replay->steps);
+    replay->rows = calloc(rows, sizeof *replay->rows);
+    replay->narrow = malloc(row_bytes);
+    if (!status && (!replay->steps || !replay->rows || !replay->narrow))
+        status = error_set_memory(error, "a batch", row_bytes);
+    return status;
+}
+
+static enum tokmap_status compare(struct replay *replay, struct tokmap_error *error)
+{
+    const struct replay_arguments *given = replay->given;
+    uint64_t step, expected = 0;
+    enum tokmap_status status = TOKMAP_OK;
+    bool any = false;
+    replay->first = given->steps_given ? given->steps.first : 0;
+    replay->end = given->steps_given ? given->steps.end : TOKMAP_FOREVER;
+    for (step = replay->first; !status && !replay->differs && !os_signal_caught(); step++) {
+        status = next_step(replay, &step, error);
+        if (status || replay->differs)
+            break;
+        if (step >= replay->end)
+            step = TOKMAP_FOREVER;
+        if (!any && !given->steps_given)
+            expected = step;
+        else if (!any)
+            expected = replay->first;
+        any = true;
+        while (expected < min64(step, min64(replay->end, replay->info.steps)) &&
+               !tokmap_run_delivers(replay->run, expected))
+            expected++;
+        if (expected < step && (step != TOKMAP_FOREVER || given->steps_given) &&
+            expected < min64(replay->end, replay->info.steps)) {
+            found_fault(replay, "missing", expected, 0, NULL, "has no record in any trace; name all traces");
+            break;
+        }
+        if (step == TOKMAP_FOREVER)
+            break;
+        status = replay_step(replay, step, error);
+        expected = step + 1;
+        cli_progress_update(&replay->progress, replay->steps_done);
+    }
+    return status;
+}
+
+static void report_json(const struct replay *replay, const char *name, double seconds)
+{
+    struct cli_json json;
+    cli_json_begin(&json, stdout);
+    cli_json_object(&json, NULL);
+    cli_json_text(&json, "run", name);
+    cli_json_bool(&json, "same", !replay->differs);
+    cli_json_number(&json, "steps", replay->steps_done);
+    cli_json_number(&json, "records", replay->records_done);
+    cli_json_number(&json, "rows", replay->rows_done);
+    cli_json_number(&json, "bytes", replay->bytes_done);
+    cli_json_number(&json, "sections", replay->count);
+    cli_json_number(&json, "torn_bytes", replay->torn);
+    cli_json_real(&json, "seconds", seconds);
+    if (replay->differs) {
+        cli_json_object(&json, "first");
+        cli_json_text(&json, "kind", replay->kind);
+        cli_json_number(&json, "step", replay->bad_step);
+        cli_json_number(&json, "rank", replay->bad_rank);
+        if (replay->bad_path)
+            cli_json_text(&json, "path", replay->bad_path);
+        cli_json_text(&json, "message", replay->said);
+        cli_json_end(&json);
+    }
+    cli_json_end(&json);
+}
+
+static void report_text(const struct replay *replay, const char *name, double seconds)
+{
+    char a[32], b[32], c[32];
+    if (replay->differs)
+        cli_print("%s: step %" PRIu64 ", rank %" PRIu64 ": %s%s%s\n", name, replay->bad_step, replay->bad_rank,
+                  replay->bad_path ? replay->bad_path : "", replay->bad_path ? " " : "", replay->said);
+    else
+        cli_print("%s: the same: %s steps, %s rows\n", name, cli_count(replay->steps_done, a),
+                  cli_count(replay->rows_done, b));
+    if (replay->bytes_done && seconds > 0 && !replay->given->quiet)
+        cli_say(program, "read %s in %s, %s/s", cli_bytes(replay->bytes_done, a), cli_seconds(seconds, b),
+                cli_bytes((uint64_t)((double)replay->bytes_done / seconds), c));
+}
+
+static void replay_free(struct replay *replay)
+{
+    for (size_t i = 0; i < replay->count; i++)
+        free(replay->sections[i].records);
+    free(replay->sections);
+    free(replay->active);
+    free(replay->steps);
+    free(replay->rows);
+    free(replay->narrow);
+    tokmap_loader_close(replay->loader);
+    tokmap_run_close(replay->run);
+}
+
+static int replay_run(const struct cli_command *command, const struct replay_arguments *given, const char *name)
+{
+    struct tokmap_error error = {0};
+    struct replay replay = {.given = given};
+    cli_signals_catch();
+    const uint64_t start = os_clock_ns();
+    enum tokmap_status status = open_run(&replay, name, &error);
+    if (!status)
+        status = scan_traces(&replay, &error);
+    cli_progress_start(&replay.progress, "replaying", 0, given->quiet ? CLI_PROGRESS_NONE : given->progress);
+    replay.progress.unit = "steps";
+    if (!status && !replay.count)
+        status = error_set(&error, TOKMAP_ERROR_NOT_FOUND, given->paths[0], TOKMAP_NO_OFFSET,
+                           "the traces have no step; name traces of loaders that have delivered one");
+    if (!status)
+        status = compare(&replay, &error);
+    cli_progress_end(&replay.progress);
+    const double seconds = (double)(os_clock_ns() - start) * 1e-9;
+    (void)os_signals_release();
+    if (os_signal_caught())
+        os_signal_die(os_signal_caught());
+    int result = replay.differs ? CLI_FAILED : CLI_DONE;
+    if (status)
+        result = command_failed(command, &error);
+    else if (given->json)
+        report_json(&replay, name, seconds);
+    else
+        report_text(&replay, name, seconds);
+    replay_free(&replay);
+    return cli_finish(program, result);
+}
+
+static int replay_operands(const struct cli_command *command, const char **operands, size_t count, void *user)
+{
+    struct replay_arguments *given = user;
+    if (!count)
+        return cli_misused(command, "expected a run file");
+    if (!given->traces.count)
+        return cli_misused(command, "name the traces with --trace");
+    /* The shell has expanded a pattern after --trace: its first file is the option's value, the others are operands. */
+    given->paths = malloc((count - 1 + given->traces.count) * sizeof *given->paths);
+    if (!given->paths) {
+        cli_say(program, "out of memory");
+        return CLI_FAILED;
+    }
+    for (size_t i = 0; i < given->traces.count; i++)
+        given->paths[given->path_count++] = given->traces.values[i];
+    for (size_t i = 1; i < count; i++)
+        given->paths[given->path_count++] = operands[i];
+    const int result = replay_run(command, given, operands[0]);
+    free(given->paths);
+    return result;
+}
+
+int command_replay(int argc, char **argv)
+{
+    struct replay_arguments given = {0};
+    const struct cli_option options[] = {
+        {0, "trace", CLI_LIST, &given.traces, NULL, "FILE", "a trace; give those of all ranks", NULL},
+        {0, "steps", CLI_RANGE, &given.steps, &given.steps_given, "A..B", "compare only these steps, and all of them",
+         NULL},
+        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print a JSON object", NULL},
+        CLI_OPTION_PROGRESS(given.progress),
+        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print only the result", NULL},
+    };
+    const struct cli_command command = {
+        .program = program,
+        .usage = "RUN --trace FILE... [OPTION]...",
+        .summary = "Recomputes from the data what the loaders of a run delivered, compares it with the traces that they "
+                   "wrote (option trace of a loader), and names the first step and rank that differ or are missing.",
+        .details = "The exit status is 1 if something differs or is missing.\n\n"
+                   "Examples:\n"
+                   "  tokmap replay train.run --trace rank*.trace\n"
+                   "  tokmap replay train.run --steps 0..1000 --trace rank0.trace rank1.trace\n",
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
+        .operands = CLI_RUNS | CLI_FILES,
+    };
+    return cli_run(&command, argc, argv, replay_operands, &given);
+}
