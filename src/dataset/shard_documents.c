@@ -57,7 +57,7 @@ static enum tokmap_status file_document(const struct shard *shard, uint64_t numb
                               : index_document(&shard->index, number, start, end, error);
 }
 
-/* Finds the first document of a foreign file that ends behind the token. */
+/* Finds the first document of a foreign file that ends after the token. */
 static enum tokmap_status file_document_at(const struct shard *shard, uint64_t token, uint64_t *number, uint64_t *start,
                                            uint64_t *end, struct tokmap_error *error)
 {
