@@ -1,7 +1,8 @@
 /*
  * dataset.c - opens shards and presents them as one address space of tokens and documents.
  */
-#include "dataset_internal.h"
+#include "dataset.h"
+#include "dataset_state.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -71,16 +72,6 @@ static enum tokmap_status open_tokens(struct shard *shard, struct tokmap_error *
         return error_set_memory(error, "the path of a shard", strlen(shard->index_path));
     memcpy(shard->store.path + strlen(shard->store.path) - 4, ".bin", 4);
     return store_open(&shard->store, error);
-}
-
-void dataset_shard_close(struct shard *shard)
-{
-    store_close(&shard->store);
-    mask_file_close(&shard->mask);
-    if (shard->foreign.close)
-        shard->foreign.close(shard->foreign.user);
-    index_close(&shard->index);
-    free(shard->index_path);
 }
 
 /* Opens an index and the tokens that belong to it. A writer that replaces the shard removes the old index before it

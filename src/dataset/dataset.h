@@ -54,6 +54,9 @@ void dataset_shard_tokens(const struct tokmap_dataset *dataset, uint64_t shard, 
  * otherwise the cost is O(log shards). */
 uint64_t dataset_shard_of(const struct tokmap_dataset *dataset, uint64_t token, uint64_t hint);
 
+/* Returns the number of the shard that holds a document (< documents). */
+uint64_t dataset_shard_of_document(const struct tokmap_dataset *dataset, uint64_t document);
+
 /* Returns the mapping of the file with a shard's tokens, which the first call makes, from byte 0 of the file: the first
  * token is at byte shard_tokens.offset. The call does not read any page of it. The mapping lives as long as the
  * dataset. Statuses: OK, ERROR_UNSUPPORTED (tokens are converted), ERROR_RANGE (the shard has no tokens), ERROR_IO,

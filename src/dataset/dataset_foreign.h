@@ -8,7 +8,7 @@
 #ifndef TOKMAP_DATASET_DATASET_FOREIGN_H
 #define TOKMAP_DATASET_DATASET_FOREIGN_H
 
-#include "dataset_internal.h"
+#include "dataset_state.h"
 #include "format/foreign/foreign_file.h"
 #include "shard_names.h"
 

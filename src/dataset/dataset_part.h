@@ -2,7 +2,7 @@
 #ifndef TOKMAP_DATASET_DATASET_PART_H
 #define TOKMAP_DATASET_DATASET_PART_H
 
-#include "dataset_internal.h"
+#include "dataset_state.h"
 #include "dataset_name.h"
 
 /* Leaves only the part in the dataset, and derives its content id; a part that is everything changes nothing. The

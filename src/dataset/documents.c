@@ -6,7 +6,8 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dataset_foreign.h"
-#include "dataset_internal.h"
+#include "dataset.h"
+#include "dataset_state.h"
 #include "shard_documents.h"
 
 static enum tokmap_status no_room(struct tokmap_error *error)

@@ -3,7 +3,7 @@
 #ifndef TOKMAP_DATASET_SHARD_DOCUMENTS_H
 #define TOKMAP_DATASET_SHARD_DOCUMENTS_H
 
-#include "dataset_internal.h"
+#include "dataset_state.h"
 #include "format/index_documents.h"
 
 /* Returns whether some shard does not say where its documents are: such a dataset has 0 documents. */

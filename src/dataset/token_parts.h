@@ -8,7 +8,7 @@
 #ifndef TOKMAP_DATASET_TOKEN_PARTS_H
 #define TOKMAP_DATASET_TOKEN_PARTS_H
 
-#include "dataset_internal.h"
+#include "dataset_state.h"
 
 enum token_way { BY_PREAD, BY_MAPPING };
 

@@ -1,5 +1,5 @@
-# A mask for an existing shard: from bytes and from bits, shown, verified, counted, part of the identity, refused when it
-# does not fit.
+# A mask for an existing shard: from bytes and from bits, shown, verified, counted, part of the identity, refused when
+# it does not fit.
 . "$TOKMAP_CLI/helpers.sh"
 need script
 printf 'question answer' >a.txt

@@ -2,8 +2,8 @@
  * fuzz_index.c - the reader of .tmx files, with hostile bytes under valid checksums.
  *
  * The first byte of an input chooses whether the hashes are computed again, and how long the .bin is: as the index
- * says, or different; and whether a part of the dataset is opened. The remaining bytes are the index. A mask of the right
- * length is beside it. If it opens, all functions of a dataset are called. They may
+ * says, or different; and whether a part of the dataset is opened. The remaining bytes are the index. A mask of the
+ * right length is beside it. If it opens, all functions of a dataset are called. They may
  * fail, but must not crash, read out of bounds, overflow, or use unlimited memory.
  */
 #include <stdio.h>

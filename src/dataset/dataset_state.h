@@ -1,8 +1,7 @@
-/* dataset_internal.h - the structs that the files of this room share. */
-#ifndef TOKMAP_DATASET_DATASET_INTERNAL_H
-#define TOKMAP_DATASET_DATASET_INTERNAL_H
+/* dataset_state.h - the structs that the files of this room share. */
+#ifndef TOKMAP_DATASET_DATASET_STATE_H
+#define TOKMAP_DATASET_DATASET_STATE_H
 
-#include "dataset.h"
 #include "format/index_reader.h"
 #include "format/store.h"
 #include "mask_file.h"
@@ -42,7 +41,7 @@ struct tokmap_dataset {
     uint64_t documents;
     uint32_t width;
     enum tokmap_reading reading; /* never TOKMAP_READ_AUTO */
-    bool documents_unknown; /* some shard with tokens does not say where its documents are */
+    bool documents_unknown;      /* some shard with tokens does not say where its documents are */
     uint64_t vocabulary, largest_id, eod_id, bos_id;
     uint8_t content[16];
     uint8_t tokenizer[16];
@@ -60,8 +59,5 @@ static inline uint64_t shard_offset(const struct shard *shard)
 {
     return shard->store.offset + (shard->skipped_tokens << element_shift(shard->store.element));
 }
-
-/* Returns the number of the shard that holds a document (< documents). */
-uint64_t dataset_shard_of_document(const struct tokmap_dataset *dataset, uint64_t document);
 
 #endif
