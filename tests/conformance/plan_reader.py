@@ -14,8 +14,8 @@ def need(truth, what):
 def read(path):
     data = open(path, "rb").read()
     need(len(data) >= 128 and data[:8] == b"\x89TPL\r\n\x1a\n", "magic")
-    (major, minor, header_bytes, dataset, identity, zero, tokens, seq_len, rows, segments, row_segments, most, documents,
-     cut, size, body_hash, header_hash) = struct.unpack_from("<HHI16sII11Q", data, 8)
+    (major, minor, header_bytes, dataset, identity, zero, tokens, seq_len, rows, segments, row_segments, most,
+     documents, cut, size, body_hash, header_hash) = struct.unpack_from("<HHI16sII11Q", data, 8)
     need((major, header_bytes, zero) == (1, 128, 0) and identity in (1, 2), "header")
     need(not xxh3 or (xxh3(data[:120]), xxh3(data[128:])) == (header_hash, body_hash), "header or body hash")
     offset = (128 + 4 * rows + 15) // 16 * 16

@@ -45,7 +45,7 @@ struct showing {
     uint64_t sources;                 /* of a run; 1 for a dataset */
     struct printer *printers;         /* one for each source, all zero until it is used */
     struct printer *printer;          /* of the source at hand */
-    struct tokmap_source_info source; /* likewise, if the target is a run */
+    struct tokmap_source_info source; /* of the source at hand, if the target is a run */
     struct tokmap_piece *pieces;      /* of the row at hand */
     uint64_t pieces_capacity;
     struct cli_json json;
