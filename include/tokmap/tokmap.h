@@ -690,7 +690,7 @@ struct tokmap_source_info {
                                              after the stride of its last window; 0 with a plan or `tail pad` */
     const char *data;                     /* the name with which the run opened the dataset, the run file's folder
                                              included; valid until the run is closed */
-    const char *plan;                     /* the path of its plan, likewise; NULL: it draws windows */
+    const char *plan;                     /* the path of its plan, folder included; NULL: it draws windows */
     uint64_t epochs_most;                 /* of `epochs<=N`; 0: no limit */
     uint64_t line;                        /* of the run file; 0: the run was made from arguments */
 };
@@ -700,8 +700,8 @@ struct tokmap_source_info {
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_source(const struct tokmap_run *run, uint64_t source,
                                                                   struct tokmap_source_info *info);
 
-/* A phase: a span of steps with a constant mixture of sources, batch, and sequence length. A run without phase lines has
- * one phase. */
+/* A phase: a span of steps with a constant mixture of sources, batch, and sequence length. A run without phase
+ * lines has one phase. */
 struct tokmap_phase_info {
     size_t size;           /* set by the caller: sizeof(struct tokmap_phase_info) */
     uint64_t first_step;   /* the phase begins with this step */
@@ -821,8 +821,8 @@ tokmap_run_find(const struct tokmap_run *run, uint64_t source, uint64_t first_to
                 uint64_t first_step, uint64_t end_step, int (*found)(void *user, const struct tokmap_place *place),
                 void *user, struct tokmap_error *error);
 
-/* Returns the text of a run file that describes the run: parsed with `folder` NULL in the same current folder, it is the
- * same run. It is how a run made from arguments, or by tokmap_run_evaluation(), is shown and saved. The text is valid
+/* Returns the text of a run file that describes the run: parsed with `folder` NULL in the same current folder, it is
+ * the same run. It is how a run made from arguments, or by tokmap_run_evaluation(), is shown and saved. The text is valid
  * until the run is closed; NULL if run is NULL, if a name in the arguments has a control character, which no text of a
  * run can have, or if there was no memory for it. Any thread may call it. Cannot fail. */
 TOKMAP_API const char *tokmap_run_text(const struct tokmap_run *run);
@@ -831,8 +831,8 @@ TOKMAP_API const char *tokmap_run_text(const struct tokmap_run *run);
 struct tokmap_evaluation_options {
     size_t size;        /* sizeof(struct tokmap_evaluation_options) */
     const char *source; /* the name of one source of the run; default: NULL, all sources, one after another in turns */
-    const char *part;   /* a part of the source's dataset, such as "docs=99..100%" or "tokens=0..1000000"; default: NULL,
-                           the documents that the source's #docs= part leaves out */
+    const char *part;   /* a part of the source's dataset, such as "docs=99..100%" or "tokens=0..1000000"; default:
+                           NULL, the documents that the source's #docs= part leaves out */
     uint64_t batch;     /* rows of a global batch; default: 0, that of the run's first phase */
     uint64_t seq_len;   /* default: 0, the largest of the run */
     uint64_t lookahead; /* default: TOKMAP_NO_ID, that of the run */
@@ -864,7 +864,7 @@ struct tokmap_evaluation_options {
  *     tokmap_run_close(evaluation);
  * @endcode
  *
- *   evaluation  receives the handle, a run like any other; close it with tokmap_run_close(). It does not depend on `run`
+ *   evaluation  receives the handle, a run like any other; close it with tokmap_run_close(). It does not need `run`
  *   options     NULL: the defaults
  * Without a part, sources whose #docs= leaves out nothing are not read; one must remain. Any thread may call it.
  * Statuses: OK, ERROR_NOT_FOUND (no source has that name, or nothing is left out), ERROR_RANGE (among others: the part

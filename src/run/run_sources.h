@@ -13,7 +13,7 @@ struct run_source {
     const char *name; /* of spec.sources */
     uint64_t name_bytes;
     char *data;      /* the name with which the dataset was opened */
-    char *plan_path; /* likewise; NULL: no plan */
+    char *plan_path; /* the name with which the plan was opened; NULL: no plan */
     struct tokmap_dataset *dataset;
     struct plan plan;       /* if there is a plan_path */
     uint64_t tokens;        /* in the dataset */
