@@ -962,8 +962,8 @@ struct tokmap_loader;
  * The target of token j is token j + 1. It counts unless
  *   - it starts a document, so that it belongs to another document than token j,
  *   - the dataset has a mask (NAME.mask) in which the bit of token j + 1 is 0,
- *   - the run has a stride, and an earlier window has scored the target already: in windows after the first of an epoch,
- *     only the last `stride` targets count, or
+ *   - the run has a stride, and an earlier window has scored the target already: in windows after the first of an
+ *     epoch, only the last `stride` targets count, or
  *   - it is padding, as at the end of a row of a plan and of a run with `tail pad`. */
 enum {
     TOKMAP_INPUTS = 1 << 0,       /* out.inputs[i][j] = token j of row i */

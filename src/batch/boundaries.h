@@ -25,9 +25,8 @@ struct boundaries_row {
 
 /* Fills the mark_words(marked) marks of the first `marked` tokens of a row. 1 <= marked <= 2^32; pieces may go beyond.
  * A start bit is set at token 0, at the first token of each piece, at the first token of padding, at the seam, and
- * where a document starts: as the dataset's index has it, or after each EOD and at each BOS if the dataset is divided
- * by them. All other bits are 0, and so are the sums. Statuses: OK, ERROR_CORRUPT (the documents section contradicts
- * itself), ERROR_IO. */
+ * where a document starts. All other bits are 0, and so are the sums.
+ * Statuses: OK, ERROR_CORRUPT (the documents section contradicts itself), ERROR_IO. */
 enum tokmap_status boundaries_mark_pieces(const struct boundaries_row *row, uint64_t marked, struct mark *marks,
                                           struct tokmap_error *error);
 

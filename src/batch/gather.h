@@ -21,7 +21,7 @@ struct gather;
 struct gather_options {
     bool unchecked;     /* do not compare ids with the vocabulary */
     uint32_t row_width; /* bytes of a token in rows: 0 means the dataset's width; 4 widens tokens of 2 */
-    uint32_t pad_id;    /* fills what is left of a row; it must fit row_width */
+    uint32_t pad_id;    /* fills a row after its last piece; it must fit row_width */
     const struct copy_kernels *kernels; /* NULL: the best of this processor */
 };
 

@@ -21,7 +21,7 @@ struct row_piece {
 
 /* The pieces of one row. */
 struct row_pieces {
-    uint64_t source;                /* number of the run's source; without pieces it means nothing */
+    uint64_t source;                /* number of the run's source; not used if there are no pieces */
     const struct row_piece *pieces; /* `count` of them */
     uint64_t count;
 };
