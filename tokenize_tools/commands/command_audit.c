@@ -164,13 +164,18 @@ static bool phase_get(const struct audit *audit, uint64_t number, struct tokmap_
     return true;
 }
 
-/* Rows of the steps before `step`, which may be beyond the end of the run. Returns false if they are 2^63 or more. */
+/* Rows of the steps before `step`, which may be beyond the end of the run, without padding. Returns false if they are
+ * 2^63 or more. */
 static bool draws_before(const struct audit *audit, uint64_t step, uint64_t *draws)
 {
     struct tokmap_phase_info phase = {.size = sizeof phase};
-    return tokmap_run_phase(audit->run, tokmap_run_phase_at(audit->run, step), &phase) == TOKMAP_OK &&
-           !mul_overflows(step - phase.first_step, phase.batch, draws) &&
-           !add_overflows(*draws, phase.first_draw, draws) && !(*draws >> 63);
+    if (tokmap_run_phase(audit->run, tokmap_run_phase_at(audit->run, step), &phase) ||
+        mul_overflows(step - phase.first_step, phase.batch, draws) || add_overflows(*draws, phase.first_draw, draws) ||
+        *draws >> 63)
+        return false;
+    if (audit->info.tail_pad && step && step == audit->info.steps)
+        *draws -= tokmap_run_rows(audit->run, step - 1) - tokmap_run_valid(audit->run, step - 1);
+    return true;
 }
 
 /* ---- shares ---- */
