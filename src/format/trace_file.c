@@ -53,9 +53,10 @@ static enum tokmap_status header_load(const uint8_t from[TRACE_HEADER_BYTES], co
                                       struct trace_header *header, struct tokmap_error *error)
 {
     if (load64(from + 56) != hash64(from, 56))
-        return error_set(error, TOKMAP_ERROR_CORRUPT, path, offset,
-                         "the header of a section of the trace does not have its hash: the file was damaged; use a copy "
-                         "that is sound");
+        return error_set(
+            error, TOKMAP_ERROR_CORRUPT, path, offset,
+            "the header of a section of the trace does not have its hash: the file was damaged; use a copy "
+            "that is sound");
     if (load32(from + 8) != TRACE_VERSION)
         return error_set(error, TOKMAP_ERROR_VERSION, path, offset,
                          "the trace has version %" PRIu32 ", and this version of tokmap reads version %d; use a newer "
@@ -90,9 +91,9 @@ static enum tokmap_status not_a_trace(const char *path, struct tokmap_error *err
 struct scan {
     const char *path;
     int fd;
-    uint64_t bytes;             /* of the file, without an incomplete unit at its end */
-    uint64_t at, from, end;     /* the next unit, and what is in the buffer */
-    uint64_t zeros;             /* units of zeros directly before `at` */
+    uint64_t bytes;         /* of the file, without an incomplete unit at its end */
+    uint64_t at, from, end; /* the next unit, and what is in the buffer */
+    uint64_t zeros;         /* units of zeros directly before `at` */
     bool in_section;
     struct trace_section section;
     int (*found)(void *user, const struct trace_section *section);

@@ -19,7 +19,7 @@
 #define TRACE_RECORD_BYTES 16
 
 struct trace_header {
-    uint32_t width;      /* bytes of a token in the rows that were hashed: 2 or 4 */
+    uint32_t width; /* bytes of a token in the rows that were hashed: 2 or 4 */
     uint64_t rank, world;
     uint64_t first_step; /* records begin at this step or a later one */
     uint64_t past[2];    /* of the run's cursor at that step */
@@ -55,7 +55,7 @@ enum tokmap_status trace_writer_add(struct trace_writer *writer, const struct tr
 
 struct trace_section {
     struct trace_header header;
-    uint64_t offset;   /* of its first record in the file */
+    uint64_t offset; /* of its first record in the file */
     uint64_t records;
     uint64_t end_step; /* the step after its last record; first_step without records */
 };

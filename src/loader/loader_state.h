@@ -58,8 +58,8 @@ struct tokmap_loader {
     struct row_queue queue;
     struct row_piece *pieces; /* of the row that is being filled */
     struct residency *residency;
-    struct gather **gathers;     /* one for each source */
-    struct read_pool *pool;      /* NULL: no other threads read */
+    struct gather **gathers; /* one for each source */
+    struct read_pool *pool;  /* NULL: no other threads read */
     uint64_t probe_ns;
     struct tokmap_cursor cursor; /* at the start of the step that is being filled */
     uint64_t cold_reads;         /* read by any thread */

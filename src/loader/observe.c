@@ -1,5 +1,5 @@
-/* observe.c - what a program or its monitoring sees of an open loader: statistics, of the loader and of its sources. The
- * functions are public, and any thread may call them while another thread is in next(). */
+/* observe.c - what a program or its monitoring sees of an open loader: statistics, of the loader and of its sources.
+ * The functions are public, and any thread may call them while another thread is in next(). */
 #include "common/error.h"
 #include "common/struct_copy.h"
 #include "loader_state.h"
@@ -52,7 +52,7 @@ enum tokmap_status tokmap_loader_source_stats(const struct tokmap_loader *loader
     now.name = info.name;
     now.windows = info.windows;
     now.bytes += gather_bytes(loader->gathers[source]);
-    status = tokmap_run_drawn(loader->run, source, __atomic_load_n(&loader->statistics.step, __ATOMIC_RELAXED),
-                              &now.draws);
+    status =
+        tokmap_run_drawn(loader->run, source, __atomic_load_n(&loader->statistics.step, __ATOMIC_RELAXED), &now.draws);
     return status ? status : struct_copy_out(stats, &now, sizeof now, "tokmap_source_stats", NULL);
 }

@@ -94,8 +94,8 @@ static void put_simple(struct text *text, const struct labels *labels, const str
         {"ring_bytes", "gauge", "Memory of the ring.", stats->ring_bytes, false},
         {"ring_slots", "gauge", "Batches that the ring holds.", stats->ring_slots, false},
         {"ring_ready", "gauge", "Batches that are filled and not yet taken.", stats->ring_ready, false},
-        {"ring_ready_lowest", "gauge", "Smallest number of filled batches that a call found.",
-         stats->ring_ready_lowest, false},
+        {"ring_ready_lowest", "gauge", "Smallest number of filled batches that a call found.", stats->ring_ready_lowest,
+         false},
         {"host_expanded_total", "counter", "Batches for a GPU that the host expanded.", stats->host_expanded, false},
         {"late_copies_total", "counter", "Batches that were still on their way to the GPU when they were needed.",
          stats->late_copies, false},
@@ -169,8 +169,8 @@ static void put_sources(struct text *text, const struct labels *labels, const st
     }
 }
 
-/* Returns whether the labels are NAME="VALUE" with commas between them, so that they cannot break the page that they are
- * written into. */
+/* Returns whether the labels are NAME="VALUE" with commas between them, so that they cannot break the page that they
+ * are written into. */
 static bool labels_are_right(const char *labels)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";

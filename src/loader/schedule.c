@@ -23,8 +23,7 @@ void slice_of_step(struct slice *slice, const struct tokmap_run *run, uint64_t r
 static void slice_next(struct schedule *schedule)
 {
     if (schedule->step != TOKMAP_FOREVER)
-        slice_of_step(&schedule->slice, schedule->run, schedule->rank, schedule->world, schedule->rows,
-                      schedule->step);
+        slice_of_step(&schedule->slice, schedule->run, schedule->rank, schedule->world, schedule->rows, schedule->step);
 }
 
 void schedule_init(struct schedule *schedule, const struct tokmap_run *run, uint64_t rank, uint64_t world,

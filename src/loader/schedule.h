@@ -19,7 +19,7 @@ struct slice {
     uint64_t calls;       /* the same on every rank */
     uint64_t most;        /* rows of the largest call */
     uint64_t seq_len;
-    uint64_t valid;       /* rows of the global batch that are not padding */
+    uint64_t valid; /* rows of the global batch that are not padding */
 };
 
 /* Fills *slice for a step below the run's end. rows: the most rows that a call delivers; 0: the whole slice. */

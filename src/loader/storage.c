@@ -28,8 +28,8 @@ static bool find_stretch(struct tokmap_loader *loader, struct stretch *found, bo
         if (!row.count)
             continue;
         struct residency_source *source = &loader->residency->sources[row.source];
-        if (!source->views.views || shard_views_stretch(&source->views, row.pieces[0].first_token,
-                                                        row.pieces[0].tokens, &stretch, NULL))
+        if (!source->views.views ||
+            shard_views_stretch(&source->views, row.pieces[0].first_token, row.pieces[0].tokens, &stretch, NULL))
             continue;
         *cold = !residency_is_cached(source, &row.pieces[0]);
         if (!any || *cold)

@@ -54,14 +54,14 @@ struct replay {
     uint32_t width;               /* of the run's rows */
     struct section *sections;     /* in order of their first steps */
     size_t count, capacity;
-    size_t ended;                 /* sections below this number have no step any more */
-    size_t begun;                 /* sections below this number have first steps up to the step at hand */
-    struct section **active;      /* those that have a record of the step at hand */
+    size_t ended;            /* sections below this number have no step any more */
+    size_t begun;            /* sections below this number have first steps up to the step at hand */
+    struct section **active; /* those that have a record of the step at hand */
     size_t active_count;
-    const char *path;             /* of the trace that is scanned */
-    uint64_t first, end;          /* steps that are compared */
-    uint64_t *steps, *rows;       /* arguments of a read */
-    uint8_t *narrow;              /* a row in another width */
+    const char *path;       /* of the trace that is scanned */
+    uint64_t first, end;    /* steps that are compared */
+    uint64_t *steps, *rows; /* arguments of a read */
+    uint8_t *narrow;        /* a row in another width */
     uint64_t torn, steps_done, rows_done, bytes_done, records_done;
     struct cli_progress progress;
     bool differs;
@@ -128,8 +128,10 @@ static enum tokmap_status scan_traces(struct replay *replay, struct tokmap_error
         if (status)
             return status;
         if (torn)
-            cli_say(program, "%s: the last %" PRIu64 " bytes are incomplete, because the program was killed; they are "
-                             "ignored", replay->path, torn);
+            cli_say(program,
+                    "%s: the last %" PRIu64 " bytes are incomplete, because the program was killed; they are "
+                    "ignored",
+                    replay->path, torn);
         replay->torn += torn;
     }
     qsort(replay->sections, replay->count, sizeof *replay->sections, by_first_step);
@@ -331,8 +333,8 @@ static enum tokmap_status replay_step(struct replay *replay, uint64_t step, stru
             found_fault(replay, "differs", step, section->found.header.rank, section->path,
                         "delivered rows %" PRIu64 " to %" PRIu64 " with the sum %016" PRIx64 ", and the data gives "
                         "%016" PRIx64,
-                        section->first_row, section->first_row + section->rows - 1,
-                        section->records[section->at].sum, section->sum);
+                        section->first_row, section->first_row + section->rows - 1, section->records[section->at].sum,
+                        section->sum);
         replay->records_done++;
     }
     replay->steps_done++;
@@ -528,8 +530,9 @@ int command_replay(int argc, char **argv)
     const struct cli_command command = {
         .program = program,
         .usage = "RUN --trace FILE... [OPTION]...",
-        .summary = "Recomputes from the data what the loaders of a run delivered, compares it with the traces that they "
-                   "wrote (option trace of a loader), and names the first step and rank that differ or are missing.",
+        .summary =
+            "Recomputes from the data what the loaders of a run delivered, compares it with the traces that they "
+            "wrote (option trace of a loader), and names the first step and rank that differ or are missing.",
         .details = "The exit status is 1 if something differs or is missing.\n\n"
                    "Examples:\n"
                    "  tokmap replay train.run --trace rank*.trace\n"

@@ -1,7 +1,7 @@
 /*
- * Runs with mixtures and phases through the loader: every rank's rows are those that tokmap_run_locate() names, with the
- * batch, the length, and the padding of each phase; repartition and reload continue at a step boundary without losing or
- * repeating a row; statistics count each source; a trace has the sum of each step.
+ * Runs with mixtures and phases through the loader: every rank's rows are those that tokmap_run_locate() names, with
+ * the batch, the length, and the padding of each phase; repartition and reload continue at a step boundary without
+ * losing or repeating a row; statistics count each source; a trace has the sum of each step.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -184,8 +184,8 @@ static void a_phase_with_too_few_rows_is_refused(void **unused)
     assert_int_equal(error.line, 9);
     assert_non_null(strstr(error.message, "step 14"));
     tokmap_run_close(run);
-    (void)snprintf(text, sizeof text,
-                   "seq_len 32\nbatch 2\nsource a %s\nphase 0 a 1\nphase 5 batch 10\nsteps 9\n", wide.name);
+    (void)snprintf(text, sizeof text, "seq_len 32\nbatch 2\nsource a %s\nphase 0 a 1\nphase 5 batch 10\nsteps 9\n",
+                   wide.name);
     run = parse(text);
     assert_int_equal(tokmap_loader_open(&loader, run, &options, &error), TOKMAP_ERROR_RANGE);
     assert_int_equal(tokmap_run_cursor(run, 5, &cursor, NULL), TOKMAP_OK);
@@ -253,7 +253,8 @@ static void moves_lose_and_repeat_nothing(void **unused)
     tokmap_run_close(first);
 }
 
-/* A move in the middle of a step goes back to its start; a run with another past is refused, and then nothing changes. */
+/* A move in the middle of a step goes back to its start; a run with another past is refused, and then nothing changes.
+ */
 static void a_move_begins_at_a_step(void **unused)
 {
     (void)unused;
@@ -483,8 +484,8 @@ static void padding_is_delivered(void **unused)
 {
     (void)unused;
     char text[2000];
-    (void)snprintf(text, sizeof text,
-                   "seq_len 64\nbatch 8\norder sequential\ntail pad\npad 3\nsource a %s\npasses 1\n", narrow.name);
+    (void)snprintf(text, sizeof text, "seq_len 64\nbatch 8\norder sequential\ntail pad\npad 3\nsource a %s\npasses 1\n",
+                   narrow.name);
     struct tokmap_run *run = parse(text);
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
     static int32_t inputs[8 * 64], targets[8 * 64], mask[8 * 64];
@@ -527,14 +528,10 @@ static void padding_is_delivered(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(phases_are_delivered),
-        cmocka_unit_test(a_phase_with_too_few_rows_is_refused),
-        cmocka_unit_test(moves_lose_and_repeat_nothing),
-        cmocka_unit_test(a_move_begins_at_a_step),
-        cmocka_unit_test(a_trace_has_every_step),
-        cmocka_unit_test(damaged_traces_are_refused),
-        cmocka_unit_test(watching_programs_are_called),
-        cmocka_unit_test(padding_is_delivered),
+        cmocka_unit_test(phases_are_delivered),          cmocka_unit_test(a_phase_with_too_few_rows_is_refused),
+        cmocka_unit_test(moves_lose_and_repeat_nothing), cmocka_unit_test(a_move_begins_at_a_step),
+        cmocka_unit_test(a_trace_has_every_step),        cmocka_unit_test(damaged_traces_are_refused),
+        cmocka_unit_test(watching_programs_are_called),  cmocka_unit_test(padding_is_delivered),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
