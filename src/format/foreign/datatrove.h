@@ -4,8 +4,8 @@
  * lines of text: "TOKENIZER|BYTES OF A TOKEN", the number of tokens, and that number for people. All but X.ds can be
  * missing.
  */
-#ifndef TOKMAP_FORMAT_DATATROVE_H
-#define TOKMAP_FORMAT_DATATROVE_H
+#ifndef TOKMAP_FORMAT_FOREIGN_DATATROVE_H
+#define TOKMAP_FORMAT_FOREIGN_DATATROVE_H
 
 #include <stddef.h>
 

@@ -4,8 +4,8 @@
  * Opening reads the first bytes and the small files beside it, and compares every count with the sizes of the files.
  * Neither the tokens nor the numbers of a document index are read.
  */
-#ifndef TOKMAP_FORMAT_FOREIGN_FILE_H
-#define TOKMAP_FORMAT_FOREIGN_FILE_H
+#ifndef TOKMAP_FORMAT_FOREIGN_FOREIGN_FILE_H
+#define TOKMAP_FORMAT_FOREIGN_FOREIGN_FILE_H
 
 #include "foreign_index.h"
 #include "foreign_layout.h"

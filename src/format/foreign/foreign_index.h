@@ -5,8 +5,8 @@
  * each function here compares a number with its bounds before it uses it, and its caller (src/dataset) compares the
  * answer with its neighbors. A hostile index results in ERROR_CORRUPT, never in an access outside it.
  */
-#ifndef TOKMAP_FORMAT_FOREIGN_INDEX_H
-#define TOKMAP_FORMAT_FOREIGN_INDEX_H
+#ifndef TOKMAP_FORMAT_FOREIGN_FOREIGN_INDEX_H
+#define TOKMAP_FORMAT_FOREIGN_FOREIGN_INDEX_H
 
 #include "megatron.h"
 

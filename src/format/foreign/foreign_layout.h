@@ -1,6 +1,6 @@
 /* foreign_layout.h - what the header of another project's token file says about the tokens. */
-#ifndef TOKMAP_FORMAT_FOREIGN_LAYOUT_H
-#define TOKMAP_FORMAT_FOREIGN_LAYOUT_H
+#ifndef TOKMAP_FORMAT_FOREIGN_FOREIGN_LAYOUT_H
+#define TOKMAP_FORMAT_FOREIGN_FOREIGN_LAYOUT_H
 
 #include "format/element.h"
 

@@ -5,8 +5,8 @@
  * vocab=V. They are read from the end of the name, so a path may contain commas and equals signs: reading stops at the
  * first part from the end that is not one of these words with a value in decimal digits. FORMAT.md explains the kinds.
  */
-#ifndef TOKMAP_FORMAT_FOREIGN_NAME_H
-#define TOKMAP_FORMAT_FOREIGN_NAME_H
+#ifndef TOKMAP_FORMAT_FOREIGN_FOREIGN_NAME_H
+#define TOKMAP_FORMAT_FOREIGN_FOREIGN_NAME_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * and then the tokens. Magic 20240520, version 1: uint16, GPT-2. Magic 20240801, version 7: uint32, Llama 3. Each
  * document begins with the end-of-text token (50256, 128000).
  */
-#ifndef TOKMAP_FORMAT_LLMC_H
-#define TOKMAP_FORMAT_LLMC_H
+#ifndef TOKMAP_FORMAT_FOREIGN_LLMC_H
+#define TOKMAP_FORMAT_FOREIGN_LLMC_H
 
 #include <stdbool.h>
 #include <stddef.h>

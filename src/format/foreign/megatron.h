@@ -14,8 +14,8 @@
  * Nothing is aligned. Megatron never compares the index with the size of the .bin, and reads what is missing there as
  * garbage. Sequences are written back to back, so a sequence must begin where the one before it ends.
  */
-#ifndef TOKMAP_FORMAT_MEGATRON_H
-#define TOKMAP_FORMAT_MEGATRON_H
+#ifndef TOKMAP_FORMAT_FOREIGN_MEGATRON_H
+#define TOKMAP_FORMAT_FOREIGN_MEGATRON_H
 
 #include <stdbool.h>
 #include <stddef.h>

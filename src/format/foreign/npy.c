@@ -17,7 +17,7 @@
 #define MAGIC_BYTES 6
 
 struct reading {
-    const char *at, *end; /* what is left of the header */
+    const char *at, *end; /* the rest of the header */
     const uint8_t *head;  /* the file's first byte */
     const char *path;
     char descr[16];

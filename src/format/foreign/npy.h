@@ -3,8 +3,8 @@
  * (2 bytes in version 1.0, otherwise 4), the header, and then the elements. The header is a Python dictionary with
  * descr, fortran_order, and shape.
  */
-#ifndef TOKMAP_FORMAT_NPY_H
-#define TOKMAP_FORMAT_NPY_H
+#ifndef TOKMAP_FORMAT_FOREIGN_NPY_H
+#define TOKMAP_FORMAT_FOREIGN_NPY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  * olmo.h - the .csv.gz beside the token files of Dolma and OLMo-core: a line "START,END[,ID,SOURCE,LINE]" per document,
  * in tokens, END not included. The token file itself has no header (raw_tokens.h).
  */
-#ifndef TOKMAP_FORMAT_OLMO_H
-#define TOKMAP_FORMAT_OLMO_H
+#ifndef TOKMAP_FORMAT_FOREIGN_OLMO_H
+#define TOKMAP_FORMAT_FOREIGN_OLMO_H
 
 #include <stddef.h>
 

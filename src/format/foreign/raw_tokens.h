@@ -2,8 +2,8 @@
  * raw_tokens.h - token files without a header: nanoGPT's train.bin, arrays written with tofile(), and OLMo's .npy
  * files. Only the words of the name say what is in them.
  */
-#ifndef TOKMAP_FORMAT_RAW_TOKENS_H
-#define TOKMAP_FORMAT_RAW_TOKENS_H
+#ifndef TOKMAP_FORMAT_FOREIGN_RAW_TOKENS_H
+#define TOKMAP_FORMAT_FOREIGN_RAW_TOKENS_H
 
 #include <stddef.h>
 

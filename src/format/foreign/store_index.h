@@ -5,8 +5,8 @@
  * The index is NAME.tmx.partial until the commit renames it, so it appears complete or not at all. A lock on the
  * partial file keeps a second writer away. The memory of a writer does not grow. For one thread at a time.
  */
-#ifndef TOKMAP_FORMAT_STORE_INDEX_H
-#define TOKMAP_FORMAT_STORE_INDEX_H
+#ifndef TOKMAP_FORMAT_FOREIGN_STORE_INDEX_H
+#define TOKMAP_FORMAT_FOREIGN_STORE_INDEX_H
 
 #include <stdbool.h>
 
