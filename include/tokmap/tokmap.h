@@ -1180,8 +1180,8 @@ TOKMAP_API int tokmap_loader_wait(struct tokmap_loader *loader, uint64_t timeout
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_rewind(struct tokmap_loader *loader,
                                                                      struct tokmap_error *error);
 
-/* Continues as another rank, of another number of ranks, from where the loader is: at the step boundary before the first
- * step of which next() has not delivered everything. It is for training that goes on when machines fail or come back:
+/* Continues as another rank, of another number of ranks, from where the loader is: at the step boundary before the
+ * first step of which next() has not delivered everything. It is for training that goes on when machines fail or come back:
  * the global batches stay the same, and every rank calls it after the same step. Rows of an unfinished step that were
  * delivered are delivered again, to whichever rank now owns them.
  *   rank, world  as in struct tokmap_loader_options

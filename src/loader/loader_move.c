@@ -12,7 +12,7 @@
 
 #include "common/error.h"
 #include "consumer.h"
-#include "loader_state.h"
+#include "loader_open.h"
 #include "producer.h"
 #include "run/run.h"
 

@@ -4,6 +4,8 @@
  *     run -> schedule, row queue -> residency, gather -> ring -> backend -> outputs
  *     |------------- producer.c ----------------|         |--- consumer.c ---|
  */
+#include "loader_open.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +20,6 @@
 #include "cuda/backend_cuda.h"
 #include "cuda/cuda_device.h"
 #include "dataset/dataset.h"
-#include "loader_state.h"
 #include "producer.h"
 #include "run/run.h"
 #include "staging/backend_host.h"
@@ -451,17 +452,6 @@ enum tokmap_status loader_make(struct tokmap_loader **made, const struct tokmap_
     else
         *made = loader;
     return status;
-}
-
-struct trace_header loader_trace_header(const struct tokmap_loader *loader, const struct tokmap_cursor *cursor)
-{
-    return (struct trace_header){
-        .width = loader->needs.width,
-        .rank = loader->options.rank,
-        .world = loader->options.world,
-        .first_step = cursor->step,
-        .past = {cursor->past[0], cursor->past[1]},
-    };
 }
 
 enum tokmap_status tokmap_loader_open(struct tokmap_loader **made, const struct tokmap_run *run,

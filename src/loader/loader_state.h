@@ -93,15 +93,18 @@ struct tokmap_loader {
     struct stalls stalls;
 };
 
-/* Makes a loader that delivers nothing yet: it has neither a producer thread nor a trace. options: complete, with its
- * pointers. cursor: where it begins, with a past that was checked; NULL: at options->resume.
- * Statuses: those of tokmap_loader_open(). */
-enum tokmap_status loader_make(struct tokmap_loader **loader, const struct tokmap_run *run,
-                               const struct tokmap_loader_options *options, const struct tokmap_cursor *cursor,
-                               struct tokmap_error *error);
-
 /* What the header of a trace says of the loader from `cursor` on. */
-struct trace_header loader_trace_header(const struct tokmap_loader *loader, const struct tokmap_cursor *cursor);
+static inline struct trace_header loader_trace_header(const struct tokmap_loader *loader,
+                                                      const struct tokmap_cursor *cursor)
+{
+    return (struct trace_header){
+        .width = loader->needs.width,
+        .rank = loader->options.rank,
+        .world = loader->options.world,
+        .first_step = cursor->step,
+        .past = {cursor->past[0], cursor->past[1]},
+    };
+}
 
 /* Returns whether this process is a child that was forked after the loader was opened, and that may not use it: it has
  * neither the producer thread nor the GPU of its parent. */

@@ -99,8 +99,8 @@ class Stats(NamedTuple):
 
 
 class SourceStats(NamedTuple):
-    """What a loader has delivered of one source: the members of struct tokmap_source_stats in tokmap.h. draws / windows is
-    the number of epochs of all ranks, where the length of rows does not change."""
+    """What a loader has delivered of one source: the members of struct tokmap_source_stats in tokmap.h. draws / windows
+    is the number of epochs of all ranks, where the length of rows does not change."""
     name: str
     rows: int
     tokens: int
@@ -111,8 +111,8 @@ class SourceStats(NamedTuple):
 
 
 class Stall(NamedTuple):
-    """What an alarm is told: of the last `calls` calls of next(), the last of which delivered a batch of `step`, `stalled`
-    had to wait, wait_ns in all."""
+    """What an alarm is told: of the last `calls` calls of next(), the last of which delivered a batch of `step`,
+    `stalled` had to wait, wait_ns in all."""
     step: int
     calls: int
     stalled: int
@@ -309,14 +309,14 @@ class Loader(Reader):
     trace          a file, of this rank alone, to which 16 bytes are appended for each step that was delivered:
                    `tokmap replay` compares it with the data. state_dict() writes what belongs to the state
     deadline       seconds; a read of tokens that takes longer raises a DeadlineError. None: reads have no deadline
-    alarm          called with a Stall when alarm_percent percent (0: 10) or more of alarm_calls calls of next() (0: 100)
-                   had to wait, and fewer of those before them
+    alarm          called with a Stall when alarm_percent percent (0: 10) or more of alarm_calls calls of next() (0:
+                   100) had to wait, and fewer of those before them
     range_push, range_pop
                    called with the name of a range, and without arguments, for a profiler such as NVTX; "tokmap fill" is
                    a range of the producer's thread
 
-    Where the phases of a run differ in batch or seq_len, the arrays of a batch have the shape of its phase, and rows and
-    calls are the largest of any phase.
+    Where the phases of a run differ in batch or seq_len, the arrays of a batch have the shape of its phase, and rows
+    and calls are the largest of any phase.
 
     iter(loader) is the loader itself: a loop continues where the last one was left, by break or an exception, and ends
     with the run. A loop that begins after that raises an EndedError; rewind() returns to where the loader was opened.
@@ -559,8 +559,8 @@ class Loader(Reader):
 
     @exclusive
     def out(self) -> dict[str, AnyArray]:
-        """New arrays of the right shapes, by field name, to pass to every next(out=...). In another phase of the run they
-        may have to have other shapes; next() then says which."""
+        """New arrays of the right shapes, by field name, to pass to every next(out=...). In another phase of the run
+        they may have to have other shapes; next() then says which."""
         self._arrays.stream()
         if self._step >= self._phase_end:
             self._enter_phase()
@@ -656,16 +656,17 @@ class Loader(Reader):
 
     @exclusive
     def repartition(self, rank: int, world: int) -> None:
-        """Continues as another rank of another number of ranks, from the start of the first step of which not all batches
-        were delivered: for training that goes on when machines fail or come back. Every rank calls it after the same step.
+        """Continues as another rank of another number of ranks, from the start of the first step of which not all
+        batches were delivered: for training that goes on when machines fail or come back. Every rank calls it after the
+        same step.
         The arrays of later batches may have other shapes. rewind() returns to here."""
         self._move(lib.tokmap_loader_repartition, self.run, c.number(rank, "rank"), c.number(world, "world"))
 
     @exclusive
     def reload(self, run: OpenedRun) -> None:
-        """Continues with another run, usually the same file opened again after it was edited, from the start of the first
-        step of which not all batches were delivered. Its past before that step must be that of the old run, or a PastError
-        names what differs; its future may be another. The old run may be closed afterwards. rewind() returns to here."""
+        """Continues with another run, usually the same file opened again after it was edited, from the start of the
+        first step of which not all batches were delivered. Its past before that step must be that of the old run, or a
+        PastError names what differs; its future may be another. The old run may be closed afterwards. rewind() returns to here."""
         if not isinstance(run, OpenedRun):
             raise ArgumentError(f"run is {run!r}, but it must be a tokmap.Run")
         self._move(lib.tokmap_loader_reload, run)
