@@ -361,8 +361,8 @@ struct tokmap_origin {
  *                ",document=N" (average tokens of a document), ",width=2" or ",width=4", and ",seed=N". Its tokens are
  *                computed: see src/run/RUN.md. It has no shards, origins, or views
  *            Any of these names may end with a part, which is then all that the dataset has: "data/web#docs=0..99.5%",
- *            the first 99.5 of 100 documents; "data/web#docs=100..200", documents 100 to 199; "data/web#tokens=0..4096",
- *            tokens 0 to 4095. Parts that begin where others end have no document in common
+ *            the first 99.5 of 100 documents; "data/web#docs=100..200", documents 100 to 199;
+ *            "data/web#tokens=0..4096", tokens 0 to 4095. Parts that begin where others end have no document in common
  *   options  NULL: the defaults
  * Opening reads a few KiB per shard, whatever its size. It checks the magic, the version, the hashes of the header, the
  * section table, and the shard section, all bounds, and the sizes of both files. tokmap_dataset_verify() checks the
@@ -410,9 +410,10 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_copy(const struct
                                                                     struct tokmap_error *error);
 
 /* Reports which of tokens [first, first + count) count as targets, that is, should be learned when they come next: bit
- * i mod 8 of bits[i / 8] is 1 if token first + i does. All do in shards without a mask. `bits` has room for (count + 7) /
- * 8 bytes; spare bits of the last one are 0. It reads with pread and never raises a signal. After a failure the content
- * of bits is undefined. Any thread may call it. Statuses: OK, ERROR_RANGE, ERROR_IO, ERROR_TRUNCATED, ERROR_ARGUMENT. */
+ * i mod 8 of bits[i / 8] is 1 if token first + i does. All do in shards without a mask. `bits` has room for (count + 7)
+ * / 8 bytes; spare bits of the last one are 0. It reads with pread and never raises a signal. After a failure the
+ * content of bits is undefined. Any thread may call it. Statuses: OK, ERROR_RANGE, ERROR_IO, ERROR_TRUNCATED,
+ * ERROR_ARGUMENT. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_mask(const struct tokmap_dataset *dataset, uint64_t first,
                                                                     uint64_t count, uint8_t *bits,
                                                                     struct tokmap_error *error);
@@ -511,16 +512,16 @@ struct tokmap_index_result {
 
 /* Indexes files of other projects (see tokmap_dataset_open()): reads each file once and writes its .tmx beside it, and
  * a .mask if datatrove's .loss exists. The files themselves do not change. With all of its indexes, a dataset has
- * numbered documents and a full identity: its content id is that of a packed copy. Its cursors differ from those before,
- * because the id is part of them.
+ * numbered documents and a full identity: its content id is that of a packed copy. Its cursors differ from those
+ * before, because the id is part of them.
  *   name     as for tokmap_dataset_open(), of files of another project
  *   options  NULL: the defaults
  *   result   NULL: not wanted; also filled on failure
  * An index appears complete or not at all. Memory use does not grow with the files.
  * Statuses: OK; ERROR_EXISTS (an index exists); ERROR_TOKEN (an id is not in the vocabulary; the error has its byte);
- * ERROR_CORRUPT, ERROR_TRUNCATED, ERROR_FORMAT, ERROR_VERSION (a file is damaged); ERROR_BUSY (another process writes an
- * index, or a file changed meanwhile); ERROR_NOT_FOUND, ERROR_IO, ERROR_UNSUPPORTED, ERROR_ARGUMENT, ERROR_INTERRUPTED,
- * ERROR_MEMORY. */
+ * ERROR_CORRUPT, ERROR_TRUNCATED, ERROR_FORMAT, ERROR_VERSION (a file is damaged); ERROR_BUSY (another process writes
+ * an index, or a file changed meanwhile); ERROR_NOT_FOUND, ERROR_IO, ERROR_UNSUPPORTED, ERROR_ARGUMENT,
+ * ERROR_INTERRUPTED, ERROR_MEMORY. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_index(const char *name,
                                                                      const struct tokmap_index_options *options,
                                                                      struct tokmap_index_result *result,
@@ -822,9 +823,9 @@ tokmap_run_find(const struct tokmap_run *run, uint64_t source, uint64_t first_to
                 void *user, struct tokmap_error *error);
 
 /* Returns the text of a run file that describes the run: parsed with `folder` NULL in the same current folder, it is
- * the same run. It is how a run made from arguments, or by tokmap_run_evaluation(), is shown and saved. The text is valid
- * until the run is closed; NULL if run is NULL, if a name in the arguments has a control character, which no text of a
- * run can have, or if there was no memory for it. Any thread may call it. Cannot fail. */
+ * the same run. It is how a run made from arguments, or by tokmap_run_evaluation(), is shown and saved. The text is
+ * valid until the run is closed; NULL if run is NULL, if a name in the arguments has a control character, which no text
+ * of a run can have, or if there was no memory for it. Any thread may call it. Cannot fail. */
 TOKMAP_API const char *tokmap_run_text(const struct tokmap_run *run);
 
 /* What tokmap_run_evaluation() reads. */
@@ -992,7 +993,7 @@ enum {
 
 enum tokmap_type { TOKMAP_I32 = 0, TOKMAP_I64 = 1 };
 
-/* What options.alarm is told: how many of the last calls of next() had to wait. */
+/* What options.alarm receives: how many of the last calls of next() had to wait. */
 struct tokmap_stall {
     size_t size;        /* sizeof(struct tokmap_stall) */
     uint64_t step;      /* of the batch that the last of these calls delivered */
@@ -1181,9 +1182,9 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_rewind(struct tokm
                                                                      struct tokmap_error *error);
 
 /* Continues as another rank, of another number of ranks, from where the loader is: at the step boundary before the
- * first step of which next() has not delivered everything. It is for training that goes on when machines fail or come back:
- * the global batches stay the same, and every rank calls it after the same step. Rows of an unfinished step that were
- * delivered are delivered again, to whichever rank now owns them.
+ * first step of which next() has not delivered everything. It is for training that continues when machines fail or come
+ * back: the global batches stay the same, and every rank calls it after the same step. Rows of an unfinished step that
+ * were delivered are delivered again, to whichever rank now owns them.
  *   rank, world  as in struct tokmap_loader_options
  * Batches that were read ahead are dropped, as by tokmap_loader_rewind(), which from now on returns here. If the new
  * slice needs larger slots, the ring is made again: then tokmap_loader_rows(), tokmap_loader_elements(), and

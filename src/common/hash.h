@@ -2,9 +2,9 @@
  * hash.h - XXH3, the only hash function of the project (xxHash, https://github.com/Cyan4973/xxHash), with 64 or 128
  * bits.
  *
- * Hashes are part of file formats, so they always use the default secret, and seed 0 unless a function takes a seed: any
- * implementation of XXH3 can check our files. The variant for the widest vector instructions that the processor has (see cpu.h) is chosen at the
- * first use; all variants return the same values. Any thread may call these functions.
+ * Hashes are part of file formats, so they always use the default secret, and seed 0 unless a function takes a seed:
+ * any implementation of XXH3 can check our files. The variant for the widest vector instructions that the processor has
+ * (see cpu.h) is chosen at the first use; all variants return the same values. Any thread may call these functions.
  */
 #ifndef TOKMAP_COMMON_HASH_H
 #define TOKMAP_COMMON_HASH_H

@@ -329,7 +329,7 @@ static enum tokmap_status ends_ask(const struct indexing *indexing, bool *found,
         for (uint64_t i = 0; i < used && !status; before = ends[i++])
             if (used > ENDS_AT_ONCE || ends[i] < before || ends[i] > tokens)
                 status = error_set(error, TOKMAP_ERROR_ARGUMENT, indexing->shard->store.path, TOKMAP_NO_OFFSET,
-                                   "the caller returned an end of a document that is out of order or behind the last "
+                                   "the caller returned an end of a document that is out of order or past the last "
                                    "token");
         if (!status)
             status = store_index_ends(indexing->writer, ends, used, error);
@@ -391,7 +391,7 @@ static enum tokmap_status file_write(struct indexing *indexing, const struct os_
     enum tokmap_status status = documents_begin(indexing, error);
     if (!status)
         status = tokens_read(indexing, error);
-    /* What is behind the last end is a document, too. */
+    /* What comes after the last end is a document, too. */
     if (!status && store_index_last_end(indexing->writer) != head.tokens)
         status = store_index_ends(indexing->writer, &head.tokens, 1, error);
     if (!status && shard->mask.fd >= 0)

@@ -22,9 +22,9 @@ struct token_parts {
 bool token_parts_init(struct token_parts *parts); /* returns false without memory */
 void token_parts_free(struct token_parts *parts);
 
-/* Reads `count` bytes (at most 1 MiB, whole tokens) of the stream from `at` on, or finds them in the mapping of the file
- * (dataset_shard_map()), which may be NULL. Returns 0, an errno, or -1 for an element that is not an id. *got: bytes of
- * the stream; less than `count` if the file ends there, or at the element that is not an id. */
+/* Reads `count` bytes (at most 1 MiB, whole tokens) of the stream from `at` on, or finds them in the mapping of the
+ * file (dataset_shard_map()), which may be NULL. Returns 0, an errno, or -1 for an element that is not an id. *got:
+ * bytes of the stream; less than `count` if the file ends there, or at the element that is not an id. */
 int token_parts_read(struct token_parts *parts, const struct shard *shard, const uint8_t *mapping, uint64_t at,
                      size_t count, const uint8_t **part, size_t *got);
 

@@ -130,9 +130,10 @@ struct store_head {
     uint64_t file_bytes;    /* the size of the file */
     uint64_t path_bytes;
 };
-/* Streams: uint64_t count, struct stream_entry entries[count], then uint64_t hash[ceil(file_bytes / 1 MiB)] of each file
- * in turn, the XXH3-64 of each block of it. A stream is a file NAME.<name> with one value per token, without a header.
- * The only name so far is "mask": bit i mod 8 of byte i / 8 is 1 if token i counts as a target; spare bits are 0. */
+/* Streams: uint64_t count, struct stream_entry entries[count], then uint64_t hash[ceil(file_bytes / 1 MiB)] of each
+ * file in turn, the XXH3-64 of each block of it. A stream is a file NAME.<name> with one value per token, without a
+ * header. The only name so far is "mask": bit i mod 8 of byte i / 8 is 1 if token i counts as a target; spare bits are
+ * 0. */
 #define STREAM_MASK "mask"
 struct stream_entry {
     char name[16];          /* padded with zeros */

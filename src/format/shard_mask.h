@@ -13,8 +13,8 @@ struct shard_mask_result {
 
 /* Writes NAME.mask and a new NAME.tmx that describes it. The tokens, and the other sections of the index, stay.
  *   index_path  NAME.tmx
- *   mask_path   a file with one byte for each token, 0 or 1, or with one bit for each token, as in NAME.mask. Its length
- *               decides which of them it is
+ *   mask_path   a file with one byte for each token, 0 or 1, or with one bit for each token, as in NAME.mask. Its
+ *               length decides which of them it is
  *   replace     a mask that the shard has is replaced; otherwise it is ERROR_EXISTS
  * Until the new index is renamed, readers see the shard without the mask. While an old mask is replaced, there is a
  * moment without an index. A dataset that is open continues to read what it has opened.

@@ -368,7 +368,7 @@ static enum tokmap_status open_ring(struct tokmap_loader *loader, const struct t
 
 /* ---- other threads ---- */
 
-/* Makes the page that tells a child after fork() that the loader is its parent's. */
+/* Makes the page from which a child after fork() learns that the loader is its parent's. */
 static enum tokmap_status mark_process(struct tokmap_loader *loader, struct tokmap_error *error)
 {
     if (!loader->options.threads && loader->on_host && !loader->trace && !loader->pool)

@@ -14,8 +14,8 @@
 #define SLOW_NS 1000000
 #define DEADLINE_THREADS 2 /* a read that hangs holds a thread, and another one may hang, too */
 
-/* Finds a stretch to probe: the first one that is not in the page cache, or else the first one. Returns false if there
- * are none, because the data is synthetic or padding. */
+/* Finds a stretch to probe: the first one that is not in the page cache, or else the first one. Returns false if
+ * the run has no stretch of a file, because its data is synthetic or padding. */
 static bool find_stretch(struct tokmap_loader *loader, struct stretch *found, bool *cold)
 {
     struct row_pieces row;

@@ -22,7 +22,7 @@
  *
  *     stride D, if the run states it      geometry = H("stride", geometry, D)               before all other events
  *     and it is not the first seq_len
- *     tail pad                            geometry = H("tail pad", geometry, pad id)        before all others but the stride
+ *     tail pad                            geometry = H("tail pad", geometry, pad id)        before all but the stride
  *     a phase changes seq_len to S        geometry = H(geometry, t, S), or with a stride H(geometry, t, S, D)
  *     a phase changes batch to G          batch = H(batch, t, G)
  *     a new mixture begins                data = H("mixture", data, t, number of its sources), and then for each of

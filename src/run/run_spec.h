@@ -43,7 +43,7 @@ enum run_directive {
 struct source_line {
     char *name;
     char *data;           /* the dataset as it is written in the run, without the run file's folder */
-    char *plan;           /* the plan file, likewise; NULL: the source draws windows */
+    char *plan;           /* the plan file, as written; NULL: the source draws windows */
     uint64_t epochs_most; /* N of epochs<=N; 0: no limit */
     uint64_t line;        /* 0: not from text */
 };

@@ -94,7 +94,8 @@ bool ring_layout_of(const struct ring_shape *shape, struct ring_layout *layout)
 static uint64_t table_bytes(const struct ring_shape *shape)
 {
     uint64_t bytes;
-    if (mul_overflows(max64(shape->rows, shape->rows_most), sizeof(struct tokmap_place) + sizeof(void *), &bytes) || bytes > UINT64_MAX / 2)
+    const uint64_t rows = max64(shape->rows, shape->rows_most);
+    if (mul_overflows(rows, sizeof(struct tokmap_place) + sizeof(void *), &bytes) || bytes > UINT64_MAX / 2)
         return UINT64_MAX;
     return round_up(bytes, LINE);
 }

@@ -1,5 +1,5 @@
 """Reads that hang or are slow, on a real file system in user space (FUSE) that delays every read: a deadline is a
-DeadlineError, the loader goes on when the storage recovers, and io_threads read ahead. Skipped where FUSE cannot be
+DeadlineError, the loader continues when the storage recovers, and io_threads read ahead. Skipped where FUSE cannot be
 mounted."""
 import os
 import shutil

@@ -35,8 +35,8 @@ class Info(NamedTuple):
     """The contents of a dataset: the members of struct tokmap_dataset_info in tokmap.h.
 
     eod_id and bos_id are None if the dataset does not have one. content and tokenizer are hexadecimal; tokenizer is ""
-    if it is unknown. kind is "shards", "synthetic", or the kind of another project's files. identity is "full" if content
-    covers every token, otherwise "sampled". masked is True if targets have a mask."""
+    if it is unknown. kind is "shards", "synthetic", or the kind of another project's files. identity is "full" if
+    content covers every token, otherwise "sampled". masked is True if targets have a mask."""
     tokens: int
     documents: int
     shards: int

@@ -111,7 +111,7 @@ class SourceStats(NamedTuple):
 
 
 class Stall(NamedTuple):
-    """What an alarm is told: of the last `calls` calls of next(), the last of which delivered a batch of `step`,
+    """What an alarm receives: of the last `calls` calls of next(), the last of which delivered a batch of `step`,
     `stalled` had to wait, wait_ns in all."""
     step: int
     calls: int
@@ -600,7 +600,7 @@ class Loader(Reader):
         check(lib.tokmap_run_phase(handle, number, byref(found)))
         most = self._options.rows
         calls = -(-(-(-found.batch // self.world)) // most) if most else 1
-        # Cursors count the tokens that were delivered, which tells the delivered steps without those that are skipped.
+        # Cursors count the tokens that were delivered, which gives the delivered steps without those that are skipped.
         first, end = (int(self.run.cursor(step).split("tokens=")[1].split()[0])
                       for step in (found.first_step, found.end_step))
         return calls * -(-(end - first) // (found.batch * found.seq_len))
@@ -657,8 +657,8 @@ class Loader(Reader):
     @exclusive
     def repartition(self, rank: int, world: int) -> None:
         """Continues as another rank of another number of ranks, from the start of the first step of which not all
-        batches were delivered: for training that goes on when machines fail or come back. Every rank calls it after the
-        same step.
+        batches were delivered: for training that continues when machines fail or come back. Every rank calls it after
+        the same step.
         The arrays of later batches may have other shapes. rewind() returns to here."""
         self._move(lib.tokmap_loader_repartition, self.run, c.number(rank, "rank"), c.number(world, "world"))
 
@@ -666,7 +666,8 @@ class Loader(Reader):
     def reload(self, run: OpenedRun) -> None:
         """Continues with another run, usually the same file opened again after it was edited, from the start of the
         first step of which not all batches were delivered. Its past before that step must be that of the old run, or a
-        PastError names what differs; its future may be another. The old run may be closed afterwards. rewind() returns to here."""
+        PastError names what differs; its future may be another. The old run may be closed afterwards. rewind()
+        returns to here."""
         if not isinstance(run, OpenedRun):
             raise ArgumentError(f"run is {run!r}, but it must be a tokmap.Run")
         self._move(lib.tokmap_loader_reload, run)
