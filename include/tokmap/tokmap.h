@@ -414,8 +414,8 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_copy(const struct
  * / 8 bytes; spare bits of the last one are 0. It reads with pread and never raises a signal. After a failure the
  * content of bits is undefined. Any thread may call it. Statuses: OK, ERROR_RANGE, ERROR_IO, ERROR_TRUNCATED,
  * ERROR_ARGUMENT. */
-TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_mask(const struct tokmap_dataset *dataset, uint64_t first,
-                                                                    uint64_t count, uint8_t *bits,
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_mask(const struct tokmap_dataset *dataset,
+                                                                    uint64_t first, uint64_t count, uint8_t *bits,
                                                                     struct tokmap_error *error);
 
 /* Looks up document `number`, from 0. The time is logarithmic in the shard's documents.

@@ -13,7 +13,8 @@ installed, and torch where tensors are requested. README.md in the folder above 
 from ._library import __version__ as __version__, library_path
 from .errors import (ArgumentError, BusyError, ClosedError, CorruptError, CursorError, DeadlineError, DeviceError,
                      EncodingError, End, EndedError, ExistsError, FormatError, InputError, InternalError,
-                     InterruptedByCaller, IoError, LibraryError, LimitError, OutOfMemoryError, MismatchError, NoDeviceError, NotFoundError,
+                     InterruptedByCaller, IoError, LibraryError, LimitError, OutOfMemoryError, MismatchError,
+                     NoDeviceError, NotFoundError,
                      OutputError, PastError, RangeError, RunError, TokenError, TokmapError, TruncatedError,
                      UnsupportedError, VersionError)
 from .dataset import Dataset, Document, Info, Origin, Shard

@@ -205,7 +205,8 @@ STRUCTS = {
     "tokmap_run_info": RunInfo, "tokmap_source_info": SourceInfo, "tokmap_phase_info": PhaseInfo,
     "tokmap_share_info": ShareInfo, "tokmap_piece": Piece, "tokmap_evaluation_options": EvaluationOptions,
     "tokmap_place": Place, "tokmap_cursor": Cursor,
-    "tokmap_stall": Stall, "tokmap_source_stats": SourceStats, "tokmap_loader_options": LoaderOptions, "tokmap_out": Out, "tokmap_batch": Batch, "tokmap_stats": Stats,
+    "tokmap_stall": Stall, "tokmap_source_stats": SourceStats, "tokmap_loader_options": LoaderOptions,
+    "tokmap_out": Out, "tokmap_batch": Batch, "tokmap_stats": Stats,
     "tokmap_cuda_info": CudaInfo, "tokmap_cuda_device_info": CudaDeviceInfo, "tokmap_loader_device": LoaderDevice,
 }
 

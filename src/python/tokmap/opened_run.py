@@ -206,8 +206,8 @@ class OpenedRun:
             raise ArgumentError("a run is opened from exactly one of path (a run file), text, data (a dataset), and "
                                 "sources (datasets by name)")
         more = (weights, phases, stride, tail, pad, skip)
-        if data is None and sources is None and (seq_len, batch, seed, lookahead, order, steps, passes, reading) + more \
-                != (None, 1, 0, 1, "shuffle", None, None, "auto") + (None,) * 6:
+        given = (seq_len, batch, seed, lookahead, order, steps, passes, reading) + more
+        if data is None and sources is None and given != (None, 1, 0, 1, "shuffle", None, None, "auto") + (None,) * 6:
             raise ArgumentError("a run file or text sets seq_len, batch, seed and the other values itself: pass them "
                                 "as arguments only together with data")
         if text is None and sources is None and folder is not None:
