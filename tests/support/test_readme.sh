@@ -100,7 +100,8 @@ mkdir -p "$quick/texts" "$quick/more"
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     awk -v i=$i 'BEGIN { for (n = 0; n < 8000; n++) print "text " i ", line " n " of a few words" }' >"$quick/texts/$i.txt"
 done
-awk 'BEGIN { for (n = 0; n < 9; n++) print "{\"text\": \"document " n "\"}" }' >"$quick/more/records.jsonl"
+awk 'BEGIN { for (n = 0; n < 20000; n++) print "{\"text\": \"document " n " is a note of a few words\"}" }' \
+    >"$quick/more/records.jsonl"
 if command -v zstd >/dev/null 2>&1; then
     zstd -q --rm "$quick/more/records.jsonl"
     "$TOKMAP" train -q -o "$quick/tokenizer" --vocab-size 262 --special-tokens '<|endoftext|>' "$quick/texts"
