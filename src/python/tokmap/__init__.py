@@ -18,6 +18,7 @@ from .errors import (ArgumentError, BusyError, ClosedError, CorruptError, Cursor
                      OutputError, PastError, RangeError, RunError, TokenError, TokmapError, TruncatedError,
                      UnsupportedError, VersionError)
 from .dataset import Dataset, Document, Info, Origin, Shard
+from .indexing import Indexed, index
 from .opened_run import Phase, Piece, Place, RunInfo, Share, Shown, Source
 from .run import Run
 from .loader import Batch, Loader, Stats
@@ -32,7 +33,7 @@ IGNORE = -100
 __all__ = [
     "Run", "Loader", "Batch", "Stats", "RunDataset", "Columns", "collate", "Dataset", "Array", "Tokenizer",
     "RunInfo", "Source", "Phase", "Share", "Place", "Piece", "Shown", "Info", "Shard", "Document", "Origin", "Gpu", "gpus",
-    "IGNORE", "library_path", "__version__",
+    "index", "Indexed", "IGNORE", "library_path", "__version__",
     "TokmapError", "ArgumentError", "BusyError", "ClosedError", "CorruptError", "CursorError", "DeadlineError",
     "DeviceError", "EncodingError", "End", "EndedError", "ExistsError", "FormatError", "InputError", "InternalError",
     "InterruptedByCaller", "IoError", "LibraryError", "LimitError", "OutOfMemoryError", "MismatchError",

@@ -14,7 +14,7 @@ from ._version import __version__ as __version__
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
-    from typing import Any, Literal
+    from typing import Any, Callable, Literal
 
     from .hints import Path
 
@@ -28,6 +28,7 @@ I32, I64 = 0, 1
 ORDERS: tuple[Literal["shuffle"], Literal["sequential"], Literal["blocks"]] = ("shuffle", "sequential", "blocks")
 READINGS: tuple[Literal["auto"], Literal["mapped"], Literal["pread"]] = ("auto", "mapped", "pread")
 LIMIT = errors.STATUSES.index(errors.LimitError)
+NOT_FOUND = errors.STATUSES.index(errors.NotFoundError)
 INTERRUPTED = errors.STATUSES.index(errors.InterruptedByCaller)
 
 
@@ -78,6 +79,19 @@ VerifyOptions._fields_ = [("size", c_size_t), ("threads", c_uint32), ("fault", F
 
 class VerifyResult(Structure):
     _fields_ = [("size", c_size_t), ("bytes", c_uint64), ("blocks", c_uint64), ("faults", c_uint64)]
+
+
+ENDS = CFUNCTYPE(c_int, c_void_p, c_char_p, c_uint64, POINTER(c_uint64), c_uint64, POINTER(c_uint64), POINTER(Error))
+
+
+class IndexOptions(Structure):
+    _fields_ = [("size", c_size_t), ("threads", c_uint32), ("replace", c_int), ("progress", PROGRESS), ("ends", ENDS),
+                ("user", c_void_p)]
+
+
+class IndexResult(Structure):
+    _fields_ = [("size", c_size_t), ("files", c_uint64), ("tokens", c_uint64), ("documents", c_uint64),
+                ("bytes", c_uint64)]
 
 
 class RunOptions(Structure):
@@ -201,7 +215,8 @@ class LoaderDevice(Structure):
 STRUCTS = {
     "tokmap_error": Error, "tokmap_dataset_options": DatasetOptions, "tokmap_dataset_info": DatasetInfo,
     "tokmap_shard_info": ShardInfo, "tokmap_span": Span, "tokmap_document": Document, "tokmap_origin": Origin,
-    "tokmap_verify_options": VerifyOptions, "tokmap_verify_result": VerifyResult, "tokmap_run_options": RunOptions,
+    "tokmap_verify_options": VerifyOptions, "tokmap_verify_result": VerifyResult,
+    "tokmap_index_options": IndexOptions, "tokmap_index_result": IndexResult, "tokmap_run_options": RunOptions,
     "tokmap_run_info": RunInfo, "tokmap_source_info": SourceInfo, "tokmap_phase_info": PhaseInfo,
     "tokmap_share_info": ShareInfo, "tokmap_piece": Piece, "tokmap_evaluation_options": EvaluationOptions,
     "tokmap_place": Place, "tokmap_cursor": Cursor,
@@ -227,6 +242,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "tokmap_dataset_document_at": (c_int, (_P, c_uint64, _P, _P)),
     "tokmap_dataset_origin": (c_int, (_P, c_uint64, _P, _P)),
     "tokmap_dataset_verify": (c_int, (_P, _P, _P, _P)),
+    "tokmap_dataset_index": (c_int, (_P, _P, _P, _P)),
     "tokmap_run_open": (c_int, (_P, c_char_p, _P)),
     "tokmap_run_parse": (c_int, (_P, c_char_p, c_char_p, _P)),
     "tokmap_run_make": (c_int, (_P, _P, _P)),
@@ -354,6 +370,42 @@ def check(status: int, error: Error | None = None) -> None:
     """Raises the exception for a status that is not OK."""
     if status:
         raise failure(status, error)
+
+
+class LongCall:
+    """A call of the library that takes long, calls functions of the caller meanwhile, and can be interrupted. An
+    exception in one of these functions ends the call, and run() raises it."""
+
+    def __init__(self) -> None:
+        self.stopped = False
+        self.problems: list[BaseException] = []
+
+    def guard(self, function: Callable[..., object] | None, arguments: Callable[[], tuple[Any, ...]]) -> int:
+        """Calls a function of the caller, or none. Returns what the library's callback returns: 1 ends the call."""
+        try:
+            if function is not None:
+                function(*arguments())
+        except BaseException as problem:
+            self.problems.append(problem)
+            return 1
+        return int(self.stopped)
+
+    def run(self, call: Callable[[], int]) -> int:
+        """Returns the status of the call. Python handles signals in the main thread, between two lines, so another
+        thread calls the library."""
+        import threading
+        outcome: list[int] = []
+        worker = threading.Thread(target=lambda: outcome.append(call()), daemon=True)
+        worker.start()
+        try:
+            while worker.is_alive():
+                worker.join(0.1)
+        finally:
+            self.stopped = True
+            worker.join()
+        if self.problems:
+            raise self.problems[0]
+        return outcome[0]
 
 
 def counted(count: int, noun: str) -> str:

@@ -327,44 +327,14 @@ class Dataset:
                   `on_fault=faults.append` makes a list. An exception in it stops verify()
 
         Ctrl-C interrupts it."""
-        import threading
-        handle, stop, result, error = self._open(), threading.Event(), c.VerifyResult(sizeof(c.VerifyResult)), c.Error()
-        outcome: list[int] = []
-        problems: list[BaseException] = []
-
-        def on_progress(_user: object, done: int, total: int) -> int:
-            try:
-                if progress is not None:
-                    progress(done, total)
-            except BaseException as problem:  # the caller of verify() gets it below
-                problems.append(problem)
-                return 1
-            return int(stop.is_set())
-
-        def on_each(_user: object, fault: Any) -> int:
-            try:
-                if on_fault is not None:
-                    on_fault(c.failure(fault.contents.status, fault.contents))
-            except BaseException as problem:
-                problems.append(problem)
-                return 1
-            return int(stop.is_set())
-
-        options = c.VerifyOptions(sizeof(c.VerifyOptions), c.number(threads, "threads", 0, 65536), c.FAULT(on_each),
-                                  c.PROGRESS(on_progress), None)
-        # Python handles signals in the main thread, between two lines. So another thread calls the library.
-        worker = threading.Thread(target=lambda: outcome.append(
-            lib.tokmap_dataset_verify(handle, byref(options), byref(result), byref(error))), daemon=True)
-        worker.start()
-        try:
-            while worker.is_alive():
-                worker.join(0.1)
-        finally:
-            stop.set()
-            worker.join()
-        if problems:
-            raise problems[0]
-        check(outcome[0], error)
+        handle, result, error = self._open(), c.VerifyResult(sizeof(c.VerifyResult)), c.Error()
+        call = c.LongCall()
+        options = c.VerifyOptions(
+            sizeof(c.VerifyOptions), c.number(threads, "threads", 0, 65536),
+            c.FAULT(lambda _user, fault: call.guard(
+                on_fault, lambda: (c.failure(fault.contents.status, fault.contents),))),
+            c.PROGRESS(lambda _user, done, total: call.guard(progress, lambda: (done, total))), None)
+        check(call.run(lambda: lib.tokmap_dataset_verify(handle, byref(options), byref(result), byref(error))), error)
         return int(result.bytes)
 
 
