@@ -284,16 +284,24 @@ static enum tokmap_status add_one(struct evaluation *evaluation, uint64_t source
     return status ? status : check_untrained(evaluation, base);
 }
 
+/* Returns the length of a dataset's name without its part, at most 200. */
+static size_t without_part(const char *name)
+{
+    const char *docs = strstr(name, "#docs="), *tokens = strstr(name, "#tokens=");
+    const char *end = docs ? docs : tokens ? tokens : name + strlen(name);
+    return (size_t)min64((uint64_t)(end - name), 200);
+}
+
 static enum tokmap_status add_sources(struct evaluation *evaluation)
 {
     const struct tokmap_run *run = evaluation->run;
     const struct tokmap_evaluation_options *options = &evaluation->options;
-    bool found = false;
+    const char *found = NULL; /* the dataset of the first source, as the run names it */
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t i = 0; !status && i < run->sources.count; i++) {
         if (options->source && strcmp(source_name(evaluation, i), options->source) != 0)
             continue;
-        found = true;
+        found = found ? found : run->spec.sources[i].data;
         bool first = true; /* of its base */
         for (uint64_t j = 0; j < i; j++)
             first = first && evaluation->base_of[j] != evaluation->base_of[i];
@@ -306,10 +314,10 @@ static enum tokmap_status add_sources(struct evaluation *evaluation)
                      options->source);
     if (evaluation->spec.source_count == 0)
         return wrong(evaluation, TOKMAP_ERROR_NOT_FOUND,
-                     "the run leaves out no data of %s%s%s; let it train on a part, such as '%.200s#docs=0..99%%', or "
+                     "the run leaves out no data of %s%s%s; let it train on a part, such as '%.*s#docs=0..99%%', or "
                      "name a dataset as a source with weight 0",
                      options->source ? "source '" : "its sources", options->source ? options->source : "",
-                     options->source ? "'" : "", run->spec.sources[0].data);
+                     options->source ? "'" : "", (int)without_part(found), found);
     return TOKMAP_OK;
 }
 

@@ -186,6 +186,9 @@ static void refusals(void **state)
     } cases[] = {
         {HEAD "source web " WEB "\n", NULL, NULL, "leaves out no data of its sources", TOKMAP_ERROR_NOT_FOUND},
         {HEAD "source web " WEB "\n", "web", NULL, "no data of source 'web'", TOKMAP_ERROR_NOT_FOUND},
+        {HEAD "source a " WEB "#docs=0..90%\nsource b " WIKI "\nphase 0 a 1 b 1\n", "b", NULL,
+         "such as '" WIKI "#docs=0..99%'", TOKMAP_ERROR_NOT_FOUND},
+        {HEAD "source a " WEB "#docs=0..100%\n", "a", NULL, "such as '" WEB "#docs=0..99%'", TOKMAP_ERROR_NOT_FOUND},
         {HEAD "source web " WEB "#docs=0..90%\n", "wab", NULL, "no source 'wab'", TOKMAP_ERROR_NOT_FOUND},
         {HEAD "source web " WEB "#docs=0..90%\n", "web", "docs=89..100%", "trains on data", TOKMAP_ERROR_RANGE},
         {HEAD "source web " WEB "#docs=0..90%\n", NULL, "docs=179..181", "source 'web'", TOKMAP_ERROR_RANGE},
