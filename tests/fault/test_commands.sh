@@ -9,6 +9,9 @@ printf '\377 is not UTF-8\n' >tree/sub/invalid.txt
 "$TOKMAP" pack -q --on-error skip --skipped-list skipped -o tree_whole 'tree/**/*.txt' 2>/dev/null
 "$TOKMAP" export -q -o exported old
 "$TOKMAP" merge -q -o merged whole old
+"$TOKMAP" plan -q --seq-len 64 -o planned old
+cp old.bin foreign.bin
+"$TOKMAP" index -q raw:foreign.bin,width=2,eod=256 && mv foreign.tmx indexed
 
 # check_file NAME REFERENCE: a file that is written under another name first.
 check_file() {
@@ -27,7 +30,7 @@ check_file() {
     elif [ -e "$1" ]; then
         # The folder is synced after the file has its name.
         [ "$1" = joined ] || cmp -s "$1" "$2" || problem "the file is not complete"
-        grep -q 'cannot be synced' err || problem "it failed, but the file is there"
+        grep -q 'cannot be synced\|indexes are written' err || problem "it failed, but the file is there"
     fi
     rm -f ./*.partial
 }
@@ -63,4 +66,16 @@ for kinds in system eintr short memory; do
     }
     "$TOKMAP" export -q merged >both
     sweep "merge" $kinds
+    attempt() {
+        rm -f new.plan
+        with_fault "$TOKMAP" plan -q --seq-len 64 -o new.plan old
+        check_file new.plan planned
+    }
+    sweep "plan" $kinds
+    attempt() {
+        rm -f foreign.tmx
+        with_fault "$TOKMAP" index -q -j 2 raw:foreign.bin,width=2,eod=256
+        check_file foreign.tmx indexed
+    }
+    sweep "index" $kinds
 done

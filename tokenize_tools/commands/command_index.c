@@ -286,8 +286,8 @@ static int index_operands(const struct cli_command *command, const char **operan
         (void)fflush(stdout);
         os_signal_die(os_signal_caught());
     }
-    if (!status)
-        status = content_find(name, &info, &error);
+    if (!status && (status = content_find(name, &info, &error)))
+        cli_warn(program, "the indexes are written, but the dataset cannot be opened to report its content id");
     if (status)
         return cli_finish(program, command_failed(command, &error));
     report(given, name, &result, &info, seconds);

@@ -75,12 +75,10 @@ static enum tokmap_status output_open(struct output *output, struct tokmap_error
                                               named.inode != locked.inode || named.device != locked.device)))
         return error_set(error, TOKMAP_ERROR_BUSY, output->partial, TOKMAP_NO_OFFSET,
                          "another process is writing this index; wait for it");
+    output->made = !system; /* the lock is held, so the file is this writer's to remove */
     if (!system)
         system = os_truncate(output->fd, 0);
-    if (system)
-        return failed(output, system, "the index cannot be created", error);
-    output->made = true;
-    return TOKMAP_OK;
+    return system ? failed(output, system, "the index cannot be created", error) : TOKMAP_OK;
 }
 
 static enum tokmap_status paths_make(struct store_index *writer, const char *index_path, struct tokmap_error *error)
