@@ -17,6 +17,7 @@
 #include "common/error.h"
 #include "platform/os.h"
 #include "text/path.h"
+#include "token_find.h"
 
 #define FILES_MAX ((uint64_t)1 << 20)
 #define SCAN_TOKENS 8192 /* read at once to find the ends of documents; a row's tokens stay in the cache */
@@ -420,9 +421,20 @@ enum tokmap_status foreign_identity(const struct shard *shards, uint64_t count, 
 
 /* ---- documents by scanning ---- */
 
-static bool is_token(const uint8_t *tokens, uint32_t width, uint64_t i, uint64_t id)
+struct scan {
+    uint64_t shift, before; /* before: the last end, or the start of the range */
+    uint64_t *ends, capacity, *used;
+};
+
+/* Adds an end, unless an EOD before this BOS has added it. */
+static void scan_add(struct scan *scan, uint64_t end)
 {
-    return (width == 2 ? load16(tokens + 2 * i) : load32(tokens + 4 * i)) == id;
+    if (end <= scan->before)
+        return;
+    if (*scan->used < scan->capacity)
+        scan->ends[*scan->used] = end + scan->shift;
+    ++*scan->used;
+    scan->before = end;
 }
 
 enum tokmap_status foreign_scan_ends(const struct shard *shard, uint32_t width, uint64_t first, uint64_t last,
@@ -430,36 +442,30 @@ enum tokmap_status foreign_scan_ends(const struct shard *shard, uint32_t width, 
                                      struct tokmap_error *error)
 {
     const uint64_t eod = shard->index.shard.eod_id, bos = shard->index.shard.bos_id;
+    struct scan scan = {shift, first, ends, capacity, used};
     uint8_t tokens[4 * SCAN_TOKENS];
-    uint64_t before = first;
     last = min64(last, shard->tokens);
-    /* A document ends before a BOS, so the token behind the range is read, too. */
-    const uint64_t stop = min64(last + 1, shard->tokens);
-    for (uint64_t at = first; at < stop;) {
-        const uint64_t part = min64(stop - at, SCAN_TOKENS);
+    /* A document ends before a BOS, so the token behind the range is read, too. Its EOD is outside. */
+    const uint64_t stop = min64(last + (bos != TOKMAP_NO_ID), shard->tokens);
+    for (uint64_t at = first, part; at < stop; at += part) {
+        part = min64(stop - at, SCAN_TOKENS);
         enum tokmap_status status = store_read(&shard->store, shard->skipped_tokens + at, part, width, tokens, error);
         if (status)
             return status;
-        for (uint64_t i = 0; i < part; i++) {
-            const uint64_t token = at + i;
-            uint64_t end = 0;
-            if (bos != TOKMAP_NO_ID && token > before && is_token(tokens, width, i, bos))
-                end = token;
-            if (end) {
-                if (*used < capacity)
-                    ends[*used] = end + shift;
-                ++*used;
-                before = end;
-            }
-            if (token < last &&
-                ((eod != TOKMAP_NO_ID && is_token(tokens, width, i, eod)) || token + 1 == shard->tokens)) {
-                if (*used < capacity)
-                    ends[*used] = token + 1 + shift;
-                ++*used;
-                before = token + 1;
+        const uint64_t with_eod = min64(part, last - at);
+        uint64_t next_eod = eod == TOKMAP_NO_ID ? part : token_find(tokens, width, 0, with_eod, eod);
+        uint64_t next_bos = bos == TOKMAP_NO_ID ? part : token_find(tokens, width, 0, part, bos);
+        while (next_eod < with_eod || next_bos < part) {
+            if (next_bos <= next_eod) {
+                scan_add(&scan, at + next_bos);
+                next_bos = token_find(tokens, width, next_bos + 1, part, bos);
+            } else {
+                scan_add(&scan, at + next_eod + 1);
+                next_eod = token_find(tokens, width, next_eod + 1, with_eod, eod);
             }
         }
-        at += part;
     }
+    if (first < last && last == shard->tokens)
+        scan_add(&scan, last);
     return TOKMAP_OK;
 }

@@ -1,5 +1,6 @@
 """index(): token files of other projects, opened in place and then by their indexes."""
 import os
+import random
 import struct
 import threading
 import unittest
@@ -130,6 +131,43 @@ class Index(unittest.TestCase):
             self.assertEqual([list(document) for document in dataset], self.documents)
         self.assertEqual(tokmap.index(prefix).documents, 300)
         self.compare(prefix)
+
+    def test_documents_found_while_reading(self):
+        """Without an index, EOD and BOS tell where documents end. Every row is compared with a model, and cu_seqlens has
+        room for it, even if every token is a document of its own."""
+        rng = random.Random(5)
+        for number, (eod, bos, share) in enumerate([(3, None, 0.02), (None, 4, 0.02), (3, 4, 0.3), (3, 4, 1), (3, 3, 1),
+                                                    (3, None, 1), (None, 4, 1), (70000, None, 1), (3, 4, 0)]):
+            for width, count in ((2, 3001), (4, 20000)):
+                marks = [token for token in (eod, bos) if token is not None and token < 65536]
+                ids = [rng.choice(marks) if marks and rng.random() < share else rng.randrange(5, 900)
+                       for _ in range(count)]
+                path = os.path.join(self.folder, f"scan_{number}_{width}.bin")
+                with open(path, "wb") as file:
+                    file.write(array("HI"[width == 4], ids).tobytes())
+                if eod is not None and eod > 65535 and width == 2:
+                    continue  # the name cannot say so
+                words = "".join(f",{word}={value}" for word, value in (("eod", eod), ("bos", bos)) if value is not None)
+                self.compare_rows(f"raw:{path},width={width}{words}", ids, eod, bos)
+
+    def compare_rows(self, name, ids, eod, bos):
+        count, seq_len = len(ids), 130
+        starts = [at == 0 or ids[at] == bos or (ids[at - 1] == eod) for at in range(count)]
+        fields = ["inputs", "position_ids", "cu_seqlens"]
+        for reading in ("mapped", "pread"):
+            with tokmap.Run(data=name, seq_len=seq_len, batch=4, passes=2, reading=reading) as run, \
+                    run.loader(rows=4, fields=fields, dtype="int32") as loader:
+                for batch in loader:
+                    wanted = [0]
+                    for row in range(batch.count):
+                        first = batch.places[row].first_token
+                        at = [(first + i) % count for i in range(seq_len)]
+                        self.assertEqual(list(batch.inputs[row]), [ids[i] for i in at])
+                        begin = [i for i in range(seq_len) if i == 0 or starts[at[i]]]
+                        positions = [i - max(b for b in begin if b <= i) for i in range(seq_len)]
+                        self.assertEqual(list(batch.position_ids[row]), positions, (name, batch.step, row))
+                        wanted += [row * seq_len + b for b in begin[1:]] + [(row + 1) * seq_len]
+                    self.assertEqual(list(batch.cu_seqlens)[:batch.documents + 1], wanted)
 
     def test_not_a_token_file(self):
         with self.assertRaises(tokmap.NotFoundError):
