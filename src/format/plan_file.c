@@ -27,6 +27,8 @@
 #include "common/hash.h"
 #include "platform/os.h"
 
+#define LINE 64           /* bytes of a cache line */
+#define PREFETCH_MOST 512 /* bytes of the segments of a row; those after them have time to come */
 #define REMEDY "restore this plan from a good copy, or make it again with `tokmap plan`"
 #define NOT_A_PLAN                                                                                                     \
     "this is not a tokmap plan (it does not begin with the bytes of one); name a file that `tokmap plan` wrote"
@@ -196,6 +198,22 @@ enum tokmap_status plan_row(const struct plan *plan, uint64_t row, uint64_t *fir
     *first = from;
     *count = to - from;
     return TOKMAP_OK;
+}
+
+void plan_prefetch_row(const struct plan *plan, uint64_t row)
+{
+    __builtin_prefetch(plan->bytes + sizeof(struct plan_header) + 4 * row, 0, 3);
+}
+
+void plan_prefetch_segments(const struct plan *plan, uint64_t row)
+{
+    uint64_t first, count;
+    if (plan_row(plan, row, &first, &count, NULL))
+        return;
+    const uint64_t begin = segment_at(plan, first);
+    const uint64_t end = begin + min64(sizeof(struct plan_segment) * count, PREFETCH_MOST);
+    for (uint64_t at = round_down(begin, LINE); at < end; at += LINE)
+        __builtin_prefetch(plan->bytes + at, 0, 3);
 }
 
 enum tokmap_status plan_segment(const struct plan *plan, uint64_t number, struct plan_segment *segment,

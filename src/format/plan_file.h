@@ -75,6 +75,11 @@ void plan_close(struct plan *plan); /* accepts a struct that is all zero */
  * Statuses: OK, ERROR_CORRUPT. */
 enum tokmap_status plan_row(const struct plan *plan, uint64_t row, uint64_t *first, uint64_t *count,
                             struct tokmap_error *error);
+/* Prefetch what plan_row() reads of a row (< header.rows), and later, when that has come, the segments that
+ * plan_row_pairs() reads. Both pass over what is corrupt. Cannot fail. */
+void plan_prefetch_row(const struct plan *plan, uint64_t row);
+void plan_prefetch_segments(const struct plan *plan, uint64_t row);
+
 /* Reads a segment (< header.segments); its tokens are within the dataset's and at most seq_len. Statuses: OK,
  * ERROR_CORRUPT. */
 enum tokmap_status plan_segment(const struct plan *plan, uint64_t number, struct plan_segment *segment,

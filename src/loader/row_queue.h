@@ -28,6 +28,9 @@ struct row_queue {
     uint64_t capacity;           /* a power of two */
     uint64_t taken;              /* rows below this number were delivered and may leave the queue */
     uint64_t known;              /* rows below this number are in the queue, or were */
+    bool plans;                  /* some rows are those of a plan, which is read in parts: */
+    uint64_t prefetched;         /* the segments of rows below this number were prefetched, */
+    uint64_t complete;           /* and their first_token and tokens are set below this number */
     struct row_piece *pieces;    /* of the row that row_queue_window() reported last */
     uint64_t pieces_most;
 };

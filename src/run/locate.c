@@ -67,33 +67,56 @@ void run_epoch_init(struct walk_epoch *at, const struct tokmap_run *run, const s
                     source->name_bytes, epoch);
 }
 
-/* Sets the first token and the tokens of a place whose source and window are set. */
-static void fill_tokens(const struct tokmap_run *run, const struct stretch *stretch, uint64_t shift,
-                        struct tokmap_place *place)
+/* Sets the first token and the tokens of a place whose source and window are set, and whose source has no plan. */
+static void fill_window(const struct tokmap_run *run, const struct run_source *source, const struct stretch *stretch,
+                        uint64_t shift, struct tokmap_place *place)
 {
-    const struct run_source *source = &run->sources.of[place->source];
     const uint64_t window = stretch->seq_len + run->spec.lookahead;
-    place->first_token = place->tokens = 0;
-    if (source->plan_path) {
-        uint64_t pair[2], count, tokens;
-        if (plan_row_pairs(&source->plan, place->window, pair, 1, &count, &tokens, NULL))
-            return;
-        place->first_token = pair[0];
-        place->tokens = tokens;
-        return;
-    }
     /* Below T: without padding, shift < S, and the last window starts at most at T - S - L. Only the end of a window
      * can wrap. With tail pad, the shift is 0, and the last window starts before T and does not wrap. */
     place->first_token = shift + place->window * stretch->stride;
     place->tokens = run->spec.tail_pad ? min64(window, source->tokens - place->first_token) : window;
 }
 
+void run_place_tokens(const struct tokmap_run *run, struct tokmap_place *place)
+{
+    uint64_t pair[2], count, tokens;
+    if (place->source == TOKMAP_NO_SOURCE)
+        return;
+    const struct run_source *source = &run->sources.of[place->source];
+    if (!source->plan_path)
+        return;
+    place->first_token = place->tokens = 0;
+    if (plan_row_pairs(&source->plan, place->window, pair, 1, &count, &tokens, NULL))
+        return;
+    place->first_token = pair[0];
+    place->tokens = tokens;
+}
+
+void run_plan_prefetch(const struct tokmap_run *run, const struct tokmap_place *place)
+{
+    if (place->source != TOKMAP_NO_SOURCE && run->sources.of[place->source].plan_path)
+        plan_prefetch_segments(&run->sources.of[place->source].plan, place->window);
+}
+
+bool run_has_plans(const struct tokmap_run *run)
+{
+    for (uint64_t i = 0; i < run->sources.count; i++)
+        if (run->sources.of[i].plan_path)
+            return true;
+    return false;
+}
+
 void run_fill_place(const struct tokmap_run *run, const struct walk_epoch *epoch, const struct stretch *stretch,
                     struct tokmap_place *place)
 {
+    const struct run_source *source = &run->sources.of[epoch->source];
     place->source = epoch->source;
     place->epoch = epoch->epoch;
-    fill_tokens(run, stretch, epoch->shift, place);
+    if (source->plan_path)
+        run_place_tokens(run, place);
+    else
+        fill_window(run, source, stretch, epoch->shift, place);
 }
 
 /* ---- forward ---- */
@@ -137,7 +160,7 @@ static void walk_to_step(struct run_walk *walk, uint64_t step)
         permutation_init(&walk->rows_order, order_key(KEY_ROWS, run->spec.seed, "", 0, step), walk->valid);
 }
 
-void run_walk_place(struct run_walk *walk, uint64_t step, uint64_t row, struct tokmap_place *place)
+void run_walk_window(struct run_walk *walk, uint64_t step, uint64_t row, struct tokmap_place *place)
 {
     const struct tokmap_run *run = walk->run;
     if (!walk->step_known || walk->step != step) {
@@ -164,7 +187,19 @@ void run_walk_place(struct run_walk *walk, uint64_t step, uint64_t row, struct t
         place->window = permutation_forward(&at->order.shuffle, place->window);
     else if (run->spec.ordering == TOKMAP_BLOCKS)
         place->window = blocks_forward(&at->order.blocks, place->window);
-    run_fill_place(run, at, walk->stretch, place);
+    const struct run_source *source = &run->sources.of[leaf->source];
+    place->source = at->source;
+    place->epoch = at->epoch;
+    if (source->plan_path)
+        plan_prefetch_row(&source->plan, place->window);
+    else
+        fill_window(run, source, walk->stretch, at->shift, place);
+}
+
+void run_walk_place(struct run_walk *walk, uint64_t step, uint64_t row, struct tokmap_place *place)
+{
+    run_walk_window(walk, step, row, place);
+    run_place_tokens(walk->run, place);
 }
 
 enum tokmap_status run_walk_locate(struct run_walk *walk, uint64_t step, uint64_t row, struct tokmap_place *place,

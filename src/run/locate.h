@@ -59,7 +59,17 @@ void run_walk_free(struct run_walk *walk);
  * reports why. Cannot fail. */
 void run_walk_place(struct run_walk *walk, uint64_t step, uint64_t row, struct tokmap_place *place);
 
-/* Does the same for any step and row. Statuses: OK, ERROR_RANGE (the run has no such step or row). */
+/* The same in two halves, for a caller that knows rows ahead: first_token and tokens are set only by the second one, if
+ * the row is one of a plan. Reading the plan waits twice for memory: for the row, and then for its segments. The first
+ * half therefore prefetches the row, and run_plan_prefetch(), called some rows later, its segments. */
+void run_walk_window(struct run_walk *walk, uint64_t step, uint64_t row, struct tokmap_place *place);
+void run_plan_prefetch(const struct tokmap_run *run, const struct tokmap_place *place);
+void run_place_tokens(const struct tokmap_run *run, struct tokmap_place *place);
+
+/* Whether a source of the run draws rows of a plan. Otherwise run_walk_window() does everything. */
+bool run_has_plans(const struct tokmap_run *run);
+
+/* Does the same as run_walk_place() for any step and row. Statuses: OK, ERROR_RANGE (the run has no such step or row). */
 enum tokmap_status run_walk_locate(struct run_walk *walk, uint64_t step, uint64_t row, struct tokmap_place *place,
                                    struct tokmap_error *error);
 
