@@ -1,8 +1,9 @@
 /*
  * copy_avx512.c - the kernels of copy.h with 512-bit instructions.
  *
- * The last vector of a copy ends where the tokens end, and overlaps the one before. Masked stores, the obvious way, cost
- * some processors (AMD's Zen 4) as much as many whole vectors; rows of short pieces spent a tenth of their time there.
+ * The last vector of a copy ends where the tokens end, and overlaps the one before. Masked stores, the obvious way,
+ * cost some processors (AMD's Zen 4) as much as many whole vectors; rows of short pieces spent a tenth of their time
+ * there.
  */
 #if defined(__x86_64__)
 #include "copy.h"
@@ -13,8 +14,8 @@
 extern const struct copy_kernels copy_avx512;
 
 /* The body of every kernel. bits is 16 or 32, and a vector has LANES of them. STORE stores a vector and PART the
- * first bytes of one; both do nothing in kernels that do not copy. Each turn handles two vectors with maxima of their own, so
- * that they do not wait for each other. Afterwards, top0 has the largest value of each lane. */
+ * first bytes of one; both do nothing in kernels that do not copy. Each turn handles two vectors with maxima of their
+ * own, so that they do not wait for each other. Afterwards, top0 has the largest value of each lane. */
 #define LARGEST(bits, LANES, mask_t, STORE, PART)                                                                      \
     const char *at = from;                                                                                             \
     __m512i top0 = _mm512_setzero_si512(), top1 = top0;                                                                \
@@ -41,7 +42,7 @@ extern const struct copy_kernels copy_avx512;
         top0 = _mm512_max_epu##bits(top0, v);                                                                          \
     } else if (left) {                                                                                                 \
         __m512i v = _mm512_maskz_loadu_epi##bits((mask_t)(~(uint64_t)0 >> (64 - left)), at);                           \
-        PART(v, left * (bits / 8));                                                                                    \
+        PART(v, left *(bits / 8));                                                                                     \
         top0 = _mm512_max_epu##bits(top0, v);                                                                          \
     }                                                                                                                  \
     top0 = _mm512_max_epu##bits(top0, top1)

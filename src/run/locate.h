@@ -69,7 +69,8 @@ void run_place_tokens(const struct tokmap_run *run, struct tokmap_place *place);
 /* Whether a source of the run draws rows of a plan. Otherwise run_walk_window() does everything. */
 bool run_has_plans(const struct tokmap_run *run);
 
-/* Does the same as run_walk_place() for any step and row. Statuses: OK, ERROR_RANGE (the run has no such step or row). */
+/* Does the same as run_walk_place() for any step and row. Statuses: OK, ERROR_RANGE (the run has no such step or row).
+ */
 enum tokmap_status run_walk_locate(struct run_walk *walk, uint64_t step, uint64_t row, struct tokmap_place *place,
                                    struct tokmap_error *error);
 
