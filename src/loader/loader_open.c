@@ -84,9 +84,9 @@ static enum tokmap_status check_options(const struct tokmap_loader_options *opti
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "options.alarm_percent is %" PRIu32 "; set it to 1 to 100", options->alarm_percent);
     if (!options->range_push != !options->range_pop)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "options.range_%s is NULL, but options.range_%s is not; set both or neither",
-                         options->range_push ? "pop" : "push", options->range_push ? "push" : "pop");
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "%s; set both or neither",
+                         options->range_push ? "options.range_pop is NULL, but options.range_push is not"
+                                             : "options.range_push is NULL, but options.range_pop is not");
     return TOKMAP_OK;
 }
 

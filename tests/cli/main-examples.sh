@@ -53,6 +53,19 @@ foreign_files()
     printf '000111111' | tr 01 '\000\001' >chat.mask
 }
 
+# Traces of two ranks, which the loaders of the library write. Without Python there are none.
+traces()
+{
+    command -v python3 >/dev/null 2>&1 || return 1
+    printf 'seq_len 64\nbatch 4\nseed 1\nsource web data/web\nsteps 1000\n' >train.run
+    PYTHONPATH=$TOKMAP_TREE/src/python TOKMAP_LIBRARY=${TOKMAP_BIN%/bin}/lib/libtokmap.so python3 -c '
+import tokmap
+for rank in 0, 1:
+    with tokmap.Run("train.run").loader(rank=rank, world=2, trace=f"rank{rank}.trace") as loader:
+        for batch in loader:
+            pass'
+}
+
 tokmap --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' >commands
 while read -r command; do
     examples tokmap "$command" >list
@@ -67,19 +80,11 @@ while read -r command; do
             cp data/web.tmx $name.tmx
         done
     fi
-    if [ "$command" = index ]; then # whose examples read files of other projects
-        mkdir -p fineweb
-        printf 'MMIDIDX\0\0\1\0\0\0\0\0\0\0\10\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0' >data/my_text_document.idx
-        printf '\2\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0' >>data/my_text_document.idx
-        printf 'abcd' >data/my_text_document.bin
-        { printf '\210\330\64\1\1\0\0\0\2\0\0\0'; head -c 1012 /dev/zero; printf 'abcd'; } >fineweb/a_train_1.bin
-        printf 'abcd' >train.bin
-        printf 'abcdabcd' >data/part-0.npy
-    fi
     if [ "$command" = audit ]; then # which would count 20 million draws
         sed -i 's/^steps .*/steps 100/' train.run
     fi
     [ "$command" != index ] || foreign_files
+    [ "$command" != replay ] || traces || continue
     while IFS= read -r line; do
         shell=sh
         case $line in *"tokmap completion "*) # runs in the shell that it names

@@ -15,6 +15,7 @@
 #include "cli/cli.h"
 #include "commands.h"
 #include "commands/shared/field_options.h"
+#include "commands/shared/target.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "format/trace_file.h"
@@ -350,6 +351,8 @@ static enum tokmap_status open_run(struct replay *replay, const char *name, stru
     enum tokmap_status status = tokmap_run_open(&replay->run, name, error);
     if (status)
         return status;
+    run_warn(program, replay->run, name);
+    sources_warn(program, replay->run, name);
     replay->info.size = sizeof replay->info;
     status = tokmap_run_info(replay->run, &replay->info);
     const uint64_t row_bytes = (replay->info.seq_len_most + replay->info.lookahead) * 4;

@@ -203,6 +203,8 @@ static enum tokmap_status verify(const char *name, const struct verify_arguments
         (void)fault_found(report, error);
         cli_say(program, "'%s' cannot be opened, so the rest of it was not checked", name);
     }
+    if (run)
+        run_warn(program, run, name);
     if (!status)
         status = is_run ? run_verify(run, name, given, report, sum, error)
                         : dataset_verify(dataset, name, given, report, sum, error);

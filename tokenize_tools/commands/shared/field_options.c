@@ -8,10 +8,13 @@
  * options, by name. A field has the same option in every command that has the option at all. The option is NULL if no
  * command lets its user set the field. */
 static const struct field_option table[] = {
+    {"alarm_percent", NULL, NULL},
     {"batch", "batch", NULL},
     {"bos_id", "bos", NULL},
     {"data", NULL, NULL},
+    {"deadline_ns", NULL, NULL},
     {"document_limit", "max-document", NULL},
+    {"documents_most", "max-documents", NULL},
     {"eod_id", "eod", NULL},
     {"exclude", "exclude", NULL},
     {"field", "field", NULL},
@@ -21,6 +24,7 @@ static const struct field_option table[] = {
     {"ids", "ids", NULL},
     {"include", "include", NULL},
     {"invalid", "invalid-utf8", NULL},
+    {"io_threads", NULL, NULL},
     {"lookahead", "lookahead", NULL},
     {"mask", NULL, NULL},
     {"mask_targets", NULL, NULL},
@@ -32,6 +36,8 @@ static const struct field_option table[] = {
     {"pattern", "pattern", NULL},
     {"pattern_regex", "pattern-regex", NULL},
     {"prefix", "output", NULL},
+    {"range_push", NULL, NULL},
+    {"range_pop", NULL, NULL},
     {"rank", "rank", NULL},
     {"read_ahead", NULL, NULL},
     {"reading", NULL, NULL},
@@ -48,6 +54,8 @@ static const struct field_option table[] = {
     {"steps", "steps", NULL},
     {"threads", "threads", NULL},
     {"tokenizer", "tokenizer", NULL},
+    {"trace", NULL, NULL},
+    {"trained", NULL, NULL},
     {"vocabulary", "vocab-size", NULL},
     {"world", "ranks", NULL},
 };

@@ -68,9 +68,12 @@ int target_open(struct target *target, const struct cli_command *command, const 
         target_close(target);
         return cli_misused(command, "'%s' is a dataset; a run of it needs --seq-len and --batch", name);
     }
-    const struct tokmap_dataset *dataset = target_dataset(target, 0);
-    if (dataset)
-        dataset_warn(command->program, dataset, name);
+    if (target->run) {
+        run_warn(command->program, target->run, name);
+        sources_warn(command->program, target->run, name);
+    } else {
+        dataset_warn(command->program, target->dataset, name);
+    }
     return -1;
 }
 
@@ -79,6 +82,24 @@ void dataset_warn(const char *program, const struct tokmap_dataset *dataset, con
     struct tokmap_dataset_info info = {.size = sizeof info};
     if (!tokmap_dataset_info(dataset, &info) && info.warning)
         cli_warn(program, "%s: %s", name, info.warning);
+}
+
+void run_warn(const char *program, const struct tokmap_run *run, const char *name)
+{
+    struct tokmap_run_info info = {.size = sizeof info};
+    if (!tokmap_run_info(run, &info) && info.warning)
+        cli_warn(program, "%s: %s", name, info.warning);
+}
+
+void sources_warn(const char *program, const struct tokmap_run *run, const char *name)
+{
+    struct tokmap_run_info info = {.size = sizeof info};
+    struct tokmap_source_info source = {.size = sizeof source};
+    if (tokmap_run_info(run, &info))
+        return;
+    for (uint64_t i = 0; i < info.sources; i++)
+        if (!tokmap_run_source(run, i, &source))
+            dataset_warn(program, source.dataset, info.sources > 1 ? source.data : name);
 }
 
 void target_close(struct target *target)

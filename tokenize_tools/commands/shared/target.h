@@ -48,6 +48,10 @@ int target_open(struct target *target, const struct cli_command *command, const 
                 const struct run_arguments *arguments, bool make_run);
 /* Prints the warning of a dataset (struct tokmap_dataset_info), if it has one. target_open() does this by itself. */
 void dataset_warn(const char *program, const struct tokmap_dataset *dataset, const char *name);
+/* Print the warning of a run (struct tokmap_run_info), if it has one, and those of the datasets of its sources.
+ * target_open() does both by itself. */
+void run_warn(const char *program, const struct tokmap_run *run, const char *name);
+void sources_warn(const char *program, const struct tokmap_run *run, const char *name);
 /* Closes what is open; a target that is all zero is accepted. */
 void target_close(struct target *target);
 
