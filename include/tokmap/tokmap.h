@@ -1022,7 +1022,9 @@ struct tokmap_loader_options {
     uint32_t unchecked;          /* 1: ids are not compared with the vocabulary; default: 0 */
     uint32_t drop_behind;        /* 1: pages that were read leave the page cache, which implies pread; default: 0 */
     uint32_t mask_targets;       /* 1: out.targets[i][j] = TOKMAP_IGNORE where out.loss_mask[i][j] would be 0, and
-                                    likewise in out.targets_ahead; needs one of the two; default: 0 */
+                                    the same in out.targets_ahead; needs one of the two. If the
+                                    run has a mask or overlapping windows, targets need this or TOKMAP_LOSS_MASK, lest
+                                    what does not count be trained on; default: 0 */
     const char *trace;           /* a file to which the loader appends 16 bytes for each step that next() has delivered
                                     completely: a proof of what it delivered, which `tokmap replay` checks. Each rank
                                     needs a file of its own; a file that exists is continued. NULL (default): none.

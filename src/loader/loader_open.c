@@ -193,6 +193,28 @@ static enum tokmap_status describe_sources(struct tokmap_loader *loader, const s
     return TOKMAP_OK;
 }
 
+/* Refuses targets of which some must not be trained on, or be scored twice, if the program could not know which. */
+static enum tokmap_status check_masks(const struct tokmap_loader *loader, const struct tokmap_run_info *info,
+                                      struct tokmap_error *error)
+{
+    const uint32_t fields = loader->options.fields;
+    const bool delivers = fields & (TOKMAP_TARGETS | TOKMAP_TARGETS_AHEAD);
+    if (!delivers || (fields & TOKMAP_LOSS_MASK) || loader->options.mask_targets)
+        return TOKMAP_OK;
+    for (uint64_t i = 0; i < loader->sources; i++)
+        if (dataset_has_mask(loader->source[i].dataset))
+            return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                             "source '%s' has a mask of the targets that count, but targets are requested without it; "
+                             "set options.mask_targets to 1, or add TOKMAP_LOSS_MASK to options.fields",
+                             loader->source[i].name);
+    if (info->stride && info->stride < info->seq_len_most)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "windows of the run overlap (stride %" PRIu64 "), so some targets come twice; set "
+                         "options.mask_targets to 1, or add TOKMAP_LOSS_MASK to options.fields, to count each once",
+                         info->stride);
+    return TOKMAP_OK;
+}
+
 /* Opens the residency and the gathers. */
 static enum tokmap_status open_sources(struct tokmap_loader *loader, const struct tokmap_run_info *info,
                                        struct tokmap_error *error)
@@ -422,6 +444,8 @@ static enum tokmap_status make(struct tokmap_loader *loader, const struct tokmap
     loader->taken = loader->start.schedule = loader->schedule;
     loader->position = loader->start.cursor = loader->cursor;
     status = describe_sources(loader, &info, error);
+    if (!status)
+        status = check_masks(loader, &info, error);
     if (!status)
         status = open_sources(loader, &info, error);
     if (!status)

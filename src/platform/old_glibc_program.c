@@ -45,6 +45,7 @@ int __wrap___libc_start_main(main_function *main, int count, char **arguments, m
     return old_libc_start_main(main, count, arguments, init ? init : call_constructors, fini, unload, stack_end);
 }
 
+/* glibc 2.29 gave these functions new versions, which do not set errno as the old ones did. */
 double old_pow(double base, double exponent);
 __asm__(".symver old_pow,pow@" BASE);
 double __wrap_pow(double base, double exponent);
@@ -52,4 +53,22 @@ double __wrap_pow(double base, double exponent);
 double __wrap_pow(double base, double exponent)
 {
     return old_pow(base, exponent);
+}
+
+double old_exp(double x);
+__asm__(".symver old_exp,exp@" BASE);
+double __wrap_exp(double x);
+
+double __wrap_exp(double x)
+{
+    return old_exp(x);
+}
+
+double old_log(double x);
+__asm__(".symver old_log,log@" BASE);
+double __wrap_log(double x);
+
+double __wrap_log(double x)
+{
+    return old_log(x);
 }

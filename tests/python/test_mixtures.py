@@ -203,14 +203,15 @@ class Evaluation(unittest.TestCase):
                             n = 0
                             for b in loader:
                                 n += 1
+                                inputs, targets, counts = b.inputs.tolist(), b.targets.tolist(), b.loss_mask.tolist()
                                 for row in range(b.count):
                                     place = evaluation.locate(b.step, b.first_row + row)
                                     for j in range(24):
-                                        if place.source is None or not list(b.loss_mask[row])[j]:
+                                        if place.source is None or not counts[row][j]:
                                             continue
                                         at = place.first_token + j
-                                        self.assertEqual(int(b.inputs[row][j]), held[at])
-                                        self.assertEqual(int(b.targets[row][j]), held[at + 1])
+                                        self.assertEqual(inputs[row][j], held[at])
+                                        self.assertEqual(targets[row][j], held[at + 1])
                                         counted[at + 1] += 1
                             calls.add(n)
                     self.assertEqual(len(calls), 1)

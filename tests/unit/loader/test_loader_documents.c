@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/shard_mask.h"
 #include "support/made.h"
 #include "support/scratch.h"
 #include "common/bytes.h"
@@ -277,6 +278,44 @@ static void what_cannot_be_is_refused(void **unused)
     tokmap_run_close(run);
 }
 
+/* Targets that must not be trained on, or would be scored twice, are not delivered to a program that cannot know. */
+static void targets_without_their_mask_are_refused(void **unused)
+{
+    (void)unused;
+    struct made masked;
+    struct shard_mask_result result;
+    struct tokmap_error error;
+    struct tokmap_run *run;
+    const uint64_t size = 900;
+    char bytes[900], index[700];
+    for (int i = 0; i < 900; i++)
+        bytes[i] = i % 3 != 0;
+    made_new(&masked, folder, "masked", 2, 50257, &size, 1);
+    file_write(in_folder(folder, "mask bytes"), bytes, sizeof bytes);
+    snprintf(index, sizeof index, "%s/masked-0.tmx", folder);
+    assert_int_equal(shard_mask_add(index, in_folder(folder, "mask bytes"), false, &result, &error), TOKMAP_OK);
+    assert_int_equal(result.counted, 600);
+    run = make_run(&masked, 64, 1, 4, 1);
+    for (int overlap = 0; overlap < 2; overlap++) {
+        assert_int_equal(open_with(run, TOKMAP_INPUTS | TOKMAP_TARGETS, 0, 0, &error), TOKMAP_ERROR_ARGUMENT);
+        assert_non_null(strstr(error.message, overlap ? "stride 16" : "source 'data' has a mask"));
+        assert_int_equal(open_with(run, TOKMAP_TARGETS_AHEAD, 0, 0, &error), TOKMAP_ERROR_ARGUMENT);
+        assert_int_equal(open_with(run, TOKMAP_INPUTS | TOKMAP_TARGETS, 1, 0, &error), TOKMAP_OK);
+        assert_int_equal(open_with(run, TOKMAP_TARGETS | TOKMAP_LOSS_MASK, 0, 0, &error), TOKMAP_OK);
+        assert_int_equal(open_with(run, TOKMAP_INPUTS, 0, 0, &error), TOKMAP_OK);
+        assert_int_equal(open_with(run, 0, 0, 0, &error), TOKMAP_OK);
+        tokmap_run_close(run);
+        run = NULL;
+        if (!overlap)
+            assert_int_equal(tokmap_run_parse(&run,
+                                              "seq_len 64\nstride 16\nbatch 2\npasses 1\n"
+                                              "source data synthetic:vocab=99,tokens=4000\n",
+                                              NULL, &error),
+                             TOKMAP_OK);
+    }
+    made_free(&masked);
+}
+
 static void a_missing_output_is_named(void **unused)
 {
     (void)unused;
@@ -433,9 +472,13 @@ static void a_spoilt_index_is_a_status(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_field_is_its_definition),  cmocka_unit_test(what_cannot_be_is_refused),
-        cmocka_unit_test(a_missing_output_is_named),      cmocka_unit_test(smaller_structs_are_served),
-        cmocka_unit_test(the_size_of_a_batch_is_checked), cmocka_unit_test(a_spoilt_index_is_a_status),
+        cmocka_unit_test(every_field_is_its_definition),
+        cmocka_unit_test(what_cannot_be_is_refused),
+        cmocka_unit_test(targets_without_their_mask_are_refused),
+        cmocka_unit_test(a_missing_output_is_named),
+        cmocka_unit_test(smaller_structs_are_served),
+        cmocka_unit_test(the_size_of_a_batch_is_checked),
+        cmocka_unit_test(a_spoilt_index_is_a_status),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
