@@ -24,7 +24,7 @@
 #include "run/run.h"
 
 #define LINES_AHEAD 2 /* rows whose cache lines are prefetched */
-#define PIECES_AHEAD 4
+#define PIECES_AHEAD 16
 #define SEGMENTS_AHEAD 5 /* rows of a plan whose segments are prefetched, */
 #define ROWS_AHEAD 8     /* and those whose entries in the plan are */
 
