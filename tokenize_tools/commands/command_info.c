@@ -15,6 +15,7 @@
 #include "commands/shared/document_lengths.h"
 #include "commands/shared/folder_list.h"
 #include "commands/shared/plan_about.h"
+#include "commands/shared/run_about.h"
 #include "commands/shared/target.h"
 #include "common/bytes.h"
 #include "common/error.h"
@@ -542,14 +543,22 @@ static enum tokmap_status dataset_print(const struct target *target, const struc
 
 /* ---- a run ---- */
 
+static const char *order_name(enum tokmap_ordering ordering)
+{
+    return ordering == TOKMAP_SHUFFLE ? "shuffle" : ordering == TOKMAP_BLOCKS ? "blocks" : "sequential";
+}
+
 static void run_table(const struct tokmap_run_info *info, struct cli_table *table)
 {
+    char order[128], a[32], b[32];
     row_counted(table, "seq_len", info->seq_len, "token", "");
     row_counted(table, "lookahead", info->lookahead, "token", "");
     row_counted(table, "batch", info->batch, "row", "");
     row_number(table, "tokens per step", info->batch * info->seq_len, "");
     row_number(table, "seed", info->seed, "");
-    row_add(table, "order", info->ordering == TOKMAP_SHUFFLE ? "shuffle" : "sequential");
+    snprintf(order, sizeof order, "blocks of %s windows, permuted in spans of %s", cli_count(info->blocks, a),
+             cli_count(info->span, b));
+    row_add(table, "order", info->ordering == TOKMAP_BLOCKS ? order : order_name(info->ordering));
     if (info->steps == TOKMAP_FOREVER) {
         row_add(table, "steps", "endless");
         return;
@@ -565,7 +574,7 @@ static void run_json(const struct tokmap_run_info *info, struct cli_json *json)
     cli_json_number(json, "lookahead", info->lookahead);
     cli_json_number(json, "batch", info->batch);
     cli_json_number(json, "seed", info->seed);
-    cli_json_text(json, "order", info->ordering == TOKMAP_SHUFFLE ? "shuffle" : "sequential");
+    cli_json_text(json, "order", order_name(info->ordering));
     const bool ends = info->steps != TOKMAP_FOREVER;
     id_json(json, "steps", info->steps); /* TOKMAP_FOREVER is TOKMAP_NO_ID: null */
     id_json(json, "delivered", info->delivered);
@@ -576,32 +585,98 @@ static void run_json(const struct tokmap_run_info *info, struct cli_json *json)
 }
 _Static_assert(TOKMAP_FOREVER == TOKMAP_NO_ID, "id_json writes both as null");
 
-static enum tokmap_status source_print(const struct target *target, uint64_t number, struct tokmap_run_info *run,
+/* Rows of a source in an epoch, at the length of the first phase that has it. Documents per row are counted for windows
+ * that follow one another; of a plan, its own report tells them. */
+static enum tokmap_status source_rows(const struct tokmap_source_info *source, const struct run_about *about,
+                                      const struct tokmap_phase_info *phase, const struct tokmap_share_info *share,
+                                      struct row_counts *rows, int mode, struct tokmap_error *error)
+{
+    struct tokmap_dataset_info data = {.size = sizeof data};
+    const struct tokmap_run_info *run = &about->info;
+    enum tokmap_status status = TOKMAP_OK;
+    *rows = (struct row_counts){0};
+    if (!source->plan && (!run->stride || run->stride == phase->seq_len))
+        status = rows_count(source->dataset, phase->seq_len, run->lookahead, rows, mode, error);
+    if (!status)
+        status = tokmap_dataset_info(source->dataset, &data);
+    rows->windows = share->windows;
+    rows->tail = 0;
+    if (!source->plan && !run->tail_pad) { /* each window but the last shows `stride` tokens of its own */
+        const uint64_t stride = run->stride ? run->stride : phase->seq_len;
+        rows->tail = share->windows ? data.tokens - ((share->windows - 1) * stride + phase->seq_len) : data.tokens;
+    }
+    return status;
+}
+
+static void source_table(const struct tokmap_source_info *source, const struct run_about *about,
+                         const struct tokmap_phase_info *phase, const struct row_counts *rows, struct cli_table *table)
+{
+    char text[128], count[64];
+    const bool alone = about->info.sources == 1 && about->info.phases == 1;
+    if (source->plan) {
+        snprintf(text, sizeof text, "%s of %" PRIu64 " tokens", cli_counted(rows->windows, "row", count),
+                 phase->seq_len);
+        row_add(table, "plan", source->plan);
+        row_add(table, "an epoch", text);
+    } else if (about->info.stride || about->info.tail_pad) {
+        row_number(table, "windows", rows->windows, "per epoch");
+        row_counted(table, "tail", rows->tail, "token", " per epoch that no row shows");
+    } else {
+        rows_table(rows, phase->seq_len, alone ? phase->batch : 0, table);
+    }
+}
+
+static void source_rows_json(const struct tokmap_source_info *source, const struct run_about *about,
+                             const struct tokmap_phase_info *phase, const struct row_counts *rows,
+                             struct cli_json *json)
+{
+    const bool alone = about->info.sources == 1 && about->info.phases == 1;
+    if (!source->plan && !about->info.stride && !about->info.tail_pad) {
+        rows_json(rows, phase->seq_len, about->info.lookahead, alone ? phase->batch : 0, json);
+        return;
+    }
+    cli_json_object(json, "rows");
+    cli_json_number(json, "seq_len", phase->seq_len);
+    cli_json_number(json, "lookahead", about->info.lookahead);
+    cli_json_number(json, "windows", rows->windows);
+    cli_json_number(json, "tail", rows->tail);
+    cli_json_end(json);
+}
+
+static enum tokmap_status source_print(const struct run_about *about, uint64_t number,
                                        const struct info_arguments *given, struct cli_json *json,
                                        struct tokmap_error *error)
 {
     struct tokmap_source_info source = {.size = sizeof source};
+    struct tokmap_phase_info phase;
+    struct tokmap_share_info share;
     struct dataset_facts facts;
     struct row_counts rows = {0};
-    enum tokmap_status status = tokmap_run_source(target->run, number, &source);
+    enum tokmap_status status = tokmap_run_source(about->run, number, &source);
+    const bool drawn = run_about_first(about, number, &phase, &share);
     if (!status)
         status = facts_gather(source.dataset, &facts, progress_mode(given), error);
-    if (!status)
-        status = rows_count(source.dataset, run->seq_len, run->lookahead, &rows, progress_mode(given), error);
+    if (!status && drawn)
+        status = source_rows(&source, about, &phase, &share, &rows, progress_mode(given), error);
     if (status)
         return status;
     if (given->json) {
         cli_json_object(json, NULL);
         cli_json_text(json, "source", source.name);
         status = facts_json(source.dataset, &facts, json, error);
-        rows_json(&rows, run->seq_len, run->lookahead, run->batch, json);
+        if (drawn)
+            source_rows_json(&source, about, &phase, &rows, json);
+        run_about_source_json(about, number, json);
         cli_json_end(json);
         return status;
     }
     struct cli_table *table = cli_table_new(2);
     row_add(table, "source", source.name);
+    if (about->info.sources > 1)
+        row_add(table, "dataset", source.data);
     facts_table(&facts, table);
-    rows_table(&rows, run->seq_len, run->batch, table);
+    if (drawn)
+        source_table(&source, about, &phase, &rows, table);
     putchar('\n');
     cli_table_print(table, NULL, stdout);
     cli_table_free(table);
@@ -611,30 +686,37 @@ static enum tokmap_status source_print(const struct target *target, uint64_t num
 static enum tokmap_status run_print(const struct target *target, const struct info_arguments *given,
                                     struct tokmap_error *error)
 {
-    struct tokmap_run_info info = {.size = sizeof info};
+    struct run_about about;
     struct cli_json json;
-    enum tokmap_status status = tokmap_run_info(target->run, &info);
-    if (status)
+    enum tokmap_status status = run_about_make(&about, target->run, error);
+    if (status) {
+        run_about_free(&about);
         return status;
+    }
     if (given->json) {
         cli_json_begin(&json, stdout);
         cli_json_object(&json, NULL);
         target_json(target, &json);
-        run_json(&info, &json);
+        run_json(&about.info, &json);
         cli_json_array(&json, "sources");
     } else {
         struct cli_table *table = cli_table_new(2);
         row_add(table, target->is_run_file ? "run" : "dataset", target->name);
-        run_table(&info, table);
+        run_table(&about.info, table);
+        run_about_table(&about, table);
         cli_table_print(table, NULL, stdout);
         cli_table_free(table);
+        run_about_print(&about);
     }
-    for (uint64_t number = 0; number < info.sources && !status; number++)
-        status = source_print(target, number, &info, given, &json, error);
+    for (uint64_t number = 0; number < about.info.sources && !status; number++)
+        status = source_print(&about, number, given, &json, error);
     if (given->json) {
         cli_json_end(&json);
+        if (!status)
+            run_about_json(&about, &json);
         cli_json_end(&json);
     }
+    run_about_free(&about);
     return status;
 }
 
