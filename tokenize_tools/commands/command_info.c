@@ -508,6 +508,48 @@ static int progress_mode(const struct info_arguments *given)
     return given->quiet ? CLI_PROGRESS_NONE : given->progress;
 }
 
+/* Describes the whole of which `name` is a part. Returns false if the name is not that of a part. */
+static bool whole_of_part(const char *name, char *path, size_t room, struct tokmap_dataset_info *info)
+{
+    const char *mark = strrchr(name, '#');
+    struct tokmap_dataset *whole = NULL;
+    if (!mark || (strncmp(mark, "#docs=", 6) != 0 && strncmp(mark, "#tokens=", 8) != 0) ||
+        (size_t)snprintf(path, room, "%.*s", (int)(mark - name), name) >= room ||
+        tokmap_dataset_open(&whole, path, NULL, NULL))
+        return false;
+    *info = (struct tokmap_dataset_info){.size = sizeof *info};
+    const bool known = !tokmap_dataset_info(whole, info);
+    tokmap_dataset_close(whole);
+    return known;
+}
+
+static void part_row(const char *name, const struct dataset_facts *facts, struct cli_table *table)
+{
+    struct tokmap_dataset_info whole;
+    char path[4096], text[4300], a[64], b[32];
+    if (!whole_of_part(name, path, sizeof path, &whole))
+        return;
+    snprintf(text, sizeof text, "%.2f%% of the %s, %s documents, of %s",
+             whole.tokens ? 100.0 * (double)facts->info.tokens / (double)whole.tokens : 0.0,
+             cli_counted(whole.tokens, "token", a), cli_count(whole.documents, b), path);
+    row_add(table, "part", text);
+}
+
+static void part_json(const char *name, struct cli_json *json)
+{
+    struct tokmap_dataset_info whole;
+    char path[4096];
+    if (!whole_of_part(name, path, sizeof path, &whole)) {
+        cli_json_null(json, "part_of");
+        return;
+    }
+    cli_json_object(json, "part_of");
+    cli_json_text(json, "dataset", path);
+    cli_json_number(json, "tokens", whole.tokens);
+    cli_json_number(json, "documents", whole.documents);
+    cli_json_end(json);
+}
+
 static enum tokmap_status dataset_print(const struct target *target, const struct info_arguments *given,
                                         struct tokmap_error *error)
 {
@@ -526,6 +568,7 @@ static enum tokmap_status dataset_print(const struct target *target, const struc
         cli_json_object(&json, NULL);
         target_json(target, &json);
         status = facts_json(target->dataset, &facts, &json, error);
+        part_json(target->name, &json);
         if (with_rows)
             rows_json(&rows, given->run.seq_len, given->run.lookahead, 0, &json);
         cli_json_end(&json);
@@ -533,6 +576,7 @@ static enum tokmap_status dataset_print(const struct target *target, const struc
     }
     struct cli_table *table = cli_table_new(2);
     row_add(table, "dataset", target->name);
+    part_row(target->name, &facts, table);
     facts_table(&facts, table);
     if (with_rows)
         rows_table(&rows, given->run.seq_len, 0, table);
@@ -664,6 +708,7 @@ static enum tokmap_status source_print(const struct run_about *about, uint64_t n
         cli_json_object(json, NULL);
         cli_json_text(json, "source", source.name);
         status = facts_json(source.dataset, &facts, json, error);
+        part_json(source.data, json);
         if (drawn)
             source_rows_json(&source, about, &phase, &rows, json);
         run_about_source_json(about, number, json);
@@ -674,6 +719,7 @@ static enum tokmap_status source_print(const struct run_about *about, uint64_t n
     row_add(table, "source", source.name);
     if (about->info.sources > 1)
         row_add(table, "dataset", source.data);
+    part_row(source.data, &facts, table);
     facts_table(&facts, table);
     if (drawn)
         source_table(&source, about, &phase, &rows, table);

@@ -493,6 +493,8 @@ static int place_found(void *user, const struct tokmap_place *place)
         cli_json_number(&json, "row", place->row);
         cli_json_number(&json, "draw", place->draw);
         cli_json_number(&json, "source", place->source);
+        if (where->show->sources > 1)
+            cli_json_text(&json, "name", where->show->source.name);
         cli_json_number(&json, "epoch", place->epoch);
         cli_json_number(&json, "window", place->window);
         cli_json_number(&json, "first_token", place->first_token);
@@ -500,9 +502,11 @@ static int place_found(void *user, const struct tokmap_place *place)
         cli_json_number(&json, "shared", shared);
         cli_json_end(&json);
     } else {
-        printf("step %" PRIu64 " row %" PRIu64 " epoch %" PRIu64 " window %" PRIu64 " shows %" PRIu64 " of %" PRIu64
-               " tokens\n",
-               place->step, place->row, place->epoch, place->window, shared, where->count);
+        printf("step %" PRIu64 " row %" PRIu64, place->step, place->row);
+        if (where->show->sources > 1)
+            cli_print(" source %s", where->show->source.name);
+        printf(" epoch %" PRIu64 " %s %" PRIu64 " shows %" PRIu64 " of %" PRIu64 " tokens\n", place->epoch,
+               where->show->source.plan ? "plan row" : "window", place->window, shared, where->count);
     }
     return ferror(stdout) != 0;
 }

@@ -135,14 +135,14 @@ static void sources_print(const struct run_about *about)
             (void)snprintf(epochs, sizeof epochs, "%.4g", about->report.sources[i].epochs);
             (void)cli_count(about->report.sources[i].tokens, all);
         }
-        const char *const cells[] = {
-            source.name,
-            cli_count(data.tokens, tokens),
-            data.kind,
-            drawn ? cli_counted(share.windows, source.plan ? "plan row" : "window", rows) : "not in any phase",
-            drawn ? epochs : "0",
-            source.epochs_most ? cli_count(source.epochs_most, limit) : limit,
-            drawn ? all : "0"};
+        const char *const cells[] = {source.name,
+                                     cli_count(data.tokens, tokens),
+                                     data.kind,
+                                     drawn ? cli_counted(share.windows, source.plan ? "plan row" : "window", rows)
+                                           : "not in any phase",
+                                     drawn ? epochs : "0",
+                                     source.epochs_most ? cli_count(source.epochs_most, limit) : limit,
+                                     drawn ? all : "0"};
         cli_table_row(table, cells);
     }
     putchar('\n');
