@@ -19,6 +19,16 @@ from test_readme import examples
 
 BATCH, STEPS, SEQ = 8, 12, 64
 RUN = f"seq_len {SEQ}\nbatch {BATCH}\nseed 5\nsource web data/web\nsteps {STEPS}\n"
+#: The run of README's section about mixtures, which says the same.
+MIXTURE = f"""seq_len {SEQ}
+batch   {BATCH}
+seed    5
+source  web  data/web#docs=0..90%
+source  wiki data/wiki
+phase   0 web 0.8 wiki 0.2
+phase   6 web 1 wiki 1
+steps   {STEPS}
+"""
 ROWS = re.compile(r"step (\d+) rows (\d+) to (\d+) sum (\d+)")
 #: What a process says about its part, for the launchers that start a program of one line.
 SAY = """import os, sys, tokmap
@@ -58,8 +68,12 @@ class Several(unittest.TestCase):
         subprocess.run([TOKMAP, "pack", "--eod", "-o", os.path.join(cls.folder, "data", "web"),
                         os.path.join(TOP, "include"), os.path.join(TOP, "src", "run")],
                        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        with open(os.path.join(cls.folder, "train.run"), "w", encoding="utf-8") as file:
-            file.write(RUN)
+        subprocess.run([TOKMAP, "pack", "--eod", "-o", os.path.join(cls.folder, "data", "wiki"),
+                        os.path.join(TOP, "src", "order")],
+                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for name, text in (("train.run", RUN), ("mixture.run", MIXTURE)):
+            with open(os.path.join(cls.folder, name), "w", encoding="utf-8") as file:
+                file.write(text)
         for name, program in {**examples(), "say": SAY, "runner": RUNNER}.items():
             with open(os.path.join(cls.folder, f"example_{name}.py"), "w", encoding="utf-8") as file:
                 file.write(program)
@@ -92,10 +106,10 @@ class Several(unittest.TestCase):
         os.mkdir(path)
         return path
 
-    def check_rows(self, said, steps):
+    def check_rows(self, said, steps, run=None):
         """The ranks delivered every row of these steps once, with the tokens that the run has there."""
         seen = collections.Counter()
-        whole = self.run_.dataset(framework="dlpack", world=1)
+        whole = (run or self.run_).dataset(framework="dlpack", world=1)
         found = [tuple(map(int, groups)) for groups in ROWS.findall(said)]
         for step, first, last, total in found:
             self.assertLessEqual(first, last)
@@ -214,6 +228,77 @@ class Lightning(Several):
         self.assertNotEqual(ran.returncode, 0)
         self.assertIn("train_dataloader()", ran.stderr)
         self.assertNotIn("resumed", ran.stdout)
+
+
+class Mixture(Several):
+    """README's examples of a mixture: the ranks' rows are disjoint and complete, other numbers of ranks continue exactly
+    where they stopped, and each held-out target is evaluated once, whatever the number of ranks."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.mixture = tokmap.Run(os.path.join(cls.folder, "mixture.run"))
+        # The held-out targets, counted from the documents: each token but the first of a document.
+        with tokmap.Dataset(os.path.join(cls.folder, "data", "web")) as web:
+            first = 90 * len(web) // 100
+            cls.held_out = sum(max(0, web.document(number).tokens - 1) for number in range(first, len(web)))
+
+    def test_the_file_on_the_page(self):
+        with open(os.path.join(TOP, "src", "python", "README.md"), encoding="utf-8") as file:
+            self.assertIn(f"```\n{MIXTURE}```", file.read())
+        first, second = self.mixture.phases
+        self.assertEqual([share.weight / share.weights for phase in (first, second) for share in phase.shares],
+                         [0.8, 0.2, 0.5, 0.5])
+
+    def check_evaluated(self, said, times):
+        self.assertEqual(re.findall(r"evaluated (\d+) targets", said), [str(self.held_out)] * times, said)
+
+    def check_resume(self, name, first, then, evaluations=(2, 3)):
+        """Five steps of `first()`, and the rest, over a change of the phase, on other ranks."""
+        out = self.out(name)
+        said = first(out, 5)
+        self.check_rows(said, range(5), self.mixture)
+        self.check_evaluated(said, evaluations[0])
+        said = then(out, STEPS)
+        self.check_rows(said, range(5, STEPS), self.mixture)
+        self.check_evaluated(said, evaluations[1])
+
+    @needs("torch.distributed.run", "torch.distributed.checkpoint")
+    def test_torchtitan(self):
+        self.check_resume("titan", *(lambda *given, world=world: self.torchrun(
+            world, "example_titan_mixture.py", *given).stdout for world in (2, 3)))
+
+    @needs("torch.distributed.run")
+    def test_megatron(self):
+        """Two ranks of one replica deliver the same rows; two replicas divide them."""
+        out = self.out("megatron")
+        for world, stop, steps in ((2, 5, range(5)), (4, STEPS, range(5, STEPS))):
+            said = self.torchrun(world, "example_megatron.py", out, stop).stdout
+            lines = collections.Counter(re.findall(r"^replica \d+ step .*$", said, flags=re.M))
+            self.assertEqual(set(lines.values()), {2}, said)
+            self.check_rows("\n".join(lines), steps, self.mixture)
+            self.check_evaluated(said, world)
+
+    @needs("torch.distributed.run", "lightning")
+    def test_lightning(self):
+        def fit(devices):
+            return lambda *given: self.launch(sys.executable, "example_lightning_mixture.py", given[0], devices,
+                                              given[1]).stdout
+        # Lightning validates every third step.
+        self.check_resume("lightning", fit(2), fit(1), (2, 2))
+
+    @needs("torch.distributed.run", "transformers", "accelerate")
+    def test_trainer(self):
+        """Two processes and then one. The Trainer fetches a batch ahead, which it does not train on."""
+        out, said = self.out("mixture"), {}
+        for world, stop, steps in ((2, 5, range(5)), (1, STEPS, range(5, STEPS))):
+            said = self.torchrun(world, "example_trainer_mixture.py", out, stop).stdout
+            kept = [line for line in said.splitlines()
+                    if not line.startswith("step ") or int(line.split()[1]) < stop]
+            self.check_rows("\n".join(kept), steps, self.mixture)
+            # It evaluates at the last step once or twice, by version.
+            self.assertGreaterEqual(said.count("evaluated "), world)
+            self.assertEqual(set(re.findall(r"evaluated (\d+) targets", said)), {str(self.held_out)}, said)
 
 
 class Mpi(Several):

@@ -35,6 +35,8 @@ class Readme(unittest.TestCase):
         subprocess.run([TOKMAP, "pack", "--eod", "-o", os.path.join(cls.folder, "data", "web"),
                         os.path.join(TOP, "include"), os.path.join(TOP, "src", "run"), os.path.join(TOP, "src", "order")],
                        check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([TOKMAP, "pack", "--eod", "-o", os.path.join(cls.folder, "data", "wiki"),
+                        os.path.join(TOP, "src", "format", "FORMAT.md")], check=True, stdout=subprocess.DEVNULL)
         with open(os.path.join(cls.folder, "train.run"), "w", encoding="utf-8") as file:
             file.write(RUN)
         for name, program in cls.programs.items():
@@ -67,6 +69,32 @@ class Readme(unittest.TestCase):
 
     def test_evaluation(self):
         self.assertRegex(self.finish(self.start("evaluation")), r"evaluated \d+ rows twice")
+
+    @needs("torch")
+    def test_mixture(self):
+        """Its shares, its phases, and its perplexity, which learning must reduce."""
+        said = self.finish(self.start("mixture"))
+        self.assertIn("phase    12 web 1 wiki 1 batch 16\n", said)
+        self.assertIn("from step 0, 8 rows a step: web 80%, wiki 20%\nfrom step 12, 16 rows a step: web 50%, wiki 50%\n",
+                      said)
+        rows = {name: int(count) for name, count in re.findall(r"^(\w+): (\d+) rows, \S+ epochs$", said, flags=re.M)}
+        self.assertEqual(sum(rows.values()), 12 * 8 + 8 * 16)
+        self.assertAlmostEqual(rows["wiki"], 12 * 8 * 0.2 + 8 * 8, delta=1)
+        before, after = map(float, re.search(r"perplexity (\S+) before, (\S+) after", said).groups())
+        self.assertLess(after, 0.9 * before)
+
+    def test_ahead(self):
+        said = self.finish(self.start("ahead")).splitlines()
+        self.assertEqual(said[:2], ["raw sampled", "shards full 90 documents, 450 tokens count"])
+        self.assertEqual(said[2], "[0, 1, 2, 3, 50256, 1, 2, 3, 4, 50256] [1, 2, 3]")
+
+    def test_watching(self):
+        said = self.finish(self.start("watching"))
+        self.assertRegex(said, r"web \d+ rows, \d+ tokens, epoch \d+\n")
+        self.assertRegex(said.splitlines()[-1], r'^tokmap_loader_\w+\{.*rank="0".*\} \S+$')
+        self.assertIn('job="train"', said)
+        traced = os.path.getsize(os.path.join(self.folder, "rank0.trace"))
+        self.assertGreaterEqual(traced, 12 * 16)
 
     def test_documents(self):
         said = self.finish(self.start("documents"))

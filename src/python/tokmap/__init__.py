@@ -21,7 +21,7 @@ from .dataset import Dataset, Document, Info, Origin, Shard
 from .indexing import Indexed, index
 from .opened_run import Phase, Piece, Place, RunInfo, Share, Shown, Source
 from .run import Run
-from .loader import Batch, Loader, Stats
+from .loader import Batch, Loader, LoaderDevice, SourceStats, Stall, Stats
 from .run_dataset import Columns, RunDataset, collate
 from .dlpack import Array
 from .tokenizer import Tokenizer
@@ -31,9 +31,9 @@ from .device import Gpu, gpus
 IGNORE = -100
 
 __all__ = [
-    "Run", "Loader", "Batch", "Stats", "RunDataset", "Columns", "collate", "Dataset", "Array", "Tokenizer",
-    "RunInfo", "Source", "Phase", "Share", "Place", "Piece", "Shown", "Info", "Shard", "Document", "Origin", "Gpu", "gpus",
-    "index", "Indexed", "IGNORE", "library_path", "__version__",
+    "Run", "Loader", "Batch", "Stats", "SourceStats", "Stall", "LoaderDevice", "RunDataset", "Columns", "collate",
+    "Dataset", "Array", "Tokenizer", "RunInfo", "Source", "Phase", "Share", "Place", "Piece", "Shown", "Info", "Shard", "Document",
+    "Origin", "Gpu", "gpus", "index", "Indexed", "IGNORE", "library_path", "__version__",
     "TokmapError", "ArgumentError", "BusyError", "ClosedError", "CorruptError", "CursorError", "DeadlineError",
     "DeviceError", "EncodingError", "End", "EndedError", "ExistsError", "FormatError", "InputError", "InternalError",
     "InterruptedByCaller", "IoError", "LibraryError", "LimitError", "OutOfMemoryError", "MismatchError",

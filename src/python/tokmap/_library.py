@@ -238,6 +238,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "tokmap_dataset_shard": (c_int, (_P, c_uint64, _P, _P)),
     "tokmap_dataset_view": (c_int, (_P, c_uint64, c_uint64, _P, c_size_t, _P, _P)),
     "tokmap_dataset_copy": (c_int, (_P, c_uint64, c_uint64, _P, _P)),
+    "tokmap_dataset_mask": (c_int, (_P, c_uint64, c_uint64, _P, _P)),
     "tokmap_dataset_document": (c_int, (_P, c_uint64, _P, _P)),
     "tokmap_dataset_document_at": (c_int, (_P, c_uint64, _P, _P)),
     "tokmap_dataset_origin": (c_int, (_P, c_uint64, _P, _P)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 import warnings
 import weakref
-from ctypes import addressof, byref, c_size_t, c_uint16, c_uint32, c_void_p, sizeof, string_at
+from ctypes import addressof, byref, c_size_t, c_uint8, c_uint16, c_uint32, c_void_p, sizeof, string_at
 
 from . import _library as c
 from ._library import check, lib
@@ -83,6 +83,18 @@ def _as_array(buffer: Any, width: int) -> AnyArray:
     return numpy.frombuffer(buffer, dtype=numpy.uint16 if width == 2 else numpy.uint32)
 
 
+#: The words before ":" in the names of datasets that are not shards.
+_KINDS = ("megatron", "llmc", "npy", "datatrove", "olmo", "raw")
+
+
+def absolute_name(name: str) -> str:
+    """A name that opens the same dataset from every folder."""
+    kind, colon, path = name.partition(":")
+    if colon and kind == "synthetic":
+        return name
+    return f"{kind}:{os.path.abspath(path)}" if colon and kind in _KINDS else os.path.abspath(name)
+
+
 def warn_of(handle: int, name: str, stacklevel: int = 3) -> None:
     """Passes on what the library has to say about a dataset that it opened: its shards differ in the tokens around
     documents, or some do not record their tokenizer. The warning points at the caller of the caller, or
@@ -130,7 +142,9 @@ class Dataset:
     ds[17] is an array with the tokens of document 17, as document_tokens(17) returns it. A slice is a list of them, and
     iteration reads one document at a time.
 
-    name     a prefix ("data/web"), a folder, a manifest, or "synthetic:..."
+    name     a prefix ("data/web"), a folder, a manifest, "synthetic:...", or files of another project
+             ("megatron:data/web", "raw:train.bin,width=2,eod=50256"; those with a magic number need no such word). A
+             part of any of them: "data/web#docs=0..99%", "data/web#docs=0..1000", "data/web#tokens=0..1000000"
     reading  "auto", "mapped", or "pread": how loaders read it
     """
     name: str
@@ -197,8 +211,7 @@ class Dataset:
     def __reduce__(self) -> tuple[Any, ...]:
         if self._owner is not None:
             return (_of_source, (self._owner, self.name))
-        name = self.name if self.name.startswith("synthetic:") else os.path.abspath(self.name)
-        return (_rebuild, (name, self._reading))
+        return (_rebuild, (absolute_name(self.name), self._reading))
 
     def __repr__(self) -> str:
         if self._handle is None or self._left:
@@ -262,6 +275,29 @@ class Dataset:
                                    f"not free: read fewer tokens at once, or use view(), which makes no copy") from None
         check(lib.tokmap_dataset_copy(handle, first, count, addressof(buffer), byref(error)), error)
         return _as_array(buffer, info.width)
+
+    def mask(self, first: int = 0, count: int | None = None) -> AnyArray:
+        """Which of tokens [first, first + count) count as targets, that is, are learned when they come next: a NumPy
+        array of bool, or a memoryview of format "?" where NumPy is not installed. All do where no shard has a mask
+        (info.masked is False)."""
+        handle = self._open()
+        first, count = _range(first, count, self.info.tokens)
+        error = c.Error()
+        numpy = _numpy()
+        try:
+            bits = (c_uint8 * ((count + 7) // 8))()
+            if numpy is None:
+                made = bytearray(count)
+            check(lib.tokmap_dataset_mask(handle, first, count, addressof(bits), byref(error)), error)
+            if numpy is not None:
+                packed = numpy.frombuffer(bits, dtype=numpy.uint8)
+                return numpy.unpackbits(packed, count=count, bitorder="little").view(numpy.bool_)
+        except MemoryError:
+            raise OutOfMemoryError(f"a mask of {count} tokens needs {count + count // 8} bytes of memory, which are "
+                                   f"not free: read fewer tokens at once") from None
+        for i in range(count):
+            made[i] = bits[i >> 3] >> (i & 7) & 1
+        return memoryview(made).cast("?") if count else memoryview(made)
 
     def view(self, first: int = 0, count: int | None = None) -> list[AnyArray]:
         """Tokens [first, first + count) without a copy: a list of read-only arrays like those of tokens(), one for each

@@ -9,7 +9,7 @@ from ctypes import byref, c_uint64, c_void_p, sizeof
 
 from . import _library as c
 from ._library import check, lib
-from .dataset import Dataset, Origin, warn_of
+from .dataset import Dataset, Origin, absolute_name, warn_of
 from .errors import ArgumentError, ClosedError, TokmapError, UnsupportedError
 from .records import NamedTuple
 from .state import cursor_text
@@ -58,14 +58,15 @@ class RunInfo(NamedTuple):
 
 class Source(NamedTuple):
     """A source of a run: its name, its Dataset, the number of windows in an epoch of the first phase, and the number of
-    tokens after the last window's stride; the plan whose rows it draws (None: it draws windows), and the epochs that
-    the run may not exceed (None: no limit)."""
+    tokens after the last window's stride; the plan whose rows it draws (None: it draws windows), the epochs that
+    the run may not exceed (None: no limit), and data, the name of the dataset."""
     name: str
     dataset: Dataset
     windows: int
     tail: int
     plan: str | None = None
     epochs_most: int | None = None
+    data: str = ""
 
 
 class Share(NamedTuple):
@@ -248,8 +249,7 @@ class OpenedRun:
                 c.FOREVER if steps is None else c.number(steps, "steps"),
                 c.FOREVER if passes is None else c.number(passes, "passes"), c.choice(reading, c.READINGS, "reading"))
             status = lib.tokmap_run_make(byref(handle), byref(options), byref(error))
-            data_path = self.name if self.name.startswith("synthetic:") else os.path.abspath(self.name)
-            self._description = {"data": data_path, "seq_len": seq_len, "batch": batch, "seed": seed,
+            self._description = {"data": absolute_name(self.name), "seq_len": seq_len, "batch": batch, "seed": seed,
                                  "lookahead": lookahead, "order": order, "steps": steps, "passes": passes,
                                  "reading": reading}
         if status and text is not None and self.name == "a run" and error.line:
@@ -340,7 +340,8 @@ class OpenedRun:
             name = found.name.decode()
             dataset = Dataset._of_run(self, found.dataset, name)
             sources.append(Source(name, dataset, found.windows, found.tail,
-                                  None if found.plan is None else os.fsdecode(found.plan), found.epochs_most or None))
+                                  None if found.plan is None else os.fsdecode(found.plan), found.epochs_most or None,
+                                  os.fsdecode(found.data)))
         return tuple(sources)
 
     @property
