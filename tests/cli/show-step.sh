@@ -44,6 +44,10 @@ tokmap show train.run --step 2 >a 2>err
 holds err "step 2 is skipped"
 exits 1 tokmap show train.run --step 86 2>err
 holds err "step 86 is past the end of the run, whose steps are 0 to 85"
+grep -v '^steps\|^passes' train.run | sed 's/^batch .*/batch 7/' >endless.run
+tokmap show endless.run --step 1317624576693539400 --row 0 -q >a
+exits 1 tokmap show endless.run --step 1317624576693539401 2>err
+holds err "step 1317624576693539401 does not exist"
 exits 1 tokmap show train.run --step 0 --row 8 2>err
 holds err "the step has 8 rows"
 exits 1 tokmap show train.run --step 0 --rank 1 --ranks 3 --row 3 2>err

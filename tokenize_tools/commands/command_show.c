@@ -409,10 +409,16 @@ static enum tokmap_status show_step(struct showing *show, struct tokmap_error *e
     if (!rows) {
         struct tokmap_run_info info = {.size = sizeof info};
         const enum tokmap_status status = tokmap_run_info(show->target->run, &info);
-        return status ? error_set(error, status, show->target->name, TOKMAP_NO_OFFSET, "the run cannot be described")
-                      : error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
-                                  "step %" PRIu64 " is past the end of the run, whose steps are 0 to %" PRIu64,
-                                  given->step, info.steps - 1);
+        if (status)
+            return error_set(error, status, show->target->name, TOKMAP_NO_OFFSET, "the run cannot be described");
+        if (info.steps == TOKMAP_FOREVER)
+            return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
+                             "step %" PRIu64 " does not exist: the steps before it have the 2^63 rows of the longest "
+                             "run; name an earlier one",
+                             given->step);
+        return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
+                         "step %" PRIu64 " is past the end of the run, whose steps are 0 to %" PRIu64, given->step,
+                         info.steps - 1);
     }
     if (given->rank_given && given->ranks > rows)
         return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
