@@ -1,13 +1,16 @@
 """index(): token files of other projects, opened in place and then by their indexes."""
 import os
+import pickle
 import random
 import struct
+import subprocess
 import threading
 import unittest
+import warnings
 from array import array
 
 import tokmap
-from support import new_folder
+from support import TOKMAP, new_folder, pack
 
 EOD = 50256
 
@@ -174,6 +177,88 @@ class Index(unittest.TestCase):
             tokmap.index(self.path)
         with self.assertRaises(TypeError):
             tokmap.index(None)
+
+
+class Names(unittest.TestCase):
+    """Names of datasets in other processes and folders, which pickling has to make absolute."""
+
+    def test_pickled(self):
+        folder, before = new_folder(), os.getcwd()
+        os.chdir(folder)
+        self.addCleanup(os.chdir, before)
+        with open("train.bin", "wb") as file:
+            file.write(array("H", range(1000)).tobytes())
+        names = ("raw:train.bin,width=2", "raw:train.bin,width=2#tokens=100..900", "synthetic:vocab=100,tokens=1000")
+        pickled = []
+        ignoring = warnings.catch_warnings()  # no tokenizer is recorded
+        ignoring.__enter__()
+        self.addCleanup(ignoring.__exit__)
+        warnings.simplefilter("ignore")
+        for name in names:
+            with tokmap.Dataset(name) as dataset, tokmap.Run(data=name, seq_len=10) as run, \
+                    tokmap.Run(sources={"a": name, "b": names[2]}, weights="natural", seq_len=10) as mixture:
+                pickled.append((pickle.dumps((dataset, run, mixture)), list(dataset.tokens()), run.cursor(3),
+                                mixture.cursor(3)))
+                self.assertEqual(run.sources[0].data, name)
+        os.chdir("/")
+        for each, tokens, cursor, mixed in pickled:
+            dataset, run, mixture = pickle.loads(each)
+            self.assertEqual(list(dataset.tokens()), tokens)
+            self.assertEqual((run.cursor(3), mixture.cursor(3)), (cursor, mixed))
+
+    def test_a_warning_points_at_the_program(self):
+        path = os.path.join(new_folder(), "train.bin")
+        with open(path, "wb") as file:
+            file.write(array("H", range(1000)).tobytes())
+        sources = {"a": f"raw:{path},width=2", "b": "synthetic:vocab=100,tokens=1000"}
+        for make in (lambda: tokmap.Run(sources=sources, weights="natural", seq_len=10),
+                     lambda: tokmap.Run({"sources": sources, "weights": "natural", "seq_len": 10})):
+            with self.assertWarnsRegex(UserWarning, "not recorded which tokenizer") as caught:
+                make().close()
+            self.assertEqual(caught.filename, __file__)
+
+    def test_a_file_whose_name_is_unusual(self):
+        folder = new_folder()  # its name has a space
+        path = os.path.join(folder, "a:b.bin")
+        with open(path, "wb") as file:
+            file.write(array("H", range(50)).tobytes())
+        tokmap.index(f"raw:{path},width=2")
+        with tokmap.Dataset(path) as dataset:
+            self.assertEqual(list(pickle.loads(pickle.dumps(dataset)).tokens()), list(range(50)))
+
+
+class Mask(unittest.TestCase):
+    def test_mask(self):
+        """Every range of a mask, with parts, against the list that the mask was made from."""
+        folder = new_folder()
+        prefix = pack(folder, documents=20)
+        with tokmap.Dataset(prefix) as dataset:
+            count = len(dataset.tokens())
+            self.assertFalse(dataset.info.masked)
+            self.assertEqual(list(dataset.mask()), [True] * count)
+            tenth = dataset.document(10).first_token
+        counts = [(i * i + i // 7) % 3 != 0 for i in range(count)]
+        path = os.path.join(folder, "counts")
+        with open(path, "wb") as file:
+            file.write(bytes(counts))
+        subprocess.run([TOKMAP, "index", "-q", "--mask", path, prefix], check=True)
+        with tokmap.Dataset(prefix) as dataset:
+            self.assertTrue(dataset.info.masked)
+            self.assertEqual(list(dataset.mask()), counts)
+            for first in range(0, 20):
+                for length in range(0, 20):
+                    found = dataset.mask(first, length)
+                    self.assertEqual(found.tolist(), counts[first:first + length])
+            self.assertIs(type(dataset.mask(0, 1).tolist()[0]), bool)
+            self.assertEqual(list(dataset.mask(count - 3)), counts[-3:])
+            self.assertEqual(list(dataset.mask(count)), [])
+            for wrong in ((count + 1,), (0, count + 1), (-1,), (5, 2 ** 64 - 1)):
+                with self.assertRaises(tokmap.RangeError):
+                    dataset.mask(*wrong)
+        with self.assertRaises(tokmap.ClosedError):
+            dataset.mask()
+        with tokmap.Dataset(prefix + "#docs=10..20") as part:
+            self.assertEqual(list(part.mask()), counts[tenth:])
 
 
 if __name__ == "__main__":

@@ -63,6 +63,40 @@ print(rows[0]["inputs"].sum(), len(rows), rows[0:4].inputs.sum())
 batches: "torch.utils.data.DataLoader[dict[str, torch.Tensor]]" = torch.utils.data.DataLoader(
     rows, batch_size=4, collate_fn=tokmap.collate)
 reveal_type(tokmap.gpus()[0].memory)
+mixture = tokmap.Run(sources={"web": "data/web#docs=0..90%", "wiki": {"data": "data/wiki", "epochs": 4}},
+                     weights={"web": 0.8, "wiki": "tokens=3B"}, seq_len=64, batch=8, order=("blocks", 8, 4), stride=32,
+                     phases=[{"step": 50, "weights": "natural", "batch": 16}, {"step": 90, "seq_len": 128}],
+                     tail="pad", pad=0, passes="2 of wiki", skip=[(3, 5)])
+reveal_type(mixture)
+reveal_type(mixture.text)
+reveal_type(mixture.phases[0].shares[0].weight)
+reveal_type(mixture.phases[0].end_step)
+reveal_type(mixture.drawn("wiki", 7))
+reveal_type(mixture.pieces(3, 1)[0].tokens)
+reveal_type(mixture.sources[0].data)
+reveal_type(mixture.evaluation("web", part="docs=90..100%", batch=32, stride=16, pad=0, steps=9))
+reveal_type(mixture.info.tail_pad)
+
+
+def stalled(stall: tokmap.Stall) -> None:
+    reveal_type(stall.wait_ns)
+
+
+watched = mixture.loader(trace="rank0.trace", deadline=1.5, io_threads=4, alarm=stalled, alarm_percent=20, alarm_calls=50,
+                         range_push=lambda name: print(name.upper()), range_pop=lambda: None, fields="targets_ahead")
+reveal_type(watched.repartition(0, 3))
+watched.reload(mixture)
+reveal_type(watched.source_stats()["web"].epoch)
+reveal_type(watched.prometheus({"job": "train"}))
+reveal_type(watched.next().valid)
+reveal_type(watched.next().seq_len)
+print(watched.next().targets_ahead.shape)
+reveal_type(watched.stats().timeouts)
+reveal_type(ds.info.kind)
+reveal_type(ds.info.identity)
+reveal_type(ds.info.masked)
+print(ds.mask(3, 5).sum())
+reveal_type(tokmap.index("raw:train.bin,width=2,eod=50256", replace=True).documents)
 try:
     run.check(run.cursor(3))
 except tokmap.PastError as problem:
@@ -73,7 +107,8 @@ except tokmap.PastError as problem:
 #: What the checkers must say about RIGHT, in its order.
 REVEALED = ("Batch", "int", "int", "int", "bool", "int", "Origin|None", "int", "Batch", "int", "tuple[int,...]", "str",
             "int", "int|None", "int", "int", "int", "int", "Dataset", "int", "int", "str", "int", "Columns",
-            "tuple[int,int]", "int", "int", "int|None", "str")
+            "tuple[int,int]", "int", "int", "Run", "str", "int", "int|None", "int", "int", "str", "Run", "bool", "int",
+            "None", "int", "str", "int", "int", "int", "str", "str", "bool", "int", "int|None", "str")
 
 #: One misuse a line; each must be an error.
 WRONG = '''
@@ -125,6 +160,32 @@ tokmap.gpus()[0].names
 tokmap.Stats(batches=3)
 tokmap.loadr(run)
 run.vocabulary + "x"
+tokmap.Run(sources={"web": {"path": "data/web"}}, seq_len=64)
+tokmap.Run(sources={"web": "data/web"}, weights="even", seq_len=64)
+tokmap.Run(sources={"web": "data/web"}, weights={"web": None}, seq_len=64)
+tokmap.Run(sources=["data/web"], seq_len=64)
+tokmap.Run(data="data/web", seq_len=64, phases=[{"steps": 5}])
+tokmap.Run(data="data/web", seq_len=64, order=("blocks", 8))
+tokmap.Run(data="data/web", seq_len=64, tail="padding")
+tokmap.Run(data="data/web", seq_len=64, skip=[3])
+run.evaluation(strides=8)
+run.evaluation(0)
+run.drawn("web")
+run.phases[0].weights
+run.loader(trace=5)
+run.loader(deadline="1s")
+run.loader(alarm=5)
+run.loader(alarm=lambda: None)
+run.loader(range_push=lambda: None, range_pop=lambda: None)
+loader.repartition("0", 3)
+loader.repartition(0)
+loader.reload("train.run")
+loader.source_stats()[0]
+loader.prometheus("train")
+b.valids
+ds.mask("3")
+ds.info.masks
+tokmap.index("raw:train.bin", force=True)
 '''
 
 
@@ -239,7 +300,7 @@ class Jedi(unittest.TestCase):
 
     def test_arguments(self):
         code = "import tokmap\nrun = tokmap.Run('train.run')\nrun."
-        self.assertLessEqual({"loader", "dataset", "vocabulary", "info", "find", "locate"}, self.completed(code))
+        self.assertLessEqual({"loader", "dataset", "vocabulary", "info", "find", "locate", "evaluation", "phases", "text", "drawn"}, self.completed(code))
         self.assertLessEqual({"rank=", "world=", "rows=", "fields=", "dtype=", "device=", "framework=", "resume="},
                              self.completed(code + "loader("))
         self.assertLessEqual({"fields=", "dtype=", "world="}, self.completed(code + "dataset("))

@@ -286,8 +286,7 @@ class Dataset:
         numpy = _numpy()
         try:
             bits = (c_uint8 * ((count + 7) // 8))()
-            if numpy is None:
-                made = bytearray(count)
+            made = bytearray(count if numpy is None else 0)
             check(lib.tokmap_dataset_mask(handle, first, count, addressof(bits), byref(error)), error)
             if numpy is not None:
                 packed = numpy.frombuffer(bits, dtype=numpy.uint8)

@@ -450,7 +450,7 @@ class Loader(Reader):
         calls = -(-widest // most) if most else 1
         rows, seq_len, lookahead = -(-slice_rows // calls), found.seq_len, self.run.info.lookahead
         self._phase_rows = rows
-        known = self._known_makers.get((rows, seq_len))
+        known: Any = self._known_makers.get((rows, seq_len))
         if known is None:
             code = self._code
             shapes: dict[str, tuple[tuple[int, ...], str]] = {}
@@ -465,7 +465,8 @@ class Loader(Reader):
             known = shapes, [(name, self._arrays.maker(*shapes[name])) for name in self.fields]
             if len(self._known_makers) < 64:  # of a run with many lengths, not all are kept
                 self._known_makers[rows, seq_len] = known
-        self._shapes, self._makers = known
+        self._shapes: dict[str, tuple[tuple[int, ...], str]] = known[0]
+        self._makers: list[tuple[str, Any]] = known[1]
 
     # ---- batches ----
 
@@ -603,7 +604,7 @@ class Loader(Reader):
         # Cursors count the tokens that were delivered, which gives the delivered steps without those that are skipped.
         first, end = (int(self.run.cursor(step).split("tokens=")[1].split()[0])
                       for step in (found.first_step, found.end_step))
-        return calls * -(-(end - first) // (found.batch * found.seq_len))
+        return int(calls * -(-(end - first) // (found.batch * found.seq_len)))
 
     def __bool__(self) -> bool:
         return True

@@ -174,6 +174,7 @@ class OpenedRun:
     _handle: int | None
     _description: dict[str, Any]
     _left = False  # the end of `with` was reached while views were in use
+    _frames = 0  # between the program's call and __init__(), for warnings, which point at the program
 
     def __init__(self, path: Path | Mapping[str, Any] | None = None, *, text: str | None = None,
                  folder: Path | None = None, data: Path | None = None, seq_len: int | None = None, batch: int = 1,
@@ -195,12 +196,13 @@ class OpenedRun:
                                     f"order")
             order = ordering
         if path is not None and not isinstance(path, (str, bytes, os.PathLike)):
-            given = (text, folder, data, seq_len, batch, seed, lookahead, order, steps, passes, reading, sources,
+            passed: tuple[Any, ...] = (text, folder, data, seq_len, batch, seed, lookahead, order, steps, passes, reading, sources,
                      weights, phases, stride, tail, pad, skip)
-            if given != (None, None, None, None, 1, 0, 1, "shuffle", None, None, "auto") + (None,) * 7:
+            if passed != (None, None, None, None, 1, 0, 1, "shuffle", None, None, "auto") + (None,) * 7:
                 raise ArgumentError("a run is opened from a dict or from arguments, not from both: put them together")
             if not hasattr(path, "keys"):
                 raise ArgumentError(f"path is {path!r}, but it must be the path of a run file, or a dict of arguments")
+            self._frames = 1
             self.__init__(**path)  # type: ignore[misc]
             return
         if (path is None) + (text is None) + (data is None) + (sources is None) != 3:
@@ -271,11 +273,11 @@ class OpenedRun:
                             found.stride, found.batch_most, found.seq_len_most, found.pad_id, bool(found.tail_pad),
                             found.blocks, found.span, found.valid_last, found.width)
         if found.warned:
-            warnings.warn(f"{self.name}: {os.fsdecode(found.warning)}", stacklevel=4)
+            warnings.warn(f"{self.name}: {os.fsdecode(found.warning)}", stacklevel=3 + self._frames)
         for i in range(self.info.sources):
             source = c.SourceInfo(sizeof(c.SourceInfo))
             check(lib.tokmap_run_source(opened, i, byref(source)))
-            warn_of(source.dataset, self.name, 4)
+            warn_of(source.dataset, self.name, 4 + self._frames)
 
     def _open(self) -> int:
         """The handle, for a call of the library."""
