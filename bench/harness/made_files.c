@@ -62,9 +62,9 @@ int made_file(struct bench *bench, const char *name, char path[BENCH_PATH])
 
 int made_shard(struct bench *bench, const char *name, char prefix[BENCH_PATH])
 {
-    static const char *const endings[] = {".bin", ".tmx"};
+    static const char *const endings[] = {".bin", ".tmx", ".mask"}; /* a shard need not have the last */
     int result = made_path(bench, name, prefix);
-    for (size_t i = 0; i < 2 && !result; i++) {
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0] && !result; i++) {
         char path[BENCH_PATH + 8];
         (void)snprintf(path, sizeof path, "%s%s", prefix, endings[i]);
         result = made_add(bench, path);
