@@ -23,7 +23,7 @@ json out
 holds out '"plan": "data.plan", "faults": [], "sound": true, "rows": 4, "segments": 6, "tokens": 36'
 need_python=$(command -v python3 || true)
 if [ -n "$need_python" ]; then
-    python3 -B "$TOP/tests/conformance/plan_reader.py" data.plan >got
+    python3 -B "$TOKMAP_TREE/tests/conformance/plan_reader.py" data.plan >got
     # b in two parts, of which the first is a full row; then e; c and a; and both rests of 3.
     holds got '"rows": [[[4, 10]], [[26, 10]], [[17, 6], [0, 4]], [[14, 3], [23, 3]]]'
 fi

@@ -46,7 +46,7 @@ for source in "web", "docs":
 assert found_any > 100, found_any
 PYTHON
 tokmap show train.run --source docs --document 1 --where -q >text
-grep -q '^step [0-9]* row [0-9]* source docs epoch 0 plan row [0-9]* shows [0-9]* of 13391 tokens$' text
+grep -q '^step [0-9]* row [0-9]* source docs epoch 0 window [0-9]* shows [0-9]* of 13391 tokens$' text
 tokmap show train.run --source docs --tokens 0..18 --ids >a 2>/dev/null
 tokmap show small --tokens 0..18 --ids -q >b
 same a b

@@ -2,7 +2,7 @@
 # test_foreign.sh: compares tokmap's reading of other projects' token files with the files that their own writers make,
 # and the other way around (foreign_reference.py). A project whose package is missing is skipped; nothing is installed.
 #
-# The Python is $TOKMAP_FOREIGN_PYTHON, else $PYTHON. It needs NumPy, and has any of megatron-core with torch, datatrove,
+# The Python is $TOKMAP_FOREIGN_PYTHON, else $PYTHON. It needs NumPy. It may have megatron-core with torch, datatrove,
 # and ai2-olmo-core. From the environment: REFERENCE_SEED (1).
 set -u
 if [ -n "${SANITIZE:-}" ]; then

@@ -511,8 +511,8 @@ static int place_found(void *user, const struct tokmap_place *place)
         printf("step %" PRIu64 " row %" PRIu64, place->step, place->row);
         if (where->show->sources > 1)
             cli_print(" source %s", where->show->source.name);
-        printf(" epoch %" PRIu64 " %s %" PRIu64 " shows %" PRIu64 " of %" PRIu64 " tokens\n", place->epoch,
-               where->show->source.plan ? "plan row" : "window", place->window, shared, where->count);
+        printf(" epoch %" PRIu64 " window %" PRIu64 " shows %" PRIu64 " of %" PRIu64 " tokens\n", place->epoch,
+               place->window, shared, where->count);
     }
     return ferror(stdout) != 0;
 }
