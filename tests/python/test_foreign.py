@@ -165,12 +165,12 @@ class Index(unittest.TestCase):
                     for row in range(batch.count):
                         first = batch.places[row].first_token
                         at = [(first + i) % count for i in range(seq_len)]
-                        self.assertEqual(list(batch.inputs[row]), [ids[i] for i in at])
+                        self.assertEqual(batch.inputs[row].tolist(), [ids[i] for i in at])
                         begin = [i for i in range(seq_len) if i == 0 or starts[at[i]]]
                         positions = [i - max(b for b in begin if b <= i) for i in range(seq_len)]
-                        self.assertEqual(list(batch.position_ids[row]), positions, (name, batch.step, row))
+                        self.assertEqual(batch.position_ids[row].tolist(), positions, (name, batch.step, row))
                         wanted += [row * seq_len + b for b in begin[1:]] + [(row + 1) * seq_len]
-                    self.assertEqual(list(batch.cu_seqlens)[:batch.documents + 1], wanted)
+                    self.assertEqual(batch.cu_seqlens.tolist()[:batch.documents + 1], wanted)
 
     def test_not_a_token_file(self):
         with self.assertRaises(tokmap.NotFoundError):
