@@ -187,8 +187,8 @@ static enum tokmap_status count_windows(const struct builder *builder, uint64_t 
             return TOKMAP_OK;
         return wrong_at(builder, TOKMAP_ERROR_MISMATCH, of->line,
                         "the plan of source '%s' has rows of %" PRIu64
-                        " tokens, but the run draws it with seq_len %" PRIu64
-                        "; make a plan of rows of %" PRIu64 " tokens, or change seq_len",
+                        " tokens, but the run draws it with seq_len %" PRIu64 "; make a plan of rows of %" PRIu64
+                        " tokens, or change seq_len",
                         of->name, of->plan_seq_len, seq_len, seq_len);
     }
     *windows = windows_of_dataset(spec, of->tokens, seq_len);
