@@ -41,7 +41,7 @@ static struct order_key source_key(const struct tokmap_run *run, const struct ru
 }
 
 /* The first token of the epoch's first window. */
-static uint64_t epoch_shift(const struct tokmap_run *run, const struct stretch *stretch,
+static uint64_t epoch_shift(const struct tokmap_run *run, const struct mixture_span *stretch,
                             const struct run_source *source, uint64_t epoch)
 {
     if (epoch == 0 || run->spec.ordering == TOKMAP_SEQUENTIAL || run->spec.tail_pad || source->plan_path ||
@@ -50,7 +50,7 @@ static uint64_t epoch_shift(const struct tokmap_run *run, const struct stretch *
     return order_key_below(source_key(run, source, KEY_SHIFT, epoch), stretch->seq_len);
 }
 
-void run_epoch_init(struct walk_epoch *at, const struct tokmap_run *run, const struct stretch *stretch,
+void run_epoch_init(struct walk_epoch *at, const struct tokmap_run *run, const struct mixture_span *stretch,
                     const struct leaf *leaf, uint64_t epoch)
 {
     const struct run_source *source = &run->sources.of[leaf->source];
@@ -68,8 +68,8 @@ void run_epoch_init(struct walk_epoch *at, const struct tokmap_run *run, const s
 }
 
 /* Sets the first token and the tokens of a place whose source and window are set, and whose source has no plan. */
-static void fill_window(const struct tokmap_run *run, const struct run_source *source, const struct stretch *stretch,
-                        uint64_t shift, struct tokmap_place *place)
+static void fill_window(const struct tokmap_run *run, const struct run_source *source,
+                        const struct mixture_span *stretch, uint64_t shift, struct tokmap_place *place)
 {
     const uint64_t window = stretch->seq_len + run->spec.lookahead;
     /* Below T: without padding, shift < S, and the last window starts at most at T - S - L. Only the end of a window
@@ -107,7 +107,7 @@ bool run_has_plans(const struct tokmap_run *run)
     return false;
 }
 
-void run_fill_place(const struct tokmap_run *run, const struct walk_epoch *epoch, const struct stretch *stretch,
+void run_fill_place(const struct tokmap_run *run, const struct walk_epoch *epoch, const struct mixture_span *stretch,
                     struct tokmap_place *place)
 {
     const struct run_source *source = &run->sources.of[epoch->source];

@@ -26,7 +26,7 @@ struct walk_epoch {
 
 struct leaf;
 struct phase;
-struct stretch;
+struct mixture_span;
 
 /* One thread at a time may use a walk. */
 struct run_walk {
@@ -37,7 +37,7 @@ struct run_walk {
     uint64_t end_step;    /* first step of the next phase */
     uint64_t rows, valid; /* of the step: all, and those that are not padding */
     const struct phase *phase;
-    const struct stretch *stretch;
+    const struct mixture_span *stretch;
     struct tokmap_order rows_order;
     struct walk_epoch *epochs; /* one for each source; NULL: `one` serves all of them */
     struct walk_epoch one;
@@ -75,11 +75,11 @@ enum tokmap_status run_walk_locate(struct run_walk *walk, uint64_t step, uint64_
                                    struct tokmap_error *error);
 
 /* Sets *epoch to the order of an epoch of a source, which is a leaf of a stretch of the run. Cannot fail. */
-void run_epoch_init(struct walk_epoch *epoch, const struct tokmap_run *run, const struct stretch *stretch,
+void run_epoch_init(struct walk_epoch *epoch, const struct tokmap_run *run, const struct mixture_span *stretch,
                     const struct leaf *leaf, uint64_t number);
 
 /* Sets the source, epoch, first token, and tokens of a place whose other members are set. Cannot fail. */
-void run_fill_place(const struct tokmap_run *run, const struct walk_epoch *epoch, const struct stretch *stretch,
+void run_fill_place(const struct tokmap_run *run, const struct walk_epoch *epoch, const struct mixture_span *stretch,
                     struct tokmap_place *place);
 
 /* Reports what a row is made of, from a place of this run: pieces[0] to pieces[*count - 1], one after another. A window

@@ -241,7 +241,7 @@ static enum tokmap_status list_arrivals(const struct past *past, struct arrival 
         return error_set_memory(error, "the past of the run", most * sizeof **arrivals);
     }
     for (uint64_t i = 0; i < phases->stretch_count_all; i++) {
-        const struct stretch *stretch = &phases->stretches[i];
+        const struct mixture_span *stretch = &phases->stretches[i];
         const uint64_t end = i + 1 < phases->stretch_count_all ? stretch[1].first_draw : RUN_DRAWS_MOST;
         if (i == 0 || stretch->mixture_step != stretch[-1].mixture_step)
             (*arrivals)[(*count)++] = (struct arrival){
@@ -261,7 +261,7 @@ static enum tokmap_status list_arrivals(const struct past *past, struct arrival 
     return TOKMAP_OK;
 }
 
-static struct hash128 chain_mixture(const struct past *past, struct hash128 chain, const struct stretch *stretch)
+static struct hash128 chain_mixture(const struct past *past, struct hash128 chain, const struct mixture_span *stretch)
 {
     struct message message;
     put_tag(&message, "mixture");
@@ -283,7 +283,7 @@ static struct hash128 chain_mixture(const struct past *past, struct hash128 chai
 
 static enum tokmap_status init_data(struct past *past, struct tokmap_error *error)
 {
-    const struct stretch *first = past->phases->stretches;
+    const struct mixture_span *first = past->phases->stretches;
     const bool begins_with_one = first->leaf_count == 1;
     struct arrival *arrivals;
     struct message message;
@@ -520,7 +520,7 @@ static void add_data(struct sentence *sentence)
         return;
     }
     for (uint64_t i = 0; i < phases->stretch_count_all; i++) {
-        const struct stretch *stretch = &phases->stretches[i];
+        const struct mixture_span *stretch = &phases->stretches[i];
         if (stretch->mixture_step >= sentence->step || (i && stretch->mixture_step == stretch[-1].mixture_step))
             continue;
         if (mixtures++ < SHOWN)

@@ -68,7 +68,7 @@ uint64_t windows_of_dataset(const struct run_spec *spec, uint64_t tokens, uint64
 
 /* ---- draws of a stretch ---- */
 
-const struct leaf *stretch_draw(const struct stretch *stretch, uint64_t draw, uint64_t *s)
+const struct leaf *stretch_draw(const struct mixture_span *stretch, uint64_t draw, uint64_t *s)
 {
     uint64_t k = draw - stretch->mixture_first_draw, leaf = 0;
     if (stretch->mixture)
@@ -77,13 +77,13 @@ const struct leaf *stretch_draw(const struct stretch *stretch, uint64_t draw, ui
     return &stretch->leaves[leaf];
 }
 
-uint64_t stretch_count(const struct stretch *stretch, uint64_t leaf, uint64_t draw)
+uint64_t stretch_count(const struct mixture_span *stretch, uint64_t leaf, uint64_t draw)
 {
     draw -= stretch->mixture_first_draw;
     return stretch->mixture ? mixture_count(stretch->mixture, leaf, draw) : draw;
 }
 
-uint64_t stretch_draw_of(const struct stretch *stretch, uint64_t leaf, uint64_t s)
+uint64_t stretch_draw_of(const struct mixture_span *stretch, uint64_t leaf, uint64_t s)
 {
     uint64_t draw = s - stretch->leaves[leaf].offset;
     if (stretch->mixture && (draw = mixture_draw_of(stretch->mixture, leaf, draw)) == MIXTURE_NONE)
@@ -139,7 +139,7 @@ uint64_t phases_drawn(const struct phases *phases, uint64_t source, uint64_t ste
             high = middle;
     }
     const struct appearance *appearance = &phases->appearances[low];
-    const struct stretch *stretch = &phases->stretches[appearance->stretch];
+    const struct mixture_span *stretch = &phases->stretches[appearance->stretch];
     const struct leaf *leaf = &stretch->leaves[appearance->leaf];
     if (stretch->first_draw > draw)
         return 0;
@@ -246,7 +246,8 @@ static enum tokmap_status choose(struct builder *builder, const struct phase_lin
 }
 
 /* Makes the leaves and the mixture of a line with weights. */
-static enum tokmap_status new_mixture(struct builder *builder, struct stretch *stretch, const struct phase_line *line)
+static enum tokmap_status new_mixture(struct builder *builder, struct mixture_span *stretch,
+                                      const struct phase_line *line)
 {
     uint64_t count = 0, divisor = 0, sum = 0;
     enum tokmap_status status = choose(builder, line, stretch->seq_len, &count);
@@ -277,7 +278,8 @@ static enum tokmap_status new_mixture(struct builder *builder, struct stretch *s
 }
 
 /* The mixture of the stretch before continues, with another sequence length. */
-static enum tokmap_status same_mixture(struct builder *builder, struct stretch *stretch, const struct stretch *before)
+static enum tokmap_status same_mixture(struct builder *builder, struct mixture_span *stretch,
+                                       const struct mixture_span *before)
 {
     const size_t bytes = before->leaf_count * sizeof *stretch->leaves;
     stretch->mixture_first_draw = before->mixture_first_draw;
@@ -302,7 +304,7 @@ static enum tokmap_status same_mixture(struct builder *builder, struct stretch *
 static void end_stretch(struct builder *builder, uint64_t end_draw, bool span_ends)
 {
     struct phases *phases = builder->phases;
-    struct stretch *stretch = &phases->stretches[phases->stretch_count - 1];
+    struct mixture_span *stretch = &phases->stretches[phases->stretch_count - 1];
     stretch->end_draw = end_draw;
     for (uint64_t i = 0; i < stretch->leaf_count; i++) {
         const struct leaf *leaf = &stretch->leaves[i];
@@ -325,9 +327,9 @@ static enum tokmap_status begin_stretch(struct builder *builder, const struct ph
                                         const struct phase_line *weights)
 {
     struct phases *phases = builder->phases;
-    const struct stretch *before = phases->stretch_count ? &phases->stretches[phases->stretch_count - 1] : NULL;
+    const struct mixture_span *before = phases->stretch_count ? &phases->stretches[phases->stretch_count - 1] : NULL;
     const bool span_ends = before && before->seq_len != phase->seq_len;
-    struct stretch *stretch = &phases->stretches[phases->stretch_count];
+    struct mixture_span *stretch = &phases->stretches[phases->stretch_count];
     if (before)
         end_stretch(builder, phase->first_draw, span_ends);
     phases->stretch_count++;
@@ -425,7 +427,7 @@ static enum tokmap_status add_phases(struct builder *builder)
 /* ---- the end ---- */
 
 /* The number of the stretch's leaf of a source; leaf_count if there is none. */
-static uint64_t leaf_of(const struct builder *builder, const struct stretch *stretch, uint64_t source)
+static uint64_t leaf_of(const struct builder *builder, const struct mixture_span *stretch, uint64_t source)
 {
     const uint64_t rank = builder->rank[source];
     uint64_t low = 0, high = stretch->leaf_count;
@@ -444,7 +446,7 @@ static enum tokmap_status passes_source(const struct builder *builder, uint64_t 
 {
     const struct run_spec *spec = builder->spec;
     const struct phases *phases = builder->phases;
-    const struct stretch *first = &phases->stretches[0];
+    const struct mixture_span *first = &phases->stretches[0];
     if (spec->passes_of != SIZE_MAX) {
         *source = spec->passes_of;
         return TOKMAP_OK;
@@ -452,7 +454,7 @@ static enum tokmap_status passes_source(const struct builder *builder, uint64_t 
     *source = first->leaf_count == 1 ? first->leaves[0].source : ALL;
     bool good = true;
     for (uint64_t i = 0; i < phases->stretch_count; i++) {
-        const struct stretch *stretch = &phases->stretches[i];
+        const struct mixture_span *stretch = &phases->stretches[i];
         good = good && (*source == ALL ? stretch->natural && stretch->mixture == first->mixture
                                        : stretch->leaf_count == 1 && stretch->leaves[0].source == *source);
     }
@@ -466,7 +468,7 @@ static enum tokmap_status passes_source(const struct builder *builder, uint64_t 
 }
 
 /* Of `passes`: the windows of a pass in a stretch, and the draws that count in it. Returns false if none does. */
-static bool pass_of_stretch(const struct builder *builder, const struct stretch *stretch, uint64_t source,
+static bool pass_of_stretch(const struct builder *builder, const struct mixture_span *stretch, uint64_t source,
                             uint64_t *windows, uint64_t *draws, uint64_t *leaf)
 {
     *windows = 0;
@@ -501,7 +503,7 @@ static enum tokmap_status draws_of_passes(const struct builder *builder, uint64_
     if (status)
         return status;
     for (uint64_t i = 0; i < builder->phases->stretch_count; i++) {
-        const struct stretch *stretch = &builder->phases->stretches[i];
+        const struct mixture_span *stretch = &builder->phases->stretches[i];
         uint64_t windows, here, leaf = 0;
         if (!pass_of_stretch(builder, stretch, source, &windows, &here, &leaf))
             continue;
@@ -520,7 +522,7 @@ static enum tokmap_status draws_of_passes(const struct builder *builder, uint64_
         }
         left -= here;
     }
-    const struct stretch *last = &builder->phases->stretches[builder->phases->stretch_count - 1];
+    const struct mixture_span *last = &builder->phases->stretches[builder->phases->stretch_count - 1];
     if (source == ALL || leaf_of(builder, last, source) < last->leaf_count)
         return too_many_passes(builder, unit);
     return wrong_at(builder, TOKMAP_ERROR_RANGE, builder->spec->lines[RUN_PASSES],
@@ -573,7 +575,7 @@ static enum tokmap_status end_by_steps(struct builder *builder)
     return TOKMAP_OK;
 }
 
-static void stretch_free(struct stretch *stretch)
+static void stretch_free(struct mixture_span *stretch)
 {
     if (stretch->owns_mixture)
         mixture_free(stretch->mixture);
@@ -602,7 +604,7 @@ static enum tokmap_status check_epochs(const struct builder *builder)
 {
     const struct phases *phases = builder->phases;
     for (uint64_t i = 0; i < phases->stretch_count; i++) {
-        const struct stretch *stretch = &phases->stretches[i];
+        const struct mixture_span *stretch = &phases->stretches[i];
         uint64_t first = stretch->end_draw, source = 0;
         for (uint64_t j = 0; j < stretch->leaf_count; j++) {
             const struct leaf *leaf = &stretch->leaves[j];
@@ -634,7 +636,7 @@ static enum tokmap_status check_epochs(const struct builder *builder)
 /* The tokens in the steps of the mixture that began with a stretch, without the lookahead. *one: of its last step. */
 static wide mixture_tokens(const struct phases *phases, uint64_t stretch, wide *one)
 {
-    const struct stretch *of = &phases->stretches[stretch];
+    const struct mixture_span *of = &phases->stretches[stretch];
     wide tokens = 0;
     for (uint64_t i = 0; i < phases->count; i++) {
         const struct phase *phase = &phases->phases[i];
@@ -652,7 +654,7 @@ static enum tokmap_status check_tokens(const struct builder *builder)
 {
     const struct phases *phases = builder->phases;
     for (uint64_t i = 0; i < phases->stretch_count; i++) {
-        const struct stretch *stretch = &phases->stretches[i];
+        const struct mixture_span *stretch = &phases->stretches[i];
         const bool last = stretch->mixture_step == phases->stretches[phases->stretch_count - 1].mixture_step;
         if (stretch->mixture_tokens == 0 || (i && stretch[-1].mixture_step == stretch->mixture_step))
             continue;

@@ -40,7 +40,7 @@ struct leaf {
     uint64_t drawn;       /* draws of the source in the run before the stretch */
 };
 
-struct stretch {
+struct mixture_span {
     uint64_t first_draw; /* of the run */
     uint64_t end_draw;   /* first draw of the next stretch, or of the run's end */
     uint64_t seq_len, stride;
@@ -83,7 +83,7 @@ struct phases {
     struct phase *phases;
     uint64_t count;     /* those that begin before the run's end, at least 1 */
     uint64_t count_all; /* those of the text */
-    struct stretch *stretches;
+    struct mixture_span *stretches;
     uint64_t stretch_count, stretch_count_all; /* likewise */
     struct appearance *appearances;            /* by source, in order of stretches */
     uint64_t *appearances_of;                  /* source i has [appearances_of[i], appearances_of[i + 1]) */
@@ -113,14 +113,14 @@ uint64_t phases_step_of_draw(const struct phases *phases, uint64_t draw);
 uint64_t phases_drawn(const struct phases *phases, uint64_t source, uint64_t step);
 
 /* The leaf of a draw of the stretch, and in *s the source's draw. */
-const struct leaf *stretch_draw(const struct stretch *stretch, uint64_t draw, uint64_t *s);
+const struct leaf *stretch_draw(const struct mixture_span *stretch, uint64_t draw, uint64_t *s);
 
 /* Of the draws of the run before `draw`, which is in [stretch->first_draw, stretch->end_draw], the number that the leaf
  * got since its mixture began, which is the k of its next draw. */
-uint64_t stretch_count(const struct stretch *stretch, uint64_t leaf, uint64_t draw);
+uint64_t stretch_count(const struct mixture_span *stretch, uint64_t leaf, uint64_t draw);
 
 /* The inverse of stretch_draw(): the draw of the run that is the source's draw s. */
-uint64_t stretch_draw_of(const struct stretch *stretch, uint64_t leaf, uint64_t s);
+uint64_t stretch_draw_of(const struct mixture_span *stretch, uint64_t leaf, uint64_t s);
 
 /* The windows of an epoch of a dataset: see RUN.md. 0: it has none. */
 uint64_t windows_of_dataset(const struct run_spec *spec, uint64_t tokens, uint64_t seq_len);

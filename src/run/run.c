@@ -438,7 +438,7 @@ enum tokmap_status tokmap_run_share(const struct tokmap_run *run, uint64_t phase
     if (phase >= phases->count)
         return TOKMAP_ERROR_RANGE;
     const struct phase *of = &phases->phases[phase];
-    const struct stretch *stretch = &phases->stretches[of->stretch];
+    const struct mixture_span *stretch = &phases->stretches[of->stretch];
     if (share >= stretch->leaf_count)
         return TOKMAP_ERROR_RANGE;
     const struct leaf *leaf = &stretch->leaves[share];

@@ -27,9 +27,9 @@ struct search {
     /* Of the span at hand. */
     const struct appearance *appearances; /* of the source */
     uint64_t appearance_count;
-    const struct stretch *stretch; /* any of the span */
-    const struct leaf *leaf;       /* of the source in it */
-    uint64_t first_s, end_s;       /* the source's draws in the steps searched */
+    const struct mixture_span *stretch; /* any of the span */
+    const struct leaf *leaf;            /* of the source in it */
+    uint64_t first_s, end_s;            /* the source's draws in the steps searched */
     struct walk_epoch epoch;
 
     /* Of a plan. */
@@ -147,7 +147,7 @@ static enum tokmap_status search_spans(struct search *search)
         uint64_t first_s = 0, end_s = 0;
         for (next = i; next < end; next++) {
             const struct appearance *appearance = &phases->appearances[next];
-            const struct stretch *stretch = &phases->stretches[appearance->stretch];
+            const struct mixture_span *stretch = &phases->stretches[appearance->stretch];
             if (stretch->span != span)
                 break;
             const uint64_t from = max64(search->first_draw, stretch->first_draw);
