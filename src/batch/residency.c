@@ -56,6 +56,7 @@ static enum tokmap_status open_source(struct residency_source *source, const str
         .turn = turn,
         .drop_behind = options->drop_behind,
         .in_order = options->in_order,
+        .kept_fd = -1,
         .ask_fd = -1,
     };
     enum tokmap_status status = shard_views_init(&source->views, dataset, mapped, error);
@@ -199,14 +200,25 @@ bool residency_read_cached(struct residency_source *source, const struct stretch
     return false;
 }
 
-static void drop_behind(const struct residency_source *source, const struct stretch *stretch)
+/* Drops the pages of a stretch. In order, its last page is kept, because the source's next row begins there; if that
+ * row turns out to be elsewhere (a gap between the rows of a rank, a segment of a plan, another epoch), the page is
+ * dropped then, so at most one page of each source stays. */
+static void drop_behind(struct residency_source *source, const struct stretch *stretch)
 {
     const uint64_t page = (uint64_t)1 << source->views.page_shift;
-    uint64_t from = round_down(stretch->offset, page);
-    uint64_t end = stretch->offset + (stretch->count << stretch->view->element_shift);
-    end = source->in_order ? round_down(end, page) : round_up(end, page);
+    const uint64_t bytes_end = stretch->offset + (stretch->count << stretch->view->element_shift);
+    const int fd = stretch->view->fd;
+    uint64_t from = round_down(stretch->offset, page), end = round_up(bytes_end, page);
+    if (source->kept_fd >= 0 && (source->kept_fd != fd || source->kept_at < from || source->kept_at >= end))
+        os_advise_drop(source->kept_fd, source->kept_at, page);
+    source->kept_fd = -1;
+    if (source->in_order && bytes_end % page) {
+        end -= page;
+        source->kept_fd = fd;
+        source->kept_at = end;
+    }
     if (end > from)
-        os_advise_drop(stretch->view->fd, from, end - from);
+        os_advise_drop(fd, from, end - from);
 }
 
 /* ---- populated pages ---- */

@@ -38,7 +38,9 @@ struct residency_source {
     bool cannot_populate; /* the kernel cannot populate a mapping */
     uint64_t *populated;  /* one bit per page: 1 if it was populated. NULL unless the source is mapped */
     uint64_t populated_bytes;
-    int ask_fd; /* file of the read-ahead request that is being joined together; -1: none */
+    int kept_fd;      /* file whose page is kept behind a row, because the next row in order needs it; -1: none */
+    uint64_t kept_at; /* offset of that page */
+    int ask_fd;       /* file of the read-ahead request that is being joined together; -1: none */
     uint64_t ask_from, ask_to;
 };
 
@@ -61,7 +63,8 @@ struct residency_options {
     uint32_t window;                              /* rows to ask for ahead, at least 1 */
     bool drop_behind;                             /* pages that were read leave the page cache; implies pread */
     bool unmapped;                                /* tokens are not read through a mapping */
-    bool in_order;                                /* rows come in order of tokens, so the last page is kept */
+    bool in_order;                                /* rows come mostly in order of tokens: a row's last page is kept for
+                                                   the next row of the source, and dropped if that row is elsewhere */
     /* Reports row `number` of the order, whose pieces are used until the next call; false if the order ends before it.
      * It is called for the row that is gathered next and for the `window` rows after it. NULL: all rows are named. */
     bool (*order)(void *user, uint64_t number, struct row_pieces *row);

@@ -8,8 +8,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "support/guarded.h"
 #include "support/made.h"
@@ -323,6 +326,59 @@ static void dropping_behind_changes_no_token(void **unused)
     made_free(&made);
 }
 
+/* Returns how many pages of a file are in the page cache. */
+static uint64_t cached_pages(int fd, uint64_t bytes)
+{
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page;
+    unsigned char *in = malloc(pages);
+    void *at = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+    uint64_t count = 0;
+    assert_non_null(in);
+    assert_true(at != MAP_FAILED);
+    assert_int_equal(mincore(at, bytes, in), 0);
+    for (uint64_t i = 0; i < pages; i++)
+        count += in[i] & 1;
+    assert_int_equal(munmap(at, bytes), 0);
+    free(in);
+    return count;
+}
+
+/* Rows in order that leave gaps, as those of one rank and the segments of a plan do, leave at most the last row's last
+ * page behind. */
+static void dropping_behind_leaves_one_page(void **unused)
+{
+    (void)unused;
+    const uint64_t sizes[] = {400000};
+    const struct residency_options residency = {.drop_behind = true, .in_order = true};
+    const struct gather_options gather = {.unchecked = false};
+    struct made made;
+    made_new(&made, folder, "gaps", 4, 1u << 20, sizes, 1);
+    const int fd = open(made.bin[0], O_RDONLY);
+    assert_true(fd >= 0);
+    assert_int_equal(fsync(fd), 0); /* pages that are not written yet cannot be dropped */
+    assert_int_equal(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+    if (cached_pages(fd, 1600000)) {
+        (void)close(fd);
+        made_free(&made);
+        skip(); /* the file system is the page cache, or cannot tell */
+    }
+    assert_int_equal(posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM), 0);
+    struct reader reader = open_with(made.name, TOKMAP_READ_PREAD, 700, &residency, &gather);
+    for (int backward = 0; backward < 2; backward++) {
+        uint32_t row[700];
+        for (uint64_t i = 0; i < 40; i++) {
+            const uint64_t first = (backward ? 39 - i : i) * 9000 + 333;
+            bool cold = false;
+            assert_int_equal(gather_window(&reader, first, row, &cold, NULL), TOKMAP_OK);
+            assert_true(made_row_is(&made, row, first, 700));
+        }
+        assert_true(cached_pages(fd, 1600000) <= 1);
+    }
+    close_reader(&reader);
+    (void)close(fd);
+    made_free(&made);
+}
+
 /* A synthetic dataset has no shards and so no views of them. Looking ahead does nothing, and in particular computes no
  * pointer from NULL (which the undefined behavior sanitizer of clang would report). */
 static void a_synthetic_window_needs_no_views(void **unused)
@@ -395,6 +451,7 @@ int main(void)
         cmocka_unit_test(unchecked_delivers_any_id),
         cmocka_unit_test(a_truncated_file_is_a_status_and_can_be_restored),
         cmocka_unit_test(dropping_behind_changes_no_token),
+        cmocka_unit_test(dropping_behind_leaves_one_page),
         cmocka_unit_test(a_synthetic_window_needs_no_views),
         cmocka_unit_test(an_id_that_is_gone_at_the_second_look_is_a_status),
     };
