@@ -6,6 +6,8 @@
  * statistics. The second one is closed with the old parts. So a failure changes nothing, and there is no part of a
  * loader that opening sets up and moving forgets.
  */
+#include <assert.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,27 +59,21 @@ static void carry_sources(struct tokmap_loader *into, const struct tokmap_loader
     }
 }
 
-/* Exchanges the parts of two loaders, all but what stays with a handle. */
+/* Exchanges the parts of two loaders, all but what stays with a handle. The producer thread may be on its way to sleep
+ * and reads its turns, which are among the latter. */
 static void exchange(struct tokmap_loader *loader, struct tokmap_loader *other)
 {
-    const struct tokmap_loader before = *loader;
-    struct source_counts *counts = other->statistics.sources;
-    *loader = *other;
-    *other = before;
-    loader->producer = before.producer;
-    loader->fork_canary = before.fork_canary;
-    loader->turns_begun = before.turns_begun;
-    loader->turns_done = before.turns_done;
-    loader->closing = before.closing;
-    loader->trace = before.trace;
-    loader->statistics = before.statistics;
-    loader->statistics.sources = counts;
-    loader->stalls = before.stalls;
+    const size_t bytes = offsetof(struct tokmap_loader, producer);
+    struct tokmap_loader before;
+    struct source_counts *counts = loader->statistics.sources;
+    assert(!other->producer && !other->trace && !other->fork_canary);
+    memcpy(&before, loader, bytes);
+    memcpy(loader, other, bytes);
+    memcpy(other, &before, bytes);
+    loader->statistics.sources = other->statistics.sources;
+    other->statistics.sources = counts;
     loader->residency->user = &loader->queue;
     other->residency->user = &other->queue;
-    other->producer = NULL;
-    other->trace = NULL;
-    other->fork_canary = NULL;
 }
 
 /* `other` is made for where the loader is to continue. */

@@ -45,12 +45,10 @@ struct tokmap_loader {
     uint64_t ring_bytes;
     struct backend *backend;
     struct ring *ring;
-    struct os_thread *producer; /* NULL: next() fills slots itself */
     struct {
         struct schedule schedule;
         struct tokmap_cursor cursor;
-    } start;           /* where the loader was opened, and where tokmap_loader_rewind() returns to */
-    void *fork_canary; /* a byte that is 1, and 0 in a child after fork(); NULL if a child may use the loader */
+    } start; /* where the loader was opened, and where tokmap_loader_rewind() returns to */
 
     /* Used by the thread that fills slots: the producer, or the caller of next() if there is no producer. */
     struct schedule schedule;
@@ -73,6 +71,20 @@ struct tokmap_loader {
     uint32_t first_claimed, first_done;
     enum tokmap_status first_status;
 
+    /* Used by the thread that calls next(). */
+    struct slot *held;             /* the slot that the last next() took */
+    bool again;                    /* the rows of `held` did not reach the caller, so next() delivers them again */
+    bool ended;                    /* next() has reported the end of the run */
+    uint64_t waited_ns;            /* by tokmap_loader_wait(); the next call of next() counts it */
+    struct schedule taken;         /* of the batches that next() has delivered */
+    struct tokmap_cursor position; /* after them */
+    struct run_walk named;         /* for the rows of tokmap_loader_read() */
+
+    /* From here on, members stay with the handle when the loader moves. The producer thread reads the turns while it is
+     * paused, so a move may not write them even for a moment. */
+    struct os_thread *producer; /* NULL: next() fills slots itself. For the thread that calls next() */
+    void *fork_canary; /* a byte that is 1, and 0 in a child after fork(); NULL if a child may use the loader */
+
     /* Shared by both threads: the producer works in turns, see producer_pause(). */
     uint32_t turns_begun; /* turns that the caller's thread has asked for, less the first one */
     uint32_t turns_done;  /* turns that the producer has ended */
@@ -82,13 +94,6 @@ struct tokmap_loader {
     struct trace *trace; /* NULL: none is written */
 
     /* Used by the thread that calls next(). */
-    struct slot *held;             /* the slot that the last next() took */
-    bool again;                    /* the rows of `held` did not reach the caller, so next() delivers them again */
-    bool ended;                    /* next() has reported the end of the run */
-    uint64_t waited_ns;            /* by tokmap_loader_wait(); the next call of next() counts it */
-    struct schedule taken;         /* of the batches that next() has delivered */
-    struct tokmap_cursor position; /* after them */
-    struct run_walk named;         /* for the rows of tokmap_loader_read() */
     struct statistics statistics;
     struct stalls stalls;
 };

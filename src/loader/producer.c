@@ -196,7 +196,7 @@ enum tokmap_status producer_fill(struct tokmap_loader *loader, struct slot *vaca
     loader_range_pop(loader);
     vacant->status = status;
     ring_publish(loader->ring);
-    if (loader->trace && loader->producer)
+    if (loader->trace && loader->options.threads) /* a new thread may run before loader->producer is set */
         trace_drain(loader->trace); /* after the slot is filled, because writing a file may take a while */
     return status;
 }
