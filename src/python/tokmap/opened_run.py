@@ -196,8 +196,9 @@ class OpenedRun:
                                     f"order")
             order = ordering
         if path is not None and not isinstance(path, (str, bytes, os.PathLike)):
-            passed: tuple[Any, ...] = (text, folder, data, seq_len, batch, seed, lookahead, order, steps, passes, reading, sources,
-                     weights, phases, stride, tail, pad, skip)
+            passed: tuple[Any, ...] = (
+                text, folder, data, seq_len, batch, seed, lookahead, order, steps, passes, reading, sources, weights,
+                phases, stride, tail, pad, skip)
             if passed != (None, None, None, None, 1, 0, 1, "shuffle", None, None, "auto") + (None,) * 7:
                 raise ArgumentError("a run is opened from a dict or from arguments, not from both: put them together")
             if not hasattr(path, "keys"):
