@@ -192,7 +192,7 @@ static int run(struct bench *bench)
     bench_result(bench, "seconds", "s", &planning.seconds, NULL);
     bench_result(bench, "documents_per_s", "documents/s", &planning.rate, NULL);
     bench_result(bench, "peak_rss_mib", "MiB", &planning.peak, NULL);
-    bench_value(bench, "fill_percent", "%", fill, NAN);
+    bench_value(bench, "fill_percent", "%", fill, (double)NAN);
     bench_result(bench, "tokens_per_s", "tokens/s", &planning.rows, &planning.windows);
     bench->name = "loader";
     bench_derived(bench, "plan_ratio", "x", series_median(&planning.rows) / series_median(&planning.windows),

@@ -22,3 +22,15 @@ holds err "past the end of the run, whose steps are 0 to 2"
 tokmap show pad.run --tokens 960..1000 --where --json -q >found
 equal "$(wc -l <found | tr -d ' ')" 2
 holds found '"step": 2, "row": 3, '
+# Windows by number: the last one of `tail pad` is short, and windows of a stride overlap.
+tokmap show pad.run --window 15 --ids -q >window
+tokmap show pad.run --tokens 960..1000 --ids -q >tokens
+cmp window tokens
+exits 1 tokmap show pad.run --window 16 2>err
+holds err "window 16 does not exist"
+printf 'seq_len 64\nstride 16\nbatch 6\nsource web small#tokens=0..1000\norder sequential\npasses 1\n' >stride.run
+tokmap show stride.run --window 3 --ids -q >window
+tokmap show stride.run --tokens 48..113 --ids -q >tokens
+cmp window tokens
+tokmap show stride.run --window 58 --ids -q >window
+exits 1 tokmap show stride.run --window 59 2>err

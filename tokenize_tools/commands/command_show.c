@@ -327,9 +327,19 @@ static enum tokmap_status show_tokens(struct showing *show, struct tokmap_error 
     return item_show(show, &item, false, error);
 }
 
+/* Returns the number of windows of an epoch; RUN.md has the formulas. */
+static uint64_t windows_in(uint64_t tokens, uint64_t window, uint64_t stride, bool padded)
+{
+    if (tokens < window)
+        return padded && tokens;
+    return 1 + (padded ? div_ceil(tokens - window, stride) : (tokens - window) / stride);
+}
+
+/* Windows of a run are those of epoch 0, at the seq_len of its first phase. */
 static enum tokmap_status show_window(struct showing *show, struct tokmap_error *error)
 {
-    uint64_t seq_len = show->given->run.seq_len, lookahead = show->given->run.lookahead;
+    uint64_t seq_len = show->given->run.seq_len, lookahead = show->given->run.lookahead, stride = seq_len;
+    bool padded = false;
     if (show->target->run && show->source.plan)
         return error_set(
             error, TOKMAP_ERROR_ARGUMENT, show->target->name, TOKMAP_NO_OFFSET,
@@ -342,9 +352,11 @@ static enum tokmap_status show_window(struct showing *show, struct tokmap_error 
             return status;
         seq_len = info.seq_len;
         lookahead = info.lookahead;
+        stride = info.stride ? info.stride : seq_len;
+        padded = info.tail_pad;
     }
     const uint64_t tokens = show->printer->info.tokens;
-    const uint64_t windows = tokens > lookahead ? (tokens - lookahead) / seq_len : 0;
+    const uint64_t windows = windows_in(tokens, seq_len + lookahead, stride, padded);
     char text[64], more[64];
     if (show->given->window >= windows)
         return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
@@ -352,9 +364,10 @@ static enum tokmap_status show_window(struct showing *show, struct tokmap_error 
                          " of lookahead, numbered from 0",
                          show->given->window, tokens, cli_counted(windows, "window", text),
                          cli_counted(seq_len, "token", more), lookahead);
+    const uint64_t first = show->given->window * stride;
     const struct item item = {.kind = kind_window,
-                              .first = show->given->window * seq_len,
-                              .count = seq_len + lookahead,
+                              .first = first,
+                              .count = min64(seq_len + lookahead, tokens - first),
                               .window = show->given->window};
     return item_show(show, &item, false, error);
 }
