@@ -38,9 +38,6 @@ int main(int argc, char **argv) /* RUN [RANK WORLD [CURSOR]] */
     }
     if (tokmap_run_open(&run, argv[1], &e)) /* or tokmap_run_parse(&run, text, folder, &e) */
         fatal(&e);
-    struct tokmap_run_info info = {.size = sizeof info};
-    if (tokmap_run_info(run, &info))
-        return 1;
 
     struct tokmap_loader_options o = TOKMAP_LOADER_OPTIONS_INIT;
     o.rank = argc > 3 ? strtoull(argv[2], NULL, 10) : 0;
@@ -51,7 +48,7 @@ int main(int argc, char **argv) /* RUN [RANK WORLD [CURSOR]] */
     if (tokmap_loader_open(&ld, run, &o, &e))
         fatal(&e);
 
-    size_t elements = (size_t)(tokmap_loader_rows(ld) * info.seq_len);
+    size_t elements = (size_t)tokmap_loader_elements(ld); /* of the largest batch in any phase */
     int32_t *x = malloc(elements * sizeof *x), *y = malloc(elements * sizeof *y);
     if (!x || !y)
         return 1;

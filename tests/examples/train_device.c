@@ -23,7 +23,6 @@ int main(int argc, char **argv) /* RUN [DEVICE] */
 {
     struct tokmap_error e = {0};
     struct tokmap_run *run = NULL;
-    struct tokmap_run_info info = {.size = sizeof info};
     struct tokmap_loader *ld = NULL;
     struct tokmap_loader_options o = TOKMAP_LOADER_OPTIONS_INIT;
     if (argc < 2) {
@@ -31,12 +30,11 @@ int main(int argc, char **argv) /* RUN [DEVICE] */
         return 2;
     }
     check(tokmap_run_open(&run, argv[1], &e), &e);
-    check(tokmap_run_info(run, &info), &e);
     o.rows = 16;
     o.device = argc > 2 ? argv[2] : "cuda:0";
     check(tokmap_loader_open(&ld, run, &o, &e), &e);
 
-    uint64_t bytes = tokmap_loader_rows(ld) * info.seq_len * sizeof(int32_t);
+    uint64_t bytes = tokmap_loader_elements(ld) * sizeof(int32_t); /* of the largest batch in any phase */
     struct tokmap_out out = TOKMAP_OUT_INIT;
     struct CUstream_st *stream = NULL;
     check(tokmap_cuda_memory_new(o.device, bytes, &out.inputs, &e), &e); /* or cudaMalloc() */

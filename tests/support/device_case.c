@@ -126,7 +126,8 @@ static bool outputs_new(struct running *running, struct outputs *outputs, bool o
     uint64_t cu = tokmap_loader_cu_seqlens(running->host_loader);
     if (tokmap_run_info(test->run, &info))
         return failed(running, "tokmap_run_info failed");
-    uint64_t cells = rows * info.seq_len * element, raw = rows * (info.seq_len + info.lookahead) * 4;
+    uint64_t cells = tokmap_loader_elements(running->host_loader) * element;
+    uint64_t raw = rows * (info.seq_len_most + info.lookahead) * 4;
     const uint64_t bytes[FIELDS] = {cells, cells, cells, raw, cells, cells, cu * 4, cells * info.lookahead};
     static const uint32_t bits[FIELDS] = {TOKMAP_INPUTS,     TOKMAP_TARGETS,      TOKMAP_POSITION_IDS,
                                           TOKMAP_ROWS,       TOKMAP_DOCUMENT_IDS, TOKMAP_LOSS_MASK,
@@ -422,4 +423,19 @@ void device_case_random(struct device_case *test, uint64_t seed, const char *nar
     test->streams = (unsigned)random_below(&state, 4);
     test->one_output = random_below(&state, 3) == 0;
     test->slots = random_below(&state, 6);
+    if (lookahead && random_below(&state, 3) == 0)
+        test->options.fields |= TOKMAP_TARGETS_AHEAD;
+    if (random_below(&state, 2) == 0)
+        return;
+    /* A mixture of both widths, whose batch and sequence length change, with windows that overlap or are padded. */
+    const unsigned stride =
+        seq_len > 3 && random_below(&state, 2) ? 1 + (unsigned)random_below(&state, seq_len - 1) : 0;
+    const size_t used = strlen(text);
+    (void)snprintf(text + used, 400 - used, "source wide %s\nphase 0 data 2 wide 1\nphase 4 batch %u seq_len %u\n%s",
+                   wide, batch + (unsigned)random_below(&state, 5), seq_len + (unsigned)random_below(&state, 70),
+                   random_below(&state, 2) ? "tail pad\n" : "");
+    if (stride)
+        (void)snprintf(text + strlen(text), 400 - strlen(text), "stride %u\n", stride);
+    if (stride && (test->options.fields & (TOKMAP_TARGETS | TOKMAP_TARGETS_AHEAD)))
+        test->options.fields |= TOKMAP_LOSS_MASK;
 }
