@@ -70,7 +70,7 @@ left_out() {
     case $1 in
     test_os) echo "qemu-user does not support MADV_POPULATE_READ and does not report that a program could not be started" ;;
     test_loader_faults) echo "qemu-user cannot fork a program with threads" ;;
-    test_dataset_large | test_order_quality | test_permutation) echo "too slow under qemu" ;;
+    test_dataset_large | test_foreign_large | test_order_quality | test_permutation) echo "too slow under qemu" ;;
     test_conformance) echo "runs Python" ;;
     test_pack_memory) echo "it would measure the memory of qemu and its translated code" ;;
     test_device | test_device_errors | test_device_software)
