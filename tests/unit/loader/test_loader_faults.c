@@ -18,6 +18,7 @@
 #include "support/scratch.h"
 #include "common/bytes.h"
 #include "format/layout.h"
+#include "format/shard_mask.h"
 #include "platform/os.h"
 #include "tokmap/tokmap.h"
 
@@ -504,6 +505,58 @@ static void steady_state_allocates_nothing(void **unused)
 #endif
 }
 
+/* The same for a mixture of parts of which some have a mask, with changes of weights, batch, and sequence length. */
+static void a_mixture_allocates_nothing(void **unused)
+{
+    (void)unused;
+#ifdef SANITIZED
+    print_message("a sanitizer allocates for itself\n");
+    skip();
+#else
+    enum { CELLS = 16 * 60 };
+    static int32_t inputs[CELLS], targets[CELLS], counts[CELLS], documents[CELLS], ahead[2 * CELLS], cu[CELLS + 1];
+    struct shard_mask_result result;
+    struct tokmap_error error;
+    char index[700], text[2400];
+    snprintf(index, sizeof index, "%.*s.tmx", (int)strlen(made.bin[0]) - 4, made.bin[0]);
+    char *bits = calloc(made.tokens, 1);
+    size_t length;
+    free(file_read(made.bin[0], &length));
+    file_write(in_folder(folder, "mask"), bits, length / made.width);
+    free(bits);
+    assert_int_equal(shard_mask_add(index, in_folder(folder, "mask"), false, &result, &error), TOKMAP_OK);
+    snprintf(text, sizeof text,
+             "seq_len 40\nlookahead 2\nbatch 12\nseed 2\nsource a %s#docs=0..60%%\nsource b %s\n"
+             "source c synthetic:vocab=90,tokens=5000,width=4\nphase 0 a 3 b 1 c 1\nphase 60 seq_len 60 batch 16\n"
+             "phase 120 a 1 c 2 seq_len 33\nsteps 200\n",
+             made.name, made.name);
+    for (uint32_t threads = 0; threads < 2; threads++) {
+        struct tokmap_run *run;
+        struct tokmap_loader *loader;
+        struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
+        struct tokmap_batch batch = TOKMAP_BATCH_INIT;
+        struct tokmap_out out = TOKMAP_OUT_INIT;
+        out.inputs = inputs, out.targets = targets, out.loss_mask = counts, out.document_ids = documents;
+        out.targets_ahead = ahead, out.cu_seqlens = cu;
+        options.threads = threads;
+        options.fields = TOKMAP_INPUTS | TOKMAP_TARGETS | TOKMAP_LOSS_MASK | TOKMAP_DOCUMENT_IDS |
+                         TOKMAP_TARGETS_AHEAD | TOKMAP_CU_SEQLENS;
+        assert_int_equal(tokmap_run_parse(&run, text, NULL, &error), TOKMAP_OK);
+        assert_int_equal(tokmap_loader_open(&loader, run, &options, &error), TOKMAP_OK);
+        assert_true(tokmap_loader_elements(loader) <= CELLS && tokmap_loader_cu_seqlens(loader) <= CELLS + 1);
+        for (int calls = 0; calls < 10; calls++)
+            assert_int_equal(tokmap_loader_next(loader, &out, NULL, &batch, NULL), TOKMAP_OK);
+        const uint64_t before = __atomic_load_n(&allocations, __ATOMIC_RELAXED);
+        while (!tokmap_loader_next(loader, &out, NULL, &batch, NULL))
+            ;
+        assert_int_equal(batch.step, 0); /* the end */
+        assert_int_equal(__atomic_load_n(&allocations, __ATOMIC_RELAXED), before);
+        tokmap_loader_close(loader);
+        tokmap_run_close(run);
+    }
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -516,6 +569,7 @@ int main(void)
         cmocka_unit_test(closing_after_a_fault),
         cmocka_unit_test(a_child_never_hangs),
         cmocka_unit_test(steady_state_allocates_nothing),
+        cmocka_unit_test(a_mixture_allocates_nothing),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
