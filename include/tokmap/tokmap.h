@@ -1046,7 +1046,8 @@ struct tokmap_loader_options {
     void *alarm_user;            /* passed to alarm() */
     /* Called at the beginning and the end of what the loader does, for a profiler such as NVTX: "tokmap next" (a call
      * of next()) and in it "tokmap wait" (until a slot is filled), and on the producer thread "tokmap fill" (of one
-     * slot). Ranges nest on each thread. The names are static. Set both or neither; NULL (default): not called. */
+     * slot). Ranges nest on each thread. The names are static. tests/examples/train_nvtx.c shows it. Set both or
+     * neither; NULL (default): not called. */
     void (*range_push)(void *user, const char *name);
     void (*range_pop)(void *user);
     void *range_user;            /* passed to range_push() and range_pop() */

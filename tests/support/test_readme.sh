@@ -60,6 +60,20 @@ status=$?
 check "with a missing run file train exits with 1" test $status = 1
 check "and the message names the file" grep -q 'no such.run' "$TMPDIR/err"
 
+# The program with profiler ranges needs the headers of NVTX, which the CUDA toolkit has.
+nvtx=
+for folder in /usr/include /usr/local/cuda/include; do
+    [ ! -f "$folder/nvtx3/nvToolsExt.h" ] || nvtx=$folder
+done
+if [ -n "$nvtx" ]; then
+    check "train_nvtx.c builds without a warning" $CC -std=gnu11 -Wall -Wextra -Werror $CPPFLAGS $CFLAGS $sanitize \
+        -Iinclude -isystem "$nvtx" tests/examples/train_nvtx.c "$BUILD_DIR/lib/libtokmap.a" -lzstd -pthread $LDFLAGS \
+        $LIBS -ldl -o "$TMPDIR/train_nvtx"
+    check "train_nvtx delivers all rows" sh -c "'$TMPDIR/train_nvtx' '$TMPDIR/train.run' | grep -qx '240 rows'"
+else
+    echo "ok - train_nvtx.c # SKIP the headers of NVTX are not installed"
+fi
+
 # The C of README.md is compiled inside a function that declares what README leaves to the reader.
 for name in host device; do
     {
