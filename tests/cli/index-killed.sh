@@ -58,7 +58,7 @@ same train.ds.tmx ds.whole
 equal "$(ls train.* | tr '\n' ' ')" \
     'train.bin train.ds train.ds.index train.ds.loss train.ds.mask train.ds.metadata train.ds.tmx train.tmx train.whole '
 
-# Two at once: the index is complete, and who failed was told why.
+# Two at once: the index is complete, and the one that fails says why.
 i=0
 while [ $i -lt 10 ]; do
     i=$((i + 1))

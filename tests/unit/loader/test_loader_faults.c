@@ -526,7 +526,7 @@ static void a_mixture_allocates_nothing(void **unused)
     free(bits);
     assert_int_equal(shard_mask_add(index, in_folder(folder, "mask"), false, &result, &error), TOKMAP_OK);
     snprintf(text, sizeof text,
-             "seq_len 40\nlookahead 2\nbatch 12\nseed 2\nsource a %s#docs=0..60%%\nsource b %s\n"
+             "seq_len 40\nlookahead 2\nbatch 12\nseed 2\nsource a \"%s#docs=0..60%%\"\nsource b \"%s\"\n"
              "source c synthetic:vocab=90,tokens=5000,width=4\nphase 0 a 3 b 1 c 1\nphase 60 seq_len 60 batch 16\n"
              "phase 120 a 1 c 2 seq_len 33\nsteps 200\n",
              made.name, made.name);

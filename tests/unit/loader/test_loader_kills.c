@@ -65,7 +65,7 @@ static int setup(void **unused)
     made_new(&sources[1], folder, "code", 4, 100277, code, 1);
     made_new(&sources[2], folder, "wiki", 2, 50257, wiki, 3);
     snprintf(text, sizeof text,
-             "seq_len 64\nbatch 26\nseed 11\nsource web %s\nsource code %s\nsource wiki %s\n"
+             "seq_len 64\nbatch 26\nseed 11\nsource web \"%s\"\nsource code \"%s\"\nsource wiki \"%s\"\n"
              "phase 0 web 0.8 wiki 0.15 code 0.05\nphase 70 web 0.3 code 0.7\nphase 120 batch 52\n"
              "phase 190 web 2 wiki 1 code 1 seq_len 96 batch 40\nskip 30..33\nskip 118..122\nsteps %d\n",
              sources[0].name, sources[1].name, sources[2].name, STEPS);

@@ -48,7 +48,7 @@ static int teardown(void **unused)
 static void mixture_text(char text[2000], const char *more)
 {
     (void)snprintf(text, 2000,
-                   "seq_len 32\nbatch 6\nseed 7\nsource a %s\nsource b %s\n"
+                   "seq_len 32\nbatch 6\nseed 7\nsource a \"%s\"\nsource b \"%s\"\n"
                    "phase 0 a 0.7 b 0.3\nphase 5 batch 10\nphase 9 a 1 b 3 seq_len 64\nphase 14 batch 4 seq_len 16\n"
                    "skip 3..4\nsteps 20\n%s",
                    wide.name, narrow.name, more);
@@ -184,7 +184,7 @@ static void a_phase_with_too_few_rows_is_refused(void **unused)
     assert_int_equal(error.line, 9);
     assert_non_null(strstr(error.message, "step 14"));
     tokmap_run_close(run);
-    (void)snprintf(text, sizeof text, "seq_len 32\nbatch 2\nsource a %s\nphase 0 a 1\nphase 5 batch 10\nsteps 9\n",
+    (void)snprintf(text, sizeof text, "seq_len 32\nbatch 2\nsource a \"%s\"\nphase 0 a 1\nphase 5 batch 10\nsteps 9\n",
                    wide.name);
     run = parse(text);
     assert_int_equal(tokmap_loader_open(&loader, run, &options, &error), TOKMAP_ERROR_RANGE);
@@ -262,7 +262,8 @@ static void a_move_begins_at_a_step(void **unused)
     unsigned char seen[20 * 16] = {0};
     mixture_text(text, "");
     struct tokmap_run *run = parse(text);
-    (void)snprintf(text, sizeof text, "seq_len 32\nbatch 6\nseed 8\nsource a %s\nphase 0 a 1\nsteps 20\n", wide.name);
+    (void)snprintf(text, sizeof text, "seq_len 32\nbatch 6\nseed 8\nsource a \"%s\"\nphase 0 a 1\nsteps 20\n",
+                   wide.name);
     struct tokmap_run *other = parse(text);
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
     struct tokmap_error error;
@@ -440,7 +441,7 @@ static void watching_programs_are_called(void **unused)
 {
     (void)unused;
     char text[2000];
-    (void)snprintf(text, sizeof text, "seq_len 64\nbatch 8\nsource a %s\nsteps 400\n", wide.name);
+    (void)snprintf(text, sizeof text, "seq_len 64\nbatch 8\nsource a \"%s\"\nsteps 400\n", wide.name);
     struct tokmap_run *run = parse(text);
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
     struct watch watch = {0};
@@ -484,8 +485,8 @@ static void padding_is_delivered(void **unused)
 {
     (void)unused;
     char text[2000];
-    (void)snprintf(text, sizeof text, "seq_len 64\nbatch 8\norder sequential\ntail pad\npad 3\nsource a %s\npasses 1\n",
-                   narrow.name);
+    (void)snprintf(text, sizeof text,
+                   "seq_len 64\nbatch 8\norder sequential\ntail pad\npad 3\nsource a \"%s\"\npasses 1\n", narrow.name);
     struct tokmap_run *run = parse(text);
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
     static int32_t inputs[8 * 64], targets[8 * 64], mask[8 * 64];
