@@ -44,7 +44,7 @@ exits 1 tokmap replay train.run --trace rank*.trace --json >out 2>err
 equal "$(field out same) $(field out first.step) $(field out first.rank)" "false 11 2"
 cp whole.trace rank2.trace
 
-# One token of the data is another one now: a token of row 0 of step 8. The first step that differs is the first one that
+# One token of the data, of row 0 of step 8, is another one now. The first step that differs is the first one that
 # shows this token.
 cp small.bin small.keep
 token=$(($(tokmap show train.run --step 8 --row 0 --ids --json -q | sed 's/.*"first_token": \([0-9]*\).*/\1/') + 5))
