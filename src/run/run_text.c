@@ -85,16 +85,17 @@ static enum tokmap_status reserve(struct reader *reader, void **list, size_t cou
     return TOKMAP_OK;
 }
 
-static enum tokmap_status parse_number(struct reader *reader, enum run_directive which, const char *word,
-                                       uint64_t *number)
+/* Reads a number in the range of a directive. name: what messages call it. */
+static enum tokmap_status parse_number(struct reader *reader, enum run_directive which, const char *name,
+                                       const char *word, uint64_t *number)
 {
     const struct directive *directive = &directives[which];
     if (!decimal_parse(word, strlen(word), number))
-        return wrong(reader, "'%.40s' is not a number for '%s'; write decimal digits only, below 2^64%s", word,
-                     directive->name, strchr(word, '#') ? ", and a space before a comment" : "");
+        return wrong(reader, "'%.40s' is not a number for '%s'; write decimal digits only, below 2^64%s", word, name,
+                     strchr(word, '#') ? ", and a space before a comment" : "");
     if (*number < directive->least || *number > directive->most)
-        return wrong(reader, "%s %" PRIu64 " is out of range; it must be %" PRIu64 " to %" PRIu64, directive->name,
-                     *number, directive->least, directive->most);
+        return wrong(reader, "%s %" PRIu64 " is out of range; it must be %" PRIu64 " to %" PRIu64, name, *number,
+                     directive->least, directive->most);
     return TOKMAP_OK;
 }
 
@@ -108,7 +109,7 @@ static enum tokmap_status read_number(struct reader *reader, enum run_directive 
     };
     assert(into[which]);
     uint64_t number;
-    enum tokmap_status status = parse_number(reader, which, reader->at.words[1], &number);
+    enum tokmap_status status = parse_number(reader, which, directives[which].name, reader->at.words[1], &number);
     if (!status)
         *into[which] = number;
     return status;
@@ -122,9 +123,9 @@ static enum tokmap_status read_order(struct reader *reader, enum run_directive w
         if (reader->at.count != 4)
             return wrong(reader, "'order blocks' takes two numbers, the windows of a block and the blocks that are "
                                  "shuffled together; write 'order blocks W SPAN', such as 'order blocks 64 16'");
-        enum tokmap_status status = parse_number(reader, which, words[2], &spec->blocks);
+        enum tokmap_status status = parse_number(reader, which, "blocks W", words[2], &spec->blocks);
         spec->ordering = TOKMAP_BLOCKS;
-        return status ? status : parse_number(reader, which, words[3], &spec->span);
+        return status ? status : parse_number(reader, which, "blocks SPAN", words[3], &spec->span);
     }
     if (reader->at.count > 2)
         return wrong(reader, "'order' takes one word, but this line has %zu; write '%s'", reader->at.count - 1,
