@@ -105,6 +105,20 @@ void tokenizer_state_free(struct tokenizer_state *state);
 enum tokmap_status tokenizer_encode(struct tokenizer_state *state, const struct tokenizer_batch *batch,
                                     struct tokenizer_out *out, struct tokmap_error *error);
 
+/* Finds where the tokens of a text are: the offsets of its ids, which tokenizer_encode returned without prefix and
+ * suffix for this text. Offsets are bytes of the text as it was passed in, whatever a normalizer changed.
+ *   resumed       as in struct tokenizer_batch
+ *   ids           `count` ids of info.width bytes each
+ *   begins, ends  `count` each; either may be NULL. The text of token i is text[begins[i]..ends[i]). Both ascend. A
+ *                 token that holds a part of a character begins or ends inside the character. begins[i] is more than
+ *                 ends[i - 1] if the tokenizer dropped the text between; a token that stands for nothing in the text,
+ *                 such as a space that the tokenizer put before it, is empty; tokens that share what normalizing made
+ *                 of one character overlap
+ * Statuses: OK, ERROR_TOKEN (the ids are not those of this text), ERROR_LIMIT, ERROR_MEMORY. */
+enum tokmap_status tokenizer_offsets(struct tokenizer_state *state, const struct tokenizer_text *text, bool resumed,
+                                     const void *ids, uint64_t count, uint64_t *begins, uint64_t *ends,
+                                     struct tokmap_error *error);
+
 /* Finds a place to cut a document, or the rest of one, of which `count` bytes are known: the last offset in them where
  * the two parts, encoded separately with the second one resumed, have the ids of the whole, whatever text follows.
  * Returns 0 if there is no such place. */
