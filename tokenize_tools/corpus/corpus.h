@@ -30,6 +30,14 @@
  * the first line names the columns.
  */
 
+/* What a record holds, in the fields that the options name. */
+enum corpus_content {
+    CORPUS_CONTENT_TEXT,     /* field: a text. The only content of input without fields */
+    CORPUS_CONTENT_IDS,      /* field: a list of token ids. second_field, or NULL: a list that says which ids count */
+    CORPUS_CONTENT_PROMPT,   /* field: the text of a prompt. second_field: the text of its completion */
+    CORPUS_CONTENT_MESSAGES, /* field: the list of the messages of a conversation */
+};
+
 /* What happens to a document that is not valid UTF-8. REPLACE: each maximal invalid sequence becomes U+FFFD. */
 enum corpus_invalid { CORPUS_INVALID_ERROR, CORPUS_INVALID_REPLACE, CORPUS_INVALID_SKIP };
 
@@ -37,7 +45,15 @@ struct corpus_options {
     enum corpus_format format;
     enum corpus_invalid invalid;
     struct inputs_selection select; /* which files are read */
-    const char *field;              /* the field of a record that holds the document's text */
+    enum corpus_content content;    /* what a record holds; text by default */
+
+    /* Fields of a record. A name reaches into objects with dots ("meta.url"), but a field whose own name has the dots
+     * is preferred. second_field is NULL unless `content` needs one. */
+    const char *field, *second_field;
+    const char *const *columns; /* column_count fields whose values are kept with each document */
+    size_t column_count;
+    uint64_t vocabulary; /* token ids of the input must be below it; 0: below 2^32 */
+
     bool skip; /* bad files and records are left out and listed as issues, instead of ending the work */
 
     /* If cut_anywhere is set, a text document may be delivered in parts. cut() then returns after how many of the first

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bytes.h"
+
 void corpus_counts_add(struct corpus_counts *sum, const struct corpus_counts *more)
 {
     sum->files += more->files;
@@ -54,8 +56,62 @@ const char *corpus_reason_text(enum corpus_reason reason)
     return reasons[reason].text;
 }
 
+/* A block of the memory of corpus_batch_take(). A new block is at least twice as large as the one before it, so a batch
+ * that is filled again and again soon needs one only. */
+struct corpus_block {
+    struct corpus_block *next; /* older than this one */
+    uint64_t capacity, used;
+    uint64_t last; /* where the memory begins that was taken last */
+    _Alignas(16) char bytes[];
+};
+#define BLOCK_LEAST ((uint64_t)16 << 10)
+#define BLOCK_ALIGN 16
+
+/* Frees all blocks but the newest, and that one too if it is above the usual size. */
+static void blocks_clear(struct corpus_batch *batch, uint64_t usual)
+{
+    struct corpus_block *newest = batch->blocks;
+    if (!newest)
+        return;
+    while (newest->next) {
+        struct corpus_block *older = newest->next;
+        newest->next = older->next;
+        free(older);
+    }
+    newest->used = newest->last = 0;
+    if (newest->capacity > usual) {
+        free(newest);
+        batch->blocks = NULL;
+    }
+}
+
+void *corpus_batch_take(struct corpus_batch *batch, uint64_t bytes)
+{
+    struct corpus_block *block = batch->blocks;
+    if (!block || bytes > block->capacity - block->used) {
+        uint64_t capacity = max64(bytes, block ? 2 * block->capacity : BLOCK_LEAST);
+        capacity = capacity < SIZE_MAX / 4 ? (capacity + BLOCK_ALIGN - 1) / BLOCK_ALIGN * BLOCK_ALIGN : 0;
+        struct corpus_block *made = capacity ? malloc(sizeof *made + (size_t)capacity) : NULL;
+        if (!made)
+            return NULL;
+        *made = (struct corpus_block){.next = block, .capacity = capacity};
+        batch->blocks = block = made;
+    }
+    block->last = block->used;
+    corpus_batch_shorten(batch, block->bytes + block->last, bytes);
+    return block->bytes + block->last;
+}
+
+void corpus_batch_shorten(struct corpus_batch *batch, void *last, uint64_t bytes)
+{
+    struct corpus_block *block = batch->blocks;
+    assert(block && last == block->bytes + block->last && bytes <= block->capacity - block->last);
+    block->used = min64(block->capacity, block->last + (bytes + BLOCK_ALIGN - 1) / BLOCK_ALIGN * BLOCK_ALIGN);
+}
+
 void corpus_batch_clear(struct corpus_batch *batch, uint64_t usual)
 {
+    blocks_clear(batch, usual);
     for (uint64_t i = 0; i < batch->issue_count; i++) {
         free(batch->issues[i].error);
         free(batch->issues[i].detail);
@@ -78,13 +134,15 @@ void corpus_batch_clear(struct corpus_batch *batch, uint64_t usual)
 
 void corpus_batch_trim(struct corpus_batch *batch)
 {
-    if (batch->capacity > batch->usual || batch->replaced_count)
+    if (batch->capacity > batch->usual || batch->replaced_count ||
+        (batch->blocks && batch->blocks->capacity > batch->usual))
         corpus_batch_clear(batch, batch->usual);
 }
 
 void corpus_batch_free(struct corpus_batch *batch)
 {
     corpus_batch_clear(batch, 0);
+    assert(!batch->blocks);
     free(batch->bytes);
     free(batch->parts);
     free(batch->documents);

@@ -30,14 +30,27 @@ struct corpus_part {
     bool unfinished;          /* the document continues in a later part */
 };
 
-/* One document, or one part of a text document. */
+/* The value of a field of a record, as JSON text in valid UTF-8, not terminated. 0 bytes: the record lacks it. */
+struct corpus_value {
+    const char *json;
+    uint64_t bytes;
+};
+
+/* One document, or one part of a text document. What its pointers point to is valid until the batch is filled again or
+ * freed. Only a document whose content is text comes in parts. */
 struct corpus_document {
-    const char *text;      /* valid UTF-8, not terminated; valid until the batch is filled again or freed */
+    const char *text;      /* text, prompt, or the JSON text of the messages: valid UTF-8, not terminated. Ids: NULL */
     uint64_t bytes;        /* of `text` */
-    uint64_t source_bytes; /* bytes of the stream that the text was made from */
-    uint64_t record;       /* number of its record in the file, from 0; of JSONL, lines count; of text, 0 */
-    uint64_t line;         /* number of the line that contains the record, from 1; text: 0 */
-    uint32_t part;         /* index in batch->parts */
+    const char *second;    /* of CORPUS_CONTENT_PROMPT: the completion, like `text`. Else NULL */
+    uint64_t second_bytes; /* of `second` */
+    const uint32_t *ids;   /* of CORPUS_CONTENT_IDS: id_count ids, each below corpus_options.vocabulary. Else NULL */
+    uint64_t id_count;
+    const uint8_t *counted;            /* a byte for each of `ids`: 1 if it counts as a target, else 0. NULL: all do */
+    const struct corpus_value *values; /* of the fields corpus_options.columns, in their order; NULL without columns */
+    uint64_t source_bytes;             /* bytes of the stream that text, second, ids and mask were made from */
+    uint64_t record;                   /* number of its record in the file, from 0; of JSONL, lines count; of text, 0 */
+    uint64_t line;                     /* number of the line that contains the record, from 1; text: 0 */
+    uint32_t part;                     /* index in batch->parts */
     bool resumed, unfinished;
 };
 
@@ -58,8 +71,12 @@ enum corpus_issue_kind {
     X(EMPTY, "empty", "a pipe or standard input that ended without a byte")                                            \
     X(SYNTAX, "syntax", "not valid JSON or CSV")                                                                       \
     X(FIELD, "field", "the field is missing, appears twice, or is not a string")                                       \
+    X(TOKEN, "token", "a token id is negative, not an integer, or not below the size of the vocabulary")               \
+    X(MASK, "mask", "the mask has another length than the ids, or values other than 0 and 1")                          \
     X(TOO_LONG, "too_long", "longer than the limit")                                                                   \
-    X(ENCODING, "encoding", "not valid UTF-8")
+    X(ENCODING, "encoding", "not valid UTF-8")                                                                         \
+    X(CHAT, "chat", "a conversation that the chat template cannot write")                                              \
+    X(LENGTH, "length", "fewer or more tokens than asked for")
 enum corpus_reason {
 #define CORPUS_REASON_ENUM(name, word, text) CORPUS_REASON_##name,
     CORPUS_REASON_MAP(CORPUS_REASON_ENUM)
@@ -129,7 +146,8 @@ struct corpus_batch {
     uint64_t issue_count, issue_capacity;
     char **replaced; /* texts that are longer than their source */
     uint64_t replaced_count, replaced_capacity;
-    char **paths; /* parts and issues point to these */
+    struct corpus_block *blocks; /* the memory of corpus_batch_take() */
+    char **paths;                /* parts and issues point to these */
     uint32_t path_count, path_capacity;
     struct corpus_counts counts;
     uint64_t progress; /* stored bytes of all files, up to the end of this batch */
@@ -163,6 +181,13 @@ void corpus_batch_count_issue(struct corpus_batch *batch, const struct corpus_is
 
 /* Returns memory for a text of `bytes` bytes, valid until the batch is cleared; NULL if there is not enough memory. */
 char *corpus_batch_add_text(struct corpus_batch *batch, uint64_t bytes);
+
+/* Returns memory for `bytes` bytes, which is aligned for any number and valid until the batch is cleared; NULL if there
+ * is not enough memory. A batch keeps this memory for its next filling, up to its usual size. */
+void *corpus_batch_take(struct corpus_batch *batch, uint64_t bytes);
+
+/* Gives back the end of the memory that was taken last, `last`: only its first `bytes` bytes are needed. */
+void corpus_batch_shorten(struct corpus_batch *batch, void *last, uint64_t bytes);
 
 /* Returns a copy of the path, or NULL if there is not enough memory. It is valid until the batch is cleared. */
 const char *corpus_batch_add_path(struct corpus_batch *batch, const char *path);
