@@ -60,7 +60,8 @@ ifneq ($(filter-out $(quiet_goals),$(or $(MAKECMDGOALS),all)),)
 has = \n\#if __has_include(<$(1)>)\n$(2)\n\#endif
 found := $(shell printf '$(call has,stdio.h,libc)$(call has,xxhash.h,xxhash)$(call has,zstd.h,zstd)$(call \
   has,isa-l/igzip_lib.h,isal)$(call has,cmocka.h,cmocka)$(call \
-  has,pcre2.h,pcre2)\n' | $(CC) $(CPPFLAGS) -E -P -x c - 2>/dev/null)
+  has,pcre2.h,pcre2)$(call has,snappy-c.h,snappy)$(call has,lz4frame.h,lz4)$(call \
+  has,brotli/decode.h,brotli)$(call has,bzlib.h,bzip2)$(call has,lzma.h,xz)\n' | $(CC) $(CPPFLAGS) -E -P -x c - 2>/dev/null)
 needed := $(if $(filter libc,$(found)),$(if $(filter xxhash,$(found)),,xxhash.h) $(if $(filter zstd,$(found)),,zstd.h))
 ifeq ($(filter libc,$(found)),)
 $(error no working C compiler ('$(CC)'): run 'make deps', or \
@@ -73,15 +74,24 @@ endif
 HAVE_ISAL := $(filter isal,$(found))
 HAVE_CMOCKA := $(filter cmocka,$(found))
 HAVE_PCRE2 := $(filter pcre2,$(found))
+HAVE_SNAPPY := $(filter snappy,$(found))
+HAVE_LZ4 := $(filter lz4,$(found))
+HAVE_BROTLI := $(filter brotli,$(found))
+HAVE_BZIP2 := $(filter bzip2,$(found))
+HAVE_XZ := $(filter xz,$(found))
+# $(call lacks,FOUND,PART,HEADER,PACKAGE) says which part of tokmap is left out if the header was not found.
+lacks = $(if $(1),,$(info tokmap: built without $(2), because $(3) is missing (apt-get install $(4))))
 ifeq ($(MAKELEVEL)$(MAKE_RESTARTS),0)
-$(if $(HAVE_ISAL),,$(info tokmap: built without reading .gz, because isa-l/igzip_lib.h is missing \
-(apt-get install libisal-dev)))
-$(if $(HAVE_PCRE2),,$(info tokmap: built without tokenizers whose split pattern has no scanner of its own, because \
-pcre2.h is missing (apt-get install libpcre2-dev)))
+$(call lacks,$(HAVE_ISAL),reading .gz and gzip in Parquet files,isa-l/igzip_lib.h,libisal-dev)
+$(call lacks,$(HAVE_SNAPPY),reading Snappy in Parquet files,snappy-c.h,libsnappy-dev)
+$(call lacks,$(HAVE_LZ4),reading .lz4 and LZ4 in Parquet files,lz4frame.h,liblz4-dev)
+$(call lacks,$(HAVE_BROTLI),reading Brotli in Parquet files,brotli/decode.h,libbrotli-dev)
+$(call lacks,$(HAVE_BZIP2),reading .bz2,bzlib.h,libbz2-dev)
+$(call lacks,$(HAVE_XZ),reading .xz,lzma.h,liblzma-dev)
+$(call lacks,$(HAVE_PCRE2),tokenizers whose split pattern has no scanner of its own,pcre2.h,libpcre2-dev)
 endif
 ifneq ($(filter units test-run,$(MAKECMDGOALS)),)
-$(if $(HAVE_CMOCKA),,$(info tokmap: built without the unit tests, because cmocka.h is missing \
-(apt-get install libcmocka-dev)))
+$(call lacks,$(HAVE_CMOCKA),the unit tests,cmocka.h,libcmocka-dev)
 endif
 machine := $(shell $(CC) -dumpmachine 2>/dev/null)
 endif
@@ -97,11 +107,12 @@ base_flags := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -fvisibility=
 # of bench and tests.
 room_flags = $(if $(filter src/%,$<),,-Itokenize_tools) $(if $(filter bench/% tests/%,$<),-Ibench) \
   $(if $(filter tests/%,$<),-Itests)
-features := $(if $(HAVE_ISAL),-DHAVE_ISAL) $(if $(HAVE_PCRE2),-DHAVE_PCRE2)
+features := $(foreach name,ISAL PCRE2 SNAPPY LZ4 BROTLI BZIP2 XZ,$(if $(HAVE_$(name)),-DHAVE_$(name)))
 sanitize := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 c_flags = -std=gnu11 $(base_flags) $(warnings) $(features) $(CPPFLAGS) $(CFLAGS) $(sanitize)
 lib_libs := -lzstd -ldl
-tool_libs := $(lib_libs) $(if $(HAVE_ISAL),-lisal) $(if $(HAVE_PCRE2),-lpcre2-8)
+tool_libs := $(lib_libs) $(if $(HAVE_ISAL),-lisal) $(if $(HAVE_PCRE2),-lpcre2-8) $(if $(HAVE_SNAPPY),-lsnappy) \
+  $(if $(HAVE_LZ4),-llz4) $(if $(HAVE_BROTLI),-lbrotlidec) $(if $(HAVE_BZIP2),-lbz2) $(if $(HAVE_XZ),-llzma)
 # tokmap-bench measures how long a program with the library takes to start, using copies of itself. The copies must not
 # load what the library does not need, so tokmap-bench links ISA-L and PCRE2 statically where their archives are
 # installed.
@@ -153,7 +164,13 @@ all: lib tools bench ## build everything that needs no GPU (the default)
 empty :=
 space := $(empty) $(empty)
 built = $(subst $(space),$(comma) ,$(strip $(commands)))$(comma) and the libraries in $(BUILD)/lib
-summary = reads text and records, plain, .zst$(if $(HAVE_ISAL),$(comma) .gz$(comma), (not .gz: no libisal-dev)) and \
+# $(call reads,FOUND,NAME,PACKAGE) names something that this build reads, or the package that it lacks.
+reads = $(if $(1),$(comma) $(2), (not $(2): no $(3)))
+summary = reads text and records, plain, .zst$(call reads,$(HAVE_ISAL),.gz,libisal-dev)$(call \
+  reads,$(HAVE_BZIP2),.bz2,libbz2-dev)$(call reads,$(HAVE_XZ),.xz,liblzma-dev)$(call \
+  reads,$(HAVE_LZ4),.lz4,liblz4-dev); Parquet with zstd$(call reads,$(HAVE_SNAPPY),Snappy,libsnappy-dev)$(call \
+  reads,$(HAVE_ISAL),gzip,libisal-dev)$(call reads,$(HAVE_LZ4),LZ4,liblz4-dev)$(call \
+  reads,$(HAVE_BROTLI),Brotli,libbrotli-dev); \
   tokenizers with $(if $(HAVE_PCRE2),any split pattern (PCRE2),known split patterns only (no libpcre2-dev)); \
   next: make demo
 
@@ -245,7 +262,10 @@ old_program_flags := $(old_flags) $(if $(wheel_shared),$(addprefix -Wl$(comma)--
 # Link-time optimization would lose the versions, which the assembler sets.
 $(old_program_objects): private_flags := -fno-lto
 wheel_libs = -pthread $(call archive,zstd) $(1) $(wheel_shared) -ldl $(LIBS) -Wl,--as-needed -lm
-wheel_tool_libs = $(call wheel_libs,$(if $(HAVE_ISAL),$(call archive,isal)) $(if $(HAVE_PCRE2),$(call archive,pcre2-8)))
+wheel_tool_libs = $(call wheel_libs,$(if $(HAVE_ISAL),$(call archive,isal)) $(if $(HAVE_PCRE2),$(call archive,pcre2-8)) \
+  $(if $(HAVE_SNAPPY),$(call archive,snappy) $(call archive,stdc++)) $(if $(HAVE_LZ4),$(call archive,lz4)) \
+  $(if $(HAVE_BROTLI),$(call archive,brotlidec) $(call archive,brotlicommon)) \
+  $(if $(HAVE_BZIP2),$(call archive,bz2)) $(if $(HAVE_XZ),$(call archive,lzma)))
 beside = -Wl,-S,-rpath,'$$ORIGIN$(1)'
 $(BUILD)/wheel/$(SONAME): $(library_objects) $(old_objects) $(text_archive) src/libtokmap.map $(linked_from)
 	$(Q)mkdir -p $(@D) && $(link) $(so_flags) $(old_flags) $(call beside,) $(filter %.o,$^) $(text_archive) \

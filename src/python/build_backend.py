@@ -30,7 +30,8 @@ import zipfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 MACHINES = {62: "x86_64", 183: "aarch64"}  # e_machine of ELF
-LICENSED = "libzstd", "libisal", "libpcre2", "libxxhash"  # libraries whose code is inside the files
+LICENSED = ("libzstd", "libisal", "libpcre2", "libxxhash", "libsnappy", "liblz4", "libbrotli", "libbz2", "liblzma",
+            "libstdc++")  # libraries whose code is inside the files
 GLIBC = re.compile(r"(libc\.so\.6|libm\.so\.6|libpthread\.so\.0|libdl\.so\.2|librt\.so\.1|ld-linux.*\.so\.\d)$")
 WHEN = (2020, 1, 1, 0, 0, 0)  # of every file in a wheel, so that equal sources make equal wheels
 

@@ -35,14 +35,22 @@ header() {
 }
 header xxhash.h libxxhash-dev
 header zstd.h libzstd-dev
-if [ "${1:-}" = build ] && [ -z "$needed" ]; then
+# Libraries that a build uses where their headers are.
+optional_headers() {
     header isa-l/igzip_lib.h libisal-dev
     header pcre2.h libpcre2-dev
+    header snappy-c.h libsnappy-dev
+    header lz4frame.h liblz4-dev
+    header brotli/decode.h libbrotli-dev
+    header bzlib.h libbz2-dev
+    header lzma.h liblzma-dev
+}
+if [ "${1:-}" = build ] && [ -z "$needed" ]; then
+    optional_headers
     [ -z "$needed" ] || echo "tokmap: going on without these packages, which it can use: $(echo $needed)"
     exit 0
 fi
-header isa-l/igzip_lib.h libisal-dev
-header pcre2.h libpcre2-dev
+optional_headers
 if [ "${1:-}" = build ]; then
     useful=
 else
@@ -50,6 +58,9 @@ else
     command_there python3 || want useful python3
     command_there zstd || want useful zstd
     command_there gzip || want useful gzip
+    command_there bzip2 || want useful bzip2
+    command_there xz || want useful xz-utils
+    command_there lz4 || want useful lz4
     command_there pkg-config || want useful pkgconf
 fi
 
