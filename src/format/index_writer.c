@@ -64,6 +64,19 @@ int spill_add(struct spill *spill, const void *bytes, size_t count)
     return 0;
 }
 
+int spill_read(const struct spill *spill, uint64_t offset, void *into, size_t count)
+{
+    assert(offset <= spill_bytes(spill) && count <= spill_bytes(spill) - offset);
+    const size_t part = offset < spill->stored ? (size_t)min64(count, spill->stored - offset) : 0;
+    size_t got = 0;
+    const int system = part ? os_pread(spill->fd, into, part, offset, &got) : 0;
+    if (system || got < part)
+        return system ? system : EIO; /* our own unnamed file has become shorter */
+    if (count > part)
+        memcpy((uint8_t *)into + part, spill->buffer + (offset + part - spill->stored), count - part);
+    return 0;
+}
+
 /* ---- index ---- */
 
 int index_writer_init(struct index_writer *writer, int fd)

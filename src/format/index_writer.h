@@ -26,6 +26,8 @@ struct spill {
 void spill_init(struct spill *spill, const char *folder);
 void spill_free(struct spill *spill);
 int spill_add(struct spill *spill, const void *bytes, size_t count);
+/* Reads bytes back; offset + count is at most spill_bytes(). */
+int spill_read(const struct spill *spill, uint64_t offset, void *into, size_t count);
 static inline uint64_t spill_bytes(const struct spill *spill)
 {
     return spill->stored + spill->used;

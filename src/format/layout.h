@@ -14,7 +14,7 @@
 
 #define INDEX_MAGIC "\x89TMX\r\n\x1a\n" /* 8 bytes that a transfer in text mode or with 7 bits would change */
 #define INDEX_MAJOR 1
-#define INDEX_MINOR 1 /* the highest minor version whose sections this code writes */
+#define INDEX_MINOR 2 /* the highest minor version whose sections this code writes */
 #define INDEX_ALIGN 64
 #define INDEX_SECTIONS_MAX 64 /* the most entries of a table that a reader accepts */
 
@@ -42,7 +42,7 @@ struct index_entry {
 };
 _Static_assert(sizeof(struct index_entry) == 40, "as in FORMAT.md");
 
-/* Types 1 to 8 belong to this version or are reserved for later ones. A reader skips unknown types. An index has at
+/* Types 1 to 9 belong to this version or are reserved for later ones. A reader skips unknown types. An index has at
  * most one section of each type. */
 enum section_type {
     SECTION_SHARD = 1,
@@ -53,6 +53,7 @@ enum section_type {
     SECTION_FRAMES = 6,  /* reserved */
     SECTION_ABOUT = 7,
     SECTION_STORE = 8,   /* required; since minor version 1 */
+    SECTION_COLUMNS = 9, /* since minor version 2 */
 };
 
 /* A reader refuses a file that has a section of unknown type with this flag, because without that section it would
@@ -67,6 +68,8 @@ static inline int section_is_required(uint32_t type)
 /* The minor version that defines a type of section. */
 static inline uint16_t section_minor(uint32_t type)
 {
+    if (type == SECTION_COLUMNS)
+        return 2;
     return type == SECTION_STREAMS || type == SECTION_STORE ? 1 : 0;
 }
 
@@ -141,5 +144,24 @@ struct stream_entry {
     uint64_t file_bytes;    /* ceil(tokens * bits / 8) */
 };
 _Static_assert(sizeof(struct stream_entry) == 32, "as in FORMAT.md");
+
+/* Columns: uint64_t count, struct column_head heads[count], then the data of each column. A column has a JSON text for
+ * each document, with 0 bytes where the record of the document lacks the field. Its data is: the name, terminated by a
+ * zero byte; a code for each document, the number of its value; uint32_t low[values] and uint64_t carry[value_bytes >>
+ * 32], the ends of values, as the section documents stores those of documents; and the bytes of the values. Each part is
+ * padded with zeros to a multiple of 8 bytes. */
+#define COLUMNS_MAX 64
+#define COLUMN_NAME_MAX 1024                              /* bytes of a name, at least 1 */
+#define COLUMN_VALUES_MAX 65536                           /* of a dictionary */
+#define COLUMN_DICTIONARY_BYTES ((uint64_t)16 << 20)      /* of all values of a dictionary */
+#define COLUMN_DEPTH 512                                  /* containers inside one another in a value */
+struct column_head {
+    uint64_t code_bytes;    /* 1: up to 256 values; 2: more; 0: plain, document i has value i, and there are no codes */
+    uint64_t name_bytes;
+    uint64_t values;
+    uint64_t value_bytes;   /* of all values */
+    uint64_t offset;        /* of the column's data in the section */
+};
+_Static_assert(sizeof(struct column_head) == 40, "as in FORMAT.md");
 
 #endif

@@ -25,6 +25,7 @@
 #include "mask_writer.h"
 #include "platform/os.h"
 #include "text/path.h"
+#include "text/utf8.h"
 
 #define PIECE_BYTES ((size_t)1 << 18)
 #define ZERO_BYTES ((size_t)4096)
@@ -69,6 +70,7 @@ struct shard_writer {
     struct spill carry_spill, block_spill;
     struct origin_state origin;
     struct mask_writer mask; /* zeroed without options.mask */
+    struct columns_writer columns; /* zeroed without options.columns */
 };
 
 /* ---- open ---- */
@@ -203,6 +205,28 @@ static enum tokmap_status check_options(const char *prefix, const struct shard_w
     return TOKMAP_OK;
 }
 
+static enum tokmap_status check_columns(const char *prefix, const struct shard_writer_options *options,
+                                        struct tokmap_error *error)
+{
+    if (options->column_count > COLUMNS_MAX)
+        return error_set(error, TOKMAP_ERROR_LIMIT, prefix, TOKMAP_NO_OFFSET,
+                         "options.columns has %u names, but an index holds at most %d columns", options->column_count,
+                         COLUMNS_MAX);
+    for (uint32_t c = 0; c < options->column_count; c++) {
+        const char *name = options->columns[c];
+        const size_t bytes = strlen(name);
+        if (!bytes || bytes > COLUMN_NAME_MAX || utf8_valid_prefix(name, bytes) != bytes)
+            return error_set(error, TOKMAP_ERROR_ARGUMENT, prefix, TOKMAP_NO_OFFSET,
+                             "name %u of options.columns is empty, longer than %d bytes, or not UTF-8", c,
+                             COLUMN_NAME_MAX);
+        for (uint32_t before = 0; before < c; before++)
+            if (!strcmp(options->columns[before], name))
+                return error_set(error, TOKMAP_ERROR_ARGUMENT, prefix, TOKMAP_NO_OFFSET,
+                                 "options.columns names '%.100s' twice; name each column once", name);
+    }
+    return TOKMAP_OK;
+}
+
 enum tokmap_status shard_writer_open(struct shard_writer **writer, const char *prefix,
                                      const struct shard_writer_options *options, struct tokmap_error *error)
 {
@@ -210,12 +234,15 @@ enum tokmap_status shard_writer_open(struct shard_writer **writer, const char *p
     if (!prefix || !options)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "a shard needs a prefix and options");
     enum tokmap_status status = check_options(prefix, options, error);
+    if (!status)
+        status = check_columns(prefix, options, error);
     if (status)
         return status;
     struct shard_writer *made = calloc(1, sizeof *made);
     if (!made)
         return error_set_memory(error, "the shard writer", sizeof *made);
     made->options = *options;
+    made->options.columns = NULL; /* the columns writer has copies of the names */
     made->tokens_fd = made->index_fd = made->mask_fd = -1;
     made->folder = path_folder(prefix);
     bool complete = made->folder;
@@ -228,6 +255,8 @@ enum tokmap_status shard_writer_open(struct shard_writer **writer, const char *p
     spill_init(&made->origin.path_spill, made->folder);
     complete = (made->buffer = malloc(PIECE_BYTES)) && complete;
     complete = (made->block = hash_state_new()) && complete;
+    if (options->column_count && complete)
+        complete = !columns_writer_init(&made->columns, options->columns, options->column_count, made->folder);
     status = complete ? check_absent(made, error) : error_set_memory(error, "the shard writer", PIECE_BYTES);
     if (!status)
         status = make_partials(made, error);
@@ -521,6 +550,33 @@ enum tokmap_status shard_writer_mask(struct shard_writer *writer, const uint8_t 
     return system_failed(writer, system, MASK_PARTIAL, "the mask cannot be written", error);
 }
 
+enum tokmap_status shard_writer_values(struct shard_writer *writer, const struct shard_value *values,
+                                       uint64_t documents, struct tokmap_error *error)
+{
+    const uint32_t columns = writer->columns.count;
+    if (writer->failed)
+        return failed_before(writer, error);
+    if (!columns)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, writer->paths[INDEX_PARTIAL], TOKMAP_NO_OFFSET,
+                         "the shard is written without columns; set options.columns");
+    for (uint64_t i = 0; i < documents * columns; i++)
+        if (!shard_value_is_sound(&values[i]))
+            return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
+                             "the value of column '%.100s' for document %" PRIu64
+                             " is not JSON text in UTF-8, begins or ends with a space, or is more than %d containers "
+                             "deep",
+                             writer->columns.columns[i % columns].name, writer->columns.documents + i / columns,
+                             COLUMN_DEPTH);
+    const int system = columns_writer_add(&writer->columns, values, documents);
+    if (!system)
+        return TOKMAP_OK;
+    writer->failed = true;
+    if (system == EFBIG)
+        return error_set(error, TOKMAP_ERROR_LIMIT, writer->paths[INDEX_PARTIAL], TOKMAP_NO_OFFSET,
+                         "the values of the columns are more than a file can hold; write several shards");
+    return system_failed(writer, system, INDEX_PARTIAL, "the columns cannot be written", error);
+}
+
 uint64_t shard_writer_tokens(const struct shard_writer *writer)
 {
     return writer->tokens;
@@ -588,6 +644,8 @@ static int finish_index(struct shard_writer *writer, const char *about, uint64_t
         system = write_origin(writer);
     if (!system && writer->options.mask)
         system = mask_writer_finish(&writer->mask, index);
+    if (!system && writer->columns.count)
+        system = columns_writer_finish(&writer->columns, index);
     if (!system && about_bytes)
         system = write_section(writer, SECTION_ABOUT, about, about_bytes);
     const struct shard_writer_options *options = &writer->options;
@@ -691,6 +749,11 @@ enum tokmap_status shard_writer_commit(struct shard_writer *writer, const char *
                            "the mask has %" PRIu64 " bits, but the shard has %" PRIu64
                            " tokens; state one bit for each token",
                            writer->mask.tokens, writer->tokens);
+    if (!status && writer->columns.count && writer->columns.documents != writer->documents)
+        status = error_set(error, TOKMAP_ERROR_ARGUMENT, writer->paths[INDEX_PARTIAL], TOKMAP_NO_OFFSET,
+                           "%" PRIu64 " documents have values of the columns, but the shard has %" PRIu64
+                           " documents; state the values of each document",
+                           writer->columns.documents, writer->documents);
     if (status)
         goto done;
     int system = finish_tokens(writer);
@@ -744,6 +807,7 @@ void shard_writer_abort(struct shard_writer *writer)
     os_close(writer->tokens_fd);
     os_close(writer->mask_fd);
     mask_writer_free(&writer->mask);
+    columns_writer_free(&writer->columns);
     os_close(writer->index_fd);
     index_writer_free(&writer->index);
     hash_state_free(writer->block);

@@ -1,7 +1,7 @@
 /*
  * shard_writer.h - writes NAME.bin and NAME.tmx as a stream, and makes them visible either complete or not at all.
  *
- * The memory of a writer does not grow with tokens, documents, or files. The documents section is the first of the
+ * The memory of a writer does not grow with tokens, documents, or files; each column takes up to 18 MiB. The documents section is the first of the
  * index, so document ends are written to it directly. Later sections are spilled to unnamed files in the target's
  * folder and appended at the commit. Tokens are hashed while they are written. The files under construction are
  * NAME.bin.partial and NAME.tmx.partial. A lock on the second one keeps a second writer from using the same name. A
@@ -16,6 +16,7 @@
 
 #include <stdbool.h>
 
+#include "columns_writer.h"
 #include "tokmap/tokmap.h"
 
 struct shard_writer_options {
@@ -26,6 +27,10 @@ struct shard_writer_options {
     bool replace; /* the commit replaces an existing shard of this name; if false, opening reports ERROR_EXISTS */
     bool mask;    /* the shard has a mask: see shard_writer_mask() */
     bool sync;    /* fsync before the commit; false only for files that need not survive a crash */
+    /* The fields of the documents' records that the index keeps: see shard_writer_values(). At most COLUMNS_MAX names,
+     * each of 1 to COLUMN_NAME_MAX bytes of UTF-8, all different; copied. */
+    const char *const *columns;
+    uint32_t column_count; /* 0: the index has no section columns */
 };
 
 struct shard_writer; /* for one thread at a time */
@@ -65,6 +70,14 @@ enum tokmap_status shard_writer_add_zeros(struct shard_writer *writer, uint64_t 
 enum tokmap_status shard_writer_mask(struct shard_writer *writer, const uint8_t *bits, uint64_t first, uint64_t count,
                                      struct tokmap_error *error);
 
+/* States the values of the columns for the next `documents` documents that have no values yet: values[d * column_count +
+ * c] is that of column c. Values may be added before or after the tokens of their documents, but before the commit each
+ * document must have its values. They are copied. Each one must be sound (see shard_value_is_sound()); a call with one
+ * that is not stores nothing. Statuses: OK, ERROR_INPUT (a value is not sound; *error names its document and column),
+ * ERROR_IO, ERROR_MEMORY, ERROR_LIMIT, ERROR_ARGUMENT (the shard has no columns). */
+enum tokmap_status shard_writer_values(struct shard_writer *writer, const struct shard_value *values,
+                                       uint64_t documents, struct tokmap_error *error);
+
 /* Return the tokens and documents that have been added so far. */
 uint64_t shard_writer_tokens(const struct shard_writer *writer);
 uint64_t shard_writer_documents(const struct shard_writer *writer);
@@ -73,7 +86,8 @@ uint64_t shard_writer_documents(const struct shard_writer *writer);
  * failure the partial files are removed. An old shard remains unchanged, unless the failure happened after its .tmx
  * was removed; the message then says so. about: JSON text. content: if not NULL, receives the content id. Statuses:
  * OK, ERROR_EXISTS (another process created the shard in the meantime), ERROR_IO, ERROR_ARGUMENT (a document is
- * still open, or the mask has fewer or more bits than there are tokens). */
+ * still open, the mask has fewer or more bits than there are tokens, or fewer or more documents have values of columns
+ * than there are documents). */
 enum tokmap_status shard_writer_commit(struct shard_writer *writer, const char *about, uint64_t about_bytes,
                                        uint8_t content[16], struct tokmap_error *error);
 

@@ -1,0 +1,57 @@
+/*
+ * columns_writer.h - writes the section columns of an index: chosen fields of the records that documents came from, as
+ * JSON text.
+ *
+ * A column is a dictionary as long as it has at most COLUMN_VALUES_MAX different values of COLUMN_DICTIONARY_BYTES in
+ * all, and plain afterwards. The memory of a writer is that of the dictionaries, and does not grow with documents. A
+ * columns writer belongs to one thread at a time. All functions that return int return 0 or an errno.
+ */
+#ifndef TOKMAP_FORMAT_COLUMNS_WRITER_H
+#define TOKMAP_FORMAT_COLUMNS_WRITER_H
+
+#include <stdbool.h>
+
+#include "index_writer.h"
+
+/* The value of one column for one document. json: one JSON value in UTF-8, without spaces around it; bytes 0: the
+ * record lacks the field. */
+struct shard_value {
+    const char *json;
+    uint64_t bytes;
+};
+
+/* Returns whether a value is what the comment on struct shard_value demands, and not deeper than COLUMN_DEPTH. */
+bool shard_value_is_sound(const struct shard_value *value);
+
+struct column_writer {
+    char *name;
+    bool plain;      /* documents from `coded` on have their values in `plain_values` */
+    uint64_t coded;  /* documents whose values are in the dictionary; `codes` has a u16 for each of them */
+    uint64_t values; /* of the dictionary */
+    uint32_t *ends, *hashes;  /* of each value: where it ends in `bytes`, and the high half of its hash */
+    uint32_t *slots;          /* a hash table: number of a value + 1; 0 is free */
+    uint64_t ends_room, slot_count; /* both grow with `values` */
+    uint8_t *bytes;           /* of the values of the dictionary */
+    uint64_t bytes_room;
+    uint64_t total;           /* bytes of the values of all documents, as a plain column counts them */
+    uint64_t carried;         /* carries among `carries` */
+    struct spill codes, lows, carries, plain_values;
+};
+
+struct columns_writer {
+    uint32_t count;
+    uint64_t documents; /* that have values */
+    struct column_writer *columns;
+};
+
+/* names: copied. folder: see spill_init(). After a failure there is nothing to free. */
+int columns_writer_init(struct columns_writer *writer, const char *const *names, uint32_t count, const char *folder);
+void columns_writer_free(struct columns_writer *writer); /* a zeroed writer is allowed */
+
+/* Appends the values of `documents` documents: values[d * count + c] is that of column c. */
+int columns_writer_add(struct columns_writer *writer, const struct shard_value *values, uint64_t documents);
+
+/* Writes the section columns. To be called once. */
+int columns_writer_finish(struct columns_writer *writer, struct index_writer *index);
+
+#endif
