@@ -297,6 +297,7 @@ void consumer_restart(struct tokmap_loader *loader)
         read_pool_forget(loader->pool);
     ring_restart(loader->ring);
     stalls_restart(&loader->stalls);
+    statistics_at(&loader->statistics, loader->position.step);
 }
 
 /* What next() has enqueued on streams stays valid: the outputs are the caller's memory, and the backend's events keep a

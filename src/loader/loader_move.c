@@ -82,13 +82,15 @@ static enum tokmap_status replace(struct tokmap_loader *loader, struct tokmap_lo
     const struct loader_source **order = malloc(loader->sources * sizeof *order);
     if (!order)
         return error_set_memory(error, "a loader", loader->sources * sizeof *order);
-    if (loader->trace) {
+    /* The storage may have become slow, and have threads that read since this move. */
+    enum tokmap_status status = loader_mark_process(loader, other->pool, error);
+    if (!status && loader->trace) {
         const struct trace_header header = loader_trace_header(other, &other->start.cursor);
-        enum tokmap_status status = trace_begin(loader->trace, &header, error);
-        if (status) {
-            free(order);
-            return status;
-        }
+        status = trace_begin(loader->trace, &header, error);
+    }
+    if (status) {
+        free(order);
+        return status;
     }
     if (loader->producer)
         producer_pause(loader); /* from here on nothing can fail */
@@ -115,11 +117,7 @@ static enum tokmap_status move(struct tokmap_loader *loader, const struct tokmap
     options.rank = rank;
     options.world = world;
     options.device = loader->on_host ? NULL : device;
-    enum tokmap_status status = TOKMAP_OK;
-    if (run != loader->run)
-        status = tokmap_run_check(run, &loader->position, error);
-    if (!status)
-        status = loader_make(&other, run, &options, &loader->position, error);
+    enum tokmap_status status = loader_make(&other, run, &options, &loader->position, error);
     if (status)
         return status;
     status = replace(loader, other, error);

@@ -95,16 +95,14 @@ static enum tokmap_status find_start(struct tokmap_loader *loader, const char *r
                                      const struct tokmap_cursor *given, struct tokmap_error *error)
 {
     struct tokmap_cursor cursor = {0};
-    if (given) {
+    enum tokmap_status status = TOKMAP_OK;
+    if (given)
         cursor = *given;
-    } else if (resume) {
-        enum tokmap_status status = tokmap_cursor_parse(&cursor, resume, error);
-        if (!status)
-            status = tokmap_run_check(loader->run, &cursor, error);
-        if (status)
-            return status;
-    }
-    return tokmap_run_cursor(loader->run, cursor.step, &loader->cursor, error);
+    else if (resume)
+        status = tokmap_cursor_parse(&cursor, resume, error);
+    if (!status && (given || resume))
+        status = tokmap_run_check(loader->run, &cursor, error);
+    return status ? status : tokmap_run_cursor(loader->run, cursor.step, &loader->cursor, error);
 }
 
 /* ---- the forms of batches ---- */
@@ -390,11 +388,10 @@ static enum tokmap_status open_ring(struct tokmap_loader *loader, const struct t
 
 /* ---- other threads ---- */
 
-/* Makes the page from which a child after fork() learns that the loader is its parent's. */
-static enum tokmap_status mark_process(struct tokmap_loader *loader, struct tokmap_error *error)
+enum tokmap_status loader_mark_process(struct tokmap_loader *loader, bool pool, struct tokmap_error *error)
 {
-    if (!loader->options.threads && loader->on_host && !loader->trace && !loader->pool)
-        return TOKMAP_OK; /* a child after fork() may use it */
+    if (loader->fork_canary || (!loader->options.threads && loader->on_host && !loader->trace && !pool))
+        return TOKMAP_OK;
     if (os_memory_new(os_page_bytes(), false, &loader->fork_canary))
         return error_set_memory(error, "a loader", os_page_bytes());
     os_memory_zero_on_fork(loader->fork_canary, os_page_bytes());
@@ -443,6 +440,7 @@ static enum tokmap_status make(struct tokmap_loader *loader, const struct tokmap
                   loader->cursor.step);
     loader->taken = loader->start.schedule = loader->schedule;
     loader->position = loader->start.cursor = loader->cursor;
+    statistics_at(&loader->statistics, loader->position.step);
     status = describe_sources(loader, &info, error);
     if (!status)
         status = check_masks(loader, &info, error);
@@ -501,7 +499,7 @@ enum tokmap_status tokmap_loader_open(struct tokmap_loader **made, const struct 
         status = trace_open(&loader->trace, given.trace, &header, error);
     }
     if (!status)
-        status = mark_process(loader, error);
+        status = loader_mark_process(loader, loader->pool, error);
     if (!status)
         status = start_producer(loader, error);
     if (status)

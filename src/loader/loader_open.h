@@ -5,10 +5,14 @@
 #include "loader_state.h"
 
 /* Makes a loader that delivers nothing yet: it has neither a producer thread nor a trace. options: complete, with its
- * pointers. cursor: where it begins, with a past that was checked; NULL: at options->resume.
+ * pointers. cursor: where it begins, whose past is checked; NULL: at options->resume.
  * Statuses: those of tokmap_loader_open(). */
 enum tokmap_status loader_make(struct tokmap_loader **loader, const struct tokmap_run *run,
                                const struct tokmap_loader_options *options, const struct tokmap_cursor *cursor,
                                struct tokmap_error *error);
+
+/* Makes the page from which a child after fork() learns that the loader is its parent's, unless a child may use the
+ * loader. pool: threads read for it. Statuses: OK, ERROR_MEMORY. */
+enum tokmap_status loader_mark_process(struct tokmap_loader *loader, bool pool, struct tokmap_error *error);
 
 #endif

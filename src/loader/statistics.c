@@ -32,6 +32,11 @@ void statistics_wait(struct statistics *statistics, uint64_t ns)
     raise_to(&statistics->wait_ns_largest, ns);
 }
 
+void statistics_at(struct statistics *statistics, uint64_t step)
+{
+    __atomic_store_n(&statistics->step, step, __ATOMIC_RELAXED);
+}
+
 void statistics_batch(struct statistics *statistics, const struct tokmap_batch *batch)
 {
     add(&statistics->batches, 1);
@@ -39,7 +44,7 @@ void statistics_batch(struct statistics *statistics, const struct tokmap_batch *
     add(&statistics->tokens, batch->tokens);
     if (batch->valid < batch->count)
         add(&statistics->padding, batch->count - batch->valid);
-    raise_to(&statistics->step, batch->cursor.step);
+    statistics_at(statistics, batch->cursor.step);
     for (uint64_t i = 0; i < batch->valid; i++) {
         const struct tokmap_place *place = &batch->places[i];
         struct source_counts *source = &statistics->sources[place->source];

@@ -17,7 +17,7 @@ struct source_counts {
 struct statistics {
     uint64_t batches, rows, tokens, padding;
     uint64_t epoch;
-    uint64_t step; /* of the last cursor */
+    uint64_t step; /* of the loader's cursor */
     uint64_t waits, wait_ns, wait_ns_largest;
     uint64_t wait_histogram[TOKMAP_WAIT_BUCKETS];
     uint32_t ready_lowest;
@@ -30,6 +30,9 @@ struct statistics {
 
 /* Counts a call of next() that waited `ns` for its slot; 0: the slot was filled. */
 void statistics_wait(struct statistics *statistics, uint64_t ns);
+
+/* Reports the step of the loader's cursor. */
+void statistics_at(struct statistics *statistics, uint64_t step);
 
 /* Counts a batch that was delivered. */
 void statistics_batch(struct statistics *statistics, const struct tokmap_batch *batch);
