@@ -1,0 +1,91 @@
+/*
+ * chat.h - writes conversations as chat templates do: a list of messages in, the text that a model is trained on out,
+ * with the special tokens in it and with what counts as a target: what the assistant says, and the token that ends its
+ * turn.
+ *
+ * The templates are the ones that tokenizers carry in tokenizer_config.json ("chat_template"). Those are programs in
+ * the language Jinja, which tokmap does not run. Instead, the templates in chat_templates.h are built in, and a file is
+ * accepted if its template is one of them, byte for byte. Each is equal to what apply_chat_template of Hugging Face
+ * transformers writes, without a prompt for the next answer.
+ *
+ * Special tokens that the template writes become tokens. What reads like one in a message is the message's text, and
+ * the tokenizer's own option decides about it (enum tokenizer_special): as text by default, so that nobody can forge
+ * the turn of another role.
+ *
+ * Thread rule: a template is immutable and may be shared by threads; a chat_text belongs to one thread.
+ */
+#ifndef TOKMAP_PACK_CHAT_H
+#define TOKMAP_PACK_CHAT_H
+
+#include <stdbool.h>
+
+#include "tokenizer/tokenizer.h"
+
+struct chat_template;
+
+/* Opens a template for a tokenizer, which must outlive it.
+ *   choice          the name of a built-in template ("chatml", "llama3"; chat_template_names), or the path of a file:
+ *                   a tokenizer_config.json, a chat_template.json or .jinja, or a folder with one of them. A name is a
+ *                   template even if a file has that name, too; write "./chatml" for the file. NULL: what belongs to
+ *                   the tokenizer, in the folder of tokenizer_path
+ *   tokenizer_path  the tokenizer's file or folder as the user gave it, or NULL: where "bos_token" and "eos_token"
+ *                   are looked up if the template is built in
+ * On failure *template is NULL. Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_FORMAT (a file is not valid),
+ * ERROR_UNSUPPORTED (the file's template is not one of those that are built in), ERROR_ARGUMENT (no template is named
+ * `choice`, the tokenizer has no template, or its vocabulary lacks a token that the template writes), ERROR_LIMIT (the
+ * file is too large), ERROR_MEMORY. */
+enum tokmap_status chat_template_open(struct chat_template **template, const char *choice, const char *tokenizer_path,
+                                      const struct tokenizer *tokenizer, struct tokmap_error *error);
+/* NULL is allowed. */
+void chat_template_close(struct chat_template *template);
+/* The name of the built-in template that it is; static. */
+const char *chat_template_name(const struct chat_template *template);
+/* The names of all built-in templates, in alphabetical order, and a NULL; static. */
+const char *const *chat_template_names(void);
+
+/* Bytes [begin, end) of a text. */
+struct chat_span {
+    uint64_t begin, end;
+};
+
+/* A conversation as a template writes it. Initialize with zeros; chat_text_free() in the end. */
+struct chat_text {
+    struct text_buffer text;      /* valid UTF-8 */
+    struct tokenizer_mark *marks; /* the special tokens that the template has written, in the order of the text */
+    uint64_t mark_count, mark_capacity;
+    struct chat_span *counted; /* what counts as a target, in the order of the text */
+    uint64_t counted_count, counted_capacity;
+    uint64_t messages;  /* how many there are */
+    uint64_t lone;      /* escapes of half a surrogate pair in them, each of which became U+FFFD */
+    const char *reason; /* why the conversation cannot be written: a sentence without its full stop, static; or NULL */
+    uint64_t message;   /* with a reason: the number of the message, from 0, or UINT64_MAX: the whole conversation */
+    char detail[96];    /* with a reason: a word of the conversation that it is about, such as a role, or "" */
+    struct text_buffer content; /* memory of chat_render() */
+};
+
+void chat_text_free(struct chat_text *text);
+
+/* Writes a conversation: a JSON array of objects. Of each, "role" is a string; "content" is a string or null, or, where
+ * the template takes that, a list of parts {"type": "text", "text": ...}. Keys that change what other programs write
+ * ("tool_calls", "reasoning_content", and so on) are refused unless their value is null, false, or empty; further keys
+ * are ignored, as the templates do.
+ *   json, bytes   valid UTF-8
+ *   out           what it had before is overwritten; its memory is used again
+ * Statuses: OK (also if out->reason says why the conversation cannot be written; `text` is then incomplete),
+ * ERROR_MEMORY. */
+enum tokmap_status chat_render(const struct chat_template *template, const char *json, uint64_t bytes,
+                               struct chat_text *out, struct tokmap_error *error);
+
+/* The most ids that chat_encode() makes of the text, without a prefix and a suffix. */
+uint64_t chat_ids_most(const struct tokenizer *tokenizer, const struct chat_text *text);
+
+/* Encodes a conversation that chat_render() has written without a reason, as tokenizer_encode() does with a batch of
+ * one document.
+ *   out       `capacity` of at least chat_ids_most(), plus one each for prefix and suffix
+ *   counted   NULL, or a byte for each of out->capacity ids: 1 if any part of its text counts, else 0. Prefix and
+ *             suffix do not count
+ * Statuses: those of tokenizer_encode_marked() and tokenizer_offsets(). */
+enum tokmap_status chat_encode(struct tokenizer_state *state, const struct chat_text *text, struct tokenizer_out *out,
+                               uint8_t *counted, struct tokmap_error *error);
+
+#endif
