@@ -21,96 +21,13 @@
 #include "platform/os.h"
 #include "shard_documents.h"
 #include "shard_names.h"
+#include "shard_open.h"
 #include "text/path.h"
 #include "common/bit_copy.h"
 
 /* ---- open ---- */
 
 static const uint8_t unknown[16];
-
-/* Opens the mask that belongs to the open index, if there is one. */
-static enum tokmap_status open_mask(struct shard *shard, struct tokmap_error *error)
-{
-    if (!shard->index.mask_bytes)
-        return TOKMAP_OK;
-    char *path = path_join("", 0, shard->index_path, strlen(shard->index_path) - 4, "." STREAM_MASK);
-    if (!path)
-        return error_set_memory(error, "the path of a mask", strlen(shard->index_path));
-    return mask_file_open(&shard->mask, path, false, shard->index.shard.tokens, error);
-}
-
-/* Opens the file of another project that the store section of the open index names. */
-static enum tokmap_status open_stored(struct shard *shard, struct tokmap_error *error)
-{
-    const struct index *index = &shard->index;
-    shard->store = (struct store){
-        .path = index_store_path(index),
-        .fd = -1,
-        .element = (enum element)index->store_head.element,
-        .offset = index->store_head.offset,
-        .tokens = index->shard.tokens,
-        .bytes = index->store_head.file_bytes,
-    };
-    if (!shard->store.path)
-        return error_set_memory(error, "the path of a file of tokens", index->store_head.path_bytes);
-    return store_open(&shard->store, error);
-}
-
-/* Opens the .bin that belongs to the open index. */
-static enum tokmap_status open_tokens(struct shard *shard, struct tokmap_error *error)
-{
-    if (shard->index.store.offset)
-        return open_stored(shard, error);
-    shard->store = (struct store){
-        .path = strdup(shard->index_path),
-        .fd = -1,
-        .element = element_of_width(shard->index.shard.width),
-        .tokens = shard->index.shard.tokens,
-        .bytes = shard->index.token_bytes,
-    };
-    if (!shard->store.path)
-        return error_set_memory(error, "the path of a shard", strlen(shard->index_path));
-    memcpy(shard->store.path + strlen(shard->store.path) - 4, ".bin", 4);
-    return store_open(&shard->store, error);
-}
-
-/* Opens an index and the tokens that belong to it. A writer that replaces the shard removes the old index before it
- * renames the new tokens. If the name of the index still refers to the index that we opened once the tokens are
- * open, the two belong together. */
-static enum tokmap_status open_pair(struct shard *shard, struct tokmap_error *error)
-{
-    enum { TRIES = 8 };
-    for (int try = 0;; try++) {
-        enum tokmap_status status = index_open(&shard->index, shard->index_path, error);
-        if (status)
-            return status;
-        status = open_tokens(shard, error);
-        if (!status)
-            status = open_mask(shard, error);
-        struct os_stat now;
-        int system = os_stat(shard->index_path, &now);
-        if (!system && now.inode == shard->index.inode && now.device == shard->index.device)
-            return status;
-        if (system && system != ENOENT)
-            return error_set_system(error, system, shard->index_path, TOKMAP_NO_OFFSET, "the index cannot be examined");
-        if (try == TRIES)
-            return error_set(
-                error, TOKMAP_ERROR_BUSY, shard->index_path, TOKMAP_NO_OFFSET,
-                "the shard is replaced again and again while it is being opened; open it when its writer has finished");
-        store_close(&shard->store);
-        mask_file_close(&shard->mask);
-        index_close(&shard->index);
-    }
-}
-
-/* Takes ownership of the path. */
-static enum tokmap_status shard_open(struct shard *shard, char *index_path, struct tokmap_error *error)
-{
-    memset(shard, 0, sizeof *shard);
-    shard->store.fd = shard->mask.fd = -1;
-    shard->index_path = index_path;
-    return open_pair(shard, error);
-}
 
 static enum tokmap_status check_agreement(const struct tokmap_dataset *dataset, const struct shard *shard,
                                           const struct shard *known, struct tokmap_error *error)
@@ -313,24 +230,25 @@ static enum tokmap_status open_shards(struct tokmap_dataset *dataset, struct sha
     dataset->shards = calloc(names->count, sizeof *dataset->shards);
     if (!dataset->shards)
         return error_set_memory(error, "the shards", names->count * sizeof *dataset->shards);
+    shards_open_ahead(dataset->shards, names);
     const struct shard *known = NULL;
-    for (uint64_t i = 0; i < names->count; i++) {
-        char *path = names->index_paths[i];
-        names->index_paths[i] = NULL;
-        enum tokmap_status status = shard_open(&dataset->shards[i], path, error);
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint64_t i = 0; i < names->count && !status; i++) {
+        struct shard *shard = &dataset->shards[i];
+        if (!shard->index_path)
+            status = shard_open(shard, names, i, error);
         if (status == TOKMAP_ERROR_NOT_FOUND && names->lines[i])
-            status =
-                error_set_line(error, status, names->manifest, names->lines[i],
-                               "the shard %s or its .bin does not exist; correct the line or restore the files", path);
+            status = error_set_line(error, status, names->manifest, names->lines[i],
+                                    "the shard %s or its .bin does not exist; correct the line or restore the files",
+                                    shard->index_path);
         if (!status)
             status = join(dataset, &known, error);
-        if (status) {
-            if (dataset->shard_count == i)
-                dataset_shard_close(&dataset->shards[i]);
-            return status;
-        }
     }
-    return TOKMAP_OK;
+    /* Closing the dataset closes the shards that have joined it. */
+    for (uint64_t i = dataset->shard_count; status && i < names->count; i++)
+        if (dataset->shards[i].index_path)
+            dataset_shard_close(&dataset->shards[i]);
+    return status;
 }
 
 static enum tokmap_status open_named(struct tokmap_dataset *dataset, const char *name, struct tokmap_error *error)

@@ -103,24 +103,39 @@ static int walk_push(struct walk *walk, char *folder)
     return 0;
 }
 
+/* Finds out what an entry is if the folder does not say it, or if it is a link that could be a shard. */
+static int examine(const char *path, bool index, enum os_kind *kind)
+{
+    struct os_stat found;
+    if (*kind == OS_KIND_UNKNOWN) {
+        const int system = os_lstat(path, &found);
+        if (system)
+            return system;
+        *kind = found.kind;
+    }
+    if (*kind == OS_KIND_LINK && index) {
+        const int system = os_stat(path, &found);
+        if (system)
+            return system;
+        *kind = found.kind == OS_KIND_FOLDER ? OS_KIND_OTHER : found.kind; /* a link to a folder is not followed */
+    }
+    return 0;
+}
+
 /* Handles one entry of a folder. A negative result means that walk->status has the reason. */
-static int walk_entry(void *user, const char *name)
+static int walk_entry(void *user, const char *name, enum os_kind kind)
 {
     struct walk *walk = user;
     const size_t name_bytes = strlen(name);
+    const bool index = ends_in(name, name_bytes, ".tmx");
+    if (!index && kind != OS_KIND_FOLDER && kind != OS_KIND_UNKNOWN)
+        return 0;
     char *path = path_in(walk->folder, name);
     if (!path) {
         walk->status = error_set_memory(walk->error, "the path of a shard", strlen(walk->folder) + name_bytes + 2);
         return -1;
     }
-    struct os_stat found;
-    int system = os_lstat(path, &found);
-    bool index = ends_in(name, name_bytes, ".tmx");
-    if (!system && found.kind == OS_KIND_LINK && index) {
-        system = os_stat(path, &found); /* a link to a file can be a shard; a link to a folder is not followed */
-        if (!system && found.kind == OS_KIND_FOLDER)
-            index = false, found.kind = OS_KIND_OTHER;
-    }
+    const int system = examine(path, index, &kind);
     if (system == ENOENT && !index) { /* removed in the meantime */
         free(path);
         return 0;
@@ -130,9 +145,9 @@ static int walk_entry(void *user, const char *name)
         free(path);
         return -1;
     }
-    if (found.kind == OS_KIND_FOLDER)
+    if (kind == OS_KIND_FOLDER)
         return walk_push(walk, path);
-    if (index && found.kind == OS_KIND_FILE) {
+    if (index && kind == OS_KIND_FILE) {
         walk->status = names_add(walk->names, path, 0, walk->error);
         return walk->status ? -1 : 0;
     }
@@ -155,7 +170,7 @@ static enum tokmap_status find_in_folder(struct shard_names *names, const char *
     while (walk.count && !walk.status) {
         char *folder = walk.folders[--walk.count];
         walk.folder = folder;
-        int system = os_folder_list(folder, walk_entry, &walk);
+        int system = os_folder_kinds(folder, walk_entry, &walk);
         if (system > 0)
             walk.status = error_set_system(error, system, folder, TOKMAP_NO_OFFSET, "the folder cannot be listed");
         free(folder);

@@ -2,13 +2,16 @@
  * index_reader.c - opens an index and makes every check whose cost does not depend on its size: rules 1 to 11 of
  * FORMAT.md. (Rule 12 concerns the .bin; src/dataset checks it.)
  *
- * Opening makes three small reads (header, table, shard section) and then maps the file; the other sections are read on
- * demand. The sections must follow each other without gaps, so the table alone determines which section each byte
- * belongs to, and no byte can be hidden from verify.
+ * Opening reads the first page of the file, which holds the header, and the last page, which as tokmap writes it holds
+ * the table and the shard section. Then it maps the file; the other sections are read on demand. A file that has no more
+ * than the first page is not mapped but kept as a copy: making and removing a mapping takes longer than everything else
+ * that opening does, and datasets with many shards have small ones. The sections must follow each other without gaps, so
+ * the table alone determines which section each byte belongs to, and no byte can be hidden from verify.
  */
 #include "index_reader.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/bytes.h"
@@ -23,7 +26,13 @@
 
 #define PATH_BYTES_MAX 4096 /* of a path in the store section, as for the kernel */
 
-#define END_BYTES ((uint64_t)4096)
+#define PAGE_BYTES ((uint64_t)4096) /* read at the start and at the end of the file */
+
+/* A part of the file that has been read. */
+struct page {
+    uint64_t offset, count;
+    uint8_t bytes[PAGE_BYTES];
+};
 
 #define REMEDY "restore this index from a good copy, or pack the shard again"
 
@@ -32,15 +41,37 @@ struct opening {
     int fd;
     struct index_header header;
     struct index_entry table[INDEX_SECTIONS_MAX];
+    struct page start, end;
     struct tokmap_error *error;
 };
 
 #define CORRUPT(opening, offset, ...)                                                                                  \
     error_set((opening)->error, TOKMAP_ERROR_CORRUPT, (opening)->index->path, offset, __VA_ARGS__)
 
+/* Reads up to a page at `offset`. What cannot be read is left to read_part(), which reports it. */
+static void read_page(struct opening *opening, struct page *page, uint64_t offset)
+{
+    size_t got = 0;
+    page->offset = offset;
+    page->count = 0;
+    if (!os_pread(opening->fd, page->bytes, PAGE_BYTES, offset, &got))
+        page->count = got;
+}
+
+static bool page_copy(const struct page *page, uint64_t offset, void *into, size_t count)
+{
+    if (offset < page->offset || offset - page->offset > page->count ||
+        count > page->count - (offset - page->offset))
+        return false;
+    memcpy(into, page->bytes + (offset - page->offset), count);
+    return true;
+}
+
 static enum tokmap_status read_part(struct opening *opening, uint64_t offset, void *into, size_t count)
 {
     size_t got = 0;
+    if (page_copy(&opening->start, offset, into, count) || page_copy(&opening->end, offset, into, count))
+        return TOKMAP_OK;
     int system = os_pread(opening->fd, into, count, offset, &got);
     if (system)
         return error_set_system(opening->error, system, opening->index->path, offset, "the index cannot be read");
@@ -376,6 +407,42 @@ static enum tokmap_status check_all(struct opening *opening)
     return status;
 }
 
+/* Reads the pages that the checks need, both at the same time from cold storage. */
+static void read_pages(struct opening *opening)
+{
+    const uint64_t bytes = opening->index->file_bytes;
+    const uint64_t end = bytes > PAGE_BYTES ? bytes - PAGE_BYTES : bytes;
+    if (end > PAGE_BYTES)
+        os_read_ahead(opening->fd, end, PAGE_BYTES);
+    read_page(opening, &opening->start, 0);
+    opening->end.offset = opening->end.count = 0;
+    if (end < bytes)
+        read_page(opening, &opening->end, end);
+}
+
+/* Makes the bytes of the index, which has been checked, available. */
+static enum tokmap_status hold(struct opening *opening)
+{
+    struct index *index = opening->index;
+    index->copied = opening->start.count == index->file_bytes;
+    if (index->copied) {
+        uint8_t *copy = malloc((size_t)index->file_bytes);
+        if (!copy)
+            return error_set_memory(opening->error, "an index", index->file_bytes);
+        memcpy(copy, opening->start.bytes, (size_t)index->file_bytes);
+        index->bytes = copy;
+        return TOKMAP_OK;
+    }
+    const void *mapped = NULL;
+    const int system = os_map_file(opening->fd, index->file_bytes, &mapped);
+    if (system)
+        return error_set_system(
+            opening->error, system, index->path, TOKMAP_NO_OFFSET,
+            "the index cannot be mapped; if the process has too many mappings, raise vm.max_map_count");
+    index->bytes = mapped;
+    return TOKMAP_OK;
+}
+
 enum tokmap_status index_open(struct index *index, const char *path, struct tokmap_error *error)
 {
     memset(index, 0, sizeof *index);
@@ -401,20 +468,10 @@ enum tokmap_status index_open(struct index *index, const char *path, struct tokm
     index->file_bytes = found.bytes;
     index->device = found.device;
     index->inode = found.inode;
-    /* The table is at the end of the file, and so is the shard section as tokmap writes it. Asking for the end now
-     * lets cold storage read both ends of the file at the same time. */
-    if (found.bytes > 2 * END_BYTES)
-        os_read_ahead(opening.fd, found.bytes - END_BYTES, END_BYTES);
+    read_pages(&opening);
     status = check_all(&opening);
-    if (status)
-        goto done;
-    const void *mapped = NULL;
-    system = os_map_file(opening.fd, index->file_bytes, &mapped);
-    if (system)
-        status = error_set_system(
-            error, system, path, TOKMAP_NO_OFFSET,
-            "the index cannot be mapped; if the process has too many mappings, raise vm.max_map_count");
-    index->bytes = mapped;
+    if (!status)
+        status = hold(&opening);
 done:
     os_close(opening.fd);
     return status;
@@ -422,7 +479,10 @@ done:
 
 void index_close(struct index *index)
 {
-    os_unmap(index->bytes, index->file_bytes);
+    if (index->copied)
+        free((void *)(uintptr_t)index->bytes);
+    else
+        os_unmap(index->bytes, index->file_bytes);
     index->bytes = NULL;
 }
 

@@ -23,8 +23,9 @@ struct index_section {
 /* An open index. It is immutable, so any thread may use it. */
 struct index {
     const char *path; /* owned by the caller; must outlive the index */
-    const uint8_t *bytes; /* the mapping of the whole file */
+    const uint8_t *bytes; /* the whole file: its mapping, or a copy if it is small */
     uint64_t file_bytes;
+    bool copied; /* bytes is a copy */
     uint64_t device, inode;
     struct section_shard shard;
     uint64_t token_bytes; /* tokens * width */
@@ -34,7 +35,7 @@ struct index {
     uint64_t mask_bytes; /* of the mask, NAME.mask; 0: the shard has none */
 };
 
-/* Maps the file at `path` and checks it as described above. On failure *index needs no index_close().
+/* Maps or copies the file at `path` and checks it as described above. On failure *index needs no index_close().
  * Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_FORMAT, ERROR_VERSION, ERROR_CORRUPT, ERROR_TRUNCATED,
  * ERROR_UNSUPPORTED, ERROR_MEMORY. */
 enum tokmap_status index_open(struct index *index, const char *path, struct tokmap_error *error);

@@ -44,7 +44,7 @@ static const char *section_name(uint32_t type)
  * in a signal. */
 static enum tokmap_status populate(const struct index *index, uint64_t at, uint64_t bytes, struct tokmap_error *error)
 {
-    int system = os_map_populate(index->bytes + at, bytes);
+    int system = index->copied ? 0 : os_map_populate(index->bytes + at, bytes);
     if (!system || system == ENOTSUP ||
         system == ENOMEM) /* the file is not at fault; the access itself will read the page */
         return TOKMAP_OK;

@@ -32,12 +32,12 @@
  *                     pipe, and os_wait_readable() waits for data */
 enum os_open { OS_READ, OS_READ_DIRECT, OS_WRITE_NEW, OS_WRITE_OPEN, OS_WRITE_UNNAMED, OS_READ_NOW };
 
-enum os_kind { OS_KIND_FILE, OS_KIND_FOLDER, OS_KIND_LINK, OS_KIND_PIPE, OS_KIND_OTHER };
+enum os_kind { OS_KIND_FILE, OS_KIND_FOLDER, OS_KIND_LINK, OS_KIND_PIPE, OS_KIND_OTHER, OS_KIND_UNKNOWN };
 
 struct os_stat {
     uint64_t bytes;         /* the size */
     uint64_t device, inode; /* both together identify the file */
-    enum os_kind kind;
+    enum os_kind kind;    /* never OS_KIND_UNKNOWN */
     uint64_t allocated;   /* bytes of storage that the file occupies; less than `bytes` if it is sparse */
     uint64_t modified_ns; /* time of the last change in ns since 1970; only for finding out whether a file changed */
 };
@@ -45,6 +45,10 @@ struct os_stat {
 int os_open(const char *path, enum os_open how, int *fd);
 /* Errors are ignored: what close() could report, os_sync() has reported. A negative descriptor is ignored, too. */
 void os_close(int fd);
+/* Says that about `count` more files will be opened and stay open. The kernel keeps a table of a process's files, doubles
+ * it when it is full, and, in a process with threads, waits several milliseconds each time. This makes it large enough
+ * at once. A hint. */
+void os_files_expect(uint64_t count);
 int os_fstat(int fd, struct os_stat *out);
 /* Returns the size of an open regular file alone, in a third of the time of os_fstat(). Moves the file's position. */
 int os_file_bytes(int fd, uint64_t *bytes);
@@ -99,6 +103,9 @@ void os_standard_files(void);
 /* Calls entry() for each name in a folder except "." and "..", in no particular order. A result of entry() other than 0
  * ends the walk and is returned. */
 int os_folder_list(const char *path, int (*entry)(void *user, const char *name), void *user);
+/* The same with what each name is, as os_lstat() would say it; OS_KIND_UNKNOWN where the file system does not record it
+ * in the folder. */
+int os_folder_kinds(const char *path, int (*entry)(void *user, const char *name, enum os_kind kind), void *user);
 
 /* ---- page cache ---- */
 
@@ -191,6 +198,9 @@ int os_thread_start(struct os_thread **thread, const char *name, void (*body)(vo
 /* The same for a thread that is not joined: it ends when body() returns. Its function and data must outlive it. */
 int os_thread_start_detached(const char *name, void (*body)(void *user), void *user);
 void os_thread_join(struct os_thread *thread); /* waits until body() has returned and frees the handle; accepts NULL */
+/* Runs body(user) in up to `threads` threads at once, of which the calling one is the first, and returns when all have
+ * returned: as many as there are processors, at most 8, fewer if no more can be started. */
+void os_threads_share(const char *name, uint64_t threads, void (*body)(void *user), void *user);
 /* From now on the calling thread runs on the processors of that NUMA node, if it may run on any of them. A hint. */
 void os_thread_prefer_node(int node);
 

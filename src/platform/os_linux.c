@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/sysinfo.h>
@@ -107,6 +108,19 @@ void os_close(int fd)
 {
     if (fd >= 0)
         close(fd);
+}
+
+void os_files_expect(uint64_t count)
+{
+    struct rlimit limit;
+    const int fd = open("/", O_PATH | O_CLOEXEC);
+    if (fd >= 0 && !getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur > 0) {
+        /* A copy of a descriptor with a high number makes the table grow; closing it does not make it shrink. */
+        const uint64_t most = limit.rlim_cur < INT_MAX ? limit.rlim_cur - 1 : INT_MAX - 1;
+        const uint64_t wanted = count < most ? (uint64_t)fd + count : most;
+        os_close(fcntl(fd, F_DUPFD_CLOEXEC, (int)(wanted < most ? wanted : most)));
+    }
+    os_close(fd);
 }
 
 static void stat_convert(const struct stat *from, struct os_stat *out)
@@ -439,7 +453,26 @@ void os_standard_files(void)
 
 /* ---- folders ---- */
 
-int os_folder_list(const char *path, int (*entry)(void *user, const char *name), void *user)
+static enum os_kind kind_of(unsigned char type)
+{
+    switch (type) {
+    case DT_UNKNOWN:
+        return OS_KIND_UNKNOWN;
+    case DT_REG:
+        return OS_KIND_FILE;
+    case DT_DIR:
+        return OS_KIND_FOLDER;
+    case DT_LNK:
+        return OS_KIND_LINK;
+    case DT_FIFO:
+    case DT_SOCK:
+        return OS_KIND_PIPE;
+    default:
+        return OS_KIND_OTHER;
+    }
+}
+
+int os_folder_kinds(const char *path, int (*entry)(void *user, const char *name, enum os_kind kind), void *user)
 {
     assert(path && entry);
     DIR *folder = opendir(path);
@@ -455,12 +488,30 @@ int os_folder_list(const char *path, int (*entry)(void *user, const char *name),
         }
         if (!strcmp(found->d_name, ".") || !strcmp(found->d_name, ".."))
             continue;
-        result = entry(user, found->d_name);
+        result = entry(user, found->d_name, kind_of(found->d_type));
         if (result)
             break;
     }
     closedir(folder);
     return result;
+}
+
+struct name_entry {
+    int (*entry)(void *user, const char *name);
+    void *user;
+};
+
+static int entry_name(void *user, const char *name, enum os_kind kind)
+{
+    const struct name_entry *entry = user;
+    return entry->entry(entry->user, name);
+}
+
+int os_folder_list(const char *path, int (*entry)(void *user, const char *name), void *user)
+{
+    struct name_entry names = {entry, user};
+    assert(entry);
+    return os_folder_kinds(path, entry_name, &names);
 }
 
 /* ---- page cache ---- */

@@ -246,6 +246,20 @@ void os_thread_join(struct os_thread *thread)
     free(thread);
 }
 
+void os_threads_share(const char *name, uint64_t threads, void (*body)(void *user), void *user)
+{
+    enum { MOST = 8 };
+    struct os_thread *others[MOST - 1];
+    uint64_t wanted = os_processors(), started = 0;
+    wanted = wanted < threads ? wanted : threads;
+    wanted = wanted < MOST ? wanted : MOST;
+    while (started + 1 < wanted && !os_thread_start(&others[started], name, body, user))
+        started++;
+    body(user);
+    while (started)
+        os_thread_join(others[--started]);
+}
+
 struct os_mutex {
     pthread_mutex_t handle;
 };

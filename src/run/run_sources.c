@@ -2,7 +2,8 @@
  * run_sources.c - see run_sources.h.
  *
  * Opening a dataset is a few system calls for each of its shards, which mostly wait for the file system. So threads
- * open the sources, each taking the next one that is not taken. If one fails, the first in the order of the text that
+ * open the sources, each taking the next one that is not taken. The first source is opened before, to estimate from its
+ * number of shards how many files there will be in all. If one fails, the first in the order of the text that
  * is not open is opened again by the caller, whose error is the run's. So the error does not depend on the threads.
  */
 #include "run_sources.h"
@@ -20,7 +21,9 @@
 #include "platform/os.h"
 #include "text/path.h"
 
-enum { THREADS_MOST = 8, SOURCES_PER_THREAD = 4 };
+#define SOURCES_PER_THREAD ((uint64_t)4)        /* at least, for a thread to be started */
+
+#define FILES_MOST ((uint64_t)1 << 20) /* that the kernel is prepared for */
 
 struct opening {
     struct run_sources *sources;
@@ -148,16 +151,17 @@ static void open_some(void *user)
 
 static enum tokmap_status open_all(struct opening *opening, struct tokmap_error *error)
 {
-    struct os_thread *threads[THREADS_MOST] = {NULL};
     const uint64_t count = opening->sources->count;
-    const uint64_t wanted = min64(min64(os_processors(), THREADS_MOST), count / SOURCES_PER_THREAD);
-    uint64_t started = 0;
-    while (started + 1 < wanted && os_thread_start(&threads[started], "tokmap-open", open_some, opening) == 0)
-        started++;
-    if (started)
-        open_some(opening);
-    while (started)
-        os_thread_join(threads[--started]);
+    if (count >= 2 * SOURCES_PER_THREAD) {
+        const enum tokmap_status status = open_source(opening, 0, error);
+        if (status)
+            return status;
+        struct tokmap_dataset_info info;
+        dataset_describe(opening->sources->of[0].dataset, &info);
+        opening->next = 1;
+        os_files_expect(info.shards < FILES_MOST / count ? info.shards * count : FILES_MOST);
+        os_threads_share("tokmap-open", count / SOURCES_PER_THREAD, open_some, opening);
+    }
     for (uint64_t i = 0; i < count; i++)
         if (!opening->sources->of[i].dataset) {
             const enum tokmap_status status = open_source(opening, i, error);

@@ -1,0 +1,144 @@
+/*
+ * shard_open.c - see shard_open.h.
+ *
+ * Opening a shard is seven system calls, which take a few microseconds if the file system has everything in memory and
+ * much longer if it does not. So threads open the shards of a dataset that has many, each taking the next few. If one
+ * fails, all stop, and the caller opens the rest in order, so the error that it reports does not depend on the threads.
+ */
+#include "shard_open.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "platform/os.h"
+#include "text/path.h"
+
+#define SHARDS_AT_ONCE ((uint64_t)16)    /* that a thread takes */
+#define SHARDS_PER_THREAD ((uint64_t)128) /* at least, for a thread to be started */
+
+/* Opens the mask that belongs to the open index, if there is one. */
+static enum tokmap_status open_mask(struct shard *shard, struct tokmap_error *error)
+{
+    if (!shard->index.mask_bytes)
+        return TOKMAP_OK;
+    char *path = path_join("", 0, shard->index_path, strlen(shard->index_path) - 4, "." STREAM_MASK);
+    if (!path)
+        return error_set_memory(error, "the path of a mask", strlen(shard->index_path));
+    return mask_file_open(&shard->mask, path, false, shard->index.shard.tokens, error);
+}
+
+/* Opens the file of another project that the store section of the open index names. */
+static enum tokmap_status open_stored(struct shard *shard, struct tokmap_error *error)
+{
+    const struct index *index = &shard->index;
+    shard->store = (struct store){
+        .path = index_store_path(index),
+        .fd = -1,
+        .element = (enum element)index->store_head.element,
+        .offset = index->store_head.offset,
+        .tokens = index->shard.tokens,
+        .bytes = index->store_head.file_bytes,
+    };
+    if (!shard->store.path)
+        return error_set_memory(error, "the path of a file of tokens", index->store_head.path_bytes);
+    return store_open(&shard->store, error);
+}
+
+/* Opens the .bin that belongs to the open index. */
+static enum tokmap_status open_tokens(struct shard *shard, struct tokmap_error *error)
+{
+    if (shard->index.store.offset)
+        return open_stored(shard, error);
+    shard->store = (struct store){
+        .path = strdup(shard->index_path),
+        .fd = -1,
+        .element = element_of_width(shard->index.shard.width),
+        .tokens = shard->index.shard.tokens,
+        .bytes = shard->index.token_bytes,
+    };
+    if (!shard->store.path)
+        return error_set_memory(error, "the path of a shard", strlen(shard->index_path));
+    memcpy(shard->store.path + strlen(shard->store.path) - 4, ".bin", 4);
+    return store_open(&shard->store, error);
+}
+
+/* Opens an index and the tokens that belong to it. A writer that replaces the shard removes the old index before it
+ * renames the new tokens. If the name of the index still refers to the index that we opened once the tokens are
+ * open, the two belong together. */
+static enum tokmap_status open_pair(struct shard *shard, struct tokmap_error *error)
+{
+    enum { TRIES = 8 };
+    for (int try = 0;; try++) {
+        enum tokmap_status status = index_open(&shard->index, shard->index_path, error);
+        if (status)
+            return status;
+        status = open_tokens(shard, error);
+        if (!status)
+            status = open_mask(shard, error);
+        struct os_stat now;
+        int system = os_stat(shard->index_path, &now);
+        if (!system && now.inode == shard->index.inode && now.device == shard->index.device)
+            return status;
+        if (system && system != ENOENT)
+            return error_set_system(error, system, shard->index_path, TOKMAP_NO_OFFSET, "the index cannot be examined");
+        if (try == TRIES)
+            return error_set(
+                error, TOKMAP_ERROR_BUSY, shard->index_path, TOKMAP_NO_OFFSET,
+                "the shard is replaced again and again while it is being opened; open it when its writer has finished");
+        store_close(&shard->store);
+        mask_file_close(&shard->mask);
+        index_close(&shard->index);
+    }
+}
+
+enum tokmap_status shard_open(struct shard *shard, struct shard_names *names, uint64_t number,
+                              struct tokmap_error *error)
+{
+    memset(shard, 0, sizeof *shard);
+    shard->store.fd = shard->mask.fd = -1;
+    shard->index_path = names->index_paths[number];
+    names->index_paths[number] = NULL;
+    return open_pair(shard, error);
+}
+
+/* ---- several ---- */
+
+struct opening {
+    struct shard *shards;
+    struct shard_names *names;
+    uint64_t next;  /* the next shard that no thread has taken; accessed atomically */
+    uint32_t ended; /* a shard failed; accessed atomically */
+};
+
+static void open_some(void *user)
+{
+    struct opening *opening = user;
+    while (!__atomic_load_n(&opening->ended, __ATOMIC_RELAXED)) {
+        uint64_t number = __atomic_fetch_add(&opening->next, SHARDS_AT_ONCE, __ATOMIC_RELAXED);
+        const uint64_t end = min64(number + SHARDS_AT_ONCE, opening->names->count);
+        for (; number < end && !__atomic_load_n(&opening->ended, __ATOMIC_RELAXED); number++) {
+            struct shard *shard = &opening->shards[number];
+            if (shard_open(shard, opening->names, number, NULL)) {
+                opening->names->index_paths[number] = shard->index_path;
+                shard->index_path = NULL;
+                dataset_shard_close(shard);
+                memset(shard, 0, sizeof *shard);
+                __atomic_store_n(&opening->ended, 1, __ATOMIC_RELAXED);
+            }
+        }
+        if (number >= opening->names->count)
+            return;
+    }
+}
+
+void shards_open_ahead(struct shard *shards, struct shard_names *names)
+{
+    struct opening opening = {.shards = shards, .names = names};
+    if (names->count / SHARDS_PER_THREAD < 2)
+        return;
+    os_files_expect(names->count);
+    os_threads_share("tokmap-open", names->count / SHARDS_PER_THREAD, open_some, &opening);
+}
