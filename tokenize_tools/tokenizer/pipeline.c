@@ -14,7 +14,9 @@
 #include "common/hash.h"
 #include "pipeline_cut.h"
 #include "pipeline_decoder.h"
+#include "text/code_point.h"
 #include "tokenizer_kind.h"
+#include "unicode/code_sets.h"
 
 #define IDS_PER_BYTE_LIMIT 4096 /* callers could not provide memory for more */
 /* A long document goes through the pipeline in stretches of about this many bytes, cut where that does not change the
@@ -27,7 +29,7 @@ struct pipeline {
     struct pipeline_parts parts;
     enum tokenizer_special special;
     bool raw_pass, normalized_pass; /* the pass can find added tokens */
-    bool wide; /* ids have 4 bytes, otherwise 2 */
+    bool wide;                      /* ids have 4 bytes, otherwise 2 */
     struct pipeline_cuts cuts;
 };
 
@@ -213,9 +215,102 @@ static enum tokmap_status pipeline_encode(struct tokenizer_state *state, const s
             ids_append(&own->ids, out->suffix);
         out->ends[i] = own->ids.count;
         assert(own->ids.count <= own->ids.room); /* tokenizer_check_capacity has made sure of it */
-        out->failed = i; /* used only if this document failed */
+        out->failed = i;                         /* used only if this document failed */
     }
     out->count = own->ids.count;
+    out->largest = own->ids.largest;
+    return status;
+}
+
+/* ---- text with marks ---- */
+
+/* How many bytes of white space are at the start of the text. */
+static uint64_t spaces_at_start(const uint8_t *text, uint64_t count)
+{
+    uint64_t at = 0;
+    size_t bytes;
+    while (at < count && code_is_space(code_point_get(text + at, &bytes)))
+        at += bytes;
+    return at;
+}
+
+/* How many bytes of the text are left without the white space at its end. */
+static uint64_t without_spaces_at_end(const uint8_t *text, uint64_t count)
+{
+    for (uint64_t end = count, at = end; end; end = at) {
+        size_t bytes;
+        do
+            at--;
+        while (at && (text[at] & 0xC0) == 0x80);
+        if (!code_is_space(code_point_get(text + at, &bytes)))
+            return end;
+    }
+    return 0;
+}
+
+/* Encodes the text between two marks, bytes [from, to) of the document. */
+static enum tokmap_status encode_between(struct pipeline_state *own, const uint8_t *bytes, uint64_t from, uint64_t to)
+{
+    if (from == to)
+        return TOKMAP_OK;
+    own->done = (size_t)from;
+    own->place = from ? ENGINE_SEGMENT_START : ENGINE_DOCUMENT_START;
+    return own->pipeline->raw_pass ? split_pass(own, ADDED_RAW, bytes + from, (size_t)(to - from), encode_segment)
+                                   : encode_segment(own, bytes + from, (size_t)(to - from));
+}
+
+static enum tokmap_status encode_marks(struct pipeline_state *own, const struct tokenizer_text *text,
+                                       const struct tokenizer_mark *marks, uint64_t mark_count,
+                                       struct tokenizer_place *places)
+{
+    const uint8_t *bytes = (const uint8_t *)text->bytes;
+    uint64_t at = 0;
+    for (uint64_t i = 0; i < mark_count; i++) {
+        const struct tokenizer_mark *mark = &marks[i];
+        const struct added_token *token = added_tokens_by_id(own->pipeline->parts.added, mark->id);
+        if (!token)
+            return error_set(own->error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                             "id %" PRIu32 " is not that of a special token", mark->id);
+        const uint64_t end = token->lstrip ? at + without_spaces_at_end(bytes + at, mark->begin - at) : mark->begin;
+        const enum tokmap_status status = encode_between(own, bytes, at, end);
+        if (status)
+            return status;
+        const uint64_t index = own->ids.count;
+        ids_append(&own->ids, mark->id);
+        const uint64_t next = i + 1 < mark_count ? marks[i + 1].begin : text->count;
+        at = mark->end + (token->rstrip ? spaces_at_start(bytes + mark->end, next - mark->end) : 0);
+        if (places)
+            places[i] = (struct tokenizer_place){index, end, at};
+    }
+    return encode_between(own, bytes, at, text->count);
+}
+
+static enum tokmap_status pipeline_encode_marked(struct tokenizer_state *state, const struct tokenizer_text *text,
+                                                 const struct tokenizer_mark *marks, uint64_t mark_count,
+                                                 struct tokenizer_out *out, struct tokenizer_place *places,
+                                                 struct tokmap_error *error)
+{
+    struct pipeline_state *own = (struct pipeline_state *)state;
+    const struct tokenizer_batch batch = {.documents = text, .count = 1};
+    enum tokmap_status status = tokenizer_check_capacity(&batch, out, state->tokenizer->info.ids_per_byte_most, error);
+    if (status)
+        return status;
+    own->error = error;
+    own->ids.tokens = out->tokens;
+    own->ids.count = 0;
+    own->ids.room = out->capacity;
+    own->ids.largest = 0;
+    if (out->has_prefix)
+        ids_append(&own->ids, out->prefix);
+    status = encode_marks(own, text, marks, mark_count, places);
+    if (out->has_suffix && !status)
+        ids_append(&own->ids, out->suffix);
+    if (own->pipeline->parts.normalizer.count)
+        normalizer_trim(&own->normalizer);
+    if (own->pipeline->parts.pretokenizer.count)
+        pretokenizer_trim(&own->pretokenizer);
+    assert(own->ids.count <= own->ids.room); /* tokenizer_check_capacity has made sure of it */
+    out->ends[0] = out->count = own->ids.count;
     out->largest = own->ids.largest;
     return status;
 }
@@ -299,6 +394,7 @@ static const struct tokenizer_kind pipeline_kind = {
     .state_new = pipeline_state_new,
     .state_free = pipeline_state_free,
     .encode = pipeline_encode,
+    .encode_marked = pipeline_encode_marked,
     .decoder_new = decoder_new,
     .decoder_free = pipeline_decoder_free,
     .decoder_begin = pipeline_decoder_begin,

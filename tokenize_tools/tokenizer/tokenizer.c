@@ -57,6 +57,27 @@ enum tokmap_status tokenizer_encode(struct tokenizer_state *state, const struct 
     return state->tokenizer->kind->encode(state, batch, out, error);
 }
 
+enum tokmap_status tokenizer_encode_marked(struct tokenizer_state *state, const struct tokenizer_text *text,
+                                           const struct tokenizer_mark *marks, uint64_t mark_count,
+                                           struct tokenizer_out *out, struct tokenizer_place *places,
+                                           struct tokmap_error *error)
+{
+    const struct tokenizer_batch batch = {.documents = text, .count = 1};
+    assert(out->ends && (marks || !mark_count));
+    for (uint64_t i = 0; i < mark_count; i++) {
+        assert(marks[i].begin < marks[i].end && marks[i].end <= text->count);
+        assert(i == 0 || marks[i].begin >= marks[i - 1].end);
+    }
+    if (!mark_count)
+        return tokenizer_encode(state, &batch, out, error);
+    out->count = out->largest = out->failed = 0;
+    if (!state->tokenizer->kind->encode_marked)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "the tokenizer '%s' has no special tokens; use one that has those of the text",
+                         state->tokenizer->info.name);
+    return state->tokenizer->kind->encode_marked(state, text, marks, mark_count, out, places, error);
+}
+
 enum tokmap_status tokenizer_decoder_new(struct tokenizer_decoder **decoder, const struct tokenizer *tokenizer,
                                          bool specials, struct tokmap_error *error)
 {
@@ -93,8 +114,7 @@ enum tokmap_status tokenizer_decoder_end(struct tokenizer_decoder *decoder, stru
 }
 
 enum tokmap_status tokenizer_decode(const struct tokenizer *tokenizer, const void *tokens, uint64_t count,
-                                    bool specials, bool resumed, struct text_buffer *text,
-                                    struct tokmap_error *error)
+                                    bool specials, bool resumed, struct text_buffer *text, struct tokmap_error *error)
 {
     struct tokenizer_decoder *decoder;
     enum tokmap_status status = tokenizer_decoder_new(&decoder, tokenizer, specials, error);

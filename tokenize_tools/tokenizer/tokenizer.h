@@ -110,15 +110,21 @@ struct tokenizer_mark {
     uint64_t begin, end; /* bytes of the text */
     uint32_t id;         /* of an added token */
 };
+/* Where the token of a mark is. */
+struct tokenizer_place {
+    uint64_t index;      /* of its id in out->tokens */
+    uint64_t begin, end; /* bytes of the text: the mark with the spaces that belong to the token */
+};
 /* Encodes one text with marks, which are in the order of the text and do not overlap. The text between them is encoded
  * as it would be between added tokens that the tokenizer has found: spaces that belong to a token (lstrip, rstrip in a
  * tokenizer.json) are taken from the text next to it, and SentencePiece puts a space where it would.
  *   out     as for a batch of one document: capacity for ids_per_byte_most ids per byte, plus prefix and suffix
- *   places  NULL, or one per mark: the index of its id in out->tokens
+ *   places  NULL, or one per mark. Between two of them, the ids are those of the text between them
  * Statuses: as tokenizer_encode, ERROR_ARGUMENT (an id is not that of an added token). */
 enum tokmap_status tokenizer_encode_marked(struct tokenizer_state *state, const struct tokenizer_text *text,
                                            const struct tokenizer_mark *marks, uint64_t mark_count,
-                                           struct tokenizer_out *out, uint64_t *places, struct tokmap_error *error);
+                                           struct tokenizer_out *out, struct tokenizer_place *places,
+                                           struct tokmap_error *error);
 
 /* Finds where the tokens of a text are: the offsets of its ids, which tokenizer_encode returned without prefix and
  * suffix for this text. Offsets are bytes of the text as it was passed in, whatever a normalizer changed.

@@ -14,6 +14,11 @@ struct tokenizer_kind {
     void (*state_free)(struct tokenizer_state *state);
     enum tokmap_status (*encode)(struct tokenizer_state *state, const struct tokenizer_batch *batch,
                                  struct tokenizer_out *out, struct tokmap_error *error);
+    /* NULL: the kind has no added tokens, so a text has no marks. */
+    enum tokmap_status (*encode_marked)(struct tokenizer_state *state, const struct tokenizer_text *text,
+                                        const struct tokenizer_mark *marks, uint64_t mark_count,
+                                        struct tokenizer_out *out, struct tokenizer_place *places,
+                                        struct tokmap_error *error);
     enum tokmap_status (*decoder_new)(struct tokenizer_decoder **decoder, const struct tokenizer *tokenizer,
                                       bool specials, struct tokmap_error *error);
     void (*decoder_free)(struct tokenizer_decoder *decoder);
@@ -27,7 +32,7 @@ struct tokenizer_kind {
     uint64_t (*special)(const struct tokenizer *tokenizer, const char *name);
     void (*added_at)(const struct tokenizer *tokenizer, uint64_t index, struct tokenizer_added *added);
     bool (*measure)(struct tokenizer_state *state, const char *text, uint64_t count,
-                    struct tokenizer_measures *measures); /* NULL: cannot measure */
+                    struct tokenizer_measures *measures);                                 /* NULL: cannot measure */
     uint64_t (*cut)(const struct tokenizer *tokenizer, const char *text, uint64_t count); /* NULL: cannot be cut */
 };
 
