@@ -288,7 +288,7 @@ $(BUILD)/tests/$(basename $(notdir $(1))): $(OBJ)/$(1).o
 endef
 $(foreach source,$(unit_sources),$(eval $(call unit_program,$(source))))
 $(unit_programs): $(program_parts)
-	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) -lcmocka $(LIBS) -lm
+	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) $(if $(HAVE_BROTLI),-lbrotlienc) -lcmocka $(LIBS) -lm
 # Without ENGINE (libFuzzer), a harness is linked with a driver that replays files and mutates them from a seed.
 $(fuzz_programs): $(BUILD)/tests/%: $(OBJ)/tests/fuzz/%.c.o $(if $(ENGINE),,$(OBJ)/tests/fuzz/driver.c.o) \
   $(filter-out $(support_objects),$(program_parts))

@@ -64,10 +64,14 @@ status=$?
 check "without a compiler make exits with 2" test $status = 2
 check "and prints one line that says what to install" sh -c \
     "test \$(wc -l <'$TMPDIR/log') = 1 && grep -q 'apt-get install gcc' '$TMPDIR/log'"
-printf '#!/bin/sh\nsed "s/<isa-l.igzip_lib.h>/<no such header>/" | exec %s "$@"\n' "$CC" >"$TMPDIR/cc-without"
-(cd "$tree" && $MAKE --no-print-directory -n CC=../cc-without BUILD=none lib) >"$TMPDIR/log" 2>&1
-check "a missing optional header causes one line of output" sh -c \
-    "test \$(grep -c '^tokmap: built without .*apt-get install libisal-dev' '$TMPDIR/log') = 1"
+for pair in isa-l.igzip_lib.h:libisal-dev snappy-c.h:libsnappy-dev lz4frame.h:liblz4-dev brotli.decode.h:libbrotli-dev \
+    bzlib.h:libbz2-dev lzma.h:liblzma-dev pcre2.h:libpcre2-dev; do
+    header=${pair%%:*}
+    printf '#!/bin/sh\nsed "s/<%s>/<no such header>/" | exec %s "$@"\n' "$header" "$CC" >"$TMPDIR/cc-without"
+    (cd "$tree" && $MAKE --no-print-directory -n CC=../cc-without BUILD=none lib) >"$TMPDIR/log" 2>&1
+    check "a missing optional $header causes one line of output" sh -c \
+        "test \$(grep -c '^tokmap: built without .*apt-get install ${pair#*:}' '$TMPDIR/log') = 1"
+done
 
 for name in tokmap tokmap-bench; do
     [ -x "$BUILD_DIR/bin/$name" ] || continue

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "common/bytes.h"
 #include "common/error.h"
@@ -205,9 +206,9 @@ static enum tokmap_status decode_zstd(struct page *page)
     if (page->room == page->bytes) {
         const size_t made =
             ZSTD_decompressDCtx(codecs->zstd, into->bytes, page->room + 1, page->from, page->stored);
-        /* With too little room for a whole block the library does not say how many bytes there would be. */
         if (ZSTD_isError(made))
-            return damaged(page, ZSTD_getErrorName(made));
+            return ZSTD_getErrorCode(made) == ZSTD_error_dstSize_tooSmall ? wrong_size(page, "more")
+                                                                           : damaged(page, ZSTD_getErrorName(made));
         into->count = made;
         return TOKMAP_OK;
     }
@@ -271,6 +272,7 @@ static enum tokmap_status decode_gzip(struct page *page)
             if (gzip->block_state != ISAL_BLOCK_FINISH && !made && !used)
                 return damaged(page, "it ends in the middle");
         } while (gzip->block_state != ISAL_BLOCK_FINISH);
+        at -= (size_t)(gzip->read_in_length > 0 ? gzip->read_in_length / 8 : 0); /* read ahead, and not used */
     }
     return TOKMAP_OK;
 #else
