@@ -27,6 +27,7 @@
 #include "common/error.h"
 #include "format_choice.h"
 #include "inputs.h"
+#include "record_values.h"
 #include "stream.h"
 
 #define READ_LEAST 4096 /* bytes of free space that make a read worth its call */
@@ -49,7 +50,9 @@ struct corpus {
     bool whole;                /* its document must be held in memory whole */
     uint64_t offset;           /* in the stream, of the first byte that is in no part yet */
     uint64_t line;             /* number of the line that contains this byte, from 1 */
-    uint64_t columns, column;  /* as in struct corpus_part */
+    uint64_t columns;          /* as in struct corpus_part */
+    uint64_t places[RECORD_FIELDS_MOST];
+    const uint64_t *batch_places; /* their copy in the batch that is being filled, or NULL */
     struct first_line first_line;
     /* Of a file with records: the scanner at `offset`; after the records that end in the next `cut` bytes; and behind
      * all bytes that it has seen, which are `scanned`. Lines need only the first one. */
@@ -254,6 +257,7 @@ static enum tokmap_status file_begin(struct corpus *corpus, struct corpus_batch 
     corpus->open = true;
     corpus->begun = false;
     corpus->batch_path = NULL;
+    corpus->batch_places = NULL;
     corpus->resumed = false;
     corpus->offset = corpus->carried = corpus->cut = corpus->scanned = 0;
     corpus->line = 1;
@@ -283,6 +287,20 @@ static enum tokmap_status carry_over(struct corpus *corpus, const struct corpus_
     return TOKMAP_OK;
 }
 
+/* Copies the places of the columns of a table into the batch, once per batch and file. */
+static bool places_keep(struct corpus *corpus, struct corpus_batch *batch)
+{
+    const char *names[RECORD_FIELDS_MOST];
+    if (corpus->batch_places || (corpus->format != CORPUS_CSV && corpus->format != CORPUS_TSV))
+        return true;
+    const size_t bytes = record_fields(&corpus->options, names) * sizeof corpus->places[0];
+    uint64_t *copy = corpus_batch_take(batch, bytes);
+    if (copy)
+        memcpy(copy, corpus->places, bytes);
+    corpus->batch_places = copy;
+    return copy != NULL;
+}
+
 /* Makes a part of the first `count` bytes from batch->filled on. end: the document ends with them. */
 static enum tokmap_status part_add(struct corpus *corpus, struct corpus_batch *batch, uint64_t count, bool end,
                                    struct tokmap_error *error)
@@ -300,7 +318,7 @@ static enum tokmap_status part_add(struct corpus *corpus, struct corpus_batch *b
     if (!corpus->batch_path)
         corpus->batch_path = corpus_batch_add_path(batch, corpus->path);
     struct corpus_part *part = corpus->batch_path ? corpus_batch_add_part(batch) : NULL;
-    if (!part)
+    if (!part || !places_keep(corpus, batch))
         return no_memory(error);
     part->path = corpus->batch_path;
     part->begin = batch->filled;
@@ -312,7 +330,7 @@ static enum tokmap_status part_add(struct corpus *corpus, struct corpus_batch *b
         part->line = corpus->line;
         part->scan = corpus->scan;
         part->columns = corpus->columns;
-        part->column = corpus->column;
+        part->places = corpus->batch_places;
         corpus->line += lines;
         if (corpus->format == CORPUS_JSONL)
             corpus->scan.record += lines;
@@ -548,8 +566,7 @@ static void structure_take(struct corpus *corpus, struct corpus_batch *batch, ui
 
 static struct first_bytes first_bytes(struct corpus *corpus, const char *bytes, uint64_t count, bool end)
 {
-    return (struct first_bytes){
-        corpus->path, bytes, count, end, corpus->options.field, corpus->options.record_limit, &corpus->first_line};
+    return (struct first_bytes){corpus->path, bytes, count, end, &corpus->options, &corpus->first_line};
 }
 
 /* Takes the header of a table, which is its first line that is not blank. */
@@ -576,7 +593,7 @@ static enum judged header_take(struct corpus *corpus, struct corpus_batch *batch
         if (!blank) {
             const struct first_bytes header = first_bytes(corpus, bytes, taken, true);
             const enum judged judged = header_read(&header, corpus->format, corpus->line, corpus->offset,
-                                                   &corpus->columns, &corpus->column, judgment);
+                                                   &corpus->columns, corpus->places, judgment);
             if (judged != JUDGED)
                 return judged;
         }
@@ -753,6 +770,7 @@ enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch
     const uint64_t usual = corpus->options.batch_bytes;
     corpus_batch_clear(batch, 4 * usual);
     corpus->batch_path = NULL;
+    corpus->batch_places = NULL;
     if (!corpus_batch_reserve(batch, usual))
         return no_memory(error);
     bool full = false;

@@ -24,10 +24,12 @@ struct corpus_part {
     uint64_t offset;     /* of `begin` in the stream, which is the file after decompression */
     uint64_t line;       /* number of the line that contains `begin`, from 1; text: 0 */
     enum corpus_format format;
-    struct record_scan scan;  /* not for text: the state of the scanner at `begin` */
-    uint64_t columns, column; /* CSV: number of columns, and the index of the one with the text */
-    bool resumed;             /* the document began in an earlier part */
-    bool unfinished;          /* the document continues in a later part */
+    struct record_scan scan; /* not for text: the state of the scanner at `begin` */
+    uint64_t columns;        /* CSV: number of columns */
+    const uint64_t *places;  /* CSV: the index of the column of each field of the options (record_fields()), or
+                              * UINT64_MAX if the header lacks it; owned by the batch */
+    bool resumed;            /* the document began in an earlier part */
+    bool unfinished;         /* the document continues in a later part */
 };
 
 /* The value of a field of a record, as JSON text in valid UTF-8, not terminated. 0 bytes: the record lacks it. */
@@ -96,6 +98,7 @@ struct corpus_issue {
     const char *reason;         /* static text */
     const char *path;           /* valid as long as those of the parts */
     struct tokmap_error *error; /* for CORPUS_ISSUE_FILE, owned by the batch; else NULL */
+    const char *field;          /* the field of a record that it is about: one of the options; or NULL */
     char *detail;               /* more about the reason, or NULL; owned by the batch */
     uint64_t record;            /* number of the record, or UINT64_MAX if the issue concerns the whole file */
     uint64_t line;              /* number of the line, from 1, or 0 */

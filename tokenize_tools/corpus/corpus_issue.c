@@ -8,6 +8,7 @@
 #include "common/error.h"
 #include "format_choice.h"
 #include "json_field.h"
+#include "record_values.h"
 #include "records.h"
 #include "stream.h"
 
@@ -24,7 +25,7 @@ static void subject_write(char *subject, size_t capacity, const struct corpus_is
 static void record_issue_to_error(const struct corpus_issue *issue, const struct corpus_options *options,
                                   const char *after, struct tokmap_error *error)
 {
-    const char *field = options->field;
+    const char *field = issue->field ? issue->field : options->field, *option = field_option(options, field);
     /* The format was found by content: perhaps the file is a text. */
     const bool found = options->format == CORPUS_AUTO && format_of_name(issue->path) == CORPUS_AUTO;
     const enum tokmap_status status = TOKMAP_ERROR_INPUT;
@@ -34,13 +35,31 @@ static void record_issue_to_error(const struct corpus_issue *issue, const struct
     subject_write(subject, sizeof subject, issue, "");
     if (!strcmp(issue->reason, JSON_FIELD_MISSING))
         (void)error_set(error, status, path, issue->offset,
-                        "%s has no field '%s'; %s%s; name another field with options.field%s%s", subject, field,
-                        *issue->detail ? "it has: " : "it is an empty object", issue->detail,
+                        "%s has no field '%s'; %s%s; name another field with %s%s%s", subject, field,
+                        *issue->detail ? "it has: " : "it is an empty object", issue->detail, option,
                         found ? ", or read the file as text with options.format text" : "", after);
     else if (!strcmp(issue->reason, JSON_FIELD_NOT_STRING))
         (void)error_set(error, status, path, issue->offset,
-                        "the field '%s' of %s is not a string; name another field with options.field%s", field, subject,
+                        "the field '%s' of %s is not a string; name another field with %s%s", field, subject, option,
                         after);
+    else if (!strcmp(issue->reason, JSON_FIELD_NOT_LIST))
+        (void)error_set(error, status, path, issue->offset,
+                        "the field '%s' of %s is not a list; name another field with %s%s", field, subject, option,
+                        after);
+    else if (issue->left_out == CORPUS_REASON_TOKEN)
+        (void)error_set(error, status, path, issue->offset,
+                        "the field '%s' of %s has a token id that cannot be used: %s; correct the record%s%s", field,
+                        subject, issue->detail,
+                        options->vocabulary ? "" : ", since a token id is a whole number below 2^32", after);
+    else if (issue->left_out == CORPUS_REASON_MASK)
+        (void)error_set(error, status, path, issue->offset,
+                        "the mask '%s' of %s cannot be used: %s; correct the record%s", field, subject, issue->detail,
+                        after);
+    else if (!strcmp(issue->reason, CORPUS_VALUE_DEEP))
+        (void)error_set(error, status, path, issue->offset,
+                        "the field '%s' of %s cannot be kept: it has objects and arrays nested more than %d deep; "
+                        "leave it out of options.columns%s",
+                        field, subject, CORPUS_VALUE_DEPTH, after);
     else if (!strcmp(issue->reason, JSON_FIELD_TWICE))
         (void)error_set(error, status, path, issue->offset, "the field '%s' appears twice in %s; correct the record%s",
                         field, subject, after);

@@ -8,6 +8,7 @@
 #include "common/error.h"
 #include "csv_field.h"
 #include "name_list.h"
+#include "record_values.h"
 #include "sniff.h"
 #include "stream.h"
 
@@ -95,8 +96,19 @@ static enum judged strings(const struct first_bytes *first, struct judgment *jud
     (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), TOKMAP_NO_OFFSET,
                     "the file is a JSON array of strings, and would be read as one text; if each string is a document, "
                     "make it an object, such as {\"%s\": ...}; if the file is one text, use options.format text",
-                    first->field);
+                    first->options->field);
     return judged_wrong(judgment, CORPUS_REASON_AMBIGUOUS);
+}
+
+/* Text has no fields, and the content that is wanted is in one. */
+static enum judged no_fields(const struct first_bytes *first, struct judgment *judgment)
+{
+    const char *field = first->options->field;
+    (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), TOKMAP_NO_OFFSET,
+                    "the file is text without records, so it has no field '%s' (%s); leave it out, or name the format "
+                    "of its records with options.format",
+                    field, field_option(first->options, field));
+    return judged_wrong(judgment, CORPUS_REASON_FIELD);
 }
 
 static enum judged binary(const struct first_bytes *first, struct judgment *judgment)
@@ -119,7 +131,7 @@ enum judged format_choose(const struct first_bytes *first, enum corpus_format *f
     const enum name_kind name = name_kind_of(first->path);
     /* Where the name leaves it open, the whole first line is needed, however long it is. */
     if (name == NAME_MIXED) {
-        if (!first->end && may_be_jsonl(first) && first->count <= first->record_limit)
+        if (!first->end && may_be_jsonl(first) && first->count <= first->options->record_limit)
             return JUDGED_MORE;
         if (is_jsonl(first->bytes, first->count)) {
             *format = CORPUS_JSONL;
@@ -131,9 +143,9 @@ enum judged format_choose(const struct first_bytes *first, enum corpus_format *f
     *format = CORPUS_TEXT;
     if (name == NAME_TABLE && first->count)
         return ambiguous(first, judgment, "the name is that of a table", strstr(first->path, ".tsv") ? "tsv" : "csv");
-    switch (sniff(first->bytes, first->count, first->end, first->field)) {
+    switch (sniff(first->bytes, first->count, first->end, first->options->field)) {
     case SNIFF_TEXT:
-        return JUDGED;
+        return first->options->content == CORPUS_CONTENT_TEXT ? JUDGED : no_fields(first, judgment);
     case SNIFF_ARRAY:
         if (name != NAME_MIXED)
             return ambiguous(first, judgment, "the file begins with a JSON array of objects", "json");
@@ -155,9 +167,21 @@ enum judged format_choose(const struct first_bytes *first, enum corpus_format *f
     return binary(first, judgment);
 }
 
-/* Describes a header that lacks the wanted column, or that is not valid. */
-static enum judged header_wrong(const struct first_bytes *first, const struct csv_record *record, bool twice,
-                                const char *names, uint64_t line, uint64_t offset, struct judgment *judgment)
+const char *field_option(const struct corpus_options *options, const char *field)
+{
+    static const char *const first[] = {"options.field", "options.ids_field", "options.prompt_field",
+                                        "options.messages_field"};
+    if (field == options->field)
+        return first[options->content];
+    if (field == options->second_field)
+        return options->content == CORPUS_CONTENT_IDS ? "options.mask_field" : "options.completion_field";
+    return "options.columns";
+}
+
+/* Describes a header that lacks a wanted column, has it twice, or is not valid. */
+static enum judged header_wrong(const struct first_bytes *first, const struct csv_record *record, const char *field,
+                                bool twice, const char *names, uint64_t line, uint64_t offset,
+                                struct judgment *judgment)
 {
     struct tokmap_error *why = &judgment->why;
     const char *path = stream_name(first->path);
@@ -166,43 +190,52 @@ static enum judged header_wrong(const struct first_bytes *first, const struct cs
                         "the header is not valid: %s; correct the line", record->fault.reason);
     else if (twice)
         (void)error_set(why, TOKMAP_ERROR_INPUT, path, offset,
-                        "the header names the column '%s' twice; name another column with options.field", first->field);
+                        "the header names the column '%s' twice; name another column with %s", field,
+                        field_option(first->options, field));
     else
         (void)error_set(why, TOKMAP_ERROR_INPUT, path, offset,
-                        "the header has no column '%s'; it has: %s; name another column with options.field",
-                        first->field, names);
+                        "the header has no column '%s'; it has: %s; name another column with %s", field, names,
+                        field_option(first->options, field));
     why->line = (uint32_t)min64(line, UINT32_MAX);
     return judged_wrong(judgment, record->fault.reason ? CORPUS_REASON_SYNTAX : CORPUS_REASON_FIELD);
 }
 
 enum judged header_read(const struct first_bytes *first, enum corpus_format format, uint64_t line, uint64_t offset,
-                        uint64_t *columns, uint64_t *column, struct judgment *judgment)
+                        uint64_t *columns, uint64_t *places, struct judgment *judgment)
 {
     struct csv_record record = {.bytes = first->bytes,
                                 .count = csv_record_length(first->bytes, first->count),
                                 .separator = record_scan_separator(format)};
     const char other = format == CORPUS_CSV ? '\t' : ',';
+    const char *wanted[RECORD_FIELDS_MOST], *twice = NULL, *missing = NULL;
+    const size_t fields = record_fields(first->options, wanted);
     struct csv_field name;
     struct name_list names = {0};
-    uint64_t found = 0;
     *columns = 0;
+    for (size_t i = 0; i < fields; i++)
+        places[i] = UINT64_MAX;
     while (csv_field_next(&record, &name)) {
         name_list_add(&names, first->bytes + name.offset, name.count);
-        if (csv_field_equals(&record, &name, first->field)) {
-            *column = *columns;
-            found++;
+        for (size_t i = 0; i < fields; i++) {
+            if (!csv_field_equals(&record, &name, wanted[i]))
+                continue;
+            twice = places[i] != UINT64_MAX && !twice ? wanted[i] : twice;
+            places[i] = *columns;
         }
         ++*columns;
     }
-    if (!found && *columns == 1 && memchr(first->bytes, other, record.count)) {
+    for (size_t i = fields - first->options->column_count; i > 0; i--)
+        missing = places[i - 1] == UINT64_MAX ? wanted[i - 1] : missing;
+    if (missing == first->options->field && *columns == 1 && memchr(first->bytes, other, record.count)) {
         (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), offset,
                         "the header has only one column, with %s in it; use options.format %s, or name the column with "
-                        "options.field",
-                        format == CORPUS_CSV ? "tabs" : "commas", format == CORPUS_CSV ? "tsv" : "csv");
+                        "%s",
+                        format == CORPUS_CSV ? "tabs" : "commas", format == CORPUS_CSV ? "tsv" : "csv",
+                        field_option(first->options, missing));
         judgment->why.line = (uint32_t)min64(line, UINT32_MAX);
         return judged_wrong(judgment, CORPUS_REASON_FIELD);
     }
-    if (record.fault.reason || found != 1)
-        return header_wrong(first, &record, found > 1, names.text, line, offset, judgment);
+    if (record.fault.reason || missing || twice)
+        return header_wrong(first, &record, twice ? twice : missing, twice != NULL, names.text, line, offset, judgment);
     return JUDGED;
 }

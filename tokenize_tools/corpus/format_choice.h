@@ -5,7 +5,7 @@
 #ifndef TOKMAP_CORPUS_FORMAT_CHOICE_H
 #define TOKMAP_CORPUS_FORMAT_CHOICE_H
 
-#include "corpus_batch.h"
+#include "corpus.h"
 
 /* JUDGED_MORE: more bytes of the file are needed. JUDGED_WRONG: the file is left out. */
 enum judged { JUDGED, JUDGED_MORE, JUDGED_WRONG };
@@ -23,14 +23,12 @@ struct first_line {
     uint64_t searched; /* bytes that have no newline after the first one that is not blank */
 };
 
-/* An input as far as it is known: the first `count` bytes. end: they are all. record_limit: as in corpus_options. line:
- * may be NULL. */
+/* An input as far as it is known: the first `count` bytes. end: they are all. line: may be NULL. */
 struct first_bytes {
     const char *path, *bytes;
     uint64_t count;
     bool end;
-    const char *field;
-    uint64_t record_limit;
+    const struct corpus_options *options;
     struct first_line *line;
 };
 
@@ -41,9 +39,13 @@ enum corpus_format format_of_name(const char *path);
  * corpus_options. Any thread. */
 enum judged format_choose(const struct first_bytes *first, enum corpus_format *format, struct judgment *judgment);
 
-/* Finds the column `field` in the header of a table, which is `first` as a whole; `line` and `offset` are its place in
- * the file. Sets *columns to the number of columns and *column to the index of the wanted one. */
+/* Finds the columns of the options' fields in the header of a table, which is `first` as a whole; `line` and `offset`
+ * are its place in the file. Sets *columns to the number of columns, and places[i] to the index of the column of the
+ * field i of record_fields(), or to UINT64_MAX for a field of options->columns that the header lacks. */
 enum judged header_read(const struct first_bytes *first, enum corpus_format format, uint64_t line, uint64_t offset,
-                        uint64_t *columns, uint64_t *column, struct judgment *judgment);
+                        uint64_t *columns, uint64_t *places, struct judgment *judgment);
+
+/* The option that names a field of a record: "options.field", or another one if the content is not text. */
+const char *field_option(const struct corpus_options *options, const char *field);
 
 #endif

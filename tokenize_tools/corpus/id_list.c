@@ -75,7 +75,8 @@ static inline bool number_read_fast(const char **at, uint32_t *number)
     word <<= 8 * (8 - digits);
     word = 10 * word + (word >> 8); /* byte 2i + 1 becomes pair i of digits; see the masks below */
     const uint64_t mask = UINT64_C(0x000000ff000000ff);
-    word = (((word & mask) * (100 + (UINT64_C(1000000) << 32))) + (((word >> 16) & mask) * (1 + (UINT64_C(10000) << 32)))) >>
+    word = (((word & mask) * (100 + (UINT64_C(1000000) << 32))) +
+            (((word >> 16) & mask) * (1 + (UINT64_C(10000) << 32)))) >>
            32;
     *number = (uint32_t)word;
     *at += digits;

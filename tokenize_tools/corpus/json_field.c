@@ -191,8 +191,7 @@ bool json_fields_find(const char *record, size_t count, struct json_wanted *want
     if (!json_end(&scan))
         return scan_failed(&scan, fault);
     for (size_t i = 0; i < wanted_count && outer; i++)
-        if (wanted[i].kind == JSON_NOTHING && head_bytes(&wanted[i]) &&
-            !outer_find(record, count, &wanted[i], fault)) {
+        if (wanted[i].kind == JSON_NOTHING && head_bytes(&wanted[i]) && !outer_find(record, count, &wanted[i], fault)) {
             *twice = i;
             return false;
         }

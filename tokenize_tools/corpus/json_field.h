@@ -38,7 +38,7 @@ struct json_wanted {
     size_t name_bytes;
     bool numbers; /* a list is expected that contains numbers, or true and false, but no lists and no strings */
 
-    enum json_kind kind; /* results. JSON_NOTHING: the record has no such field */
+    enum json_kind kind;  /* results. JSON_NOTHING: the record has no such field */
     size_t offset, count; /* of the value in the record; a string is without its quotes */
     bool escaped;         /* it is a string that contains a backslash */
 };

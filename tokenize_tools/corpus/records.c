@@ -2,71 +2,29 @@
 #include "records.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/bytes.h"
-#include "common/error.h"
 #include "csv_field.h"
+#include "document_make.h"
 #include "json_field.h"
 #include "name_list.h"
+#include "record_values.h"
 #include "text/json_scan.h"
-#include "text/utf8.h"
 
 #define DETAIL_BYTES 80 /* for two numbers and words between them */
 
-struct preparing {
-    const struct corpus_options *options;
-    struct corpus_batch *batch;
-    struct tokmap_error *error;
-    bool stopped; /* an issue was found that ends the work */
+/* What is read from the records of a batch. */
+struct reading {
+    struct making making;
+    const char *names[RECORD_FIELDS_MOST];
+    struct json_wanted wanted[RECORD_FIELDS_MOST];
+    size_t fields;  /* how many of both there are */
+    bool text_only; /* each record has one text, and nothing else is wanted */
 };
-
-static enum tokmap_status no_memory(struct tokmap_error *error)
-{
-    return error_set_memory(error, "the documents of a batch", 0);
-}
-
-/* The text of a document before it is checked and decoded. It is inside the bytes of the batch. */
-struct source_text {
-    char *text;
-    uint64_t bytes;
-    uint64_t offset; /* of the text in the stream */
-    uint64_t record, line;
-    uint64_t whole; /* bytes of the stream that are skipped if the document is skipped: its whole record */
-    bool escaped;   /* a JSON string with escapes */
-    bool doubled;   /* a field of CSV with doubled quotes */
-    bool resumed, unfinished;
-};
-
-/* Adds an issue of the source: at `offset` of the stream, in its line `line`. */
-static struct corpus_issue *issue_add(struct preparing *preparing, const struct corpus_part *part,
-                                      enum corpus_issue_kind kind, enum corpus_reason left_out,
-                                      const struct source_text *source, uint64_t line, uint64_t offset)
-{
-    struct corpus_issue *issue = corpus_batch_add_issue(preparing->batch);
-    if (!issue)
-        return NULL;
-    issue->kind = kind;
-    issue->part = (uint32_t)(part - preparing->batch->parts);
-    issue->path = part->path;
-    issue->record = source->record;
-    issue->line = line;
-    issue->offset = offset;
-    issue->bytes = source->whole;
-    issue->format = part->format;
-    issue->left_out = left_out;
-    /* A text file is one document: it is left out as a file, and corpus_next() has counted it among those read. */
-    issue->is_file = part->format == CORPUS_TEXT;
-    if (issue->is_file && !part->unfinished)
-        preparing->batch->counts.files--;
-    corpus_batch_count_issue(preparing->batch, issue);
-    const bool encoding_skip = kind == CORPUS_ISSUE_ENCODING && preparing->options->invalid == CORPUS_INVALID_SKIP;
-    if (!preparing->options->skip && !encoding_skip)
-        preparing->stopped = true;
-    return issue;
-}
 
 /* A segment of the part that is being read (record_scan.h). */
 struct segment {
@@ -75,84 +33,16 @@ struct segment {
     enum record_kind kind;
     struct record_scan scan; /* the scanner where the segment begins */
     uint64_t line;           /* number of the line where it begins, from 1 */
+    uint64_t offset;         /* in the stream */
 };
 
-/* Adds an issue of a record that cannot be used: byte `at` of its segment is wrong. */
-static struct corpus_issue *record_issue(struct preparing *preparing, const struct corpus_part *part,
-                                         enum corpus_reason left_out, const struct source_text *source,
-                                         const struct segment *segment, uint64_t at, const char *reason)
+/* Adds an issue of a record that cannot be used: byte `at` of its segment, which begins at `offset`, is wrong. */
+static struct corpus_issue *record_issue(struct making *making, enum corpus_reason left_out,
+                                         const struct source_record *source, const struct segment *segment, uint64_t at,
+                                         const char *reason, const char *field)
 {
     const uint64_t line = segment->line + record_scan_lines(segment->bytes, at);
-    struct corpus_issue *issue =
-        issue_add(preparing, part, CORPUS_ISSUE_RECORD, left_out, source, line, source->offset + at);
-    if (issue)
-        issue->reason = reason;
-    return issue;
-}
-
-/* Records that a document is not valid UTF-8. */
-static enum tokmap_status document_invalid(struct preparing *preparing, uint32_t part_number,
-                                           const struct source_text *source, uint64_t offset, const char *reason)
-{
-    struct corpus_issue *issue = issue_add(preparing, &preparing->batch->parts[part_number], CORPUS_ISSUE_ENCODING,
-                                           CORPUS_REASON_ENCODING, source, source->line, offset);
-    if (!issue)
-        return no_memory(preparing->error);
-    issue->reason = reason;
-    /* Earlier parts of a document may be packed already and cannot be taken back. corpus.c avoids this: where documents
-     * may be skipped, it checks a whole text before it delivers the first part. */
-    issue->fatal = source->resumed || source->unfinished;
-    preparing->stopped |= issue->fatal;
-    return TOKMAP_OK;
-}
-
-/* Checks a text, replaces invalid UTF-8 if that is wanted, decodes escapes, and adds the document. UTF-8 is checked
- * before escapes are decoded: escapes are ASCII and become whole characters, so they do not change the result, and the
- * position of an invalid byte is then still its position in the stream. */
-static enum tokmap_status document_add(struct preparing *preparing, uint32_t part_number,
-                                       const struct source_text *source)
-{
-    struct corpus_batch *batch = preparing->batch;
-    const bool replace = preparing->options->invalid == CORPUS_INVALID_REPLACE;
-    char *text = source->text;
-    size_t bytes = source->bytes, replaced = 0, lone = 0, first;
-    const size_t valid = utf8_valid_prefix(text, bytes);
-    if (valid < bytes) {
-        if (!replace)
-            return document_invalid(preparing, part_number, source, source->offset + valid, "");
-        const size_t room = utf8_replaced_bytes(text, bytes, &replaced);
-        char *valid_text = corpus_batch_add_text(batch, room);
-        if (!valid_text)
-            return no_memory(preparing->error);
-        utf8_replace(valid_text, text, bytes);
-        text = valid_text;
-        bytes = room;
-    }
-    if (source->escaped) {
-        bytes = json_unescape(text, bytes, &lone, &first);
-        if (lone && !replace)
-            return document_invalid(preparing, part_number, source, source->offset + first,
-                                    "a surrogate escape has no second half");
-    }
-    if (source->doubled)
-        bytes = csv_field_decode(text, bytes);
-    struct corpus_document *document = corpus_batch_add_document(batch);
-    if (!document)
-        return no_memory(preparing->error);
-    document->text = text;
-    document->bytes = bytes;
-    document->source_bytes = source->bytes;
-    document->record = source->record;
-    document->line = source->line;
-    document->part = part_number;
-    document->resumed = source->resumed;
-    document->unfinished = source->unfinished;
-    batch->counts.replaced += replaced + lone;
-    batch->counts.document_bytes += source->bytes;
-    batch->counts.text_bytes += bytes;
-    batch->counts.documents += !source->unfinished;
-    batch->counts.empty_documents += !bytes && !source->resumed && !source->unfinished;
-    return TOKMAP_OK;
+    return making_issue(making, source, CORPUS_ISSUE_RECORD, left_out, line, segment->offset + at, reason, field);
 }
 
 /* Returns how many bytes at the start are blank. */
@@ -177,109 +67,176 @@ static char *fields_list(const char *record, uint64_t count)
     return strdup(names.text);
 }
 
-/* Finds the text in a record of JSON. `count` is without what separates the record from the next one. Returns false if
- * there is none, after adding an issue. */
-static bool object_read(struct preparing *preparing, const struct corpus_part *part, const struct segment *segment,
-                        uint64_t count, struct source_text *source, enum tokmap_status *status)
+/* Adds an issue of a record of JSON: of its syntax, or of a field that is missing or appears twice. */
+static enum tokmap_status object_wrong(struct making *making, const struct segment *segment, uint64_t count,
+                                       const struct source_record *source, const struct json_fault *fault,
+                                       const char *field)
 {
-    const char *name = preparing->options->field;
-    struct json_field field;
-    struct json_fault fault;
-    if (json_field_find(segment->bytes, count, name, strlen(name), &field, &fault)) {
-        source->text = segment->bytes + field.offset;
-        source->bytes = field.count;
-        source->offset += field.offset;
-        source->escaped = field.escaped;
-        return true;
-    }
-    const bool missing = !strcmp(fault.reason, JSON_FIELD_MISSING);
+    const bool missing = !strcmp(fault->reason, JSON_FIELD_MISSING);
     const bool syntax =
-        !missing && strcmp(fault.reason, JSON_FIELD_TWICE) != 0 && strcmp(fault.reason, JSON_FIELD_NOT_STRING) != 0;
+        !missing && strcmp(fault->reason, JSON_FIELD_TWICE) != 0 && strcmp(fault->reason, JSON_FIELD_NOT_STRING) != 0;
     struct corpus_issue *issue =
-        record_issue(preparing, part, syntax ? CORPUS_REASON_SYNTAX : CORPUS_REASON_FIELD, source, segment,
-                     max64(fault.offset, blank_bytes(segment->bytes, count)), fault.reason);
+        record_issue(making, syntax ? CORPUS_REASON_SYNTAX : CORPUS_REASON_FIELD, source, segment,
+                     max64(fault->offset, blank_bytes(segment->bytes, count)), fault->reason, field);
     if (issue && missing)
         issue->detail = fields_list(segment->bytes, count);
-    if (!issue || (missing && !issue->detail))
-        *status = no_memory(preparing->error);
-    return false;
+    return issue && (!missing || issue->detail) ? TOKMAP_OK : making_no_memory(making);
 }
 
-/* Finds the text in a row of CSV. Like object_read(). */
-static bool row_read(struct preparing *preparing, const struct corpus_part *part, const struct segment *segment,
-                     struct source_text *source, enum tokmap_status *status)
+/* Makes a document from the text in a record of JSON, or adds an issue. `count` is without what separates the record
+ * from the next one. */
+static enum tokmap_status object_text(struct reading *reading, const struct segment *segment, uint64_t count,
+                                      const struct source_record *source)
 {
+    struct making *making = &reading->making;
+    const char *name = making->options->field;
+    struct corpus_document made = {0};
+    struct json_field field;
+    struct json_fault fault;
+    uint64_t replaced = 0;
+    bool used;
+    if (!json_field_find(segment->bytes, count, name, strlen(name), &field, &fault))
+        return object_wrong(making, segment, count, source, &fault, name);
+    const struct source_text text = {segment->bytes + field.offset, field.count, segment->offset + field.offset,
+                                     field.escaped, false};
+    made.source_bytes = field.count;
+    const enum tokmap_status status = making_text(making, source, &text, &made.text, &made.bytes, &replaced, &used);
+    return status || !used ? status : making_document(making, source, &made, replaced);
+}
+
+/* Finds the fields of a record of JSON, and makes a document from them. `fast` and *again: as in json_fields_find();
+ * *again is set if it has to be done without `fast`, and nothing has been added. */
+static enum tokmap_status object_fields(struct reading *reading, const struct segment *segment, uint64_t count,
+                                        const struct source_record *source, bool fast, bool *again)
+{
+    struct making *making = &reading->making;
+    struct record_value values[RECORD_FIELDS_MOST];
+    struct json_fault fault;
+    size_t wrong = 0;
+    bool found = json_fields_find(segment->bytes, count, reading->wanted, reading->fields, fast, &fault, &wrong);
+    for (size_t i = 0; found && i < 1 + (size_t)(making->options->second_field != NULL); i++)
+        if (reading->wanted[i].kind == JSON_NOTHING) {
+            fault = (struct json_fault){0, JSON_FIELD_MISSING};
+            wrong = i;
+            found = false;
+        }
+    *again = fast && !found;
+    if (*again)
+        return TOKMAP_OK;
+    if (!found)
+        return object_wrong(making, segment, count, source, &fault, reading->names[wrong]);
+    for (size_t i = 0; i < reading->fields; i++) {
+        const struct json_wanted *wanted = &reading->wanted[i];
+        values[i] = (struct record_value){.kind = wanted->kind, .line = source->line};
+        if (wanted->kind == JSON_NOTHING)
+            continue;
+        values[i].text = segment->bytes + wanted->offset;
+        values[i].bytes = wanted->count;
+        values[i].offset = segment->offset + wanted->offset;
+        values[i].escaped = wanted->escaped;
+        values[i].quotes = wanted->kind == JSON_STRING;
+        if (making->batch->parts[source->part].format == CORPUS_JSON)
+            values[i].line = segment->line + record_scan_lines(segment->bytes, wanted->offset);
+    }
+    return record_document(making, source, values, fast, again);
+}
+
+/* Makes a document from a record of JSON. */
+static enum tokmap_status object_read(struct reading *reading, const struct segment *segment, uint64_t count,
+                                      const struct source_record *source)
+{
+    bool again = false;
+    if (reading->text_only)
+        return object_text(reading, segment, count, source);
+    enum tokmap_status status = object_fields(reading, segment, count, source, true, &again);
+    if (!status && again)
+        status = object_fields(reading, segment, count, source, false, &again);
+    assert(status || !again);
+    return status;
+}
+
+/* Adds an issue of a row of CSV that is not valid, or has `fields` fields and should have as many as the header. */
+static enum tokmap_status row_wrong(struct making *making, const struct segment *segment,
+                                    const struct source_record *source, const struct csv_record *record,
+                                    uint64_t fields)
+{
+    const char *reason = record->fault.reason;
+    struct corpus_issue *issue = record_issue(making, CORPUS_REASON_SYNTAX, source, segment, record->fault.offset,
+                                              reason ? reason : CORPUS_ROW_FIELDS, NULL);
+    if (issue && !reason)
+        issue->detail = malloc(DETAIL_BYTES);
+    if (issue && issue->detail)
+        (void)snprintf(issue->detail, DETAIL_BYTES, "%" PRIu64 ", and the header has %" PRIu64, fields,
+                       making->batch->parts[source->part].columns);
+    return issue && (reason || issue->detail) ? TOKMAP_OK : making_no_memory(making);
+}
+
+/* Makes a document from a row of CSV. */
+static enum tokmap_status row_read(struct reading *reading, const struct segment *segment,
+                                   const struct source_record *source)
+{
+    const struct corpus_part *part = &reading->making.batch->parts[source->part];
     struct csv_record record = {.bytes = segment->bytes,
                                 .count = csv_record_length(segment->bytes, segment->count),
                                 .separator = record_scan_separator(part->format)};
-    struct csv_field field, wanted = {0};
+    struct record_value values[RECORD_FIELDS_MOST] = {{0}};
+    struct csv_field field;
     uint64_t fields = 0;
+    bool unused;
     while (csv_field_next(&record, &field)) {
-        if (fields == part->column)
-            wanted = field;
+        for (size_t i = 0; i < reading->fields; i++)
+            if (fields == part->places[i])
+                values[i] = (struct record_value){.kind = JSON_STRING,
+                                                  .text = segment->bytes + field.offset,
+                                                  .bytes = field.count,
+                                                  .offset = segment->offset + field.offset,
+                                                  .line = source->line,
+                                                  .doubled = field.doubled};
         fields++;
     }
-    if (!record.fault.reason && fields == part->columns) {
-        source->text = segment->bytes + wanted.offset;
-        source->bytes = wanted.count;
-        source->offset += wanted.offset;
-        source->doubled = wanted.doubled;
-        return true;
-    }
-    struct corpus_issue *issue =
-        record_issue(preparing, part, CORPUS_REASON_SYNTAX, source, segment, record.fault.offset,
-                     record.fault.reason ? record.fault.reason : CORPUS_ROW_FIELDS);
-    if (issue && !record.fault.reason)
-        issue->detail = malloc(DETAIL_BYTES);
-    if (issue && issue->detail)
-        (void)snprintf(issue->detail, DETAIL_BYTES, "%" PRIu64 ", and the header has %" PRIu64, fields, part->columns);
-    if (!issue || (!record.fault.reason && !issue->detail))
-        *status = no_memory(preparing->error);
-    return false;
+    if (record.fault.reason || fields != part->columns)
+        return row_wrong(&reading->making, segment, source, &record, fields);
+    return record_document(&reading->making, source, values, false, &unused);
 }
 
 /* Makes a document from a segment that contains a record. */
-static enum tokmap_status record_add(struct preparing *preparing, uint32_t part_number, const struct segment *segment,
-                                     uint64_t offset)
+static enum tokmap_status record_add(struct reading *reading, uint32_t part_number, const struct segment *segment)
 {
-    const struct corpus_options *options = preparing->options;
-    struct corpus_batch *batch = preparing->batch;
-    const struct corpus_part *part = &batch->parts[part_number];
-    struct source_text source = {
-        .offset = offset, .record = segment->scan.record, .line = segment->line, .whole = segment->count};
-    if (part->format == CORPUS_JSON)
+    struct making *making = &reading->making;
+    struct corpus_batch *batch = making->batch;
+    const uint64_t limit = making->options->record_limit;
+    const enum corpus_format format = batch->parts[part_number].format;
+    struct source_record source = {
+        .part = part_number, .record = segment->scan.record, .line = segment->line, .whole = segment->count};
+    if (format == CORPUS_JSON)
         source.line += record_scan_lines(segment->bytes, blank_bytes(segment->bytes, segment->count));
     /* A line ends with its newline, and an element of an array with a comma or a bracket. Other records contain all. */
-    const bool line = part->format == CORPUS_JSONL, ended = segment->kind != RECORD_UNFINISHED;
+    const bool line = format == CORPUS_JSONL, ended = segment->kind != RECORD_UNFINISHED;
     const bool array =
-        part->format == CORPUS_JSON && segment->scan.state != RECORD_SEQUENCE && segment->scan.state != RECORD_BEGIN;
+        format == CORPUS_JSON && segment->scan.state != RECORD_SEQUENCE && segment->scan.state != RECORD_BEGIN;
     const uint64_t count = segment->count - (ended && (line || array));
-    if ((line ? count : segment->count) > options->record_limit) {
-        struct corpus_issue *issue =
-            issue_add(preparing, part, CORPUS_ISSUE_LIMIT, CORPUS_REASON_TOO_LONG, &source, segment->line, offset);
+    if ((line ? count : segment->count) > limit) {
+        struct corpus_issue *issue = making_issue(making, &source, CORPUS_ISSUE_LIMIT, CORPUS_REASON_TOO_LONG,
+                                                  segment->line, segment->offset, NULL, NULL);
         if (!issue)
-            return no_memory(preparing->error);
-        issue->limit = options->record_limit;
+            return making_no_memory(making);
+        issue->limit = limit;
         return TOKMAP_OK;
     }
     if (array && (!ended || segment->scan.state == RECORD_AFTER)) {
         const bool after = segment->scan.state == RECORD_AFTER;
         const uint64_t blank = blank_bytes(segment->bytes, segment->count);
-        return record_issue(preparing, part, CORPUS_REASON_SYNTAX, &source, segment, after ? blank : segment->count,
-                            after ? CORPUS_ARRAY_FOLLOWED : CORPUS_ARRAY_OPEN)
+        return record_issue(making, CORPUS_REASON_SYNTAX, &source, segment, after ? blank : segment->count,
+                            after ? CORPUS_ARRAY_FOLLOWED : CORPUS_ARRAY_OPEN, NULL)
                    ? TOKMAP_OK
-                   : no_memory(preparing->error);
+                   : making_no_memory(making);
     }
-    enum tokmap_status status = TOKMAP_OK;
-    const bool found = part->format == CORPUS_JSONL || part->format == CORPUS_JSON
-                           ? object_read(preparing, part, segment, count, &source, &status)
-                           : row_read(preparing, part, segment, &source, &status);
-    if (!found)
-        return status;
-    const uint64_t documents = batch->document_count, text_bytes = source.bytes;
-    status = document_add(preparing, part_number, &source);
+    const uint64_t documents = batch->document_count;
+    const enum tokmap_status status = format == CORPUS_JSONL || format == CORPUS_JSON
+                                          ? object_read(reading, segment, count, &source)
+                                          : row_read(reading, segment, &source);
     if (batch->document_count > documents)
-        batch->counts.structure_bytes += segment->count - text_bytes;
+        batch->counts.structure_bytes += segment->count - batch->documents[documents].source_bytes;
     return status;
 }
 
@@ -300,41 +257,68 @@ static bool is_structure(const struct segment *segment, enum corpus_format forma
 }
 
 /* Makes the documents of a part. */
-static enum tokmap_status part_records(struct preparing *preparing, uint32_t part_number)
+static enum tokmap_status part_records(struct reading *reading, uint32_t part_number)
 {
-    struct corpus_batch *batch = preparing->batch;
+    struct corpus_batch *batch = reading->making.batch;
     const struct corpus_part *part = &batch->parts[part_number];
     struct record_scan scan = part->scan;
     char *at = batch->bytes + part->begin, *end = batch->bytes + part->end;
     uint64_t line = part->line;
-    assert(preparing->options->field);
     enum tokmap_status status = TOKMAP_OK;
-    while (at < end && !status && !preparing->stopped) {
+    while (at < end && !status && !reading->making.stopped) {
         struct segment segment = {.bytes = at, .scan = scan, .line = line};
         segment.count = record_scan_take(&scan, at, (uint64_t)(end - at), &segment.kind);
-        const uint64_t offset = part->offset + ((uint64_t)(at - batch->bytes) - part->begin);
+        segment.offset = part->offset + ((uint64_t)(at - batch->bytes) - part->begin);
         /* Counted before escapes are decoded in place. */
         line += part->format == CORPUS_JSONL ? 1 : record_scan_lines(at, segment.count);
         if (is_structure(&segment, part->format)) {
             batch->counts.blank_lines += part->format != CORPUS_JSON;
             batch->counts.structure_bytes += segment.count;
         } else {
-            status = record_add(preparing, part_number, &segment, offset);
+            status = record_add(reading, part_number, &segment);
         }
         at += segment.count;
     }
     return status;
 }
 
-/* Merges two sorted lists of issues: the first `read` were found while the batch was read, the others in its parts. */
-static enum tokmap_status issues_merge(struct corpus_batch *batch, uint64_t read, struct tokmap_error *error)
+/* Makes the document of a part of a text file. */
+static enum tokmap_status part_text(struct reading *reading, uint32_t part_number)
 {
+    struct making *making = &reading->making;
+    const struct corpus_part *part = &making->batch->parts[part_number];
+    const uint64_t bytes = part->end - part->begin;
+    const struct source_record source = {
+        .part = part_number, .whole = bytes, .resumed = part->resumed, .unfinished = part->unfinished};
+    const struct source_text text = {
+        .text = making->batch->bytes + part->begin, .bytes = bytes, .offset = part->offset};
+    struct corpus_document made = {.source_bytes = bytes};
+    uint64_t replaced = 0;
+    bool used;
+    enum tokmap_status status = making_text(making, &source, &text, &made.text, &made.bytes, &replaced, &used);
+    if (status || !used)
+        return status;
+    if (making->options->column_count) { /* a text file has no fields */
+        const size_t room = making->options->column_count * sizeof(struct corpus_value);
+        struct corpus_value *none = corpus_batch_take(making->batch, room);
+        if (!none)
+            return making_no_memory(making);
+        memset(none, 0, room);
+        made.values = none;
+    }
+    return making_document(making, &source, &made, replaced);
+}
+
+/* Merges two sorted lists of issues: the first `read` were found while the batch was read, the others in its parts. */
+static enum tokmap_status issues_merge(struct making *making, uint64_t read)
+{
+    struct corpus_batch *batch = making->batch;
     const uint64_t count = batch->issue_count;
     if (!read || read == count)
         return TOKMAP_OK;
     struct corpus_issue *first = malloc(read * sizeof *first);
     if (!first)
-        return no_memory(error);
+        return making_no_memory(making);
     memcpy(first, batch->issues, read * sizeof *first);
     for (uint64_t i = 0, k = read; i < read;) {
         const bool own = k == count || first[i].part <= batch->issues[k].part;
@@ -348,27 +332,32 @@ static enum tokmap_status issues_merge(struct corpus_batch *batch, uint64_t read
     return TOKMAP_OK;
 }
 
+/* Prepares what is looked for in each record. */
+static void reading_begin(struct reading *reading)
+{
+    const struct corpus_options *options = reading->making.options;
+    reading->fields = record_fields(options, reading->names);
+    reading->text_only = options->content == CORPUS_CONTENT_TEXT && !options->column_count;
+    for (size_t i = 0; i < reading->fields; i++)
+        reading->wanted[i] = (struct json_wanted){.name = reading->names[i], .name_bytes = strlen(reading->names[i])};
+    reading->wanted[0].numbers = options->content == CORPUS_CONTENT_IDS;
+    if (options->second_field)
+        reading->wanted[1].numbers = options->content == CORPUS_CONTENT_IDS;
+}
+
 enum tokmap_status records_to_documents(const struct corpus_options *options, struct corpus_batch *batch,
                                         struct tokmap_error *error)
 {
     assert(!batch->document_count);
-    struct preparing preparing = {options, batch, error, false};
+    struct reading reading;
+    reading.making = (struct making){options, batch, error, false};
+    reading_begin(&reading);
     const uint64_t read = batch->issue_count;
     enum tokmap_status status = TOKMAP_OK;
-    for (uint32_t i = 0; i < batch->part_count && !status && !preparing.stopped; i++) {
+    for (uint32_t i = 0; i < batch->part_count && !status && !reading.making.stopped; i++) {
         const struct corpus_part *part = &batch->parts[i];
         assert(part->begin <= part->end && part->end <= batch->filled);
-        if (part->format != CORPUS_TEXT) {
-            status = part_records(&preparing, i);
-            continue;
-        }
-        const struct source_text source = {.text = batch->bytes + part->begin,
-                                           .bytes = part->end - part->begin,
-                                           .offset = part->offset,
-                                           .whole = part->end - part->begin,
-                                           .resumed = part->resumed,
-                                           .unfinished = part->unfinished};
-        status = document_add(&preparing, i, &source);
+        status = part->format == CORPUS_TEXT ? part_text(&reading, i) : part_records(&reading, i);
     }
-    return status ? status : issues_merge(batch, read, error);
+    return status ? status : issues_merge(&reading.making, read);
 }

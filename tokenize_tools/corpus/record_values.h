@@ -1,0 +1,35 @@
+/*
+ * record_values.h - makes a document from the values of a record's fields: one or two texts, lists of ids, messages,
+ * and the values that are kept as columns. Parts of records.h, which finds the fields.
+ */
+#ifndef TOKMAP_CORPUS_RECORD_VALUES_H
+#define TOKMAP_CORPUS_RECORD_VALUES_H
+
+#include "document_make.h"
+
+#define RECORD_COLUMNS_MOST 64                       /* fields that can be kept */
+#define RECORD_FIELDS_MOST (2 + RECORD_COLUMNS_MOST) /* field, second_field, and columns */
+
+#define CORPUS_VALUE_DEPTH 512 /* objects and arrays inside one another in a value that is kept as a column */
+#define CORPUS_VALUE_DEEP "the value of the field has objects and arrays nested more than 512 deep"
+
+/* The value of a field. */
+struct record_value {
+    enum json_kind kind;    /* JSON_NOTHING: the record has no such field. A field of a table is a string */
+    char *text;             /* inside the batch; a string is without its quotes */
+    uint64_t bytes, offset; /* offset: of the text in the stream */
+    uint64_t line;          /* number of its line, from 1 */
+    bool escaped, doubled;  /* as in struct source_text */
+    bool quotes;            /* the byte before a string and the byte after it are the quotes of JSON */
+};
+
+/* The fields that the options name, in order: field, second_field if there is one, and the columns. Returns how many.
+ */
+size_t record_fields(const struct corpus_options *options, const char *names[RECORD_FIELDS_MOST]);
+
+/* Makes a document from the values of these fields, or adds an issue. Sets *wrong_list, and adds neither, if a list is
+ * not one of numbers; the text of a list is either valid JSON or `unchecked`. */
+enum tokmap_status record_document(struct making *making, const struct source_record *source,
+                                   const struct record_value *values, bool unchecked, bool *wrong_list);
+
+#endif
