@@ -44,7 +44,6 @@ struct indexing {
 
 struct worker {
     struct indexing *indexing;
-    struct os_thread *thread;
     struct token_parts parts;
     struct block_scan *scan;
     uint64_t hashes[UNIT_BLOCKS], blocks, largest;
@@ -216,9 +215,8 @@ static enum tokmap_status unit_scan(struct worker *worker, uint64_t unit, uint64
     return status;
 }
 
-static void work(void *user)
+static void work(struct worker *worker)
 {
-    struct worker *worker = user;
     struct indexing *indexing = worker->indexing;
     while (!__atomic_load_n(&indexing->stop, __ATOMIC_RELAXED)) {
         const uint64_t unit = __atomic_fetch_add(&indexing->next, 1, __ATOMIC_RELAXED);
@@ -258,7 +256,15 @@ static void worker_free(struct worker *worker)
     free(worker->ends);
 }
 
-/* Reads all tokens. The caller's thread is the first worker; if others cannot be started, it does their share. */
+/* The body of a thread. A worker without memory leaves its share to the others; the first one has its memory. */
+static void work_shared(void *user, uint32_t number)
+{
+    struct worker *workers = user;
+    if (!number || worker_init(&workers[number], workers[0].indexing))
+        work(&workers[number]);
+}
+
+/* Reads all tokens. */
 static enum tokmap_status tokens_read(struct indexing *indexing, struct tokmap_error *error)
 {
     uint64_t wanted = indexing->options->threads ? indexing->options->threads : os_processors();
@@ -270,19 +276,9 @@ static enum tokmap_status tokens_read(struct indexing *indexing, struct tokmap_e
         free(workers);
         return error_set_memory(error, "the buffers of the indexing", 0);
     }
-    uint64_t count = 1;
-    for (; count < wanted; count++) {
-        struct worker *worker = &workers[count];
-        if (!worker_init(worker, indexing) || os_thread_start(&worker->thread, "tokmap-index", work, worker)) {
-            worker_free(worker);
-            break;
-        }
-    }
-    work(&workers[0]);
-    for (uint64_t i = 0; i < count; i++) {
-        os_thread_join(workers[i].thread);
+    os_threads_share("tokmap-index", (uint32_t)wanted, work_shared, workers);
+    for (uint64_t i = 0; i < wanted; i++)
         worker_free(&workers[i]);
-    }
     free(workers);
     if (indexing->status && error)
         *error = indexing->error;

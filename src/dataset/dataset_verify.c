@@ -65,7 +65,6 @@ struct verify {
 
 struct worker {
     struct verify *verify;
-    struct os_thread *thread;
     struct token_parts parts;
     struct block_scan *scan;
     uint64_t shard; /* the shard whose index is being verified */
@@ -332,9 +331,8 @@ static void verify_mask(struct worker *worker, uint64_t number, uint64_t first)
 
 /* ---- threads ---- */
 
-static void work(void *user)
+static void work(struct worker *worker)
 {
-    struct worker *worker = user;
     struct verify *verify = worker->verify;
     while (!stopped(verify)) {
         uint64_t unit = __atomic_fetch_add(&verify->next, 1, __ATOMIC_RELAXED);
@@ -374,7 +372,15 @@ static void worker_free(struct worker *worker)
     block_scan_free(worker->scan);
 }
 
-/* Runs the workers. The caller's thread is the first one; if other threads cannot be started, it does their share. */
+/* The body of a thread. A worker without memory leaves its share to the others; the first one has its memory. */
+static void work_shared(void *user, uint32_t number)
+{
+    struct worker *workers = user;
+    if (!number || worker_init(&workers[number], workers[0].verify))
+        work(&workers[number]);
+}
+
+/* Runs the workers. */
 static enum tokmap_status work_on_threads(struct verify *verify, struct tokmap_error *error)
 {
     uint64_t wanted = verify->options.threads ? verify->options.threads : os_processors();
@@ -386,19 +392,9 @@ static enum tokmap_status work_on_threads(struct verify *verify, struct tokmap_e
         free(workers);
         return error_set_memory(error, "the buffers of verify", 0);
     }
-    uint64_t count = 1;
-    for (; count < wanted; count++) {
-        struct worker *worker = &workers[count];
-        if (!worker_init(worker, verify) || os_thread_start(&worker->thread, "tokmap-verify", work, worker)) {
-            worker_free(worker);
-            break;
-        }
-    }
-    work(&workers[0]);
-    for (uint64_t i = 0; i < count; i++) {
-        os_thread_join(workers[i].thread);
+    os_threads_share("tokmap-verify", (uint32_t)wanted, work_shared, workers);
+    for (uint64_t i = 0; i < wanted; i++)
         worker_free(&workers[i]);
-    }
     free(workers);
     return TOKMAP_OK;
 }

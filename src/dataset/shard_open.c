@@ -16,8 +16,9 @@
 #include "platform/os.h"
 #include "text/path.h"
 
-#define SHARDS_AT_ONCE ((uint64_t)16)    /* that a thread takes */
+#define SHARDS_AT_ONCE ((uint64_t)16)     /* that a thread takes */
 #define SHARDS_PER_THREAD ((uint64_t)128) /* at least, for a thread to be started */
+#define THREADS_MOST ((uint64_t)8)
 
 /* Opens the mask that belongs to the open index, if there is one. */
 static enum tokmap_status open_mask(struct shard *shard, struct tokmap_error *error)
@@ -113,8 +114,9 @@ struct opening {
     uint32_t ended; /* a shard failed; accessed atomically */
 };
 
-static void open_some(void *user)
+static void open_some(void *user, uint32_t number_of_thread)
 {
+    (void)number_of_thread;
     struct opening *opening = user;
     while (!__atomic_load_n(&opening->ended, __ATOMIC_RELAXED)) {
         uint64_t number = __atomic_fetch_add(&opening->next, SHARDS_AT_ONCE, __ATOMIC_RELAXED);
@@ -140,5 +142,6 @@ void shards_open_ahead(struct shard *shards, struct shard_names *names)
     if (names->count / SHARDS_PER_THREAD < 2)
         return;
     os_files_expect(names->count);
-    os_threads_share("tokmap-open", names->count / SHARDS_PER_THREAD, open_some, &opening);
+    const uint64_t threads = min64(min64(os_processors(), THREADS_MOST), names->count / SHARDS_PER_THREAD);
+    os_threads_share("tokmap-open", (uint32_t)threads, open_some, &opening);
 }

@@ -198,9 +198,10 @@ int os_thread_start(struct os_thread **thread, const char *name, void (*body)(vo
 /* The same for a thread that is not joined: it ends when body() returns. Its function and data must outlive it. */
 int os_thread_start_detached(const char *name, void (*body)(void *user), void *user);
 void os_thread_join(struct os_thread *thread); /* waits until body() has returned and frees the handle; accepts NULL */
-/* Runs body(user) in up to `threads` threads at once, of which the calling one is the first, and returns when all have
- * returned: as many as there are processors, at most 8, fewer if no more can be started. */
-void os_threads_share(const char *name, uint64_t threads, void (*body)(void *user), void *user);
+/* Calls body(user, number) for the numbers below `count`, which is at least 1, each on a thread of its own, and returns
+ * when all of them have returned. The calling thread takes number 0. The numbers whose threads cannot be started are left
+ * out, so the calls share work of which each takes the next piece. */
+void os_threads_share(const char *name, uint32_t count, void (*body)(void *user, uint32_t number), void *user);
 /* From now on the calling thread runs on the processors of that NUMA node, if it may run on any of them. A hint. */
 void os_thread_prefer_node(int node);
 

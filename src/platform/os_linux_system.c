@@ -246,18 +246,33 @@ void os_thread_join(struct os_thread *thread)
     free(thread);
 }
 
-void os_threads_share(const char *name, uint64_t threads, void (*body)(void *user), void *user)
+struct shared_call {
+    struct os_thread *thread;
+    void (*body)(void *user, uint32_t number);
+    void *user;
+    uint32_t number;
+};
+
+static void call_shared(void *user)
 {
-    enum { MOST = 8 };
-    struct os_thread *others[MOST - 1];
-    uint64_t wanted = os_processors(), started = 0;
-    wanted = wanted < threads ? wanted : threads;
-    wanted = wanted < MOST ? wanted : MOST;
-    while (started + 1 < wanted && !os_thread_start(&others[started], name, body, user))
-        started++;
-    body(user);
-    while (started)
-        os_thread_join(others[--started]);
+    const struct shared_call *call = user;
+    call->body(call->user, call->number);
+}
+
+void os_threads_share(const char *name, uint32_t count, void (*body)(void *user, uint32_t number), void *user)
+{
+    struct shared_call *calls = count > 1 ? calloc(count, sizeof *calls) : NULL;
+    uint32_t started = 1;
+    for (; calls && started < count; started++) {
+        struct shared_call *call = &calls[started];
+        *call = (struct shared_call){.body = body, .user = user, .number = started};
+        if (os_thread_start(&call->thread, name, call_shared, call))
+            break;
+    }
+    body(user, 0);
+    for (uint32_t i = 1; calls && i < started; i++)
+        os_thread_join(calls[i].thread);
+    free(calls);
 }
 
 struct os_mutex {

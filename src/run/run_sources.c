@@ -21,7 +21,8 @@
 #include "platform/os.h"
 #include "text/path.h"
 
-#define SOURCES_PER_THREAD ((uint64_t)4)        /* at least, for a thread to be started */
+#define SOURCES_PER_THREAD ((uint64_t)4) /* at least, for a thread to be started */
+#define THREADS_MOST ((uint64_t)8)
 
 #define FILES_MOST ((uint64_t)1 << 20) /* that the kernel is prepared for */
 
@@ -135,8 +136,9 @@ static void close_source(struct run_source *source)
 
 /* ---- all sources ---- */
 
-static void open_some(void *user)
+static void open_some(void *user, uint32_t number_of_thread)
 {
+    (void)number_of_thread;
     struct opening *opening = user;
     while (!__atomic_load_n(&opening->ended, __ATOMIC_RELAXED)) {
         const uint64_t number = __atomic_fetch_add(&opening->next, 1, __ATOMIC_RELAXED);
@@ -160,7 +162,8 @@ static enum tokmap_status open_all(struct opening *opening, struct tokmap_error 
         dataset_describe(opening->sources->of[0].dataset, &info);
         opening->next = 1;
         os_files_expect(info.shards < FILES_MOST / count ? info.shards * count : FILES_MOST);
-        os_threads_share("tokmap-open", count / SOURCES_PER_THREAD, open_some, opening);
+        const uint64_t threads = min64(min64(os_processors(), THREADS_MOST), count / SOURCES_PER_THREAD);
+        os_threads_share("tokmap-open", (uint32_t)threads, open_some, opening);
     }
     for (uint64_t i = 0; i < count; i++)
         if (!opening->sources->of[i].dataset) {

@@ -188,6 +188,32 @@ static void threads_hand_over(void **unused)
     os_mutex_free(baton.mutex);
 }
 
+/* Calls with numbers take the next piece of shared work. */
+struct share {
+    uint64_t next, calls[5], done[1000];
+};
+
+static void take_pieces(void *user, uint32_t number)
+{
+    struct share *share = user;
+    __atomic_add_fetch(&share->calls[number], 1, __ATOMIC_RELAXED);
+    for (uint64_t piece; (piece = __atomic_fetch_add(&share->next, 1, __ATOMIC_RELAXED)) < 1000;)
+        share->done[piece]++; /* only one thread has this piece */
+}
+
+static void threads_share_work(void **unused)
+{
+    (void)unused;
+    for (uint32_t count = 1; count <= 5; count++) {
+        struct share share = {0};
+        os_threads_share("share", count, take_pieces, &share);
+        for (uint32_t i = 0; i < 5; i++)
+            assert_int_equal(share.calls[i], i < count);
+        for (int i = 0; i < 1000; i++)
+            assert_int_equal(share.done[i], 1);
+    }
+}
+
 static int entry_count(void *user, const char *name)
 {
     assert_true(strcmp(name, ".") && strcmp(name, ".."));
@@ -267,6 +293,7 @@ int main(void)
         cmocka_unit_test(a_cut_mapping_is_a_status),
         cmocka_unit_test(a_large_mapping_starts_at_a_huge_page),
         cmocka_unit_test(threads_hand_over),
+        cmocka_unit_test(threads_share_work),
         cmocka_unit_test(a_folder_walk_ends_early),
         cmocka_unit_test(the_machine_is_described),
         cmocka_unit_test(programs_are_started_and_waited_for),

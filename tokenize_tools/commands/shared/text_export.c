@@ -407,9 +407,9 @@ static void batch_write(struct worker *worker, uint64_t tokens, enum tokmap_stat
     os_mutex_unlock(export->mutex);
 }
 
-static void worker_run(void *user)
+static void worker_run(void *user, uint32_t number)
 {
-    struct worker *worker = user;
+    struct worker *worker = (struct worker *)user + number;
     struct tokmap_error error = {0};
     while (batch_take(worker)) {
         uint64_t tokens;
@@ -432,7 +432,6 @@ enum tokmap_status text_export(const struct text_export_options *options, struct
                                struct tokmap_error *error)
 {
     struct export export = {.options = options, .next = options->first, .info = {.size = sizeof export.info}};
-    struct os_thread *threads[TEXT_EXPORT_THREADS_MOST] = {0};
     enum tokmap_status status = tokmap_dataset_info(options->dataset, &export.info);
     assert(!status && export.info.shards && options->first <= options->end && options->end <= export.info.documents);
     assert(options->threads && options->threads <= TEXT_EXPORT_THREADS_MOST);
@@ -444,12 +443,7 @@ enum tokmap_status text_export(const struct text_export_options *options, struct
         status = tokenizer_decoder_new(&workers[i].decoder, options->tokenizer, true, error);
     }
     if (!status) {
-        for (uint32_t i = 1; i < options->threads; i++)
-            if (os_thread_start(&threads[i], "tokmap-export", worker_run, &workers[i]))
-                threads[i] = NULL; /* the other threads take its batches */
-        worker_run(&workers[0]);
-        for (uint32_t i = 1; i < options->threads; i++)
-            os_thread_join(threads[i]);
+        os_threads_share("tokmap-export", options->threads, worker_run, workers);
         status = export.failed;
         if (status && error)
             *error = export.error;
