@@ -64,8 +64,9 @@
  *       a file that is truncated between that comparison and the copy.
  *     - tokmap_dataset_view() returns pointers into a mapping. Reading them raises SIGBUS in the caller.
  *     - Indexes (.tmx) are always read through a mapping. So a truncated index can raise SIGBUS in every function that
- *       looks up documents, origins, or the about section, in tokmap_dataset_verify(), and in loaders that deliver
- *       anything computed from document boundaries (all fields but inputs, targets, and rows; and mask_targets).
+ *       looks up documents, origins, columns, or the about section, in tokmap_dataset_verify(), and in loaders that
+ *       deliver anything computed from document boundaries (all fields but inputs, targets, and rows; and
+ *       mask_targets).
  *
  *   Network file systems. TOKMAP_READ_AUTO never maps tokens on NFS, SMB, FUSE, Ceph, Lustre, GPFS, and similar file
  *   systems. Where another client of a network file system replaces a file, an open dataset may get an I/O error
@@ -439,6 +440,68 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_origin(const stru
                                                                       uint64_t number, struct tokmap_origin *origin,
                                                                       struct tokmap_error *error);
 
+/* ---- columns ----
+ *
+ * An index can keep chosen fields of the records that its documents came from, the columns: their addresses, scores,
+ * languages. `tokmap pack --columns url,score` writes them, and so does pack.h.
+ *
+ * @code
+ *     struct tokmap_error e = {0};
+ *     struct tokmap_value value;
+ *     if (tokmap_dataset_value(dataset, 17, "url", &value, &e))
+ *         fatal(&e);
+ *     printf("%.*s\n", (int)value.bytes, value.json);  // "https://example.org/"
+ * @endcode
+ */
+
+/* A value: JSON text in UTF-8 of `bytes` bytes, not terminated, as the record has it: a string with its quotes, a
+ * number, true, false, null, an object, an array. bytes 0: the record has no such field. */
+struct tokmap_value {
+    const char *json;
+    uint64_t bytes;
+};
+
+/* What a dataset has of one column. */
+struct tokmap_column_info {
+    size_t size;        /* set by the caller: sizeof(struct tokmap_column_info) */
+    const char *name;   /* UTF-8; valid until the dataset is closed */
+    uint64_t shards;    /* that have the column */
+    uint64_t documents; /* of the dataset, in these shards */
+    uint64_t values;    /* that are stored: in a shard whose documents have at most 65,536 different values of at most
+                           16 MiB, these; in other shards one for each document */
+    uint64_t bytes;     /* of the column in the indexes of these shards */
+};
+
+/* Lists the columns of a dataset, which are those of all its shards, in the order in which they first appear. A dataset
+ * of other projects' files, or a synthetic one, has none.
+ *   names  receives `capacity` names at most, each UTF-8 and valid until the dataset is closed. NULL with capacity 0:
+ *          only *count is wanted
+ *   count  receives the number of columns, also with ERROR_LIMIT
+ * Any thread may call it. Statuses: OK, ERROR_LIMIT (capacity is too small), ERROR_CORRUPT (the columns of a shard
+ * contradict each other), ERROR_ARGUMENT, ERROR_MEMORY. */
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_columns(const struct tokmap_dataset *dataset,
+                                                                       const char **names, size_t capacity,
+                                                                       size_t *count, struct tokmap_error *error);
+
+/* Fills *info for the column `name`. The time is proportional to the number of shards. Any thread may call it.
+ * Statuses: OK, ERROR_NOT_FOUND (no shard has such a column), ERROR_CORRUPT, ERROR_ARGUMENT (an argument is NULL, or
+ * info->size is not set). */
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_column(const struct tokmap_dataset *dataset,
+                                                                      const char *name,
+                                                                      struct tokmap_column_info *info,
+                                                                      struct tokmap_error *error);
+
+/* Looks up the value of the column `name` for document `number`, from 0. value->json points into the mapped index and
+ * is valid until the dataset is closed; value->bytes is 0 if the document's record has no such field, or if its shard
+ * has no such column although another shard does. Its bounds are checked here. That it is JSON was checked when it was
+ * written; tokmap_dataset_verify() checks it again. Any thread may call it.
+ * Statuses: OK, ERROR_RANGE (no such document), ERROR_NOT_FOUND (no shard has such a column), ERROR_CORRUPT,
+ * ERROR_ARGUMENT. */
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_value(const struct tokmap_dataset *dataset,
+                                                                     uint64_t number, const char *name,
+                                                                     struct tokmap_value *value,
+                                                                     struct tokmap_error *error);
+
 /* Options of tokmap_dataset_verify(). The callbacks may be called from threads of the library, one call at a time. They
  * return 0 to continue; any other value ends the verification with ERROR_INTERRUPTED. */
 struct tokmap_verify_options {
@@ -461,8 +524,8 @@ struct tokmap_verify_result {
 };
 
 /* Reads every byte of every shard and checks everything that the index says about it: section hashes, block hashes, the
- * order and bounds of documents and origins, content ids, the largest id, and zero padding. It continues after a fault,
- * to find them all. A synthetic dataset has nothing to verify.
+ * order and bounds of documents, origins, and columns, content ids, the largest id, and zero padding. It continues after
+ * a fault, to find them all. A synthetic dataset has nothing to verify.
  *   options  NULL: the defaults
  *   result   NULL: not wanted
  * A dataset that loaders read through mappings is verified through them where that is faster; the caveat about SIGBUS

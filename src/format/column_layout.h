@@ -13,8 +13,8 @@ struct column_layout {
     uint64_t end; /* of the column's data, a multiple of 8; the data of the next column begins here */
 };
 
-/* Computes the layout of a column in an index with this many documents. Returns false if a size in the head exceeds what
- * a file can hold. */
+/* Computes the layout of a column in an index with this many documents. Returns false if a size in the head exceeds
+ * what a file can hold. */
 bool column_layout_of(const struct column_head *head, uint64_t documents, struct column_layout *layout);
 
 #endif

@@ -214,8 +214,8 @@ static struct column_head head_of(const struct column_writer *column, uint64_t d
 /* Reads codes back from their spill, in order. */
 struct code_reader {
     struct spill *spill;
-    uint64_t done;                /* codes that have been read */
-    uint16_t *codes;              /* COPY_CODES of them */
+    uint64_t done;   /* codes that have been read */
+    uint16_t *codes; /* COPY_CODES of them */
 };
 
 static int next_codes(struct code_reader *reader, uint64_t count)

@@ -25,16 +25,16 @@ bool shard_value_is_sound(const struct shard_value *value);
 
 struct column_writer {
     char *name;
-    bool plain;      /* documents from `coded` on have their values in `plain_values` */
-    uint64_t coded;  /* documents whose values are in the dictionary; `codes` has a u16 for each of them */
-    uint64_t values; /* of the dictionary */
-    uint32_t *ends, *hashes;  /* of each value: where it ends in `bytes`, and the high half of its hash */
-    uint32_t *slots;          /* a hash table: number of a value + 1; 0 is free */
+    bool plain;              /* documents from `coded` on have their values in `plain_values` */
+    uint64_t coded;          /* documents whose values are in the dictionary; `codes` has a u16 for each of them */
+    uint64_t values;         /* of the dictionary */
+    uint32_t *ends, *hashes; /* of each value: where it ends in `bytes`, and the high half of its hash */
+    uint32_t *slots;         /* a hash table: number of a value + 1; 0 is free */
     uint64_t ends_room, slot_count; /* both grow with `values` */
-    uint8_t *bytes;           /* of the values of the dictionary */
+    uint8_t *bytes;                 /* of the values of the dictionary */
     uint64_t bytes_room;
-    uint64_t total;           /* bytes of the values of all documents, as a plain column counts them */
-    uint64_t carried;         /* carries among `carries` */
+    uint64_t total;   /* bytes of the values of all documents, as a plain column counts them */
+    uint64_t carried; /* carries among `carries` */
     struct spill codes, lows, carries, plain_values;
 };
 

@@ -152,6 +152,8 @@ static struct index_section *section_slot(struct index *index, uint32_t type, st
         return &index->store;
     case SECTION_STREAMS:
         return &index->streams;
+    case SECTION_COLUMNS:
+        return &index->columns;
     default:
         return NULL;
     }

@@ -30,7 +30,7 @@ struct index {
     struct section_shard shard;
     uint64_t token_bytes; /* tokens * width */
     uint64_t carries;     /* tokens >> 32 */
-    struct index_section documents, blocks, origin, about, streams, store;
+    struct index_section documents, blocks, origin, about, streams, store, columns;
     struct store_head store_head; /* of the store section: where the tokens are, instead of in NAME.bin */
     uint64_t mask_bytes; /* of the mask, NAME.mask; 0: the shard has none */
 };

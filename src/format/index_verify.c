@@ -11,6 +11,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "index_columns.h"
 #include "index_documents.h"
 #include "index_verify.h"
 #include "platform/os.h"
@@ -36,7 +37,7 @@ struct check {
 static const char *section_name(uint32_t type)
 {
     static const char *const names[] = {"?",       "shard",  "documents", "blocks", "origin",
-                                        "streams", "frames", "about",     "store"};
+                                        "streams", "frames", "about",     "store",  "columns"};
     return type < sizeof names / sizeof names[0] ? names[type] : "of an unknown type";
 }
 
@@ -184,6 +185,13 @@ static void check_origin(struct check *check)
               layout.path_bytes);
 }
 
+static void check_columns(struct check *check)
+{
+    struct tokmap_error found;
+    if (index_columns_check(check->index, &found) && !check->ended)
+        check->ended = check->fault(check->user, &found);
+}
+
 /* Checks that the header and the table have not changed since the index was opened. If they have, returns false,
  * because their offsets cannot be trusted. */
 static bool check_frame(struct check *check, struct index_header *header)
@@ -238,6 +246,8 @@ int index_verify(const struct index *index, int (*fault)(void *user, const struc
             check_documents(&check);
         else if (entry.type == SECTION_ORIGIN && entry.offset == index->origin.offset)
             check_origin(&check);
+        else if (entry.type == SECTION_COLUMNS && entry.offset == index->columns.offset)
+            check_columns(&check);
     }
     if (!check.ended)
         check_zeros(&check, end, header.table_offset);

@@ -1,0 +1,164 @@
+/*
+ * dataset_columns.c - the columns of a dataset: which there are, and the value of one for a document.
+ *
+ * Shards may have different columns, in a different order. The columns of a dataset are those of its shards, in the
+ * order in which they first appear. To find them in n log n steps whatever the shards have, all names are collected
+ * with their positions, sorted by name, freed of repetitions, and sorted by position again.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "dataset.h"
+#include "dataset_state.h"
+#include "format/index_columns.h"
+
+struct named {
+    const char *name;
+    uint64_t position; /* number of the shard * COLUMNS_MAX + number of the column */
+};
+
+static int by_name(const void *a, const void *b)
+{
+    const struct named *one = a, *other = b;
+    const int names = strcmp(one->name, other->name);
+    return names ? names : (one->position > other->position) - (one->position < other->position);
+}
+
+static int by_position(const void *a, const void *b)
+{
+    const struct named *one = a, *other = b;
+    return (one->position > other->position) - (one->position < other->position);
+}
+
+/* Stores the names of all columns of all shards in all[0 .. *count), which the caller frees. */
+static enum tokmap_status collect(const struct tokmap_dataset *dataset, struct named **all, size_t *count,
+                                  struct tokmap_error *error)
+{
+    struct index_column columns[COLUMNS_MAX];
+    size_t room = 0;
+    *all = NULL;
+    *count = 0;
+    for (uint64_t s = 0; s < dataset->shard_count; s++) {
+        uint32_t found;
+        const enum tokmap_status status = index_columns(&dataset->shards[s].index, columns, &found, error);
+        if (status)
+            return status;
+        if (room - *count < found) {
+            room = 2 * room + COLUMNS_MAX;
+            struct named *grown = realloc(*all, room * sizeof **all);
+            if (!grown)
+                return error_set_memory(error, "the names of columns", room * sizeof **all);
+            *all = grown;
+        }
+        for (uint32_t c = 0; c < found; c++)
+            (*all)[(*count)++] = (struct named){columns[c].name, s * COLUMNS_MAX + c};
+    }
+    return TOKMAP_OK;
+}
+
+enum tokmap_status tokmap_dataset_columns(const struct tokmap_dataset *dataset, const char **names, size_t capacity,
+                                          size_t *count, struct tokmap_error *error)
+{
+    if (!dataset || !count || (!names && capacity))
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "the dataset or the place for the result is NULL");
+    struct named *all;
+    size_t found, kept = 0;
+    *count = 0;
+    enum tokmap_status status = collect(dataset, &all, &found, error);
+    if (!status && found) {
+        qsort(all, found, sizeof *all, by_name);
+        for (size_t i = 0; i < found; i++)
+            if (!i || strcmp(all[i].name, all[kept - 1].name) != 0)
+                all[kept++] = all[i];
+        qsort(all, kept, sizeof *all, by_position);
+        for (size_t i = 0; i < kept && i < capacity; i++)
+            names[i] = all[i].name;
+        *count = kept;
+        if (kept > capacity && names)
+            status = error_set(error, TOKMAP_ERROR_LIMIT, dataset->name, TOKMAP_NO_OFFSET,
+                               "the dataset has %zu columns, but there is room for only %zu names", kept, capacity);
+    }
+    free(all);
+    return status;
+}
+
+/* Looks for a column in one shard. *found: whether it is there. */
+static enum tokmap_status find(const struct shard *shard, const char *name, struct index_column *column, bool *found,
+                               struct tokmap_error *error)
+{
+    struct index_column columns[COLUMNS_MAX];
+    uint32_t count;
+    *found = false;
+    const enum tokmap_status status = index_columns(&shard->index, columns, &count, error);
+    for (uint32_t c = 0; c < count && !status && !*found; c++)
+        if (!strcmp(columns[c].name, name)) {
+            *column = columns[c];
+            *found = true;
+        }
+    return status;
+}
+
+static enum tokmap_status no_column(const struct tokmap_dataset *dataset, const char *name, struct tokmap_error *error)
+{
+    return error_set(error, TOKMAP_ERROR_NOT_FOUND, dataset->name, TOKMAP_NO_OFFSET,
+                     "the dataset has no column '%.100s'; `tokmap info` lists its columns", name);
+}
+
+enum tokmap_status tokmap_dataset_column(const struct tokmap_dataset *dataset, const char *name,
+                                         struct tokmap_column_info *info, struct tokmap_error *error)
+{
+    if (!dataset || !name || !info || info->size < sizeof *info)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "the dataset, the name, or the place for the result is NULL, or the size of struct "
+                         "tokmap_column_info is not set");
+    struct tokmap_column_info sum = {.size = info->size};
+    for (uint64_t s = 0; s < dataset->shard_count; s++) {
+        struct index_column column;
+        bool found;
+        const enum tokmap_status status = find(&dataset->shards[s], name, &column, &found, error);
+        if (status)
+            return status;
+        if (!found)
+            continue;
+        sum.name = sum.name ? sum.name : column.name;
+        sum.shards++;
+        sum.documents += dataset->shards[s].documents;
+        sum.values += column.head.values;
+        sum.bytes += column.layout.end - column.layout.name_at;
+    }
+    if (!sum.shards)
+        return no_column(dataset, name, error);
+    *info = sum;
+    return TOKMAP_OK;
+}
+
+enum tokmap_status tokmap_dataset_value(const struct tokmap_dataset *dataset, uint64_t number, const char *name,
+                                        struct tokmap_value *value, struct tokmap_error *error)
+{
+    if (!dataset || !name || !value)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "the dataset, the name, or the place for the result is NULL");
+    if (number >= dataset->documents)
+        return error_set(error, TOKMAP_ERROR_RANGE, dataset->name, TOKMAP_NO_OFFSET,
+                         "document %" PRIu64 " does not exist: the dataset has %" PRIu64 " documents, counted from 0",
+                         number, dataset->documents);
+    struct index_column column;
+    bool found = false;
+    enum tokmap_status status = TOKMAP_OK;
+    if (dataset->shard_count) {
+        const struct shard *shard = &dataset->shards[dataset_shard_of_document(dataset, number)];
+        status = find(shard, name, &column, &found, error);
+        if (!status && found)
+            return index_value(&shard->index, &column, number - shard->first_document + shard->skipped_documents,
+                               &value->json, &value->bytes, error);
+    }
+    for (uint64_t s = 0; s < dataset->shard_count && !status && !found; s++)
+        status = find(&dataset->shards[s], name, &column, &found, error);
+    if (!status && !found)
+        status = no_column(dataset, name, error);
+    if (!status)
+        *value = (struct tokmap_value){"", 0}; /* other shards have the column */
+    return status;
+}
