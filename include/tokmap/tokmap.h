@@ -524,8 +524,8 @@ struct tokmap_verify_result {
 };
 
 /* Reads every byte of every shard and checks everything that the index says about it: section hashes, block hashes, the
- * order and bounds of documents, origins, and columns, content ids, the largest id, and zero padding. It continues after
- * a fault, to find them all. A synthetic dataset has nothing to verify.
+ * order and bounds of documents, origins, and columns, content ids, the largest id, and zero padding. It continues
+ * after a fault, to find them all. A synthetic dataset has nothing to verify.
  *   options  NULL: the defaults
  *   result   NULL: not wanted
  * A dataset that loaders read through mappings is verified through them where that is faster; the caveat about SIGBUS

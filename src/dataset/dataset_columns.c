@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "common/struct_copy.h"
 #include "dataset.h"
 #include "dataset_state.h"
 #include "format/index_columns.h"
@@ -109,18 +110,15 @@ static enum tokmap_status no_column(const struct tokmap_dataset *dataset, const 
 enum tokmap_status tokmap_dataset_column(const struct tokmap_dataset *dataset, const char *name,
                                          struct tokmap_column_info *info, struct tokmap_error *error)
 {
-    if (!dataset || !name || !info || info->size < sizeof *info)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "the dataset, the name, or the place for the result is NULL, or the size of struct "
-                         "tokmap_column_info is not set");
-    struct tokmap_column_info sum = {.size = info->size};
-    for (uint64_t s = 0; s < dataset->shard_count; s++) {
+    if (!dataset || !name)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "the dataset or the name is NULL");
+    struct tokmap_column_info sum = {.size = sizeof sum};
+    enum tokmap_status status = struct_size_check(info, sizeof sum, "tokmap_column_info", error);
+    for (uint64_t s = 0; s < dataset->shard_count && !status; s++) {
         struct index_column column;
         bool found;
-        const enum tokmap_status status = find(&dataset->shards[s], name, &column, &found, error);
-        if (status)
-            return status;
-        if (!found)
+        status = find(&dataset->shards[s], name, &column, &found, error);
+        if (status || !found)
             continue;
         sum.name = sum.name ? sum.name : column.name;
         sum.shards++;
@@ -128,10 +126,9 @@ enum tokmap_status tokmap_dataset_column(const struct tokmap_dataset *dataset, c
         sum.values += column.head.values;
         sum.bytes += column.layout.end - column.layout.name_at;
     }
-    if (!sum.shards)
-        return no_column(dataset, name, error);
-    *info = sum;
-    return TOKMAP_OK;
+    if (!status && !sum.shards)
+        status = no_column(dataset, name, error);
+    return status ? status : struct_copy_out(info, &sum, sizeof sum, "tokmap_column_info", error);
 }
 
 enum tokmap_status tokmap_dataset_value(const struct tokmap_dataset *dataset, uint64_t number, const char *name,

@@ -67,10 +67,38 @@ def read(prefix):
         need(mask >> tokens == 0, "spare bits of the mask")
         places = [token for token in range(tokens) if data[token // 8] >> token % 8 & 1]
         mask = [len(places), sum(places)]
+    columns = {}
+    if 9 in sections:
+        need(minor >= 2, "minor version of an index with columns")
+        section, up = sections[9], lambda size: (size + 7) // 8 * 8
+        number, = struct.unpack_from("<Q", section)
+        at = 8 + 40 * number
+        need(1 <= number <= 64 and at <= len(section), "number of columns")
+        for code_bytes, name_bytes, values, value_bytes, offset in struct.iter_unpack("<5Q", section[8:at]):
+            need(offset == at and 1 <= name_bytes <= 1024, "head of a column")
+            parts = [name_bytes + 1, code_bytes * documents, 4 * values, 8 * (value_bytes >> 32), value_bytes]
+            for i, size in enumerate(parts):
+                parts[i], padding, at = section[at:at + size], section[at + size:at + up(size)], at + up(size)
+                need(len(parts[i]) == size and not any(padding), "parts of a column")
+            name = parts[0].decode()
+            need(name[-1] == "\0" and "\0" not in name[:-1] and name[:-1] not in columns, "name of a column")
+            codes = struct.unpack("<%d%s" % (documents, " BH"[code_bytes]), parts[1]) if code_bytes else range(documents)
+            low, carry = struct.unpack("<%dI" % values, parts[2]), [n for n, in struct.iter_unpack("<Q", parts[3])]
+            stops = [0] + [(sum(c <= v for c in carry) << 32) + end for v, end in enumerate(low)]
+            need(stops == sorted(stops) and stops[-1] == value_bytes, "ends of values")
+            texts = [parts[4][first:stop].decode() for first, stop in zip(stops, stops[1:])]
+            [json.loads(text) for text in texts if text]
+            plain = len(set(texts)) > 65536 or sum(len(text.encode()) for text in set(texts)) > 1 << 24
+            need(code_bytes == (0 if plain else 1 if values <= 256 else 2), "kind of a column")
+            texts_of = [texts[code] for code in codes]
+            need(values == documents if plain else texts == list(dict.fromkeys(texts_of)), "dictionary of a column")
+            columns[name[:-1]] = texts_of
+        need(at == len(section), "end of the columns")
     return {"tokens": tokens, "documents": documents, "width": width, "vocabulary": vocabulary, "largest_id": largest,
             "eod_id": None if eod == NONE else eod, "bos_id": None if bos == NONE else bos, "content": content.hex(),
             "tokenizer": tokenizer.hex(), "blocks": len(blocks), "first": ids[:8], "last": ids[-8:], "sum": sum(ids),
-            "ends": ends, "origins": origins, "mask": mask, "about": sections.get(7, b"").decode(), "hashes_checked": bool(xxh3)}
+            "ends": ends, "origins": origins, "mask": mask,
+            "columns": columns, "about": sections.get(7, b"").decode(), "hashes_checked": bool(xxh3)}
 
 if __name__ == "__main__":
     len(sys.argv) == 2 or sys.exit("usage: reader.py PREFIX (of one shard, without .tmx)")

@@ -78,6 +78,25 @@ static void exercise_document(const struct tokmap_dataset *dataset, uint64_t num
             exercise_sum += (uint8_t)origin.path[i];
 }
 
+/* Reads the values of all columns of a document. */
+static void exercise_columns(const struct tokmap_dataset *dataset, uint64_t number)
+{
+    const char *names[8];
+    size_t count = 0;
+    struct tokmap_error error;
+    const enum tokmap_status status = tokmap_dataset_columns(dataset, names, 8, &count, &error);
+    for (size_t c = 0; c < count && c < 8 && (!status || status == TOKMAP_ERROR_LIMIT); c++) {
+        struct tokmap_value value;
+        struct tokmap_column_info info = {.size = sizeof info};
+        exercise_holds(names[c][0] != 0);
+        if (!tokmap_dataset_column(dataset, names[c], &info, &error))
+            exercise_sum += info.bytes;
+        if (!tokmap_dataset_value(dataset, number, names[c], &value, &error))
+            for (uint64_t i = 0; i < value.bytes; i++)
+                exercise_sum += (uint8_t)value.json[i];
+    }
+}
+
 static void exercise_tokens(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count)
 {
     struct tokmap_document document;
@@ -112,6 +131,10 @@ static void exercise_functions(const struct tokmap_dataset *dataset)
         if (!tokmap_dataset_shard(dataset, s, &shard, &error))
             for (uint64_t i = 0; i < shard.about_bytes; i++)
                 exercise_sum += (uint8_t)shard.about[i];
+    for (uint64_t i = 0; i < 4; i++) {
+        exercise_columns(dataset, i);
+        exercise_columns(dataset, info.documents - i);
+    }
     for (uint64_t i = 0; i < 24; i++) {
         exercise_document(dataset, i, info.tokens);
         exercise_document(dataset, info.documents - i, info.tokens);

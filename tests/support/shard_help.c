@@ -31,10 +31,21 @@ struct shard_writer_options plain_options(uint32_t width)
     return options;
 }
 
-void shard_make(const char *prefix, uint32_t width, uint64_t base, const uint64_t *ends, uint64_t documents)
+static void add_values(struct shard_writer *writer, uint64_t document)
+{
+    char url[60];
+    const int bytes = snprintf(url, sizeof url, "\"https://example.org/%llu\"", (unsigned long long)document);
+    const struct shard_value values[] = {{url, (uint64_t)bytes}, {"-1.5", document % 2 ? 0 : 4}};
+    MUST(shard_writer_values(writer, values, 1, &error));
+}
+
+static void make(const char *prefix, uint32_t width, uint64_t base, const uint64_t *ends, uint64_t documents,
+                 bool columns)
 {
     struct shard_writer_options options = plain_options(width);
     options.replace = true;
+    options.columns = (const char *const[]){"url", "meta.score"};
+    options.column_count = columns ? 2 : 0;
     struct shard_writer *writer;
     MUST(shard_writer_open(&writer, prefix, &options, &error));
     uint64_t start = 0;
@@ -54,8 +65,20 @@ void shard_make(const char *prefix, uint32_t width, uint64_t base, const uint64_
         int path_bytes = snprintf(path, sizeof path, "input-%llu", (unsigned long long)(d / 3));
         MUST(shard_writer_origin(writer, path, (uint64_t)path_bytes, d % 3, &error));
         MUST(shard_writer_add(writer, tokens, count, &count, 1, largest, &error));
+        if (columns)
+            add_values(writer, d);
         free(tokens);
         start = ends[d];
     }
     MUST(shard_writer_commit(writer, "{\"made\": \"by a test\"}", 21, NULL, &error));
+}
+
+void shard_make(const char *prefix, uint32_t width, uint64_t base, const uint64_t *ends, uint64_t documents)
+{
+    make(prefix, width, base, ends, documents, false);
+}
+
+void shard_make_columns(const char *prefix, uint32_t width, uint64_t base, const uint64_t *ends, uint64_t documents)
+{
+    make(prefix, width, base, ends, documents, true);
 }

@@ -31,4 +31,8 @@ static inline uint32_t token_value(uint64_t i, uint32_t width)
  * whose documents end at ends[]. The origin of document d is record d % 3 of the file "input-<d / 3>". */
 void shard_make(const char *prefix, uint32_t width, uint64_t base, const uint64_t *ends, uint64_t documents);
 
+/* The same with two columns: "url" is "https://example.org/d" for document d, and "meta.score" is -1.5 for even
+ * documents and missing for odd ones. */
+void shard_make_columns(const char *prefix, uint32_t width, uint64_t base, const uint64_t *ends, uint64_t documents);
+
 #endif

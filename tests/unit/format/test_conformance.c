@@ -15,6 +15,7 @@
 #include "support/shard_help.h"
 #include "common/bytes.h"
 #include "common/hash.h"
+#include "format/layout.h"
 
 static char folder[512];
 
@@ -38,6 +39,8 @@ static const char *top(void)
     return found ? found : ".";
 }
 
+#define TEXT_BYTES ((size_t)8 << 20)
+
 /* Returns what reader.py prints about a shard, which the caller frees; NULL if Python is missing. */
 static char *python_text(const char *prefix)
 {
@@ -47,7 +50,7 @@ static char *python_text(const char *prefix)
     (void)snprintf(command, sizeof command, "python3 -B '%s/tests/conformance/reader.py' '%s' 2>&1", top(), prefix);
     FILE *pipe = popen(command, "r");
     assert_non_null(pipe);
-    size_t capacity = 1 << 20, used = 0, got;
+    size_t capacity = TEXT_BYTES, used = 0, got;
     char *text = malloc(capacity);
     assert_non_null(text);
     while ((got = fread(text + used, 1, capacity - used - 1, pipe)) > 0)
@@ -122,10 +125,38 @@ static void print_mask(struct text *text, const struct tokmap_dataset *dataset, 
         print(text, "\"mask\": null, ");
 }
 
+/* A value of a column as Python prints it as a string; values of these tests are ASCII. */
+static void print_value(struct text *text, const struct tokmap_value *value)
+{
+    print(text, "\"");
+    for (uint64_t i = 0; i < value->bytes; i++)
+        print(text, strchr("\"\\", value->json[i]) ? "\\%c" : "%c", value->json[i]);
+    print(text, "\"");
+}
+
+static void print_columns(struct text *text, const struct tokmap_dataset *dataset, uint64_t documents)
+{
+    const char *names[COLUMNS_MAX];
+    size_t count;
+    MUST(tokmap_dataset_columns(dataset, names, COLUMNS_MAX, &count, &error));
+    print(text, "\"columns\": {");
+    for (size_t c = 0; c < count; c++) {
+        print(text, "%s\"%s\": [", c ? ", " : "", names[c]);
+        for (uint64_t d = 0; d < documents; d++) {
+            struct tokmap_value value;
+            MUST(tokmap_dataset_value(dataset, d, names[c], &value, &error));
+            print(text, d ? ", " : "");
+            print_value(text, &value);
+        }
+        print(text, "]");
+    }
+    print(text, "}, ");
+}
+
 /* Returns the text that reader.py should print, made with the library. The caller frees it. */
 static char *library_text(const char *prefix)
 {
-    struct text text = {malloc(1 << 20), 0, 1 << 20};
+    struct text text = {malloc(TEXT_BYTES), 0, TEXT_BYTES};
     assert_non_null(text.bytes);
     struct tokmap_dataset *dataset;
     MUST(tokmap_dataset_open(&dataset, prefix, NULL, &error));
@@ -160,6 +191,7 @@ static char *library_text(const char *prefix)
     }
     print(&text, "], ");
     print_mask(&text, dataset, &info);
+    print_columns(&text, dataset, info.documents);
     tokmap_dataset_close(dataset);
     return text.bytes;
 }
@@ -190,6 +222,8 @@ static void golden_files_read_the_same(void **unused)
     (void)snprintf(prefix, sizeof prefix, "%s/tests/golden/wide", top());
     compare(prefix);
     (void)snprintf(prefix, sizeof prefix, "%s/tests/golden/masked", top());
+    compare(prefix);
+    (void)snprintf(prefix, sizeof prefix, "%s/tests/golden/columns", top());
     compare(prefix);
 }
 
@@ -239,6 +273,29 @@ static void generated_masks_read_the_same(void **unused)
     }
 }
 
+/* Columns of few values, of more than 256, and of more than a dictionary has. */
+static void generated_columns_read_the_same(void **unused)
+{
+    (void)unused;
+    enum { DOCUMENTS = 66000 };
+    struct shard_writer_options options = plain_options(2);
+    struct shard_writer *writer;
+    options.columns = (const char *const[]){"few", "more", "each"};
+    options.column_count = 3;
+    MUST(shard_writer_open(&writer, in_folder(folder, "columns"), &options, &error));
+    for (unsigned d = 0; d < DOCUMENTS; d++) {
+        char each[20], more[20];
+        const int each_bytes = snprintf(each, sizeof each, "\"%u\"", d);
+        const int more_bytes = snprintf(more, sizeof more, "%u", d * 7919 % 300);
+        const struct shard_value values[] = {
+            {"[true, \"\\n\"]", d % 3 ? 12 : 0}, {more, (uint64_t)more_bytes}, {each, (uint64_t)each_bytes}};
+        MUST(shard_writer_add_zeros(writer, d % 2, &error));
+        MUST(shard_writer_values(writer, values, 1, &error));
+    }
+    MUST(shard_writer_commit(writer, "", 0, NULL, &error));
+    compare(in_folder(folder, "columns"));
+}
+
 static void the_python_reader_refuses_damaged_shards(void **unused)
 {
     (void)unused;
@@ -265,6 +322,7 @@ int main(void)
         cmocka_unit_test(golden_files_read_the_same),
         cmocka_unit_test(generated_shards_read_the_same),
         cmocka_unit_test(generated_masks_read_the_same),
+        cmocka_unit_test(generated_columns_read_the_same),
         cmocka_unit_test(the_python_reader_refuses_damaged_shards),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -20,7 +20,7 @@
 #include "platform/os.h"
 
 static char folder[512];
-static uint8_t *base;      /* a sound index */
+static uint8_t *base; /* a sound index */
 static size_t base_bytes;
 static char prefix[600];
 
@@ -30,7 +30,7 @@ static int setup(void **unused)
     scratch_make(folder);
     (void)snprintf(prefix, sizeof prefix, "%s/x", folder);
     uint64_t ends[] = {3, 3, 8, 20, 21, 400, 700};
-    shard_make(prefix, 2, 0, ends, 7);
+    shard_make_columns(prefix, 2, 0, ends, 7);
     base = file_read(in_folder(folder, "x.tmx"), &base_bytes);
     return 0;
 }
@@ -203,13 +203,22 @@ struct change {
 };
 
 #define IN_HEADER(field, value, expected)                                                                              \
-    {0, false, offsetof(struct index_header, field), sizeof(((struct index_header *)0)->field), value, expected}
+    {                                                                                                                  \
+        0, false, offsetof(struct index_header, field), sizeof(((struct index_header *)0)->field), value, expected     \
+    }
 #define IN_ENTRY(type, field, value, expected)                                                                         \
-    {type, true, offsetof(struct index_entry, field), sizeof(((struct index_entry *)0)->field), value, expected}
+    {                                                                                                                  \
+        type, true, offsetof(struct index_entry, field), sizeof(((struct index_entry *)0)->field), value, expected     \
+    }
 #define IN_SHARD(field, value, expected)                                                                               \
-    {SECTION_SHARD, false, offsetof(struct section_shard, field), sizeof(((struct section_shard *)0)->field), value,   \
-     expected}
-#define IN_SECTION(type, at, width, value) {type, false, at, width, value, TOKMAP_ERROR_CORRUPT}
+    {                                                                                                                  \
+        SECTION_SHARD, false, offsetof(struct section_shard, field), sizeof(((struct section_shard *)0)->field),       \
+            value, expected                                                                                            \
+    }
+#define IN_SECTION(type, at, width, value)                                                                             \
+    {                                                                                                                  \
+        type, false, at, width, value, TOKMAP_ERROR_CORRUPT                                                            \
+    }
 
 #define BAD TOKMAP_ERROR_CORRUPT
 #define HUGE_NUMBER UINT64_MAX
@@ -220,8 +229,8 @@ static const struct change changes[] = {
     IN_HEADER(entry_bytes, 0, BAD),
     IN_HEADER(entry_bytes, 48, BAD),
     IN_HEADER(sections, 0, BAD),
-    IN_HEADER(sections, 4, BAD),
-    IN_HEADER(sections, 6, BAD),
+    IN_HEADER(sections, 5, BAD),
+    IN_HEADER(sections, 7, BAD),
     IN_HEADER(sections, 65, BAD),
     IN_HEADER(sections, UINT32_MAX, BAD),
     IN_HEADER(table_offset, 0, BAD),
@@ -297,31 +306,86 @@ static const struct change changes[] = {
     IN_SHARD(bos_id, HUGE_NUMBER - 1, BAD),
     IN_SHARD(reserved[0], 1, BAD),
     IN_SHARD(reserved[3], HUGE_NUMBER, BAD),
-    IN_SECTION(SECTION_DOCUMENTS, 0, 4, 4),              /* the next end is lower */
-    IN_SECTION(SECTION_DOCUMENTS, 4, 4, 2),              /* lower than the end before */
-    IN_SECTION(SECTION_DOCUMENTS, 16, 4, UINT32_MAX),    /* past the tokens */
-    IN_SECTION(SECTION_DOCUMENTS, 24, 4, 699),           /* the last end is not the number of tokens */
+    IN_SECTION(SECTION_DOCUMENTS, 0, 4, 4),           /* the next end is lower */
+    IN_SECTION(SECTION_DOCUMENTS, 4, 4, 2),           /* lower than the end before */
+    IN_SECTION(SECTION_DOCUMENTS, 16, 4, UINT32_MAX), /* past the tokens */
+    IN_SECTION(SECTION_DOCUMENTS, 24, 4, 699),        /* the last end is not the number of tokens */
     IN_SECTION(SECTION_DOCUMENTS, 24, 4, 701),
-    IN_SECTION(SECTION_DOCUMENTS, 28, 4, 1),             /* padding */
-    IN_SECTION(SECTION_BLOCKS, 0, 8, 0),                 /* a wrong hash of a block */
-    IN_SECTION(SECTION_ORIGIN, 0, 8, 0),                 /* runs */
+    IN_SECTION(SECTION_DOCUMENTS, 28, 4, 1), /* padding */
+    IN_SECTION(SECTION_BLOCKS, 0, 8, 0),     /* a wrong hash of a block */
+    IN_SECTION(SECTION_ORIGIN, 0, 8, 0),     /* runs */
     IN_SECTION(SECTION_ORIGIN, 0, 8, 1),
     IN_SECTION(SECTION_ORIGIN, 0, 8, HUGE_NUMBER / 24 + 1), /* their size in bytes overflows */
-    IN_SECTION(SECTION_ORIGIN, 8, 8, 4),                 /* files */
+    IN_SECTION(SECTION_ORIGIN, 8, 8, 4),                    /* files */
     IN_SECTION(SECTION_ORIGIN, 8, 8, HUGE_NUMBER / 8 + 1),
-    IN_SECTION(SECTION_ORIGIN, 16, 8, 0),                /* path bytes */
+    IN_SECTION(SECTION_ORIGIN, 16, 8, 0), /* path bytes */
     IN_SECTION(SECTION_ORIGIN, 16, 8, HUGE_NUMBER),
-    IN_SECTION(SECTION_ORIGIN, 24, 8, 1),                /* reserved */
-    IN_SECTION(SECTION_ORIGIN, 32, 8, 1),                /* the first run's document */
-    IN_SECTION(SECTION_ORIGIN, 40, 8, HUGE_NUMBER),      /* its record */
-    IN_SECTION(SECTION_ORIGIN, 48, 8, 3),                /* its file */
+    IN_SECTION(SECTION_ORIGIN, 24, 8, 1),           /* reserved */
+    IN_SECTION(SECTION_ORIGIN, 32, 8, 1),           /* the first run's document */
+    IN_SECTION(SECTION_ORIGIN, 40, 8, HUGE_NUMBER), /* its record */
+    IN_SECTION(SECTION_ORIGIN, 48, 8, 3),           /* its file */
     IN_SECTION(SECTION_ORIGIN, 48, 8, HUGE_NUMBER),
-    IN_SECTION(SECTION_ORIGIN, 56, 8, 0),                /* the second run's document */
+    IN_SECTION(SECTION_ORIGIN, 56, 8, 0), /* the second run's document */
     IN_SECTION(SECTION_ORIGIN, 56, 8, 7),
     IN_SECTION(SECTION_ORIGIN, 56, 8, HUGE_NUMBER),
-    IN_SECTION(SECTION_ORIGIN, 104, 8, 99),              /* the first path's end */
+    IN_SECTION(SECTION_ORIGIN, 104, 8, 99), /* the first path's end */
     IN_SECTION(SECTION_ORIGIN, 112, 8, 1),
     IN_SECTION(SECTION_ORIGIN, 120, 8, HUGE_NUMBER),
+    /* Columns: the heads of "url" and "meta.score" are at 8 and 48. Of "url", the name is at 88, the 7 codes at 96, the
+     * 7 ends at 104, and the values at 136; of "meta.score", they are at 304, 320, 328, and 336. */
+    IN_ENTRY(SECTION_COLUMNS, type, 99, TOKMAP_OK),
+    IN_ENTRY(SECTION_COLUMNS, flags, 1, BAD),
+    IN_ENTRY(SECTION_COLUMNS, bytes, 0, BAD),
+    IN_ENTRY(SECTION_COLUMNS, bytes, 7, BAD),
+    IN_ENTRY(SECTION_COLUMNS, bytes, 87, BAD),
+    IN_ENTRY(SECTION_COLUMNS, bytes, 343, BAD),
+    IN_SECTION(SECTION_COLUMNS, 0, 8, 0), /* count */
+    IN_SECTION(SECTION_COLUMNS, 0, 8, 1),
+    IN_SECTION(SECTION_COLUMNS, 0, 8, 3),
+    IN_SECTION(SECTION_COLUMNS, 0, 8, 65),
+    IN_SECTION(SECTION_COLUMNS, 0, 8, HUGE_NUMBER / 40 + 1),
+    IN_SECTION(SECTION_COLUMNS, 8, 8, 0), /* code bytes: plain needs a value per document, and has 7 */
+    IN_SECTION(SECTION_COLUMNS, 48, 8, 0),
+    IN_SECTION(SECTION_COLUMNS, 8, 8, 2), /* so few values have codes of 1 byte */
+    IN_SECTION(SECTION_COLUMNS, 8, 8, 3),
+    IN_SECTION(SECTION_COLUMNS, 8, 8, HUGE_NUMBER),
+    IN_SECTION(SECTION_COLUMNS, 16, 8, 0), /* bytes of the name */
+    IN_SECTION(SECTION_COLUMNS, 16, 8, 2),
+    IN_SECTION(SECTION_COLUMNS, 16, 8, 4),
+    IN_SECTION(SECTION_COLUMNS, 16, 8, 1025),
+    IN_SECTION(SECTION_COLUMNS, 16, 8, HUGE_NUMBER),
+    IN_SECTION(SECTION_COLUMNS, 24, 8, 0), /* values */
+    IN_SECTION(SECTION_COLUMNS, 24, 8, 6),
+    IN_SECTION(SECTION_COLUMNS, 24, 8, 8),
+    IN_SECTION(SECTION_COLUMNS, 24, 8, HUGE_NUMBER),
+    IN_SECTION(SECTION_COLUMNS, 32, 8, 160), /* bytes of all values */
+    IN_SECTION(SECTION_COLUMNS, 32, 8, 162),
+    IN_SECTION(SECTION_COLUMNS, 32, 8, (uint64_t)1 << 32),
+    IN_SECTION(SECTION_COLUMNS, 32, 8, HUGE_NUMBER - 6),
+    IN_SECTION(SECTION_COLUMNS, 40, 8, 80), /* offset of the data */
+    IN_SECTION(SECTION_COLUMNS, 40, 8, 96),
+    IN_SECTION(SECTION_COLUMNS, 80, 8, 88),
+    IN_SECTION(SECTION_COLUMNS, 80, 8, HUGE_NUMBER),
+    IN_SECTION(SECTION_COLUMNS, 88, 1, 0),    /* the name is empty, */
+    IN_SECTION(SECTION_COLUMNS, 90, 1, 0),    /* too short, */
+    IN_SECTION(SECTION_COLUMNS, 88, 1, 0xff), /* not UTF-8, */
+    IN_SECTION(SECTION_COLUMNS, 91, 1, 'x'),  /* or not terminated */
+    IN_SECTION(SECTION_COLUMNS, 95, 1, 1),    /* padding of the name, */
+    IN_SECTION(SECTION_COLUMNS, 103, 1, 1),   /* of the codes, */
+    IN_SECTION(SECTION_COLUMNS, 132, 1, 1),   /* of the ends, */
+    IN_SECTION(SECTION_COLUMNS, 297, 1, 1),   /* and of the values */
+    IN_SECTION(SECTION_COLUMNS, 96, 1, 7),    /* codes */
+    IN_SECTION(SECTION_COLUMNS, 102, 1, 255),
+    IN_SECTION(SECTION_COLUMNS, 320, 1, 2),
+    IN_SECTION(SECTION_COLUMNS, 104, 4, 47), /* ends: the next one is lower, */
+    IN_SECTION(SECTION_COLUMNS, 104, 4, 22), /* in the middle of a value, */
+    IN_SECTION(SECTION_COLUMNS, 104, 4, UINT32_MAX),
+    IN_SECTION(SECTION_COLUMNS, 128, 4, 160),  /* not the last byte, */
+    IN_SECTION(SECTION_COLUMNS, 128, 4, 162),  /* after the last byte */
+    IN_SECTION(SECTION_COLUMNS, 136, 1, ' '),  /* values that are not JSON, */
+    IN_SECTION(SECTION_COLUMNS, 137, 1, 0xff), /* not UTF-8, */
+    IN_SECTION(SECTION_COLUMNS, 137, 1, '"'),  /* or more than one */
+    IN_SECTION(SECTION_COLUMNS, 336, 1, ' '),
 };
 
 static void store_sized(uint8_t *at, uint32_t width, uint64_t value)
@@ -432,9 +496,24 @@ static void unknown_sections_are_skipped_unless_required(void **unused)
 static void no_value_of_any_number_is_dangerous(void **unused)
 {
     (void)unused;
-    static const uint64_t values[] = {0,          1,          2,       63,           64,           255,
-                                      0x7fffffff, 0x80000000, 1 << 20, UINT32_MAX,   1ull << 32,   1ull << 40,
-                                      1ull << 61, 1ull << 62, 1ull << 63, UINT64_MAX - 63, UINT64_MAX - 1, UINT64_MAX};
+    static const uint64_t values[] = {0,
+                                      1,
+                                      2,
+                                      63,
+                                      64,
+                                      255,
+                                      0x7fffffff,
+                                      0x80000000,
+                                      1 << 20,
+                                      UINT32_MAX,
+                                      1ull << 32,
+                                      1ull << 40,
+                                      1ull << 61,
+                                      1ull << 62,
+                                      1ull << 63,
+                                      UINT64_MAX - 63,
+                                      UINT64_MAX - 1,
+                                      UINT64_MAX};
     for (size_t at = 0; at + 8 <= base_bytes; at += 4) {
         for (size_t v = 0; v < sizeof values / sizeof values[0]; v++) {
             uint8_t *bytes = copy_of_base();

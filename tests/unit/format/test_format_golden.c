@@ -1,5 +1,5 @@
 /*
- * test_format_golden.c - the writer still writes the three small shards of tests/golden byte for byte, and the reader
+ * test_format_golden.c - the writer still writes the four small shards of tests/golden byte for byte, and the reader
  * still reads them. If this test has to change, the format has changed, which needs a new version and a line in
  * FORMAT.md's history.
  */
@@ -89,6 +89,24 @@ static void make_masked(void)
     MUST(shard_writer_commit(writer, "", 0, NULL, &error));
 }
 
+/* Three documents with two columns; records lack the first field, or have null. */
+static void make_columns(void)
+{
+    struct shard_writer_options options = plain_options(2);
+    struct shard_writer *writer;
+    const uint16_t tokens[] = {1, 2, 3, 4, 5, 6};
+    const uint64_t ends[] = {2, 2, 6};
+    const struct shard_value values[] = {
+        {"\"en\"", 4}, {"{\"s\": [0.5, null]}", 18}, {"", 0}, {"null", 4}, {"\"en\"", 4}, {"\"\\u00e4\"", 8}};
+    options.vocabulary = 257;
+    options.columns = (const char *const[]){"lang", "meta.scores"};
+    options.column_count = 2;
+    MUST(shard_writer_open(&writer, in_folder(folder, "columns"), &options, &error));
+    MUST(shard_writer_add(writer, tokens, 6, ends, 3, 6, &error));
+    MUST(shard_writer_values(writer, values, 3, &error));
+    MUST(shard_writer_commit(writer, "{}", 2, NULL, &error));
+}
+
 /* 4-byte ids, a BOS, documents without an EOD, no origin section, and no about text. */
 static void make_wide(void)
 {
@@ -125,6 +143,9 @@ static void the_writer_writes_the_golden_bytes(void **unused)
     make_narrow();
     make_wide();
     make_masked();
+    make_columns();
+    compare("columns.bin");
+    compare("columns.tmx");
     compare("narrow.bin");
     compare("narrow.tmx");
     compare("wide.bin");
@@ -215,13 +236,32 @@ static void the_reader_reads_the_masked_shard(void **unused)
     tokmap_dataset_close(dataset);
 }
 
+static void the_reader_reads_the_shard_with_columns(void **unused)
+{
+    (void)unused;
+    struct tokmap_dataset *dataset;
+    static const char *const langs[] = {"\"en\"", "", "\"en\""};
+    static const char *const scores[] = {"{\"s\": [0.5, null]}", "null", "\"\\u00e4\""};
+    MUST(tokmap_dataset_open(&dataset, golden("columns"), NULL, &error));
+    MUST(tokmap_dataset_verify(dataset, NULL, NULL, &error));
+    for (uint64_t d = 0; d < 3; d++) {
+        struct tokmap_value value;
+        MUST(tokmap_dataset_value(dataset, d, "lang", &value, &error));
+        assert_int_equal(value.bytes, strlen(langs[d]));
+        assert_memory_equal(value.json, langs[d], value.bytes);
+        MUST(tokmap_dataset_value(dataset, d, "meta.scores", &value, &error));
+        assert_int_equal(value.bytes, strlen(scores[d]));
+        assert_memory_equal(value.json, scores[d], value.bytes);
+    }
+    tokmap_dataset_close(dataset);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_writer_writes_the_golden_bytes),
-        cmocka_unit_test(the_reader_reads_the_narrow_shard),
-        cmocka_unit_test(the_reader_reads_the_wide_shard),
-        cmocka_unit_test(the_reader_reads_the_masked_shard),
+        cmocka_unit_test(the_writer_writes_the_golden_bytes),      cmocka_unit_test(the_reader_reads_the_narrow_shard),
+        cmocka_unit_test(the_reader_reads_the_wide_shard),         cmocka_unit_test(the_reader_reads_the_masked_shard),
+        cmocka_unit_test(the_reader_reads_the_shard_with_columns),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
