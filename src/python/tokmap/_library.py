@@ -314,24 +314,25 @@ def _library_file() -> str:
     return next((path for path in candidates if os.path.exists(path)), _SONAME)
 
 
-def _load() -> tuple[CDLL, str]:
-    name = _library_file()
+def load(name: str, what: str, functions: dict[str, tuple[Any, tuple[Any, ...]]], version_of: str, advice: str) -> CDLL:
+    """Loads a library of this package and declares its functions. `what` names it and `advice` says what else could be
+    done, for messages; version_of names the function that returns its version, which must be that of this package."""
     try:
         library = CDLL(name)
     except OSError as error:
-        raise errors.LibraryError(
-            f"cannot load the tokmap library {name}: {error}; reinstall the package (pip install ./src/python), build "
-            f"the library (make lib), or set TOKMAP_LIBRARY to its path") from None
+        raise errors.LibraryError(f"cannot load the {what} {name}: {error}; reinstall the package (pip install "
+                                  f"./src/python), build the library (make lib), or {advice}") from None
     try:
-        library.tokmap_version.restype = c_char_p
-        version = library.tokmap_version().decode()
+        entry = getattr(library, version_of)
     except AttributeError:
-        raise errors.LibraryError(f"{name} is not a tokmap library: it has no function tokmap_version") from None
+        raise errors.LibraryError(f"{name} is not a {what}: it has no function {version_of}") from None
+    entry.restype = c_char_p
+    version = entry().decode()
     if version != __version__:
         raise errors.LibraryError(
             f"the library {name} has version {version}, but this package has version {__version__}: reinstall the "
             f"package, or set TOKMAP_LIBRARY to a library of the same version")
-    for function, (result, arguments) in _FUNCTIONS.items():
+    for function, (result, arguments) in functions.items():
         try:
             entry = getattr(library, function)
         except AttributeError:
@@ -339,10 +340,11 @@ def _load() -> tuple[CDLL, str]:
                                       f"sources than this package: rebuild and reinstall both") from None
         entry.restype = result
         entry.argtypes = arguments
-    return library, name
+    return library
 
 
-lib, _path = _load()
+_path = _library_file()
+lib = load(_path, "tokmap library", _FUNCTIONS, "tokmap_version", "set TOKMAP_LIBRARY to its path")
 
 
 def library_path() -> str:

@@ -9,8 +9,7 @@ import os
 from _thread import allocate_lock
 from ctypes import CDLL, Structure, c_char_p, c_int, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
 
-from . import errors
-from ._library import library_path
+from ._library import library_path, load
 from ._version import __version__
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
@@ -66,31 +65,6 @@ def _file() -> str:
                         if name.startswith("libtokmap") else "libtokmap_tokenize.so." + __version__.split(".")[0])
 
 
-def _load() -> CDLL:
-    name = _file()
-    try:
-        loaded = CDLL(name)
-    except OSError as error:
-        raise errors.LibraryError(
-            f"cannot load the library of tokenizers {name}: {error}; reinstall the package (pip install ./src/python), "
-            f"build the libraries (make lib), or set TOKMAP_LIBRARY to the path of a libtokmap that has "
-            f"libtokmap_tokenize beside it") from None
-    for function, (result, arguments) in FUNCTIONS.items():
-        try:
-            entry = getattr(loaded, function)
-        except AttributeError:
-            raise errors.LibraryError(f"the library {name} has no function {function}, so it was built from different "
-                                      f"sources than this package: rebuild and reinstall both") from None
-        entry.restype = result
-        entry.argtypes = arguments
-    version = loaded.tokmap_tokenizer_version().decode()
-    if version != __version__:
-        raise errors.LibraryError(
-            f"the library {name} has version {version}, but this package has version {__version__}: reinstall the "
-            f"package, or set TOKMAP_LIBRARY to a library of the same version")
-    return loaded
-
-
 _loaded: CDLL | None = None
 _lock = allocate_lock()
 
@@ -100,5 +74,6 @@ def library() -> CDLL:
     global _loaded
     with _lock:
         if _loaded is None:
-            _loaded = _load()
+            _loaded = load(_file(), "tokmap library of tokenizers", FUNCTIONS, "tokmap_tokenizer_version",
+                           "set TOKMAP_LIBRARY to the path of a libtokmap that has libtokmap_tokenize beside it")
         return _loaded
