@@ -22,6 +22,7 @@
 #include "tokenizer/tokenizer.h"
 
 struct chat_template;
+struct chat_messages;
 
 /* Opens a template for a tokenizer, which must outlive it.
  *   choice          the name of a built-in template ("chatml", "llama3"; chat_template_names), or the path of a file:
@@ -60,7 +61,9 @@ struct chat_text {
     const char *reason; /* why the conversation cannot be written: a sentence without its full stop, static; or NULL */
     uint64_t message;   /* with a reason: the number of the message, from 0, or UINT64_MAX: the whole conversation */
     char detail[96];    /* with a reason: a word of the conversation that it is about, such as a role, or "" */
-    struct text_buffer content; /* memory of chat_render() */
+    struct chat_messages *parsed;   /* memory of chat_render() */
+    struct tokenizer_place *places; /* memory of chat_encode() */
+    uint64_t place_capacity;
 };
 
 void chat_text_free(struct chat_text *text);

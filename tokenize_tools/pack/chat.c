@@ -1,0 +1,219 @@
+/* chat.c - see chat.h. Files are read by chat_config.c, messages by chat_messages.c; chat_templates.c writes. */
+#include "chat.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chat_config.h"
+#include "chat_messages.h"
+#include "chat_templates.h"
+#include "common/bytes.h"
+#include "common/error.h"
+#include "platform/os.h"
+#include "text/path.h"
+
+struct chat_template {
+    const struct chat_known *known;
+    struct chat_token_found tokens[CHAT_TOKENS_MOST];
+    size_t token_count;
+};
+
+void chat_template_close(struct chat_template *template)
+{
+    if (!template)
+        return;
+    for (size_t i = 0; i < template->token_count; i++)
+        free(template->tokens[i].text);
+    free(template);
+}
+
+const char *chat_template_name(const struct chat_template *template)
+{
+    return template->known->name;
+}
+
+const char *const *chat_template_names(void)
+{
+    return chat_known_names();
+}
+
+/* ---- opening ---- */
+
+/* The id of an added token by its text, or TOKMAP_NO_ID. */
+static uint64_t added_id(const struct tokenizer *tokenizer, const char *text)
+{
+    struct tokenizer_info info;
+    struct tokenizer_added added;
+    const size_t bytes = strlen(text);
+    tokenizer_info(tokenizer, &info);
+    for (uint64_t i = 0; i < info.added; i++) {
+        tokenizer_added_at(tokenizer, i, &added);
+        if (added.bytes == bytes && !memcmp(added.text, text, bytes))
+            return added.id;
+    }
+    return TOKMAP_NO_ID;
+}
+
+/* Finds the tokens of the template in the vocabulary. */
+static enum tokmap_status tokens_find(struct chat_template *template, const struct chat_config *config,
+                                      const struct tokenizer *tokenizer, struct tokmap_error *error)
+{
+    for (const struct chat_token *token = template->known->tokens; token->text; token++) {
+        const char *text = token->kind == CHAT_TOKEN_BOS && config->bos   ? config->bos
+                           : token->kind == CHAT_TOKEN_EOS && config->eos ? config->eos
+                                                                          : token->text;
+        struct chat_token_found *found = &template->tokens[template->token_count];
+        assert(template->token_count < CHAT_TOKENS_MOST);
+        found->id = added_id(tokenizer, text);
+        if (found->id == TOKMAP_NO_ID && !token->optional)
+            return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                             "the chat template '%s' writes the special token '%s', which the vocabulary lacks; use a "
+                             "tokenizer that has it, or another options.chat_template",
+                             template->known->name, text);
+        found->text = strdup(text);
+        if (!found->text)
+            return error_set_memory(error, "a chat template", 0);
+        found->bytes = strlen(text);
+        template->token_count++;
+    }
+    return TOKMAP_OK;
+}
+
+/* Finds the built-in template that a file's template is. */
+static enum tokmap_status known_find(const struct chat_config *config, const struct chat_known **known,
+                                     struct tokmap_error *error)
+{
+    const char *why;
+    *known = chat_known_by_text(config->jinja, config->jinja_bytes, &why);
+    if (*known)
+        return TOKMAP_OK;
+    return error_set(error, TOKMAP_ERROR_UNSUPPORTED, config->jinja_path, TOKMAP_NO_OFFSET,
+                     "%s; options.chat_template takes a template that writes the same, and in Python tokmap.pack(..., "
+                     "chat_template=tokenizer) runs any template",
+                     why ? why : "its chat template is not one of those that are built in");
+}
+
+/* Reads the configuration of the tokenizer, from its folder. A tokenizer without one is not an error. */
+static enum tokmap_status beside_read(struct chat_config *config, const char *tokenizer_path,
+                                      struct tokmap_error *error)
+{
+    struct os_stat about;
+    *config = (struct chat_config){0};
+    if (!tokenizer_path || os_stat(tokenizer_path, &about))
+        return TOKMAP_OK;
+    if (about.kind == OS_KIND_FOLDER)
+        return chat_config_read(config, tokenizer_path, error);
+    char *folder = path_folder(tokenizer_path);
+    if (!folder)
+        return error_set_memory(error, "the path of a chat template", 0);
+    const enum tokmap_status status = chat_config_read(config, folder, error);
+    free(folder);
+    return status;
+}
+
+/* Reports that a word is neither a template nor a file. */
+static enum tokmap_status refuse_choice(const char *choice, struct tokmap_error *error)
+{
+    char all[512] = "";
+    size_t used = 0;
+    for (const char *const *name = chat_known_names(); *name; name++) {
+        const size_t bytes = strlen(*name);
+        assert(used + bytes + 3 < sizeof all);
+        if (used) {
+            memcpy(all + used, ", ", 2);
+            used += 2;
+        }
+        memcpy(all + used, *name, bytes + 1);
+        used += bytes;
+    }
+    return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                     "'%s' is neither a file nor a chat template; options.chat_template takes a file or one of %s", choice,
+                     all);
+}
+
+static enum tokmap_status choose(const char *choice, const char *tokenizer_path, struct chat_config *config,
+                                 const struct chat_known **known, struct tokmap_error *error)
+{
+    struct os_stat about;
+    *known = choice ? chat_known_by_name(choice) : NULL;
+    if (choice && !*known) {
+        if (!strchr(choice, '/') && os_stat(choice, &about))
+            return refuse_choice(choice, error);
+        const enum tokmap_status status = chat_config_read(config, choice, error);
+        if (status)
+            return status;
+        if (!config->jinja)
+            return error_set(error, TOKMAP_ERROR_ARGUMENT, choice, TOKMAP_NO_OFFSET, "this has no chat template");
+        return known_find(config, known, error);
+    }
+    const enum tokmap_status status = beside_read(config, tokenizer_path, error);
+    if (status || *known)
+        return status;
+    if (!config->jinja)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, tokenizer_path, TOKMAP_NO_OFFSET,
+                         "there is no chat template beside the tokenizer (in tokenizer_config.json or "
+                         "chat_template.jinja); choose one with options.chat_template");
+    return known_find(config, known, error);
+}
+
+enum tokmap_status chat_template_open(struct chat_template **template, const char *choice, const char *tokenizer_path,
+                                      const struct tokenizer *tokenizer, struct tokmap_error *error)
+{
+    struct chat_config config = {0};
+    const struct chat_known *known = NULL;
+    struct chat_template *made = NULL;
+    *template = NULL;
+    enum tokmap_status status = choose(choice, tokenizer_path, &config, &known, error);
+    if (!status && !(made = calloc(1, sizeof *made)))
+        status = error_set_memory(error, "a chat template", sizeof *made);
+    if (!status) {
+        made->known = known;
+        status = tokens_find(made, &config, tokenizer, error);
+    }
+    chat_config_free(&config);
+    if (status) {
+        chat_template_close(made);
+        return status;
+    }
+    *template = made;
+    return TOKMAP_OK;
+}
+
+/* ---- writing ---- */
+
+void chat_text_free(struct chat_text *text)
+{
+    free(text->text.bytes);
+    free(text->marks);
+    free(text->counted);
+    free(text->places);
+    if (text->parsed) {
+        chat_messages_free(text->parsed);
+        free(text->parsed);
+    }
+    *text = (struct chat_text){0};
+}
+
+enum tokmap_status chat_render(const struct chat_template *template, const char *json, uint64_t bytes,
+                               struct chat_text *out, struct tokmap_error *error)
+{
+    if (!out->parsed && !(out->parsed = calloc(1, sizeof *out->parsed)))
+        return error_set_memory(error, "a conversation", sizeof *out->parsed);
+    struct chat_messages *messages = out->parsed;
+    out->text.count = out->mark_count = out->counted_count = 0;
+    const enum tokmap_status status = chat_messages_read(messages, json, (size_t)bytes, error);
+    if (status)
+        return status;
+    struct chat_writer writer = {.out = out, .tokens = template->tokens, .messages = messages, .open = UINT64_MAX};
+    if (!messages->reason)
+        template->known->render(&writer, messages);
+    if (writer.no_memory)
+        return error_set_memory(error, "the text of a conversation", out->text.count);
+    out->messages = messages->count;
+    out->lone = messages->lone;
+    out->reason = messages->reason;
+    out->message = messages->message;
+    memcpy(out->detail, messages->detail, sizeof out->detail);
+    return TOKMAP_OK;
+}
