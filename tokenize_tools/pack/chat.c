@@ -128,8 +128,8 @@ static enum tokmap_status refuse_choice(const char *choice, struct tokmap_error 
         used += bytes;
     }
     return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                     "'%s' is neither a file nor a chat template; options.chat_template takes a file or one of %s", choice,
-                     all);
+                     "'%s' is neither a file nor a chat template; options.chat_template takes a file or one of %s",
+                     choice, all);
 }
 
 static enum tokmap_status choose(const char *choice, const char *tokenizer_path, struct chat_config *config,
@@ -216,4 +216,36 @@ enum tokmap_status chat_render(const struct chat_template *template, const char 
     out->message = messages->message;
     memcpy(out->detail, messages->detail, sizeof out->detail);
     return TOKMAP_OK;
+}
+
+/* ---- encoding ---- */
+
+uint64_t chat_ids_most(const struct tokenizer *tokenizer, const struct chat_text *text)
+{
+    struct tokenizer_info info;
+    uint64_t most;
+    tokenizer_info(tokenizer, &info);
+    return mul_overflows(text->text.count, info.ids_per_byte_most, &most) ? UINT64_MAX : most;
+}
+
+static enum tokmap_status places_reserve(struct chat_text *text, struct tokmap_error *error)
+{
+    if (text->mark_count <= text->place_capacity)
+        return TOKMAP_OK;
+    struct tokenizer_place *grown = realloc(text->places, (size_t)text->mark_capacity * sizeof *grown);
+    if (!grown)
+        return error_set_memory(error, "the tokens of a conversation", text->mark_capacity * sizeof *grown);
+    text->places = grown;
+    text->place_capacity = text->mark_capacity;
+    return TOKMAP_OK;
+}
+
+enum tokmap_status chat_encode(struct tokenizer_state *state, struct chat_text *text, struct tokenizer_out *out,
+                               uint8_t *counted, struct tokmap_error *error)
+{
+    const struct tokenizer_text document = {text->text.bytes, text->text.count};
+    enum tokmap_status status = places_reserve(text, error);
+    if (!status)
+        status = tokenizer_encode_marked(state, &document, text->marks, text->mark_count, out, text->places, error);
+    return status;
 }

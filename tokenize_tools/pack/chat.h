@@ -88,7 +88,7 @@ uint64_t chat_ids_most(const struct tokenizer *tokenizer, const struct chat_text
  *   counted   NULL, or a byte for each of out->capacity ids: 1 if any part of its text counts, else 0. Prefix and
  *             suffix do not count
  * Statuses: those of tokenizer_encode_marked() and tokenizer_offsets(). */
-enum tokmap_status chat_encode(struct tokenizer_state *state, const struct chat_text *text, struct tokenizer_out *out,
+enum tokmap_status chat_encode(struct tokenizer_state *state, struct chat_text *text, struct tokenizer_out *out,
                                uint8_t *counted, struct tokmap_error *error);
 
 #endif

@@ -36,9 +36,9 @@ static enum tokmap_status file_read(const char *path, char **text, size_t *bytes
         status = error_set(error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET,
                            "this is not a regular file, so it cannot be read as a chat template");
     else if (!failed && about.bytes > CHAT_CONFIG_MOST)
-        status = error_set(error, TOKMAP_ERROR_LIMIT, path, TOKMAP_NO_OFFSET,
-                           "the file has %" PRIu64 " bytes; files with chat templates have at most 64 MiB",
-                           about.bytes);
+        status =
+            error_set(error, TOKMAP_ERROR_LIMIT, path, TOKMAP_NO_OFFSET,
+                      "the file has %" PRIu64 " bytes; files with chat templates have at most 64 MiB", about.bytes);
     else if (!failed && !(*text = malloc((size_t)about.bytes + 1)))
         status = error_set_memory(error, "a chat template", about.bytes);
     else if (!failed)
@@ -69,7 +69,7 @@ static bool named_read(struct json_scan *scan, struct found *found)
     if (!json_enter_object(scan))
         return false;
     while (json_member(scan, &name))
-        if (json_name_is(&name, "name") ? !json_text(scan, &key)
+        if (json_name_is(&name, "name")       ? !json_text(scan, &key)
             : json_name_is(&name, "template") ? !json_text(scan, &text)
                                               : !json_skip(scan))
             return false;
@@ -130,10 +130,10 @@ static bool found_read(struct json_scan *scan, struct found *found)
     if (!json_enter_object(scan))
         return false;
     while (json_member(scan, &name))
-        if (json_name_is(&name, "chat_template")  ? !jinja_read(scan, found)
-            : json_name_is(&name, "bos_token")    ? !token_read(scan, &found->bos, &found->has_bos)
-            : json_name_is(&name, "eos_token")    ? !token_read(scan, &found->eos, &found->has_eos)
-                                                  : !json_skip(scan))
+        if (json_name_is(&name, "chat_template") ? !jinja_read(scan, found)
+            : json_name_is(&name, "bos_token")   ? !token_read(scan, &found->bos, &found->has_bos)
+            : json_name_is(&name, "eos_token")   ? !token_read(scan, &found->eos, &found->has_eos)
+                                                 : !json_skip(scan))
             return false;
     return json_end(scan);
 }

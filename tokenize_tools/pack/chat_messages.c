@@ -18,9 +18,10 @@
 /* Keys that change what the writers of conversations mean. A template of tokmap does not write them, so they must not
  * be dropped without a word. Other keys ("id", "timestamp") are what a template ignores. */
 static const char *const meaningful[] = {
-    "tool_calls", "tool_call_id", "tools", "function_call", "functions", "reasoning_content", "reasoning", "thinking",
-    "images", "image", "audio", "audios", "videos", "video", "documents", "prefix", "weight", "train", "trainable",
-    "masked", "loss", "loss_mask",
+    "tool_calls", "tool_call_id", "tools",     "function_call", "functions", "reasoning_content",
+    "reasoning",  "thinking",     "images",    "image",         "audio",     "audios",
+    "videos",     "video",        "documents", "prefix",        "weight",    "train",
+    "trainable",  "masked",       "loss",      "loss_mask",
 };
 
 struct reader {
@@ -221,8 +222,9 @@ static bool message_read(struct reader *reader, struct chat_message *message)
         } else if (is_meaningful(&name)) {
             if (!takes_nothing(reader)) {
                 const struct chat_string word = decode(reader, &name);
-                return refuse(reader, "it has a key that tokmap's templates do not write; remove the key, or use "
-                                      "tokmap.pack(..., chat_template=tokenizer) of Python",
+                return refuse(reader,
+                              "it has a key that tokmap's templates do not write; remove the key, or use "
+                              "tokmap.pack(..., chat_template=tokenizer) of Python",
                               &word);
             }
         } else {

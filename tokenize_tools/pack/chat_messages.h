@@ -19,8 +19,8 @@ enum chat_content { CHAT_CONTENT_NULL, CHAT_CONTENT_TEXT, CHAT_CONTENT_PARTS };
 struct chat_message {
     struct chat_string role;
     enum chat_content kind;
-    struct chat_string text;          /* of CHAT_CONTENT_TEXT */
-    const struct chat_string *parts;  /* of CHAT_CONTENT_PARTS: the texts of its parts */
+    struct chat_string text;         /* of CHAT_CONTENT_TEXT */
+    const struct chat_string *parts; /* of CHAT_CONTENT_PARTS: the texts of its parts */
     size_t part_count;
 };
 

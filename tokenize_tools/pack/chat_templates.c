@@ -428,10 +428,10 @@ static void llama2_render(struct chat_writer *writer, struct chat_messages *mess
 
 /* What differs between the templates of Mistral. */
 struct mistral {
-    bool system;      /* a system message is allowed */
-    bool at_end;      /* it is written in the last question, if that is the last message; else in the first one */
+    bool system; /* a system message is allowed */
+    bool at_end; /* it is written in the last question, if that is the last message; else in the first one */
     const char *before_inst, *after_inst, *before_end, *before_answer; /* spaces */
-    bool strips;      /* the answer is stripped */
+    bool strips;                                                       /* the answer is stripped */
 };
 
 static bool mistral_check(const struct mistral *how, struct chat_messages *messages, size_t first)
@@ -628,12 +628,17 @@ static void gemma3_render(struct chat_writer *writer, struct chat_messages *mess
 /* ---- DeepSeek ---- */
 
 enum { DEEPSEEK_BOS, DEEPSEEK_EOS, DEEPSEEK_USER, DEEPSEEK_ASSISTANT };
-static const struct chat_token deepseek_tokens[] = {
-    {"<\xef\xbd\x9c" "begin\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>", CHAT_TOKEN_BOS, false},
-    {"<\xef\xbd\x9c" "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>", CHAT_TOKEN_FIXED, false},
-    {"<\xef\xbd\x9cUser\xef\xbd\x9c>", CHAT_TOKEN_FIXED, false},
-    {"<\xef\xbd\x9c" "Assistant\xef\xbd\x9c>", CHAT_TOKEN_FIXED, false},
-    {NULL, CHAT_TOKEN_FIXED, false}};
+static const struct chat_token deepseek_tokens[] = {{"<\xef\xbd\x9c"
+                                                     "begin\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>",
+                                                     CHAT_TOKEN_BOS, false},
+                                                    {"<\xef\xbd\x9c"
+                                                     "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>",
+                                                     CHAT_TOKEN_FIXED, false},
+                                                    {"<\xef\xbd\x9cUser\xef\xbd\x9c>", CHAT_TOKEN_FIXED, false},
+                                                    {"<\xef\xbd\x9c"
+                                                     "Assistant\xef\xbd\x9c>",
+                                                     CHAT_TOKEN_FIXED, false},
+                                                    {NULL, CHAT_TOKEN_FIXED, false}};
 
 /* System messages are written before all turns. Thoughts of the assistant are left out. */
 static void deepseek_write(struct chat_writer *writer, struct chat_messages *messages, bool many_systems)
@@ -680,12 +685,10 @@ static void deepseek_r1_render(struct chat_writer *writer, struct chat_messages 
 /* ---- Phi ---- */
 
 enum { PHI_SYSTEM, PHI_USER, PHI_ASSISTANT, PHI_END, PHI_EOS };
-static const struct chat_token phi3_tokens[] = {{"<|system|>", CHAT_TOKEN_FIXED, false},
-                                                {"<|user|>", CHAT_TOKEN_FIXED, false},
-                                                {"<|assistant|>", CHAT_TOKEN_FIXED, false},
-                                                {"<|end|>", CHAT_TOKEN_FIXED, false},
-                                                {"<|endoftext|>", CHAT_TOKEN_EOS, false},
-                                                {NULL, CHAT_TOKEN_FIXED, false}};
+static const struct chat_token phi3_tokens[] = {
+    {"<|system|>", CHAT_TOKEN_FIXED, false},    {"<|user|>", CHAT_TOKEN_FIXED, false},
+    {"<|assistant|>", CHAT_TOKEN_FIXED, false}, {"<|end|>", CHAT_TOKEN_FIXED, false},
+    {"<|endoftext|>", CHAT_TOKEN_EOS, false},   {NULL, CHAT_TOKEN_FIXED, false}};
 
 static void phi3_write(struct chat_writer *writer, struct chat_messages *messages, bool empty_systems)
 {
@@ -813,29 +816,29 @@ static const struct {
     uint64_t high, low;
     const char *name;
 } originals[] = {
-    {0x577a7fce73f72e1e, 0xe2be9fd6966bb5eb, "chatml"}, /* OpenHermes-2.5-Mistral-7B */
-    {0xa344e8c84fb0282d, 0xda206a9e46a4ac01, "chatml"}, /* axolotl chatml */
+    {0x577a7fce73f72e1e, 0xe2be9fd6966bb5eb, "chatml"},              /* OpenHermes-2.5-Mistral-7B */
+    {0xa344e8c84fb0282d, 0xda206a9e46a4ac01, "chatml"},              /* axolotl chatml */
     {0xb59c4fde1d06da00, 0x55b25ceb4910aa64, "deepseek-r1-distill"}, /* DeepSeek-R1-Distill-Llama-8B, -Qwen-32B */
-    {0xfc60798d3b3a2312, 0x56a138c31521e7c8, "deepseek-v3"}, /* DeepSeek-V3 */
-    {0x8b30bb763d138e69, 0x2c2e86beabccd2a4, "gemma"}, /* gemma-7b-it, gemma-2-2b-it */
-    {0x6c84c2da794fd4c1, 0xd9c620dcaf86f38d, "gemma3"}, /* gemma-3-4b-it */
-    {0x4adb1f81f5c508ea, 0x24f6d97f87d647f5, "llama2"}, /* Llama-2-7b-chat-hf */
-    {0x09facc0e4aa94318, 0x9799ad6e2dea0594, "llama3"}, /* Meta-Llama-3-8B-Instruct */
-    {0x9ddcd6cd71f96dd7, 0x6ca7779b7730196a, "llama3.1"}, /* Llama-3.1-8B-Instruct, Llama-3.3-70B-Instruct */
-    {0x573e1bcc8c56f178, 0xc3d57e38f5ff0756, NULL}, /* Llama-3.2-3B-Instruct */
-    {0xf395fc5daa794129, 0xa5d004210ebce758, "mistral-v0"}, /* Mistral-7B-Instruct-v0.2, first version */
+    {0xfc60798d3b3a2312, 0x56a138c31521e7c8, "deepseek-v3"},         /* DeepSeek-V3 */
+    {0x8b30bb763d138e69, 0x2c2e86beabccd2a4, "gemma"},               /* gemma-7b-it, gemma-2-2b-it */
+    {0x6c84c2da794fd4c1, 0xd9c620dcaf86f38d, "gemma3"},              /* gemma-3-4b-it */
+    {0x4adb1f81f5c508ea, 0x24f6d97f87d647f5, "llama2"},              /* Llama-2-7b-chat-hf */
+    {0x09facc0e4aa94318, 0x9799ad6e2dea0594, "llama3"},              /* Meta-Llama-3-8B-Instruct */
+    {0x9ddcd6cd71f96dd7, 0x6ca7779b7730196a, "llama3.1"},            /* Llama-3.1-8B-Instruct, Llama-3.3-70B-Instruct */
+    {0x573e1bcc8c56f178, 0xc3d57e38f5ff0756, NULL},                  /* Llama-3.2-3B-Instruct */
+    {0xf395fc5daa794129, 0xa5d004210ebce758, "mistral-v0"},          /* Mistral-7B-Instruct-v0.2, first version */
     {0x6aef58edf0d62df9, 0xf89cfc57f651ff3d, "mistral-v1"}, /* Mistral-7B-Instruct-v0.2, Mixtral-8x7B-Instruct-v0.1 */
     {0xdf3ebcd92fa9a63f, 0xc6614466504d495b, "mistral-v3"}, /* Mistral-Large-Instruct-2407 */
     {0x638e5c8b05f6278c, 0xcae647ce0048756b, "mistral-v3-tekken"}, /* Mistral-Nemo-Instruct-2407 */
-    {0x0850c77e9e7c37ed, 0x82fc89c04c54ba66, "phi3"}, /* Phi-3-mini-4k-instruct */
-    {0xceaa31b1554ec3f5, 0xcd8aff863abd4554, "phi3.5"}, /* Phi-3.5-mini-instruct */
-    {0x32dc022941195ae7, 0x70325d9540e2904f, "phi4"}, /* phi-4 */
-    {0xe392aa06018503fd, 0x2469c9508f79506e, "qwen2.5"}, /* Qwen2.5-7B-Instruct */
-    {0x4457e3d12b367a86, 0x0283f874ff58d644, "qwen3"}, /* Qwen3-0.6B, first version */
-    {0x0fab82ce8f4d5175, 0xc9e0155c80737cf2, "qwen3"}, /* Qwen3-0.6B */
-    {0xcc9ddd5a40bc1c0c, 0x8fb5d937b1e8f5d0, "qwen3-2507"}, /* Qwen3-4B-Instruct-2507 */
-    {0x5ae4edc1a6c08aa6, 0x1db34e9fc60441d8, "zephyr"}, /* zephyr-7b-beta */
-    {0x5c929235d1675dbf, 0xd9fe74edcb57aa82, "zephyr"}, /* zephyr-7b-beta, with escaped newlines */
+    {0x0850c77e9e7c37ed, 0x82fc89c04c54ba66, "phi3"},              /* Phi-3-mini-4k-instruct */
+    {0xceaa31b1554ec3f5, 0xcd8aff863abd4554, "phi3.5"},            /* Phi-3.5-mini-instruct */
+    {0x32dc022941195ae7, 0x70325d9540e2904f, "phi4"},              /* phi-4 */
+    {0xe392aa06018503fd, 0x2469c9508f79506e, "qwen2.5"},           /* Qwen2.5-7B-Instruct */
+    {0x4457e3d12b367a86, 0x0283f874ff58d644, "qwen3"},             /* Qwen3-0.6B, first version */
+    {0x0fab82ce8f4d5175, 0xc9e0155c80737cf2, "qwen3"},             /* Qwen3-0.6B */
+    {0xcc9ddd5a40bc1c0c, 0x8fb5d937b1e8f5d0, "qwen3-2507"},        /* Qwen3-4B-Instruct-2507 */
+    {0x5ae4edc1a6c08aa6, 0x1db34e9fc60441d8, "zephyr"},            /* zephyr-7b-beta */
+    {0x5c929235d1675dbf, 0xd9fe74edcb57aa82, "zephyr"},            /* zephyr-7b-beta, with escaped newlines */
 };
 
 const struct chat_known *chat_known_by_text(const char *jinja, size_t bytes, const char **why)

@@ -29,9 +29,9 @@ struct chat_writer {
         char *text;
         size_t bytes;
         uint64_t id; /* or TOKMAP_NO_ID: it is text */
-    } *tokens;       /* as in the table of the template */
+    } * tokens;      /* as in the table of the template */
     struct chat_messages *messages;
-    uint64_t open;   /* where a span that counts began, or UINT64_MAX */
+    uint64_t open; /* where a span that counts began, or UINT64_MAX */
     bool no_memory;
 };
 
