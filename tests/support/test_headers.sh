@@ -15,6 +15,7 @@ cat >"$scratch/program.h" <<'END'
 #include "tokmap/tokmap.h"
 #include "tokmap/cuda.h"
 #include "tokmap/tokenizer.h"
+#include "tokmap/pack.h"
 void fatal(const struct tokmap_error *error) __attribute__((noreturn));
 void train(const int32_t *inputs, const int32_t *targets, uint64_t rows);
 void save(const char *text);
@@ -87,7 +88,7 @@ for header in include/tokmap/*.h; do
     fi
     examples=$(extract "$header")
     case $name in
-    tokmap.h | cuda.h | tokenizer.h) least=1 ;;
+    tokmap.h | cuda.h | tokenizer.h | pack.h) least=1 ;;
     *) least=0 ;;
     esac
     if [ "$examples" = unbalanced ] || [ "$examples" -lt "$least" ]; then
@@ -108,6 +109,7 @@ done
 cat >"$scratch/macros.c" <<'END'
 #include "tokmap/tokmap.h"
 #include "tokmap/tokenizer.h"
+#include "tokmap/pack.h"
 int sizes_are_set(void);
 int sizes_are_set(void)
 {
@@ -120,6 +122,10 @@ int sizes_are_set(void)
     struct tokmap_tokenizer_options tokenizer = TOKMAP_TOKENIZER_OPTIONS_INIT;
     struct tokmap_encoded encoded = TOKMAP_ENCODED_INIT;
     struct tokmap_decoded decoded = TOKMAP_DECODED_INIT;
+    struct tokmap_writer_options writer = TOKMAP_WRITER_OPTIONS_INIT;
+    struct tokmap_added added = TOKMAP_ADDED_INIT;
+    if (!writer.size || !added.size)
+        return 0;
     if (!tokenizer.size || !encoded.size || !decoded.size)
         return 0;
     return dataset.size && verify.size && run.size && loader.size && out.size && batch.size;
