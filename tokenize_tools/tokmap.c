@@ -7,6 +7,8 @@
 #include "commands/shared/corpus_arguments.h"
 #include "common/cpu.h"
 #include "common/hash.h"
+#include "corpus/parquet_codec.h"
+#include "corpus/unpack.h"
 #include "platform/os.h"
 
 #define PROGRAM "tokmap"
@@ -53,13 +55,37 @@ static int help_print(void)
 #define PATTERNS_TEXT "only those with a scanner of their own (built without PCRE2)"
 #define PATTERNS_ALL false
 #endif
-#ifdef HAVE_ISAL
-#define GZIP_TEXT "yes (ISA-L)"
-#define GZIP_READ true
-#else
-#define GZIP_TEXT "no (built without ISA-L)"
-#define GZIP_READ false
-#endif
+
+/* Compressed files; zstd is in every build. */
+static const struct {
+    enum file_type type;
+    const char *ending, *member, *library;
+} packed[] = {
+    {FILE_TYPE_GZIP, ".gz", "reads_gz", "ISA-L"},
+    {FILE_TYPE_BZIP2, ".bz2", "reads_bz2", "bzip2"},
+    {FILE_TYPE_XZ, ".xz", "reads_xz", "xz"},
+    {FILE_TYPE_LZ4, ".lz4", "reads_lz4", "LZ4"},
+};
+#define PACKED (sizeof packed / sizeof packed[0])
+
+/* The codecs of Parquet files that this build reads: with json as elements of its array "parquet_codecs", otherwise on
+ * standard output. Two numbers of codecs stand for LZ4, so the older is left out. */
+static void codecs_print(struct cli_json *json)
+{
+    const char *before = "Parquet codecs: ";
+    for (int64_t codec = PARQUET_CODEC_SNAPPY; codec < PARQUET_CODEC_COUNT; codec++) {
+        struct tokmap_error why;
+        if (codec == PARQUET_CODEC_LZ4_OLD || parquet_codec_check(codec, &why))
+            continue;
+        if (json)
+            cli_json_text(json, NULL, parquet_codec_name(codec));
+        else
+            printf("%s%s", before, parquet_codec_name(codec));
+        before = ", ";
+    }
+    if (!json)
+        printf("\n");
+}
 
 /* The values of --input-format after the first one, "auto": with json as elements of its array "input_formats",
  * otherwise on standard output, separated by commas. */
@@ -89,10 +115,14 @@ static int version_print(const struct cli_command *command, const char **operand
         cli_json_object(&out, NULL);
         cli_json_text(&out, "version", tokmap_version());
         cli_json_bool(&out, "reads_zst", true);
-        cli_json_bool(&out, "reads_gz", GZIP_READ);
+        for (size_t i = 0; i < PACKED; i++)
+            cli_json_bool(&out, packed[i].member, unpack_is_built(packed[i].type));
         cli_json_bool(&out, "reads_jsonl", true);
         cli_json_array(&out, "input_formats");
         formats_print(&out);
+        cli_json_end(&out);
+        cli_json_array(&out, "parquet_codecs");
+        codecs_print(&out);
         cli_json_end(&out);
         cli_json_bool(&out, "pcre2", PATTERNS_ALL);
         cli_json_text(&out, "cpu", cpu);
@@ -101,7 +131,12 @@ static int version_print(const struct cli_command *command, const char **operand
     } else {
         printf(PROGRAM " %s\ninput formats: ", tokmap_version());
         formats_print(NULL);
-        printf("reads .zst: yes\nreads .gz: " GZIP_TEXT "\nsplit patterns: " PATTERNS_TEXT "\n");
+        printf("reads .zst: yes\n");
+        for (size_t i = 0; i < PACKED; i++)
+            printf("reads %s: %s%s)\n", packed[i].ending,
+                   unpack_is_built(packed[i].type) ? "yes (" : "no (built without ", packed[i].library);
+        codecs_print(NULL);
+        printf("split patterns: " PATTERNS_TEXT "\n");
         printf("CPU variant: %s\n", cpu);
     }
     return cli_finish(PROGRAM, CLI_DONE);

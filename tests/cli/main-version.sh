@@ -11,14 +11,17 @@ json out
 holds out "\"version\": \"$version\""
 holds out '"cpu": "'
 # It says what decides whether a file is accepted: the input formats and whether PCRE2 is in.
-for name in pcre2 reads_gz reads_zst; do
+for name in pcre2 reads_gz reads_zst reads_bz2 reads_xz reads_lz4; do
     case $(field out $name) in true | false) ;; *) equal "$(field out $name)" "true or false" $name ;; esac
 done
 equal "$(field out input_formats.0)" text
+has=$(grep -o '"Snappy"\|"gzip"\|"Brotli"\|"zstd"\|"LZ4"' out | wc -l | tr -d ' ')
 equal "$(field out input_formats.1)" jsonl
 pcre2=$(field out pcre2)
 tokmap --version >out
 holds out 'input formats: text, jsonl'
+equal "$(sed -n 's/^Parquet codecs: //p' out | tr ',' '\n' | wc -l | tr -d ' ')" "$has"
+sed -n 's/^Parquet codecs: //p' out | grep -q zstd || exit 1
 case $pcre2 in
 true) holds out 'split patterns: all (PCRE2)' ;;
 *) holds out 'split patterns: only those with a scanner of their own (built without PCRE2)' ;;

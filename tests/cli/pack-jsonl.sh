@@ -35,6 +35,20 @@ if tokmap --version | grep -q 'reads .gz: yes' && command -v gzip >/dev/null 2>&
     tokmap pack -q -o x - <no-name
     same d.bin x.bin
 fi
+for pair in bz2:bzip2 xz:xz lz4:lz4; do
+    ending=${pair%%:*} program=${pair#*:}
+    if tokmap --version | grep -q "reads .$ending: yes" && command -v "$program" >/dev/null 2>&1; then
+        "$program" -c <l.jsonl >"l.jsonl.$ending"
+        tokmap pack -q -o "$ending" "l.jsonl.$ending"
+        same d.bin "$ending.bin"
+        cp "l.jsonl.$ending" no-name
+        tokmap pack -q -f -o again - <no-name
+        same d.bin again.bin
+        # The end of the name is left out when JSONL is recognized by it, and in what show prints.
+        tokmap show --document 1 "$ending" >out 2>&1
+        holds out "l.jsonl.$ending line "
+    fi
+done
 # The message about a document that --invalid-utf8 skip left out does not suggest that option.
 printf '{"text": "\\ud800"}\n{"text": "k"}\n' >lone.jsonl
 exits 0 tokmap pack -q --invalid-utf8 skip -o lone lone.jsonl 2>err

@@ -50,6 +50,16 @@ if tokmap --version | grep -q 'reads .gz: yes' && command -v gzip >/dev/null 2>&
     wrong 'behind.gz: the gzip data ends at byte' in/a behind.gz
     holds err 'remove them, or copy the file again'
 fi
+for triple in bz2:bzip2:bzip2 xz:xz:xz lz4:lz4:LZ4; do
+    ending=${triple%%:*} name=${triple##*:} program=${triple#*:} program=${program%:*}
+    if tokmap --version | grep -q "reads .$ending: yes" && command -v "$program" >/dev/null 2>&1; then
+        "$program" -c <in/a | head -c 13 >"cut.$ending"
+        wrong "cut.$ending: the $name file is truncated: it ends in the middle of its data, at byte 13" \
+            in/a "cut.$ending"
+        { "$program" -c <in/a; echo more; } >"behind.$ending"
+        wrong "behind.$ending: the $name data ends at byte" in/a "behind.$ending"
+    fi
+done
 if [ "$(id -u)" -ne 0 ]; then
     cp in/a secret
     chmod 000 secret

@@ -234,7 +234,8 @@ int command_pack(int argc, char **argv)
         .details =
             "An INPUT is a file, a folder (all regular files below it that are not hidden), a pattern (** matches any "
             "number of folders), or '-' for standard input. It contains text, one document per file, or records, one "
-            "document each: JSONL, a JSON array, CSV, or TSV; plain, gzip, or zstd.\n\n"
+            "document each: JSONL, a JSON array, CSV, or TSV; plain, gzip, zstd, "
+            "bzip2, xz, or LZ4.\n\n"
             "Examples:\n"
             "  tokmap pack -o data/books books/\n"
             "  tokmap pack -o data/web -t gpt2/tokenizer.json 'crawl/*.jsonl.zst'\n"

@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "common/bytes.h"
+
 #define UNPACK "decompress it into a pipe, and name the input -, which is standard input"
 #define EXTRACT "extract its files, and name the folder that contains them"
 #define CONVERT "convert it to text or JSONL first"
@@ -19,11 +21,12 @@ static const struct {
 } signatures[] = {
     {"\x1f\x8b\x08", 3, FILE_TYPE_GZIP, "a gzip file", ""},
     {"\x28\xb5\x2f\xfd", 4, FILE_TYPE_ZSTD, "a zstd file", ""},
-    {"BZh", 3, FILE_TYPE_REFUSED, "a bzip2 file", UNPACK}, /* and six bytes more: see file_type_of() */
+    {"BZh", 3, FILE_TYPE_BZIP2, "a bzip2 file", ""}, /* and seven bytes more: see is_bzip2() */
     {"\xfd"
      "7zXZ\0",
-     6, FILE_TYPE_REFUSED, "an xz file", UNPACK},
-    {"\x04\x22\x4d\x18", 4, FILE_TYPE_REFUSED, "an LZ4 file", UNPACK},
+     6, FILE_TYPE_XZ, "an xz file", ""},
+    {"\x04\x22\x4d\x18", 4, FILE_TYPE_LZ4, "an LZ4 file", ""},
+    {"\x02\x21\x4c\x18", 4, FILE_TYPE_REFUSED, "an LZ4 file in the format of 'lz4 -l'", UNPACK},
     {"\x1f\x9d", 2, FILE_TYPE_REFUSED, "a compress (.Z) file", UNPACK},
     {"\xff\x06\x00\x00sNaPpY", 10, FILE_TYPE_REFUSED, "a Snappy file", UNPACK},
     {"PK\x03\x04", 4, FILE_TYPE_REFUSED, "a zip archive", EXTRACT},
@@ -52,6 +55,28 @@ static bool is_zstd_skippable(const char *head, size_t count)
     return count >= 4 && ((uint8_t)head[0] & 0xf0) == 0x50 && !memcmp(head + 1, "\x2a\x4d\x18", 3);
 }
 
+/* Skips the skippable frames at the beginning, which zstd and LZ4 share. They are LZ4's if an LZ4 frame follows. */
+static bool is_lz4_after_skippable(const char *head, size_t count)
+{
+    size_t at = 0;
+    while (is_zstd_skippable(head + at, count - at) && count - at >= 8) {
+        const uint64_t size = 8 + (uint64_t)load32(head + at + 4);
+        if (size > count - at)
+            return false;
+        at += (size_t)size;
+    }
+    return at && count - at >= 4 && !memcmp(head + at, "\x04\x22\x4d\x18", 4);
+}
+
+/* A text may begin with "BZh". In a bzip2 file a digit follows, and then the mark of a block or of the end. Returns true
+ * as long as the bytes agree with that. */
+static bool is_bzip2(const char *head, size_t count)
+{
+    const size_t more = count < 10 ? count : 10;
+    return more < 4 || (head[3] >= '1' && head[3] <= '9' &&
+                        (!memcmp(head + 4, "1AY&SY", more - 4) || !memcmp(head + 4, "\x17rE8P\x90", more - 4)));
+}
+
 /* The signature of a tar header is at byte 257, after a name that is padded with zero bytes. Text has no such bytes. */
 static bool is_tar(const char *head, size_t count)
 {
@@ -63,11 +88,11 @@ enum file_type file_type_of(const char *head, size_t count, const char **name, c
     assert(name && advice);
     *name = *advice = "";
     if (is_zstd_skippable(head, count))
-        return FILE_TYPE_ZSTD;
+        return is_lz4_after_skippable(head, count) ? FILE_TYPE_LZ4 : FILE_TYPE_ZSTD;
     for (size_t i = 0; i < SIGNATURES; i++) {
         if (count < signatures[i].bytes || memcmp(head, signatures[i].magic, signatures[i].bytes))
             continue;
-        if (!strcmp(signatures[i].magic, "BZh") && (count < 10 || memcmp(head + 4, "1AY&SY", 6)))
+        if (signatures[i].type == FILE_TYPE_BZIP2 && (count < 10 || !is_bzip2(head, count)))
             continue;
         *name = signatures[i].name;
         *advice = signatures[i].advice;
@@ -88,5 +113,18 @@ bool file_type_is_undecided(const char *head, size_t count)
     for (size_t i = 0; i < SIGNATURES; i++)
         if (count < signatures[i].bytes && !memcmp(head, signatures[i].magic, count))
             return true;
+    if (count > 3 && count < 10 && !memcmp(head, "BZh", 3))
+        return is_bzip2(head, count);
     return false;
+}
+
+size_t file_type_packed_ending(const char *path, uint64_t bytes)
+{
+    static const char *const endings[] = {".gz", ".zst", ".bz2", ".xz", ".lz4"};
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        const size_t length = strlen(endings[i]);
+        if (bytes >= length && !memcmp(path + bytes - length, endings[i], length))
+            return length;
+    }
+    return 0;
 }

@@ -9,6 +9,7 @@
 #include "csv_field.h"
 #include "name_list.h"
 #include "record_values.h"
+#include "file_type.h"
 #include "sniff.h"
 #include "stream.h"
 
@@ -29,10 +30,7 @@ static enum name_kind name_kind_of(const char *path)
     size_t length = strlen(path);
     if (!strcmp(path, "-") || !strncmp(path, "/dev/", 5))
         return NAME_MIXED;
-    if (ends_with(path, length, ".gz"))
-        length -= 3;
-    else if (ends_with(path, length, ".zst"))
-        length -= 4;
+    length -= file_type_packed_ending(path, length);
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
         if (ends_with(path, length, lines[i]))
             return NAME_JSONL;

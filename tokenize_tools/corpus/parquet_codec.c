@@ -5,8 +5,8 @@
  *
  * - Snappy makes at most 22 bytes of one (a copy of 64 bytes takes 3), and LZ4 at most 255 (each byte of a length adds
  *   255). A larger claim is refused before anything is allocated.
- * - gzip, zstd, and Brotli can make thousands of bytes of one. A claim of up to 64 bytes for each stored byte, and 1 MiB
- *   more, gets its memory at once. This is the usual case, and the fast one.
+ * - gzip, zstd, and Brotli can make thousands of bytes of one. A claim of up to 64 bytes for each stored byte, and 1
+ * MiB more, gets its memory at once. This is the usual case, and the fast one.
  * - A larger claim begins with that memory, and the memory doubles each time it is full. So 100 bytes that claim 2 GiB
  *   cost 1 MiB unless they really contain more.
  *
@@ -204,11 +204,10 @@ static enum tokmap_status decode_zstd(struct page *page)
     if (!codecs->zstd || ZSTD_isError(ZSTD_DCtx_reset(codecs->zstd, ZSTD_reset_session_only)))
         return error_set_memory(page->error, "zstd decompression", ZSTD_DStreamOutSize());
     if (page->room == page->bytes) {
-        const size_t made =
-            ZSTD_decompressDCtx(codecs->zstd, into->bytes, page->room + 1, page->from, page->stored);
+        const size_t made = ZSTD_decompressDCtx(codecs->zstd, into->bytes, page->room + 1, page->from, page->stored);
         if (ZSTD_isError(made))
             return ZSTD_getErrorCode(made) == ZSTD_error_dstSize_tooSmall ? wrong_size(page, "more")
-                                                                           : damaged(page, ZSTD_getErrorName(made));
+                                                                          : damaged(page, ZSTD_getErrorName(made));
         into->count = made;
         return TOKMAP_OK;
     }
@@ -246,8 +245,7 @@ static enum tokmap_status decode_gzip(struct page *page)
     /* Several gzip members in a row are one page. Some old writers wrote zlib's header instead of gzip's. */
     for (size_t at = 0; at < page->stored || !at;) {
         const uint8_t *head = page->from + at;
-        const bool zlib =
-            page->stored - at >= 2 && (head[0] & 15) == 8 && ((uint32_t)head[0] << 8 | head[1]) % 31 == 0;
+        const bool zlib = page->stored - at >= 2 && (head[0] & 15) == 8 && ((uint32_t)head[0] << 8 | head[1]) % 31 == 0;
         isal_inflate_init(gzip);
         gzip->crc_flag = zlib ? ISAL_ZLIB : ISAL_GZIP;
         do {
@@ -267,8 +265,8 @@ static enum tokmap_status decode_gzip(struct page *page)
             into->count += made;
             at += used;
             if (result != ISAL_DECOMP_OK && result != ISAL_END_INPUT)
-                return damaged(page, result == ISAL_INCORRECT_CHECKSUM ? "its checksum does not match"
-                                                                       : "it is not valid");
+                return damaged(page,
+                               result == ISAL_INCORRECT_CHECKSUM ? "its checksum does not match" : "it is not valid");
             if (gzip->block_state != ISAL_BLOCK_FINISH && !made && !used)
                 return damaged(page, "it ends in the middle");
         } while (gzip->block_state != ISAL_BLOCK_FINISH);
@@ -355,8 +353,8 @@ static enum tokmap_status lz4_room(struct page *page)
 /* Decompresses one block to the end of page->into. Returns false if it is damaged or larger than `most`. */
 static bool lz4_block(struct page *page, const uint8_t *from, size_t stored, size_t most)
 {
-    const int made = LZ4_decompress_safe((const char *)from, (char *)page->into->bytes + page->into->count,
-                                         (int)stored, (int)most);
+    const int made =
+        LZ4_decompress_safe((const char *)from, (char *)page->into->bytes + page->into->count, (int)stored, (int)most);
     if (made < 0)
         return false;
     page->into->count += (size_t)made;
@@ -433,8 +431,8 @@ static enum tokmap_status decode_lz4_raw(struct page *page)
 #endif
 }
 
-/* The oldest codec number for LZ4 never said how blocks are framed. parquet-mr wrote Hadoop's framing; parquet-cpp wrote
- * plain blocks, and for some time LZ4 frames. What decompresses to exactly the claimed size is taken. */
+/* The oldest codec number for LZ4 never said how blocks are framed. parquet-mr wrote Hadoop's framing; parquet-cpp
+ * wrote plain blocks, and for some time LZ4 frames. What decompresses to exactly the claimed size is taken. */
 static enum tokmap_status decode_lz4_old(struct page *page)
 {
 #ifdef HAVE_LZ4
@@ -471,7 +469,7 @@ static enum tokmap_status decode_none(struct page *page)
 
 static enum tokmap_status decode(struct page *page, int64_t codec)
 {
-    static enum tokmap_status (*const functions[PARQUET_CODEC_COUNT])(struct page *page) = {
+    static enum tokmap_status (*const functions[PARQUET_CODEC_COUNT])(struct page * page) = {
         [PARQUET_CODEC_NONE] = decode_none,       [PARQUET_CODEC_SNAPPY] = decode_snappy,
         [PARQUET_CODEC_GZIP] = decode_gzip,       [PARQUET_CODEC_BROTLI] = decode_brotli,
         [PARQUET_CODEC_LZ4_OLD] = decode_lz4_old, [PARQUET_CODEC_ZSTD] = decode_zstd,

@@ -2,8 +2,8 @@
  * parquet_codec.h - decompresses the pages of Parquet files.
  *
  * The header of a page says how many bytes it has when decompressed. A page that has fewer or more is damaged. The
- * header may lie, so memory grows with the bytes that really come out of the page, and a claim that no page of this size
- * can fulfill is refused before anything is allocated for it.
+ * header may lie, so memory grows with the bytes that really come out of the page, and a claim that no page of this
+ * size can fulfill is refused before anything is allocated for it.
  *
  * Snappy, gzip, LZ4, and Brotli are read by libraries that a build may lack; parquet_codec_check() says so.
  */
@@ -46,11 +46,12 @@ struct parquet_codec;
 enum tokmap_status parquet_codec_new(struct parquet_codec **codecs, struct tokmap_error *error);
 void parquet_codec_free(struct parquet_codec *codecs); /* accepts NULL */
 
-/* Decompresses the `stored` bytes at `from`, with a codec that parquet_codec_check() accepts, and makes them the content
- * of `into`: exactly `bytes` bytes, and PARQUET_CODEC_SLACK zero bytes after them. What `into` had is lost; its memory is
- * reused. PARQUET_CODEC_NONE copies; a caller that can use the bytes in place need not call this. `from` may be NULL if
- * `stored` is 0. The message has neither path nor position, which the caller knows. Statuses: OK, ERROR_CORRUPT (damaged,
- * truncated, or not of `bytes` bytes), ERROR_MEMORY, ERROR_UNSUPPORTED. After an error `into` is empty. */
+/* Decompresses the `stored` bytes at `from`, with a codec that parquet_codec_check() accepts, and makes them the
+ * content of `into`: exactly `bytes` bytes, and PARQUET_CODEC_SLACK zero bytes after them. What `into` had is lost; its
+ * memory is reused. PARQUET_CODEC_NONE copies; a caller that can use the bytes in place need not call this. `from` may
+ * be NULL if `stored` is 0. The message has neither path nor position, which the caller knows. Statuses: OK,
+ * ERROR_CORRUPT (damaged, truncated, or not of `bytes` bytes), ERROR_MEMORY, ERROR_UNSUPPORTED. After an error `into`
+ * is empty. */
 enum tokmap_status parquet_codec_decode(struct parquet_codec *codecs, int64_t codec, const void *from, size_t stored,
                                         struct bytes_buffer *into, size_t bytes, struct tokmap_error *error);
 

@@ -10,20 +10,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zstd.h>
-#include <zstd_errors.h>
 
 #include "common/bytes.h"
 #include "common/error.h"
 #include "file_type.h"
-
-#ifdef HAVE_ISAL
-#include <isa-l/igzip_lib.h>
-#endif
+#include "unpack.h"
 
 #define INPUT_BYTES ((size_t)256 << 10)  /* size of the buffer of stored bytes */
 #define OUTPUT_BYTES ((size_t)128 << 10) /* decompressed per step */
-#define ZSTD_WINDOW_LOG 27               /* 128 MiB, which is also the default limit of 'zstd -d' */
 #define WAIT_NS 100000000u               /* between two calls of stop() */
 
 struct stream {
@@ -39,15 +33,11 @@ struct stream {
     uint64_t delivered; /* bytes that the caller has read */
     char *input;        /* bytes [input_at, input_end) are not decompressed yet */
     size_t input_at, input_end;
-    bool inside_frame; /* the current gzip member or zstd frame is not complete */
-    char *output;      /* bytes [output_at, output_end) are decompressed and not read by the caller yet */
+    char *output; /* bytes [output_at, output_end) are decompressed and not read by the caller yet */
     size_t output_at, output_end;
     enum tokmap_status failed; /* the error that follows the bytes of `output`; its text is in `failure` */
     struct tokmap_error failure;
-    ZSTD_DCtx *zstd;
-#ifdef HAVE_ISAL
-    struct inflate_state *gzip;
-#endif
+    struct unpacker *unpacker;
 };
 
 enum tokmap_status stream_new(struct stream **stream, bool (*stop)(void *user), void *user, struct tokmap_error *error)
@@ -68,10 +58,7 @@ void stream_free(struct stream *stream)
     stream_close(stream);
     free(stream->input);
     free(stream->output);
-    (void)ZSTD_freeDCtx(stream->zstd);
-#ifdef HAVE_ISAL
-    free(stream->gzip);
-#endif
+    unpacker_free(stream->unpacker);
     free(stream);
 }
 
@@ -104,7 +91,7 @@ enum tokmap_status stream_open(struct stream *stream, const char *path, struct t
     stream->open = true;
     /* Standard input can be a file that other processes share, read from any position: it is treated as a pipe. */
     stream->regular = !standard && stream->stat.kind == OS_KIND_FILE;
-    stream->begun = stream->stored_end = stream->inside_frame = false;
+    stream->begun = stream->stored_end = false;
     stream->type = FILE_TYPE_PLAIN;
     stream->stored = stream->delivered = 0;
     stream->input_at = stream->input_end = 0;
@@ -138,7 +125,7 @@ bool stream_is_regular(const struct stream *stream)
 
 bool stream_is_compressed(const struct stream *stream)
 {
-    return stream->type == FILE_TYPE_GZIP || stream->type == FILE_TYPE_ZSTD;
+    return file_type_is_packed(stream->type);
 }
 
 /* Returns true if the next read of stored bytes would have to wait. */
@@ -223,33 +210,6 @@ static enum tokmap_status type_refused(const struct stream *stream, const char *
                      "the input is %s, which tokmap cannot read; %s", name, advice);
 }
 
-static enum tokmap_status zstd_begin(struct stream *stream, struct tokmap_error *error)
-{
-    if (!stream->zstd)
-        stream->zstd = ZSTD_createDCtx();
-    if (!stream->zstd || ZSTD_isError(ZSTD_DCtx_reset(stream->zstd, ZSTD_reset_session_only)) ||
-        ZSTD_isError(ZSTD_DCtx_setParameter(stream->zstd, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG)))
-        return error_set_memory(error, "zstd decompression", ZSTD_DStreamOutSize());
-    return TOKMAP_OK;
-}
-
-static enum tokmap_status gzip_begin(struct stream *stream, struct tokmap_error *error)
-{
-#ifdef HAVE_ISAL
-    if (!stream->gzip)
-        stream->gzip = malloc(sizeof *stream->gzip);
-    if (!stream->gzip)
-        return error_set_memory(error, "gzip decompression", sizeof *stream->gzip);
-    isal_inflate_init(stream->gzip);
-    stream->gzip->crc_flag = ISAL_GZIP;
-    return TOKMAP_OK;
-#else
-    return error_set(error, TOKMAP_ERROR_UNSUPPORTED, stream->path, TOKMAP_NO_OFFSET,
-                     "the input is a gzip file, and this tokmap was built without ISA-L, the library that reads gzip; "
-                     "pipe the output of 'gzip -dc' into tokmap, or install libisal-dev and build tokmap again");
-#endif
-}
-
 /* Reads the first bytes and recognizes the type of the file. They are read into the caller's buffer, which is where
  * plain text belongs. */
 static enum tokmap_status stream_begin(struct stream *stream, char *into, size_t capacity, size_t *got,
@@ -275,7 +235,7 @@ static enum tokmap_status stream_begin(struct stream *stream, char *into, size_t
         *got = count;
         return TOKMAP_OK;
     }
-    status = stream->type == FILE_TYPE_ZSTD ? zstd_begin(stream, error) : gzip_begin(stream, error);
+    status = unpacker_open(&stream->unpacker, stream->type, stream->path, error);
     if (status)
         return status;
     /* The bytes move to the input buffer. A regular file is read again instead, because they may be more than fit in
@@ -303,25 +263,25 @@ static enum tokmap_status stream_begin(struct stream *stream, char *into, size_t
     return TOKMAP_OK;
 }
 
-static enum tokmap_status truncated(const struct stream *stream, const char *what, struct tokmap_error *error)
+static enum tokmap_status truncated(const struct stream *stream, struct tokmap_error *error)
 {
     return error_set(error, TOKMAP_ERROR_TRUNCATED, stream->path, stream->delivered,
                      "the %s file is truncated: it ends in the middle of its data, at byte %" PRIu64
                      " before decompression; copy the file again from its source",
-                     what, stream_stored(stream));
+                     unpack_name(stream->type), stream_stored(stream));
 }
 
-static enum tokmap_status damaged(const struct stream *stream, const char *what, const char *reason,
-                                  struct tokmap_error *error)
+static enum tokmap_status damaged(const struct stream *stream, const char *reason, struct tokmap_error *error)
 {
     return error_set(error, TOKMAP_ERROR_CORRUPT, stream->path, stream->delivered,
                      "the %s data is damaged near byte %" PRIu64
                      " before decompression (%s); copy the file again from its source",
-                     what, stream_stored(stream), reason);
+                     unpack_name(stream->type), stream_stored(stream), reason);
 }
 
-static enum tokmap_status trailing_data(const struct stream *stream, const char *what, struct tokmap_error *error)
+static enum tokmap_status trailing_data(const struct stream *stream, struct tokmap_error *error)
 {
+    const char *what = unpack_name(stream->type);
     return error_set(error, TOKMAP_ERROR_CORRUPT, stream->path, stream->delivered,
                      "the %s data ends at byte %" PRIu64
                      " before decompression, and the bytes that follow are not %s data; "
@@ -338,84 +298,36 @@ static enum tokmap_status input_refill(struct stream *stream, struct tokmap_erro
 }
 
 /* Fills stream->output. Fills less only at the end of the file, or if a pipe has no more bytes at the moment. */
-static enum tokmap_status decompress_zstd(struct stream *stream, struct tokmap_error *error)
+static enum tokmap_status decompress(struct stream *stream, struct tokmap_error *error)
 {
-    ZSTD_outBuffer out = {stream->output, OUTPUT_BYTES, 0};
-    while (out.pos < out.size) {
+    while (stream->output_end < OUTPUT_BYTES) {
         const enum tokmap_status status = input_refill(stream, error);
         if (status)
             return status;
         const bool input_ended = stream->input_at == stream->input_end;
-        if (input_ended && !stream->inside_frame)
-            break;
-        ZSTD_inBuffer in = {stream->input, stream->input_end, stream->input_at};
-        const size_t before = out.pos;
-        const size_t result = ZSTD_decompressStream(stream->zstd, &out, &in);
-        stream->input_at = in.pos;
-        if (ZSTD_isError(result)) {
-            if (ZSTD_getErrorCode(result) == ZSTD_error_frameParameter_windowTooLarge)
-                return error_set(error, TOKMAP_ERROR_LIMIT, stream->path, stream->delivered,
-                                 "the zstd frame needs a window larger than 128 MiB; pipe the output of 'zstd -dc "
-                                 "--long=31' into tokmap");
-            return !stream->inside_frame && stream->delivered + before
-                       ? trailing_data(stream, "zstd", error)
-                       : damaged(stream, "zstd", ZSTD_getErrorName(result), error);
-        }
-        stream->inside_frame = result != 0;
-        stream->output_end = out.pos;
-        if (input_ended && out.pos == before && stream->inside_frame)
-            return truncated(stream, "zstd", error);
-        if (out.pos && pipe_is_empty(stream))
-            break;
+        if (input_ended && unpacker_is_between(stream->unpacker))
+            return unpacker_may_end(stream->unpacker) ? TOKMAP_OK : trailing_data(stream, error);
+        struct unpack_step step = {.in = stream->input + stream->input_at,
+                                   .in_bytes = stream->input_end - stream->input_at,
+                                   .out = stream->output + stream->output_end,
+                                   .out_room = OUTPUT_BYTES - stream->output_end};
+        const enum unpack_result result = unpacker_step(stream->unpacker, &step);
+        if (result == UNPACK_FOREIGN && stream_stored(stream))
+            return trailing_data(stream, error);
+        if (result == UNPACK_MEMORY)
+            return error_set_memory(error, "decompression", UINT64_MAX);
+        stream->input_at += step.used;
+        if (result == UNPACK_LIMIT)
+            return error_set(error, TOKMAP_ERROR_LIMIT, stream->path, stream->delivered, "%s", step.reason);
+        if (result == UNPACK_DAMAGED || result == UNPACK_FOREIGN)
+            return damaged(stream, step.reason, error);
+        stream->output_end += step.made;
+        if (input_ended && !step.made && result == UNPACK_MORE)
+            return truncated(stream, error);
+        if (stream->output_end && pipe_is_empty(stream))
+            return TOKMAP_OK;
     }
     return TOKMAP_OK;
-}
-
-/* Like decompress_zstd(). */
-static enum tokmap_status decompress_gzip(struct stream *stream, struct tokmap_error *error)
-{
-#ifdef HAVE_ISAL
-    struct inflate_state *gzip = stream->gzip;
-    for (size_t done = 0; done < OUTPUT_BYTES;) {
-        const enum tokmap_status status = input_refill(stream, error);
-        if (status)
-            return status;
-        const bool input_ended = stream->input_at == stream->input_end;
-        if (input_ended && !stream->inside_frame)
-            break;
-        if (!stream->inside_frame) {
-            if ((uint8_t)stream->input[stream->input_at] != 0x1f)
-                return trailing_data(stream, "gzip", error);
-            isal_inflate_reset(gzip);
-            gzip->crc_flag = ISAL_GZIP;
-            stream->inside_frame = true;
-        }
-        const size_t offered = stream->input_end - stream->input_at;
-        gzip->next_in = (uint8_t *)stream->input + stream->input_at;
-        gzip->avail_in = (uint32_t)offered;
-        gzip->next_out = (uint8_t *)stream->output + done;
-        gzip->avail_out = (uint32_t)(OUTPUT_BYTES - done);
-        const int result = isal_inflate(gzip);
-        const size_t made = OUTPUT_BYTES - done - gzip->avail_out;
-        stream->input_at += offered - gzip->avail_in;
-        if (result != ISAL_DECOMP_OK && result != ISAL_END_INPUT)
-            return damaged(stream, "gzip",
-                           result == ISAL_INCORRECT_CHECKSUM ? "the checksum does not match the data"
-                                                             : "the compressed data is not valid",
-                           error);
-        done += made;
-        stream->output_end = done;
-        if (gzip->block_state == ISAL_BLOCK_FINISH)
-            stream->inside_frame = false;
-        else if (input_ended && !made)
-            return truncated(stream, "gzip", error);
-        if (done && pipe_is_empty(stream))
-            break;
-    }
-    return TOKMAP_OK;
-#else
-    return gzip_begin(stream, error);
-#endif
 }
 
 /* Decompresses in steps of a fixed size, into a buffer. When a decompressor finds damage, it does not report how many
@@ -443,8 +355,7 @@ static enum tokmap_status read_compressed(struct stream *stream, char *into, siz
         if (*got && pipe_is_empty(stream))
             return TOKMAP_OK;
         stream->output_at = stream->output_end = 0;
-        stream->failed = stream->type == FILE_TYPE_ZSTD ? decompress_zstd(stream, &stream->failure)
-                                                        : decompress_gzip(stream, &stream->failure);
+        stream->failed = decompress(stream, &stream->failure);
         if (!stream->failed && !stream->output_end)
             return TOKMAP_OK;
     }
@@ -474,7 +385,7 @@ enum tokmap_status stream_read(struct stream *stream, char *into, size_t capacit
     }
     if (!stream_is_compressed(stream))
         stream->delivered += *got;
-    *end = stream->stored_end && !stream->inside_frame && stream->input_at == stream->input_end &&
-           stream->output_at == stream->output_end && !stream->failed;
+    *end = stream->stored_end && stream->input_at == stream->input_end && stream->output_at == stream->output_end &&
+           !stream->failed && (!stream_is_compressed(stream) || unpacker_may_end(stream->unpacker));
     return status;
 }

@@ -1,7 +1,7 @@
 /*
  * stream.h - the bytes of one input after decompression. The input is a regular file, a pipe, or standard input; it is
- * plain, gzip or zstd, which is recognized by content. Several gzip members or zstd frames in a row are one stream. A
- * stream object is reused for file after file, so that many small files cost no allocation.
+ * plain, gzip, zstd, bzip2, xz, or LZ4, which is recognized by content. Several gzip members, zstd frames, or the like
+ * in a row are one stream. A stream object is reused for file after file, so that many small files cost no allocation.
  *
  * Thread rule: one thread at a time.
  */
@@ -31,7 +31,7 @@ const char *stream_name(const char *path);
 /* Reads up to `capacity` bytes (at least 512) and sets *got to their number. *end is true if the stream ends behind
  * them; only then can *got be 0. A pipe delivers the bytes that it has. The first read refuses types of files that are
  * not text. Statuses: OK, ERROR_IO, ERROR_TRUNCATED, ERROR_CORRUPT (damaged, or other data after the end),
- * ERROR_UNSUPPORTED (a type that this build cannot read), ERROR_LIMIT (a zstd window above 128 MiB), ERROR_MISMATCH
+ * ERROR_UNSUPPORTED (a type that this build cannot read), ERROR_LIMIT (more memory needed than allowed), ERROR_MISMATCH
  * (the file changed while it was read), ERROR_INTERRUPTED, ERROR_MEMORY. */
 enum tokmap_status stream_read(struct stream *stream, char *into, size_t capacity, size_t *got, bool *end,
                                struct tokmap_error *error);

@@ -12,6 +12,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
+#ifdef HAVE_BZIP2
+#include <bzlib.h>
+#endif
+#ifdef HAVE_XZ
+#include <lzma.h>
+#endif
+#ifdef HAVE_LZ4
+#include <lz4frame.h>
+#endif
 
 #include "corpus/corpus.h"
 #include "corpus/corpus_issue.h"
@@ -501,8 +510,10 @@ static size_t zstd_frame(uint8_t *into, const char *bytes, size_t count)
     return made;
 }
 
-/* Several members or frames: complete, truncated at every byte, and followed by other data. */
-static void compression_check(const char *name, size_t (*pack)(uint8_t *into, const char *bytes, size_t count))
+/* Several members or frames: complete, truncated at every byte, and followed by other data. The first `recognized`
+ * bytes tell what the file is. */
+static void compression_check(const char *name, size_t (*pack)(uint8_t *into, const char *bytes, size_t count),
+                              size_t recognized)
 {
     size_t count;
     char *text = make_text(150000, &count);
@@ -530,7 +541,7 @@ static void compression_check(const char *name, size_t (*pack)(uint8_t *into, co
     for (size_t cut = 0; cut <= both; cut++) {
         file_write(name, packed, cut);
         (void)collect_one(&options, name);
-        if (cut == both || cut == first || cut < 3 || (cut < 4 && packed[0] == 0x28)) {
+        if (cut == both || cut == first || cut < recognized) {
             /* A file that is too short to be recognized as compressed is read as text, which may be invalid. */
             assert_true(all.issues_count == 0 || all.issues[0].status == TOKMAP_ERROR_ENCODING);
         } else {
@@ -548,7 +559,7 @@ static void compression_check(const char *name, size_t (*pack)(uint8_t *into, co
 
 static void test_zstd(void **state)
 {
-    compression_check("packed.zst", zstd_frame);
+    compression_check("packed.zst", zstd_frame, 4);
     /* Skippable frames before and between other frames. */
     uint8_t packed[400];
     memcpy(packed, "\x50\x2a\x4d\x18\x03\0\0\0xyz", 11);
@@ -565,7 +576,7 @@ static void test_zstd(void **state)
 static void test_gzip(void **state)
 {
 #ifdef HAVE_ISAL
-    compression_check("packed.gz", gzip_member);
+    compression_check("packed.gz", gzip_member, 3);
     uint8_t packed[100];
     const size_t made = gzip_member(packed, "some text", 9);
     packed[made - 8] ^= 1;
@@ -580,6 +591,156 @@ static void test_gzip(void **state)
     file_write("packed.gz", packed, gzip_member(packed, "some text", 9));
     (void)collect_one(&options, "packed.gz");
     assert_int_equal(all.issues[0].status, TOKMAP_ERROR_UNSUPPORTED);
+#endif
+}
+
+#if !defined(HAVE_BZIP2) || !defined(HAVE_XZ) || !defined(HAVE_LZ4)
+/* A build without the library names the package that it needs. */
+static void left_out(const char *head, size_t count, const char *package)
+{
+    const struct corpus_options options = usual();
+    file_write("left-out", head, count);
+    (void)collect_one(&options, "left-out");
+    assert_int_equal(all.issues_count, 1);
+    assert_int_equal(all.issues[0].status, TOKMAP_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(all.issues[0].message, package));
+}
+#endif
+
+#ifdef HAVE_BZIP2
+static size_t bzip2_stream(uint8_t *into, const char *bytes, size_t count)
+{
+    unsigned made = (unsigned)(count + count / 100 + 600);
+    assert_int_equal(BZ2_bzBuffToBuffCompress((char *)into, &made, (char *)(uintptr_t)bytes, (unsigned)count, 1, 0, 0),
+                     BZ_OK);
+    return made;
+}
+#endif
+
+static void test_bzip2(void **state)
+{
+#ifdef HAVE_BZIP2
+    compression_check("packed.bz2", bzip2_stream, 10);
+    uint8_t packed[700];
+    const size_t made = bzip2_stream(packed, "some text", 9);
+    packed[12] ^= 1; /* the checksum of the block */
+    file_write("packed.bz2", packed, made);
+    const struct corpus_options options = usual();
+    (void)collect_one(&options, "packed.bz2");
+    assert_int_equal(all.issues_count, 1);
+    assert_int_equal(all.issues[0].status, TOKMAP_ERROR_CORRUPT);
+    assert_non_null(strstr(all.issues[0].message, "the bzip2 data is damaged near byte"));
+#else
+    left_out("BZh91AY&SY..", 12, "libbz2-dev");
+#endif
+}
+
+#ifdef HAVE_XZ
+static size_t xz_stream(uint8_t *into, const char *bytes, size_t count)
+{
+    size_t made = 0;
+    assert_int_equal(lzma_easy_buffer_encode(1, LZMA_CHECK_CRC64, NULL, (const uint8_t *)bytes, count, into, &made,
+                                             lzma_stream_buffer_bound(count)),
+                     LZMA_OK);
+    return made;
+}
+
+/* Zero bytes between streams and at the end, as 'xz' allows them: in fours. */
+static void xz_padding_check(void)
+{
+    const struct corpus_options options = usual();
+    uint8_t packed[1000] = {0};
+    for (size_t padding = 0; padding < 9; padding++) {
+        const size_t one = xz_stream(packed, "one", 3);
+        memset(packed + one, 0, padding);
+        const size_t two = one + padding + xz_stream(packed + one + padding, "two", 3);
+        file_write("padded.xz", packed, two);
+        const enum tokmap_status between = collect_one(&options, "padded.xz");
+        if (padding % 4 == 0)
+            text_is(0, "padded.xz", 0, "onetwo");
+        else
+            assert_int_equal(all.issues[0].status, TOKMAP_ERROR_CORRUPT);
+        file_write("padded.xz", packed, one + padding);
+        assert_int_equal(collect_one(&options, "padded.xz"), between);
+        assert_int_equal(all.issues_count, padding % 4 != 0);
+    }
+}
+
+/* A header that asks for a dictionary of 4 GiB is refused, and no memory is allocated for it. */
+static void xz_memory_check(void)
+{
+    const struct corpus_options options = usual();
+    uint8_t packed[1000];
+    const size_t made = xz_stream(packed, "some text", 9);
+    uint8_t *block = packed + 12;
+    const size_t header = 4 * (size_t)(block[0] + 1);
+    uint8_t *filter = memchr(block + 2, 0x21, header - 2);
+    assert_non_null(filter);
+    filter[2] = 40;
+    const uint32_t crc = lzma_crc32(block, header - 4, 0);
+    memcpy(block + header - 4, &crc, 4);
+    file_write("large.xz", packed, made);
+    (void)collect_one(&options, "large.xz");
+    assert_int_equal(all.issues_count, 1);
+    assert_int_equal(all.issues[0].status, TOKMAP_ERROR_LIMIT);
+    assert_non_null(strstr(all.issues[0].message, "MiB of memory, and the limit is 144 MiB"));
+}
+#endif
+
+static void test_xz(void **state)
+{
+#ifdef HAVE_XZ
+    compression_check("packed.xz", xz_stream, 6);
+    xz_padding_check();
+    xz_memory_check();
+    uint8_t packed[700];
+    const size_t made = xz_stream(packed, "some text", 9);
+    packed[made - 30] ^= 1;
+    file_write("packed.xz", packed, made);
+    const struct corpus_options options = usual();
+    (void)collect_one(&options, "packed.xz");
+    assert_int_equal(all.issues_count, 1);
+    assert_int_equal(all.issues[0].status, TOKMAP_ERROR_CORRUPT);
+#else
+    left_out("\xfd"
+             "7zXZ\0...",
+             9, "liblzma-dev");
+#endif
+}
+
+#ifdef HAVE_LZ4
+static size_t lz4_frame(uint8_t *into, const char *bytes, size_t count)
+{
+    const LZ4F_preferences_t options = {.frameInfo.contentChecksumFlag = LZ4F_contentChecksumEnabled};
+    const size_t made = LZ4F_compressFrame(into, LZ4F_compressFrameBound(count, &options), bytes, count, &options);
+    assert_false(LZ4F_isError(made));
+    return made;
+}
+#endif
+
+static void test_lz4(void **state)
+{
+#ifdef HAVE_LZ4
+    compression_check("packed.lz4", lz4_frame, 4);
+    uint8_t packed[700];
+    size_t made = lz4_frame(packed, "some text", 9);
+    packed[made - 1] ^= 1;
+    file_write("packed.lz4", packed, made);
+    const struct corpus_options options = usual();
+    (void)collect_one(&options, "packed.lz4");
+    assert_int_equal(all.issues_count, 1);
+    assert_int_equal(all.issues[0].status, TOKMAP_ERROR_CORRUPT);
+    /* Skippable frames, which may also begin a zstd file. */
+    memcpy(packed, "\x50\x2a\x4d\x18\x03\0\0\0xyz", 11);
+    made = 11 + lz4_frame(packed + 11, "one", 3);
+    memcpy(packed + made, "\x5f\x2a\x4d\x18\x00\0\0\0", 8);
+    made += 8;
+    made += lz4_frame(packed + made, "two", 3);
+    file_write("skippable.lz4", packed, made);
+    assert_int_equal(collect_one(&options, "skippable.lz4"), TOKMAP_END);
+    text_is(0, "skippable.lz4", 0, "onetwo");
+#else
+    left_out("\x04\x22\x4d\x18....", 8, "liblz4-dev");
 #endif
 }
 
@@ -637,6 +798,27 @@ static void test_damaged_lines(void **state)
     packed[made - 6] ^= 1;
     damage_check("damaged.jsonl.gz", packed, made, TOKMAP_ERROR_CORRUPT);
 #endif
+#ifdef HAVE_BZIP2
+    /* bzip2 shortens runs first, so all of these lines fit in one block, which is damaged as a whole: two streams. */
+    made = bzip2_stream(packed, lines, count / 2);
+    made += bzip2_stream(packed + made, lines + count / 2, count - count / 2);
+    damage_check("damaged.jsonl.bz2", packed, made - 5, TOKMAP_ERROR_TRUNCATED);
+    damage_check("damaged.jsonl.bz2", packed, made * 3 / 4, TOKMAP_ERROR_TRUNCATED);
+    memset(packed + made * 3 / 4, 0xff, 40);
+    damage_check("damaged.jsonl.bz2", packed, made, TOKMAP_ERROR_CORRUPT);
+#endif
+#ifdef HAVE_XZ
+    made = xz_stream(packed, lines, count);
+    damage_check("damaged.jsonl.xz", packed, made / 2, TOKMAP_ERROR_TRUNCATED);
+    memset(packed + made * 3 / 4, 0xff, 40);
+    damage_check("damaged.jsonl.xz", packed, made, TOKMAP_ERROR_CORRUPT);
+#endif
+#ifdef HAVE_LZ4
+    made = lz4_frame(packed, lines, count);
+    damage_check("damaged.jsonl.lz4", packed, made - 1, TOKMAP_ERROR_TRUNCATED);
+    packed[made - 1] ^= 1;
+    damage_check("damaged.jsonl.lz4", packed, made, TOKMAP_ERROR_CORRUPT);
+#endif
     file_write_text("refused", "\x7f"
                                "ELF and a long tail to be read with it, or not");
     for (uint64_t batch = 8192; batch < 100000; batch *= 2) {
@@ -657,10 +839,7 @@ static void test_file_types(void **state)
         size_t count;
         const char *name;
     } cases[] = {
-        {"BZh91AY&SY..", 12, "bzip2"},
-        {"\xfd"
-         "7zXZ\0...",
-         9, "xz"},
+        {"\x02\x21\x4c\x18....", 8, "lz4 -l"},
         {"PK\3\4....", 8, "zip"},
         {"PAR1\x15\0..", 8, "Parquet"},
         {"\x7f"
@@ -690,6 +869,13 @@ static void test_file_types(void **state)
     file_write("typed", packed, zstd_frame(packed, "%PDF-1.4\n", 9));
     (void)collect_one(&options, "typed"); /* unpacking would not help */
     assert_non_null(strstr(all.issues[0].message, "convert it to text"));
+    static const char *const packed_again[] = {"BZh91AY&SY..", "\x04\x22\x4d\x18........", "\x1f\x8b\x08.........."};
+    for (size_t i = 0; i < 3; i++) {
+        file_write("typed", packed, zstd_frame(packed, packed_again[i], 12));
+        (void)collect_one(&options, "typed"); /* compressed twice */
+        assert_int_equal(all.issues[0].status, TOKMAP_ERROR_UNSUPPORTED);
+        assert_non_null(strstr(all.issues[0].message, "unpack it first"));
+    }
     file_write_text("typed", "BZh is not bzip2, PK is not an archive, PAR1 is not a table");
     assert_int_equal(collect_one(&options, "typed"), TOKMAP_END);
     assert_int_equal(all.documents_count, 1);
@@ -884,6 +1070,9 @@ int main(void)
         cmocka_unit_test(test_formats),
         cmocka_unit_test(test_zstd),
         cmocka_unit_test(test_gzip),
+        cmocka_unit_test(test_bzip2),
+        cmocka_unit_test(test_xz),
+        cmocka_unit_test(test_lz4),
         cmocka_unit_test(test_damaged_lines),
         cmocka_unit_test(test_file_types),
         cmocka_unit_test(test_pipe),

@@ -176,22 +176,18 @@ static const struct {
     page_writer *store;
     bool checked; /* every changed bit of the data is noticed, because there is a checksum */
 } writers[] = {
-    {PARQUET_CODEC_NONE, store_none, false},
-    {PARQUET_CODEC_ZSTD, store_zstd, false},
+    {PARQUET_CODEC_NONE, store_none, false},          {PARQUET_CODEC_ZSTD, store_zstd, false},
     {PARQUET_CODEC_ZSTD, store_zstd_stream, false},
 #ifdef HAVE_ISAL
-    {PARQUET_CODEC_GZIP, store_gzip, true},
-    {PARQUET_CODEC_GZIP, store_zlib, true},
+    {PARQUET_CODEC_GZIP, store_gzip, true},           {PARQUET_CODEC_GZIP, store_zlib, true},
     {PARQUET_CODEC_GZIP, store_gzip_members, true},
 #endif
 #ifdef HAVE_SNAPPY
     {PARQUET_CODEC_SNAPPY, store_snappy, false},
 #endif
 #ifdef HAVE_LZ4
-    {PARQUET_CODEC_LZ4_RAW, store_lz4, false},
-    {PARQUET_CODEC_LZ4_OLD, store_lz4, false},
-    {PARQUET_CODEC_LZ4_OLD, store_lz4_hadoop, false},
-    {PARQUET_CODEC_LZ4_OLD, store_lz4_frame, false},
+    {PARQUET_CODEC_LZ4_RAW, store_lz4, false},        {PARQUET_CODEC_LZ4_OLD, store_lz4, false},
+    {PARQUET_CODEC_LZ4_OLD, store_lz4_hadoop, false}, {PARQUET_CODEC_LZ4_OLD, store_lz4_frame, false},
 #endif
 #ifdef HAVE_BROTLI
     {PARQUET_CODEC_BROTLI, store_brotli, false},
@@ -204,14 +200,18 @@ static void make_bytes(uint8_t *bytes, size_t count, size_t kind)
 {
     for (size_t i = 0; i < count; i++) {
         const uint64_t random = random_next(&seed);
-        bytes[i] = kind == 0 ? (uint8_t)random : kind == 1 ? "etaoin shrdlu"[random % 13] : kind == 2 ? (uint8_t)(i >> 14) : 'x';
+        bytes[i] = kind == 0   ? (uint8_t)random
+                   : kind == 1 ? "etaoin shrdlu"[random % 13]
+                   : kind == 2 ? (uint8_t)(i >> 14)
+                               : 'x';
         if (kind == 1 && random % 5 == 0 && i >= 40)
             bytes[i] = bytes[i - 40];
     }
 }
 
 /* Decodes the page from memory that ends with it. */
-static enum tokmap_status decode(size_t w, const uint8_t *stored, size_t count, size_t bytes, struct tokmap_error *error)
+static enum tokmap_status decode(size_t w, const uint8_t *stored, size_t count, size_t bytes,
+                                 struct tokmap_error *error)
 {
     struct guarded memory = guarded_new(count ? count : 1);
     if (count)

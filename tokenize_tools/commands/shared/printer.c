@@ -8,6 +8,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "corpus/file_type.h"
 #include "dataset_tokenizer.h"
 #include "platform/os.h"
 #include "text/decimal.h"
@@ -393,14 +394,8 @@ static bool ends_in(const char *path, uint64_t bytes, const char *ending)
 /* Returns whether the input file is JSONL by its name, so that record i is line i + 1. */
 static bool part_is_line(const struct part *part)
 {
-    static const char *const packed[] = {".gz", ".zst"}, *const lines[] = {".jsonl", ".ndjson"};
-    uint64_t bytes = part->path_bytes;
-    for (size_t i = 0; i < 2; i++)
-        if (ends_in(part->path, bytes, packed[i])) {
-            bytes -= strlen(packed[i]);
-            break;
-        }
-    return ends_in(part->path, bytes, lines[0]) || ends_in(part->path, bytes, lines[1]);
+    const uint64_t bytes = part->path_bytes - file_type_packed_ending(part->path, part->path_bytes);
+    return ends_in(part->path, bytes, ".jsonl") || ends_in(part->path, bytes, ".ndjson");
 }
 
 void part_print(const struct part *part, FILE *file)
