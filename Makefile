@@ -149,7 +149,8 @@ unit_sources := $(if $(HAVE_CMOCKA),$(sort $(wildcard tests/unit/*/test_*.c)))
 unit_programs := $(patsubst %.c,$(BUILD)/tests/%,$(notdir $(unit_sources)))
 fuzz_sources := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 fuzz_programs := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/%,$(fuzz_sources))
-user_programs := $(if $(wildcard src/loader/*.c),$(BUILD)/tests/consumer $(BUILD)/tests/fault_reader)
+user_programs := $(if $(wildcard src/loader/*.c),$(BUILD)/tests/consumer $(BUILD)/tests/fault_reader \
+  $(BUILD)/tests/fault_writer)
 commands := $(if $(wildcard tokenize_tools/tokmap.c),$(BUILD)/bin/tokmap) \
   $(if $(bench_objects),$(BUILD)/bin/tokmap-bench)
 man1_pages := $(sort $(wildcard tokenize_tools/man/*.1 bench/man/*.1))
@@ -304,6 +305,7 @@ $(cuda_software): $(cuda_software_objects) $(linked_from)
 # Programs as users write them: they use only the public headers and the library.
 $(BUILD)/tests/consumer: $(OBJ)/tests/support/demo/demo_consumer.c.o
 $(BUILD)/tests/fault_reader: $(OBJ)/tests/fault/fault_reader.c.o
+$(BUILD)/tests/fault_writer: $(OBJ)/tests/fault/fault_writer.c.o
 $(user_programs): $(BUILD)/lib/libtokmap.a $(linked_from)
 	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(lib_libs) $(LIBS)
 

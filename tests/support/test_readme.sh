@@ -44,6 +44,26 @@ else
     echo "ok - train.py # SKIP no python3 that can load this build"
 fi
 
+# The programs that write a dataset from their own ids make the dataset that the command makes.
+check "write_shard.c builds without a warning" build write_shard
+awk 'BEGIN { for (n = 0; n < 300; n++) print "line " n }' >"$TMPDIR/lines.txt"
+awk 'BEGIN { for (n = 0; n < 300; n++) print "{\"text\": \"line " n "\"}" }' >"$TMPDIR/lines.jsonl"
+check "write_shard writes a dataset" sh -c \
+    "'$TMPDIR/write_shard' '$TMPDIR/lines' <'$TMPDIR/lines.txt' >'$TMPDIR/content'"
+check "the dataset is sound" "$TOKMAP" verify -q "$TMPDIR/lines"
+check "pack the same documents" "$TOKMAP" pack -q -t bytes -o "$TMPDIR/packed" "$TMPDIR/lines.jsonl"
+check "the tokens are those of the command" cmp "$TMPDIR/lines.bin" "$TMPDIR/packed.bin"
+check "the content id is that of the command" sh -c \
+    "'$TOKMAP' info --json '$TMPDIR/packed' | grep -q \$(cat '$TMPDIR/content')"
+"$TMPDIR/write_shard" "$TMPDIR/lines" <"$TMPDIR/lines.txt" 2>"$TMPDIR/err"
+status=$?
+check "a dataset that exists is not overwritten" test $status = 1
+check "and the message says so" grep -q 'already exists' "$TMPDIR/err"
+if [ -z "${SANITIZE:-}" ] && command -v "${PYTHON:-python3}" >/dev/null 2>&1; then
+    check "write_shard.py writes the same dataset" eval \
+        'python tests/examples/write_shard.py "$TMPDIR/lines-py" <"$TMPDIR/lines.txt" | cmp - "$TMPDIR/content"'
+fi
+
 # The program for a GPU, on the emulated driver, must print the same rows.
 check "train_device.c builds without a warning" build train_device
 check "train_device runs to the end" sh -c \
