@@ -42,7 +42,7 @@ for pair in bz2:bzip2 xz:xz lz4:lz4; do
         tokmap pack -q -o "$ending" "l.jsonl.$ending"
         same d.bin "$ending.bin"
         cp "l.jsonl.$ending" no-name
-        tokmap pack -q -f -o again - <no-name
+        tokmap pack -q --force -o again - <no-name
         same d.bin again.bin
         # The end of the name is left out when JSONL is recognized by it, and in what show prints.
         tokmap show --document 1 "$ending" >out 2>&1
