@@ -83,6 +83,16 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_tokenizer_open(struct tok
                                                                       const struct tokmap_tokenizer_options *options,
                                                                       struct tokmap_error *error);
 
+/* Opens the vocabulary of an open tokenizer with another policy for special tokens. It takes little time and memory,
+ * because both handles share the vocabulary. Either of them may be closed first; their fingerprints may differ.
+ *   shared   receives the handle, NULL on failure
+ *   special  the policy
+ * Any thread may call it. Statuses: OK, ERROR_ARGUMENT (this vocabulary has no other policy), ERROR_MEMORY. */
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_tokenizer_share(struct tokmap_tokenizer **shared,
+                                                                       struct tokmap_tokenizer *tokenizer,
+                                                                       enum tokmap_special special,
+                                                                       struct tokmap_error *error);
+
 /* Closes a tokenizer. NULL is allowed. No other thread may use it. Cannot fail. */
 TOKMAP_API void tokmap_tokenizer_close(struct tokmap_tokenizer *tokenizer);
 
@@ -106,14 +116,29 @@ struct tokmap_tokenizer_info {
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_tokenizer_info(const struct tokmap_tokenizer *tokenizer,
                                                                       struct tokmap_tokenizer_info *info);
 
-/* Where the ids of a text go. The caller sets the first three members. */
-struct tokmap_encoded {
-    size_t size;    /* sizeof(struct tokmap_encoded) */
-    uint32_t *ids;  /* the caller's memory; NULL: ids are only counted */
-    uint64_t room;  /* number of ids that it has room for */
-    uint64_t count; /* result: number of ids of the text */
+/* How ids are stored in the caller's memory. */
+enum tokmap_id_type {
+    TOKMAP_IDS_U32 = 0, /* uint32_t, or int32_t, since every id is below 2^31 */
+    TOKMAP_IDS_U16 = 1, /* uint16_t: for vocabularies of at most 65,536 ids */
+    TOKMAP_IDS_U64 = 2  /* uint64_t, or int64_t */
 };
-#define TOKMAP_ENCODED_INIT {sizeof(struct tokmap_encoded), NULL, 0, 0}
+
+/* Where the ids of a text go. The caller sets the members before `count`, and those after it if it wants them.
+ *
+ * Offsets are bytes of the text that was passed in, whatever the vocabulary's normalizer changes: token i is the bytes
+ * from begins[i] up to, not including, ends[i]. Both ascend. A token that holds a part of a character begins or ends
+ * inside the character. Tokens that share what normalizing made of one character overlap. A token that stands for
+ * nothing in the text, such as a space that the vocabulary puts before it, is empty. Between ends[i] and begins[i + 1]
+ * is what the vocabulary dropped. Offsets cost a second pass over the text, which does not merge. */
+struct tokmap_encoded {
+    size_t size;              /* sizeof(struct tokmap_encoded) */
+    void *ids;                /* the caller's memory; NULL: ids are only counted */
+    uint64_t room;            /* number of ids that it has room for, and so have `begins` and `ends` */
+    uint64_t count;           /* result: number of ids of the text */
+    enum tokmap_id_type type; /* of `ids`; default: TOKMAP_IDS_U32 */
+    uint64_t *begins, *ends;  /* the caller's memory for the offsets of tokens, or NULL (the default) */
+};
+#define TOKMAP_ENCODED_INIT {sizeof(struct tokmap_encoded), NULL, 0, 0, TOKMAP_IDS_U32, NULL, NULL}
 
 /* Encodes one document. No token is added to those of the text: a caller that wants an EOD appends info.eod_id.
  *   text     `bytes` bytes of UTF-8, which may contain zeros; NULL only if `bytes` is 0
@@ -122,11 +147,152 @@ struct tokmap_encoded {
  * A text needs little working memory however long it is, except with a few vocabularies that cannot be cut. Any thread
  * may call it. Statuses: OK, ERROR_LIMIT (also: a pattern needs too many steps for this text), ERROR_ENCODING (the text
  * is not UTF-8; error->offset is the first wrong byte), ERROR_INPUT (it contains the text of a special token, with
- * TOKMAP_SPECIAL_ERROR), ERROR_MEMORY. */
+ * TOKMAP_SPECIAL_ERROR), ERROR_ARGUMENT (encoded.type cannot hold the ids of this vocabulary), ERROR_MEMORY. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_tokenizer_encode(const struct tokmap_tokenizer *tokenizer,
                                                                         const char *text, uint64_t bytes,
                                                                         struct tokmap_encoded *encoded,
                                                                         struct tokmap_error *error);
+
+/* ---- batches ---- */
+
+/* A text. */
+struct tokmap_text {
+    const char *bytes; /* UTF-8; NULL only if `count` is 0 */
+    uint64_t count;    /* in bytes */
+};
+
+/* The texts of a batch: in an array of pointers, or as Apache Arrow stores them. The caller sets `count` and one of
+ * `texts`, `offsets32`, `offsets64`, and `views`. Everything must stay unchanged during the call. */
+struct tokmap_texts {
+    size_t size;                      /* sizeof(struct tokmap_texts) */
+    uint64_t count;                   /* number of texts */
+    const struct tokmap_text *texts;  /* `count` of them */
+    const char *data;                 /* with offsets: text i is data[offsets[i]..offsets[i + 1]) */
+    const int32_t *offsets32;         /* Arrow's utf8 and binary: count + 1 offsets, ascending */
+    const int64_t *offsets64;         /* Arrow's large_utf8 and large_binary */
+    const void *views;                /* Arrow's utf8_view and binary_view: 16 bytes each */
+    const void *const *view_buffers;  /* the variadic buffers that views point into */
+    const int64_t *view_buffer_bytes; /* their sizes */
+    uint64_t view_buffer_count;
+};
+#define TOKMAP_TEXTS_INIT {sizeof(struct tokmap_texts), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0}
+
+struct tokmap_encode_options {
+    size_t size;        /* sizeof(struct tokmap_encode_options) */
+    uint32_t threads;   /* how many encode, the calling one among them; 0: one for each processor. Default: 1 */
+    uint32_t keep_going; /* 1: a text that cannot be encoded gets no ids but a status, and the others are encoded; 0:
+                           the batch fails with the error of the first such text (the default) */
+    uint32_t offsets;   /* 1: offsets of tokens are wanted, as in struct tokmap_encoded; default: 0 */
+    uint64_t bos_id;    /* an id to put before each text; default: TOKMAP_NO_ID */
+    uint64_t eod_id;    /* an id to put after each text; default: TOKMAP_NO_ID */
+};
+#define TOKMAP_ENCODE_OPTIONS_INIT {sizeof(struct tokmap_encode_options), 1, 0, 0, TOKMAP_NO_ID, TOKMAP_NO_ID}
+
+/* The ids of encoded texts, or the texts of decoded ids, until the caller copies them to its own memory. It is
+ * immutable: any number of threads may read it. It stays valid when its tokenizer is closed. */
+struct tokmap_tokenizer_batch;
+
+/* Encodes texts on several threads. How many ids there are is known only afterwards, so the function keeps them, as
+ * compactly as a shard does, and tokmap_tokenizer_batch_read() copies them to memory of the right size.
+ *
+ * @code
+ *     struct tokmap_text some[2] = {{"Hello", 5}, {"world", 5}};
+ *     struct tokmap_texts texts = TOKMAP_TEXTS_INIT;
+ *     texts.count = 2;
+ *     texts.texts = some;
+ *     struct tokmap_encode_options options = TOKMAP_ENCODE_OPTIONS_INIT;
+ *     options.threads = 8;
+ *     struct tokmap_tokenizer_batch *batch;
+ *     if (tokmap_tokenizer_encode_batch(tokenizer, &texts, &options, &batch, &e))
+ *         fatal(&e);
+ *     struct tokmap_tokenizer_batch_info info = {.size = sizeof info};
+ *     if (tokmap_tokenizer_batch_info(batch, &info))
+ *         abort();
+ *     struct tokmap_tokenizer_batch_out out = TOKMAP_TOKENIZER_BATCH_OUT_INIT;
+ *     out.ids = malloc(info.ids * sizeof(uint32_t));
+ *     out.document_ends = malloc(info.documents * sizeof(uint64_t));
+ *     if (tokmap_tokenizer_batch_read(batch, &out, &e))
+ *         fatal(&e);
+ *     tokmap_tokenizer_batch_close(batch);
+ * @endcode
+ *
+ * The result is the same with any number of threads. The threads end before the function returns; they have all
+ * signals blocked.
+ *   options  NULL: the defaults
+ *   batch    receives the handle, NULL on failure
+ * Any thread may call it. Statuses: OK, ERROR_ENCODING, ERROR_INPUT, and ERROR_LIMIT as in tokmap_tokenizer_encode(),
+ * with the number of the text in the message; ERROR_ARGUMENT (also: offsets that descend, or a view outside of its
+ * buffer), ERROR_MEMORY. With keep_going the first three are statuses of texts. */
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status
+tokmap_tokenizer_encode_batch(const struct tokmap_tokenizer *tokenizer, const struct tokmap_texts *texts,
+                              const struct tokmap_encode_options *options, struct tokmap_tokenizer_batch **batch,
+                              struct tokmap_error *error);
+
+/* The ids of several documents, one after the other. */
+struct tokmap_ids {
+    size_t size;              /* sizeof(struct tokmap_ids) */
+    uint64_t count;           /* number of documents */
+    const void *ids;          /* the ids of all documents; NULL only if there are none */
+    enum tokmap_id_type type; /* of `ids` */
+    const uint64_t *ends;     /* `count`, ascending: where each document ends, counted in ids */
+};
+#define TOKMAP_IDS_INIT {sizeof(struct tokmap_ids), 0, NULL, TOKMAP_IDS_U32, NULL}
+
+struct tokmap_decode_options {
+    size_t size;       /* sizeof(struct tokmap_decode_options) */
+    uint32_t threads;  /* as in struct tokmap_encode_options; default: 1 */
+    uint32_t specials; /* as in struct tokmap_decoded; default: 0 */
+    uint32_t resumed;  /* as in struct tokmap_decoded, for all documents; default: 0 */
+};
+#define TOKMAP_DECODE_OPTIONS_INIT {sizeof(struct tokmap_decode_options), 1, 0, 0}
+
+/* Decodes the ids of several documents on several threads; the texts are read with tokmap_tokenizer_batch_read().
+ *   options  NULL: the defaults
+ *   batch    receives the handle, NULL on failure
+ * Any thread may call it. Statuses: OK, those of tokmap_tokenizer_decode(), with the number of the document in the
+ * message, ERROR_ARGUMENT. */
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status
+tokmap_tokenizer_decode_batch(const struct tokmap_tokenizer *tokenizer, const struct tokmap_ids *ids,
+                              const struct tokmap_decode_options *options, struct tokmap_tokenizer_batch **batch,
+                              struct tokmap_error *error);
+
+struct tokmap_tokenizer_batch_info {
+    size_t size;        /* set by the caller: sizeof(struct tokmap_tokenizer_batch_info) */
+    uint64_t documents; /* number of texts */
+    uint64_t ids;       /* number of ids, added ones included; 0 after decoding */
+    uint64_t bytes;     /* number of bytes of the decoded texts; 0 after encoding */
+    uint64_t failed;    /* number of texts that could not be encoded, with keep_going */
+    uint64_t largest;   /* the largest id; 0 if there is none */
+};
+
+/* Fills *info. Any thread may call it. Statuses: OK. */
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status
+tokmap_tokenizer_batch_info(const struct tokmap_tokenizer_batch *batch, struct tokmap_tokenizer_batch_info *info);
+
+/* Where the results of a batch go. The caller sets the members that it wants; NULL: it does not want them. */
+struct tokmap_tokenizer_batch_out {
+    size_t size;              /* sizeof(struct tokmap_tokenizer_batch_out) */
+    void *ids;                /* info.ids of them, the texts one after the other */
+    enum tokmap_id_type type; /* of `ids` */
+    char *text;               /* info.bytes: the decoded texts, one after the other */
+    uint64_t *document_ends;  /* info.documents: where each text ends in `ids` or `text` */
+    uint64_t *begins, *ends;  /* info.ids: the offsets of tokens, if options.offsets asked for them. An id that was
+                                 added is empty, at the begin or the end of its text */
+    int32_t *statuses;        /* info.documents: enum tokmap_status of each text */
+};
+#define TOKMAP_TOKENIZER_BATCH_OUT_INIT                                                                                \
+    {sizeof(struct tokmap_tokenizer_batch_out), NULL, TOKMAP_IDS_U32, NULL, NULL, NULL, NULL, NULL}
+
+/* Copies results to the caller's memory, which must be large enough. It may be called again. Any thread may call it.
+ * Statuses: OK, ERROR_ARGUMENT (out.type cannot hold the largest id, or offsets were not asked for). */
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status
+tokmap_tokenizer_batch_read(const struct tokmap_tokenizer_batch *batch, const struct tokmap_tokenizer_batch_out *out,
+                            struct tokmap_error *error);
+
+/* Frees a batch. NULL is allowed. No other thread may use it. Cannot fail. */
+TOKMAP_API void tokmap_tokenizer_batch_close(struct tokmap_tokenizer_batch *batch);
+
+/* ---- decoding ---- */
 
 /* Where the text of ids goes. The caller sets all members but the last one. */
 struct tokmap_decoded {
@@ -170,6 +336,22 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_tokenizer_token(const str
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_tokenizer_find(const struct tokmap_tokenizer *tokenizer,
                                                                       const char *bytes, uint64_t count, uint64_t *id,
                                                                       struct tokmap_error *error);
+
+/* An added token: one that is looked for in text before anything else is. */
+struct tokmap_added_token {
+    size_t size;      /* set by the caller: sizeof(struct tokmap_added_token) */
+    const char *text; /* not terminated by a zero; valid until the tokenizer is closed */
+    uint64_t bytes;
+    uint64_t id;
+    uint32_t special; /* 1: found as options.special says; 0: always found */
+};
+
+/* Describes an added token.
+ *   index  less than info.added; the order is that of the ids
+ * Any thread may call it. Statuses: OK, ERROR_RANGE (there are not so many). */
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_tokenizer_added(const struct tokmap_tokenizer *tokenizer,
+                                                                       uint64_t index, struct tokmap_added_token *token,
+                                                                       struct tokmap_error *error);
 
 /* Returns the version of the running library, which should be TOKMAP_VERSION_STRING. The text is static. Any thread may
  * call it. Cannot fail. */

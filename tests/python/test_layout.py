@@ -20,6 +20,7 @@ CONSTANTS = {
     "TOKMAP_BLOCKS": _library.ORDERS.index("blocks"), "TOKMAP_READ_AUTO": _library.READINGS.index("auto"),
     "TOKMAP_READ_MAPPED": _library.READINGS.index("mapped"), "TOKMAP_READ_PREAD": _library.READINGS.index("pread"),
     **{f"TOKMAP_SPECIAL_{name.upper()}": number for number, name in enumerate(_tokenize_library.SPECIALS)},
+    **{f"TOKMAP_IDS_{name.upper()}": number for number, name in enumerate(_tokenize_library.ID_TYPES)},
     **{f"TOKMAP_{name.upper()}": bit for name, bit in _library.FIELDS.items()},
 }
 

@@ -144,11 +144,40 @@ static bool engine_border(const struct text_engine *engine, uint8_t left, uint8_
     return true;
 }
 
+/* Bytes without a token are not part of any id, and lie between or inside the texts of ids. */
+static bool engine_walk(const struct text_engine *engine, const uint8_t *text, uint64_t count, enum engine_place place,
+                        struct id_walk *walk)
+{
+    const struct bpe_engine *own = (const struct bpe_engine *)engine;
+    uint64_t at = 0;
+    for (;; walk->at++) {
+        const uint8_t *bytes;
+        uint32_t length, same = 0;
+        while (at < count && own->lacks[text[at]])
+            at++;
+        if (at == count)
+            return true;
+        const uint64_t begin = at;
+        if (walk->at == walk->count || !engine_bytes(engine, id_walk_next(walk), &bytes, &length))
+            return false;
+        if (!own->lacks_any) {
+            if (length > count - at || memcmp(text + at, bytes, length) != 0)
+                return false;
+            at += length;
+        }
+        for (; own->lacks_any && same < length; at++)
+            if (at == count || (!own->lacks[text[at]] && text[at] != bytes[same++]))
+                return false;
+        walk->found(walk->user, walk->at, begin, at);
+    }
+}
+
 enum tokmap_status bpe_engine_new(struct text_engine **engine, struct bpe_model *model, struct tokmap_error *error)
 {
     static const struct text_engine_kind kind = {engine_free, engine_state_new, engine_state_free,
                                                  engine_text, engine_piece,     engine_bytes,
-                                                 NULL,        engine_measure,   engine_border};
+                                                 NULL,        engine_measure,   engine_border,
+                                                 engine_walk};
     struct bpe_engine *made = calloc(1, sizeof *made);
     assert(model);
     *engine = NULL;

@@ -222,10 +222,11 @@ static bool metaspace_write(struct pretokenizer_state *state, uint32_t number, c
     struct bytes_buffer *into = &state->changed[number];
     const uint8_t *end = text + count;
     const bool has_literal = count >= step->literal_bytes && !memcmp(text, step->literal, step->literal_bytes);
+    const bool prefixed = *text != ' ' && !has_literal &&
+                          (step->prepend == PREPEND_ALWAYS || (step->prepend == PREPEND_FIRST && state->first));
     into->count = 0;
-    if (*text != ' ' && !has_literal &&
-        (step->prepend == PREPEND_ALWAYS || (step->prepend == PREPEND_FIRST && state->first)) &&
-        !bytes_append(into, step->literal, step->literal_bytes))
+    state->sources[number] = (struct pretokenizer_source){text, prefixed, 0, 0};
+    if (prefixed && !bytes_append(into, step->literal, step->literal_bytes))
         return false;
     for (;;) {
         const uint8_t *space = memchr(text, ' ', (size_t)(end - text));
@@ -323,6 +324,7 @@ static bool run_from(struct pretokenizer_state *state, uint32_t number, const ui
     if (state->pretokenizer->steps[number].prefix_space && text[0] != ' ') {
         struct bytes_buffer *changed = &state->changed[number];
         changed->count = 0;
+        state->sources[number] = (struct pretokenizer_source){text, true, 0, 0};
         if (!bytes_append(changed, " ", 1) || !bytes_append(changed, text, count))
             return out_of_memory(state, count);
         return run_step(state, number, changed->bytes, changed->count);
@@ -334,5 +336,64 @@ bool pretokenizer_run(struct pretokenizer_state *state, const uint8_t *text, siz
 {
     assert(count > 0 && state->emit);
     state->status = TOKMAP_OK;
+    for (uint32_t i = 0; i < state->pretokenizer->count; i++)
+        state->sources[i].text = NULL;
     return run_from(state, 0, text, count);
+}
+
+/* ---- where pieces come from ---- */
+
+bool pretokenizer_keeps(const struct pretokenizer *pretokenizer)
+{
+    for (uint32_t i = 0; i < pretokenizer->count; i++) {
+        const struct pretokenizer_step *step = &pretokenizer->steps[i];
+        if (step->prefix_space || step->kind == STEP_METASPACE || step->behavior == SPLIT_REMOVED)
+            return false;
+    }
+    return true;
+}
+
+/* The same for one step: offsets [*begin,*end) of its result become offsets of its source. */
+static void step_origin(const struct pretokenizer_step *step, struct pretokenizer_source *source, size_t *begin,
+                        size_t *end)
+{
+    const size_t literal = step->kind == STEP_METASPACE ? step->literal_bytes : 1;
+    const size_t from = *begin, to = *end;
+    size_t made = source->made, read = source->read, bytes = 0;
+    if (!made && source->prefixed) {
+        if (to <= literal) {
+            *begin = *end = 0;
+            return;
+        }
+        made = literal;
+    }
+    for (bool found = false;; made += bytes, read++) {
+        bytes = step->kind == STEP_METASPACE && source->text[read] == ' ' ? literal : 1;
+        if (!found && made + bytes > from) {
+            found = true;
+            source->made = made;
+            source->read = read;
+            *begin = read;
+        }
+        if (made + bytes >= to) {
+            *end = read + 1;
+            return;
+        }
+    }
+}
+
+void pretokenizer_origin(struct pretokenizer_state *state, const uint8_t **begin, const uint8_t **end)
+{
+    assert(*begin < *end);
+    for (uint32_t number = state->pretokenizer->count; number-- > 0 && *begin < *end;) {
+        struct pretokenizer_source *source = &state->sources[number];
+        const struct bytes_buffer *changed = &state->changed[number];
+        if (!source->text || (uintptr_t)*begin < (uintptr_t)changed->bytes ||
+            (uintptr_t)*begin >= (uintptr_t)changed->bytes + changed->count)
+            continue;
+        size_t from = (size_t)(*begin - changed->bytes), to = (size_t)(*end - changed->bytes);
+        step_origin(&state->pretokenizer->steps[number], source, &from, &to);
+        *begin = source->text + from;
+        *end = source->text + to;
+    }
 }

@@ -55,11 +55,19 @@ struct pretokenizer {
 /* Frees what the steps own and removes them. */
 void pretokenizer_free(struct pretokenizer *pretokenizer);
 
+/* What a step that changes the text has read last. */
+struct pretokenizer_source {
+    const uint8_t *text; /* NULL: the step has changed nothing in this run */
+    bool prefixed;       /* something was put before the text */
+    size_t made, read;   /* how far pretokenizer_origin has followed the change: offsets of its result and of `text` */
+};
+
 /* The state of one thread. */
 struct pretokenizer_state {
     const struct pretokenizer *pretokenizer;
     struct regex_state *regexes[PRETOKENIZER_STEPS_MOST];
     struct bytes_buffer changed[PRETOKENIZER_STEPS_MOST]; /* by step: its text, if it changes the text */
+    struct pretokenizer_source sources[PRETOKENIZER_STEPS_MOST];
     bool first; /* set by the caller before each run: the text begins the document */
     /* Set by the caller: receives the pieces. The bytes are valid only during the call. Returns false to stop. */
     bool (*emit)(void *user, const uint8_t *bytes, size_t count);
@@ -79,5 +87,13 @@ void pretokenizer_trim(struct pretokenizer_state *state);
  * of valid UTF-8. Returns true at the end of the text, otherwise false: state->status is OK if `emit` stopped the run,
  * or ERROR_LIMIT (a pattern needs too many steps or too much memory) or ERROR_MEMORY, which state->error describes. */
 bool pretokenizer_run(struct pretokenizer_state *state, const uint8_t *text, size_t count);
+
+/* Returns whether the pieces of every text together are the text: no step changes text or drops a part of it. */
+bool pretokenizer_keeps(const struct pretokenizer *pretokenizer);
+
+/* For `emit`: finds the part of the text of pretokenizer_run that a part of the piece is made of, which is empty for
+ * what a step has put in. *begin and *end point into the piece, *begin < *end, and then into the text. In a run, *begin
+ * never decreases from call to call. */
+void pretokenizer_origin(struct pretokenizer_state *state, const uint8_t **begin, const uint8_t **end);
 
 #endif

@@ -8,6 +8,7 @@
 #include "common/error.h"
 #include "sp_build.h"
 #include "sp_encode.h"
+#include "sp_walk.h"
 
 struct sp_engine {
     struct text_engine head;
@@ -52,28 +53,31 @@ static bool begins_with_space(const struct sp_model *model, const uint8_t *text,
     return text[0] == ' ' || (model->escape && count >= 3 && !memcmp(text, SP_MARK, 3));
 }
 
+/* Returns whether a space is put before a text, which is not empty. */
+static bool wants_prefix(const struct sp_model *model, const uint8_t *text, uint64_t count, enum engine_place place)
+{
+    switch (model->prefix) {
+    case SP_PREFIX_ALWAYS:
+        return place != ENGINE_INSIDE;
+    case SP_PREFIX_UNLESS:
+        return !begins_with_space(model, text, count);
+    case SP_PREFIX_FIRST:
+        return place == ENGINE_DOCUMENT_START && !begins_with_space(model, text, count);
+    case SP_PREFIX_NEVER:
+    default:
+        return false;
+    }
+}
+
 static enum tokmap_status engine_text(struct text_engine_state *state, const uint8_t *text, uint64_t count,
                                       enum engine_place place, struct ids_out *out, struct tokmap_error *error)
 {
     struct sp_engine_state *own = (struct sp_engine_state *)state;
     const struct sp_model *model = own->model;
-    bool prefix = false;
     uint64_t written = 0;
     if (!count)
         return TOKMAP_OK;
-    switch (model->prefix) {
-    case SP_PREFIX_ALWAYS:
-        prefix = place != ENGINE_INSIDE;
-        break;
-    case SP_PREFIX_UNLESS:
-        prefix = !begins_with_space(model, text, count);
-        break;
-    case SP_PREFIX_FIRST:
-        prefix = place == ENGINE_DOCUMENT_START && !begins_with_space(model, text, count);
-        break;
-    case SP_PREFIX_NEVER:
-        break;
-    }
+    const bool prefix = wants_prefix(model, text, count, place);
     const enum tokmap_status status =
         sp_encode(own->state, text, count, prefix, (uint8_t *)out->tokens + out->count * (out->wide ? 4 : 2),
                   out->room - out->count, &written, error);
@@ -119,6 +123,13 @@ static bool engine_border(const struct text_engine *engine, uint8_t left, uint8_
            !(cuts->left[0][left] & cuts->right[0][right]) && !(cuts->left[1][left] & cuts->right[1][right]);
 }
 
+static bool engine_walk(const struct text_engine *engine, const uint8_t *text, uint64_t count, enum engine_place place,
+                        struct id_walk *walk)
+{
+    const struct sp_model *model = ((const struct sp_engine *)engine)->model;
+    return !count || sp_walk(model, text, count, wants_prefix(model, text, count, place), walk);
+}
+
 enum tokmap_status sp_engine_new(struct text_engine **engine, const struct sp_source *source,
                                  struct tokmap_error *error)
 {
@@ -129,7 +140,8 @@ enum tokmap_status sp_engine_new(struct text_engine **engine, const struct sp_so
                                                  .id_bytes = engine_bytes,
                                                  .puts_space = engine_puts_space,
                                                  .measure = engine_measure,
-                                                 .may_cut = engine_border};
+                                                 .may_cut = engine_border,
+                                                 .walk = engine_walk};
     struct sp_engine *made = calloc(1, sizeof *made);
     *engine = NULL;
     if (!made)

@@ -85,6 +85,26 @@ static enum tokmap_status bytes_encode(struct tokenizer_state *state, const stru
     return TOKMAP_OK;
 }
 
+static enum tokmap_status bytes_offsets(struct tokenizer_state *state, const struct tokenizer_text *text,
+                                        enum tokenizer_where where, const void *ids, uint64_t count, uint64_t *begins, uint64_t *ends,
+                                        struct tokmap_error *error)
+{
+    uint64_t at = 0;
+    while (at < count && at < text->count && load16((const uint8_t *)ids + 2 * at) == (uint8_t)text->bytes[at]) {
+        if (begins)
+            begins[at] = at;
+        if (ends)
+            ends[at] = at + 1;
+        at++;
+    }
+    return at == count && at == text->count
+               ? TOKMAP_OK
+               : error_set(error, TOKMAP_ERROR_TOKEN, NULL, TOKMAP_NO_OFFSET,
+                           "the %" PRIu64 " ids are not those of the text, from ids[%" PRIu64 "] on; pass the ids that "
+                           "this tokenizer made of this text",
+                           count, at);
+}
+
 static enum tokmap_status bytes_decoder_new(struct tokenizer_decoder **decoder, const struct tokenizer *tokenizer,
                                             bool specials, struct tokmap_error *error)
 {
@@ -164,6 +184,7 @@ static const struct tokenizer_kind bytes_kind = {
     .state_new = bytes_state_new,
     .state_free = bytes_state_free,
     .encode = bytes_encode,
+    .offsets = bytes_offsets,
     .decoder_new = bytes_decoder_new,
     .decoder_free = bytes_decoder_free,
     .decoder_add = bytes_decode,

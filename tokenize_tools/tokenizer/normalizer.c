@@ -81,15 +81,25 @@ struct text {
     size_t count;
 };
 
+/* Notes that old text[from..to) becomes the next `made` bytes of `into`. Returns false if memory is lacking. */
+static bool note(struct text_edits *trace, const struct bytes_buffer *into, size_t made, size_t from, size_t to)
+{
+    return !trace || text_edits_add(trace, (struct text_edit){into->count, into->count + made, from, to});
+}
+
 /* Replaces the step's literal pattern. Returns false if memory is lacking. */
-static bool replace_literal(const struct normalizer_step *step, struct bytes_buffer *into, struct text *text)
+static bool replace_literal(const struct normalizer_step *step, struct bytes_buffer *into, struct text_edits *trace,
+                            struct text *text)
 {
     const uint8_t *at = text->bytes, *end = at + text->count;
     const uint8_t *found = memmem(at, text->count, step->pattern, step->pattern_bytes);
     if (!found)
         return true;
     for (; found; found = memmem(at, (size_t)(end - at), step->pattern, step->pattern_bytes)) {
-        if (!bytes_append(into, at, (size_t)(found - at)) || !bytes_append(into, step->content, step->content_bytes))
+        const size_t from = (size_t)(found - text->bytes);
+        if (!bytes_append(into, at, (size_t)(found - at)) ||
+            !note(trace, into, step->content_bytes, from, from + step->pattern_bytes) ||
+            !bytes_append(into, step->content, step->content_bytes))
             return false;
         at = found + step->pattern_bytes;
     }
@@ -100,7 +110,8 @@ static bool replace_literal(const struct normalizer_step *step, struct bytes_buf
 }
 
 static enum tokmap_status replace_matches(const struct normalizer_step *step, struct regex_state *regex,
-                                          struct bytes_buffer *into, struct text *text, struct tokmap_error *error)
+                                          struct bytes_buffer *into, struct text_edits *trace, struct text *text,
+                                          struct tokmap_error *error)
 {
     size_t done = 0, from, to;
     enum regex_found found = REGEX_END;
@@ -109,6 +120,7 @@ static enum tokmap_status replace_matches(const struct normalizer_step *step, st
     bool good = regex_begin(regex, text->bytes, text->count, false);
     while (good && (found = regex_next(regex, &from, &to)) == REGEX_MATCH) {
         good = bytes_append(into, text->bytes + done, from - done) &&
+               note(trace, into, step->content_bytes, from, to) &&
                bytes_append(into, step->content, step->content_bytes);
         done = to;
     }
@@ -138,6 +150,50 @@ static bool compose(struct nfc_scratch *scratch, struct bytes_buffer *into, stru
     return true;
 }
 
+/* Returns whether a character begins there, or the text ends. */
+static bool is_border(const uint8_t *text, size_t at, size_t count)
+{
+    return at == count || (text[at] & 0xC0) != 0x80;
+}
+
+/* Notes that a part of the old text becomes the next bytes of `into`, without the characters that are the same at both
+ * ends: what nfc_find finds begins with the character before the one that changes. */
+static bool note_change(struct text_edits *trace, const struct bytes_buffer *into, const struct bytes_buffer *made,
+                        const uint8_t *text, size_t from, size_t to)
+{
+    const uint8_t *old = text + from;
+    const size_t count = to - from, shorter = min64(count, made->count);
+    size_t front = 0, back = 0;
+    while (front < shorter && old[front] == made->bytes[front])
+        front++;
+    while (!is_border(old, front, count) || !is_border(made->bytes, front, made->count))
+        front--;
+    while (back < shorter - front && old[count - back - 1] == made->bytes[made->count - back - 1])
+        back++;
+    while (!is_border(old, count - back, count))
+        back--;
+    return text_edits_add(trace, (struct text_edit){into->count + front, into->count + made->count - back, from + front,
+                                                    to - back});
+}
+
+/* The same, with a note of each part that is not in NFC. */
+static bool compose_traced(struct nfc_scratch *scratch, struct bytes_buffer *into, struct text_edits *trace,
+                           struct text *text)
+{
+    for (size_t at = 0, end; at < text->count; at = end) {
+        const size_t first = nfc_find(scratch, text->bytes, at, text->count, &end);
+        if (scratch->lacks_memory || !bytes_append(into, text->bytes + at, first - at))
+            return false;
+        if (first == text->count)
+            break;
+        if (!note_change(trace, into, &scratch->made, text->bytes, first, end) ||
+            !bytes_append(into, scratch->made.bytes, scratch->made.count))
+            return false;
+    }
+    *text = (struct text){into->bytes, into->count};
+    return true;
+}
+
 enum tokmap_status normalizer_run(struct normalizer_state *state, const uint8_t *text, size_t count,
                                   const uint8_t **made, size_t *made_count, struct tokmap_error *error)
 {
@@ -146,16 +202,20 @@ enum tokmap_status normalizer_run(struct normalizer_state *state, const uint8_t 
     for (uint32_t i = 0; i < state->normalizer->count; i++) {
         const struct normalizer_step *step = &state->normalizer->steps[i];
         struct bytes_buffer *into = &state->made[now.bytes == state->made[0].bytes && state->made[0].bytes != NULL];
+        struct text_edits *trace = state->trace ? &state->trace[i] : NULL;
         bool good = true;
         into->count = 0;
+        if (trace)
+            text_edits_clear(trace);
         switch (step->kind) {
         case NORMALIZE_NFC:
-            good = compose(&state->nfc, into, &now);
+            good = trace ? compose_traced(&state->nfc, into, trace, &now) : compose(&state->nfc, into, &now);
             state->nfc.lacks_memory = false;
             break;
         case NORMALIZE_PREPEND:
             if (now.count) {
-                good = bytes_append(into, step->content, step->content_bytes) &&
+                good = note(trace, into, step->content_bytes, 0, 0) &&
+                       bytes_append(into, step->content, step->content_bytes) &&
                        bytes_append(into, now.bytes, now.count);
                 now = (struct text){into->bytes, into->count};
             }
@@ -163,11 +223,11 @@ enum tokmap_status normalizer_run(struct normalizer_state *state, const uint8_t 
         case NORMALIZE_REPLACE:
         default:
             if (step->regex) {
-                const enum tokmap_status status = replace_matches(step, state->regexes[i], into, &now, error);
+                const enum tokmap_status status = replace_matches(step, state->regexes[i], into, trace, &now, error);
                 if (status)
                     return status;
             } else {
-                good = replace_literal(step, into, &now);
+                good = replace_literal(step, into, trace, &now);
             }
         }
         if (!good)

@@ -8,6 +8,7 @@
 #include "common/bytes_buffer.h"
 #include "unicode/nfc.h"
 #include "pretokenize/regex_match.h"
+#include "text_edits.h"
 
 #define NORMALIZER_STEPS_MOST 16
 
@@ -38,6 +39,8 @@ struct normalizer_state {
     struct nfc_scratch nfc;
     struct bytes_buffer made[2]; /* a step reads one buffer and writes the other */
     struct regex_state *regexes[NORMALIZER_STEPS_MOST];
+    struct text_edits *trace; /* set by the caller: NORMALIZER_STEPS_MOST lists, into which normalizer_run writes what
+                                 each step changed; NULL: it does not, which is the default */
 };
 /* Prepares a state for a normalizer, which must outlive it. The caller calls normalizer_state_free in the end, also
  * after a failure. Statuses: OK, ERROR_MEMORY. */

@@ -14,6 +14,7 @@
 #include "common/hash.h"
 #include "pipeline_cut.h"
 #include "pipeline_decoder.h"
+#include "pipeline_offsets.h"
 #include "text/code_point.h"
 #include "tokenizer_kind.h"
 #include "unicode/code_sets.h"
@@ -31,6 +32,7 @@ struct pipeline {
     bool raw_pass, normalized_pass; /* the pass can find added tokens */
     bool wide;                      /* ids have 4 bytes, otherwise 2 */
     struct pipeline_cuts cuts;
+    bool borrowed; /* the parts belong to another tokenizer */
 };
 
 struct pipeline_state {
@@ -39,6 +41,7 @@ struct pipeline_state {
     struct text_engine_state *engine;
     struct normalizer_state normalizer;
     struct pretokenizer_state pretokenizer;
+    struct text_edits trace[NORMALIZER_STEPS_MOST];
     struct ids_out ids;
     enum engine_place place; /* of the text that the engine receives next */
     size_t done;             /* bytes of the document before the current stretch */
@@ -48,8 +51,10 @@ struct pipeline_state {
 
 static void pipeline_close(struct tokenizer *tokenizer)
 {
-    pipeline_parts_free(&((struct pipeline *)tokenizer)->parts);
-    free(tokenizer);
+    struct pipeline *own = (struct pipeline *)tokenizer;
+    if (!own->borrowed)
+        pipeline_parts_free(&own->parts);
+    free(own);
 }
 
 static void pipeline_state_free(struct tokenizer_state *state)
@@ -59,6 +64,8 @@ static void pipeline_state_free(struct tokenizer_state *state)
         own->pipeline->parts.engine->kind->state_free(own->engine);
     normalizer_state_free(&own->normalizer);
     pretokenizer_state_free(&own->pretokenizer);
+    for (uint32_t i = 0; i < NORMALIZER_STEPS_MOST; i++)
+        text_edits_free(&own->trace[i]);
     free(own);
 }
 
@@ -315,6 +322,24 @@ static enum tokmap_status pipeline_encode_marked(struct tokenizer_state *state, 
     return status;
 }
 
+static enum tokmap_status pipeline_offsets(struct tokenizer_state *state, const struct tokenizer_text *text,
+                                           enum tokenizer_where where, const void *ids, uint64_t count,
+                                           uint64_t *begins, uint64_t *ends, struct tokmap_error *error)
+{
+    struct pipeline_state *own = (struct pipeline_state *)state;
+    const struct pipeline *pipeline = own->pipeline;
+    const struct pipeline_offsets how = {.parts = &pipeline->parts,
+                                         .raw_pass = pipeline->raw_pass,
+                                         .normalized_pass = pipeline->normalized_pass,
+                                         .specials = pipeline->special != TOKENIZER_SPECIAL_TEXT,
+                                         .wide = pipeline->wide,
+                                         .normalizer = &own->normalizer,
+                                         .pretokenizer = &own->pretokenizer,
+                                         .trace = own->trace};
+    return pipeline_offsets_find(&how, (const uint8_t *)text->bytes, (size_t)text->count, where, ids, count, begins,
+                                 ends, error);
+}
+
 /* ---- decoding ---- */
 
 static bool pipeline_token(const struct tokenizer *tokenizer, uint64_t id, const uint8_t **bytes, uint32_t *count)
@@ -389,12 +414,17 @@ static uint64_t pipeline_cut_at(const struct tokenizer *tokenizer, const char *t
     return tokenizer->info.cuts ? pipeline_cut(&own->cuts, (const uint8_t *)text, (size_t)count) : 0;
 }
 
+static enum tokmap_status pipeline_share(struct tokenizer **shared, const struct tokenizer *tokenizer,
+                                         enum tokenizer_special special, struct tokmap_error *error);
+
 static const struct tokenizer_kind pipeline_kind = {
     .close = pipeline_close,
+    .share = pipeline_share,
     .state_new = pipeline_state_new,
     .state_free = pipeline_state_free,
     .encode = pipeline_encode,
     .encode_marked = pipeline_encode_marked,
+    .offsets = pipeline_offsets,
     .decoder_new = decoder_new,
     .decoder_free = pipeline_decoder_free,
     .decoder_begin = pipeline_decoder_begin,
@@ -429,6 +459,31 @@ static void info_fill(struct pipeline *own)
     hash128_store(hash128(all, sizeof all), info->fingerprint);
 }
 
+static void pipeline_fill(struct pipeline *own, enum tokenizer_special special)
+{
+    own->head.kind = &pipeline_kind;
+    own->special = special;
+    own->wide = own->parts.vocabulary > 65536;
+    const bool specials = special != TOKENIZER_SPECIAL_TEXT;
+    own->raw_pass = added_tokens_any(own->parts.added, ADDED_RAW, specials);
+    own->normalized_pass = added_tokens_any(own->parts.added, ADDED_NORMALIZED, specials);
+    info_fill(own);
+    own->head.info.cuts = pipeline_cuts_find(&own->cuts, &own->parts, specials);
+}
+
+static enum tokmap_status pipeline_share(struct tokenizer **shared, const struct tokenizer *tokenizer,
+                                         enum tokenizer_special special, struct tokmap_error *error)
+{
+    struct pipeline *own = calloc(1, sizeof *own);
+    if (!own)
+        return error_set_memory(error, "a tokenizer", sizeof *own);
+    own->parts = ((const struct pipeline *)tokenizer)->parts;
+    own->borrowed = true;
+    pipeline_fill(own, special);
+    *shared = &own->head;
+    return TOKMAP_OK;
+}
+
 enum tokmap_status pipeline_new(struct tokenizer **tokenizer, struct pipeline_parts *parts,
                                 enum tokenizer_special special, const char *path, struct tokmap_error *error)
 {
@@ -449,14 +504,7 @@ enum tokmap_status pipeline_new(struct tokenizer **tokenizer, struct pipeline_pa
     own->parts = *parts;
     memset(parts, 0, sizeof *parts);
     pipeline_decoder_make(&own->parts);
-    own->head.kind = &pipeline_kind;
-    own->special = special;
-    own->wide = own->parts.vocabulary > 65536;
-    const bool specials = special != TOKENIZER_SPECIAL_TEXT;
-    own->raw_pass = added_tokens_any(own->parts.added, ADDED_RAW, specials);
-    own->normalized_pass = added_tokens_any(own->parts.added, ADDED_NORMALIZED, specials);
-    info_fill(own);
-    own->head.info.cuts = pipeline_cuts_find(&own->cuts, &own->parts, specials);
+    pipeline_fill(own, special);
     *tokenizer = &own->head;
     return TOKMAP_OK;
 }

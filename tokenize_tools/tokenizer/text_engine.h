@@ -30,6 +30,17 @@ struct ids_out {
     uint64_t largest;     /* the largest id so far */
 };
 
+/* Ids of which some stand for a text, and who wants to know where. */
+struct id_walk {
+    const void *ids;
+    uint64_t at, count; /* ids[at..count) are left */
+    bool wide;          /* ids have 4 bytes, otherwise 2 */
+    /* Receives the part [begin,end) of the text that ids[index] stands for, in ascending order. It is empty for a space
+     * that the engine puts before a text. */
+    void (*found)(void *user, uint64_t index, uint64_t begin, uint64_t end);
+    void *user;
+};
+
 struct text_engine_kind {
     void (*free)(struct text_engine *engine);
     enum tokmap_status (*state_new)(struct text_engine_state **state, const struct text_engine *engine,
@@ -53,6 +64,10 @@ struct text_engine_kind {
      * pipeline_cut.c, whose first byte is `right`: the ids of the parts, the second one ENGINE_INSIDE, are then those
      * of the whole. NULL: never. */
     bool (*may_cut)(const struct text_engine *engine, uint8_t left, uint8_t right);
+    /* Finds where the ids are that encode_text, or encode_piece, makes of a text. Returns false if the next ids are not
+     * those of this text; walk->at is then the first one that is not, or `count`. */
+    bool (*walk)(const struct text_engine *engine, const uint8_t *text, uint64_t count, enum engine_place place,
+                 struct id_walk *walk);
 };
 
 /* The first member of each engine's own struct. */
@@ -69,6 +84,12 @@ static inline void ids_append(struct ids_out *out, uint32_t id)
         ((uint16_t *)out->tokens)[out->count++] = (uint16_t)id;
     if (id > out->largest)
         out->largest = id;
+}
+
+/* Returns the next id of a walk, of which at least one is left. */
+static inline uint32_t id_walk_next(const struct id_walk *walk)
+{
+    return walk->wide ? ((const uint32_t *)walk->ids)[walk->at] : ((const uint16_t *)walk->ids)[walk->at];
 }
 
 #endif

@@ -8,6 +8,17 @@
 #include "common/error.h"
 #include "tokenizer_kind.h"
 
+enum tokmap_status tokenizer_share(struct tokenizer **shared, const struct tokenizer *tokenizer,
+                                   enum tokenizer_special special, struct tokmap_error *error)
+{
+    *shared = NULL;
+    if (tokenizer->kind->share)
+        return tokenizer->kind->share(shared, tokenizer, special, error);
+    return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                     "the tokenizer '%s' finds no special tokens in text; leave options.special out",
+                     tokenizer->info.name);
+}
+
 void tokenizer_close(struct tokenizer *tokenizer)
 {
     if (tokenizer)
@@ -138,6 +149,14 @@ uint64_t tokenizer_cut(const struct tokenizer *tokenizer, const char *text, uint
     const uint64_t cut = tokenizer->kind->cut ? tokenizer->kind->cut(tokenizer, text, count) : 0;
     assert(cut <= count);
     return cut;
+}
+
+enum tokmap_status tokenizer_offsets(struct tokenizer_state *state, const struct tokenizer_text *text,
+                                     enum tokenizer_where where, const void *ids, uint64_t count, uint64_t *begins, uint64_t *ends,
+                                     struct tokmap_error *error)
+{
+    assert((text->bytes || !text->count) && (ids || !count));
+    return state->tokenizer->kind->offsets(state, text, where, ids, count, begins, ends, error);
 }
 
 bool tokenizer_measure(struct tokenizer_state *state, const char *text, uint64_t count,

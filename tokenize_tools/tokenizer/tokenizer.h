@@ -75,6 +75,10 @@ struct tokenizer_out {
     uint32_t prefix, suffix; /* ids to write before and after each document (BOS, EOD) */
 };
 
+/* Makes a tokenizer with the vocabulary of another one, which must outlive it, and another policy for special tokens.
+ * On failure *shared is NULL. Statuses: OK, ERROR_ARGUMENT (this vocabulary has no other policy), ERROR_MEMORY. */
+enum tokmap_status tokenizer_share(struct tokenizer **shared, const struct tokenizer *tokenizer,
+                                   enum tokenizer_special special, struct tokmap_error *error);
 /* Closes a tokenizer, of which no states may be left. NULL is allowed. */
 void tokenizer_close(struct tokenizer *tokenizer);
 /* Describes a tokenizer. */
@@ -126,9 +130,16 @@ enum tokmap_status tokenizer_encode_marked(struct tokenizer_state *state, const 
                                            struct tokenizer_out *out, struct tokenizer_place *places,
                                            struct tokmap_error *error);
 
+/* What is before a text, for tokenizer_offsets. */
+enum tokenizer_where {
+    TOKENIZER_STARTS = 0,     /* nothing: the text begins its document */
+    TOKENIZER_RESUMES = 1,    /* text, cut as tokenizer_cut says: `resumed` in struct tokenizer_batch */
+    TOKENIZER_AFTER_ADDED = 2 /* an added token, such as a mark of tokenizer_encode_marked */
+};
+
 /* Finds where the tokens of a text are: the offsets of its ids, which tokenizer_encode returned without prefix and
  * suffix for this text. Offsets are bytes of the text as it was passed in, whatever a normalizer changed.
- *   resumed       as in struct tokenizer_batch
+ *   where         what is before the text
  *   ids           `count` ids of info.width bytes each
  *   begins, ends  `count` each; either may be NULL. The text of token i is text[begins[i]..ends[i]). Both ascend. A
  *                 token that holds a part of a character begins or ends inside the character. begins[i] is more than
@@ -136,8 +147,8 @@ enum tokmap_status tokenizer_encode_marked(struct tokenizer_state *state, const 
  *                 such as a space that the tokenizer put before it, is empty; tokens that share what normalizing made
  *                 of one character overlap
  * Statuses: OK, ERROR_TOKEN (the ids are not those of this text), ERROR_LIMIT, ERROR_MEMORY. */
-enum tokmap_status tokenizer_offsets(struct tokenizer_state *state, const struct tokenizer_text *text, bool resumed,
-                                     const void *ids, uint64_t count, uint64_t *begins, uint64_t *ends,
+enum tokmap_status tokenizer_offsets(struct tokenizer_state *state, const struct tokenizer_text *text,
+                                     enum tokenizer_where where, const void *ids, uint64_t count, uint64_t *begins, uint64_t *ends,
                                      struct tokmap_error *error);
 
 /* Finds a place to cut a document, or the rest of one, of which `count` bytes are known: the last offset in them where

@@ -9,6 +9,9 @@
 
 struct tokenizer_kind {
     void (*close)(struct tokenizer *tokenizer);
+    /* NULL: the policy for special tokens cannot be changed. */
+    enum tokmap_status (*share)(struct tokenizer **shared, const struct tokenizer *tokenizer,
+                                enum tokenizer_special special, struct tokmap_error *error);
     enum tokmap_status (*state_new)(struct tokenizer_state **state, const struct tokenizer *tokenizer,
                                     struct tokmap_error *error);
     void (*state_free)(struct tokenizer_state *state);
@@ -19,6 +22,9 @@ struct tokenizer_kind {
                                         const struct tokenizer_mark *marks, uint64_t mark_count,
                                         struct tokenizer_out *out, struct tokenizer_place *places,
                                         struct tokmap_error *error);
+    enum tokmap_status (*offsets)(struct tokenizer_state *state, const struct tokenizer_text *text,
+                                  enum tokenizer_where where, const void *ids, uint64_t count, uint64_t *begins, uint64_t *ends,
+                                  struct tokmap_error *error);
     enum tokmap_status (*decoder_new)(struct tokenizer_decoder **decoder, const struct tokenizer *tokenizer,
                                       bool specials, struct tokmap_error *error);
     void (*decoder_free)(struct tokenizer_decoder *decoder);

@@ -7,7 +7,6 @@
  */
 #include <assert.h>
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,34 +14,37 @@
 #include "common/error.h"
 #include "common/struct_copy.h"
 #include "text/utf8.h"
-#include "tokmap/tokenizer.h"
+#include "tokenizer_library.h"
 #include "vocabulary.h"
 
-#define SLOTS 64
 #define PART_BYTES ((uint64_t)64 << 10) /* of a long text that are encoded at a time, if it can be cut */
 #define KEPT_BYTES ((uint64_t)8 << 20)  /* memory for ids that a slot keeps */
-#define DECODED_IDS 1024                /* decoded at a time */
 
-/* The working memory of one call. */
-struct worker {
-    struct tokenizer_state *state;
-    void *ids;
-    uint64_t capacity; /* in ids */
-};
-
-struct tokmap_tokenizer {
-    struct tokenizer *tokenizer;
-    struct tokenizer_info info;
-    bool cuts; /* long texts are encoded in parts */
-    _Atomic(struct worker *) slots[SLOTS];
-};
-
-static enum tokmap_status missing(struct tokmap_error *error, const char *name)
+enum tokmap_status library_missing(struct tokmap_error *error, const char *name)
 {
     return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "%s is NULL", name);
 }
 
 /* ---- open and close ---- */
+
+static enum tokmap_status special_read(enum tokmap_special given, enum tokenizer_special *special,
+                                       struct tokmap_error *error)
+{
+    switch (given) {
+    case TOKMAP_SPECIAL_TEXT:
+        *special = TOKENIZER_SPECIAL_TEXT;
+        return TOKMAP_OK;
+    case TOKMAP_SPECIAL_RECOGNIZE:
+        *special = TOKENIZER_SPECIAL_RECOGNIZE;
+        return TOKMAP_OK;
+    case TOKMAP_SPECIAL_ERROR:
+        *special = TOKENIZER_SPECIAL_ERROR;
+        return TOKMAP_OK;
+    default:
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "options.special is %d, but it must be a value of enum tokmap_special", (int)given);
+    }
+}
 
 static enum tokmap_status options_read(struct tokenizer_options *into, const char *path,
                                        const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
@@ -55,23 +57,21 @@ static enum tokmap_status options_read(struct tokenizer_options *into, const cha
         return status;
     *into = (struct tokenizer_options){TOKENIZER_SPECIAL_TEXT, given.pattern, given.pattern_regex,
                                        given.special_tokens};
-    switch (given.special) {
-    case TOKMAP_SPECIAL_TEXT:
-        return TOKMAP_OK;
-    case TOKMAP_SPECIAL_RECOGNIZE:
-        into->special = TOKENIZER_SPECIAL_RECOGNIZE;
-        break;
-    case TOKMAP_SPECIAL_ERROR:
-        into->special = TOKENIZER_SPECIAL_ERROR;
-        break;
-    default:
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "options.special is %d, but it must be a value of enum tokmap_special", (int)given.special);
-    }
-    return strcmp(path, "bytes") != 0
-               ? TOKMAP_OK
-               : error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                           "the tokenizer 'bytes' finds no special tokens in text; leave options.special out");
+    const enum tokmap_status known = special_read(given.special, &into->special, error);
+    if (known || into->special == TOKENIZER_SPECIAL_TEXT || strcmp(path, "bytes") != 0)
+        return known;
+    return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                     "the tokenizer 'bytes' finds no special tokens in text; leave options.special out");
+}
+
+/* What all handles have. */
+static void handle_fill(struct tokmap_tokenizer *made, struct tokmap_tokenizer *shares, enum tokenizer_special special)
+{
+    tokenizer_info(made->tokenizer, &made->info);
+    /* The message about a special token names its place in the text, so the text is not cut then. */
+    made->cuts = made->info.cuts && special != TOKENIZER_SPECIAL_ERROR;
+    made->shares = shares;
+    atomic_init(&made->users, 1);
 }
 
 enum tokmap_status tokmap_tokenizer_open(struct tokmap_tokenizer **tokenizer, const char *path,
@@ -81,7 +81,7 @@ enum tokmap_status tokmap_tokenizer_open(struct tokmap_tokenizer **tokenizer, co
     if (tokenizer)
         *tokenizer = NULL;
     if (!tokenizer || !path)
-        return missing(error, tokenizer ? "path" : "tokenizer");
+        return library_missing(error, tokenizer ? "path" : "tokenizer");
     enum tokmap_status status = options_read(&chosen, path, options, error);
     if (status)
         return status;
@@ -93,14 +93,12 @@ enum tokmap_status tokmap_tokenizer_open(struct tokmap_tokenizer **tokenizer, co
         free(made);
         return status;
     }
-    tokenizer_info(made->tokenizer, &made->info);
-    /* The message about a special token names its place in the text, so the text is not cut then. */
-    made->cuts = made->info.cuts && chosen.special != TOKENIZER_SPECIAL_ERROR;
+    handle_fill(made, NULL, chosen.special);
     *tokenizer = made;
     return TOKMAP_OK;
 }
 
-static void worker_free(struct worker *worker)
+static void worker_free(struct library_worker *worker)
 {
     if (!worker)
         return;
@@ -109,14 +107,53 @@ static void worker_free(struct worker *worker)
     free(worker);
 }
 
+enum tokmap_status tokmap_tokenizer_share(struct tokmap_tokenizer **shared, struct tokmap_tokenizer *tokenizer,
+                                          enum tokmap_special special, struct tokmap_error *error)
+{
+    enum tokenizer_special chosen = TOKENIZER_SPECIAL_TEXT;
+    if (shared)
+        *shared = NULL;
+    if (!shared || !tokenizer)
+        return library_missing(error, shared ? "tokenizer" : "shared");
+    enum tokmap_status status = special_read(special, &chosen, error);
+    if (status)
+        return status;
+    struct tokmap_tokenizer *owner = tokenizer->shares ? tokenizer->shares : tokenizer;
+    struct tokmap_tokenizer *made = calloc(1, sizeof *made);
+    if (!made)
+        return error_set_memory(error, "a tokenizer", sizeof *made);
+    status = tokenizer_share(&made->tokenizer, owner->tokenizer, chosen, error);
+    if (status) {
+        free(made);
+        return status;
+    }
+    handle_fill(made, owner, chosen);
+    atomic_fetch_add(&owner->users, 1);
+    *shared = made;
+    return TOKMAP_OK;
+}
+
+/* Ends a use of the vocabulary that a handle owns. */
+static void owner_release(struct tokmap_tokenizer *owner)
+{
+    if (atomic_fetch_sub(&owner->users, 1) > 1)
+        return;
+    tokenizer_close(owner->tokenizer);
+    free(owner);
+}
+
 void tokmap_tokenizer_close(struct tokmap_tokenizer *tokenizer)
 {
     if (!tokenizer)
         return;
-    for (int i = 0; i < SLOTS; i++)
-        worker_free(atomic_load(&tokenizer->slots[i]));
-    tokenizer_close(tokenizer->tokenizer);
-    free(tokenizer);
+    for (int i = 0; i < LIBRARY_SLOTS; i++)
+        worker_free(atomic_exchange(&tokenizer->slots[i], NULL));
+    struct tokmap_tokenizer *owner = tokenizer->shares;
+    if (owner) {
+        tokenizer_close(tokenizer->tokenizer);
+        free(tokenizer);
+    }
+    owner_release(owner ? owner : tokenizer);
 }
 
 enum tokmap_status tokmap_tokenizer_info(const struct tokmap_tokenizer *tokenizer, struct tokmap_tokenizer_info *info)
@@ -140,11 +177,11 @@ enum tokmap_status tokmap_tokenizer_info(const struct tokmap_tokenizer *tokenize
 
 /* ---- encoding ---- */
 
-static enum tokmap_status worker_take(const struct tokmap_tokenizer *tokenizer, struct worker **worker,
+enum tokmap_status library_worker_take(const struct tokmap_tokenizer *tokenizer, struct library_worker **worker,
                                       struct tokmap_error *error)
 {
     struct tokmap_tokenizer *own = (struct tokmap_tokenizer *)(uintptr_t)tokenizer; /* only the slots change */
-    for (int i = 0; i < SLOTS; i++)
+    for (int i = 0; i < LIBRARY_SLOTS; i++)
         if (atomic_load_explicit(&own->slots[i], memory_order_relaxed) &&
             (*worker = atomic_exchange(&own->slots[i], NULL)))
             return TOKMAP_OK;
@@ -159,7 +196,7 @@ static enum tokmap_status worker_take(const struct tokmap_tokenizer *tokenizer, 
     return status;
 }
 
-static void worker_put(const struct tokmap_tokenizer *tokenizer, struct worker *worker)
+void library_worker_put(const struct tokmap_tokenizer *tokenizer, struct library_worker *worker)
 {
     struct tokmap_tokenizer *own = (struct tokmap_tokenizer *)(uintptr_t)tokenizer;
     if (worker->capacity * own->info.width > KEPT_BYTES) {
@@ -167,16 +204,16 @@ static void worker_put(const struct tokmap_tokenizer *tokenizer, struct worker *
         worker->ids = NULL;
         worker->capacity = 0;
     }
-    for (int i = 0; i < SLOTS; i++) {
-        struct worker *expected = NULL;
+    for (int i = 0; i < LIBRARY_SLOTS; i++) {
+        struct library_worker *expected = NULL;
         if (atomic_compare_exchange_strong(&own->slots[i], &expected, worker))
             return;
     }
     worker_free(worker);
 }
 
-static enum tokmap_status worker_reserve(struct worker *worker, const struct tokenizer_info *info, uint64_t bytes,
-                                         struct tokmap_error *error)
+static enum tokmap_status worker_reserve(struct library_worker *worker, const struct tokenizer_info *info,
+                                         uint64_t bytes, struct tokmap_error *error)
 {
     uint64_t ids, memory;
     if (mul_overflows(bytes, info->ids_per_byte_most, &ids) || mul_overflows(ids, info->width, &memory) ||
@@ -190,39 +227,115 @@ static enum tokmap_status worker_reserve(struct worker *worker, const struct tok
     return worker->ids ? TOKMAP_OK : error_set_memory(error, "token ids", memory);
 }
 
-/* Copies ids to the caller, as far as there is room, and counts them. */
-static void ids_deliver(struct tokmap_encoded *into, const void *ids, uint64_t count, uint32_t width)
+enum tokmap_status library_part_encode(const struct tokmap_tokenizer *tokenizer, struct library_worker *worker,
+                                       const struct tokenizer_text *part, bool resumed, bool unfinished,
+                                       uint64_t *count, struct tokmap_error *error)
 {
-    const uint64_t fit = into->ids && into->count < into->room ? min64(count, into->room - into->count) : 0;
-    const uint8_t *from = ids;
-    for (uint64_t i = 0; i < fit; i++)
-        into->ids[into->count + i] = width == 2 ? load16(from + 2 * i) : load32(from + 4 * i);
-    into->count += count;
+    uint64_t end;
+    const struct tokenizer_batch batch = {part, 1, resumed, unfinished};
+    enum tokmap_status status = worker_reserve(worker, &tokenizer->info, part->count, error);
+    struct tokenizer_out out = {.tokens = worker->ids, .capacity = worker->capacity, .ends = &end};
+    if (!status)
+        status = tokenizer_encode(worker->state, &batch, &out, error);
+    *count = out.count;
+    return status;
 }
 
-static enum tokmap_status text_encode(const struct tokmap_tokenizer *tokenizer, struct worker *worker,
+uint64_t library_part_bytes(const struct tokmap_tokenizer *tokenizer, const char *text, uint64_t left, uint64_t wanted)
+{
+    for (uint64_t seen = wanted; tokenizer->cuts && seen < left; seen *= 2) {
+        const uint64_t cut = tokenizer_cut(tokenizer->tokenizer, text, seen);
+        if (cut)
+            return cut;
+    }
+    return left;
+}
+
+uint32_t library_type_bytes(enum tokmap_id_type type)
+{
+    return type == TOKMAP_IDS_U16 ? 2 : type == TOKMAP_IDS_U64 ? 8 : 4;
+}
+
+enum tokmap_status library_type_check(enum tokmap_id_type type, uint64_t largest, const char *name,
+                                      struct tokmap_error *error)
+{
+    if (type != TOKMAP_IDS_U32 && type != TOKMAP_IDS_U16 && type != TOKMAP_IDS_U64)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "%s is %d, but it must be a value of enum tokmap_id_type", name, (int)type);
+    if (type == TOKMAP_IDS_U16 && largest > UINT16_MAX)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "%s is TOKMAP_IDS_U16, but there can be ids up to %" PRIu64 ", which need TOKMAP_IDS_U32", name,
+                         largest);
+    return TOKMAP_OK;
+}
+
+void library_ids_convert(const void *ids, uint32_t width, uint64_t count, enum tokmap_id_type type, void *into)
+{
+    const uint16_t *narrow = ids;
+    const uint32_t *wide = ids;
+    if (count && width == library_type_bytes(type)) {
+        memcpy(into, ids, (size_t)(count * width));
+    } else if (type == TOKMAP_IDS_U16) {
+        for (uint64_t i = 0; i < count; i++)
+            ((uint16_t *)into)[i] = (uint16_t)wide[i];
+    } else if (type == TOKMAP_IDS_U32) {
+        for (uint64_t i = 0; i < count; i++)
+            ((uint32_t *)into)[i] = narrow[i];
+    } else if (width == 2) {
+        for (uint64_t i = 0; i < count; i++)
+            ((uint64_t *)into)[i] = narrow[i];
+    } else {
+        for (uint64_t i = 0; i < count; i++)
+            ((uint64_t *)into)[i] = wide[i];
+    }
+}
+
+/* The offsets of the ids of a part that begins at byte `at`, as far as there is room for them. */
+static enum tokmap_status offsets_deliver(struct library_worker *worker, const struct tokenizer_text *part, uint64_t at,
+                                          uint64_t count, struct tokmap_encoded *into, struct tokmap_error *error)
+{
+    const uint64_t fit = min64(count, into->room - min64(into->room, into->count));
+    uint64_t *begins = into->begins, *ends = into->ends, *own = NULL;
+    if (!fit || (!begins && !ends))
+        return TOKMAP_OK;
+    if (fit < count) { /* all are found, and then as many are copied as there is room for */
+        own = calloc((size_t)count, 2 * sizeof *own);
+        if (!own)
+            return error_set_memory(error, "offsets of tokens", count * 2 * sizeof *own);
+    }
+    begins = own ? own : begins ? begins + into->count : NULL;
+    ends = own ? own + count : ends ? ends + into->count : NULL;
+    const enum tokmap_status status =
+        tokenizer_offsets(worker->state, part, at ? TOKENIZER_RESUMES : TOKENIZER_STARTS, worker->ids, count, begins, ends, error);
+    for (uint64_t i = 0; !status && i < fit; i++) {
+        if (into->begins)
+            into->begins[into->count + i] = begins[i] + at;
+        if (into->ends)
+            into->ends[into->count + i] = ends[i] + at;
+    }
+    free(own);
+    return status;
+}
+
+static enum tokmap_status text_encode(const struct tokmap_tokenizer *tokenizer, struct library_worker *worker,
                                       const char *text, uint64_t bytes, struct tokmap_encoded *into,
                                       struct tokmap_error *error)
 {
+    const uint32_t width = tokenizer->info.width;
     enum tokmap_status status = TOKMAP_OK;
-    for (uint64_t at = 0, part; at < bytes && !status; at += part) {
-        part = bytes - at;
-        for (uint64_t seen = PART_BYTES; tokenizer->cuts && seen < bytes - at; seen *= 2) {
-            const uint64_t cut = tokenizer_cut(tokenizer->tokenizer, text + at, seen);
-            if (!cut)
-                continue;
-            part = cut;
+    for (uint64_t at = 0, count; at < bytes && !status; at += count) {
+        uint64_t ids;
+        count = library_part_bytes(tokenizer, text + at, bytes - at, PART_BYTES);
+        const struct tokenizer_text part = {text + at, count};
+        status = library_part_encode(tokenizer, worker, &part, at != 0, at + count < bytes, &ids, error);
+        if (!status)
+            status = offsets_deliver(worker, &part, at, ids, into, error);
+        if (status)
             break;
-        }
-        uint64_t end;
-        const struct tokenizer_text document = {text + at, part};
-        const struct tokenizer_batch batch = {&document, 1, at != 0, at + part < bytes};
-        status = worker_reserve(worker, &tokenizer->info, part, error);
-        struct tokenizer_out out = {.tokens = worker->ids, .capacity = worker->capacity, .ends = &end};
-        if (!status)
-            status = tokenizer_encode(worker->state, &batch, &out, error);
-        if (!status)
-            ids_deliver(into, worker->ids, out.count, tokenizer->info.width);
+        if (into->ids && into->count < into->room)
+            library_ids_convert(worker->ids, width, min64(ids, into->room - into->count), into->type,
+                                (uint8_t *)into->ids + into->count * library_type_bytes(into->type));
+        into->count += ids;
     }
     return status;
 }
@@ -232,25 +345,27 @@ enum tokmap_status tokmap_tokenizer_encode(const struct tokmap_tokenizer *tokeni
 {
     static const struct tokmap_encoded none = TOKMAP_ENCODED_INIT;
     struct tokmap_encoded own;
-    struct worker *worker;
+    struct library_worker *worker;
     if (!tokenizer || !encoded || (!text && bytes))
-        return missing(error, !tokenizer ? "tokenizer" : !encoded ? "encoded" : "text");
+        return library_missing(error, !tokenizer ? "tokenizer" : !encoded ? "encoded" : "text");
     enum tokmap_status status = struct_copy_in(&own, encoded, &none, sizeof own, "tokmap_encoded", error);
+    if (!status)
+        status = library_type_check(own.type, tokenizer->info.vocabulary - 1, "encoded.type", error);
     if (status)
         return status;
     const uint64_t valid = bytes ? utf8_valid_prefix(text, (size_t)bytes) : 0;
     if (valid != bytes)
         return error_set(error, TOKMAP_ERROR_ENCODING, NULL, valid, "the text is not UTF-8");
-    status = worker_take(tokenizer, &worker, error);
+    status = library_worker_take(tokenizer, &worker, error);
     if (status)
         return status;
     own.count = 0;
     status = text_encode(tokenizer, worker, text, bytes, &own, error);
-    worker_put(tokenizer, worker);
+    library_worker_put(tokenizer, worker);
     if (status)
         return status;
     status = struct_copy_out(encoded, &own, sizeof own, "tokmap_encoded", error);
-    if (status || !own.ids || own.count <= own.room)
+    if (status || !(own.ids || own.begins || own.ends) || own.count <= own.room)
         return status;
     return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                      "the text has %" PRIu64 " ids, but there is room for %" PRIu64 "; encoded.count is the room that "
@@ -269,31 +384,46 @@ static void text_deliver(struct tokmap_decoded *into, struct text_buffer *text)
     text->count = 0;
 }
 
+static uint64_t id_of(const void *ids, enum tokmap_id_type type, uint64_t index)
+{
+    return type == TOKMAP_IDS_U16   ? ((const uint16_t *)ids)[index]
+           : type == TOKMAP_IDS_U64 ? ((const uint64_t *)ids)[index]
+                                    : ((const uint32_t *)ids)[index];
+}
+
+enum tokmap_status library_ids_decode(const struct tokmap_tokenizer *tokenizer, struct tokenizer_decoder *decoder,
+                                      const void *ids, enum tokmap_id_type type, uint64_t count, uint64_t first,
+                                      struct text_buffer *text, struct tokmap_error *error)
+{
+    const struct tokenizer_info *info = &tokenizer->info;
+    uint8_t some[4 * LIBRARY_DECODED];
+    assert(count <= LIBRARY_DECODED);
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t id = id_of(ids, type, first + i);
+        const uint8_t *bytes;
+        uint32_t length;
+        if (!tokenizer_token(tokenizer->tokenizer, id, &bytes, &length))
+            return error_set(error, TOKMAP_ERROR_TOKEN, NULL, TOKMAP_NO_OFFSET,
+                             "ids[%" PRIu64 "] is %" PRIu64 ", which is not in the vocabulary of the tokenizer '%s'; "
+                             "decode ids with the tokenizer that made them",
+                             first + i, id, info->name);
+        if (info->width == 2)
+            store16(some + 2 * i, (uint16_t)id);
+        else
+            store32(some + 4 * i, (uint32_t)id);
+    }
+    return tokenizer_decoder_add(decoder, some, count, text, error);
+}
+
 static enum tokmap_status ids_decode(const struct tokmap_tokenizer *tokenizer, struct tokenizer_decoder *decoder,
                                      const uint32_t *ids, uint64_t count, struct tokmap_decoded *into,
                                      struct tokmap_error *error)
 {
-    const struct tokenizer_info *info = &tokenizer->info;
     struct text_buffer text = {NULL, 0, 0};
-    uint8_t some[4 * DECODED_IDS];
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t at = 0, part; at < count && !status; at += part) {
-        part = min64(count - at, DECODED_IDS);
-        for (uint64_t i = 0; i < part && !status; i++) {
-            const uint8_t *bytes;
-            uint32_t length;
-            if (!tokenizer_token(tokenizer->tokenizer, ids[at + i], &bytes, &length))
-                status = error_set(error, TOKMAP_ERROR_TOKEN, NULL, TOKMAP_NO_OFFSET,
-                                   "ids[%" PRIu64 "] is %" PRIu32 ", which is not in the vocabulary of the tokenizer "
-                                   "'%s'; decode ids with the tokenizer that made them",
-                                   at + i, ids[at + i], info->name);
-            else if (info->width == 2)
-                store16(some + 2 * i, (uint16_t)ids[at + i]);
-            else
-                store32(some + 4 * i, ids[at + i]);
-        }
-        if (!status)
-            status = tokenizer_decoder_add(decoder, some, part, &text, error);
+        part = min64(count - at, LIBRARY_DECODED);
+        status = library_ids_decode(tokenizer, decoder, ids, TOKMAP_IDS_U32, part, at, &text, error);
         text_deliver(into, &text);
     }
     if (!status)
@@ -310,7 +440,7 @@ enum tokmap_status tokmap_tokenizer_decode(const struct tokmap_tokenizer *tokeni
     struct tokmap_decoded own;
     struct tokenizer_decoder *decoder;
     if (!tokenizer || !decoded || (!ids && count))
-        return missing(error, !tokenizer ? "tokenizer" : !decoded ? "decoded" : "ids");
+        return library_missing(error, !tokenizer ? "tokenizer" : !decoded ? "decoded" : "ids");
     enum tokmap_status status = struct_copy_in(&own, decoded, &none, sizeof own, "tokmap_decoded", error);
     if (!status)
         status = tokenizer_decoder_new(&decoder, tokenizer->tokenizer, own.specials != 0, error);
@@ -338,7 +468,7 @@ enum tokmap_status tokmap_tokenizer_token(const struct tokmap_tokenizer *tokeniz
     const uint8_t *found;
     uint32_t length;
     if (!tokenizer || !bytes || !count)
-        return missing(error, !tokenizer ? "tokenizer" : !bytes ? "bytes" : "count");
+        return library_missing(error, !tokenizer ? "tokenizer" : !bytes ? "bytes" : "count");
     if (!tokenizer_token(tokenizer->tokenizer, id, &found, &length))
         return error_set(error, TOKMAP_ERROR_TOKEN, NULL, TOKMAP_NO_OFFSET,
                          "the id %" PRIu64 " is not in the vocabulary of the tokenizer '%s', whose ids end at %" PRIu64,
@@ -352,7 +482,7 @@ enum tokmap_status tokmap_tokenizer_find(const struct tokmap_tokenizer *tokenize
                                          uint64_t *id, struct tokmap_error *error)
 {
     if (!tokenizer || !id || (!bytes && count))
-        return missing(error, !tokenizer ? "tokenizer" : !id ? "id" : "bytes");
+        return library_missing(error, !tokenizer ? "tokenizer" : !id ? "id" : "bytes");
     for (uint64_t i = 0; i < tokenizer->info.added; i++) {
         struct tokenizer_added added;
         tokenizer_added_at(tokenizer->tokenizer, i, &added);
@@ -373,6 +503,21 @@ enum tokmap_status tokmap_tokenizer_find(const struct tokmap_tokenizer *tokenize
     return error_set(error, TOKMAP_ERROR_NOT_FOUND, NULL, TOKMAP_NO_OFFSET,
                      "no token of the tokenizer '%s' is '%.*s'", tokenizer->info.name, (int)min64(count, 64),
                      count ? bytes : "");
+}
+
+enum tokmap_status tokmap_tokenizer_added(const struct tokmap_tokenizer *tokenizer, uint64_t index,
+                                          struct tokmap_added_token *token, struct tokmap_error *error)
+{
+    struct tokenizer_added found;
+    if (!tokenizer || !token)
+        return library_missing(error, tokenizer ? "token" : "tokenizer");
+    if (index >= tokenizer->info.added)
+        return error_set(error, TOKMAP_ERROR_RANGE, NULL, TOKMAP_NO_OFFSET,
+                         "added token %" PRIu64 " is requested, but the tokenizer '%s' has %" PRIu64, index,
+                         tokenizer->info.name, tokenizer->info.added);
+    tokenizer_added_at(tokenizer->tokenizer, index, &found);
+    const struct tokmap_added_token made = {sizeof made, found.text, found.bytes, found.id, found.special};
+    return struct_copy_out(token, &made, sizeof made, "tokmap_added_token", error);
 }
 
 const char *tokmap_tokenizer_version(void)

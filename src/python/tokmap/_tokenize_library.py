@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 SPECIALS = ("text", "recognize", "error")
+ID_TYPES = ("u32", "u16", "u64")
 
 
 class TokenizerOptions(Structure):
@@ -31,7 +32,45 @@ class TokenizerInfo(Structure):
 
 
 class Encoded(Structure):
-    _fields_ = [("size", c_size_t), ("ids", c_void_p), ("room", c_uint64), ("count", c_uint64)]
+    _fields_ = [("size", c_size_t), ("ids", c_void_p), ("room", c_uint64), ("count", c_uint64), ("type", c_int),
+                ("begins", c_void_p), ("ends", c_void_p)]
+
+
+class Text(Structure):
+    _fields_ = [("bytes", c_char_p), ("count", c_uint64)]
+
+
+class Texts(Structure):
+    _fields_ = [("size", c_size_t), ("count", c_uint64), ("texts", c_void_p), ("data", c_void_p),
+                ("offsets32", c_void_p), ("offsets64", c_void_p), ("views", c_void_p), ("view_buffers", c_void_p),
+                ("view_buffer_bytes", c_void_p), ("view_buffer_count", c_uint64)]
+
+
+class EncodeOptions(Structure):
+    _fields_ = [("size", c_size_t), ("threads", c_uint32), ("keep_going", c_uint32), ("offsets", c_uint32),
+                ("bos_id", c_uint64), ("eod_id", c_uint64)]
+
+
+class Ids(Structure):
+    _fields_ = [("size", c_size_t), ("count", c_uint64), ("ids", c_void_p), ("type", c_int), ("ends", c_void_p)]
+
+
+class DecodeOptions(Structure):
+    _fields_ = [("size", c_size_t), ("threads", c_uint32), ("specials", c_uint32), ("resumed", c_uint32)]
+
+
+class BatchInfo(Structure):
+    _fields_ = [("size", c_size_t), ("documents", c_uint64), ("ids", c_uint64), ("bytes", c_uint64),
+                ("failed", c_uint64), ("largest", c_uint64)]
+
+
+class BatchOut(Structure):
+    _fields_ = [("size", c_size_t), ("ids", c_void_p), ("type", c_int), ("text", c_void_p),
+                ("document_ends", c_void_p), ("begins", c_void_p), ("ends", c_void_p), ("statuses", c_void_p)]
+
+
+class AddedToken(Structure):
+    _fields_ = [("size", c_size_t), ("text", c_void_p), ("bytes", c_uint64), ("id", c_uint64), ("special", c_uint32)]
 
 
 class Decoded(Structure):
@@ -41,7 +80,11 @@ class Decoded(Structure):
 
 #: The structs by their names in C, for the test of their layouts.
 STRUCTS = {"tokmap_tokenizer_options": TokenizerOptions, "tokmap_tokenizer_info": TokenizerInfo,
-           "tokmap_encoded": Encoded, "tokmap_decoded": Decoded}
+           "tokmap_encoded": Encoded, "tokmap_decoded": Decoded,
+           "tokmap_text": Text, "tokmap_texts": Texts,
+           "tokmap_encode_options": EncodeOptions, "tokmap_ids": Ids, "tokmap_decode_options": DecodeOptions,
+           "tokmap_tokenizer_batch_info": BatchInfo, "tokmap_tokenizer_batch_out": BatchOut,
+           "tokmap_added_token": AddedToken}
 
 _P = c_void_p  # a handle, or any pointer
 FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
@@ -53,6 +96,13 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "tokmap_tokenizer_decode": (c_int, (_P, _P, c_uint64, _P, _P)),
     "tokmap_tokenizer_token": (c_int, (_P, c_uint64, _P, _P, _P)),
     "tokmap_tokenizer_find": (c_int, (_P, c_char_p, c_uint64, _P, _P)),
+    "tokmap_tokenizer_share": (c_int, (_P, _P, c_int, _P)),
+    "tokmap_tokenizer_added": (c_int, (_P, c_uint64, _P, _P)),
+    "tokmap_tokenizer_encode_batch": (c_int, (_P, _P, _P, _P, _P)),
+    "tokmap_tokenizer_decode_batch": (c_int, (_P, _P, _P, _P, _P)),
+    "tokmap_tokenizer_batch_info": (c_int, (_P, _P)),
+    "tokmap_tokenizer_batch_read": (c_int, (_P, _P, _P)),
+    "tokmap_tokenizer_batch_close": (None, (_P,)),
     "tokmap_tokenizer_version": (c_char_p, ()),
 }
 
