@@ -217,6 +217,27 @@ static enum tokmap_status folder_add(struct chat_config *config, const char *fol
     return status;
 }
 
+/* Adds the tokens, but not the template, of the configuration beside a file. */
+static enum tokmap_status tokens_add(struct chat_config *config, const char *path, struct tokmap_error *error)
+{
+    struct chat_config beside = {0};
+    char *folder = path_folder(path);
+    if (!folder)
+        return error_set_memory(error, "the path of a chat template", 0);
+    const enum tokmap_status status = folder_add(&beside, folder, CONFIG_NAME, error);
+    free(folder);
+    if (!config->bos) {
+        config->bos = beside.bos;
+        beside.bos = NULL;
+    }
+    if (!config->eos) {
+        config->eos = beside.eos;
+        beside.eos = NULL;
+    }
+    chat_config_free(&beside);
+    return status;
+}
+
 enum tokmap_status chat_config_read(struct chat_config *config, const char *path, struct tokmap_error *error)
 {
     static const char *const names[] = {"chat_template.jinja", "chat_template.json", CONFIG_NAME};
@@ -231,12 +252,8 @@ enum tokmap_status chat_config_read(struct chat_config *config, const char *path
             status = folder_add(config, path, names[i], error);
     } else {
         status = file_add(config, path, error);
-        if (!status && (!config->bos || !config->eos)) {
-            char *folder = path_folder(path);
-            status = folder ? folder_add(config, folder, CONFIG_NAME, error)
-                            : error_set_memory(error, "the path of a chat template", 0);
-            free(folder);
-        }
+        if (!status && (!config->bos || !config->eos))
+            status = tokens_add(config, path, error);
     }
     if (status)
         chat_config_free(config);
