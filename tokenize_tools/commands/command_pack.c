@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "commands.h"
+#include "commands/shared/content_arguments.h"
 #include "commands/shared/corpus_arguments.h"
 #include "commands/shared/field_options.h"
 #include "commands/shared/input_size.h"
@@ -26,11 +27,13 @@ struct packing {
     char *prefix;
     struct tokenizer_arguments asked;
     struct corpus_arguments corpus;
+    struct content_arguments content;
     struct skip_report skips;
     bool force, dry_run, json, quiet;
     int shown; /* enum cli_progress_mode */
     uint64_t threads;
-    struct tokenizer *tokenizer;
+    struct tokenizer *tokenizer; /* NULL if only the size of the vocabulary is known */
+    struct chat_template *chat;
     struct pack_result result;
     struct cli_progress progress;
     struct input_size size;
@@ -49,13 +52,14 @@ static void skipped_report(void *user, const struct corpus_issue *issue, const s
  * packed so far. The first estimate follows after some MiB, so that it comes while not much time is lost. */
 static void space_check(struct packing *packing, uint64_t stored_bytes)
 {
-    struct tokenizer_info info;
+    struct tokenizer_info info = {.width = pack_width(packing->content.vocabulary)};
     uint64_t free_bytes;
     char a[32], b[32];
     if (packing->dry_run || stored_bytes < packing->next_space || stored_bytes >= packing->size.bytes)
         return;
     packing->next_space = 2 * stored_bytes;
-    tokenizer_info(packing->tokenizer, &info);
+    if (packing->tokenizer)
+        tokenizer_info(packing->tokenizer, &info);
     const double written = (double)packing->result.tokens * info.width;
     const double all = written / (double)stored_bytes * (double)packing->size.bytes;
     char *folder = path_folder(packing->prefix);
@@ -91,6 +95,8 @@ static int arguments_check(const struct cli_command *command, struct packing *pa
         return cli_misused(command, "no output given; name it with -o PREFIX, or only check the inputs with --dry-run");
     if (tokenizer_arguments_check(command, &packing->asked))
         return CLI_MISUSED;
+    if (content_arguments_check(command, &packing->content, &packing->corpus, &packing->asked))
+        return CLI_MISUSED;
     if (!packing->threads || packing->threads > PACK_THREADS_MOST)
         return cli_misused(command, "--threads must be between 1 and %d", PACK_THREADS_MOST);
     return corpus_arguments_check(command, &packing->corpus, operands, operand_count);
@@ -111,6 +117,15 @@ static enum tokmap_status inputs_pack(struct packing *packing, const struct pack
     status = pack_run(options, operands, operand_count, &packing->result, error);
     cli_progress_end(&packing->progress);
     return status;
+}
+
+/* Warns about fields that no record has, since their names are probably slips. */
+static void columns_check(const struct packing *packing)
+{
+    for (size_t i = 0; i < packing->content.column_count; i++)
+        if (!packing->result.with_value[i])
+            cli_warn(program, "no record has the field '%s' of --columns: its column is empty",
+                     packing->content.column_names[i]);
 }
 
 static int inputs_pack_and_report(struct packing *packing, const struct pack_options *options, const char **operands,
@@ -135,7 +150,10 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
     const struct pack_report report = {.prefix = packing->prefix,
                                        .dry_run = packing->dry_run,
                                        .tokenizer = packing->tokenizer,
+                                       .vocabulary = packing->content.vocabulary,
                                        .tokenizer_path = options->tokenizer_path,
+                                       .chat = packing->chat,
+                                       .corpus = &options->corpus,
                                        .tokenizer_given = packing->asked.spec_given,
                                        .eod_id = options->eod_id,
                                        .bos_id = options->bos_id,
@@ -143,11 +161,27 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
                                        .skips = &packing->skips,
                                        .seconds = (double)(os_clock_ns() - started) * 1e-9};
     skip_report_advise(&packing->skips, &packing->result.counts);
+    columns_check(packing);
     if (packing->json)
         pack_report_json(&report);
     else if (!packing->quiet)
         pack_report_print(&report);
     return cli_finish(program, listed ? CLI_DONE : CLI_FAILED);
+}
+
+/* Opens the tokenizer, unless only the size of a vocabulary is given, and the chat template. */
+static int tokenizer_open(struct packing *packing)
+{
+    struct tokmap_error error;
+    const struct content_arguments *content = &packing->content;
+    if (content->vocabulary_given)
+        return 0;
+    const int status = tokenizer_arguments_open(packing->command, &packing->asked, true, &packing->tokenizer);
+    if (status || content->content != CORPUS_CONTENT_MESSAGES)
+        return status;
+    return chat_template_open(&packing->chat, content->chat_template, packing->asked.spec, packing->tokenizer, &error)
+               ? command_failed(packing->command, &error)
+               : 0;
 }
 
 static int tokenizer_pack(struct packing *packing, const char **operands, size_t operand_count)
@@ -159,6 +193,10 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
                                    .sync = true,
                                    .threads = (uint32_t)packing->threads,
                                    .tokenizer = packing->tokenizer,
+                                   .vocabulary = packing->content.vocabulary,
+                                   .chat = packing->chat,
+                                   .min_tokens = packing->content.min_tokens,
+                                   .max_tokens = packing->content.max_tokens,
                                    .tokenizer_options = &packing->asked.options,
                                    .tokenizer_path = is_bytes ? NULL : packing->asked.spec,
                                    .skip_limit = packing->skips.limit,
@@ -168,8 +206,12 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
                                    .stop = is_stopped,
                                    .user = packing};
     corpus_arguments_apply(&packing->corpus, &options.corpus);
-    const int status = tokenizer_arguments_eod_bos(packing->command, &packing->asked, packing->tokenizer, true,
-                                                   &options.eod_id, &options.bos_id);
+    content_arguments_apply(&packing->content, &options.corpus);
+    const int status = packing->tokenizer
+                           ? tokenizer_arguments_eod_bos(packing->command, &packing->asked, packing->tokenizer, true,
+                                                         &options.eod_id, &options.bos_id)
+                           : content_arguments_eod_bos(packing->command, &packing->content, &packing->asked,
+                                                       &options.eod_id, &options.bos_id);
     if (status)
         return status;
     cli_signals_catch();
@@ -186,14 +228,17 @@ static int pack(const struct cli_command *command, const char **operands, size_t
     if (!status && packing->output)
         status = output_prefix_make(command, packing->output, endings, &packing->prefix);
     if (!status)
-        status = tokenizer_arguments_open(command, &packing->asked, true, &packing->tokenizer);
+        status = tokenizer_open(packing);
+    packing->skips.may_choose = packing->content.min_tokens || packing->content.max_tokens;
     if (!status)
         status = skip_report_open(&packing->skips, command, &packing->corpus, &packing->progress, packing->json,
                                   packing->force);
     if (!status)
         status = tokenizer_pack(packing, operands, operand_count);
     skip_report_close(&packing->skips, status != CLI_DONE);
+    chat_template_close(packing->chat);
     tokenizer_close(packing->tokenizer);
+    content_arguments_free(&packing->content);
     free(packing->prefix);
     return status;
 }
@@ -220,6 +265,10 @@ int command_pack(int argc, char **argv)
         CORPUS_OPTION_ON_ERROR(packing.corpus),
         SKIP_OPTIONS(packing.skips),
         CORPUS_OPTIONS_TEXTS(packing.corpus),
+        CLI_HEADING("Records"),
+        CONTENT_OPTIONS(packing.content),
+        CLI_HEADING("Lengths"),
+        CONTENT_OPTIONS_LENGTH(packing.content),
         CLI_HEADING("General"),
         {'j', "threads", CLI_NUMBER, &packing.threads, NULL, "N",
          "number of threads (default: one per processor); the output is the same for every N", NULL},

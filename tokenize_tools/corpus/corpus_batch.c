@@ -210,6 +210,35 @@ struct corpus_issue *corpus_batch_add_issue(struct corpus_batch *batch)
     return element;
 }
 
+/* Returns true if the first issue does not come after the second one. */
+static bool issue_precedes(const struct corpus_issue *first, const struct corpus_issue *second)
+{
+    if (first->part != second->part)
+        return first->part < second->part;
+    return !first->inside || (second->inside && first->record <= second->record);
+}
+
+bool corpus_batch_merge_issues(struct corpus_batch *batch, uint64_t own)
+{
+    const uint64_t count = batch->issue_count;
+    if (!own || own == count)
+        return true;
+    struct corpus_issue *first = malloc(own * sizeof *first);
+    if (!first)
+        return false;
+    memcpy(first, batch->issues, own * sizeof *first);
+    for (uint64_t i = 0, k = own; i < own;) {
+        const bool next = k == count || issue_precedes(&first[i], &batch->issues[k]);
+        batch->issues[i + (k - own)] = next ? first[i] : batch->issues[k];
+        if (next)
+            i++;
+        else
+            k++;
+    }
+    free(first);
+    return true;
+}
+
 void corpus_batch_count_issue(struct corpus_batch *batch, const struct corpus_issue *issue)
 {
     assert(issue->left_out < CORPUS_REASONS);

@@ -107,7 +107,9 @@ struct corpus_issue {
     uint64_t limit;             /* in bytes, for CORPUS_ISSUE_LIMIT */
     uint32_t part;              /* the issue is inside this part of the batch, or precedes it */
     enum corpus_format format;
-    bool fatal; /* ends the work even if issues are skipped, because a part of the document is packed already */
+    bool inside; /* it was found in the part; otherwise it precedes it */
+    bool asked;  /* the options ask for this: it is no error, and no limit counts it */
+    bool fatal;  /* ends the work even if issues are skipped, because a part of the document is packed already */
 };
 
 /* Totals of one batch. Packing and training add up those of all batches. */
@@ -178,6 +180,10 @@ bool corpus_batch_reserve(struct corpus_batch *batch, uint64_t capacity);
 struct corpus_part *corpus_batch_add_part(struct corpus_batch *batch);
 struct corpus_document *corpus_batch_add_document(struct corpus_batch *batch);
 struct corpus_issue *corpus_batch_add_issue(struct corpus_batch *batch);
+
+/* Puts issues in the order of the input: the first `count` are in this order, and so are the others among themselves.
+ * Returns false if there is not enough memory. */
+bool corpus_batch_merge_issues(struct corpus_batch *batch, uint64_t count);
 
 /* Counts an issue as left out: by its reason, as a file or a record, with its bytes. The issue must be complete. */
 void corpus_batch_count_issue(struct corpus_batch *batch, const struct corpus_issue *issue);

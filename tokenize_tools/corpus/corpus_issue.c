@@ -32,7 +32,7 @@ static void record_issue_to_error(const struct corpus_issue *issue, const struct
     const char *path = stream_name(issue->path);
     const bool table = issue->format == CORPUS_CSV || issue->format == CORPUS_TSV;
     char subject[64];
-    subject_write(subject, sizeof subject, issue, "");
+    subject_write(subject, sizeof subject, issue, "the text");
     if (!strcmp(issue->reason, JSON_FIELD_MISSING))
         (void)error_set(error, status, path, issue->offset,
                         "%s has no field '%s'; %s%s; name another field with %s%s%s", subject, field,
@@ -55,6 +55,12 @@ static void record_issue_to_error(const struct corpus_issue *issue, const struct
         (void)error_set(error, status, path, issue->offset,
                         "the mask '%s' of %s cannot be used: %s; correct the record%s", field, subject, issue->detail,
                         after);
+    else if (issue->left_out == CORPUS_REASON_LENGTH)
+        (void)error_set(error, status, path, issue->offset, "%s has %s", subject, issue->detail);
+    else if (issue->left_out == CORPUS_REASON_CHAT)
+        (void)error_set(error, status, path, issue->offset,
+                        "the conversation of %s cannot be written with the chat template: %s; correct the record%s",
+                        subject, issue->detail, after);
     else if (!strcmp(issue->reason, CORPUS_VALUE_DEEP))
         (void)error_set(error, status, path, issue->offset,
                         "the field '%s' of %s cannot be kept: it has objects and arrays nested more than %d deep; "

@@ -38,6 +38,7 @@ struct corpus_issue *making_issue(struct making *making, const struct source_rec
     issue->left_out = left_out;
     issue->reason = reason;
     issue->field = field;
+    issue->inside = true;
     /* A text file is one document: it is left out as a file, and corpus_next() has counted it among those read. */
     issue->is_file = part->format == CORPUS_TEXT;
     if (issue->is_file && !part->unfinished)

@@ -256,6 +256,19 @@ static bool is_structure(const struct segment *segment, enum corpus_format forma
     return !element && blank_bytes(bytes, count) == count;
 }
 
+/* Prepares what is looked for in each record. */
+static void reading_begin(struct reading *reading)
+{
+    const struct corpus_options *options = reading->making.options;
+    reading->fields = record_fields(options, reading->names);
+    reading->text_only = options->content == CORPUS_CONTENT_TEXT && !options->column_count;
+    for (size_t i = 0; i < reading->fields; i++)
+        reading->wanted[i] = (struct json_wanted){.name = reading->names[i], .name_bytes = strlen(reading->names[i])};
+    reading->wanted[0].numbers = options->content == CORPUS_CONTENT_IDS;
+    if (options->second_field)
+        reading->wanted[1].numbers = options->content == CORPUS_CONTENT_IDS;
+}
+
 /* Makes the documents of a part. */
 static enum tokmap_status part_records(struct reading *reading, uint32_t part_number)
 {
@@ -265,6 +278,8 @@ static enum tokmap_status part_records(struct reading *reading, uint32_t part_nu
     char *at = batch->bytes + part->begin, *end = batch->bytes + part->end;
     uint64_t line = part->line;
     enum tokmap_status status = TOKMAP_OK;
+    if (!reading->fields)
+        reading_begin(reading);
     while (at < end && !status && !reading->making.stopped) {
         struct segment segment = {.bytes = at, .scan = scan, .line = line};
         segment.count = record_scan_take(&scan, at, (uint64_t)(end - at), &segment.kind);
@@ -309,49 +324,13 @@ static enum tokmap_status part_text(struct reading *reading, uint32_t part_numbe
     return making_document(making, &source, &made, replaced);
 }
 
-/* Merges two sorted lists of issues: the first `read` were found while the batch was read, the others in its parts. */
-static enum tokmap_status issues_merge(struct making *making, uint64_t read)
-{
-    struct corpus_batch *batch = making->batch;
-    const uint64_t count = batch->issue_count;
-    if (!read || read == count)
-        return TOKMAP_OK;
-    struct corpus_issue *first = malloc(read * sizeof *first);
-    if (!first)
-        return making_no_memory(making);
-    memcpy(first, batch->issues, read * sizeof *first);
-    for (uint64_t i = 0, k = read; i < read;) {
-        const bool own = k == count || first[i].part <= batch->issues[k].part;
-        batch->issues[i + (k - read)] = own ? first[i] : batch->issues[k];
-        if (own)
-            i++;
-        else
-            k++;
-    }
-    free(first);
-    return TOKMAP_OK;
-}
-
-/* Prepares what is looked for in each record. */
-static void reading_begin(struct reading *reading)
-{
-    const struct corpus_options *options = reading->making.options;
-    reading->fields = record_fields(options, reading->names);
-    reading->text_only = options->content == CORPUS_CONTENT_TEXT && !options->column_count;
-    for (size_t i = 0; i < reading->fields; i++)
-        reading->wanted[i] = (struct json_wanted){.name = reading->names[i], .name_bytes = strlen(reading->names[i])};
-    reading->wanted[0].numbers = options->content == CORPUS_CONTENT_IDS;
-    if (options->second_field)
-        reading->wanted[1].numbers = options->content == CORPUS_CONTENT_IDS;
-}
-
 enum tokmap_status records_to_documents(const struct corpus_options *options, struct corpus_batch *batch,
                                         struct tokmap_error *error)
 {
     assert(!batch->document_count);
     struct reading reading;
     reading.making = (struct making){options, batch, error, false};
-    reading_begin(&reading);
+    reading.fields = 0;
     const uint64_t read = batch->issue_count;
     enum tokmap_status status = TOKMAP_OK;
     for (uint32_t i = 0; i < batch->part_count && !status && !reading.making.stopped; i++) {
@@ -359,5 +338,5 @@ enum tokmap_status records_to_documents(const struct corpus_options *options, st
         assert(part->begin <= part->end && part->end <= batch->filled);
         status = part->format == CORPUS_TEXT ? part_text(&reading, i) : part_records(&reading, i);
     }
-    return status ? status : issues_merge(&reading.making, read);
+    return status || corpus_batch_merge_issues(batch, read) ? status : making_no_memory(&reading.making);
 }

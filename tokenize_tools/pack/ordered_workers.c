@@ -171,12 +171,14 @@ static enum tokmap_status batch_account(struct ordered_workers *workers, const s
         const enum tokmap_status status = corpus_issue_to_error(issue, &options->corpus, &why);
         const bool skip_encoding =
             issue->kind == CORPUS_ISSUE_ENCODING && options->corpus.invalid == CORPUS_INVALID_SKIP;
-        if (issue->fatal || !(options->corpus.skip || skip_encoding)) {
+        if (issue->fatal || !(options->corpus.skip || skip_encoding || issue->asked)) {
             *error = why;
             return status;
         }
         if (options->skipped)
             options->skipped(options->user, issue, &why);
+        if (issue->asked)
+            continue;
         workers->left_out++;
         kept = documents_before(batch, issue, &from, kept);
         const enum tokmap_status passed = skip_limit_check(workers, kept, false, error);

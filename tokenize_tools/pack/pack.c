@@ -5,7 +5,8 @@
  * A work item has memory for a fixed number of tokens (struct output). Its batch is encoded in groups of documents
  * whose tokens certainly fit. Usually a batch is one group, which is written when the item is committed. If a batch
  * needs more groups, the worker waits for its turn after the first one, and writes each group before it encodes the
- * next.
+ * next. Documents that are not plain texts are encoded one by one (document_encode.h), and a batch of them is one
+ * group.
  */
 #include "pack.h"
 
@@ -18,6 +19,7 @@
 #include "common/error.h"
 #include "format/shard_writer.h"
 #include "corpus/corpus_issue.h"
+#include "document_encode.h"
 #include "ordered_workers.h"
 #include "shard_about.h"
 
@@ -42,6 +44,7 @@ struct worker {
     struct tokenizer_state *state; /* NULL until the first batch, so that the threads make theirs in parallel */
     struct tokenizer_text *texts;  /* GROUP_MOST of them */
     struct histogram lengths;      /* of the documents that begin and end in one of this thread's batches */
+    struct document_encoder documents;
 };
 
 /* What belongs to one work item. */
@@ -54,13 +57,16 @@ struct output {
      * the end of the first document, if that is here, and tokens after the last end. */
     uint64_t head, tail;
     bool head_ended;
+    struct document_tokens documents; /* if documents are encoded one by one: `out` points to their tokens */
 };
 
 struct pack {
     const struct pack_options *options;
     struct ordered_workers *workers;
-    struct shard_writer *writer; /* NULL for a dry run */
-    struct tokenizer_info tokenizer;
+    struct shard_writer *writer;     /* NULL for a dry run */
+    struct tokenizer_info tokenizer; /* without a tokenizer: width and vocabulary */
+    bool one_by_one;                 /* documents are encoded one by one */
+    struct document_rules rules;     /* for this */
     struct pack_result *result;
     struct worker *threads;
     uint32_t thread_count;
@@ -202,18 +208,29 @@ static void lengths_count(struct worker *worker, const struct corpus_batch *batc
     output->tail += out->count - begin;
 }
 
+/* Makes the state of a thread, when its first batch is encoded. */
+static enum tokmap_status worker_begin(const struct pack *pack, struct worker *worker, struct tokmap_error *error)
+{
+    const struct tokenizer *tokenizer = pack->options->tokenizer;
+    const enum tokmap_status status =
+        worker->state || !tokenizer ? TOKMAP_OK : tokenizer_state_new(&worker->state, tokenizer, error);
+    if (!status && !worker->lengths.cells && !histogram_new(&worker->lengths))
+        return error_set_memory(error, "the lengths of documents", 0);
+    worker->documents.rules = &pack->rules;
+    worker->documents.state = worker->state;
+    worker->documents.lengths = &worker->lengths;
+    return status;
+}
+
 /* Encodes a batch. The tokens of its last group stay in the output until batch_commit(). */
 static enum tokmap_status batch_encode(void *self, struct work_item *item, struct tokmap_error *error)
 {
     struct pack *pack = self;
     struct worker *worker = &pack->threads[item->worker];
     struct output *output = &pack->outputs[item->index];
-    enum tokmap_status status =
-        worker->state ? TOKMAP_OK : tokenizer_state_new(&worker->state, pack->options->tokenizer, error);
+    enum tokmap_status status = worker_begin(pack, worker, error);
     output->tokens = output->largest = output->head = output->tail = 0;
     output->head_ended = false;
-    if (!status && !worker->lengths.cells && !histogram_new(&worker->lengths))
-        status = error_set_memory(error, "the lengths of documents", 0);
     output->pending = false;
     for (uint64_t document = 0, at = 0; document < item->batch.document_count && !status;) {
         if (output->pending) {
@@ -239,14 +256,70 @@ static enum tokmap_status batch_encode(void *self, struct work_item *item, struc
     return status;
 }
 
+/* Encodes a batch whose documents are encoded one by one. */
+static enum tokmap_status documents_process(void *self, struct work_item *item, struct tokmap_error *error)
+{
+    struct pack *pack = self;
+    struct worker *worker = &pack->threads[item->worker];
+    struct output *output = &pack->outputs[item->index];
+    struct document_tokens *tokens = &output->documents;
+    enum tokmap_status status = worker_begin(pack, worker, error);
+    if (!status)
+        status = documents_encode(&worker->documents, &item->batch, tokens, error);
+    output->tokens = tokens->count;
+    output->largest = tokens->largest;
+    output->group = (struct group){.count = item->batch.document_count};
+    output->out.tokens = tokens->tokens;
+    output->out.ends = tokens->ends;
+    output->out.count = tokens->count;
+    output->out.largest = tokens->largest;
+    output->pending = pack->writer && item->batch.document_count;
+    return status;
+}
+
+/* Writes what belongs to the documents of a batch beside their tokens. */
+static enum tokmap_status batch_write_more(struct pack *pack, const struct corpus_batch *batch, struct output *output,
+                                           struct tokmap_error *error)
+{
+    const size_t columns = pack->options->corpus.column_count;
+    struct shard_value values[RECORD_COLUMNS_MOST];
+    enum tokmap_status status = TOKMAP_OK;
+    if (pack->result->has_mask && pack->writer)
+        status = shard_writer_mask(pack->writer, output->documents.mask, 0, output->documents.count, error);
+    for (uint64_t i = 0; columns && i < batch->document_count && !status; i++) {
+        const struct corpus_document *document = &batch->documents[i];
+        if (document->unfinished) /* its values come with its last part */
+            continue;
+        for (size_t c = 0; c < columns; c++) {
+            values[c] = (struct shard_value){document->values[c].json, document->values[c].bytes};
+            pack->result->with_value[c] += values[c].bytes != 0;
+        }
+        status = pack->writer ? shard_writer_values(pack->writer, values, 1, error) : TOKMAP_OK;
+    }
+    return status;
+}
+
 /* Writes what batch_encode() has left, in the order of the input. */
 static enum tokmap_status batch_commit(void *self, struct work_item *item, struct tokmap_error *error)
 {
     struct pack *pack = self;
     struct output *output = &pack->outputs[item->index];
-    const enum tokmap_status status = output->pending ? group_write(pack, &item->batch, output, error) : TOKMAP_OK;
-    pack->result->tokens += output->tokens;
-    pack->result->largest_id = max64(pack->result->largest_id, output->largest);
+    struct document_tokens *documents = &output->documents;
+    struct pack_result *result = pack->result;
+    enum tokmap_status status = output->pending ? group_write(pack, &item->batch, output, error) : TOKMAP_OK;
+    if (!status)
+        status = batch_write_more(pack, &item->batch, output, error);
+    result->tokens += output->tokens;
+    result->largest_id = max64(result->largest_id, output->largest);
+    if (pack->one_by_one) {
+        result->eod_tokens += documents->eod_added;
+        result->bos_tokens += documents->bos_added;
+        result->eod_present += documents->eod_present;
+        result->bos_present += documents->bos_present;
+        result->counted_tokens += documents->counted;
+        document_tokens_trim(documents);
+        return status;
+    }
     if (output->head_ended) {
         histogram_add(&pack->lengths, pack->open_tokens + output->head, 1);
         pack->open_tokens = 0;
@@ -296,7 +369,7 @@ static enum tokmap_status memory_make(struct pack *pack, uint64_t batch_bytes, s
         if (!worker->texts)
             status = error_set_memory(error, "a thread of the packer", GROUP_MOST * sizeof *worker->texts);
     }
-    for (; pack->output_count < items && !status; pack->output_count++)
+    for (; pack->output_count < items && !status && !pack->one_by_one; pack->output_count++)
         status = output_make(pack, batch_bytes, &pack->outputs[pack->output_count], error);
     return status;
 }
@@ -307,11 +380,14 @@ static void memory_free(struct pack *pack)
         tokenizer_state_free(pack->threads[i].state);
         free(pack->threads[i].texts);
         histogram_free(&pack->threads[i].lengths);
+        document_encoder_free(&pack->threads[i].documents);
     }
     for (uint32_t i = 0; i < pack->output_count; i++) {
         free(pack->outputs[i].out.tokens);
         free(pack->outputs[i].out.ends);
     }
+    for (uint32_t i = 0; pack->one_by_one && pack->outputs && i < ordered_workers_item_count(pack->workers); i++)
+        document_tokens_free(&pack->outputs[i].documents);
     free(pack->threads);
     free(pack->outputs);
     histogram_free(&pack->lengths);
@@ -321,14 +397,17 @@ static void memory_free(struct pack *pack)
 
 static enum tokmap_status writer_open(struct pack *pack, struct tokmap_error *error)
 {
-    static const char *const ends[] = {".bin", ".tmx", ".bin.partial", ".tmx.partial"};
+    static const char *const ends[] = {".bin", ".tmx", ".bin.partial", ".tmx.partial", ".mask", ".mask.partial"};
     const struct pack_options *options = pack->options;
     struct shard_writer_options shard = {.width = pack->tokenizer.width,
                                          .vocabulary = pack->tokenizer.vocabulary,
                                          .eod_id = options->eod_id,
                                          .bos_id = options->bos_id,
                                          .replace = options->replace,
-                                         .sync = options->sync};
+                                         .mask = pack->result->has_mask,
+                                         .sync = options->sync,
+                                         .columns = options->corpus.columns,
+                                         .column_count = (uint32_t)options->corpus.column_count};
     memcpy(shard.tokenizer, pack->tokenizer.fingerprint, sizeof shard.tokenizer);
     enum tokmap_status status = shard_writer_open(&pack->writer, options->prefix, &shard, error);
     /* An output must not be read as an input, which would happen if it is in a folder that is an input. */
@@ -371,15 +450,21 @@ static enum tokmap_status accounts_check(const struct pack *pack, struct tokmap_
 
 static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
 {
+    const struct pack_options *options = pack->options;
     uint64_t bytes = 0;
-    const struct shard_about about = {.tokenizer = pack->options->tokenizer,
-                                      .tokenizer_options = pack->options->tokenizer_options,
-                                      .tokenizer_path = pack->options->tokenizer_path,
-                                      .corpus = &pack->options->corpus,
-                                      .eod_id = pack->options->eod_id,
-                                      .bos_id = pack->options->bos_id,
+    const struct shard_about about = {.tokenizer = options->tokenizer,
+                                      .tokenizer_options = options->tokenizer_options,
+                                      .tokenizer_path = options->tokenizer_path,
+                                      .corpus = &options->corpus,
+                                      .eod_id = options->eod_id,
+                                      .bos_id = options->bos_id,
                                       .counts = &pack->result->counts,
-                                      .tokens = pack->result->tokens};
+                                      .tokens = pack->result->tokens,
+                                      .chat_template = options->chat ? chat_template_name(options->chat) : NULL,
+                                      .min_tokens = options->min_tokens,
+                                      .max_tokens = options->max_tokens,
+                                      .has_mask = pack->result->has_mask,
+                                      .counted_tokens = pack->result->counted_tokens};
     char *text = shard_about_text(&about, &bytes);
     if (!text)
         return error_set_memory(error, "the about section", 0);
@@ -395,6 +480,33 @@ static uint64_t corpus_cut(void *user, const char *bytes, uint64_t count)
     return tokenizer_cut(((const struct pack *)user)->options->tokenizer, bytes, count);
 }
 
+uint32_t pack_width(uint64_t vocabulary)
+{
+    return vocabulary <= (uint64_t)UINT16_MAX + 1 ? 2 : 4;
+}
+
+/* Decides how documents are encoded. */
+static void rules_make(struct pack *pack)
+{
+    const struct pack_options *options = pack->options;
+    const struct corpus_options *corpus = &options->corpus;
+    pack->tokenizer.vocabulary = options->vocabulary;
+    pack->tokenizer.width = pack_width(options->vocabulary);
+    if (options->tokenizer)
+        tokenizer_info(options->tokenizer, &pack->tokenizer);
+    pack->one_by_one = corpus->content != CORPUS_CONTENT_TEXT || options->min_tokens || options->max_tokens;
+    pack->result->has_mask = document_is_masked(corpus);
+    pack->rules = (struct document_rules){.corpus = corpus,
+                                          .tokenizer = options->tokenizer,
+                                          .chat = options->chat,
+                                          .width = pack->tokenizer.width,
+                                          .ids_per_byte_most = pack->tokenizer.ids_per_byte_most,
+                                          .eod_id = options->eod_id,
+                                          .bos_id = options->bos_id,
+                                          .min_tokens = options->min_tokens,
+                                          .max_tokens = options->max_tokens ? options->max_tokens : UINT64_MAX};
+}
+
 enum tokmap_status pack_run(const struct pack_options *options, const char *const *operands, size_t count,
                             struct pack_result *result, struct tokmap_error *error)
 {
@@ -406,7 +518,6 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
                                               .counts = &result->counts,
                                               .skip_limit = options->skip_limit,
                                               .other_output = options->other_output,
-                                              .process = batch_encode,
                                               .commit = batch_commit,
                                               .self = &pack,
                                               .skipped = options->skipped,
@@ -414,11 +525,14 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
                                               .stop = options->stop,
                                               .user = options->user};
     assert(options->threads && options->threads <= PACK_THREADS_MOST);
-    assert(options->tokenizer && (options->prefix || options->dry_run));
+    assert(options->prefix || options->dry_run);
+    assert(options->tokenizer || (options->vocabulary && options->corpus.content == CORPUS_CONTENT_IDS));
     error = error ? error : &unused;
     memset(result, 0, sizeof *result);
-    tokenizer_info(options->tokenizer, &pack.tokenizer);
-    workers.corpus.cut_anywhere = pack.tokenizer.cuts;
+    rules_make(&pack);
+    workers.process = pack.one_by_one ? documents_process : batch_encode;
+    workers.corpus.vocabulary = pack.tokenizer.vocabulary;
+    workers.corpus.cut_anywhere = pack.tokenizer.cuts && !pack.one_by_one;
     workers.corpus.cut = pack.tokenizer.cut_anywhere ? NULL : corpus_cut;
     workers.corpus.cut_user = &pack;
     workers.corpus.batch_bytes = min64(BATCH_MOST, max64(BATCH_LEAST, BATCHES_ALL / options->threads));
@@ -432,8 +546,10 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
     if (!status)
         lengths_summarize(&pack);
     memory_free(&pack);
-    result->eod_tokens = options->eod_id != TOKMAP_NO_ID ? result->counts.documents : 0;
-    result->bos_tokens = options->bos_id != TOKMAP_NO_ID ? result->counts.documents : 0;
+    if (!pack.one_by_one) {
+        result->eod_tokens = options->eod_id != TOKMAP_NO_ID ? result->counts.documents : 0;
+        result->bos_tokens = options->bos_id != TOKMAP_NO_ID ? result->counts.documents : 0;
+    }
     if (!status)
         status = accounts_check(&pack, error);
     if (!status && pack.writer)

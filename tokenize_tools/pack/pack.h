@@ -8,24 +8,32 @@
 
 #include <stdbool.h>
 
+#include "chat.h"
 #include "corpus/corpus.h"
+#include "corpus/record_values.h"
 #include "histogram.h"
 #include "skip_limit.h"
 #include "tokenizer/tokenizer.h"
 
 struct pack_options {
-    const char *prefix; /* of the shard's files; not used for a dry run */
-    bool dry_run;       /* do everything except writing */
-    bool replace, sync; /* as in shard_writer.h */
-    uint32_t threads;   /* 1 to PACK_THREADS_MOST; with 1, everything runs in the caller's thread */
-    const struct tokenizer *tokenizer;
+    const char *prefix;                /* of the shard's files; not used for a dry run */
+    bool dry_run;                      /* do everything except writing */
+    bool replace, sync;                /* as in shard_writer.h */
+    uint32_t threads;                  /* 1 to PACK_THREADS_MOST; with 1, everything runs in the caller's thread */
+    const struct tokenizer *tokenizer; /* NULL: corpus.content is ids, below `vocabulary` */
+    uint64_t vocabulary;               /* without a tokenizer: 1 to 2^32 */
+    /* For corpus.content messages: the template that writes conversations. It must belong to the tokenizer. */
+    const struct chat_template *chat;
+    /* Documents with fewer or more tokens, without the tokens of eod_id and bos_id at their ends, are left out: they
+     * become issues with `asked`. 0: no limit. Texts are then held in memory whole. */
+    uint64_t min_tokens, max_tokens;
     /* Those that the tokenizer was opened with, for the about section. NULL: the defaults. */
     const struct tokenizer_options *tokenizer_options;
     const char *tokenizer_path; /* its file or folder as the user gave it, for the about section; NULL: it needs none */
     struct skip_limit skip_limit; /* ERROR_LIMIT if more than this is left out */
     const char *other_output;     /* a file that the caller writes at the same time and that is not an input, or NULL */
     uint64_t eod_id, bos_id;      /* ids that are written after and before each document, or TOKMAP_NO_ID */
-    /* pack_run() overwrites cut_anywhere, cut, cut_user, batch_bytes, before_large, stop and user. */
+    /* pack_run() overwrites vocabulary, cut_anywhere, cut, cut_user, batch_bytes, before_large, stop and user. */
     struct corpus_options corpus;
 
     /* Called in the order of the input, by one thread at a time: after a file or record was left out, with the issue
@@ -42,12 +50,20 @@ struct pack_result {
     struct corpus_counts counts;
     uint64_t tokens;                 /* all tokens of the shard */
     uint64_t eod_tokens, bos_tokens; /* how many of them pack_run() added */
+    /* Documents of ids that had the token already at the end or the beginning, so pack_run() added none. */
+    uint64_t eod_present, bos_present;
+    bool has_mask; /* the shard has a mask, in which counted_tokens count as targets */
+    uint64_t counted_tokens;
+    uint64_t with_value[RECORD_COLUMNS_MOST]; /* for each of corpus.columns: the documents that have a value */
     uint64_t largest_id;
     struct lengths lengths; /* of the documents, with the tokens that begin and end them */
     uint8_t content[16];    /* the content id; zero for a dry run */
 };
 
 #define PACK_THREADS_MOST 256
+
+/* Bytes of an id in a shard without a tokenizer. */
+uint32_t pack_width(uint64_t vocabulary);
 
 /* Packs the operands (see inputs.h). After an error no output file is left, and an older shard of the same name is
  * unchanged. Statuses: OK, ERROR_INPUT, ERROR_ENCODING, ERROR_LIMIT, ERROR_UNSUPPORTED, ERROR_CORRUPT, ERROR_TRUNCATED,

@@ -41,6 +41,35 @@ static void tokenizer_options_write(struct cli_json *json, const struct tokenize
         text_write(json, "path", path);
 }
 
+/* The fields that the content came from. */
+static void fields_write(struct cli_json *json, const struct corpus_options *corpus)
+{
+    static const char *const first[] = {"field", "ids_field", "prompt_field", "messages_field"};
+    text_write(json, first[corpus->content], corpus->field);
+    if (corpus->second_field)
+        text_write(json, corpus->content == CORPUS_CONTENT_IDS ? "mask_field" : "completion_field",
+                   corpus->second_field);
+}
+
+/* Options that have not always existed: absent unless they were given, so that the others give the bytes that they have
+ * always given. */
+static void later_options_write(struct cli_json *json, const struct shard_about *about)
+{
+    const struct corpus_options *corpus = about->corpus;
+    if (about->chat_template)
+        text_write(json, "chat_template", about->chat_template);
+    if (about->min_tokens)
+        cli_json_number(json, "min_tokens", about->min_tokens);
+    if (about->max_tokens)
+        cli_json_number(json, "max_tokens", about->max_tokens);
+    if (!corpus->column_count)
+        return;
+    cli_json_array(json, "columns");
+    for (size_t i = 0; i < corpus->column_count; i++)
+        text_write(json, NULL, corpus->columns[i]);
+    cli_json_end(json);
+}
+
 static void options_write(struct cli_json *json, const struct shard_about *about)
 {
     static const char *const formats[] = {"auto", "text", "jsonl", "json", "csv", "tsv"};
@@ -48,13 +77,14 @@ static void options_write(struct cli_json *json, const struct shard_about *about
     const struct corpus_options *corpus = about->corpus;
     cli_json_object(json, "options");
     cli_json_text(json, "input_format", formats[corpus->format]);
-    cli_json_bytes(json, "field", corpus->field, strlen(corpus->field));
+    fields_write(json, corpus);
     cli_json_text(json, "invalid_utf8", invalids[corpus->invalid]);
     cli_json_text(json, "on_error", corpus->skip ? "skip" : "stop");
     cli_json_number(json, "max_record", corpus->record_limit);
     cli_json_number(json, "max_document", corpus->document_limit);
     id_write(json, "eod", about->eod_id);
     id_write(json, "bos", about->bos_id);
+    later_options_write(json, about);
     cli_json_end(json);
 }
 
@@ -68,32 +98,45 @@ static void totals_write(struct cli_json *json, const struct shard_about *about)
     cli_json_number(json, "records_skipped", counts->records_skipped);
     cli_json_number(json, "sequences_replaced", counts->replaced);
     cli_json_number(json, "input_bytes", counts->stream_bytes);
-    cli_json_number(json, "text_bytes", counts->text_bytes);
+    if (about->corpus->content != CORPUS_CONTENT_IDS)
+        cli_json_number(json, "text_bytes", counts->text_bytes);
     cli_json_number(json, "tokens", about->tokens);
+    if (about->has_mask)
+        cli_json_number(json, "counted_tokens", about->counted_tokens);
+    cli_json_end(json);
+}
+
+static void tokenizer_write(struct cli_json *json, const struct shard_about *about)
+{
+    struct tokenizer_info info;
+    char hex[33];
+    if (!about->tokenizer) {
+        cli_json_null(json, "tokenizer");
+        return;
+    }
+    tokenizer_info(about->tokenizer, &info);
+    hash128_hex(info.fingerprint, hex);
+    cli_json_object(json, "tokenizer");
+    cli_json_text(json, "name", info.name);
+    cli_json_text(json, "fingerprint", hex);
+    tokenizer_options_write(json, about->tokenizer_options, about->tokenizer_path);
     cli_json_end(json);
 }
 
 char *shard_about_text(const struct shard_about *about, uint64_t *bytes)
 {
-    assert(about->tokenizer && about->corpus->field && about->counts);
-    struct tokenizer_info info;
+    assert(about->corpus->field && about->counts);
     struct cli_json json;
-    char *text = NULL, hex[33];
+    char *text = NULL;
     size_t length = 0;
     FILE *file = open_memstream(&text, &length);
     if (!file)
         return NULL;
-    tokenizer_info(about->tokenizer, &info);
-    hash128_hex(info.fingerprint, hex);
     cli_json_begin(&json, file);
     cli_json_object(&json, NULL);
     cli_json_text(&json, "tool", "tokmap");
     cli_json_text(&json, "version", tokmap_version());
-    cli_json_object(&json, "tokenizer");
-    cli_json_text(&json, "name", info.name);
-    cli_json_text(&json, "fingerprint", hex);
-    tokenizer_options_write(&json, about->tokenizer_options, about->tokenizer_path);
-    cli_json_end(&json);
+    tokenizer_write(&json, about);
     options_write(&json, about);
     totals_write(&json, about);
     cli_json_end(&json);

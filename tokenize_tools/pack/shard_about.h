@@ -13,13 +13,18 @@
 #include "tokenizer/tokenizer.h"
 
 struct shard_about {
-    const struct tokenizer *tokenizer;
+    const struct tokenizer *tokenizer;                 /* NULL: ready-made ids, whose tokenizer is unknown */
     const struct tokenizer_options *tokenizer_options; /* those it was opened with; NULL: the defaults */
     const char *tokenizer_path;                        /* as it was given; NULL: the tokenizer needs no file */
     const struct corpus_options *corpus;
     uint64_t eod_id, bos_id; /* or TOKMAP_NO_ID */
     const struct corpus_counts *counts;
     uint64_t tokens;
+    /* What other content than text, and other options, add. */
+    const char *chat_template;       /* NULL: no conversations */
+    uint64_t min_tokens, max_tokens; /* 0: no limit */
+    bool has_mask;
+    uint64_t counted_tokens;
 };
 
 /* Returns the section's text, which the caller frees, and sets *bytes to its length. Returns NULL if there is not

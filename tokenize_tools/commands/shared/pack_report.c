@@ -43,9 +43,10 @@ static void fact(const char *name, const char *text)
 /* "<|endoftext|> (50256)", or the id alone if it has no name. */
 static const char *token_text(const struct tokenizer *tokenizer, uint64_t id, char text[128])
 {
-    struct tokenizer_info info;
+    struct tokenizer_info info = {0};
     struct tokenizer_added added;
-    tokenizer_info(tokenizer, &info);
+    if (tokenizer)
+        tokenizer_info(tokenizer, &info);
     for (uint64_t i = 0; i < info.added; i++) {
         tokenizer_added_at(tokenizer, i, &added);
         if (added.id == id && added.bytes <= 64 && !memchr(added.text, '\n', added.bytes)) {
@@ -61,6 +62,12 @@ static void tokenizer_print(const struct pack_report *report)
 {
     struct tokenizer_info info;
     char text[512], a[32];
+    if (!report->tokenizer) {
+        (void)snprintf(text, sizeof text, "unknown: ready-made ids below %s, %" PRIu32 " bytes a token",
+                       cli_count(report->vocabulary, a), pack_width(report->vocabulary));
+        fact("tokenizer", text);
+        return;
+    }
     tokenizer_info(report->tokenizer, &info);
     (void)snprintf(text, sizeof text, "%s%s%s%s, %s ids, %" PRIu32 " bytes a token", info.name,
                    strcmp(info.name, info.form) ? " (" : "", strcmp(info.name, info.form) ? info.form : "",
@@ -72,13 +79,48 @@ static void tokenizer_print(const struct pack_report *report)
         fact("", "no -t FILE was given: each byte of the text is a token");
 }
 
+/* How many tokens count as targets. */
+static void mask_print(const struct pack_result *result)
+{
+    char text[96], a[32], b[32];
+    (void)snprintf(text, sizeof text, "%s, %.1f %%; masked: %s", cli_count(result->counted_tokens, a),
+                   result->tokens ? 100.0 * (double)result->counted_tokens / (double)result->tokens : 0.0,
+                   cli_count(result->tokens - result->counted_tokens, b));
+    fact("  targets", text);
+}
+
+/* Says of how many documents the token that ends or begins them was there already. */
+static void present_print(uint64_t present, uint64_t added)
+{
+    char text[128], a[32], b[32];
+    if (!present)
+        return;
+    (void)snprintf(text, sizeof text, "there already in %s, added to %s", cli_count(present, a), cli_count(added, b));
+    fact("", text);
+}
+
+/* How many documents have a value in each column. */
+static void columns_print(const struct pack_report *report)
+{
+    const struct pack_result *result = report->result;
+    for (size_t i = 0; i < report->corpus->column_count; i++) {
+        char text[160], a[32];
+        (void)snprintf(text, sizeof text, "%.80s, of %s documents", report->corpus->columns[i],
+                       cli_count(result->with_value[i], a));
+        fact(i ? "" : "columns", text);
+    }
+}
+
 static void tokens_print(const struct pack_report *report)
 {
     const struct pack_result *result = report->result;
     char text[LENGTHS_TEXT + 64], a[LENGTHS_TEXT], b[64];
     (void)snprintf(text, sizeof text, "%s, a token is %s", cli_count(result->tokens, a),
                    bytes_a_token_text(result->counts.text_bytes, text_tokens(result), b));
-    fact("tokens", text_tokens(result) ? text : cli_count(result->tokens, a));
+    const bool text_known = text_tokens(result) && report->corpus->content != CORPUS_CONTENT_IDS;
+    fact("tokens", text_known ? text : cli_count(result->tokens, a));
+    if (result->has_mask)
+        mask_print(result);
     (void)snprintf(text, sizeof text, "%s%s%s", cli_count(result->counts.documents, b),
                    result->counts.empty_documents ? ", of which empty: " : "",
                    result->counts.empty_documents ? cli_count(result->counts.empty_documents, a) : "");
@@ -86,8 +128,13 @@ static void tokens_print(const struct pack_report *report)
     fact("  in tokens", lengths_text(&result->lengths, a));
     if (report->bos_id != TOKMAP_NO_ID)
         fact("  begin with", token_text(report->tokenizer, report->bos_id, a));
+    present_print(result->bos_present, result->bos_tokens);
     fact("  end with", report->eod_id == TOKMAP_NO_ID ? "no token: nothing marks where the next one begins"
                                                       : token_text(report->tokenizer, report->eod_id, a));
+    present_print(result->eod_present, result->eod_tokens);
+    if (report->chat)
+        fact("  written as", chat_template_name(report->chat));
+    columns_print(report);
 }
 
 static void output_print(const struct pack_report *report)
@@ -97,6 +144,8 @@ static void output_print(const struct pack_report *report)
     hash128_hex(report->result->content, hex);
     cli_print("  %-12s %s.bin (%s)\n", "output", report->prefix, cli_bytes(tokens, a));
     cli_print("  %-12s %s.tmx (%s)\n", "", report->prefix, cli_bytes(index, b));
+    if (report->result->has_mask)
+        cli_print("  %-12s %s.mask (%s)\n", "", report->prefix, cli_bytes(output_bytes(report->prefix, ".mask"), a));
     fact("content id", hex);
 }
 
@@ -113,8 +162,9 @@ static void row_if(const char *name, uint64_t number, const char *remark)
 }
 
 /* Accounts for every byte that was read. */
-static void input_print(const struct corpus_counts *counts)
+static void input_print(const struct pack_report *report)
 {
+    const struct corpus_counts *counts = &report->result->counts;
     (void)puts("\nread:");
     row("files", counts->files, "");
     row("bytes as stored", counts->stored_bytes, "");
@@ -124,6 +174,8 @@ static void input_print(const struct corpus_counts *counts)
     row_if("  skipped bytes", counts->skipped_bytes, "");
     row_if("blank lines", counts->blank_lines, "");
     row_if("sequences replaced", counts->replaced, "invalid UTF-8, now U+FFFD");
+    if (report->corpus->content == CORPUS_CONTENT_IDS)
+        return;
     row("text bytes", counts->text_bytes,
         counts->text_bytes == counts->document_bytes ? "" : "document bytes after decoding");
 }
@@ -134,23 +186,25 @@ static void next_print(const struct pack_report *report)
     if (report->result->tokens > SEQ_LEN)
         (void)snprintf(seq_len, sizeof seq_len, " --seq-len %d", SEQ_LEN);
     if (name)
-        printf("\nnext:\n  tokmap info %s%s\n  tokmap show %s --document 0\n", name, seq_len, name);
+        printf("\nnext:\n  tokmap info %s%s\n  tokmap show %s --document 0%s\n", name, seq_len, name,
+               report->tokenizer ? "" : " --ids");
     free(name);
 }
 
 void pack_report_print(const struct pack_report *report)
 {
     const struct corpus_counts *counts = &report->result->counts;
-    const double rate = report->seconds > 0 ? (double)counts->text_bytes / report->seconds : 0;
+    const bool ids = report->corpus->content == CORPUS_CONTENT_IDS;
+    const uint64_t bytes = ids ? counts->stream_bytes : counts->text_bytes;
+    const double rate = report->seconds > 0 ? (double)bytes / report->seconds : 0;
     char a[32], b[32], c[32];
-    printf("%s %s of text in %s (%s/s)\n\n", report->dry_run ? "would pack" : "packed",
-           cli_bytes(counts->text_bytes, a), cli_seconds(report->seconds, b),
-           cli_bytes(rate < 9e18 ? (uint64_t)rate : 0, c));
+    printf("%s %s of %s in %s (%s/s)\n\n", report->dry_run ? "would pack" : "packed", cli_bytes(bytes, a),
+           ids ? "records" : "text", cli_seconds(report->seconds, b), cli_bytes(rate < 9e18 ? (uint64_t)rate : 0, c));
     tokenizer_print(report);
     tokens_print(report);
     if (!report->dry_run)
         output_print(report);
-    input_print(counts);
+    input_print(report);
     skip_report_print(counts);
     if (!report->dry_run)
         next_print(report);
@@ -158,28 +212,55 @@ void pack_report_print(const struct pack_report *report)
 
 /* ---- JSON ---- */
 
+static void id_json(struct cli_json *json, const char *key, uint64_t id)
+{
+    if (id == TOKMAP_NO_ID)
+        cli_json_null(json, key);
+    else
+        cli_json_number(json, key, id);
+}
+
 static void tokenizer_json(const struct pack_report *report, struct cli_json *json)
 {
-    struct tokenizer_info info;
+    struct tokenizer_info info = {.vocabulary = report->vocabulary, .width = pack_width(report->vocabulary)};
     char hex[33];
-    tokenizer_info(report->tokenizer, &info);
+    if (report->tokenizer)
+        tokenizer_info(report->tokenizer, &info);
     hash128_hex(info.fingerprint, hex);
     cli_json_object(json, "tokenizer");
-    cli_json_text(json, "name", info.name);
-    cli_json_text(json, "form", info.form);
+    if (report->tokenizer) {
+        cli_json_text(json, "name", info.name);
+        cli_json_text(json, "form", info.form);
+    }
     if (report->tokenizer_path)
         cli_json_bytes(json, "path", report->tokenizer_path, strlen(report->tokenizer_path));
     cli_json_text(json, "fingerprint", hex);
     cli_json_number(json, "vocabulary", info.vocabulary);
     cli_json_number(json, "width", info.width);
-    if (report->eod_id == TOKMAP_NO_ID)
-        cli_json_null(json, "eod_id");
-    else
-        cli_json_number(json, "eod_id", report->eod_id);
-    if (report->bos_id == TOKMAP_NO_ID)
-        cli_json_null(json, "bos_id");
-    else
-        cli_json_number(json, "bos_id", report->bos_id);
+    id_json(json, "eod_id", report->eod_id);
+    id_json(json, "bos_id", report->bos_id);
+    if (report->chat)
+        cli_json_text(json, "chat_template", chat_template_name(report->chat));
+    cli_json_end(json);
+}
+
+/* What other content than text adds. */
+static void content_json(const struct pack_report *report, struct cli_json *json)
+{
+    const struct pack_result *result = report->result;
+    if (report->corpus->content == CORPUS_CONTENT_IDS) {
+        cli_json_number(json, "eod_present", result->eod_present);
+        cli_json_number(json, "bos_present", result->bos_present);
+    }
+    if (result->has_mask) {
+        cli_json_number(json, "counted_tokens", result->counted_tokens);
+        cli_json_number(json, "masked_tokens", result->tokens - result->counted_tokens);
+    }
+    if (!report->corpus->column_count)
+        return;
+    cli_json_object(json, "columns");
+    for (size_t i = 0; i < report->corpus->column_count; i++)
+        cli_json_number(json, report->corpus->columns[i], result->with_value[i]);
     cli_json_end(json);
 }
 
@@ -220,7 +301,8 @@ void pack_report_json(const struct pack_report *report)
     cli_json_number(&json, "eod_tokens", result->eod_tokens);
     cli_json_number(&json, "bos_tokens", result->bos_tokens);
     cli_json_number(&json, "largest_id", result->largest_id);
-    if (tokens)
+    content_json(report, &json);
+    if (tokens && report->corpus->content != CORPUS_CONTENT_IDS)
         cli_json_real(&json, "bytes_per_token", (double)result->counts.text_bytes / (double)tokens);
     else
         cli_json_null(&json, "bytes_per_token");

@@ -9,7 +9,10 @@
 struct pack_report {
     const char *prefix; /* of the output; not used for a dry run, may then be NULL */
     bool dry_run;
-    const struct tokenizer *tokenizer;
+    const struct tokenizer *tokenizer; /* NULL: none was named; ids are below `vocabulary` */
+    uint64_t vocabulary;
+    const struct chat_template *chat; /* NULL: no conversations */
+    const struct corpus_options *corpus;
     const char *tokenizer_path; /* as it was typed; NULL: the tokenizer is the built-in one, for bytes */
     bool tokenizer_given;       /* -t was given */
     uint64_t eod_id, bos_id;    /* or TOKMAP_NO_ID */

@@ -55,7 +55,7 @@ int skip_report_open(struct skip_report *skips, const struct cli_command *comman
                            "0.1%%; got '%s'",
                            skips->limit_text);
     skips->skipping = corpus->on_error == 1 || corpus->invalid == CORPUS_INVALID_SKIP;
-    if (!skips->skipping && (skips->limit_text || skips->list_path))
+    if (!skips->skipping && (skips->limit_text || (skips->list_path && !skips->may_choose)))
         return cli_misused(command, "--%s needs --on-error skip: without it, nothing is left out",
                            skips->limit_text ? "max-skipped" : "skipped-list");
     if (!skips->list_path)
@@ -128,7 +128,8 @@ void skip_report_add(struct skip_report *skips, const struct corpus_issue *issue
         skips->of_file = 0;
     skips->file_hash = hash;
     skips->count++;
-    if (skips->printed < PRINTED_MOST && skips->of_file < PRINTED_OF_FILE) {
+    skips->chosen += issue->asked;
+    if (!issue->asked && skips->printed < PRINTED_MOST && skips->of_file < PRINTED_OF_FILE) {
         cli_progress_clear(skips->progress);
         command_skipped(skips->command, why);
         skips->printed++;
@@ -150,8 +151,9 @@ bool skip_report_finish(struct skip_report *skips)
 {
     struct tokmap_error error;
     char a[32];
-    if (skips->count > skips->printed)
-        cli_say(skips->command->program, "skipped: %s more%s%s", cli_count(skips->count - skips->printed, a),
+    const uint64_t wrong = skips->count - skips->chosen;
+    if (wrong > skips->printed)
+        cli_say(skips->command->program, "skipped: %s more%s%s", cli_count(wrong - skips->printed, a),
                 skips->list_path ? "; all of it is in " : "; list all of it with --skipped-list FILE",
                 skips->list_path ? skips->list_path : "");
     if (!skips->list_failed)

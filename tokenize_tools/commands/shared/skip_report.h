@@ -14,6 +14,7 @@
 struct skip_report {
     const char *limit_text, *list_path; /* of the options, or NULL */
     struct skip_limit limit;
+    bool may_choose; /* options leave documents out that are sound; set before skip_report_open() */
     const struct cli_command *command;
     struct cli_progress *progress; /* its line is cleared before a message is printed */
     bool json;                     /* keep the first items for skip_report_json() */
@@ -21,6 +22,7 @@ struct skip_report {
     int list;                      /* descriptor of the list, or -1 */
     int list_failed;               /* errno of the first write that failed */
     uint64_t count, printed;       /* items, and how many of them are a line on standard error */
+    uint64_t chosen;               /* items that the options ask for, which are never printed */
     uint64_t of_file;              /* printed lines about the file whose name has this hash */
     uint64_t file_hash;
     struct skip_item *items;

@@ -1,0 +1,69 @@
+/*
+ * document_encode.h - turns the documents of a batch into tokens one by one, where a document is more than a text:
+ * ready-made ids, a prompt with its completion, a conversation; and where documents of some lengths are left out.
+ *
+ * pack.c encodes plain texts itself, in groups and in parts. Here each document is encoded whole, because its mask, and
+ * whether it is used at all, are only known then.
+ *
+ * Which tokens count as targets: of ids, those that the mask names (all without one); of a prompt and a completion,
+ * those of the completion; of a conversation, what the assistant says, with the token that ends its turn. An EOD that
+ * is added counts, except after a conversation; a BOS that is added does not.
+ */
+#ifndef TOKMAP_PACK_DOCUMENT_ENCODE_H
+#define TOKMAP_PACK_DOCUMENT_ENCODE_H
+
+#include "chat.h"
+#include "corpus/corpus.h"
+#include "histogram.h"
+#include "tokenizer/tokenizer.h"
+
+/* Reasons for a document that is left out because of its length in tokens. */
+#define DOCUMENT_SHORT "the document has too few tokens"
+#define DOCUMENT_LONG "the document has too many tokens"
+
+struct document_rules {
+    const struct corpus_options *corpus; /* content: what a document is */
+    const struct tokenizer *tokenizer;   /* NULL: the documents are ids, and none is known */
+    const struct chat_template *chat;    /* for conversations */
+    uint32_t width;                      /* of an id in bytes: 2 or 4 */
+    uint32_t ids_per_byte_most;          /* of the tokenizer */
+    uint64_t eod_id, bos_id;             /* or TOKMAP_NO_ID */
+    uint64_t min_tokens, max_tokens;     /* of a document without BOS and EOD; documents outside are left out */
+};
+
+/* What belongs to one thread. Begins as zero bytes. */
+struct document_encoder {
+    const struct document_rules *rules;
+    struct tokenizer_state *state; /* NULL if there is no tokenizer */
+    struct histogram *lengths;     /* of the documents, with BOS and EOD */
+    struct chat_text chat;
+    uint8_t *counted; /* a byte for each token of a document */
+    uint64_t counted_capacity;
+};
+void document_encoder_free(struct document_encoder *encoder); /* not what its first three fields point to */
+
+/* The tokens of a batch. Begins as zero bytes, and is used again for other batches. */
+struct document_tokens {
+    char *tokens;   /* `count` ids of rules->width bytes */
+    uint64_t *ends; /* of each document of the batch, in tokens */
+    uint8_t *mask;  /* bit i mod 8 of byte i / 8: token i counts. Set if document_is_masked() */
+    uint64_t count, largest;
+    uint64_t counted;                  /* tokens that count, if there is a mask */
+    uint64_t eod_added, bos_added;     /* tokens that were added */
+    uint64_t eod_present, bos_present; /* documents of ids that had the token already, so none was added */
+    uint64_t token_capacity, end_capacity, mask_capacity;
+};
+void document_tokens_free(struct document_tokens *tokens);
+/* Frees large memory, which one large document needed. */
+void document_tokens_trim(struct document_tokens *tokens);
+
+/* Whether the shard has a mask. */
+bool document_is_masked(const struct corpus_options *corpus);
+
+/* Encodes the documents of a batch. Documents that are left out are removed from the batch and become issues, which are
+ * then in the order of the input; the counts of the batch are corrected. Statuses: OK (also with issues), those of
+ * tokenizer_encode(), ERROR_MEMORY. */
+enum tokmap_status documents_encode(struct document_encoder *encoder, struct corpus_batch *batch,
+                                    struct document_tokens *tokens, struct tokmap_error *error);
+
+#endif
