@@ -27,12 +27,16 @@
 #include "common/error.h"
 #include "format_choice.h"
 #include "inputs.h"
+#include "parquet_documents.h"
 #include "record_values.h"
 #include "stream.h"
 
 #define READ_LEAST 4096 /* bytes of free space that make a read worth its call */
 #define ITEMS_MOST 1024 /* a batch with more parts or issues is complete */
 #define EXCLUDED_MOST 8
+#define PARQUET_RUN_BYTES ((uint64_t)2 << 20) /* of text in a batch from a Parquet file, whose pages often have 1 MiB  \
+                                               */
+#define PARQUET_ROWS_MOST 8192
 #define BOM "\xef\xbb\xbf"
 
 struct corpus {
@@ -62,6 +66,11 @@ struct corpus {
     char *carry; /* `carried` bytes of the open file that begin the next batch */
     uint64_t carried, carry_capacity;
     uint64_t finished_stored; /* stored bytes of all files that have been closed */
+    /* Of a Parquet file, which is not read through the stream: */
+    struct parquet_source *parquet; /* or NULL */
+    uint64_t parquet_taken;         /* bytes of the file that belong to rows of earlier parts */
+    struct parquet_pool *parquet_pool;
+    struct parquet_wanted parquet_wanted[RECORD_FIELDS_MOST];
     struct os_stat excluded[EXCLUDED_MOST];
     size_t excluded_count;
 };
@@ -92,6 +101,8 @@ void corpus_close(struct corpus *corpus)
     if (!corpus)
         return;
     stream_free(corpus->stream);
+    parquet_source_close(corpus->parquet);
+    parquet_pool_release(corpus->parquet_pool);
     inputs_free(corpus->inputs);
     free(corpus->path);
     free(corpus->carry);
@@ -221,12 +232,99 @@ static uint64_t current_limit(const struct corpus *corpus)
 
 static void file_end(struct corpus *corpus, struct corpus_batch *batch)
 {
-    const uint64_t stored = stream_stored(corpus->stream);
+    uint64_t stored = stream_stored(corpus->stream);
+    if (corpus->parquet) {
+        stored = parquet_source_footer(corpus->parquet)->file_bytes;
+        parquet_source_close(corpus->parquet);
+        corpus->parquet = NULL;
+    }
     batch->counts.stored_bytes += stored;
     corpus->finished_stored += stored;
     stream_close(corpus->stream);
     corpus->open = false;
     corpus->carried = 0;
+}
+
+/* The rest of a Parquet file, or all of it, is left out because of an error. */
+static enum tokmap_status parquet_failed(struct corpus *corpus, struct corpus_batch *batch, uint64_t skipped,
+                                         enum tokmap_status status, const struct tokmap_error *why,
+                                         struct tokmap_error *error)
+{
+    const bool field = status == TOKMAP_ERROR_INPUT;
+    batch->counts.stream_bytes += skipped;
+    return field ? file_left_out(corpus, batch, corpus->path, skipped, CORPUS_REASON_FIELD, why, error)
+                 : file_failed(corpus, batch, corpus->path, skipped, status, why, error);
+}
+
+/* Opens the file, which the stream has open, as a Parquet file. */
+static enum tokmap_status parquet_begin(struct corpus *corpus, struct corpus_batch *batch, struct tokmap_error *error)
+{
+    const struct corpus_options *options = &corpus->options;
+    const uint64_t bytes = stream_stat(corpus->stream)->bytes;
+    const bool regular = stream_is_regular(corpus->stream);
+    struct tokmap_error why;
+    struct parquet_source_options source = {.wanted = corpus->parquet_wanted,
+                                            .run_bytes = PARQUET_RUN_BYTES,
+                                            .rows_most = PARQUET_ROWS_MOST,
+                                            .before_large = options->before_large,
+                                            .user = options->user};
+    corpus->format = CORPUS_PARQUET;
+    corpus->parquet_taken = 0;
+    stream_close(corpus->stream);
+    corpus->open = false;
+    if (!regular) {
+        const enum tokmap_status status =
+            error_set(&why, TOKMAP_ERROR_UNSUPPORTED, stream_name(corpus->path), TOKMAP_NO_OFFSET,
+                      "a Parquet file is read from its end, which a pipe does not allow; name the file itself");
+        return file_failed(corpus, batch, corpus->path, 0, status, &why, error);
+    }
+    source.wanted_count = parquet_wanted_fields(options, corpus->parquet_wanted);
+    enum tokmap_status status = corpus->parquet_pool ? TOKMAP_OK : parquet_pool_new(&corpus->parquet_pool, &why);
+    if (!status)
+        status = parquet_source_open(&corpus->parquet, corpus->path, &source, corpus->parquet_pool, &why);
+    corpus->open = !status;
+    if (!status)
+        return TOKMAP_OK;
+    batch->counts.stored_bytes += bytes;
+    corpus->finished_stored += bytes;
+    return parquet_failed(corpus, batch, bytes, status, &why, error);
+}
+
+/* Adds the next rows of a Parquet file to the batch, as a part. */
+static enum tokmap_status parquet_read(struct corpus *corpus, struct corpus_batch *batch, bool *full,
+                                       struct tokmap_error *error)
+{
+    struct tokmap_error why;
+    struct parquet_rows *rows;
+    const uint64_t rest = parquet_source_footer(corpus->parquet)->file_bytes - corpus->parquet_taken;
+    enum tokmap_status status = parquet_source_next(corpus->parquet, &rows, &why);
+    if (status == TOKMAP_END) {
+        batch->counts.files++;
+        batch->counts.stream_bytes += rest;
+        batch->counts.structure_bytes += rest;
+        file_end(corpus, batch);
+        return TOKMAP_OK;
+    }
+    if (status) {
+        status = parquet_failed(corpus, batch, rest, status, &why, error);
+        file_end(corpus, batch);
+        return status;
+    }
+    if (!corpus->batch_path)
+        corpus->batch_path = corpus_batch_add_path(batch, corpus->path);
+    struct corpus_part *part = corpus->batch_path ? corpus_batch_add_part(batch) : NULL;
+    if (!part) {
+        parquet_rows_free(rows);
+        return no_memory(error);
+    }
+    part->rows = rows;
+    part->path = corpus->batch_path;
+    part->begin = part->end = batch->filled;
+    part->format = CORPUS_PARQUET;
+    corpus->parquet_taken += rows->stored_bytes;
+    batch->counts.stream_bytes += rows->stored_bytes;
+    *full = true;
+    return TOKMAP_OK;
 }
 
 static enum tokmap_status file_begin(struct corpus *corpus, struct corpus_batch *batch, const char *path,
@@ -262,6 +360,8 @@ static enum tokmap_status file_begin(struct corpus *corpus, struct corpus_batch 
     corpus->offset = corpus->carried = corpus->cut = corpus->scanned = 0;
     corpus->line = 1;
     corpus->first_line = (struct first_line){0};
+    if (corpus->format == CORPUS_PARQUET)
+        return parquet_begin(corpus, batch, error);
     /* Text that may have to be left out as a whole must be seen whole before any of it is used. */
     const bool may_skip = corpus->options.skip || corpus->options.invalid == CORPUS_INVALID_SKIP;
     corpus->whole =
@@ -706,6 +806,8 @@ static enum tokmap_status file_read(struct corpus *corpus, struct corpus_batch *
         status = stream_read(corpus->stream, batch->bytes + batch->filled + have, (size_t)room, &got, &end, &why);
         batch->counts.stream_bytes += got;
         have += got;
+        if (status && corpus->options.format == CORPUS_AUTO && stream_is_parquet(corpus->stream))
+            return parquet_begin(corpus, batch, error);
         if (status)
             return file_damaged(corpus, batch, have, status, &why, error);
         decision = READ_MORE;
@@ -778,11 +880,12 @@ enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch
     while (!status && !full && !(corpus->done && !corpus->open)) {
         const bool something = batch->part_count || batch->issue_count;
         if (corpus->open) {
-            if (something && stream_would_wait(corpus->stream)) {
+            if (something && !corpus->parquet && stream_would_wait(corpus->stream)) {
                 batch->pause = true;
                 break;
             }
-            status = file_read(corpus, batch, &full, error);
+            status =
+                corpus->parquet ? parquet_read(corpus, batch, &full, error) : file_read(corpus, batch, &full, error);
             if (corpus->done && corpus->open)
                 file_end(corpus, batch);
             continue;
@@ -800,7 +903,9 @@ enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch
         else
             status = file_begin(corpus, batch, path, error);
     }
-    batch->progress = corpus->finished_stored + (corpus->open ? stream_stored(corpus->stream) : 0);
+    batch->progress = corpus->finished_stored;
+    if (corpus->open)
+        batch->progress += corpus->parquet ? parquet_source_at(corpus->parquet) : stream_stored(corpus->stream);
     if (status)
         return status;
     static const struct inputs_counts nothing;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "parquet_source.h"
 
 void corpus_counts_add(struct corpus_counts *sum, const struct corpus_counts *more)
 {
@@ -112,6 +113,8 @@ void corpus_batch_shorten(struct corpus_batch *batch, void *last, uint64_t bytes
 void corpus_batch_clear(struct corpus_batch *batch, uint64_t usual)
 {
     blocks_clear(batch, usual);
+    for (uint32_t i = 0; i < batch->part_count; i++)
+        parquet_rows_free(batch->parts[i].rows);
     for (uint64_t i = 0; i < batch->issue_count; i++) {
         free(batch->issues[i].error);
         free(batch->issues[i].detail);
@@ -134,7 +137,8 @@ void corpus_batch_clear(struct corpus_batch *batch, uint64_t usual)
 
 void corpus_batch_trim(struct corpus_batch *batch)
 {
-    if (batch->capacity > batch->usual || batch->replaced_count ||
+    /* Pages of Parquet files are given back, so that the next ones use their memory. */
+    if (batch->capacity > batch->usual || batch->replaced_count || (batch->part_count && batch->parts[0].rows) ||
         (batch->blocks && batch->blocks->capacity > batch->usual))
         corpus_batch_clear(batch, batch->usual);
 }
@@ -244,10 +248,11 @@ void corpus_batch_count_issue(struct corpus_batch *batch, const struct corpus_is
     assert(issue->left_out < CORPUS_REASONS);
     struct corpus_left_out *left_out = &batch->counts.left_out[issue->left_out];
     left_out->files += issue->is_file;
-    left_out->records += !issue->is_file;
+    const uint64_t records = issue->is_file ? 0 : max64(issue->records, 1);
+    left_out->records += records;
     left_out->bytes += issue->bytes;
     batch->counts.files_skipped += issue->is_file;
-    batch->counts.records_skipped += !issue->is_file;
+    batch->counts.records_skipped += records;
     batch->counts.skipped_bytes += issue->bytes;
 }
 

@@ -16,13 +16,16 @@
 #include "record_scan.h"
 #include "tokmap/tokmap.h"
 
+struct parquet_rows;
+
 /* Consecutive bytes of one file in a batch: whole records, or one text document or a part of it. Only the first part of
  * a batch can be resumed, and only the last part can be unfinished. */
 struct corpus_part {
-    const char *path;    /* of the file, as the input was named; valid until the batch is filled again or freed */
-    uint64_t begin, end; /* the part is bytes [begin, end) of batch->bytes */
-    uint64_t offset;     /* of `begin` in the stream, which is the file after decompression */
-    uint64_t line;       /* number of the line that contains `begin`, from 1; text: 0 */
+    struct parquet_rows *rows; /* of CORPUS_PARQUET: the part has these instead of bytes, and owns them. Else NULL */
+    const char *path;          /* of the file, as the input was named; valid until the batch is filled again or freed */
+    uint64_t begin, end;       /* the part is bytes [begin, end) of batch->bytes */
+    uint64_t offset;           /* of `begin` in the stream, which is the file after decompression */
+    uint64_t line;             /* number of the line that contains `begin`, from 1; text: 0 */
     enum corpus_format format;
     struct record_scan scan; /* not for text: the state of the scanner at `begin` */
     uint64_t columns;        /* CSV: number of columns */
@@ -101,6 +104,8 @@ struct corpus_issue {
     const char *field;          /* the field of a record that it is about: one of the options; or NULL */
     char *detail;               /* more about the reason, or NULL; owned by the batch */
     uint64_t record;            /* number of the record, or UINT64_MAX if the issue concerns the whole file */
+    uint64_t records;           /* how many records are left out from that one on, in a Parquet file; 0: one */
+    uint64_t row_group;         /* of that record, in a Parquet file */
     uint64_t line;              /* number of the line, from 1, or 0 */
     uint64_t offset;            /* in the stream, or TOKMAP_NO_OFFSET */
     uint64_t bytes;             /* bytes of the stream that are skipped because of the issue */

@@ -17,6 +17,9 @@ static void subject_write(char *subject, size_t capacity, const struct corpus_is
 {
     if (issue->format == CORPUS_TEXT)
         (void)snprintf(subject, capacity, "%s", whole);
+    else if (issue->format == CORPUS_PARQUET)
+        (void)snprintf(subject, capacity, "row %" PRIu64 " (in row group %" PRIu64 ")", issue->record,
+                       issue->row_group);
     else
         (void)snprintf(subject, capacity, "line %" PRIu64 " (record %" PRIu64 ")", issue->line, issue->record);
 }
@@ -33,7 +36,11 @@ static void record_issue_to_error(const struct corpus_issue *issue, const struct
     const bool table = issue->format == CORPUS_CSV || issue->format == CORPUS_TSV;
     char subject[64];
     subject_write(subject, sizeof subject, issue, "the text");
-    if (!strcmp(issue->reason, JSON_FIELD_MISSING))
+    if (!strcmp(issue->reason, JSON_FIELD_MISSING) && issue->format == CORPUS_PARQUET)
+        (void)error_set(error, status, path, issue->offset,
+                        "%s has no value in the column '%s', which is null; name another column with %s%s", subject,
+                        field, option, after);
+    else if (!strcmp(issue->reason, JSON_FIELD_MISSING))
         (void)error_set(error, status, path, issue->offset,
                         "%s has no field '%s'; %s%s; name another field with %s%s%s", subject, field,
                         *issue->detail ? "it has: " : "it is an empty object", issue->detail, option,
@@ -77,6 +84,9 @@ static void record_issue_to_error(const struct corpus_issue *issue, const struct
                         "the number of fields of %s is %s; correct the row, or use options.format text if the file is "
                         "text%s",
                         subject, issue->detail, after);
+    else if (issue->format == CORPUS_PARQUET)
+        (void)error_set(error, status, path, issue->offset, "the column '%s' of %s cannot be used: %s%s", field,
+                        subject, issue->reason, after);
     else
         (void)error_set(error, status, path, issue->offset, "%s is not valid %s: %s; correct the record%s", subject,
                         table ? "CSV" : "JSON", issue->reason, after);
@@ -117,7 +127,7 @@ enum tokmap_status corpus_issue_to_error(const struct corpus_issue *issue, const
                         options->invalid == CORPUS_INVALID_SKIP ? "" : " or skip");
         break;
     }
-    if (error && !text && issue->line < UINT32_MAX)
+    if (error && !text && issue->format != CORPUS_PARQUET && issue->line < UINT32_MAX)
         error->line = (uint32_t)issue->line;
     return status;
 }
@@ -131,6 +141,9 @@ void corpus_error_add_place(const struct corpus_batch *batch, uint64_t document,
     char message[sizeof error->message];
     memcpy(message, error->message, sizeof message);
     (void)error_set(error, error->status, stream_name(part->path), TOKMAP_NO_OFFSET, "%s", message);
-    if (part->format != CORPUS_TEXT && source->line < UINT32_MAX)
+    if (part->format == CORPUS_PARQUET)
+        (void)error_set(error, error->status, stream_name(part->path), TOKMAP_NO_OFFSET, "row %" PRIu64 ": %s",
+                        source->record, message);
+    if (part->format != CORPUS_TEXT && part->format != CORPUS_PARQUET && source->line < UINT32_MAX)
         error->line = (uint32_t)source->line;
 }

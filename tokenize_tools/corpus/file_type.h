@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* REFUSED: a known type that tokmap cannot read as text. PLAIN: everything that is not recognized. */
+/* PARQUET: not read as a stream of bytes. REFUSED: a known type that tokmap cannot read as text. PLAIN: everything that
+ * is not recognized. */
 enum file_type {
     FILE_TYPE_PLAIN,
     FILE_TYPE_GZIP,
@@ -15,6 +16,7 @@ enum file_type {
     FILE_TYPE_BZIP2,
     FILE_TYPE_XZ,
     FILE_TYPE_LZ4,
+    FILE_TYPE_PARQUET,
     FILE_TYPE_REFUSED
 };
 
@@ -25,8 +27,8 @@ static inline bool file_type_is_packed(enum file_type type)
 }
 
 /* Returns the type of a file that begins with these bytes; 512 bytes, or the whole file if it is shorter, are enough.
- * For FILE_TYPE_REFUSED, *name is the type for messages ("a Parquet file") and *advice says what to do; both are static
- * texts. */
+ * For FILE_TYPE_REFUSED and FILE_TYPE_PARQUET, *name is the type for messages ("a Parquet file") and *advice says what
+ * to do; both are static texts. */
 enum file_type file_type_of(const char *head, size_t count, const char **name, const char **advice);
 
 /* Returns the length of the ending of a path that says that the file is compressed (".gz"), or 0. */

@@ -22,7 +22,7 @@ static bool ends_with(const char *name, size_t length, const char *end)
 }
 
 /* What the name of a file says about its content. MIXED: it contains text or records. */
-enum name_kind { NAME_TEXT, NAME_JSONL, NAME_TABLE, NAME_MIXED };
+enum name_kind { NAME_TEXT, NAME_JSONL, NAME_TABLE, NAME_MIXED, NAME_PARQUET };
 
 static enum name_kind name_kind_of(const char *path)
 {
@@ -30,6 +30,8 @@ static enum name_kind name_kind_of(const char *path)
     size_t length = strlen(path);
     if (!strcmp(path, "-") || !strncmp(path, "/dev/", 5))
         return NAME_MIXED;
+    if (ends_with(path, length, ".parquet"))
+        return NAME_PARQUET;
     length -= file_type_packed_ending(path, length);
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
         if (ends_with(path, length, lines[i]))
@@ -121,7 +123,8 @@ static enum judged binary(const struct first_bytes *first, struct judgment *judg
 
 enum corpus_format format_of_name(const char *path)
 {
-    return name_kind_of(path) == NAME_JSONL ? CORPUS_JSONL : CORPUS_AUTO;
+    const enum name_kind kind = name_kind_of(path);
+    return kind == NAME_JSONL ? CORPUS_JSONL : kind == NAME_PARQUET ? CORPUS_PARQUET : CORPUS_AUTO;
 }
 
 enum judged format_choose(const struct first_bytes *first, enum corpus_format *format, struct judgment *judgment)

@@ -32,7 +32,8 @@ struct first_bytes {
     struct first_line *line;
 };
 
-/* Returns CORPUS_JSONL if the name says that the file consists of lines of JSON, otherwise CORPUS_AUTO. */
+/* Returns CORPUS_JSONL if the name says that the file consists of lines of JSON, CORPUS_PARQUET if it ends in .parquet,
+ * otherwise CORPUS_AUTO. */
 enum corpus_format format_of_name(const char *path);
 
 /* Sets *format to the format of a file for which format_of_name() returned CORPUS_AUTO. Messages name fields of struct

@@ -16,9 +16,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The format of an input. CORPUS_AUTO: the name decides, else the content (see corpus.h). The last four have records.
- */
-enum corpus_format { CORPUS_AUTO, CORPUS_TEXT, CORPUS_JSONL, CORPUS_JSON, CORPUS_CSV, CORPUS_TSV };
+/* The format of an input. CORPUS_AUTO: the name decides, else the content (see corpus.h). All but CORPUS_AUTO and
+ * CORPUS_TEXT have records; this scanner is for those that are texts, which CORPUS_PARQUET is not. */
+enum corpus_format { CORPUS_AUTO, CORPUS_TEXT, CORPUS_JSONL, CORPUS_JSON, CORPUS_CSV, CORPUS_TSV, CORPUS_PARQUET };
 
 enum record_state {
     RECORD_BEGIN,       /* JSON: nothing has been seen; CSV: a record begins. JSONL has no other state */

@@ -112,6 +112,11 @@ static enum tokmap_status ids_make(struct drafting *drafting, const struct recor
     uint64_t bytes;
     size_t length = 0;
     uint32_t largest = 0;
+    if (value->numbers) {
+        drafting->made.ids = value->numbers;
+        drafting->made.id_count = value->number_count;
+        return TOKMAP_OK;
+    }
     enum tokmap_status status = list_text(drafting, value, field, &text, &bytes);
     if (status || !drafting->used)
         return status;
@@ -126,11 +131,17 @@ static enum tokmap_status ids_make(struct drafting *drafting, const struct recor
     return TOKMAP_OK;
 }
 
-static enum tokmap_status mask_make(struct drafting *drafting, const struct record_value *value, const char *field)
+/* Reads the list of a mask. Sets *count to its number of values. */
+static enum tokmap_status mask_read(struct drafting *drafting, const struct record_value *value, const char *field,
+                                    uint64_t *count)
 {
     const char *text;
-    uint64_t bytes, count = 0;
+    uint64_t bytes;
     size_t length = 0;
+    *count = value->number_count;
+    drafting->made.counted = value->numbers;
+    if (value->numbers)
+        return TOKMAP_OK;
     enum tokmap_status status = list_text(drafting, value, field, &text, &bytes);
     if (status || !drafting->used)
         return status;
@@ -138,9 +149,18 @@ static enum tokmap_status mask_make(struct drafting *drafting, const struct reco
     uint8_t *counted = room ? corpus_batch_take(drafting->making->batch, room) : NULL;
     if (room && !counted)
         return making_no_memory(drafting->making);
-    if (!room || length != bytes || !mask_list_read(text, bytes, counted, &count))
+    if (!room || length != bytes || !mask_list_read(text, bytes, counted, count))
         return list_wrong(drafting, value, true, text, bytes, 0, field);
     drafting->made.counted = counted;
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status mask_make(struct drafting *drafting, const struct record_value *value, const char *field)
+{
+    uint64_t count = 0;
+    const enum tokmap_status status = mask_read(drafting, value, field, &count);
+    if (status || !drafting->used)
+        return status;
     if (count == drafting->made.id_count)
         return TOKMAP_OK;
     drafting->used = false;
@@ -161,8 +181,7 @@ static enum tokmap_status messages_make(struct drafting *drafting, const struct 
 
 /* ---- columns ---- */
 
-/* Writes a text as a string of JSON, and returns its length. `into` has room for 6 bytes for each byte, and for 2. */
-static uint64_t string_write(char *into, const char *text, uint64_t count)
+uint64_t json_string_write(char *into, const char *text, uint64_t count)
 {
     static const char digits[] = "0123456789abcdef";
     char *at = into;
@@ -204,7 +223,7 @@ static enum tokmap_status value_copy(struct drafting *drafting, const struct rec
     char *string = corpus_batch_take(making->batch, 6 * kept->bytes + 2);
     if (!string)
         return making_no_memory(making);
-    kept->bytes = string_write(string, kept->json, kept->bytes);
+    kept->bytes = json_string_write(string, kept->json, kept->bytes);
     kept->json = string;
     corpus_batch_shorten(making->batch, string, kept->bytes);
     return TOKMAP_OK;
@@ -273,5 +292,7 @@ enum tokmap_status record_document(struct making *making, const struct source_re
     if (!lists && !status && drafting.used)
         status = content_make(&drafting, values);
     *wrong_list = drafting.wrong_list;
+    if (making->batch->parts[source->part].format == CORPUS_PARQUET)
+        drafting.made.source_bytes = source->whole; /* compressed texts have no bytes of their own in the file */
     return status || !drafting.used ? status : making_document(making, source, &drafting.made, drafting.replaced);
 }

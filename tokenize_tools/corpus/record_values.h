@@ -21,11 +21,17 @@ struct record_value {
     uint64_t line;          /* number of its line, from 1 */
     bool escaped, doubled;  /* as in struct source_text */
     bool quotes;            /* the byte before a string and the byte after it are the quotes of JSON */
+    const void *numbers;    /* a list that was read and checked before: number_count ids of 4 bytes, or values of a mask
+                             * of 1 byte, in memory of the batch. NULL: the list is in `text` */
+    uint64_t number_count;
 };
 
 /* The fields that the options name, in order: field, second_field if there is one, and the columns. Returns how many.
  */
 size_t record_fields(const struct corpus_options *options, const char *names[RECORD_FIELDS_MOST]);
+
+/* Writes a text as a string of JSON, and returns its length. `into` has room for 6 bytes for each byte, and for 2. */
+uint64_t json_string_write(char *into, const char *text, uint64_t count);
 
 /* Makes a document from the values of these fields, or adds an issue. Sets *wrong_list, and adds neither, if a list is
  * not one of numbers; the text of a list is either valid JSON or `unchecked`. */

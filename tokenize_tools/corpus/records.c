@@ -12,6 +12,7 @@
 #include "document_make.h"
 #include "json_field.h"
 #include "name_list.h"
+#include "parquet_documents.h"
 #include "record_values.h"
 #include "text/json_scan.h"
 
@@ -336,7 +337,9 @@ enum tokmap_status records_to_documents(const struct corpus_options *options, st
     for (uint32_t i = 0; i < batch->part_count && !status && !reading.making.stopped; i++) {
         const struct corpus_part *part = &batch->parts[i];
         assert(part->begin <= part->end && part->end <= batch->filled);
-        status = part->format == CORPUS_TEXT ? part_text(&reading, i) : part_records(&reading, i);
+        status = part->format == CORPUS_TEXT      ? part_text(&reading, i)
+                 : part->format == CORPUS_PARQUET ? parquet_part_documents(&reading.making, i)
+                                                  : part_records(&reading, i);
     }
     return status || corpus_batch_merge_issues(batch, read) ? status : making_no_memory(&reading.making);
 }

@@ -135,6 +135,11 @@ static bool pipe_is_empty(const struct stream *stream)
            stream->stat.kind != OS_KIND_FILE && os_wait_readable(stream->fd, 0) != 0;
 }
 
+bool stream_is_parquet(const struct stream *stream)
+{
+    return stream->regular && stream->begun && stream->type == FILE_TYPE_PARQUET;
+}
+
 bool stream_would_wait(const struct stream *stream)
 {
     return stream->output_at == stream->output_end && !stream->failed && pipe_is_empty(stream);
@@ -227,7 +232,7 @@ static enum tokmap_status stream_begin(struct stream *stream, char *into, size_t
     const char *name, *advice;
     stream->begun = true;
     stream->type = file_type_of(into, count, &name, &advice);
-    if (stream->type == FILE_TYPE_REFUSED) {
+    if (stream->type == FILE_TYPE_REFUSED || stream->type == FILE_TYPE_PARQUET) {
         stream->stored = 0; /* none of these bytes is used, so none is counted */
         return type_refused(stream, name, advice, error);
     }

@@ -41,6 +41,9 @@ uint64_t stream_stored(const struct stream *stream);            /* bytes read fr
 bool stream_is_regular(const struct stream *stream);
 bool stream_is_compressed(const struct stream *stream); /* known after the first read */
 
+/* After the first read has failed: returns true if the file is a regular one that begins like a Parquet file. */
+bool stream_is_parquet(const struct stream *stream);
+
 /* Returns true if a read would have to wait until the writer of the pipe writes more. */
 bool stream_would_wait(const struct stream *stream);
 

@@ -1,0 +1,582 @@
+/* parquet_footer.c - see parquet_footer.h. */
+#include "parquet_footer.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "name_list.h"
+#include "parquet_thrift.h"
+#include "platform/os.h"
+
+#define TAIL_BYTES 8   /* the length of the footer, and PAR1 */
+#define NESTED_MOST 64 /* depth of the schema */
+#define PATH_MOST 4096 /* bytes of a column's path that are compared */
+#define FOOTER_MOST ((uint64_t)1 << 30)
+#define COPY_AGAIN "copy the file again from its source"
+
+struct reading {
+    struct parquet_footer *footer;
+    const char *path;
+    const struct parquet_wanted *wanted;
+    size_t wanted_count;
+    struct thrift thrift;
+    uint64_t footer_at; /* its offset in the file */
+    struct tokmap_error *error;
+    struct name_list names;  /* of the columns, for messages */
+    struct name_list inside; /* of the columns below a wanted field that is not a column itself */
+    uint64_t group_capacity;
+};
+
+static enum tokmap_status damaged(const struct reading *reading, const char *what, const char *reason)
+{
+    return error_set(reading->error, TOKMAP_ERROR_CORRUPT, reading->path, reading->footer_at,
+                     "the footer of the Parquet file is damaged: %s%s%s; " COPY_AGAIN, what, *what ? ": " : "", reason);
+}
+
+static enum tokmap_status thrift_status(const struct reading *reading, const char *what)
+{
+    return reading->thrift.fault ? damaged(reading, what, reading->thrift.fault) : TOKMAP_OK;
+}
+
+/* ---- the schema ---- */
+
+/* An element of the schema as the file has it. */
+struct element {
+    int64_t type, type_bytes, repetition, children, converted;
+    bool is_leaf; /* it has a type */
+    const char *name;
+    uint64_t name_bytes;
+    enum { LOGICAL_NONE, LOGICAL_TEXT, LOGICAL_INTEGER, LOGICAL_OTHER } logical;
+    bool logical_signed;
+};
+
+/* A group of the schema that is being read. */
+struct level {
+    uint64_t children; /* that still follow */
+    uint64_t path;     /* bytes of the path up to here */
+    uint32_t definition, repetition, repeated_definition;
+};
+
+/* Reads the union of logical types. */
+static void logical_read(struct thrift *thrift, struct element *element)
+{
+    struct thrift_field field = {0};
+    while (thrift_field_next(thrift, &field)) {
+        /* 1: string, 4: enum, 10: integer, 12: JSON; others are decimals, dates, UUIDs and the like */
+        const bool text = field.id == 1 || field.id == 4 || field.id == 12;
+        element->logical = text ? LOGICAL_TEXT : field.id == 10 ? LOGICAL_INTEGER : LOGICAL_OTHER;
+        if (field.id != 10 || !thrift_struct(thrift, &field)) {
+            thrift_skip(thrift, &field);
+            continue;
+        }
+        struct thrift_field part = {0};
+        while (thrift_field_next(thrift, &part)) {
+            if (part.id == 2)
+                element->logical_signed = thrift_bool(thrift, &part);
+            else
+                thrift_skip(thrift, &part);
+        }
+    }
+}
+
+static void element_read(struct thrift *thrift, struct element *element)
+{
+    struct thrift_field field = {0};
+    *element = (struct element){.converted = -1, .logical_signed = true};
+    while (thrift_field_next(thrift, &field)) {
+        if (field.id == 1) {
+            element->type = thrift_integer(thrift, &field);
+            element->is_leaf = true;
+        } else if (field.id == 2) {
+            element->type_bytes = thrift_integer(thrift, &field);
+        } else if (field.id == 3) {
+            element->repetition = thrift_integer(thrift, &field);
+        } else if (field.id == 4) {
+            element->name = thrift_binary(thrift, &field, &element->name_bytes);
+        } else if (field.id == 5) {
+            element->children = thrift_integer(thrift, &field);
+        } else if (field.id == 6) {
+            element->converted = thrift_integer(thrift, &field);
+        } else if (field.id == 10 && thrift_struct(thrift, &field)) {
+            logical_read(thrift, element);
+        } else {
+            thrift_skip(thrift, &field);
+        }
+    }
+}
+
+/* Copies a name for messages. */
+static void name_copy(char *into, size_t capacity, const char *name, uint64_t count)
+{
+    struct name_list list = {0};
+    name_list_add(&list, name, (size_t)min64(count, capacity - 1));
+    const size_t bytes = min64(strlen(list.text), capacity - 1);
+    memcpy(into, list.text, bytes);
+    into[bytes] = '\0';
+}
+
+/* Sets what a column's annotations say. An annotation that does not exist yet counts as none. */
+static void column_annotate(struct parquet_column *column, const struct element *element)
+{
+    const int64_t converted = element->converted;
+    enum { UTF8 = 0, ENUM = 4, DECIMAL = 5, UINT_8 = 11, UINT_64 = 14, INT_8 = 15, INT_64 = 18, JSON = 19 };
+    column->is_unsigned = (converted >= UINT_8 && converted <= UINT_64) ||
+                          (element->logical == LOGICAL_INTEGER && !element->logical_signed);
+    const bool integer = converted < 0 || (converted >= UINT_8 && converted <= INT_64);
+    column->is_number = element->logical == LOGICAL_INTEGER || (element->logical == LOGICAL_NONE && integer);
+    /* Some writers annotate text as a decimal or with nothing at all. Whether it is text, its bytes tell. */
+    const bool text =
+        converted < 0 || converted == UTF8 || converted == ENUM || converted == JSON || converted == DECIMAL;
+    column->is_text = element->logical == LOGICAL_TEXT || text;
+}
+
+/* Returns whether a column is, or is part of, a wanted field: its path is the field's, or continues it. `below` is set
+ * to the latter. */
+static bool path_matches(const char *path, uint64_t bytes, const char *field, bool *below)
+{
+    const size_t length = strlen(field);
+    if (bytes < length || memcmp(path, field, length) != 0)
+        return false;
+    *below = bytes > length;
+    return bytes == length || path[length] == '.';
+}
+
+static bool is_kind(const struct parquet_column *column, enum parquet_use use)
+{
+    const enum parquet_type type = column->type;
+    const bool bytes = (type == PARQUET_BYTE_ARRAY || type == PARQUET_FIXED) && column->is_text;
+    const bool integer = (type == PARQUET_INT32 || type == PARQUET_INT64) && column->is_number;
+    switch (use) {
+    case PARQUET_USE_TEXT:
+        return bytes && !column->max_repetition;
+    case PARQUET_USE_NUMBERS:
+        return (integer || type == PARQUET_BOOLEAN) && column->max_repetition == 1;
+    case PARQUET_USE_VALUE:
+        return (bytes || integer || type == PARQUET_BOOLEAN || type == PARQUET_FLOAT || type == PARQUET_DOUBLE) &&
+               !column->max_repetition;
+    case PARQUET_USE_MESSAGES:
+        return bytes && column->max_repetition <= 1;
+    }
+    return false;
+}
+
+static const char *use_text(enum parquet_use use)
+{
+    static const char *const texts[] = {"a column of text", "a list of integers", "a column of text, numbers, or bools",
+                                        "a list of structs of text"};
+    return texts[use];
+}
+
+static const char *type_text(const struct parquet_column *column)
+{
+    static const char *const texts[] = {"BOOLEAN", "INT32",  "INT64",      "INT96",
+                                        "FLOAT",   "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"};
+    return texts[column->type];
+}
+
+static const char *shape_text(const struct parquet_column *column)
+{
+    return column->max_repetition > 1 ? "lists of lists of " : column->max_repetition ? "lists of " : "";
+}
+
+/* Adds a column to those of a field. nodes: the depth of the leaf, by which a name that contains dots is preferred to a
+ * nested one. */
+static enum tokmap_status column_choose(struct reading *reading, uint32_t wanted, const struct parquet_column *column,
+                                        uint32_t nodes, uint32_t *best, bool below)
+{
+    struct parquet_footer *footer = reading->footer;
+    const char *field = reading->wanted[wanted].field;
+    if (!below && *best && *best <= nodes)
+        return *best == nodes ? error_set(reading->error, TOKMAP_ERROR_INPUT, reading->path, TOKMAP_NO_OFFSET,
+                                          "the file has two columns '%s'; name another with options.field", field)
+                              : TOKMAP_OK;
+    if (!below) {
+        /* This one replaces what was found before. */
+        uint32_t kept = 0;
+        for (uint32_t i = 0; i < footer->column_count; i++)
+            if (footer->columns[i].wanted != wanted)
+                footer->columns[kept++] = footer->columns[i];
+        footer->column_count = kept;
+        *best = nodes;
+    } else if (*best) {
+        return TOKMAP_OK;
+    }
+    if (footer->column_count == PARQUET_LEAVES_MOST)
+        return error_set(reading->error, TOKMAP_ERROR_UNSUPPORTED, reading->path, TOKMAP_NO_OFFSET,
+                         "the fields that are read have more than %d columns in this Parquet file; name a field inside "
+                         "'%s', with a dot",
+                         PARQUET_LEAVES_MOST, field);
+    footer->columns[footer->column_count] = *column;
+    footer->columns[footer->column_count++].wanted = wanted;
+    return TOKMAP_OK;
+}
+
+/* Takes a leaf of the schema. */
+static enum tokmap_status leaf_add(struct reading *reading, const struct element *element, const struct level *level,
+                                   const char *path, uint64_t bytes, uint32_t nodes, uint32_t *best)
+{
+    struct parquet_column column = {.leaf = reading->footer->leaves++};
+    if (element->type < PARQUET_BOOLEAN || element->type > PARQUET_FIXED)
+        return damaged(reading, "", "a column has a type that does not exist");
+    if (element->type == PARQUET_FIXED && (element->type_bytes < 1 || element->type_bytes > INT32_MAX))
+        return damaged(reading, "", "a column of values of a fixed length has no length");
+    column.type = (enum parquet_type)element->type;
+    column.type_bytes = column.type == PARQUET_FIXED ? (uint32_t)element->type_bytes : 0;
+    column.max_definition = (uint8_t)level->definition;
+    column.max_repetition = (uint8_t)level->repetition;
+    column.repeated_definition = (uint8_t)level->repeated_definition;
+    column_annotate(&column, element);
+    name_copy(column.name, sizeof column.name, path, bytes);
+    name_copy(column.last, sizeof column.last, element->name, element->name_bytes);
+    name_list_add(&reading->names, path, (size_t)bytes);
+    for (uint32_t i = 0; i < reading->wanted_count; i++) {
+        bool below;
+        if (!path_matches(path, bytes, reading->wanted[i].field, &below))
+            continue;
+        if (below)
+            name_list_add(&reading->inside, path, (size_t)bytes);
+        const enum tokmap_status status = column_choose(reading, i, &column, nodes, &best[i], below);
+        if (status)
+            return status;
+    }
+    return TOKMAP_OK;
+}
+
+/* Reads the schema: `count` elements, depth first, of which the first is the root. */
+static enum tokmap_status schema_read(struct reading *reading, uint64_t count)
+{
+    struct level levels[NESTED_MOST + 1];
+    char path[PATH_MOST];
+    uint32_t depth = 0, *best = calloc(reading->wanted_count + 1, sizeof *best);
+    enum tokmap_status status = best ? TOKMAP_OK : error_set_memory(reading->error, "the columns of a file", 0);
+    for (uint64_t i = 0; i < count && !status; i++) {
+        struct element element;
+        element_read(&reading->thrift, &element);
+        const uint64_t follow = count - i - 1;
+        if (reading->thrift.fault)
+            status = thrift_status(reading, "the schema");
+        else if (element.children < 0 || (uint64_t)element.children > follow || (element.is_leaf && element.children))
+            status = damaged(reading, "the schema", "a group has more fields than follow");
+        else if (element.repetition < 0 || element.repetition > 2)
+            status = damaged(reading, "the schema", "a field has a repetition that does not exist");
+        if (status)
+            break;
+        if (!i) {
+            levels[0] = (struct level){.children = (uint64_t)element.children};
+            continue;
+        }
+        while (depth && !levels[depth].children)
+            depth--;
+        if (!levels[depth].children) {
+            status = damaged(reading, "the schema", "a field is in no group");
+            break;
+        }
+        levels[depth].children--;
+        struct level level = levels[depth];
+        level.children = (uint64_t)element.children;
+        level.definition += element.repetition != 0;
+        level.repetition += element.repetition == 2;
+        if (element.repetition == 2)
+            level.repeated_definition = level.definition;
+        /* A path that is too long to be kept is cut, and then equals no field. */
+        const uint64_t dot = level.path != 0;
+        if (dot && level.path < PATH_MOST)
+            path[level.path] = '.';
+        const uint64_t begin = min64(level.path + dot, PATH_MOST);
+        const uint64_t bytes = min64(element.name_bytes, PATH_MOST - begin);
+        if (bytes)
+            memcpy(path + begin, element.name, bytes);
+        level.path = begin + bytes;
+        if (element.is_leaf) {
+            status = leaf_add(reading, &element, &level, path, level.path, depth + 1, best);
+        } else if (depth == NESTED_MOST) {
+            status = damaged(reading, "the schema", "its groups are nested too deep");
+        } else if (element.children) {
+            levels[++depth] = level;
+        }
+    }
+    free(best);
+    return status;
+}
+
+/* Puts the columns into the order of the wanted fields, and checks that each field can be read. */
+static enum tokmap_status columns_check(struct reading *reading)
+{
+    struct parquet_footer *footer = reading->footer;
+    struct parquet_column sorted[PARQUET_LEAVES_MOST];
+    uint32_t count = 0;
+    for (uint32_t w = 0; w < reading->wanted_count; w++) {
+        const enum parquet_use use = reading->wanted[w].use;
+        const char *field = reading->wanted[w].field;
+        const uint32_t first = count;
+        for (uint32_t i = 0; i < footer->column_count; i++)
+            if (footer->columns[i].wanted == w)
+                sorted[count++] = footer->columns[i];
+        const uint32_t found = count - first;
+        if (!found && use == PARQUET_USE_VALUE)
+            continue; /* records may lack a field that is only kept */
+        if (!found)
+            return error_set(reading->error, TOKMAP_ERROR_INPUT, reading->path, TOKMAP_NO_OFFSET,
+                             "the Parquet file has no column '%s'; it has: %s; name another with options.field", field,
+                             *reading->names.text ? reading->names.text : "no columns");
+        const struct parquet_column *column = &sorted[first];
+        if (use != PARQUET_USE_MESSAGES && found > 1)
+            return error_set(
+                reading->error, TOKMAP_ERROR_INPUT, reading->path, TOKMAP_NO_OFFSET,
+                "the field '%s' of the Parquet file is a group of columns: %s; name one with options.field", field,
+                reading->inside.text);
+        for (uint32_t i = first; i < count; i++)
+            if (!is_kind(&sorted[i], use) || sorted[i].max_repetition != column->max_repetition ||
+                sorted[i].repeated_definition != column->repeated_definition || (found > 1 && !column->max_repetition))
+                return error_set(reading->error, TOKMAP_ERROR_INPUT, reading->path, TOKMAP_NO_OFFSET,
+                                 "the column '%s' of the Parquet file has %s%s%s, and %s is needed; name another "
+                                 "with options.field",
+                                 sorted[i].name, shape_text(&sorted[i]), type_text(&sorted[i]),
+                                 sorted[i].is_text || sorted[i].is_number ? "" : " values that are not plain numbers",
+                                 use_text(use));
+    }
+    memcpy(footer->columns, sorted, count * sizeof sorted[0]);
+    footer->column_count = count;
+    return TOKMAP_OK;
+}
+
+/* ---- row groups ---- */
+
+/* What the file says about a chunk. */
+struct chunk_meta {
+    int64_t codec, values, bytes, data_page, dictionary_page;
+    bool has_meta, has_dictionary, elsewhere, encrypted;
+};
+
+static void column_meta_read(struct thrift *thrift, struct chunk_meta *meta)
+{
+    struct thrift_field field = {0};
+    meta->has_meta = true;
+    while (thrift_field_next(thrift, &field)) {
+        if (field.id == 4) {
+            meta->codec = thrift_integer(thrift, &field);
+        } else if (field.id == 5) {
+            meta->values = thrift_integer(thrift, &field);
+        } else if (field.id == 7) {
+            meta->bytes = thrift_integer(thrift, &field);
+        } else if (field.id == 9) {
+            meta->data_page = thrift_integer(thrift, &field);
+        } else if (field.id == 11) {
+            meta->dictionary_page = thrift_integer(thrift, &field);
+            meta->has_dictionary = true;
+        } else {
+            thrift_skip(thrift, &field);
+        }
+    }
+}
+
+static void chunk_read(struct thrift *thrift, struct chunk_meta *meta)
+{
+    struct thrift_field field = {0};
+    *meta = (struct chunk_meta){0};
+    while (thrift_field_next(thrift, &field)) {
+        if (field.id == 1) {
+            uint64_t bytes;
+            (void)thrift_binary(thrift, &field, &bytes);
+            meta->elsewhere = bytes > 0;
+        } else if (field.id == 3 && thrift_struct(thrift, &field)) {
+            column_meta_read(thrift, meta);
+        } else {
+            meta->encrypted |= field.id == 8 || field.id == 9;
+            thrift_skip(thrift, &field);
+        }
+    }
+}
+
+/* Checks what the footer says about a chunk against the size of the file. */
+static enum tokmap_status chunk_check(struct reading *reading, uint64_t group, const struct parquet_column *column,
+                                      const struct chunk_meta *meta, struct parquet_chunk *chunk)
+{
+    const struct parquet_footer *footer = reading->footer;
+    const char *wrong = NULL;
+    if (meta->encrypted)
+        return error_set(reading->error, TOKMAP_ERROR_UNSUPPORTED, reading->path, TOKMAP_NO_OFFSET,
+                         "the column '%s' of the Parquet file is encrypted; decrypt it with the program that has the "
+                         "keys",
+                         column->name);
+    if (meta->elsewhere)
+        return error_set(reading->error, TOKMAP_ERROR_UNSUPPORTED, reading->path, TOKMAP_NO_OFFSET,
+                         "row group %" PRIu64 " of the Parquet file is in another file; name the files that it is in",
+                         group);
+    int64_t begin = meta->data_page;
+    if (meta->has_dictionary && meta->dictionary_page > 0 && meta->dictionary_page < begin)
+        begin = meta->dictionary_page;
+    if (!meta->has_meta)
+        wrong = "it has no description";
+    else if (meta->values < 0 || meta->bytes < 0)
+        wrong = "it has a negative number of values or bytes";
+    else if (begin < 4 || (uint64_t)begin > footer->data_end)
+        wrong = "it begins outside of the file";
+    else if ((uint64_t)meta->bytes > footer->data_end - (uint64_t)begin)
+        wrong = "it ends outside of the file";
+    else if (!column->max_repetition && (uint64_t)meta->values != footer->groups[group].rows)
+        wrong = "its number of values is not the number of rows";
+    else if (meta->codec < 0 || meta->codec > INT32_MAX)
+        wrong = "its codec does not exist";
+    if (wrong)
+        return error_set(reading->error, TOKMAP_ERROR_CORRUPT, reading->path, reading->footer_at,
+                         "the footer of the Parquet file is damaged: row group %" PRIu64
+                         ", column '%s': %s; " COPY_AGAIN,
+                         group, column->name, wrong);
+    *chunk = (struct parquet_chunk){(int)meta->codec, (uint64_t)begin, (uint64_t)meta->bytes, (uint64_t)meta->values};
+    return TOKMAP_OK;
+}
+
+/* Makes room for one more row group. */
+static enum tokmap_status group_room(struct reading *reading)
+{
+    struct parquet_footer *footer = reading->footer;
+    if (footer->group_count < reading->group_capacity)
+        return TOKMAP_OK;
+    const uint64_t capacity = reading->group_capacity ? 2 * reading->group_capacity : 16;
+    struct parquet_row_group *groups = realloc(footer->groups, capacity * sizeof *groups);
+    if (groups)
+        footer->groups = groups;
+    struct parquet_chunk *chunks = realloc(footer->chunks, capacity * (footer->column_count + 1) * sizeof *chunks);
+    if (chunks)
+        footer->chunks = chunks;
+    if (!groups || !chunks)
+        return error_set_memory(reading->error, "the row groups of a Parquet file", capacity * sizeof *chunks);
+    reading->group_capacity = capacity;
+    return TOKMAP_OK;
+}
+
+/* Reads a row group. Its number of rows may follow its columns, so the chunks are checked at its end. */
+static enum tokmap_status group_read(struct reading *reading)
+{
+    struct parquet_footer *footer = reading->footer;
+    struct thrift *thrift = &reading->thrift;
+    struct chunk_meta metas[PARQUET_LEAVES_MOST];
+    struct thrift_field field = {0};
+    uint64_t chunks = 0;
+    int64_t rows = -1;
+    enum tokmap_status status = group_room(reading);
+    while (!status && thrift_field_next(thrift, &field)) {
+        if (field.id == 1 && thrift_structs(thrift, &field, &chunks)) {
+            for (uint64_t i = 0; i < chunks && !thrift->fault; i++) {
+                struct chunk_meta meta;
+                bool read = false;
+                for (uint32_t c = 0; c < footer->column_count; c++) {
+                    if (footer->columns[c].leaf != i)
+                        continue;
+                    if (!read)
+                        chunk_read(thrift, &meta);
+                    read = true;
+                    metas[c] = meta;
+                }
+                if (!read)
+                    thrift_skip_struct(thrift);
+            }
+        } else if (field.id == 3) {
+            rows = thrift_integer(thrift, &field);
+        } else {
+            thrift_skip(thrift, &field);
+        }
+    }
+    if (!status)
+        status = thrift_status(reading, "the row groups");
+    if (!status && chunks != footer->leaves)
+        status = damaged(reading, "the row groups", "a row group has another number of columns than the schema");
+    uint64_t all = 0;
+    if (!status && (rows < 0 || add_overflows(footer->rows, (uint64_t)rows, &all)))
+        status = damaged(reading, "the row groups", "a row group has no valid number of rows");
+    if (status)
+        return status;
+    const uint64_t group = footer->group_count++;
+    footer->groups[group] = (struct parquet_row_group){(uint64_t)rows, footer->rows};
+    footer->rows = all;
+    for (uint32_t c = 0; c < footer->column_count && !status; c++)
+        status = chunk_check(reading, group, &footer->columns[c], &metas[c],
+                             &footer->chunks[group * footer->column_count + c]);
+    return status;
+}
+
+/* Reads the footer's struct. The schema precedes the row groups in every file, since fields are in ascending order. */
+static enum tokmap_status meta_read(struct reading *reading)
+{
+    struct thrift *thrift = &reading->thrift;
+    struct thrift_field field = {0};
+    enum tokmap_status status = TOKMAP_OK;
+    bool has_schema = false;
+    uint64_t count;
+    while (!status && thrift_field_next(thrift, &field)) {
+        if (field.id == 2 && !has_schema && thrift_structs(thrift, &field, &count)) {
+            has_schema = true;
+            status = schema_read(reading, count);
+            if (!status)
+                status = columns_check(reading);
+        } else if (field.id == 4 && thrift_structs(thrift, &field, &count)) {
+            if (!has_schema || reading->footer->group_count)
+                return damaged(reading, "the row groups", "they precede the schema, or are listed twice");
+            for (uint64_t i = 0; i < count && !status; i++)
+                status = group_read(reading);
+        } else {
+            thrift_skip(thrift, &field);
+        }
+    }
+    if (!status)
+        status = thrift_status(reading, "");
+    return status || has_schema ? status : damaged(reading, "", "it has no schema");
+}
+
+enum tokmap_status parquet_footer_read(struct parquet_footer *footer, int fd, uint64_t file_bytes, const char *path,
+                                       const struct parquet_wanted *wanted, size_t count, struct tokmap_error *error)
+{
+    struct reading reading = {.footer = footer, .path = path, .wanted = wanted, .wanted_count = count, .error = error};
+    char tail[TAIL_BYTES], head[4] = "";
+    size_t got = 0, got_head = 0;
+    *footer = (struct parquet_footer){.file_bytes = file_bytes};
+    int system = os_pread(fd, head, sizeof head, 0, &got_head);
+    if (!system && file_bytes >= 4 + TAIL_BYTES)
+        system = os_pread(fd, tail, TAIL_BYTES, file_bytes - TAIL_BYTES, &got);
+    if (system)
+        return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the input cannot be read");
+    if (got_head == 4 && (!memcmp(head, "PARE", 4) || (got == TAIL_BYTES && !memcmp(tail + 4, "PARE", 4))))
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
+                         "the Parquet file is encrypted; decrypt it with the program that has the keys");
+    if (got_head != 4 || memcmp(head, "PAR1", 4) != 0)
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, 0,
+                         "the file is not a Parquet file, because it does not begin with PAR1; name its format with "
+                         "options.format");
+    if (got != TAIL_BYTES || memcmp(tail + 4, "PAR1", 4) != 0)
+        return error_set(
+            error, TOKMAP_ERROR_TRUNCATED, path, file_bytes,
+            "the Parquet file is truncated: it does not end with PAR1, which follows its footer; " COPY_AGAIN);
+    const uint64_t bytes = load32(tail);
+    if (bytes > file_bytes - 4 - TAIL_BYTES || bytes > FOOTER_MOST)
+        return error_set(error, TOKMAP_ERROR_CORRUPT, path, file_bytes - TAIL_BYTES,
+                         "the Parquet file says that its footer has %" PRIu64 " bytes, and the file has %" PRIu64
+                         "; " COPY_AGAIN,
+                         bytes, file_bytes);
+    footer->data_end = reading.footer_at = file_bytes - TAIL_BYTES - bytes;
+    uint8_t *memory = malloc(bytes + 1);
+    if (!memory)
+        return error_set_memory(error, "the footer of a Parquet file", bytes);
+    system = os_pread(fd, memory, bytes, reading.footer_at, &got);
+    enum tokmap_status status;
+    reading.thrift = (struct thrift){.bytes = memory, .count = bytes};
+    if (system)
+        status = error_set_system(error, system, path, reading.footer_at, "the input cannot be read");
+    else if (got < bytes)
+        status = error_set(error, TOKMAP_ERROR_MISMATCH, path, reading.footer_at,
+                           "the file changed while it was read; run the command again when no program writes to it");
+    else
+        status = meta_read(&reading);
+    free(memory);
+    return status;
+}
+
+void parquet_footer_free(struct parquet_footer *footer)
+{
+    free(footer->groups);
+    free(footer->chunks);
+    *footer = (struct parquet_footer){0};
+}

@@ -1,0 +1,406 @@
+/* parquet_page.c - see parquet_page.h. */
+#include "parquet_page.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "parquet_crc.h"
+#include "parquet_levels.h"
+#include "parquet_thrift.h"
+#include "platform/os.h"
+
+#define LEVELS_SHORT "its levels are longer than the page"
+
+void parquet_file_hold(struct parquet_file *file)
+{
+    __atomic_fetch_add(&file->references, 1, __ATOMIC_RELAXED);
+}
+
+void parquet_file_release(struct parquet_file *file)
+{
+    if (!file || __atomic_sub_fetch(&file->references, 1, __ATOMIC_ACQ_REL))
+        return;
+    parquet_footer_free(&file->footer);
+    parquet_pool_release(file->pool);
+    free(file->path);
+    free(file);
+}
+
+/* ---- headers ---- */
+
+/* A count or a size of the header. */
+static uint64_t count_take(struct thrift *thrift, const struct thrift_field *field)
+{
+    const int64_t value = thrift_integer(thrift, field);
+    if (value < 0 && !thrift->fault) {
+        thrift->fault = "its header has a negative count or size";
+        return 0;
+    }
+    return (uint64_t)value;
+}
+
+/* The header of a data page of version 1, or of a dictionary page, whose first fields are the same. */
+static void header_data(struct thrift *thrift, struct parquet_page_header *header)
+{
+    struct thrift_field field = {0};
+    while (thrift_field_next(thrift, &field)) {
+        if (field.id == 1)
+            header->entries = count_take(thrift, &field);
+        else if (field.id == 2)
+            header->encoding = thrift_integer(thrift, &field);
+        else if (field.id == 3 && header->kind == PARQUET_PAGE_DATA)
+            header->definition_encoding = thrift_integer(thrift, &field);
+        else if (field.id == 4 && header->kind == PARQUET_PAGE_DATA)
+            header->repetition_encoding = thrift_integer(thrift, &field);
+        else
+            thrift_skip(thrift, &field);
+    }
+}
+
+static void header_data_2(struct thrift *thrift, struct parquet_page_header *header)
+{
+    struct thrift_field field = {0};
+    while (thrift_field_next(thrift, &field)) {
+        if (field.id == 1)
+            header->entries = count_take(thrift, &field);
+        else if (field.id == 3)
+            header->rows = count_take(thrift, &field);
+        else if (field.id == 4)
+            header->encoding = thrift_integer(thrift, &field);
+        else if (field.id == 5)
+            header->definition_bytes = count_take(thrift, &field);
+        else if (field.id == 6)
+            header->repetition_bytes = count_take(thrift, &field);
+        else if (field.id == 7)
+            header->is_compressed = thrift_bool(thrift, &field);
+        else
+            thrift_skip(thrift, &field);
+    }
+}
+
+const char *parquet_page_header_read(struct parquet_page_header *header, const uint8_t *bytes, uint64_t count)
+{
+    struct thrift thrift = {.bytes = bytes, .count = count};
+    struct thrift_field field = {0};
+    bool described = false;
+    *header = (struct parquet_page_header){
+        .kind = -1, .is_compressed = true, .definition_encoding = PARQUET_RLE, .repetition_encoding = PARQUET_RLE};
+    while (thrift_field_next(&thrift, &field)) {
+        const bool data = field.id == 5 && header->kind == PARQUET_PAGE_DATA;
+        const bool dictionary = field.id == 7 && header->kind == PARQUET_PAGE_DICTIONARY;
+        const bool data_2 = field.id == 8 && header->kind == PARQUET_PAGE_DATA_2;
+        described |= data || dictionary || data_2;
+        if (field.id == 1)
+            header->kind = thrift_integer(&thrift, &field);
+        else if (field.id == 2)
+            header->bytes = count_take(&thrift, &field);
+        else if (field.id == 3)
+            header->stored = count_take(&thrift, &field);
+        else if (field.id == 4) {
+            header->crc = (uint32_t)thrift_integer(&thrift, &field);
+            header->has_crc = true;
+        } else if ((data || dictionary) && thrift_struct(&thrift, &field))
+            header_data(&thrift, header);
+        else if (data_2 && thrift_struct(&thrift, &field))
+            header_data_2(&thrift, header);
+        else
+            thrift_skip(&thrift, &field);
+    }
+    header->header_bytes = thrift.at;
+    if (thrift.fault)
+        return thrift.fault;
+    const bool is_known = header->kind == PARQUET_PAGE_DATA || header->kind == PARQUET_PAGE_DICTIONARY ||
+                          header->kind == PARQUET_PAGE_DATA_2;
+    if (header->kind < 0 || (is_known && !described))
+        return "its header lacks the kind of the page or its description";
+    if (header->bytes > INT32_MAX || header->stored > INT32_MAX)
+        return "its header has a size above 2 GiB";
+    if (is_known && header->entries > PARQUET_ENTRIES_MOST)
+        return "it has more than 2^26 values; write the file with smaller pages";
+    if (header->kind == PARQUET_PAGE_DATA_2 &&
+        (header->definition_bytes > header->stored || header->definition_bytes > header->bytes ||
+         header->repetition_bytes > header->stored - header->definition_bytes ||
+         header->repetition_bytes > header->bytes - header->definition_bytes))
+        return LEVELS_SHORT;
+    return NULL;
+}
+
+/* ---- pages ---- */
+
+enum tokmap_status parquet_page_new(struct parquet_page **page, struct parquet_file *file, uint64_t group,
+                                    uint32_t column, uint64_t offset, const struct parquet_page_header *header,
+                                    struct bytes_buffer *stored, struct parquet_page *dictionary,
+                                    struct tokmap_error *error)
+{
+    struct parquet_page *made = *page = calloc(1, sizeof *made);
+    if (!made || os_mutex_new(&made->mutex)) {
+        free(made);
+        *page = NULL;
+        return error_set_memory(error, "a page of a Parquet file", sizeof *made);
+    }
+    made->references = 1;
+    made->file = file;
+    parquet_file_hold(file);
+    made->header = *header;
+    made->group = group;
+    made->column = column;
+    made->offset = offset;
+    made->dictionary = dictionary;
+    if (dictionary)
+        parquet_page_hold(dictionary);
+    made->stored = *stored;
+    *stored = (struct bytes_buffer){NULL, 0, 0};
+    made->piece_count = header->entries;
+    return TOKMAP_OK;
+}
+
+void parquet_page_hold(struct parquet_page *page)
+{
+    __atomic_fetch_add(&page->references, 1, __ATOMIC_RELAXED);
+}
+
+void parquet_page_release(struct parquet_page *page)
+{
+    if (!page || __atomic_sub_fetch(&page->references, 1, __ATOMIC_ACQ_REL))
+        return;
+    parquet_page_release(page->dictionary);
+    parquet_pool_buffer_back(page->file->pool, &page->stored);
+    parquet_pool_buffer_back(page->file->pool, &page->data);
+    parquet_values_free(&page->values);
+    free(page->definitions);
+    free(page->pieces);
+    free(page->failure);
+    os_mutex_free(page->mutex);
+    parquet_file_release(page->file);
+    free(page);
+}
+
+enum tokmap_status parquet_page_fault(const struct parquet_file *file, uint64_t group, uint32_t column, uint64_t offset,
+                                      enum tokmap_status status, const char *reason, struct tokmap_error *error)
+{
+    const bool damaged = status == TOKMAP_ERROR_CORRUPT;
+    return error_set(error, status, file->path, offset,
+                     "row group %" PRIu64 ", column '%s', page at byte %" PRIu64 ": %s%s", group,
+                     file->footer.columns[column].name, offset, reason,
+                     damaged ? "; the file is damaged: copy it again from its source" : "");
+}
+
+/* ---- decoding ---- */
+
+struct page_bytes {
+    const uint8_t *levels; /* what follows is not taken yet */
+    uint64_t levels_left;
+    const uint8_t *values;
+    uint64_t values_left;
+};
+
+/* Decompresses the page. Sets where its levels and values are; those of version 1 are together. */
+static enum tokmap_status decompress(struct parquet_page *page, struct page_bytes *bytes, struct tokmap_error *error)
+{
+    const struct parquet_page_header *header = &page->header;
+    struct parquet_file *file = page->file;
+    const int codec = file->footer.chunks[page->group * file->footer.column_count + page->column].codec;
+    const bool second = header->kind == PARQUET_PAGE_DATA_2;
+    const uint64_t levels = second ? header->definition_bytes + header->repetition_bytes : 0;
+    const uint8_t *stored = page->stored.bytes;
+    const uint64_t stored_bytes = header->stored - levels, wanted = header->bytes - levels;
+    struct tokmap_error why;
+    *bytes = (struct page_bytes){.levels = stored, .levels_left = levels};
+    if (header->has_crc && parquet_crc(stored, header->stored) != header->crc)
+        return parquet_page_fault(file, page->group, page->column, page->offset, TOKMAP_ERROR_CORRUPT,
+                                  "its checksum does not match its bytes", error);
+    if (codec == PARQUET_CODEC_NONE || (second && !header->is_compressed)) {
+        if (stored_bytes != wanted)
+            return parquet_page_fault(file, page->group, page->column, page->offset, TOKMAP_ERROR_CORRUPT,
+                                      "it is not compressed, and has another size than its header says", error);
+        bytes->values = stored + levels;
+        bytes->values_left = wanted;
+    } else {
+        struct parquet_codec *codecs = NULL;
+        enum tokmap_status status = parquet_codec_check(codec, &why);
+        if (!status)
+            status = parquet_pool_codec(file->pool, &codecs, &why);
+        page->data = parquet_pool_buffer(file->pool);
+        if (!status && (wanted || stored_bytes))
+            status = parquet_codec_decode(codecs, codec, stored + levels, stored_bytes, &page->data, wanted, &why);
+        parquet_pool_codec_back(file->pool, codecs);
+        if (status)
+            return parquet_page_fault(file, page->group, page->column, page->offset, status, why.message, error);
+        bytes->values = page->data.bytes;
+        bytes->values_left = wanted;
+    }
+    if (!second) {
+        bytes->levels = bytes->values;
+        bytes->levels_left = bytes->values_left;
+    }
+    return TOKMAP_OK;
+}
+
+/* Takes the levels of one kind. *levels is set to memory with a level for each entry, or to NULL if all are `most` and
+ * `optional`. */
+static const char *levels_take(struct parquet_page *page, struct page_bytes *bytes, uint8_t most, bool repetition,
+                               uint8_t **levels)
+{
+    const struct parquet_page_header *header = &page->header;
+    const bool second = header->kind == PARQUET_PAGE_DATA_2;
+    const int64_t encoding = repetition ? header->repetition_encoding : header->definition_encoding;
+    const uint64_t entries = header->entries;
+    struct parquet_hybrid hybrid;
+    const char *fault = NULL;
+    uint64_t used = 0;
+    *levels = NULL;
+    if (!most)
+        return NULL;
+    const bool packed = !second && encoding == PARQUET_BIT_PACKED;
+    if (second) {
+        used = repetition ? header->repetition_bytes : header->definition_bytes;
+    } else if (!packed) {
+        if (encoding != PARQUET_RLE)
+            return "the encoding of its levels is not one for levels";
+        if (bytes->levels_left < 4 || load32(bytes->levels) > bytes->levels_left - 4)
+            return LEVELS_SHORT;
+        used = load32(bytes->levels);
+        bytes->levels += 4;
+        bytes->levels_left -= 4;
+    }
+    parquet_hybrid_begin(&hybrid, bytes->levels, used, parquet_levels_width(most));
+    if (packed || repetition || !parquet_hybrid_is_run(&hybrid, most, entries)) {
+        *levels = malloc(entries + 1);
+        if (!*levels)
+            return PARQUET_NO_MEMORY;
+        fault = packed ? parquet_levels_packed(bytes->levels, bytes->levels_left, *levels, entries, most, &used)
+                       : parquet_levels_take(&hybrid, *levels, entries, most);
+    }
+    if (fault)
+        return fault;
+    bytes->levels += used;
+    bytes->levels_left -= used;
+    return NULL;
+}
+
+/* Finds the pieces of a list. */
+static const char *pieces_find(struct parquet_page *page, const uint8_t *repetitions)
+{
+    const uint64_t entries = page->header.entries;
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < entries; i++)
+        count += !repetitions[i];
+    page->continues = entries && repetitions[0];
+    count += page->continues;
+    page->pieces = malloc((count + 1) * sizeof *page->pieces);
+    if (!page->pieces)
+        return PARQUET_NO_MEMORY;
+    page->piece_count = 0;
+    for (uint64_t i = 0; i < entries; i++)
+        if (!i || !repetitions[i])
+            page->pieces[page->piece_count++] = (uint32_t)i;
+    page->pieces[page->piece_count] = (uint32_t)entries;
+    if (page->header.kind == PARQUET_PAGE_DATA_2 && (page->continues || page->piece_count != page->header.rows))
+        return "it has another number of rows than its header says";
+    return NULL;
+}
+
+/* Moves the values, which are together, to the entries that have one. */
+static void values_spread(struct parquet_page *page, uint64_t present)
+{
+    const uint8_t most = page->file->footer.columns[page->column].max_definition;
+    for (uint64_t i = page->header.entries, k = present; i-- > 0 && k <= i;) {
+        const bool has = page->definitions[i] == most;
+        k -= has;
+        if (page->values.spans)
+            page->values.spans[i] = has ? page->values.spans[k] : (struct parquet_span){0, 0};
+        else
+            page->values.numbers[i] = has ? page->values.numbers[k] : 0;
+    }
+    page->values.count = page->header.entries;
+}
+
+static const char *data_decode(struct parquet_page *page, struct page_bytes *bytes)
+{
+    const struct parquet_column *column = &page->file->footer.columns[page->column];
+    const struct parquet_page_header *header = &page->header;
+    uint8_t *repetitions;
+    const char *fault = levels_take(page, bytes, column->max_repetition, true, &repetitions);
+    if (!fault)
+        fault = levels_take(page, bytes, column->max_definition, false, &page->definitions);
+    if (!fault && column->max_repetition)
+        fault = pieces_find(page, repetitions);
+    free(repetitions);
+    if (fault)
+        return fault;
+    uint64_t present = header->entries;
+    if (page->definitions) {
+        present = 0;
+        for (uint64_t i = 0; i < header->entries; i++)
+            present += page->definitions[i] == column->max_definition;
+        if (present == header->entries) {
+            free(page->definitions);
+            page->definitions = NULL;
+        }
+    }
+    if (header->kind == PARQUET_PAGE_DATA) {
+        bytes->values = bytes->levels;
+        bytes->values_left = bytes->levels_left;
+    }
+    fault = parquet_values_decode(&page->values, column, (int)header->encoding, bytes->values, bytes->values_left,
+                                  present, header->entries, page->dictionary ? &page->dictionary->values : NULL);
+    if (!fault && present < header->entries)
+        values_spread(page, present);
+    return fault;
+}
+
+static enum tokmap_status decode(struct parquet_page *page, struct tokmap_error *error)
+{
+    const struct parquet_column *column = &page->file->footer.columns[page->column];
+    const struct parquet_page_header *header = &page->header;
+    struct page_bytes bytes;
+    enum tokmap_status status = page->dictionary ? parquet_page_decode(page->dictionary, error) : TOKMAP_OK;
+    if (!status)
+        status = decompress(page, &bytes, error);
+    if (status)
+        return status;
+    const char *fault;
+    if (header->kind != PARQUET_PAGE_DICTIONARY)
+        fault = data_decode(page, &bytes);
+    else if (header->encoding != PARQUET_PLAIN && header->encoding != PARQUET_PLAIN_DICTIONARY)
+        fault = "the encoding of the dictionary is not PLAIN";
+    else
+        fault = parquet_values_decode(&page->values, column, PARQUET_PLAIN, bytes.values, bytes.values_left,
+                                      header->entries, header->entries, NULL);
+    /* The compressed bytes are not needed any more. */
+    if (page->data.bytes)
+        parquet_pool_buffer_back(page->file->pool, &page->stored);
+    if (!fault)
+        return TOKMAP_OK;
+    if (!strcmp(fault, PARQUET_NO_MEMORY))
+        return error_set_memory(error, "the values of a Parquet page", header->entries);
+    return parquet_page_fault(page->file, page->group, page->column, page->offset, TOKMAP_ERROR_CORRUPT, fault, error);
+}
+
+enum tokmap_status parquet_page_decode(struct parquet_page *page, struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    os_mutex_lock(page->mutex);
+    if (!page->decoded) {
+        struct tokmap_error why;
+        status = decode(page, &why);
+        page->decoded = true;
+        if (status) {
+            page->failure = malloc(sizeof *page->failure);
+            if (page->failure)
+                *page->failure = why;
+        }
+    }
+    if (page->failure) {
+        status = page->failure->status;
+        if (error)
+            *error = *page->failure;
+    } else if (status) {
+        status = error_set_memory(error, "a page of a Parquet file", 0);
+    }
+    os_mutex_unlock(page->mutex);
+    return status;
+}
