@@ -1,6 +1,6 @@
 /*
  * case_open.c - how long it takes to begin: from process start to the first batch, for datasets of several sizes;
- * opening a dataset; the first batch from cold storage; resuming from a cursor.
+ * opening a dataset; the first batch from cold storage; resuming from a cursor; a run of many sources.
  *
  * Copies of this program measure the time from process start. The parent reads the clock before it starts a copy, and
  * the copy reads the same clock when it has its first batch. The difference covers exec, dynamic linking, opening and
@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "case_open_sources.h"
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "harness/child.h"
@@ -398,6 +399,8 @@ static void report_all(struct bench *bench, const struct opening *opening)
 static int run(struct bench *bench)
 {
     static struct opening opening;
+    if (bench->options.child && !strncmp(bench->options.child, OPEN_SOURCES_CHILD, sizeof OPEN_SOURCES_CHILD - 1))
+        return open_sources_child(bench);
     if (bench->options.child)
         return strcmp(bench->options.child, "nothing") ? child_start(bench) : child_nothing();
     int result = opening_make(bench, &opening);
@@ -408,8 +411,8 @@ static int run(struct bench *bench)
     if (result || bench_stopped())
         return CLI_FAILED;
     report_all(bench, &opening);
-    return CLI_DONE;
+    return open_sources(bench) || bench_stopped() ? CLI_FAILED : CLI_DONE;
 }
 
 const struct bench_case case_open = {
-    "open", "process start to first batch, opening a dataset, the first cold batch, resuming", run};
+    "open", "process start to first batch, opening datasets and runs, the first cold batch, resuming", run};

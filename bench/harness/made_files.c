@@ -1,7 +1,6 @@
 /* made_files.c - see made_files.h. */
 #include "made_files.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,13 +10,12 @@
 #include "cli/cli.h"
 #include "platform/os.h"
 
-#define FILES_MOST 256
 #define SUFFIX_MOST 32 /* room for ".tmx.partial" and the like */
 
 struct made_files {
     char id[32];
-    char *paths[FILES_MOST];
-    size_t count;
+    char **paths;
+    size_t count, capacity;
 };
 
 /* Returns the list, which the first call creates; NULL without memory. */
@@ -46,7 +44,14 @@ int made_path(struct bench *bench, const char *name, char path[BENCH_PATH])
 int made_add(struct bench *bench, const char *path)
 {
     struct made_files *made = made_list(bench);
-    assert(!made || made->count < FILES_MOST);
+    if (made && made->count == made->capacity) {
+        const size_t capacity = made->capacity ? 2 * made->capacity : 64;
+        char **grown = realloc(made->paths, capacity * sizeof *grown);
+        if (!grown)
+            return bench_no_memory(bench);
+        made->paths = grown;
+        made->capacity = capacity;
+    }
     char *copy = made ? strdup(path) : NULL;
     if (!copy)
         return bench_no_memory(bench);
@@ -58,6 +63,13 @@ int made_file(struct bench *bench, const char *name, char path[BENCH_PATH])
 {
     const int result = made_path(bench, name, path);
     return result ? result : made_add(bench, path);
+}
+
+int made_folder(struct bench *bench, const char *name, char path[BENCH_PATH])
+{
+    const int result = made_file(bench, name, path);
+    const int system = result ? 0 : os_make_folder(path);
+    return system ? bench_failed_system(bench, system, path, "The folder cannot be created.") : result;
 }
 
 int made_shard(struct bench *bench, const char *name, char prefix[BENCH_PATH])
@@ -74,8 +86,8 @@ int made_shard(struct bench *bench, const char *name, char prefix[BENCH_PATH])
 
 static void remove_at(struct made_files *made, size_t i, bool keep)
 {
-    if (!keep)
-        (void)os_unlink(made->paths[i]);
+    if (!keep && os_unlink(made->paths[i]) == EISDIR)
+        (void)os_remove_folder(made->paths[i]);
     free(made->paths[i]);
     made->paths[i] = made->paths[--made->count];
 }
@@ -91,8 +103,10 @@ void made_file_remove(struct bench *bench, const char *path)
 void made_files_remove(struct bench *bench)
 {
     struct made_files *made = bench->made;
-    while (made && made->count)
+    while (made && made->count) /* files before the folder that they are in, which was added before them */
         remove_at(made, made->count - 1, bench->options.keep);
+    if (made)
+        free(made->paths);
     free(made);
     bench->made = NULL;
 }

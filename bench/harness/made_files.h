@@ -16,6 +16,8 @@ int made_path(struct bench *bench, const char *name, char path[BENCH_PATH]);
 int made_add(struct bench *bench, const char *path);
 /* Both of the above. */
 int made_file(struct bench *bench, const char *name, char path[BENCH_PATH]);
+/* The same for a folder, which is created. Its files are registered after it. */
+int made_folder(struct bench *bench, const char *name, char path[BENCH_PATH]);
 /* Writes the prefix of a shard, and registers PREFIX.bin and PREFIX.tmx for removal. */
 int made_shard(struct bench *bench, const char *name, char prefix[BENCH_PATH]);
 

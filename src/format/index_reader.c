@@ -3,9 +3,9 @@
  * FORMAT.md. (Rule 12 concerns the .bin; src/dataset checks it.)
  *
  * Opening reads the first page of the file, which holds the header, and the last page, which as tokmap writes it holds
- * the table and the shard section. Then it maps the file; the other sections are read on demand. A file that has no more
- * than the first page is not mapped but kept as a copy: making and removing a mapping takes longer than everything else
- * that opening does, and datasets with many shards have small ones. The sections must follow each other without gaps, so
+ * the table and the shard section. Then it maps the file; the other sections are read on demand. A small file is read
+ * completely and kept as a copy, because making and removing a mapping takes as long as everything else that opening
+ * does, and datasets with many shards have small ones. The sections must follow each other without gaps, so
  * the table alone determines which section each byte belongs to, and no byte can be hidden from verify.
  */
 #include "index_reader.h"
@@ -26,12 +26,13 @@
 
 #define PATH_BYTES_MAX 4096 /* of a path in the store section, as for the kernel */
 
-#define PAGE_BYTES ((uint64_t)4096) /* read at the start and at the end of the file */
+#define COPY_BYTES ((uint64_t)16384) /* a file of this size is copied */
+#define PAGE_BYTES ((uint64_t)4096)  /* of another file, read at its start and at its end */
 
 /* A part of the file that has been read. */
 struct page {
     uint64_t offset, count;
-    uint8_t bytes[PAGE_BYTES];
+    uint8_t bytes[COPY_BYTES];
 };
 
 #define REMEDY "restore this index from a good copy, or pack the shard again"
@@ -48,13 +49,13 @@ struct opening {
 #define CORRUPT(opening, offset, ...)                                                                                  \
     error_set((opening)->error, TOKMAP_ERROR_CORRUPT, (opening)->index->path, offset, __VA_ARGS__)
 
-/* Reads up to a page at `offset`. What cannot be read is left to read_part(), which reports it. */
-static void read_page(struct opening *opening, struct page *page, uint64_t offset)
+/* Reads a part of the file. What cannot be read is left to read_part(), which reports it. */
+static void read_page(struct opening *opening, struct page *page, uint64_t offset, uint64_t bytes)
 {
     size_t got = 0;
     page->offset = offset;
     page->count = 0;
-    if (!os_pread(opening->fd, page->bytes, PAGE_BYTES, offset, &got))
+    if (bytes && !os_pread(opening->fd, page->bytes, (size_t)bytes, offset, &got))
         page->count = got;
 }
 
@@ -409,17 +410,15 @@ static enum tokmap_status check_all(struct opening *opening)
     return status;
 }
 
-/* Reads the pages that the checks need, both at the same time from cold storage. */
+/* Reads what the checks need, from cold storage both ends of the file at the same time. */
 static void read_pages(struct opening *opening)
 {
     const uint64_t bytes = opening->index->file_bytes;
-    const uint64_t end = bytes > PAGE_BYTES ? bytes - PAGE_BYTES : bytes;
-    if (end > PAGE_BYTES)
-        os_read_ahead(opening->fd, end, PAGE_BYTES);
-    read_page(opening, &opening->start, 0);
-    opening->end.offset = opening->end.count = 0;
-    if (end < bytes)
-        read_page(opening, &opening->end, end);
+    const bool small = bytes <= COPY_BYTES;
+    if (!small)
+        os_read_ahead(opening->fd, bytes - PAGE_BYTES, PAGE_BYTES);
+    read_page(opening, &opening->start, 0, small ? bytes : PAGE_BYTES);
+    read_page(opening, &opening->end, small ? bytes : bytes - PAGE_BYTES, small ? 0 : PAGE_BYTES);
 }
 
 /* Makes the bytes of the index, which has been checked, available. */

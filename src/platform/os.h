@@ -86,6 +86,7 @@ int os_sync_folder(const char *path); /* the same for the names in the folder th
 int os_rename(const char *from, const char *to);
 int os_unlink(const char *path);
 int os_make_folder(const char *path);
+int os_remove_folder(const char *path); /* an empty one */
 /* The absolute path of a file or folder, without symbolic links, "." and ".."; free *real with free(). NULL on
  * failure. */
 int os_real_path(const char *path, char **real);

@@ -413,6 +413,11 @@ int os_unlink(const char *path)
     return unlink(path) ? errno : 0;
 }
 
+int os_remove_folder(const char *path)
+{
+    return rmdir(path) ? errno : 0;
+}
+
 int os_make_folder(const char *path)
 {
     return mkdir(path, 0777) ? errno : 0;

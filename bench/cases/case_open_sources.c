@@ -1,0 +1,171 @@
+/*
+ * case_open_sources.c - see case_open_sources.h.
+ *
+ * A run is opened once in the life of a process, so copies of this program open it: what a process pays only once, as
+ * for the growth of its table of files, is part of the time. The limit is a copy that makes, in as many threads, the
+ * system calls without which no program can check and keep open the same files: open, examine, read, and close each
+ * index, open and examine each file of tokens.
+ */
+#include "case_open_sources.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "common/bytes.h"
+#include "common/error.h"
+#include "format/shard_writer.h"
+#include "harness/child.h"
+#include "harness/made_files.h"
+#include "platform/os.h"
+
+enum { SOURCES = 100, SHARDS = 100, SHARD_PATH = BENCH_PATH + 64 };
+#define DOCUMENTS ((uint64_t)5000) /* of a shard: an index of 20 KB, too large to be copied instead of mapped */
+
+/* ---- copies of this program ---- */
+
+static void shard_path(char path[SHARD_PATH], const char *prefix, uint64_t number, const char *ending)
+{
+    (void)snprintf(path, SHARD_PATH, "%s-%02" PRIu64 "/%02" PRIu64 "%s", prefix, number / SHARDS, number % SHARDS,
+                   ending);
+}
+
+struct calls {
+    const char *prefix;
+    uint64_t next;   /* accessed atomically */
+    uint32_t failed; /* accessed atomically */
+};
+
+static int bare_shard(const struct calls *calls, uint64_t number)
+{
+    char path[SHARD_PATH];
+    uint8_t page[4096];
+    struct os_stat found;
+    size_t got;
+    int fd;
+    shard_path(path, calls->prefix, number, ".tmx");
+    int system = os_open(path, OS_READ, &fd);
+    if (system)
+        return system;
+    system = os_fstat(fd, &found);
+    if (!system)
+        system = os_pread(fd, page, sizeof page, 0, &got);
+    os_close(fd);
+    shard_path(path, calls->prefix, number, ".bin");
+    if (!system)
+        system = os_open(path, OS_READ, &fd); /* stays open until the process ends */
+    return system ? system : os_fstat(fd, &found);
+}
+
+static void bare_some(void *user)
+{
+    struct calls *calls = user;
+    for (uint64_t number; (number = __atomic_fetch_add(&calls->next, 1, __ATOMIC_RELAXED)) < SOURCES * SHARDS;)
+        if (bare_shard(calls, number))
+            __atomic_store_n(&calls->failed, 1, __ATOMIC_RELAXED);
+}
+
+static int child_limit(struct bench *bench)
+{
+    struct calls calls = {.prefix = bench->options.dataset};
+    const uint64_t started = os_clock_ns();
+    os_files_expect(SOURCES * SHARDS);
+    os_threads_share("bare-open", SOURCES, bare_some, &calls);
+    (void)printf("ns=%" PRIu64 "\n", os_clock_ns() - started);
+    return calls.failed ? CLI_FAILED : CLI_DONE;
+}
+
+static int child_open(struct bench *bench)
+{
+    static char text[SOURCES * (BENCH_PATH + 64)];
+    struct tokmap_run *run = NULL;
+    struct tokmap_error error = {0};
+    size_t used = (size_t)snprintf(text, sizeof text, "seq_len 1024\nbatch 8\n");
+    for (int i = 0; i < SOURCES; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "source s%02d \"%s-%02d/\"\n", i,
+                                 bench->options.dataset, i);
+    (void)snprintf(text + used, sizeof text - used, "phase 0 natural\n");
+    const uint64_t started = os_clock_ns();
+    if (tokmap_run_parse(&run, text, NULL, &error))
+        return bench_failed(bench, &error);
+    (void)printf("ns=%" PRIu64 "\n", os_clock_ns() - started);
+    tokmap_run_close(run);
+    return CLI_DONE;
+}
+
+int open_sources_child(struct bench *bench)
+{
+    return strcmp(bench->options.child, OPEN_SOURCES_CHILD) ? child_limit(bench) : child_open(bench);
+}
+
+/* ---- the measurement ---- */
+
+static enum tokmap_status make_shard(const char *prefix, struct tokmap_error *error)
+{
+    static const uint16_t tokens[DOCUMENTS];
+    static uint64_t ends[DOCUMENTS];
+    const struct shard_writer_options options = {
+        .width = 2, .vocabulary = 50257, .eod_id = TOKMAP_NO_ID, .bos_id = TOKMAP_NO_ID, .sync = false};
+    struct shard_writer *writer = NULL;
+    for (uint64_t i = 0; i < DOCUMENTS; i++)
+        ends[i] = i + 1;
+    enum tokmap_status status = shard_writer_open(&writer, prefix, &options, error);
+    if (status)
+        return status;
+    status = shard_writer_add(writer, tokens, DOCUMENTS, ends, DOCUMENTS, 0, error);
+    if (!status)
+        return shard_writer_commit(writer, "{}", 2, NULL, error);
+    shard_writer_abort(writer);
+    return status;
+}
+
+static int make_sources(struct bench *bench, char prefix[BENCH_PATH])
+{
+    struct tokmap_error error = {0};
+    char path[SHARD_PATH], folder[BENCH_PATH], name[64];
+    bench_say(bench, "creating %d sources with %d shards each", SOURCES, SHARDS);
+    int result = made_path(bench, "source", prefix);
+    for (uint64_t i = 0; !result && i < SOURCES * SHARDS && !bench_stopped(); i++) {
+        if (i % SHARDS == 0) {
+            (void)snprintf(name, sizeof name, "source-%02" PRIu64, i / SHARDS);
+            result = made_folder(bench, name, folder);
+        }
+        shard_path(path, prefix, i, ".bin");
+        if (!result)
+            result = made_add(bench, path);
+        shard_path(path, prefix, i, ".tmx");
+        if (!result)
+            result = made_add(bench, path);
+        path[strlen(path) - 4] = '\0';
+        if (!result && make_shard(path, &error))
+            result = bench_failed(bench, &error);
+    }
+    return result;
+}
+
+static int repeat(struct bench *bench, const char *what, const char *prefix, struct series *ms)
+{
+    char output[256] = "";
+    const int result = child_run_copy(bench, what, prefix, output, sizeof output, NULL);
+    if (!result && isfinite(child_number(output, "ns")))
+        series_add(ms, child_number(output, "ns") / 1e6);
+    return result;
+}
+
+int open_sources(struct bench *bench)
+{
+    static struct series found, limit;
+    char prefix[BENCH_PATH];
+    int result = make_sources(bench, prefix);
+    struct repeats repeats = repeats_begin(bench_repeats(bench, 21), REPEATS_ALL_COUNT);
+    while (repeats_next(&repeats, result)) {
+        result = repeat(bench, OPEN_SOURCES_CHILD, prefix, &found);
+        if (!result)
+            result = repeat(bench, OPEN_SOURCES_CHILD "-limit", prefix, &limit);
+    }
+    if (!result && !bench_stopped())
+        bench_result(bench, "sources100_ms", "ms", &found, &limit);
+    return result;
+}
