@@ -60,8 +60,9 @@
  *     - tokmap_dataset_copy(), and loaders with TOKMAP_READ_PREAD, read tokens with pread. They never raise SIGBUS for
  *       tokens: a truncated file is TOKMAP_ERROR_TRUNCATED, a failing storage TOKMAP_ERROR_IO.
  *     - Loaders with TOKMAP_READ_MAPPED, which TOKMAP_READ_AUTO may choose, touch only pages that the kernel has made
- *       present, and compare the file's size with its index once per batch. Both failures are statuses. What remains is
- *       a file that is truncated between that comparison and the copy.
+ *       present, and compare the file's size with its index once per batch, but not more often than every 50
+ *       microseconds. Both failures are statuses. What remains is a file that is truncated between that comparison and
+ *       the copy.
  *     - tokmap_dataset_view() returns pointers into a mapping. Reading them raises SIGBUS in the caller.
  *     - Indexes (.tmx) are always read through a mapping. So a truncated index can raise SIGBUS in every function that
  *       looks up documents, origins, columns, or the about section, in tokmap_dataset_verify(), and in loaders that

@@ -41,6 +41,7 @@
 
 #define WARM_STREAK 16
 #define LOOK_EVERY 64
+#define LOOK_NS ((uint64_t)50000) /* batches that begin within this time share a look at the sizes of files */
 #define NEIGHBORHOOD ((uint64_t)64 << 10) /* bytes populated at once: what the kernel maps for one fault */
 #define ROWS_PER_NEIGHBORHOOD 8           /* a batch of this many rows populates one neighborhood */
 #define ASK_AT_ONCE ((uint64_t)128 << 10) /* the kernel may cut a longer request short */
@@ -134,7 +135,11 @@ enum tokmap_reading residency_reading(const struct residency *residency)
 
 void residency_begin(struct residency *residency, uint64_t rows)
 {
-    residency->turn.batch++;
+    const uint64_t now = os_clock_ns();
+    if (now - residency->turn.look_ns >= LOOK_NS) {
+        residency->turn.look_ns = now;
+        residency->turn.look++;
+    }
     residency->turn.populate_budget = div_ceil(rows, ROWS_PER_NEIGHBORHOOD);
 }
 

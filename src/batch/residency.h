@@ -22,7 +22,8 @@
 
 /* What all sources of a residency share. */
 struct residency_turn {
-    uint64_t batch;           /* number of the batch at hand */
+    uint64_t look;            /* the sizes of files that were compared in an earlier look are compared again */
+    uint64_t look_ns;         /* when it began */
     uint64_t populate_budget; /* neighborhoods that may still be populated during this batch */
     bool warm;                /* nothing is asked for: recent rows were in the page cache */
 };
@@ -85,7 +86,8 @@ enum tokmap_reading residency_reading(const struct residency *residency);
 
 /* ---- for the loader ---- */
 
-/* A batch of `rows` rows begins. The size of each file that the batch touches is compared with its index again. */
+/* A batch of `rows` rows begins. The size of each file that the batch touches is compared with its index again, unless
+ * that was done for a batch that began less than 50 microseconds ago. */
 void residency_begin(struct residency *residency, uint64_t rows);
 
 /* Does the work of residency_next() when there is any. */

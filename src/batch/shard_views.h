@@ -28,7 +28,7 @@ struct shard_view {
     uint64_t bytes;          /* size that the file must have */
     uint64_t first_page;     /* number of page 0 of the file, counted over all shards; modulo 2^64 */
     uint64_t page, end_page; /* the pages of the file that hold tokens of the shard: [page, end_page) */
-    uint64_t size_compared;  /* gather's number of the batch in which it last compared the size of the file */
+    uint64_t look;           /* residency's number of the look in which the size of the file was last compared */
 };
 
 struct shard_views {

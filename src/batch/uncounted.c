@@ -39,7 +39,7 @@ struct mask_view {
     uint64_t first_token, end_token; /* of the shard in the dataset */
     const uint8_t *map;              /* NULL: not mapped */
     uint8_t *populated;              /* one byte per neighborhood: 1 if all its pages were populated */
-    uint64_t size_compared;          /* number of the batch in which the size of the file was compared last */
+    uint64_t look;                   /* residency's number of the look in which the size was last compared */
 };
 
 struct uncounted {
@@ -169,10 +169,10 @@ static bool is_present(const struct uncounted *uncounted, struct mask_view *view
     for (uint64_t i = from / NEIGHBORHOOD; i <= (end - 1) / NEIGHBORHOOD; i++)
         if (!view->populated[i])
             return false;
-    if (view->size_compared != uncounted->source->turn->batch) {
+    if (view->look != uncounted->source->turn->look) {
         if (os_file_bytes(view->mask.fd, &bytes) || bytes < view->mask.bytes)
             return false; /* reading it reports what is wrong */
-        view->size_compared = uncounted->source->turn->batch;
+        view->look = uncounted->source->turn->look;
     }
     return true;
 }
