@@ -59,7 +59,7 @@ static int bare_shard(const struct calls *calls, uint64_t number)
     return system ? system : os_fstat(fd, &found);
 }
 
-static void bare_some(void *user)
+static void bare_some(void *user, uint32_t thread)
 {
     struct calls *calls = user;
     for (uint64_t number; (number = __atomic_fetch_add(&calls->next, 1, __ATOMIC_RELAXED)) < SOURCES * SHARDS;)
@@ -72,7 +72,7 @@ static int child_limit(struct bench *bench)
     struct calls calls = {.prefix = bench->options.dataset};
     const uint64_t started = os_clock_ns();
     os_files_expect(SOURCES * SHARDS);
-    os_threads_share("bare-open", SOURCES, bare_some, &calls);
+    os_threads_share("bare-open", os_processors() < 8 ? os_processors() : 8, bare_some, &calls);
     (void)printf("ns=%" PRIu64 "\n", os_clock_ns() - started);
     return calls.failed ? CLI_FAILED : CLI_DONE;
 }
