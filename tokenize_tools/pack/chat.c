@@ -17,6 +17,7 @@ struct chat_template {
     const struct chat_known *known;
     struct chat_token_found tokens[CHAT_TOKENS_MOST];
     size_t token_count;
+    uint32_t width; /* bytes of an id */
 };
 
 void chat_template_close(struct chat_template *template)
@@ -168,6 +169,9 @@ enum tokmap_status chat_template_open(struct chat_template **template, const cha
     if (!status && !(made = calloc(1, sizeof *made)))
         status = error_set_memory(error, "a chat template", sizeof *made);
     if (!status) {
+        struct tokenizer_info info;
+        tokenizer_info(tokenizer, &info);
+        made->width = info.width;
         made->known = known;
         status = tokens_find(made, &config, tokenizer, error);
     }
@@ -188,6 +192,7 @@ void chat_text_free(struct chat_text *text)
     free(text->marks);
     free(text->counted);
     free(text->places);
+    free(text->offsets);
     if (text->parsed) {
         chat_messages_free(text->parsed);
         free(text->parsed);
@@ -210,6 +215,7 @@ enum tokmap_status chat_render(const struct chat_template *template, const char 
         template->known->render(&writer, messages);
     if (writer.no_memory)
         return error_set_memory(error, "the text of a conversation", out->text.count);
+    out->width = template->width;
     out->messages = messages->count;
     out->lone = messages->lone;
     out->reason = messages->reason;
@@ -228,15 +234,102 @@ uint64_t chat_ids_most(const struct tokenizer *tokenizer, const struct chat_text
     return mul_overflows(text->text.count, info.ids_per_byte_most, &most) ? UINT64_MAX : most;
 }
 
-static enum tokmap_status places_reserve(struct chat_text *text, struct tokmap_error *error)
+/* Makes the memory for `count` elements of `size` bytes at least that large. Its content is not kept. */
+static enum tokmap_status reserve(void **memory, uint64_t *capacity, uint64_t count, size_t size,
+                                  struct tokmap_error *error)
 {
-    if (text->mark_count <= text->place_capacity)
+    if (count <= *capacity)
         return TOKMAP_OK;
-    struct tokenizer_place *grown = realloc(text->places, (size_t)text->mark_capacity * sizeof *grown);
-    if (!grown)
-        return error_set_memory(error, "the tokens of a conversation", text->mark_capacity * sizeof *grown);
-    text->places = grown;
-    text->place_capacity = text->mark_capacity;
+    const uint64_t wanted = count + count / 2;
+    free(*memory);
+    *capacity = 0;
+    *memory = wanted < SIZE_MAX / 2 / size ? malloc((size_t)wanted * size) : NULL;
+    if (!*memory)
+        return error_set_memory(error, "the tokens of a conversation", wanted);
+    *capacity = wanted;
+    return TOKMAP_OK;
+}
+
+/* The ids of a conversation, and the text between two marks, which is searched for the tokens of offsets. */
+struct search {
+    struct tokenizer_state *state;
+    struct chat_text *text;
+    const struct tokenizer_out *out;
+    uint64_t place; /* the place after the text between; mark_count: the text after the last mark */
+    bool known;     /* text->offsets are those of the text between */
+};
+
+/* The bytes [*begin, *end) and ids [*first, *last) of the text between. */
+static void between(const struct search *search, uint64_t *begin, uint64_t *end, uint64_t *first, uint64_t *last)
+{
+    const struct chat_text *text = search->text;
+    const struct tokenizer_place *before = search->place ? &text->places[search->place - 1] : NULL;
+    const struct tokenizer_place *after = search->place < text->mark_count ? &text->places[search->place] : NULL;
+    *begin = before ? before->end : 0;
+    *end = after ? after->begin : text->text.count;
+    *first = before ? before->index + 1 : search->out->has_prefix;
+    *last = after ? after->index : search->out->count - search->out->has_suffix;
+}
+
+/* Finds the token that has a byte of the text: the first token that ends after it. With `before`, a space that the
+ * tokenizer has put before the byte is included: the model says it, too. Offsets must ascend from call to call. */
+static enum tokmap_status token_at(struct search *search, uint64_t byte, bool before, uint64_t *index,
+                                   struct tokmap_error *error)
+{
+    struct chat_text *text = search->text;
+    while (search->place < text->mark_count && text->places[search->place].end <= byte) {
+        search->place++;
+        search->known = false;
+    }
+    uint64_t begin, end, first, last;
+    between(search, &begin, &end, &first, &last);
+    *index = last;
+    if (byte >= end || first == last)
+        return TOKMAP_OK;
+    if (!search->known) {
+        const struct tokenizer_text part = {text->text.bytes + begin, end - begin};
+        const char *ids = (const char *)search->out->tokens + first * text->width;
+        void *offsets = text->offsets;
+        enum tokmap_status status =
+            reserve(&offsets, &text->offset_capacity, 2 * (last - first), sizeof *text->offsets, error);
+        text->offsets = offsets;
+        if (!status)
+            status = tokenizer_offsets(search->state, &part, search->place ? TOKENIZER_AFTER_ADDED : TOKENIZER_STARTS,
+                                       ids, last - first, text->offsets + (last - first), text->offsets, error);
+        if (status)
+            return status;
+        search->known = true;
+    }
+    const uint64_t *ends = text->offsets, *begins = ends + (last - first);
+    uint64_t low = 0, high = last - first;
+    while (low < high) {
+        const uint64_t middle = (low + high) / 2;
+        if (ends[middle] <= byte - begin)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    while (before && low && begins[low - 1] == byte - begin)
+        low--;
+    *index = first + low;
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status tokens_count(struct search *search, uint8_t *counted, struct tokmap_error *error)
+{
+    const struct chat_text *text = search->text;
+    memset(counted, 0, (size_t)search->out->count);
+    for (uint64_t i = 0; i < text->counted_count; i++) {
+        uint64_t first, last;
+        enum tokmap_status status = token_at(search, text->counted[i].begin, true, &first, error);
+        if (!status)
+            status = token_at(search, text->counted[i].end - 1, false, &last, error);
+        if (status)
+            return status;
+        const uint64_t end = search->out->count - search->out->has_suffix;
+        for (uint64_t k = first; k <= last && k < end; k++)
+            counted[k] = 1;
+    }
     return TOKMAP_OK;
 }
 
@@ -244,8 +337,14 @@ enum tokmap_status chat_encode(struct tokenizer_state *state, struct chat_text *
                                uint8_t *counted, struct tokmap_error *error)
 {
     const struct tokenizer_text document = {text->text.bytes, text->text.count};
-    enum tokmap_status status = places_reserve(text, error);
+    void *places = text->places;
+    assert(!text->reason);
+    enum tokmap_status status = reserve(&places, &text->place_capacity, text->mark_count, sizeof *text->places, error);
+    text->places = places;
     if (!status)
         status = tokenizer_encode_marked(state, &document, text->marks, text->mark_count, out, text->places, error);
-    return status;
+    if (status || !counted)
+        return status;
+    struct search search = {.state = state, .text = text, .out = out};
+    return tokens_count(&search, counted, error);
 }

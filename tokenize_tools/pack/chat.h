@@ -61,9 +61,11 @@ struct chat_text {
     const char *reason; /* why the conversation cannot be written: a sentence without its full stop, static; or NULL */
     uint64_t message;   /* with a reason: the number of the message, from 0, or UINT64_MAX: the whole conversation */
     char detail[96];    /* with a reason: a word of the conversation that it is about, such as a role, or "" */
+    uint32_t width;     /* bytes of an id of the template's tokenizer */
     struct chat_messages *parsed;   /* memory of chat_render() */
     struct tokenizer_place *places; /* memory of chat_encode() */
-    uint64_t place_capacity;
+    uint64_t *offsets;
+    uint64_t place_capacity, offset_capacity;
 };
 
 void chat_text_free(struct chat_text *text);
@@ -85,8 +87,8 @@ uint64_t chat_ids_most(const struct tokenizer *tokenizer, const struct chat_text
 /* Encodes a conversation that chat_render() has written without a reason, as tokenizer_encode() does with a batch of
  * one document.
  *   out       `capacity` of at least chat_ids_most(), plus one each for prefix and suffix
- *   counted   NULL, or a byte for each of out->capacity ids: 1 if any part of its text counts, else 0. Prefix and
- *             suffix do not count
+ *   counted   NULL, or a byte for each of out->capacity ids: 1 from the token with the first byte of what counts to
+ *             the token with its last byte, else 0, as transformers decides it. Prefix and suffix do not count
  * Statuses: those of tokenizer_encode_marked() and tokenizer_offsets(). */
 enum tokmap_status chat_encode(struct tokenizer_state *state, struct chat_text *text, struct tokenizer_out *out,
                                uint8_t *counted, struct tokmap_error *error);
