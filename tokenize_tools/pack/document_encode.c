@@ -29,10 +29,11 @@ struct encoding {
     struct document_tokens *tokens;
     const struct corpus_document *document;
     struct making making;
-    uint64_t begin;   /* index of its first token */
-    uint64_t count;   /* tokens so far */
-    uint64_t borders; /* of them, BOS and EOD at its ends */
-    bool bos, eod;    /* each was added */
+    uint64_t begin;      /* index of its first token */
+    uint64_t count;      /* tokens so far */
+    uint64_t borders;    /* of them, BOS and EOD at its ends */
+    uint64_t text_bytes; /* of the document's text */
+    bool bos, eod;       /* each was added */
     bool bos_found, eod_found;
     bool used; /* no issue has been added */
 };
@@ -272,13 +273,12 @@ static enum tokmap_status length_check(struct encoding *encoding)
 }
 
 /* The document is not among those of the batch any more. */
-static void counts_correct(struct corpus_counts *counts, const struct corpus_document *document)
+static void counts_correct(struct corpus_counts *counts, const struct corpus_document *document, uint64_t text_bytes)
 {
-    const uint64_t bytes = document->bytes + document->second_bytes;
     counts->documents--;
     counts->document_bytes -= document->source_bytes;
-    counts->text_bytes -= bytes;
-    counts->empty_documents -= !bytes && !document->id_count;
+    counts->text_bytes -= text_bytes;
+    counts->empty_documents -= !document->bytes && !document->second_bytes && !document->id_count;
 }
 
 /* ---- conversations ---- */
@@ -340,6 +340,7 @@ static enum tokmap_status conversation_encode(struct encoding *encoding)
     if (status)
         return status;
     encoding->making.batch->counts.replaced += chat->lone;
+    encoding->text_bytes = chat->text.count;
     encoding->count = out.count;
     encoding->tokens->largest = max64(encoding->tokens->largest, out.largest);
     bos_insert(encoding);
@@ -443,6 +444,7 @@ enum tokmap_status documents_encode(struct document_encoder *encoder, struct cor
                                     .document = &document,
                                     .making = making,
                                     .begin = tokens->count,
+                                    .text_bytes = document.bytes + document.second_bytes,
                                     .used = true};
         assert(!document.resumed && !document.unfinished);
         status = document_encode(&encoding, kept);
@@ -451,8 +453,9 @@ enum tokmap_status documents_encode(struct document_encoder *encoder, struct cor
             corpus_error_add_place(batch, i, error);
         else if (encoding.used)
             batch->documents[kept++] = document;
-        else
-            counts_correct(&batch->counts, &document);
+        batch->counts.text_bytes += encoding.text_bytes - document.bytes - document.second_bytes;
+        if (!encoding.used)
+            counts_correct(&batch->counts, &document, encoding.text_bytes);
     }
     if (!status)
         batch->document_count = kept;
