@@ -18,7 +18,7 @@
  *     const int32_t ids[] = {464, 3290, 318, 845, 922};
  *     struct tokmap_added added = TOKMAP_ADDED_INIT;  // one document
  *     added.ids = ids;
- *     added.kind = TOKMAP_IDS_I32;
+ *     added.kind = TOKMAP_ID_I32;
  *     added.count = 5;
  *     if (tokmap_writer_add(writer, &added, &e))
  *         fatal(&e);
@@ -45,7 +45,7 @@
  *     const struct tokmap_value urls[] = {{"\"https://example.org\"", 21}, {NULL, 0}};
  *     struct tokmap_added added = TOKMAP_ADDED_INIT;
  *     added.ids = ids;
- *     added.kind = TOKMAP_IDS_U16;
+ *     added.kind = TOKMAP_ID_U16;
  *     added.count = 5;
  *     added.ends = ends;
  *     added.documents = 2;
@@ -76,15 +76,15 @@ extern "C" {
 struct tokmap_writer;
 
 /* How ids are stored in the program's memory. */
-enum tokmap_ids {
-    TOKMAP_IDS_U8 = 1,
-    TOKMAP_IDS_I8 = 2,
-    TOKMAP_IDS_I16 = 3,
-    TOKMAP_IDS_I32 = 4,
-    TOKMAP_IDS_I64 = 5,
-    TOKMAP_IDS_U16 = 8,
-    TOKMAP_IDS_U32 = 9,
-    TOKMAP_IDS_U64 = 10
+enum tokmap_id_kind {
+    TOKMAP_ID_U8 = 1,
+    TOKMAP_ID_I8 = 2,
+    TOKMAP_ID_I16 = 3,
+    TOKMAP_ID_I32 = 4,
+    TOKMAP_ID_I64 = 5,
+    TOKMAP_ID_U16 = 8,
+    TOKMAP_ID_U32 = 9,
+    TOKMAP_ID_U64 = 10
 };
 
 struct tokmap_writer_options {
@@ -129,7 +129,7 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_writer_open(struct tokmap
 struct tokmap_added {
     size_t size;             /* sizeof(struct tokmap_added) */
     const void *ids;         /* `count` ids of all documents, one document after another; NULL only if count is 0 */
-    enum tokmap_ids kind;    /* how they are stored; default: TOKMAP_IDS_U32 */
+    enum tokmap_id_kind kind;    /* how they are stored; default: TOKMAP_ID_U32 */
     uint64_t count;
     const uint64_t *ends;    /* of each document in turn, the number of ids up to its end. Ends never decrease, and the
                                 last one is `count`. NULL: there is one document, of `count` ids */
@@ -145,7 +145,7 @@ struct tokmap_added {
     const struct tokmap_value *values; /* the values of the columns: values[d * column_count + c] is that of column c
                                 for document d of this call. NULL (default): the documents have no values */
 };
-#define TOKMAP_ADDED_INIT {sizeof(struct tokmap_added), NULL, TOKMAP_IDS_U32, 0, NULL, 1, NULL, NULL, 0, 0, NULL}
+#define TOKMAP_ADDED_INIT {sizeof(struct tokmap_added), NULL, TOKMAP_ID_U32, 0, NULL, 1, NULL, NULL, 0, 0, NULL}
 
 /* Adds documents, which may be empty, to the end of the shard. Everything is checked before anything is stored: if the
  * documents are refused, none of them is added, and the writer can continue.

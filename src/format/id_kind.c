@@ -11,36 +11,36 @@
 
 enum { GROUP = 256 };
 
-bool id_kind_is_known(enum tokmap_ids kind)
+bool id_kind_is_known(enum tokmap_id_kind kind)
 {
-    return (kind >= TOKMAP_IDS_U8 && kind <= TOKMAP_IDS_I64) || (kind >= TOKMAP_IDS_U16 && kind <= TOKMAP_IDS_U64);
+    return (kind >= TOKMAP_ID_U8 && kind <= TOKMAP_ID_I64) || (kind >= TOKMAP_ID_U16 && kind <= TOKMAP_ID_U64);
 }
 
-uint32_t id_kind_bytes(enum tokmap_ids kind)
+uint32_t id_kind_bytes(enum tokmap_id_kind kind)
 {
     switch (kind) {
-    case TOKMAP_IDS_U8:
-    case TOKMAP_IDS_I8:
+    case TOKMAP_ID_U8:
+    case TOKMAP_ID_I8:
         return 1;
-    case TOKMAP_IDS_U16:
-    case TOKMAP_IDS_I16:
+    case TOKMAP_ID_U16:
+    case TOKMAP_ID_I16:
         return 2;
-    case TOKMAP_IDS_U32:
-    case TOKMAP_IDS_I32:
+    case TOKMAP_ID_U32:
+    case TOKMAP_ID_I32:
         return 4;
-    case TOKMAP_IDS_U64:
-    case TOKMAP_IDS_I64:
+    case TOKMAP_ID_U64:
+    case TOKMAP_ID_I64:
         break;
     }
     return 8;
 }
 
-uint64_t id_kind_limit(enum tokmap_ids kind)
+uint64_t id_kind_limit(enum tokmap_id_kind kind)
 {
     const uint32_t bits = 8 * id_kind_bytes(kind);
-    if (kind == TOKMAP_IDS_U64)
+    if (kind == TOKMAP_ID_U64)
         return UINT64_MAX;
-    const bool negative = kind >= TOKMAP_IDS_I8 && kind <= TOKMAP_IDS_I64;
+    const bool negative = kind >= TOKMAP_ID_I8 && kind <= TOKMAP_ID_I64;
     return (uint64_t)1 << (negative ? bits - 1 : bits);
 }
 
@@ -66,7 +66,7 @@ LARGEST(largest_16, uint16_t)
 LARGEST(largest_32, uint32_t)
 LARGEST(largest_64, uint64_t)
 
-uint64_t id_kind_largest(enum tokmap_ids kind, const void *ids, uint64_t count)
+uint64_t id_kind_largest(enum tokmap_id_kind kind, const void *ids, uint64_t count)
 {
     switch (id_kind_bytes(kind)) {
     case 1:
@@ -80,7 +80,7 @@ uint64_t id_kind_largest(enum tokmap_ids kind, const void *ids, uint64_t count)
     }
 }
 
-uint64_t id_kind_get(enum tokmap_ids kind, const void *ids, uint64_t at)
+uint64_t id_kind_get(enum tokmap_id_kind kind, const void *ids, uint64_t at)
 {
     const uint8_t *from = (const uint8_t *)ids + at * id_kind_bytes(kind);
     switch (id_kind_bytes(kind)) {
@@ -115,7 +115,7 @@ STORE(store_32_as_16, uint32_t, uint16_t)
 STORE(store_64_as_16, uint64_t, uint16_t)
 STORE(store_64_as_32, uint64_t, uint32_t)
 
-void id_kind_store(enum tokmap_ids kind, const void *ids, uint64_t first, uint64_t count, uint32_t width, void *into)
+void id_kind_store(enum tokmap_id_kind kind, const void *ids, uint64_t first, uint64_t count, uint32_t width, void *into)
 {
     const uint32_t bytes = id_kind_bytes(kind);
     if (!count)

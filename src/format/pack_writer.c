@@ -164,7 +164,7 @@ static enum tokmap_status check_shape(const struct tokmap_writer *writer, const 
 {
     const char *prefix = writer->prefix;
     if (!id_kind_is_known(added->kind))
-        return REFUSED("the kind of ids is %d, which is not one of enum tokmap_ids", (int)added->kind);
+        return REFUSED("the kind of ids is %d, which is not one of enum tokmap_id_kind", (int)added->kind);
     if (added->count > IDS_MAX || (!added->ids && added->count))
         return REFUSED("%" PRIu64 " ids are added from %s", added->count, added->ids ? "memory" : "NULL");
     if (!added->ends && added->documents != 1)
@@ -244,7 +244,7 @@ static enum tokmap_status check_delimiters(const struct tokmap_writer *writer, c
 static enum tokmap_status check_extras(const struct tokmap_writer *writer, const struct tokmap_added *added,
                                        struct tokmap_error *error)
 {
-    if (added->counted && added->count && id_kind_largest(TOKMAP_IDS_U8, added->counted, added->count) > 1) {
+    if (added->counted && added->count && id_kind_largest(TOKMAP_ID_U8, added->counted, added->count) > 1) {
         uint64_t at = 0;
         while (added->counted[at] <= 1)
             at++;
@@ -293,8 +293,8 @@ static void set_bits(uint8_t *bits, uint64_t at, const uint8_t *bytes, uint64_t 
 }
 
 /* Puts ids into the chunk, which is flushed whenever it is full. counted: NULL if all count. */
-static enum tokmap_status chunk_ids(struct tokmap_writer *writer, enum tokmap_ids kind, const void *ids, uint64_t first,
-                                    uint64_t count, const uint8_t *counted, uint64_t largest,
+static enum tokmap_status chunk_ids(struct tokmap_writer *writer, enum tokmap_id_kind kind, const void *ids,
+                                    uint64_t first, uint64_t count, const uint8_t *counted, uint64_t largest,
                                     struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
@@ -316,7 +316,7 @@ static enum tokmap_status chunk_ids(struct tokmap_writer *writer, enum tokmap_id
 static enum tokmap_status chunk_id(struct tokmap_writer *writer, uint64_t id, uint8_t counted, uint64_t largest,
                                    struct tokmap_error *error)
 {
-    return chunk_ids(writer, TOKMAP_IDS_U64, &id, 0, 1, &counted, largest, error);
+    return chunk_ids(writer, TOKMAP_ID_U64, &id, 0, 1, &counted, largest, error);
 }
 
 static enum tokmap_status chunk_end(struct tokmap_writer *writer, uint64_t largest, struct tokmap_error *error)

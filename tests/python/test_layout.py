@@ -10,6 +10,7 @@ import unittest
 
 import tokmap
 from tokmap import _library, _tokenize_library, errors
+from tokmap.shard_writer import KINDS
 from support import TOP, new_folder
 
 CONSTANTS = {
@@ -21,6 +22,7 @@ CONSTANTS = {
     "TOKMAP_READ_MAPPED": _library.READINGS.index("mapped"), "TOKMAP_READ_PREAD": _library.READINGS.index("pread"),
     **{f"TOKMAP_SPECIAL_{name.upper()}": number for number, name in enumerate(_tokenize_library.SPECIALS)},
     **{f"TOKMAP_IDS_{name.upper()}": number for number, name in enumerate(_tokenize_library.ID_TYPES)},
+    **{f"TOKMAP_ID_{'I' if signed else 'U'}{8 * size}": kind for (signed, size), kind in KINDS.items()},
     **{f"TOKMAP_{name.upper()}": bit for name, bit in _library.FIELDS.items()},
 }
 
@@ -31,7 +33,7 @@ FUNCTIONS = {**_library._FUNCTIONS, **_tokenize_library.FUNCTIONS}
 
 def headers():
     text = ""
-    for name in ("tokmap.h", "cuda.h", "tokenizer.h"):
+    for name in ("tokmap.h", "cuda.h", "tokenizer.h", "pack.h"):
         with open(os.path.join(TOP, "include", "tokmap", name), encoding="utf-8") as file:
             text += file.read()
     return re.sub(r"/\*.*?\*/", "", text, flags=re.S)
@@ -43,7 +45,7 @@ class Layout(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         lines = ["#include <stdio.h>", "#include <tokmap/tokmap.h>", "#include <tokmap/cuda.h>",
-                 "#include <tokmap/tokenizer.h>", "int main(void) {"]
+                 "#include <tokmap/tokenizer.h>", "#include <tokmap/pack.h>", "int main(void) {"]
         for name, kind in STRUCTS.items():
             lines.append(f'printf("{name} %zu\\n", sizeof(struct {name}));')
             for field, *_ in kind._fields_:

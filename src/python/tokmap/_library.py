@@ -1,4 +1,4 @@
-"""libtokmap through ctypes: the structs and functions of tokmap.h and cuda.h, and conversions of arguments.
+"""libtokmap through ctypes: the structs and functions of tokmap.h, cuda.h, and pack.h, and conversions of arguments.
 
 tests/python/test_layout.py compares every struct, constant, and status with the headers. ctypes releases the GIL during
 every call of a CDLL.
@@ -65,6 +65,35 @@ class Document(Structure):
 
 class Origin(Structure):
     _fields_ = [("path", c_void_p), ("path_bytes", c_uint64), ("record", c_uint64)]
+
+
+class Value(Structure):
+    _fields_ = [("json", c_char_p), ("bytes", c_uint64)]
+
+
+class FoundValue(Structure):  # struct tokmap_value as a result, whose text is not terminated
+    _fields_ = [("json", c_void_p), ("bytes", c_uint64)]
+
+
+class ColumnInfo(Structure):
+    _fields_ = [("size", c_size_t), ("name", c_char_p), ("shards", c_uint64), ("documents", c_uint64),
+                ("values", c_uint64), ("bytes", c_uint64)]
+
+
+class WriterOptions(Structure):
+    _fields_ = [("size", c_size_t), ("vocabulary", c_uint64), ("width", c_uint32), ("sync", c_int), ("replace", c_int),
+                ("mask", c_int), ("eod_id", c_uint64), ("bos_id", c_uint64), ("delimited", c_int),
+                ("column_count", c_uint32), ("columns", c_void_p), ("tokenizer", c_uint8 * 16), ("about", c_char_p)]
+
+
+class Added(Structure):
+    _fields_ = [("size", c_size_t), ("ids", c_void_p), ("kind", c_int), ("count", c_uint64), ("ends", c_void_p),
+                ("documents", c_uint64), ("counted", c_void_p), ("origin", c_char_p), ("origin_bytes", c_uint64),
+                ("record", c_uint64), ("values", c_void_p)]
+
+
+class WriterInfo(Structure):
+    _fields_ = [("size", c_size_t), ("tokens", c_uint64), ("documents", c_uint64), ("width", c_uint32)]
 
 
 class VerifyOptions(Structure):
@@ -215,6 +244,8 @@ class LoaderDevice(Structure):
 STRUCTS = {
     "tokmap_error": Error, "tokmap_dataset_options": DatasetOptions, "tokmap_dataset_info": DatasetInfo,
     "tokmap_shard_info": ShardInfo, "tokmap_span": Span, "tokmap_document": Document, "tokmap_origin": Origin,
+    "tokmap_value": Value, "tokmap_column_info": ColumnInfo, "tokmap_writer_options": WriterOptions,
+    "tokmap_added": Added, "tokmap_writer_info": WriterInfo,
     "tokmap_verify_options": VerifyOptions, "tokmap_verify_result": VerifyResult,
     "tokmap_index_options": IndexOptions, "tokmap_index_result": IndexResult, "tokmap_run_options": RunOptions,
     "tokmap_run_info": RunInfo, "tokmap_source_info": SourceInfo, "tokmap_phase_info": PhaseInfo,
@@ -242,6 +273,14 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "tokmap_dataset_document": (c_int, (_P, c_uint64, _P, _P)),
     "tokmap_dataset_document_at": (c_int, (_P, c_uint64, _P, _P)),
     "tokmap_dataset_origin": (c_int, (_P, c_uint64, _P, _P)),
+    "tokmap_dataset_columns": (c_int, (_P, _P, c_size_t, _P, _P)),
+    "tokmap_dataset_column": (c_int, (_P, c_char_p, _P, _P)),
+    "tokmap_dataset_value": (c_int, (_P, c_uint64, c_char_p, _P, _P)),
+    "tokmap_writer_open": (c_int, (_P, c_char_p, _P, _P)),
+    "tokmap_writer_add": (c_int, (_P, _P, _P)),
+    "tokmap_writer_info": (c_int, (_P, _P)),
+    "tokmap_writer_commit": (c_int, (_P, _P, _P)),
+    "tokmap_writer_abandon": (None, (_P,)),
     "tokmap_dataset_verify": (c_int, (_P, _P, _P, _P)),
     "tokmap_dataset_index": (c_int, (_P, _P, _P, _P)),
     "tokmap_run_open": (c_int, (_P, c_char_p, _P)),

@@ -4,11 +4,11 @@ from __future__ import annotations
 import os
 import warnings
 import weakref
-from ctypes import addressof, byref, c_size_t, c_uint8, c_uint16, c_uint32, c_void_p, sizeof, string_at
+from ctypes import addressof, byref, c_char_p, c_size_t, c_uint8, c_uint16, c_uint32, c_void_p, sizeof, string_at
 
 from . import _library as c
 from ._library import check, lib
-from .errors import ClosedError, OutOfMemoryError, RangeError, TokmapError
+from .errors import ClosedError, CorruptError, OutOfMemoryError, RangeError, TokmapError
 from .records import NamedTuple
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
@@ -350,6 +350,36 @@ class Dataset:
         found, error = c.Origin(), c.Error()
         check(lib.tokmap_dataset_origin(self._open(), c.number(number, "number"), byref(found), byref(error)), error)
         return Origin(os.fsdecode(string_at(found.path, found.path_bytes)), found.record)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the fields that the indexes keep for each document: those of all shards."""
+        handle, error, count = self._open(), c.Error(), c_size_t()
+        check(lib.tokmap_dataset_columns(handle, None, 0, byref(count), byref(error)), error)
+        names = (c_char_p * count.value)()
+        check(lib.tokmap_dataset_columns(handle, names, len(names), byref(count), byref(error)), error)
+        return tuple(name.decode() for name in names if name)
+
+    def value(self, number: int, column: str, default: Any = None) -> Any:
+        """The value of a column for document `number`, as json.loads() returns it; `default` if the document's record
+        has no such field. A column that no shard has is a NotFoundError."""
+        found, error = c.FoundValue(), c.Error()
+        check(lib.tokmap_dataset_value(self._open(), c.number(number, "number"), column.encode("utf-8", "replace"),
+                                       byref(found), byref(error)), error)
+        if not found.bytes:
+            return default
+        import json  # here, because importing this package should not wait for it
+        try:
+            return json.loads(string_at(found.json, found.bytes))
+        except ValueError as problem:
+            raise CorruptError(f"{self.name}: the value of column '{column}' for document {number} is not JSON: "
+                               f"{problem}", status="ERROR_CORRUPT") from None
+
+    def values(self, number: int) -> dict[str, Any]:
+        """The values of all columns that document `number` has, by name."""
+        absent = object()
+        every = ((name, self.value(number, name, absent)) for name in self.columns)
+        return {name: value for name, value in every if value is not absent}
 
     def verify(self, progress: Callable[[int, int], object] | None = None, threads: int = 0,
                on_fault: Callable[[TokmapError], object] | None = None) -> int:

@@ -20,7 +20,8 @@ _CONSTANTS = {
     "READ_AUTO": '"auto"', "READ_MAPPED": '"mapped"', "READ_PREAD": '"pread"', "IGNORE": "-100",
 }
 #: Members of the library's structs whose arguments have other names.
-_MEMBERS = {"options.ordering": "order", "out.type": "dtype"}
+_MEMBERS = {"options.ordering": "order", "out.type": "dtype", "options.vocabulary": "vocab_size",
+            "options.eod_id": "eod", "options.bos_id": "bos", "options.column_count": "columns"}
 #: The class whose methods do what the functions of a handle do, and methods that have other names.
 _CLASSES = {"loader": "loader", "dataset": "Dataset", "run": "Run"}
 _METHODS = {"copy": "tokens", "open": "__init__"}

@@ -37,13 +37,13 @@ static int teardown(void **unused)
 }
 
 static const struct {
-    enum tokmap_ids kind;
+    enum tokmap_id_kind kind;
     uint32_t bytes;
     uint64_t limit;
 } kinds[] = {
-    {TOKMAP_IDS_U8, 1, 200},           {TOKMAP_IDS_I8, 1, 128},           {TOKMAP_IDS_U16, 2, 60000},
-    {TOKMAP_IDS_I16, 2, 32768},        {TOKMAP_IDS_U32, 4, 0xfffffff0},   {TOKMAP_IDS_I32, 4, 0x7ffffff0},
-    {TOKMAP_IDS_U64, 8, (1ull << 32)}, {TOKMAP_IDS_I64, 8, (1ull << 32)},
+    {TOKMAP_ID_U8, 1, 200},           {TOKMAP_ID_I8, 1, 128},           {TOKMAP_ID_U16, 2, 60000},
+    {TOKMAP_ID_I16, 2, 32768},        {TOKMAP_ID_U32, 4, 0xfffffff0},   {TOKMAP_ID_I32, 4, 0x7ffffff0},
+    {TOKMAP_ID_U64, 8, (1ull << 32)}, {TOKMAP_ID_I64, 8, (1ull << 32)},
 };
 
 struct documents {
@@ -264,10 +264,10 @@ static void a_refused_call_leaves_no_trace(void **unused)
     added = one(NULL, 3);
     refuse(writer, &added, TOKMAP_ERROR_ARGUMENT, "from NULL");
     added.ids = negative;
-    added.kind = TOKMAP_IDS_I32;
+    added.kind = TOKMAP_ID_I32;
     refuse(writer, &added, TOKMAP_ERROR_TOKEN, "id 1 of document 0 of this call is -100, but an id is never negative");
-    added.kind = (enum tokmap_ids)6;
-    refuse(writer, &added, TOKMAP_ERROR_ARGUMENT, "enum tokmap_ids");
+    added.kind = (enum tokmap_id_kind)6;
+    refuse(writer, &added, TOKMAP_ERROR_ARGUMENT, "enum tokmap_id_kind");
     added = one(ids, 2);
     added.counted = mask;
     added.values = &values[1];

@@ -1,0 +1,384 @@
+"""ShardWriter: a shard from documents of ids that a program has, from a tokenizer of its own."""
+from __future__ import annotations
+
+import os
+import warnings
+from _thread import allocate_lock
+from array import array
+from ctypes import addressof, byref, c_char, c_char_p, c_uint8, c_void_p, sizeof
+
+from . import _library as c
+from ._library import check, lib
+from .errors import ArgumentError, ClosedError, InputError, TokenError
+
+TYPE_CHECKING = False  # as in typing, which importing this package does not import
+if TYPE_CHECKING:
+    from typing import Any, Iterable, Mapping, Sequence
+
+    from .dataset import Origin
+    from .hints import Path
+    from .tokenizer import Tokenizer
+
+#: The kind of ids by whether they have a sign and by their bytes: enum tokmap_id_kind.
+KINDS = {(False, 1): 1, (True, 1): 2, (True, 2): 3, (True, 4): 4, (True, 8): 5, (False, 2): 8, (False, 4): 9,
+         (False, 8): 10}
+_SIGNED, _UNSIGNED = "bhilqn", "BHILQN"
+_IDS = "a list of whole numbers, an array.array, a NumPy array or torch tensor of integers in memory, or another buffer"
+
+
+class _Memory:
+    """Elements in memory: their address, number, bytes of each, and whether they have a sign. `owner` keeps them
+    alive."""
+    __slots__ = ("address", "count", "bytes", "signed", "owner")
+
+    def __init__(self, address: int, count: int, size: int, signed: bool, owner: object) -> None:
+        self.address, self.count, self.bytes, self.signed, self.owner = address, count, size, signed, owner
+
+
+def _of_torch(tensor: Any, name: str) -> _Memory:
+    """The memory of a torch tensor, for which torch needs no NumPy."""
+    kind = str(tensor.dtype).rpartition(".")[2]
+    signs = {"uint8": False, "int8": True, "int16": True, "int32": True, "int64": True, "uint16": False,
+             "uint32": False, "uint64": False, "bool": False}
+    if kind not in signs:
+        raise ArgumentError(f"{name} is a tensor of {kind}, but must have whole numbers; convert it, for example with "
+                            f".to(torch.int64)")
+    if tensor.device.type != "cpu":
+        raise ArgumentError(f"{name} is on {tensor.device}; copy it to the host with .cpu()")
+    if tensor.dim() != 1:
+        raise ArgumentError(f"{name} has {tensor.dim()} dimensions, but must have 1; use .flatten()")
+    tensor = tensor.detach().contiguous()
+    return _Memory(tensor.data_ptr(), tensor.numel(), tensor.element_size(), signs[kind], tensor)
+
+
+def _of_buffer(view: memoryview, name: str) -> _Memory:
+    kind = view.format.lstrip("@=<" if len(view.format) > 1 else "")
+    if view.ndim != 1:
+        raise ArgumentError(f"{name} has {view.ndim} dimensions, but must have 1")
+    if kind not in _SIGNED + _UNSIGNED + "?":
+        raise ArgumentError(f"{name} has elements of format '{view.format}', but must have whole numbers in the byte "
+                            f"order of this machine: {_IDS}")
+    count, size, signed = view.shape[0] if view.shape else 0, view.itemsize, kind in _SIGNED
+    interface = getattr(view.obj, "__array_interface__", None)
+    if interface is not None and view.c_contiguous:
+        return _Memory(interface["data"][0], count, size, signed, view)
+    if view.readonly or not view.c_contiguous:
+        view = memoryview(bytearray(view.tobytes()))
+    owner = (c_char * (count * size)).from_buffer(view)
+    return _Memory(addressof(owner) if count else 0, count, size, signed, owner)
+
+
+def _of_sequence(values: Any, name: str) -> _Memory:
+    try:
+        stored: array[int] = array("q", values)
+    except OverflowError:
+        raise TokenError(f"{name} has a number that is too large for an id", status="ERROR_TOKEN") from None
+    except TypeError:
+        raise ArgumentError(f"{name} must be {_IDS}") from None
+    address, count = stored.buffer_info()
+    return _Memory(address, count, 8, True, stored)
+
+
+def _memory(values: Any, name: str) -> _Memory:
+    """The elements of any array, tensor, buffer, or iterable of whole numbers."""
+    if isinstance(values, (str, dict, set, frozenset)):
+        raise ArgumentError(f"{name} is {type(values).__name__}, but must be {_IDS}")
+    if isinstance(values, (list, tuple, range)):
+        return _of_sequence(values, name)
+    if hasattr(values, "data_ptr") and hasattr(values, "element_size"):
+        return _of_torch(values, name)
+    try:
+        return _of_buffer(memoryview(values), name)
+    except TypeError:
+        pass
+    if hasattr(values, "__array__") or hasattr(values, "__dlpack__"):
+        try:
+            import numpy
+        except ImportError:
+            numpy = None  # type: ignore[assignment]
+        if numpy is not None:
+            try:
+                made = numpy.asarray(values) if hasattr(values, "__array__") else numpy.from_dlpack(values)
+                return _of_buffer(memoryview(made), name)
+            except (TypeError, BufferError, RuntimeError) as problem:
+                raise ArgumentError(f"{name} cannot be read as an array: {problem}") from None
+    return _of_sequence(values, name)
+
+
+def _mask(values: Any, count: int) -> _Memory | None:
+    """A byte for each id: 1 if it counts as a target."""
+    if values is None:
+        return None
+    memory = _memory(values, "mask")
+    if memory.count != count:
+        raise InputError(f"the mask has {c.counted(memory.count, 'element')}, but there are {c.counted(count, 'id')}",
+                         status="ERROR_INPUT")
+    if memory.bytes == 1:
+        return memory
+    kind = {(True, 2): "h", (True, 4): "i", (True, 8): "q", (False, 2): "H", (False, 4): "I", (False, 8): "Q"}
+    raw = (c_char * (count * memory.bytes)).from_address(memory.address) if count else b""
+    try:
+        made = bytearray(memoryview(raw).cast("B").cast(kind[memory.signed, memory.bytes]).tolist())
+    except ValueError:
+        raise InputError("the mask has a number other than 0 and 1", status="ERROR_INPUT") from None
+    return _of_buffer(memoryview(made), "mask")
+
+
+def _json(value: object, name: str) -> bytes:
+    import json  # here, because importing this package should not wait for it
+    def plain(other: Any) -> Any:  # numbers and arrays of NumPy and torch
+        if hasattr(other, "tolist"):
+            return other.tolist()
+        raise TypeError(f"{type(other).__name__} is not a JSON value")
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=plain).encode()
+    except (TypeError, ValueError, RecursionError) as problem:
+        raise InputError(f"the value of column '{name}' cannot be written as JSON: {problem}",
+                         status="ERROR_INPUT") from None
+
+
+def _fingerprint(tokenizer: Tokenizer | str | None) -> bytes:
+    text = "" if tokenizer is None else tokenizer if isinstance(tokenizer, str) else tokenizer.fingerprint
+    try:
+        found = bytes.fromhex(text)
+    except (TypeError, ValueError):
+        found = b"x"
+    if text and len(found) != 16:
+        raise ArgumentError(f"tokenizer is {tokenizer!r}, but must be a tokmap.Tokenizer or the 32 hexadecimal digits of "
+                            f"a fingerprint; leave it out for a tokenizer of your own")
+    return found
+
+
+class ShardWriter:
+    """Writes a shard from documents of ids: the files, the content id, and the promises of `tokmap pack`.
+
+        with tokmap.ShardWriter("data/mine", vocab_size=50257, eod=50256) as writer:
+            for text in texts:
+                writer.add(my_tokenizer(text))
+
+    The end of `with` commits: the dataset then exists, complete and synced. An exception in it, Ctrl-C included, gives
+    the shard up and leaves nothing behind. Without `with`, call commit() or abandon(). Any thread may call the methods;
+    calls wait for one another. A child process after fork() must not use its parent's writer.
+
+    path        the name of the shard without .bin or .tmx; its folder must exist
+    vocab_size  the number of ids, special tokens included; every id is below it. Default: that of `tokenizer`
+    eod, bos    the ids that end and begin each document. The writer adds them
+    delimited   the documents have their eod and bos already: none is added, and a document without is refused
+    mask        the shard has a mask: add() takes one
+    columns     names of fields that the index keeps for each document: add() takes their values
+    tokenizer   a tokmap.Tokenizer, or the fingerprint of one, which the index records; leave it out for another
+                tokenizer
+    width       2 or 4 bytes for a token. Default: 2 if the vocabulary is at most 65,536
+    replace     a shard of this name is replaced at the commit; otherwise it is an ExistsError
+    sync        the commit waits until the files are on storage
+    about       a dict that the index keeps as JSON, such as {"tokenizer": {"name": "mine"}}
+    """
+    path: str
+    #: The content id of the shard, 32 hexadecimal digits; None until it is committed.
+    content: str | None
+    #: The names of the columns.
+    columns: tuple[str, ...]
+
+    def __init__(self, path: Path, *, vocab_size: int | None = None, eod: int | None = None, bos: int | None = None,
+                 delimited: bool = False, mask: bool = False, columns: Iterable[str] = (),
+                 tokenizer: Tokenizer | str | None = None, width: int | None = None, replace: bool = False,
+                 sync: bool = True, about: Mapping[str, Any] | None = None) -> None:
+        self._handle: int | None = None
+        self._lock, self._process = allocate_lock(), os.getpid()
+        self.path, self.content = os.fspath(path), None
+        self._last = (0, 0)
+        if vocab_size is None:
+            if tokenizer is None or isinstance(tokenizer, str):
+                raise ArgumentError("vocab_size is missing: pass the number of ids of your tokenizer, special tokens "
+                                    "included")
+            vocab_size = tokenizer.vocab_size
+        self.columns = (columns,) if isinstance(columns, str) else tuple(columns)
+        names = (c_char_p * len(self.columns))(*(c.text_argument(name, "columns") for name in self.columns))
+        options = c.WriterOptions(sizeof(c.WriterOptions))
+        options.vocabulary = c.number(vocab_size, "vocab_size")
+        options.width = 0 if width is None else c.number(width, "width", 0, 255)
+        options.sync, options.replace, options.mask = bool(sync), bool(replace), bool(mask)
+        options.eod_id = c.NO_ID if eod is None else c.number(eod, "eod", 0, c.NO_ID - 1)
+        options.bos_id = c.NO_ID if bos is None else c.number(bos, "bos", 0, c.NO_ID - 1)
+        options.delimited, options.column_count = bool(delimited), len(names)
+        options.columns = addressof(names) if len(names) else None
+        fingerprint = _fingerprint(tokenizer)
+        options.tokenizer = (c_uint8 * 16)(*fingerprint)
+        options.about = None if about is None else _json(dict(about), "about")
+        handle, error = c_void_p(), c.Error()
+        check(lib.tokmap_writer_open(byref(handle), c.text_argument(self.path, "path"), byref(options), byref(error)),
+              error)
+        self._handle = handle.value
+
+    # ---- adding ----
+
+    def add(self, ids: Any, mask: Any = None, columns: Mapping[str, object] | None = None,
+            origin: Path | Origin | tuple[Path, int] | None = None) -> None:
+        """Adds a document. If it is refused, nothing of it is stored, and the next one can be added.
+
+        ids      a list of whole numbers, an array.array, a NumPy array or torch tensor (on the host) of any type of
+                 integers, or anything else that has a buffer, __array__, or __dlpack__. An id that is negative or
+                 not below vocab_size is a TokenError
+        mask     with ShardWriter(mask=True): 1 or True for each id that counts as a target, 0 or False for others. An
+                 added eod counts as the last id does; an added bos does not. Without a mask all ids count
+        columns  with ShardWriter(columns=...): a dict of values, each of which JSON can express. A name that is left
+                 out has no value for this document
+        origin   where the document is from: a path, or (path, record), as Dataset.origin() returns it. Later documents
+                 without one are the next records of the same origin
+        """
+        memory = _memory(ids, "ids")
+        self._add(memory, None, 1, _mask(mask, memory.count), self._values([columns or {}]), origin)
+
+    def add_batch(self, ids: Any, ends: Any, mask: Any = None,
+                  columns: Mapping[str, Sequence[object]] | Sequence[Mapping[str, object]] | None = None,
+                  origin: Path | Origin | tuple[Path, int] | None = None) -> None:
+        """Adds several documents at once, or none of them.
+
+        ids      the ids of all documents, one document after another
+        ends     for each document, the number of ids up to its end; the last one is the number of all ids
+        mask     as for add(), for all ids
+        columns  a dict of lists with a value for each document, or a list of dicts. None in a list is the value null
+        origin   as for add(), of the first document; the others are the next records
+        """
+        memory, stops = _memory(ids, "ids"), _memory(ends, "ends")
+        if stops.bytes == 8:
+            numbers = stops
+        else:
+            raw = (c_char * (stops.count * stops.bytes)).from_address(stops.address) if stops.count else b""
+            code = {1: "bB", 2: "hH", 4: "iI"}[stops.bytes][not stops.signed]
+            numbers = _of_sequence(memoryview(raw).cast("B").cast(code).tolist(), "ends")
+        rows: list[Mapping[str, object]]
+        if columns is None:
+            rows = [{}] * numbers.count if self.columns else []
+        elif hasattr(columns, "items"):
+            for name, values in columns.items():
+                if len(values) != numbers.count:
+                    raise ArgumentError(f"column '{name}' has {c.counted(len(values), 'value')} for "
+                                        f"{c.counted(numbers.count, 'document')}")
+            rows = [dict(zip(columns, row)) for row in zip(*columns.values())] if columns else [{}] * numbers.count
+        else:
+            rows = list(columns)
+            if len(rows) != numbers.count:
+                raise ArgumentError(f"columns has {c.counted(len(rows), 'row')} for "
+                                    f"{c.counted(numbers.count, 'document')}")
+        self._add(memory, numbers, numbers.count, _mask(mask, memory.count), self._values(rows), origin)
+
+    def _values(self, rows: Sequence[Mapping[str, object]]) -> tuple[Any, list[bytes]] | None:
+        """The values of the columns as structs, and the texts that these point to."""
+        for row in rows:
+            for name in row:
+                if name not in self.columns:
+                    raise ArgumentError(f"'{name}' is not a column of this shard, which has " +
+                                        (", ".join(self.columns) or "none; pass columns= to ShardWriter"))
+        if not self.columns:
+            return None
+        texts = [_json(row[name], name) if name in row else b"" for row in rows for name in self.columns]
+        structs = (c.Value * len(texts))()
+        for struct, text in zip(structs, texts):
+            struct.json, struct.bytes = text, len(text)
+        return structs, texts
+
+    def _add(self, ids: _Memory, ends: _Memory | None, documents: int, mask: _Memory | None,
+             values: tuple[Any, list[bytes]] | None, origin: Path | Origin | tuple[Path, int] | None) -> None:
+        added, error = c.Added(sizeof(c.Added)), c.Error()
+        added.ids, added.count, added.kind = ids.address or None, ids.count, KINDS[ids.signed, ids.bytes]
+        added.ends, added.documents = ends.address if ends is not None and ends.count else None, documents
+        if ends is not None and not ends.count:
+            if ids.count:
+                raise ArgumentError(f"ends is empty, but there are {c.counted(ids.count, 'id')}")
+            return
+        added.counted = (mask.address or None) if mask is not None else None
+        added.values = addressof(values[0]) if values is not None else None
+        if origin is not None:
+            path, record = origin if isinstance(origin, tuple) else (origin, 0)
+            encoded = os.fsencode(path)
+            added.origin, added.origin_bytes = encoded, len(encoded)
+            added.record = c.number(record, "record")
+        with self._lock:
+            check(lib.tokmap_writer_add(self._open(), byref(added), byref(error)), error)
+
+    # ---- the state ----
+
+    def _open(self) -> int:
+        if self._handle is None:
+            raise ClosedError(f"the writer of {self.path} has been " +
+                              ("committed" if self.content is not None else "given up"))
+        if self._process != os.getpid():
+            raise ClosedError(f"the writer of {self.path} belongs to the process that made it, {self._process}")
+        return self._handle
+
+    def _info(self) -> tuple[int, int]:
+        with self._lock:
+            if self._handle is not None:
+                found = c.WriterInfo(sizeof(c.WriterInfo))
+                check(lib.tokmap_writer_info(self._handle, byref(found)))
+                self._last = (found.tokens, found.documents)
+            return self._last
+
+    @property
+    def tokens(self) -> int:
+        """The number of tokens so far, with the eods and bos that the writer added."""
+        return self._info()[0]
+
+    @property
+    def documents(self) -> int:
+        """The number of documents so far."""
+        return self._info()[1]
+
+    # ---- the end ----
+
+    def commit(self) -> str:
+        """Finishes the shard, which then exists under its name, and returns its content id. If this fails, the shard is
+        given up. A second call only returns the content id."""
+        if self.content is not None:
+            return self.content
+        self._info()
+        content, error = (c_uint8 * 16)(), c.Error()
+        with self._lock:
+            handle = self._open()
+            self._handle = None
+            check(lib.tokmap_writer_commit(handle, addressof(content), byref(error)), error)
+            self.content = bytes(content).hex()
+        return self.content
+
+    def abandon(self) -> None:
+        """Gives the shard up and removes what was written of it. Has no effect after commit() or abandon()."""
+        self._info()
+        with self._lock:
+            handle, self._handle = self._handle, None
+            if handle is not None and self._process == os.getpid():
+                lib.tokmap_writer_abandon(handle)
+
+    def close(self) -> None:
+        """Commits, unless the writer has been committed or given up already."""
+        if self._handle is not None:
+            self.commit()
+
+    def __enter__(self) -> ShardWriter:
+        self._open()
+        return self
+
+    def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
+
+    def __del__(self, abandon: Any = lib.tokmap_writer_abandon, process: Any = os.getpid) -> None:
+        handle = getattr(self, "_handle", None)
+        if handle is None or self._process != process():
+            return
+        self._handle = None
+        abandon(handle)
+        warnings.warn(f"the shard {self.path} was given up, because its writer was neither committed nor abandoned: use "
+                      f"`with`", ResourceWarning, source=self)
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"the writer of {self.path} cannot be pickled: it belongs to one process")
+
+    def __repr__(self) -> str:
+        tokens, documents = self._info()
+        state = "" if self._handle is not None else ", committed" if self.content is not None else ", given up"
+        return (f"<tokmap.ShardWriter {self.path!r}: {c.counted(tokens, 'token')}, "
+                f"{c.counted(documents, 'document')}{state}>")
+
