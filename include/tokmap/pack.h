@@ -171,8 +171,8 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_writer_info(const struct 
                                                                    struct tokmap_writer_info *info);
 
 /* Finishes the shard: writes the index, syncs the files, and gives them their names, the index last. The writer is
- * freed with every status. On failure the partial files are removed, and a shard that was to be replaced remains, unless
- * the message says otherwise. A shard without documents is valid.
+ * freed with every status. On failure the partial files are removed, and a shard that was to be replaced remains,
+ * unless the message says otherwise. A shard without documents is valid.
  *   content  receives the content id of the shard, 16 bytes; NULL: not wanted
  * Statuses: OK, ERROR_EXISTS (another process made a shard of this name meanwhile), ERROR_IO, ERROR_ARGUMENT,
  * ERROR_MEMORY. */

@@ -115,7 +115,8 @@ STORE(store_32_as_16, uint32_t, uint16_t)
 STORE(store_64_as_16, uint64_t, uint16_t)
 STORE(store_64_as_32, uint64_t, uint32_t)
 
-void id_kind_store(enum tokmap_id_kind kind, const void *ids, uint64_t first, uint64_t count, uint32_t width, void *into)
+void id_kind_store(enum tokmap_id_kind kind, const void *ids, uint64_t first, uint64_t count, uint32_t width,
+                   void *into)
 {
     const uint32_t bytes = id_kind_bytes(kind);
     if (!count)

@@ -23,6 +23,7 @@ uint64_t id_kind_largest(enum tokmap_id_kind kind, const void *ids, uint64_t cou
 uint64_t id_kind_get(enum tokmap_id_kind kind, const void *ids, uint64_t at);
 
 /* Stores `count` ids from number `first` on as tokens of `width` bytes (2 or 4), which must be able to hold them. */
-void id_kind_store(enum tokmap_id_kind kind, const void *ids, uint64_t first, uint64_t count, uint32_t width, void *into);
+void id_kind_store(enum tokmap_id_kind kind, const void *ids, uint64_t first, uint64_t count, uint32_t width,
+                   void *into);
 
 #endif
