@@ -353,7 +353,7 @@ static void answers_count(void **state)
         "...........\xc3\xa9<|im_end|>@.....................@.");
     check_ids(as_tokens, "llama2",
               "[{\"role\": \"user\", \"content\": \"q\"}, {\"role\": \"assistant\", \"content\": \" a</s>b \"}]",
-              "@@ q @ a@b @", "......a@b @");
+              "@@ q @ a@b @", ".......a@b @");
 }
 
 /* ---- choosing ---- */
