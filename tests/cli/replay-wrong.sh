@@ -1,0 +1,130 @@
+# Hostile traces, one fault each: the message names the file and says what is wrong, and nothing is called the same.
+. "$TOKMAP_CLI/helpers.sh"
+need python3
+pack_corpus
+printf 'seq_len 32\nbatch 6\nseed 3\nsource web small\nsteps 6\n' >train.run
+PYTHONPATH=$TOKMAP_TREE/src/python TOKMAP_LIBRARY=${TOKMAP_BIN%/bin}/lib/libtokmap.so python3 -c '
+import tokmap
+for rank in range(2):
+    with tokmap.Run("train.run").loader(rank=rank, world=2, trace=f"good{rank}.trace") as loader:
+        for batch in loader:
+            pass' 2>err || skip "Python cannot load this build: $(tail -n 1 err)"
+
+# make FAULT: writes bad.trace, rank 1's trace with a fault. The header keeps its hash, XXH3-64 of 56 bytes, which is
+# computed here as its specification says.
+cat >make.py <<'END'
+import struct, sys
+SECRET = bytes.fromhex(
+    "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671f"
+    "cb79e64eccc0e578825ad07dccff7221b8084674f743248ee03590e6813a264c")
+MASK = 2 ** 64 - 1
+
+def xxh3(data):
+    total = len(data) * 0x9E3779B185EBCA87
+    for at, key in ((0, 0), (len(data) - 16, 16), (16, 32), (len(data) - 32, 48)):
+        a, b = struct.unpack_from("<QQ", data, at)
+        c, d = struct.unpack_from("<QQ", SECRET, key)
+        product = (a ^ c) * (b ^ d)
+        total += (product & MASK) ^ (product >> 64)
+    total &= MASK
+    total ^= total >> 37
+    total = total * 0x165667919E3779F9 & MASK
+    return total ^ total >> 32
+
+good = open("good1.trace", "rb").read()
+assert struct.unpack_from("<Q", good, 56)[0] == xxh3(good[:56])
+header, records = bytearray(good[:64]), [list(struct.unpack_from("<QQ", good, at)) for at in range(64, len(good), 16)]
+fault, tail = sys.argv[1], b""
+FIELDS = {"version": ("<I", 8), "width": ("<I", 12), "rank": ("<Q", 16), "world": ("<Q", 24), "first": ("<Q", 32),
+          "past": ("<Q", 40)}
+if "=" in fault:
+    name, value = fault.split("=")
+    struct.pack_into(FIELDS[name][0], header, FIELDS[name][1], int(value))
+elif fault == "magic":
+    header[0] ^= 1
+elif fault == "jump":
+    del records[2]
+elif fault == "repeat":
+    records.insert(2, records[2])
+elif fault == "back":
+    records[2], records[3] = records[3], records[2]
+elif fault == "far":
+    records[-1][0] = 2 ** 63 - 1
+elif fault == "beyond":
+    records.append([6, 1])
+elif fault == "zeros":
+    records[2] = [0, 0]
+elif fault == "short":
+    tail = b"1234567"
+struct.pack_into("<Q", header, 56, xxh3(bytes(header[:56])))
+if fault == "hash":
+    header[60] ^= 1
+data = bytes(header) + b"".join(struct.pack("<QQ", *record) for record in records) + tail
+open("bad.trace", "wb").write(b"" if fault == "empty" else data[:40] if fault == "cut" else data)
+END
+
+# wrong FAULT TEXT: with the fault, replay fails and says TEXT, of bad.trace if it is an error.
+wrong()
+{
+    python3 make.py "$1"
+    exits 1 tokmap replay train.run --trace good0.trace bad.trace >out 2>err
+    cat out err >said
+    holds said "$2"
+    holds said "${3:-bad.trace}"
+}
+
+tokmap replay train.run --trace good0.trace good1.trace >out 2>err
+holds out "the same: 6 steps"
+
+wrong magic "is not a trace"
+wrong hash "does not have its hash"
+wrong version=2 "has version 2"
+wrong version=4294967295 "has version 4294967295"
+wrong width=3 "which no loader has"
+wrong width=0 "which no loader has"
+wrong width=4 "step 0, rank 1"
+wrong rank=2 "which no loader has"
+wrong rank=18446744073709551615 "which no loader has"
+wrong world=0 "which no loader has"
+wrong world=18446744073709551615 "which no loader has"
+wrong world=9223372036854775808 "was delivered to 9223372036854775808 ranks"
+wrong world=7 "was delivered to 7 ranks"
+wrong world=3 "step 0, rank 1: has no record" train.run
+wrong first=18446744073709551615 "which no loader has"
+wrong first=9223372036854775808 "follows where a step"
+wrong first=3 "follows where a step"
+wrong past=1 "another past"
+wrong jump "step 2, rank 1: has no record" train.run
+wrong repeat "follows where a step"
+wrong back "follows where a step"
+wrong zeros "follows where a step"
+wrong far "step 5, rank 1: has no record" train.run
+wrong beyond "but the run ends before"
+wrong cut "has no record" train.run
+wrong empty "has no record" train.run
+
+# An incomplete record at the end is what a killed program leaves.
+python3 make.py short
+tokmap replay train.run --trace good0.trace bad.trace >out 2>err
+holds out "the same: 6 steps"
+holds err "bad.trace: the last 7 bytes are incomplete"
+
+# Only traces without a step, or a folder.
+python3 make.py empty
+exits 1 tokmap replay train.run --trace bad.trace >out 2>err
+holds err "bad.trace"
+holds err "have no step"
+mkdir folder
+exits 1 tokmap replay train.run --trace folder >out 2>err
+holds err "folder"
+
+# Two files of one rank, as after a resume, agree or are compared each; the file of a rank given twice is fine, too.
+tokmap replay train.run --trace good0.trace good1.trace good1.trace >out 2>err
+holds out "the same: 6 steps"
+cp good1.trace other.trace
+python3 -c '
+data = bytearray(open("other.trace", "rb").read())
+data[64 + 3 * 16 + 8] ^= 1
+open("other.trace", "wb").write(data)'
+exits 1 tokmap replay train.run --trace good0.trace good1.trace other.trace >out 2>err
+holds out "step 3, rank 1: other.trace"
