@@ -20,9 +20,9 @@
 #include "platform/process.h"
 #include "tokmap/cuda.h"
 
-static const struct bench_case *const cases[] = {&case_check,  &case_limits, &case_order,  &case_slice, &case_loader,
-                                                 &case_open,   &case_train,  &case_pack,   &case_plan,  &case_sources,
-                                                 &case_verify, &case_h2d,    &case_expand, &case_race,  &case_tokenize};
+static const struct bench_case *const cases[] = {
+    &case_check, &case_limits,  &case_order, &case_slice,  &case_loader, &case_open,   &case_train, &case_pack,
+    &case_plan,  &case_sources, &case_trace, &case_verify, &case_h2d,    &case_expand, &case_race,  &case_tokenize};
 #define CASES (sizeof cases / sizeof cases[0])
 
 static const char details[] =

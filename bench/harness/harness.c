@@ -124,6 +124,8 @@ static const struct {
     {"share_high_percent", BETTER_MORE},
     {"merged_percent", BETTER_LESS},
     {"wait_percent", BETTER_LESS},
+    {"trace_percent", BETTER_LESS},
+    {"trace_inline_percent", BETTER_LESS},
     {"saturated_cpu_percent", BETTER_NEITHER},
     {"others_percent", BETTER_LESS},
     {"steal_percent", BETTER_LESS},

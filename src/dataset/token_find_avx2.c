@@ -27,10 +27,10 @@ static inline __attribute__((always_inline)) uint64_t find(const uint8_t *tokens
         const __m256i any = _mm256_or_si256(_mm256_or_si256(a, b), _mm256_or_si256(c, d));
         if (_mm256_testz_si256(any, any))
             continue;
-        const uint64_t low =
-            (uint32_t)_mm256_movemask_epi8(a) | (uint64_t)(uint32_t)_mm256_movemask_epi8(b) << VECTOR_BYTES;
-        const uint64_t high =
-            (uint32_t)_mm256_movemask_epi8(c) | (uint64_t)(uint32_t)_mm256_movemask_epi8(d) << VECTOR_BYTES;
+        const uint64_t low = (uint32_t)_mm256_movemask_epi8(a) | (uint64_t)(uint32_t)_mm256_movemask_epi8(b)
+                                                                     << VECTOR_BYTES;
+        const uint64_t high = (uint32_t)_mm256_movemask_epi8(c) | (uint64_t)(uint32_t)_mm256_movemask_epi8(d)
+                                                                      << VECTOR_BYTES;
         return (at + (uint64_t)(low ? __builtin_ctzll(low) : 64 + __builtin_ctzll(high))) >> shift;
     }
     for (; at < end; at += (uint64_t)1 << shift)

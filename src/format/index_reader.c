@@ -61,8 +61,7 @@ static void read_page(struct opening *opening, struct page *page, uint64_t offse
 
 static bool page_copy(const struct page *page, uint64_t offset, void *into, size_t count)
 {
-    if (offset < page->offset || offset - page->offset > page->count ||
-        count > page->count - (offset - page->offset))
+    if (offset < page->offset || offset - page->offset > page->count || count > page->count - (offset - page->offset))
         return false;
     memcpy(into, page->bytes + (offset - page->offset), count);
     return true;
@@ -373,10 +372,11 @@ static enum tokmap_status check_streams(struct opening *opening)
                        " bytes; " REMEDY,
                        head.count, section->bytes);
     if (head.count > 1 || memcmp(head.entry.name, mask, sizeof mask))
-        return error_set(opening->error, TOKMAP_ERROR_UNSUPPORTED, index->path, section->offset + 8,
-                         "the shard has a stream that this tokmap does not know, '%.16s', and training without it would "
-                         "not be what was meant; use a newer tokmap",
-                         head.count > 1 ? "a second one" : head.entry.name);
+        return error_set(
+            opening->error, TOKMAP_ERROR_UNSUPPORTED, index->path, section->offset + 8,
+            "the shard has a stream that this tokmap does not know, '%.16s', and training without it would "
+            "not be what was meant; use a newer tokmap",
+            head.count > 1 ? "a second one" : head.entry.name);
     if (head.entry.bits != 1)
         return CORRUPT(opening, section->offset + 24, "the mask has %" PRIu64 " bits per token instead of 1; " REMEDY,
                        head.entry.bits);
