@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+from _thread import _local as Local, allocate_lock
 from array import array
 from collections import OrderedDict
 from ctypes import addressof, byref, c_char_p, c_uint64, c_void_p, create_string_buffer, sizeof, string_at
@@ -9,13 +10,22 @@ from ctypes import addressof, byref, c_char_p, c_uint64, c_void_p, create_string
 from . import _library as c
 from . import _tokenize_library as t
 from ._library import check
-from .errors import ArgumentError, ClosedError, NotFoundError, TokmapError, UnsupportedError
+from .errors import (ArgumentError, ClosedError, InputError, MismatchError, NotFoundError, TokmapError,
+                     UnsupportedError)
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
-    from typing import Any, Iterable
+    from typing import AbstractSet, Any, Collection, Iterable, Literal, overload
 
+    from ._batches import Encoded
     from .dataset import Dataset
+else:
+    def overload(function):
+        return function
+
+_ROOM = 1 << 14  # ids of the memory that each thread keeps for encode()
+_local = Local()
+_lock = allocate_lock()
 
 
 class Tokenizer:
@@ -36,6 +46,8 @@ class Tokenizer:
     def __init__(self, path: str | os.PathLike[str], *, special: str = "text", pattern: str | None = None,
                  pattern_regex: str | None = None, special_tokens: str | os.PathLike[str] | None = None) -> None:
         self._handle: int | None = None
+        self._shared: dict[str, int] = {}  # by policy for special tokens: handles that share the vocabulary
+        self._tokens: dict[str, tuple[int, bool]] | None = None
         self.path = os.fspath(path)
         self._asked = (special, pattern, pattern_regex, None if special_tokens is None else os.fspath(special_tokens))
         self._library = t.library()
@@ -55,6 +67,7 @@ class Tokenizer:
         self._vocabulary: int = info.vocabulary
         self._eod: int | None = None if info.eod_id == c.NO_ID else info.eod_id
         self._bos: int | None = None if info.bos_id == c.NO_ID else info.bos_id
+        self._added_count: int = info.added
         self._fingerprint = bytes(info.fingerprint).hex()
 
     @classmethod
@@ -106,33 +119,152 @@ class Tokenizer:
             raise ClosedError(f"the tokenizer {self.path} is closed")
         return self._handle
 
-    def encode(self, text: str | bytes) -> list[int]:
-        """The ids of a text. No token is added: a document ends with eod_id only if you append it."""
-        handle, error = self._open(), c.Error()
+    def _with(self, special: str) -> int:
+        """The handle of this vocabulary with another policy for special tokens."""
+        handle = self._open()
+        if special == self._asked[0] or self.path == "bytes":
+            return handle
+        with _lock:
+            if special not in self._shared:
+                made, error = c_void_p(), c.Error()
+                check(self._library.tokmap_tokenizer_share(byref(made), handle, c.choice(special, t.SPECIALS, "special"),
+                                                           byref(error)), error)
+                self._shared[special] = made.value or 0
+            return self._shared[special]
+
+    def _policy(self, texts: Iterable[str | bytes], allowed: AbstractSet[str] | str | None,
+                disallowed: Collection[str] | str | None) -> int:
+        """The handle that treats special tokens in texts as tiktoken's allowed_special and disallowed_special say."""
+        if allowed is None and disallowed is None:
+            return self._open()
+        names = self.special_tokens
+        wanted = set(names) if allowed == "all" else set(allowed or ())
+        refused = set(names) - wanted if disallowed is None or disallowed == "all" else set(disallowed)
+        others = set(names) - wanted
+        if refused or (wanted and others):
+            for text in texts:
+                some = text if isinstance(text, str) else text.decode("utf-8", "replace")
+                for name in sorted(refused | (others if wanted else set())):
+                    if name not in some:
+                        continue
+                    if name in refused:
+                        raise InputError(f"the text contains the special token {name!r}; pass allowed_special={{{name!r}"
+                                         f"}} to encode it as the token, or disallowed_special=() to encode it as text",
+                                         status="ERROR_INPUT")
+                    raise UnsupportedError(f"the text contains {name!r} as text, but {sorted(wanted)[0]!r} is allowed as "
+                                           f"a special token; allow all of them or none")
+        return self._with("recognize" if wanted & set(names) else "text")
+
+    def encode(self, text: str | bytes, *, allowed_special: AbstractSet[str] | Literal["all"] | None = None,
+               disallowed_special: Collection[str] | Literal["all"] | None = None) -> list[int]:
+        """The ids of a text. No token is added: a document ends with eod_id only if you append it.
+
+        allowed_special, disallowed_special
+            as in tiktoken: the special tokens that are recognized in the text ("all", or a set), and those that raise
+            an error ("all" of the others, the default if allowed_special is given, or a collection). Without both, what
+            Tokenizer(special=...) says holds
+        """
+        if allowed_special is None and disallowed_special is None:
+            return self._encode(self._handle or self._open(), text)
+        return self._encode(self._policy((text,), allowed_special, disallowed_special), text)
+
+    def encode_ordinary(self, text: str | bytes) -> list[int]:
+        """The ids of a text in which special tokens are ordinary text, whatever special= was."""
+        return self._encode(self._with("text"), text)
+
+    def _encode(self, handle: int, text: str | bytes) -> list[int]:
         if isinstance(text, str):
             text = text.encode("utf-8", "surrogatepass")  # the library reports a lone surrogate, with its place
         elif not isinstance(text, bytes):
             raise ArgumentError(f"text is {type(text).__name__}, but it must be str or bytes")
-        room = len(text) + 16
-        while True:
-            ids = array("I", bytes(4 * room))
-            encoded = t.Encoded(sizeof(t.Encoded), ids.buffer_info()[0], room)
-            status = self._library.tokmap_tokenizer_encode(handle, text, len(text), byref(encoded), byref(error))
-            if not status:
-                return ids[:encoded.count].tolist()
-            if encoded.count <= room:
-                check(status, error)
-            room = encoded.count
+        try:
+            ids, encoded, into, error, report = _local.room
+        except AttributeError:
+            ids, encoded, error = array("I", bytes(4 * _ROOM)), t.Encoded(sizeof(t.Encoded)), c.Error()
+            encoded.ids, encoded.room = ids.buffer_info()[0], _ROOM
+            into, report = byref(encoded), byref(error)
+            _local.room = ids, encoded, into, error, report
+        status = self._library.tokmap_tokenizer_encode(handle, text, len(text), into, report)
+        if not status:
+            return ids[:encoded.count].tolist()
+        if encoded.count <= _ROOM:
+            check(status, error)
+        ids = array("I", bytes(4 * encoded.count))
+        larger = t.Encoded(sizeof(t.Encoded), ids.buffer_info()[0], encoded.count)
+        check(self._library.tokmap_tokenizer_encode(handle, text, len(text), byref(larger), report), error)
+        return ids.tolist()
 
-    def decode(self, ids: Iterable[int], *, specials: bool = False, resumed: bool = False) -> str:
+    def encode_with_offsets(self, text: str | bytes, *, unit: Literal["bytes", "characters"] = "bytes"
+                            ) -> tuple[list[int], list[tuple[int, int]]]:
+        """The ids of a text, and for each of them the part [begin, end) of the text that it stands for.
+
+        unit  "bytes": of the text in UTF-8. A token that holds a part of a character begins or ends inside of it.
+              "characters": of the str, as in Hugging Face tokenizers; such a token has all of the character
+        """
+        if unit not in ("bytes", "characters"):
+            raise ArgumentError(f"unit is {unit!r}, but it must be one of: bytes, characters")
+        batch = self.encode_batch([text], threads=1, flat=True, offsets=True)
+        begins, ends = batch.begins.tolist(), batch.ends.tolist()
+        if unit == "characters":
+            some = text if isinstance(text, str) else text.decode()
+            if not some.isascii():
+                of: list[int] = []  # by byte: the character that has it
+                for number, character in enumerate(some):
+                    of += [number] * len(character.encode())
+                of.append(len(some))
+                begins, ends = ([of[begin] for begin in begins],
+                                [max(of[begin], of[end - 1] + 1) if end > begin else of[end]
+                                 for begin, end in zip(begins, ends)])
+        return batch.ids.tolist(), list(zip(begins, ends))
+
+    @overload
+    def encode_batch(self, texts: Any, *, flat: Literal[False] = False, **options: Any) -> list[Any]: ...
+
+    @overload
+    def encode_batch(self, texts: Any, *, flat: Literal[True], **options: Any) -> Encoded: ...
+
+    def encode_batch(self, texts: Any, *, flat: bool = False, dtype: str | None = None, threads: int | None = None,
+                     num_threads: int | None = None, bos: bool | int = False, eod: bool | int = False,
+                     offsets: bool = False, field: str | None = None,
+                     allowed_special: AbstractSet[str] | Literal["all"] | None = None,
+                     disallowed_special: Collection[str] | Literal["all"] | None = None) -> Any:
+        """The ids of many texts, encoded on several threads.
+
+        texts    an iterable of str or bytes; or an Arrow array, chunked array, or column: anything with
+                 __arrow_c_array__ or __arrow_c_stream__ that has the type (large_)utf8, (large_)binary, or a view of
+                 them. Its texts are read in place, and it must not have nulls
+        flat     False: a list with an array for each text. True: an Encoded, with all ids in one array
+        dtype    "uint16", "uint32", "int32", "uint64", or "int64"; by default the type of 2 or 4 bytes that a shard of
+                 this vocabulary has. Without NumPy, lists are returned, and flat arrays are array.array
+        threads  how many encode; None: one for each processor. num_threads is tiktoken's name for it. The result does
+                 not depend on it
+        bos, eod True: bos_id is put before, eod_id after each text; or an id
+        offsets  with flat: begins and ends of tokens are wanted, too
+        field    the column of an Arrow table
+        """
+        from ._batches import encode  # here, because importing this package should not wait for it
+        count = num_threads if threads is None else threads
+        return encode(self, texts, flat=flat, dtype=dtype, threads=0 if count is None else c.number(count, "threads", 1),
+                      bos=_added(bos, self._bos, "bos"), eod=_added(eod, self._eod, "eod"), offsets=offsets, field=field,
+                      special=(allowed_special, disallowed_special))
+
+    def encode_ordinary_batch(self, texts: Any, *, num_threads: int | None = None) -> list[Any]:
+        """The ids of many texts in which special tokens are ordinary text: tiktoken's name."""
+        return self.encode_batch(texts, threads=num_threads, allowed_special=set(), disallowed_special=())
+
+    def decode(self, ids: Iterable[int], *, specials: bool = False, resumed: bool = False,
+               skip_special_tokens: bool | None = None) -> str:
         """The text of ids, as the vocabulary's reference decodes them. `ids` may be a list, or an array of NumPy or
         torch.
 
-        specials  special tokens become their names; otherwise they become nothing
+        specials  special tokens become their names; otherwise they become nothing. skip_special_tokens is the opposite,
+                  by the name that Hugging Face uses
         resumed   the ids continue a document, so a space that encoding puts before a document is not expected at their
                   front
         """
         handle, error = self._open(), c.Error()
+        if skip_special_tokens is not None:
+            specials = not skip_special_tokens
         some = _ids(ids)
         address = some.buffer_info()[0] if some else None
         room = 8 * len(some) + 64
@@ -145,6 +277,20 @@ class Tokenizer:
             if decoded.bytes <= room:
                 check(status, error)
             room = decoded.bytes
+
+    def decode_batch(self, batch: Any, *, specials: bool = False, resumed: bool = False, threads: int | None = None,
+                     num_threads: int | None = None, skip_special_tokens: bool | None = None) -> list[str]:
+        """The texts of several lists of ids, decoded on several threads. `batch` is an iterable of lists or arrays, an
+        array of two dimensions, or an Encoded."""
+        from ._batches import decode
+        count = num_threads if threads is None else threads
+        return decode(self, batch, specials=specials if skip_special_tokens is None else not skip_special_tokens,
+                      resumed=resumed, threads=0 if count is None else c.number(count, "threads", 1))
+
+    def decode_bytes(self, ids: Iterable[int]) -> bytes:
+        """The bytes that the ids stand for, joined, special tokens included; they need not be UTF-8: tiktoken's name.
+        Nothing else that a decoder does happens to them."""
+        return b"".join(map(self.id_to_token, _ids(ids)))
 
     def id_to_token(self, id: int) -> bytes:
         """The bytes that one id stands for: of a special token its name, of any other token the bytes of text that
@@ -169,9 +315,71 @@ class Tokenizer:
             return None
         return found.value
 
+    @property
+    def added_tokens(self) -> dict[str, int]:
+        """The added tokens, special or not, and their ids."""
+        return {name: id for name, (id, _) in self._added().items()}
+
+    @property
+    def special_tokens(self) -> dict[str, int]:
+        """The special tokens and their ids."""
+        return {name: id for name, (id, special) in self._added().items() if special}
+
+    def _added(self) -> dict[str, tuple[int, bool]]:
+        handle = self._open()
+        if self._tokens is None:
+            found, error = t.AddedToken(sizeof(t.AddedToken)), c.Error()
+            tokens = {}
+            for index in range(self._added_count):
+                check(self._library.tokmap_tokenizer_added(handle, index, byref(found), byref(error)), error)
+                name = string_at(found.text, found.bytes).decode("utf-8", "replace")
+                tokens[name] = (found.id, bool(found.special))
+            self._tokens = tokens
+        return self._tokens
+
+    # Names of tiktoken and of Hugging Face tokenizers for the same things.
+
+    @property
+    def n_vocab(self) -> int:
+        """vocab_size, by tiktoken's name."""
+        return self._vocabulary
+
+    @property
+    def max_token_value(self) -> int:
+        """The largest id, by tiktoken's name."""
+        return self._vocabulary - 1
+
+    @property
+    def eot_token(self) -> int | None:
+        """eod_id, by tiktoken's name."""
+        return self._eod
+
+    @property
+    def special_tokens_set(self) -> set[str]:
+        """The special tokens, by tiktoken's name."""
+        return set(self.special_tokens)
+
+    def encode_single_token(self, text: str | bytes) -> int:
+        """The id of one token, by tiktoken's name. Raises KeyError if there is no such token."""
+        id = self.token_to_id(text)
+        if id is None:
+            raise KeyError(text)
+        return id
+
+    def decode_single_token_bytes(self, id: int) -> bytes:
+        """id_to_token(), by tiktoken's name."""
+        return self.id_to_token(id)
+
+    def get_vocab_size(self) -> int:
+        """vocab_size, by the name of Hugging Face tokenizers."""
+        return self._vocabulary
+
     def close(self) -> None:
         """Closes the tokenizer. A second close has no effect."""
         handle, self._handle = self._handle, None
+        shared, self._shared = self._shared, {}
+        for other in shared.values():
+            self._library.tokmap_tokenizer_close(other)
         if handle is not None:
             self._library.tokmap_tokenizer_close(handle)
 
@@ -190,7 +398,7 @@ class Tokenizer:
 
     def __reduce__(self) -> tuple[Any, ...]:
         path = self.path if self.path == "bytes" else os.path.abspath(self.path)
-        return (_rebuild, (path, *self._asked))
+        return (_rebuild, (path, *self._asked, self._fingerprint))
 
     def __repr__(self) -> str:
         closed = ", closed" if self._handle is None else ""
@@ -198,9 +406,20 @@ class Tokenizer:
 
 
 def _rebuild(path: str, special: str, pattern: str | None, pattern_regex: str | None,
-             special_tokens: str | None) -> Tokenizer:
-    return Tokenizer(path, special=special, pattern=pattern, pattern_regex=pattern_regex,
-                     special_tokens=special_tokens)
+             special_tokens: str | None, fingerprint: str) -> Tokenizer:
+    made = Tokenizer(path, special=special, pattern=pattern, pattern_regex=pattern_regex, special_tokens=special_tokens)
+    if made.fingerprint != fingerprint:
+        raise MismatchError(f"the tokenizer {path} was pickled with the fingerprint {fingerprint}, but the file now has "
+                            f"{made.fingerprint}: it has changed, or it is another file on this machine",
+                            status="ERROR_MISMATCH")
+    return made
+
+
+def _added(wanted: bool | int, own: int | None, name: str) -> int | None:
+    """The id that bos= or eod= asks for."""
+    if wanted is True and own is None:
+        raise ArgumentError(f"the vocabulary names no {name.upper()}; pass its id: {name}=ID")
+    return own if wanted is True else None if wanted is False else c.number(wanted, name, 0, 2 ** 32 - 1)
 
 
 def _ids(ids: Any) -> array[int]:

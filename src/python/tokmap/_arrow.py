@@ -1,0 +1,194 @@
+"""Texts from any library that has the Arrow PyCapsule interface (__arrow_c_array__, __arrow_c_stream__): pyarrow,
+Polars, DuckDB, datasets, pandas. The structs of the Arrow C data interface are read in place with ctypes, so pyarrow is
+not needed and no text is copied. What a producer hands over is released as soon as it has been read.
+"""
+from __future__ import annotations
+
+from ctypes import CFUNCTYPE, POINTER, Structure, addressof, byref, c_char_p, c_int, c_int64, c_void_p
+from ctypes import py_object, pythonapi, string_at
+
+from .errors import ArgumentError, InputError, UnsupportedError
+
+TYPE_CHECKING = False  # as in typing, which importing this package does not import
+if TYPE_CHECKING:
+    from typing import Any, Iterator
+
+
+class ArrowSchema(Structure):
+    pass
+
+
+class ArrowArray(Structure):
+    pass
+
+
+class ArrowArrayStream(Structure):
+    pass
+
+
+_RELEASE_SCHEMA = CFUNCTYPE(None, POINTER(ArrowSchema))
+_RELEASE_ARRAY = CFUNCTYPE(None, POINTER(ArrowArray))
+_RELEASE_STREAM = CFUNCTYPE(None, POINTER(ArrowArrayStream))
+
+ArrowSchema._fields_ = [("format", c_char_p), ("name", c_char_p), ("metadata", c_void_p), ("flags", c_int64),
+                        ("n_children", c_int64), ("children", POINTER(POINTER(ArrowSchema))),
+                        ("dictionary", POINTER(ArrowSchema)), ("release", _RELEASE_SCHEMA), ("private_data", c_void_p)]
+ArrowArray._fields_ = [("length", c_int64), ("null_count", c_int64), ("offset", c_int64), ("n_buffers", c_int64),
+                       ("n_children", c_int64), ("buffers", POINTER(c_void_p)),
+                       ("children", POINTER(POINTER(ArrowArray))), ("dictionary", POINTER(ArrowArray)),
+                       ("release", _RELEASE_ARRAY), ("private_data", c_void_p)]
+ArrowArrayStream._fields_ = [
+    ("get_schema", CFUNCTYPE(c_int, POINTER(ArrowArrayStream), POINTER(ArrowSchema))),
+    ("get_next", CFUNCTYPE(c_int, POINTER(ArrowArrayStream), POINTER(ArrowArray))),
+    ("get_last_error", CFUNCTYPE(c_char_p, POINTER(ArrowArrayStream))),
+    ("release", _RELEASE_STREAM), ("private_data", c_void_p)]
+
+_capsule = pythonapi.PyCapsule_GetPointer
+_capsule.restype = c_void_p
+_capsule.argtypes = [py_object, c_char_p]
+
+#: Arrow's names of the types that hold texts.
+FORMATS = {"u": "utf8", "z": "binary", "U": "large_utf8", "Z": "large_binary", "vu": "utf8_view", "vz": "binary_view"}
+
+
+def is_arrow(value: Any) -> bool:
+    """Whether a value has the Arrow PyCapsule interface."""
+    return hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__")
+
+
+def _release(struct: Any) -> None:
+    if struct.release:
+        struct.release(byref(struct))
+
+
+class Column:
+    """An array of texts: one chunk, which is valid while its stream is at it."""
+
+    def __init__(self, array: ArrowArray, format: str, name: str, first: int) -> None:
+        if format not in FORMATS:
+            raise UnsupportedError(f"{name} has the Arrow type '{format}', but texts must be one of: "
+                                   f"{', '.join(FORMATS.values())}; cast it first")
+        self.array = array
+        self.format = format
+        self.name = name
+        self.first = first  # the number of the first text in messages
+        self.length: int = array.length
+
+    def null(self) -> int | None:
+        """The position of the first null, or None."""
+        for index in self.nulls():
+            return index
+        return None
+
+    def nulls(self) -> Iterator[int]:
+        """The positions of the nulls."""
+        array = self.array
+        if array.null_count == 0 or not array.length or not array.buffers[0]:
+            return
+        bits = string_at(array.buffers[0], (array.offset + array.length + 7) // 8)
+        for index in range(array.offset, array.offset + array.length):
+            if not bits[index >> 3] >> (index & 7) & 1:
+                yield index - array.offset
+
+    def texts(self, struct: Any) -> Any:
+        """Fills a tokmap_texts with the addresses of the texts, and returns what must be kept while it is used."""
+        array = self.array
+        buffers, offset = array.buffers, array.offset
+        struct.count = array.length
+        if not array.length:
+            struct.texts = addressof(struct)  # none is read
+        elif self.format in "uz":
+            struct.offsets32, struct.data = buffers[1] + 4 * offset, buffers[2]
+        elif self.format in "UZ":
+            struct.offsets64, struct.data = buffers[1] + 8 * offset, buffers[2]
+        else:
+            variadic = array.n_buffers - 3
+            struct.views = buffers[1] + 16 * offset
+            struct.view_buffer_count = variadic
+            if variadic:
+                struct.view_buffers = addressof(buffers.contents) + 2 * 8
+                struct.view_buffer_bytes = buffers[array.n_buffers - 1]
+        return self
+
+    def text(self, index: int) -> bytes:
+        """One text."""
+        array = self.array
+        at = array.offset + index
+        if self.format[0] == "v":
+            view = string_at(array.buffers[1] + 16 * at, 16)
+            count = int.from_bytes(view[:4], "little", signed=True)
+            if count <= 12:
+                return view[4:4 + count]
+            buffer, start = (int.from_bytes(view[i:i + 4], "little") for i in (8, 12))
+            return string_at(array.buffers[2 + buffer] + start, count)
+        width = 4 if self.format in "uz" else 8
+        pair = string_at(array.buffers[1] + width * at, 2 * width)
+        start, end = (int.from_bytes(pair[i:i + width], "little") for i in (0, width))
+        return string_at(array.buffers[2] + start, end - start) if end > start else b""
+
+
+def _chosen(schema: ArrowSchema, array: ArrowArray, field: str | None, first: int) -> Column:
+    """The column of a chunk: the array itself, or a field of a table."""
+    format = schema.format.decode()
+    if format != "+s":
+        return Column(array, format, "the array", first)
+    names = [schema.children[i].contents.name.decode("utf-8", "replace") for i in range(schema.n_children)]
+    if field is None and len(names) == 1:
+        field = names[0]
+    if field is None or field not in names:
+        have = ", ".join(repr(name) for name in names) or "none"
+        raise ArgumentError(f"the table has no column {field!r}; its columns are: {have}" if field is not None else
+                            f"a table has several columns ({have}); choose one of them")
+    number = names.index(field)
+    child = array.children[number].contents
+    if array.offset or child.length != array.length:
+        raise UnsupportedError("a struct array with an offset cannot be read; pass the column itself")
+    return Column(child, schema.children[number].contents.format.decode(), f"the column {field!r}", first)
+
+
+def _of_array(value: Any, field: str | None) -> Iterator[Column]:
+    capsules = value.__arrow_c_array__()
+    schema = ArrowSchema.from_address(_capsule(capsules[0], b"arrow_schema"))
+    array = ArrowArray.from_address(_capsule(capsules[1], b"arrow_array"))
+    try:
+        yield _chosen(schema, array, field, 0)
+    finally:
+        _release(array)
+        _release(schema)
+
+
+def _of_stream(value: Any, field: str | None) -> Iterator[Column]:
+    capsule = value.__arrow_c_stream__()
+    stream = ArrowArrayStream.from_address(_capsule(capsule, b"arrow_array_stream"))
+    schema, first = ArrowSchema(), 0
+
+    def call(status: int, what: str) -> None:
+        if status:
+            reason = stream.get_last_error(byref(stream))
+            raise InputError(f"{what} of an Arrow stream cannot be read: "
+                             f"{reason.decode('utf-8', 'replace') if reason else f'error {status}'}")
+
+    try:
+        call(stream.get_schema(byref(stream), byref(schema)), "the schema")
+        while True:
+            array = ArrowArray()
+            call(stream.get_next(byref(stream), byref(array)), "the next batch")
+            if not array.release:
+                return
+            try:
+                yield _chosen(schema, array, field, first)
+                first += array.length
+            finally:
+                _release(array)
+    finally:
+        _release(schema)
+        _release(stream)
+
+
+def columns(value: Any, field: str | None = None) -> Iterator[Column]:
+    """The chunks of an Arrow array, or of a column of an Arrow table. A chunk is released when the next one is asked
+    for, and all of it when the iterator is closed."""
+    return _of_stream(value, field) if hasattr(value, "__arrow_c_stream__") else _of_array(value, field)
+
+
+__all__ = ["ArrowArray", "ArrowArrayStream", "ArrowSchema", "Column", "FORMATS", "columns", "is_arrow"]
