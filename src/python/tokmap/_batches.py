@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from array import array
 from ctypes import addressof, byref, c_char, c_char_p, c_void_p, sizeof
-from itertools import accumulate
+from itertools import chain
 
 from . import _library as c
 from . import _tokenize_library as t
@@ -82,16 +82,12 @@ def _bytes_of(text: Any, index: int) -> bytes:
     raise ArgumentError(f"text {index} is {type(text).__name__}, but it must be str or bytes")
 
 
-def _joined(texts: Sequence[Any]) -> tuple[t.Texts, Any]:
-    """Texts of a list, in one block of memory."""
+def _listed_texts(texts: Sequence[Any]) -> tuple[t.Texts, Any]:
+    """Texts of a list, where they are in memory: an array of struct tokmap_text. ctypes takes the numbers between the
+    addresses as addresses, too, and keeps the bytes alive."""
     encoded = [_bytes_of(text, index) for index, text in enumerate(texts)]
-    data = b"".join(encoded)
-    ends = array("q", [0])
-    ends.extend(accumulate(map(len, encoded)))
-    struct = t.Texts(sizeof(t.Texts), len(encoded))
-    struct.offsets64 = ends.buffer_info()[0]
-    struct.data = c_void_p.from_buffer(c_char_p(data)).value
-    return struct, (data, ends)
+    pairs = (c_char_p * (2 * len(encoded)))(*chain.from_iterable(zip(encoded, map(len, encoded))))
+    return t.Texts(sizeof(t.Texts), len(encoded), addressof(pairs)), pairs
 
 
 class Chunk:
@@ -128,7 +124,7 @@ def _chunks(tokenizer: Tokenizer, texts: Any, field: str | None, special: tuple[
         if isinstance(texts, (str, bytes)):
             raise ArgumentError("texts is one text, but encode_batch() takes several: pass a list, or call encode()")
         some = texts if isinstance(texts, (list, tuple)) else list(texts)
-        struct, _keep = _joined(some)
+        struct, _keep = _listed_texts(some)
         yield Chunk(tokenizer, tokenizer._policy(some, *special), struct, **options)
         return
     allowed, disallowed = special
