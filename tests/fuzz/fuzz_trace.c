@@ -2,8 +2,8 @@
  * fuzz_trace.c - the reader of traces, with hostile bytes under valid checksums.
  *
  * The first byte of an input chooses whether the hash of each header is computed again. The remaining bytes are the
- * trace. What the scan finds must be inside the file, in order, and such that no loader contradicts it.
- * Every record can be read. A writer that continues the file must leave a trace that scans to the same sections and one more.
+ * trace. What the scan finds must be inside the file, in order, and such that no loader contradicts it. Every record
+ * can be read. A writer that continues the file must leave a trace that scans to the same sections and one more.
  */
 #include <stdint.h>
 #include <stdio.h>
