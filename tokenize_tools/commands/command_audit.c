@@ -190,8 +190,8 @@ static enum tokmap_status shares_check(struct audit *audit, struct tokmap_error 
         check_add(audit, "shares", false, "%s", fault);
     else if (!audit->plain)
         check_add(audit, "shares", true,
-                  "computed for all steps, %s in %s: at most %.3g draws from the exact shares (%" PRIu64
-                  " are possible), no gap or repetition between phases, and no epochs<= exceeded",
+                  "computed for all steps, %s in %s: no source is more than %.3g draws from its exact share (the limit "
+                  "is %" PRIu64 "), no gap or repetition between phases, and no epochs<= exceeded",
                   cli_counted(audit->info.sources, "source", a), cli_counted(audit->info.phases, "phase", b),
                   audit->report.worst, audit->report.levels);
     return TOKMAP_OK;
