@@ -34,8 +34,9 @@
 #define READ_LEAST 4096 /* bytes of free space that make a read worth its call */
 #define ITEMS_MOST 1024 /* a batch with more parts or issues is complete */
 #define EXCLUDED_MOST 8
-#define PARQUET_RUN_BYTES ((uint64_t)2 << 20) /* of text in a batch from a Parquet file, whose pages often have 1 MiB  \
-                                               */
+#define PARQUET_RUN_BYTES                                                                                              \
+    ((uint64_t)2 << 20) /* of text in a batch from a Parquet file, whose pages often have 1 MiB                        \
+                         */
 #define PARQUET_ROWS_MOST 8192
 #define BOM "\xef\xbb\xbf"
 
@@ -723,8 +724,15 @@ static enum judged file_judge(struct corpus *corpus, struct corpus_batch *batch,
         if (judged != JUDGED)
             return judged;
     }
+    if (corpus->format == CORPUS_TEXT && corpus->options.separator)
+        corpus->format = CORPUS_SEPARATED;
     if (corpus->format == CORPUS_TEXT)
         return JUDGED;
+    if (corpus->format == CORPUS_SEPARATED) {
+        record_scan_begin_separated(&corpus->scan, corpus->options.separator, corpus->options.separator_bytes);
+        corpus->seen_scan = corpus->scan;
+        return JUDGED;
+    }
     if (!corpus->offset) {
         /* A short read can end inside the mark. */
         const char *bytes = batch->bytes + batch->filled;

@@ -54,6 +54,12 @@ struct corpus_options {
     size_t column_count;
     uint64_t vocabulary; /* token ids of the input must be below it; 0: below 2^32 */
 
+    /* What separates the documents of a text file: separator_bytes bytes, 1 to RECORD_SEPARATOR_MOST. Each document is
+     * what is between two of them, or before the first or after the last one, if it is not empty. NULL: a text file is
+     * one document. Documents in such a file come whole, and record_limit applies to them. */
+    const char *separator;
+    uint64_t separator_bytes;
+
     bool skip; /* bad files and records are left out and listed as issues, instead of ending the work */
 
     /* If cut_anywhere is set, a text document may be delivered in parts. cut() then returns after how many of the first

@@ -20,6 +20,8 @@ static void subject_write(char *subject, size_t capacity, const struct corpus_is
     else if (issue->format == CORPUS_PARQUET)
         (void)snprintf(subject, capacity, "row %" PRIu64 " (in row group %" PRIu64 ")", issue->record,
                        issue->row_group);
+    else if (issue->format == CORPUS_SEPARATED)
+        (void)snprintf(subject, capacity, "document %" PRIu64 " (at line %" PRIu64 ")", issue->record, issue->line);
     else
         (void)snprintf(subject, capacity, "line %" PRIu64 " (record %" PRIu64 ")", issue->line, issue->record);
 }

@@ -26,6 +26,14 @@ void record_scan_begin(struct record_scan *scan, enum corpus_format format)
     scan->state = RECORD_BEGIN;
 }
 
+void record_scan_begin_separated(struct record_scan *scan, const char *separator, uint64_t separator_bytes)
+{
+    assert(separator_bytes && separator_bytes <= RECORD_SEPARATOR_MOST);
+    record_scan_begin(scan, CORPUS_SEPARATED);
+    scan->separator = separator;
+    scan->separator_bytes = (uint32_t)separator_bytes;
+}
+
 char record_scan_separator(enum corpus_format format)
 {
     return format == CORPUS_TSV ? '\t' : ',';
@@ -224,6 +232,48 @@ static uint64_t row_take(struct record_scan *scan, const char *bytes, uint64_t c
     return count;
 }
 
+/* ---- texts between separators ---- */
+
+/* How many bytes of the separator match if the next byte is `byte`, and before it `matched` bytes matched: the longest
+ * start of the separator that ends with this byte. Separators are short, so the starts are tried one by one. */
+static uint32_t match_step(const struct record_scan *scan, uint32_t matched, char byte)
+{
+    const char *separator = scan->separator;
+    for (uint32_t length = matched + 1; length; length--) {
+        /* The bytes before this one are separator[0..matched), of which the last length - 1 have to fit. */
+        if (separator[length - 1] == byte && !memcmp(separator, separator + (matched + 1 - length), length - 1))
+            return length;
+    }
+    return 0;
+}
+
+/* The longest start of the separator, but not all of it, that ends the bytes. */
+static uint32_t match_at_end(const struct record_scan *scan, const char *bytes, uint64_t count)
+{
+    for (uint32_t length = (uint32_t)min64(count, scan->separator_bytes - 1); length; length--)
+        if (!memcmp(bytes + count - length, scan->separator, length))
+            return length;
+    return 0;
+}
+
+static uint64_t text_take(struct record_scan *scan, const char *bytes, uint64_t count, enum record_kind *kind)
+{
+    uint64_t i = 0;
+    while (scan->matched && scan->matched < scan->separator_bytes && i < count) /* it may have begun in earlier bytes */
+        scan->matched = match_step(scan, scan->matched, bytes[i++]);
+    if (!scan->matched && i < count) {
+        const char *found = memmem(bytes + i, count - i, scan->separator, scan->separator_bytes);
+        scan->matched = found ? scan->separator_bytes : match_at_end(scan, bytes + i, count - i);
+        i = found ? (uint64_t)(found - bytes) + scan->separator_bytes : count;
+    }
+    scan->depth += i;
+    if (scan->matched < scan->separator_bytes)
+        return count;
+    const bool filled = scan->depth > scan->separator_bytes;
+    scan->matched = 0;
+    return segment_end(scan, RECORD_BEGIN, filled ? RECORD_WHOLE : RECORD_BLANK, i, kind);
+}
+
 uint64_t record_scan_take(struct record_scan *scan, const char *bytes, uint64_t count, enum record_kind *kind)
 {
     *kind = RECORD_UNFINISHED;
@@ -231,6 +281,8 @@ uint64_t record_scan_take(struct record_scan *scan, const char *bytes, uint64_t 
         return 0;
     if (scan->format == CORPUS_JSON)
         return json_take(scan, bytes, count, kind);
+    if (scan->format == CORPUS_SEPARATED)
+        return text_take(scan, bytes, count, kind);
     if (scan->format != CORPUS_JSONL)
         return row_take(scan, bytes, count, kind);
     const char *newline = memchr(bytes, '\n', count);

@@ -1,6 +1,6 @@
 /*
  * record_scan.h - finds where the records of a file end: lines of JSONL, elements of a JSON array, JSON values one
- * after another, and rows of CSV or TSV.
+ * after another, rows of CSV or TSV, and texts between separators.
  *
  * The scanner only finds borders; it does not check that a record is valid. It can stop and continue at any byte, and
  * its state is a small value. So the reader, which is sequential, cuts a file of any size between records without
@@ -17,8 +17,18 @@
 #include <stdint.h>
 
 /* The format of an input. CORPUS_AUTO: the name decides, else the content (see corpus.h). All but CORPUS_AUTO and
- * CORPUS_TEXT have records; this scanner is for those that are texts, which CORPUS_PARQUET is not. */
-enum corpus_format { CORPUS_AUTO, CORPUS_TEXT, CORPUS_JSONL, CORPUS_JSON, CORPUS_CSV, CORPUS_TSV, CORPUS_PARQUET };
+ * CORPUS_TEXT have records; this scanner is for those that are texts, which CORPUS_PARQUET is not. CORPUS_SEPARATED is
+ * what CORPUS_TEXT becomes with corpus_options.separator; users do not name it. */
+enum corpus_format {
+    CORPUS_AUTO,
+    CORPUS_TEXT,
+    CORPUS_JSONL,
+    CORPUS_JSON,
+    CORPUS_CSV,
+    CORPUS_TSV,
+    CORPUS_PARQUET,
+    CORPUS_SEPARATED
+};
 
 enum record_state {
     RECORD_BEGIN,       /* JSON: nothing has been seen; CSV: a record begins. JSONL has no other state */
@@ -39,8 +49,10 @@ struct record_scan {
     bool filled;         /* the segment has a byte that is not blank */
     bool string, escape; /* JSON: inside a string; after a backslash in it */
     bool loose;          /* JSON: the value of a sequence does not begin with a bracket; it ends with its line */
-    uint64_t depth;      /* JSON: objects and arrays of the record that are open */
-    uint64_t record;     /* number of the next record, from 0 */
+    uint64_t depth;  /* JSON: objects and arrays of the record that are open; CORPUS_SEPARATED: bytes of the segment */
+    uint64_t record; /* number of the next record, from 0 */
+    const char *separator; /* CORPUS_SEPARATED: what separates texts, separator_bytes; valid as long as the scan */
+    uint32_t separator_bytes, matched; /* how many bytes of the separator the last bytes are */
 };
 
 enum record_kind {
@@ -51,6 +63,11 @@ enum record_kind {
 
 /* Begins at the first byte of a file. Any thread, as everything here. */
 void record_scan_begin(struct record_scan *scan, enum corpus_format format);
+
+/* Begins at the first byte of a file of texts between separators: 1 to RECORD_SEPARATOR_MOST bytes. A segment is a text
+ * with the separator that ends it; a separator directly after another one, or at the start, is RECORD_BLANK. */
+#define RECORD_SEPARATOR_MOST 256
+void record_scan_begin_separated(struct record_scan *scan, const char *separator, uint64_t separator_bytes);
 
 /* Takes the bytes up to the end of a segment, or all of them if it does not end in them, and returns how many it has
  * taken. Sets *kind. A call with more bytes of the file continues. */

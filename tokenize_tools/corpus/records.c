@@ -200,6 +200,28 @@ static enum tokmap_status row_read(struct reading *reading, const struct segment
     return record_document(&reading->making, source, values, false, &unused);
 }
 
+/* Makes a document from a text of a file. `count` is without the separator that ends it. */
+static enum tokmap_status text_read(struct reading *reading, const struct source_record *source,
+                                    const struct source_text *text)
+{
+    struct making *making = &reading->making;
+    struct corpus_document made = {.source_bytes = text->bytes};
+    uint64_t replaced = 0;
+    bool used;
+    enum tokmap_status status = making_text(making, source, text, &made.text, &made.bytes, &replaced, &used);
+    if (status || !used)
+        return status;
+    if (making->options->column_count) { /* a text file has no fields */
+        const size_t room = making->options->column_count * sizeof(struct corpus_value);
+        struct corpus_value *none = corpus_batch_take(making->batch, room);
+        if (!none)
+            return making_no_memory(making);
+        memset(none, 0, room);
+        made.values = none;
+    }
+    return making_document(making, source, &made, replaced);
+}
+
 /* Makes a document from a segment that contains a record. */
 static enum tokmap_status record_add(struct reading *reading, uint32_t part_number, const struct segment *segment)
 {
@@ -215,8 +237,10 @@ static enum tokmap_status record_add(struct reading *reading, uint32_t part_numb
     const bool line = format == CORPUS_JSONL, ended = segment->kind != RECORD_UNFINISHED;
     const bool array =
         format == CORPUS_JSON && segment->scan.state != RECORD_SEQUENCE && segment->scan.state != RECORD_BEGIN;
-    const uint64_t count = segment->count - (ended && (line || array));
-    if ((line ? count : segment->count) > limit) {
+    const bool separated = format == CORPUS_SEPARATED;
+    const uint64_t after = separated ? segment->scan.separator_bytes : line || array;
+    const uint64_t count = segment->count - (ended ? after : 0);
+    if ((line || separated ? count : segment->count) > limit) {
         struct corpus_issue *issue = making_issue(making, &source, CORPUS_ISSUE_LIMIT, CORPUS_REASON_TOO_LONG,
                                                   segment->line, segment->offset, NULL, NULL);
         if (!issue)
@@ -225,15 +249,17 @@ static enum tokmap_status record_add(struct reading *reading, uint32_t part_numb
         return TOKMAP_OK;
     }
     if (array && (!ended || segment->scan.state == RECORD_AFTER)) {
-        const bool after = segment->scan.state == RECORD_AFTER;
+        const bool followed = segment->scan.state == RECORD_AFTER;
         const uint64_t blank = blank_bytes(segment->bytes, segment->count);
-        return record_issue(making, CORPUS_REASON_SYNTAX, &source, segment, after ? blank : segment->count,
-                            after ? CORPUS_ARRAY_FOLLOWED : CORPUS_ARRAY_OPEN, NULL)
+        return record_issue(making, CORPUS_REASON_SYNTAX, &source, segment, followed ? blank : segment->count,
+                            followed ? CORPUS_ARRAY_FOLLOWED : CORPUS_ARRAY_OPEN, NULL)
                    ? TOKMAP_OK
                    : making_no_memory(making);
     }
     const uint64_t documents = batch->document_count;
-    const enum tokmap_status status = format == CORPUS_JSONL || format == CORPUS_JSON
+    const struct source_text text = {.text = segment->bytes, .bytes = count, .offset = segment->offset};
+    const enum tokmap_status status = separated ? text_read(reading, &source, &text)
+                                      : format == CORPUS_JSONL || format == CORPUS_JSON
                                           ? object_read(reading, segment, count, &source)
                                           : row_read(reading, segment, &source);
     if (batch->document_count > documents)
@@ -248,6 +274,8 @@ static bool is_structure(const struct segment *segment, enum corpus_format forma
     uint64_t count = segment->count;
     if (segment->kind == RECORD_BLANK)
         return true;
+    if (format == CORPUS_SEPARATED)
+        return false;
     if (format == CORPUS_CSV || format == CORPUS_TSV) {
         /* A row without its newline, at the end of the file: a carriage return alone is not a row. */
         return segment->kind == RECORD_UNFINISHED && csv_record_length(bytes, count) == 0;
@@ -288,7 +316,7 @@ static enum tokmap_status part_records(struct reading *reading, uint32_t part_nu
         /* Counted before escapes are decoded in place. */
         line += part->format == CORPUS_JSONL ? 1 : record_scan_lines(at, segment.count);
         if (is_structure(&segment, part->format)) {
-            batch->counts.blank_lines += part->format != CORPUS_JSON;
+            batch->counts.blank_lines += part->format != CORPUS_JSON && part->format != CORPUS_SEPARATED;
             batch->counts.structure_bytes += segment.count;
         } else {
             status = record_add(reading, part_number, &segment);
@@ -308,21 +336,7 @@ static enum tokmap_status part_text(struct reading *reading, uint32_t part_numbe
         .part = part_number, .whole = bytes, .resumed = part->resumed, .unfinished = part->unfinished};
     const struct source_text text = {
         .text = making->batch->bytes + part->begin, .bytes = bytes, .offset = part->offset};
-    struct corpus_document made = {.source_bytes = bytes};
-    uint64_t replaced = 0;
-    bool used;
-    enum tokmap_status status = making_text(making, &source, &text, &made.text, &made.bytes, &replaced, &used);
-    if (status || !used)
-        return status;
-    if (making->options->column_count) { /* a text file has no fields */
-        const size_t room = making->options->column_count * sizeof(struct corpus_value);
-        struct corpus_value *none = corpus_batch_take(making->batch, room);
-        if (!none)
-            return making_no_memory(making);
-        memset(none, 0, room);
-        made.values = none;
-    }
-    return making_document(making, &source, &made, replaced);
+    return text_read(reading, &source, &text);
 }
 
 enum tokmap_status records_to_documents(const struct corpus_options *options, struct corpus_batch *batch,

@@ -5,9 +5,60 @@
 
 #include "platform/os.h"
 
-int corpus_arguments_check_named(const struct cli_command *command, const struct corpus_arguments *arguments,
+static int hex_digit(char digit)
+{
+    return digit >= '0' && digit <= '9'   ? digit - '0'
+           : digit >= 'a' && digit <= 'f' ? digit - 'a' + 10
+           : digit >= 'A' && digit <= 'F' ? digit - 'A' + 10
+                                          : -1;
+}
+
+/* Decodes one escape of --separator, which begins after its backslash. Returns how many bytes it has, or 0. */
+static size_t escape_read(const char *at, char *byte)
+{
+    static const char letters[] = "ntr\\", values[] = "\n\t\r\\";
+    const char *letter = *at ? strchr(letters, *at) : NULL;
+    if (letter) {
+        *byte = values[letter - letters];
+        return 1;
+    }
+    if (*at != 'x' || hex_digit(at[1]) < 0 || hex_digit(at[2]) < 0)
+        return 0;
+    *byte = (char)(hex_digit(at[1]) * 16 + hex_digit(at[2]));
+    return 3;
+}
+
+static int separator_read(const struct cli_command *command, struct corpus_arguments *arguments)
+{
+    arguments->separator_bytes = 0;
+    if (!arguments->separator)
+        return 0;
+    if (arguments->format != CORPUS_AUTO && arguments->format != CORPUS_TEXT)
+        return cli_misused(command, "--separator is about text files, and --input-format names another format");
+    for (const char *at = arguments->separator; *at;) {
+        char byte = *at++;
+        if (byte == '\\') {
+            const size_t bytes = escape_read(at, &byte);
+            if (!bytes)
+                return cli_misused(command,
+                                   "--separator '%s' has an unknown escape; a backslash begins one of \\n, \\t, \\r, "
+                                   "\\xHH (two hexadecimal digits), and \\\\",
+                                   arguments->separator);
+            at += bytes;
+        }
+        if (arguments->separator_bytes == RECORD_SEPARATOR_MOST)
+            return cli_misused(command, "--separator has more than %d bytes", RECORD_SEPARATOR_MOST);
+        arguments->separator_text[arguments->separator_bytes++] = byte;
+    }
+    return arguments->separator_bytes ? 0 : cli_misused(command, "--separator needs at least one character");
+}
+
+int corpus_arguments_check_named(const struct cli_command *command, struct corpus_arguments *arguments,
                                  const char *const *operands, size_t operand_count)
 {
+    const int wrong = separator_read(command, arguments);
+    if (wrong)
+        return wrong;
     if (!arguments->max_record || !arguments->max_document)
         return cli_misused(command, "--max-record and --max-document must be at least 1");
     if (arguments->null && !arguments->lists.count)
@@ -22,8 +73,8 @@ int corpus_arguments_check_named(const struct cli_command *command, const struct
     return 0;
 }
 
-int corpus_arguments_check(const struct cli_command *command, const struct corpus_arguments *arguments,
-                           const char **operands, size_t *operand_count)
+int corpus_arguments_check(const struct cli_command *command, struct corpus_arguments *arguments, const char **operands,
+                           size_t *operand_count)
 {
     const int status = corpus_arguments_check_named(command, arguments, operands, *operand_count);
     if (status || *operand_count || arguments->lists.count)
@@ -41,6 +92,8 @@ void corpus_arguments_apply(const struct corpus_arguments *arguments, struct cor
     options->format = (enum corpus_format)arguments->format;
     options->invalid = (enum corpus_invalid)arguments->invalid;
     options->field = arguments->field;
+    options->separator = arguments->separator ? arguments->separator_text : NULL;
+    options->separator_bytes = arguments->separator_bytes;
     options->skip = arguments->on_error == 1;
     options->record_limit = arguments->max_record;
     options->document_limit = arguments->max_document;

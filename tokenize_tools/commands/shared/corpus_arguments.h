@@ -10,6 +10,9 @@ struct corpus_arguments {
     int on_error; /* 0: stop, 1: skip */
     int invalid;  /* enum corpus_invalid */
     const char *field;
+    const char *separator;                      /* as the user gave it, or NULL */
+    char separator_text[RECORD_SEPARATOR_MOST]; /* without escapes: separator_bytes */
+    uint64_t separator_bytes;
     uint64_t max_record, max_document; /* bytes */
     struct cli_list include, exclude, lists;
     bool null, hidden;
@@ -23,13 +26,16 @@ struct corpus_arguments {
 #define CORPUS_FORMAT_CHOICES "auto|text|jsonl|json|csv|tsv|parquet"
 
 /* clang-format off */
-/* Rows for a table of options. These two say what the inputs are. */
+/* Rows for a table of options. These three say what the inputs are. */
 #define CORPUS_OPTIONS_INPUT(corpus)                                                                                   \
     {0, "input-format", CLI_CHOICE, &(corpus).format, NULL, "FORMAT",                                                  \
      "text, jsonl, json (an array of objects, or objects), csv, tsv, parquet, or auto (default): by name and content; " \
      "records that are not named as such are refused", CORPUS_FORMAT_CHOICES},                                         \
     {0, "field", CLI_TEXT, &(corpus).field, NULL, "NAME",                                                              \
-     "the field or column of a record that holds the text (default: text)", NULL}
+     "the field or column of a record that holds the text (default: text)", NULL},                                     \
+    {0, "separator", CLI_TEXT, &(corpus).separator, NULL, "TEXT",                                                      \
+     "what separates the documents of a text file, such as '<|endoftext|>' or '\\n\\n'; \\n, \\t, \\r, \\\\, and "     \
+     "\\xHH are escapes (default: a text file is one document)", NULL}
 /* These five say which files are read. */
 #define CORPUS_OPTIONS_FILES(corpus)                                                                                   \
     {0, "include", CLI_LIST, &(corpus).include, NULL, "GLOB",                                                          \
@@ -58,15 +64,15 @@ struct corpus_arguments {
      "the largest accepted text that must be held in memory whole (default: 64Mi)", NULL}
 /* clang-format on */
 
-/* Refuses arguments that contradict each other: the operands and lists name standard input twice, or the limits are 0.
+/* Decodes the separator. Refuses arguments that contradict each other: the operands and lists name standard input twice, or the limits are 0.
  * Returns 0, or prints a message and returns the exit status. */
-int corpus_arguments_check_named(const struct cli_command *command, const struct corpus_arguments *arguments,
+int corpus_arguments_check_named(const struct cli_command *command, struct corpus_arguments *arguments,
                                  const char *const *operands, size_t operand_count);
 
 /* Like corpus_arguments_check_named(). If there are no operands and no lists, adds "-" (standard input), unless
  * standard input is a terminal or /dev/null; operands needs room for one more. Returns 0, or prints a message and
  * returns the exit status. */
-int corpus_arguments_check(const struct cli_command *command, const struct corpus_arguments *arguments,
+int corpus_arguments_check(const struct cli_command *command, struct corpus_arguments *arguments,
                            const char **operands, size_t *operand_count);
 
 /* Copies the arguments into the fields of *options that they set; the other fields keep their values. The options point

@@ -11,6 +11,7 @@ static const struct field_option table[] = {
     {"alarm_percent", NULL, NULL},
     {"batch", "batch", NULL},
     {"bos_id", "bos", NULL},
+    {"chat_template", "chat-template", NULL},
     {"columns", "columns", NULL},
     {"completion_field", "completion-field", NULL},
     {"data", NULL, NULL},
