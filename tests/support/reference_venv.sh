@@ -32,7 +32,7 @@ reference_make()
 reference_venv()
 {
     reference_modules=$*
-    reference_venv_folder=$BUILD_DIR/venv
+    reference_venv_folder=$BUILD_DIR/${REFERENCE_FOLDER:-venv}
     REFERENCE_PYTHON=${TOKMAP_REFERENCE_PYTHON:-}
     reference_has "$REFERENCE_PYTHON" && return 0
     REFERENCE_PYTHON=$reference_venv_folder/bin/python
