@@ -85,6 +85,12 @@ static bool is_tar(const char *head, size_t count)
     return count >= 263 && !memcmp(head + 257, "ustar", 5) && memchr(head, '\0', 100);
 }
 
+/* An encrypted Parquet file continues with the length of its first part, which has four bytes and is below 64 KiB. */
+static bool is_encrypted_parquet(const char *head, size_t count)
+{
+    return count >= 8 && !memcmp(head, "PARE", 4) && load16(head + 6) == 0;
+}
+
 enum file_type file_type_of(const char *head, size_t count, const char **name, const char **advice)
 {
     assert(name && advice);
@@ -103,6 +109,11 @@ enum file_type file_type_of(const char *head, size_t count, const char **name, c
     if (is_tar(head, count)) {
         *name = "a tar archive";
         *advice = EXTRACT;
+        return FILE_TYPE_REFUSED;
+    }
+    if (is_encrypted_parquet(head, count)) {
+        *name = "an encrypted Parquet file";
+        *advice = "decrypt it with the program that has the keys";
         return FILE_TYPE_REFUSED;
     }
     return FILE_TYPE_PLAIN;

@@ -406,19 +406,25 @@ static enum tokmap_status chunk_check(struct reading *reading, uint64_t group, c
         return error_set(reading->error, TOKMAP_ERROR_UNSUPPORTED, reading->path, TOKMAP_NO_OFFSET,
                          "row group %" PRIu64 " of the Parquet file is in another file; name the files that it is in",
                          group);
-    int64_t begin = meta->data_page;
+    int64_t begin = meta->data_page, bytes = meta->bytes;
     if (meta->has_dictionary && meta->dictionary_page > 0 && meta->dictionary_page < begin)
         begin = meta->dictionary_page;
+    if (!meta->values) {
+        begin = 4; /* without values, pages are said to begin anywhere, and a dictionary is empty */
+        bytes = 0;
+    }
     if (!meta->has_meta)
         wrong = "it has no description";
     else if (meta->values < 0 || meta->bytes < 0)
         wrong = "it has a negative number of values or bytes";
     else if (begin < 4 || (uint64_t)begin > footer->data_end)
         wrong = "it begins outside of the file";
-    else if ((uint64_t)meta->bytes > footer->data_end - (uint64_t)begin)
+    else if ((uint64_t)bytes > footer->data_end - (uint64_t)begin)
         wrong = "it ends outside of the file";
     else if (!column->max_repetition && (uint64_t)meta->values != footer->groups[group].rows)
         wrong = "its number of values is not the number of rows";
+    else if ((uint64_t)meta->values < footer->groups[group].rows)
+        wrong = "it has fewer values than rows";
     else if (meta->codec < 0 || meta->codec > INT32_MAX)
         wrong = "its codec does not exist";
     if (wrong)
@@ -426,7 +432,7 @@ static enum tokmap_status chunk_check(struct reading *reading, uint64_t group, c
                          "the footer of the Parquet file is damaged: row group %" PRIu64
                          ", column '%s': %s; " COPY_AGAIN,
                          group, column->name, wrong);
-    *chunk = (struct parquet_chunk){(int)meta->codec, (uint64_t)begin, (uint64_t)meta->bytes, (uint64_t)meta->values};
+    *chunk = (struct parquet_chunk){(int)meta->codec, (uint64_t)begin, (uint64_t)bytes, (uint64_t)meta->values};
     return TOKMAP_OK;
 }
 

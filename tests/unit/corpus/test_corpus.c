@@ -841,6 +841,7 @@ static void test_file_types(void **state)
     } cases[] = {
         {"\x02\x21\x4c\x18....", 8, "lz4 -l"},
         {"PK\3\4....", 8, "zip"},
+        {"PARE\x16\x02\0\0..", 10, "encrypted Parquet"},
         {"\x7f"
          "ELF....",
          8, "ELF"},
