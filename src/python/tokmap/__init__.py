@@ -26,6 +26,7 @@ from .run_dataset import Columns, RunDataset, collate
 from .dlpack import Array
 from .tokenizer import Tokenizer
 from .shard_writer import ShardWriter
+from .pack import Packed, pack
 from .device import Gpu, gpus
 
 #: The value of masked targets (mask_targets=True). torch's cross_entropy ignores it by default.
@@ -33,7 +34,8 @@ IGNORE = -100
 
 __all__ = [
     "Run", "Loader", "Batch", "Stats", "SourceStats", "Stall", "LoaderDevice", "RunDataset", "Columns", "collate",
-    "Dataset", "Array", "Tokenizer", "ShardWriter", "RunInfo", "Source", "Phase", "Share", "Place", "Piece", "Shown", "Info", "Shard", "Document",
+    "Dataset", "Array", "Tokenizer", "ShardWriter", "Packed", "pack",
+    "RunInfo", "Source", "Phase", "Share", "Place", "Piece", "Shown", "Info", "Shard", "Document",
     "Origin", "Gpu", "gpus", "index", "Indexed", "IGNORE", "library_path", "__version__",
     "TokmapError", "ArgumentError", "BusyError", "ClosedError", "CorruptError", "CursorError", "DeadlineError",
     "DeviceError", "EncodingError", "End", "EndedError", "ExistsError", "FormatError", "InputError", "InternalError",

@@ -90,14 +90,14 @@ class Column:
             if not bits[index >> 3] >> (index & 7) & 1:
                 yield index - array.offset
 
-    def texts(self, struct: Any) -> Any:
-        """Fills a tokmap_texts with the addresses of the texts, and returns what must be kept while it is used."""
+    def texts(self, struct: Any, first: int = 0, count: int | None = None) -> None:
+        """Fills a tokmap_texts with the addresses of some of the texts, or of all of them."""
         array = self.array
-        buffers, offset = array.buffers, array.offset
-        struct.count = array.length
-        if not array.length:
-            struct.texts = addressof(struct)  # none is read
-        elif self.format in "uz":
+        buffers, offset = array.buffers, array.offset + first
+        struct.count = array.length - first if count is None else count
+        if not struct.count:
+            return
+        if self.format in "uz":
             struct.offsets32, struct.data = buffers[1] + 4 * offset, buffers[2]
         elif self.format in "UZ":
             struct.offsets64, struct.data = buffers[1] + 8 * offset, buffers[2]
@@ -108,23 +108,6 @@ class Column:
             if variadic:
                 struct.view_buffers = addressof(buffers.contents) + 2 * 8
                 struct.view_buffer_bytes = buffers[array.n_buffers - 1]
-        return self
-
-    def text(self, index: int) -> bytes:
-        """One text."""
-        array = self.array
-        at = array.offset + index
-        if self.format[0] == "v":
-            view = string_at(array.buffers[1] + 16 * at, 16)
-            count = int.from_bytes(view[:4], "little", signed=True)
-            if count <= 12:
-                return view[4:4 + count]
-            buffer, start = (int.from_bytes(view[i:i + 4], "little") for i in (8, 12))
-            return string_at(array.buffers[2 + buffer] + start, count)
-        width = 4 if self.format in "uz" else 8
-        pair = string_at(array.buffers[1] + width * at, 2 * width)
-        start, end = (int.from_bytes(pair[i:i + width], "little") for i in (0, width))
-        return string_at(array.buffers[2] + start, end - start) if end > start else b""
 
 
 def _chosen(schema: ArrowSchema, array: ArrowArray, field: str | None, first: int) -> Column:

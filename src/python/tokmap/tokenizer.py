@@ -186,7 +186,8 @@ class Tokenizer:
             _local.room = ids, encoded, into, error, report
         status = self._library.tokmap_tokenizer_encode(handle, text, len(text), into, report)
         if not status:
-            return ids[:encoded.count].tolist()
+            found: list[int] = ids[:encoded.count].tolist()
+            return found
         if encoded.count <= _ROOM:
             check(status, error)
         ids = array("I", bytes(4 * encoded.count))
@@ -218,10 +219,18 @@ class Tokenizer:
         return batch.ids.tolist(), list(zip(begins, ends))
 
     @overload
-    def encode_batch(self, texts: Any, *, flat: Literal[False] = False, **options: Any) -> list[Any]: ...
+    def encode_batch(self, texts: Any, *, flat: Literal[False] = False, dtype: str | None = None, threads: int | None = None,
+                     num_threads: int | None = None, bos: bool | int = False, eod: bool | int = False,
+                     offsets: bool = False, field: str | None = None,
+                     allowed_special: AbstractSet[str] | Literal["all"] | None = None,
+                     disallowed_special: Collection[str] | Literal["all"] | None = None) -> list[Any]: ...
 
     @overload
-    def encode_batch(self, texts: Any, *, flat: Literal[True], **options: Any) -> Encoded: ...
+    def encode_batch(self, texts: Any, *, flat: Literal[True], dtype: str | None = None, threads: int | None = None,
+                     num_threads: int | None = None, bos: bool | int = False, eod: bool | int = False,
+                     offsets: bool = False, field: str | None = None,
+                     allowed_special: AbstractSet[str] | Literal["all"] | None = None,
+                     disallowed_special: Collection[str] | Literal["all"] | None = None) -> Encoded: ...
 
     def encode_batch(self, texts: Any, *, flat: bool = False, dtype: str | None = None, threads: int | None = None,
                      num_threads: int | None = None, bos: bool | int = False, eod: bool | int = False,

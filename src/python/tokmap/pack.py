@@ -1,0 +1,497 @@
+"""pack(): documents from a Python program, from Arrow, or from files, as a shard."""
+from __future__ import annotations
+
+import json
+import os
+import sys
+from array import array
+from ctypes import sizeof
+from importlib import import_module
+from time import monotonic
+
+from . import _tokenize_library as t
+from ._arrow import Column, columns as arrow_columns, is_arrow
+from ._batches import Chunk, texts_of
+from ._library import counted, number
+from .dataset import Dataset
+from .errors import ArgumentError, InputError, TokmapError
+from .shard_writer import ShardWriter
+from .tokenizer import Tokenizer
+
+TYPE_CHECKING = False  # as in typing, which importing this package does not import
+if TYPE_CHECKING:
+    from typing import Any, Iterable, Iterator, Sequence
+
+    from .hints import Path
+
+_ROWS = 8192      # documents that are encoded at a time
+_BYTES = 8 << 20  # and at most about this many bytes of text
+
+
+class Packed:
+    """What pack() has made. path is the name of the shard, which Dataset and Run open; documents and tokens are those of
+    the shard; content is its content id; skipped is the number of documents that were left out, by on_error="skip",
+    min_tokens, or max_tokens."""
+
+    def __init__(self, path: str, documents: int, tokens: int, content: str, skipped: int) -> None:
+        self.path, self.documents, self.tokens, self.content = path, documents, tokens, content
+        self.skipped = skipped
+
+    def __repr__(self) -> str:
+        return (f"<tokmap Packed {self.path!r}: {counted(self.documents, 'document')}, {counted(self.tokens, 'token')}, "
+                f"content {self.content}>")
+
+
+def _packed(out: str, skipped: int) -> Packed:
+    """The result: the content id is that of the dataset, which covers a mask, too."""
+    with Dataset(out) as dataset:
+        return Packed(out, dataset.info.documents, dataset.info.tokens, dataset.info.content, skipped)
+
+
+class _Progress:
+    """A line on the terminal, as tqdm draws it: the state, redrawn in place, and a newline in the end."""
+
+    def __init__(self, wanted: bool | None) -> None:
+        self._on = sys.stderr.isatty() if wanted is None else bool(wanted)
+        self._start = self._last = monotonic()
+        self._drawn = False
+
+    def show(self, documents: int, tokens: int, last: bool = False) -> None:
+        now = monotonic()
+        if not self._on or (now - self._last < 0.1 and not last):
+            return
+        self._last, self._drawn = now, True
+        rate = tokens / max(now - self._start, 1e-9)
+        sys.stderr.write(f"\rpack: {documents} documents, {tokens / 1e6:.1f}M tokens [{now - self._start:.0f}s, "
+                         f"{rate / 1e6:.2f}M tokens/s]" + ("\n" if last else ""))
+        sys.stderr.flush()
+
+    def end(self) -> None:
+        if self._drawn:
+            sys.stderr.write("\n")
+
+
+class _Rules:
+    """What becomes of documents: the options of pack() that are not about the source."""
+
+    def __init__(self, tokenizer: Tokenizer, writer: ShardWriter, fields: dict[str, Any], columns: tuple[str, ...],
+                 limits: tuple[int, int], skip: bool, threads: int, chat: Any) -> None:
+        self.tokenizer, self.writer, self.fields, self.columns = tokenizer, writer, fields, columns
+        self.least, self.most = limits
+        self.skip, self.threads, self.chat = skip, threads, chat
+        self.eod: int | None = None  # with prompts, whose eod counts even after an empty completion
+        self.bos: int | None = None
+        self.documents = self.tokens = self.skipped = self.seen = 0
+
+    def wrong(self, message: str) -> None:
+        """A document that cannot be packed: it is left out, or it is an error."""
+        if not self.skip:
+            raise InputError(message, status="ERROR_INPUT")
+        self.skipped += 1
+
+    def add(self, ids: array[int], ends: Sequence[int], mask: bytes | None, rows: list[dict[str, Any]] | None) -> None:
+        """Gives encoded documents to the writer, without those that are too short or too long."""
+        begin = 0
+        kept = []
+        borders = (self.eod is not None) + (self.bos is not None)
+        for index, end in enumerate(ends):
+            if self.least <= end - begin - borders <= self.most:
+                kept.append((index, begin, end))
+            begin = end
+        if len(kept) < len(ends):
+            self.skipped += len(ends) - len(kept)
+            some, stops, marks = array(ids.typecode), array("Q"), bytearray()
+            for _, begin, end in kept:
+                some += ids[begin:end]
+                stops.append(len(some))
+                marks += mask[begin:end] if mask is not None else b""
+            ids, ends, mask = some, stops, None if mask is None else bytes(marks)
+            rows = None if rows is None else [rows[index] for index, _, _ in kept]
+        if len(ends):
+            self.writer.add_batch(ids, ends, mask, rows)
+        self.documents += len(ends)
+        self.tokens += len(ids)
+
+    def encode(self, struct: t.Texts, first: int) -> tuple[array[int], array[int], array[int]]:
+        """The ids of texts, where each text ends in them, and a status for each text."""
+        try:
+            chunk = Chunk(self.tokenizer, self.tokenizer._open(), struct, threads=self.threads, bos=None, eod=None,
+                          offsets=False, keep_going=self.skip)
+        except TokmapError as error:
+            if first:
+                error.text = f"of the documents from {first} on, {error.text}"
+            raise
+        try:
+            wide = self.tokenizer.vocab_size > 65536
+            ids = array("I" if wide else "H", bytes((4 if wide else 2) * chunk.info.ids))
+            ends, statuses = array("Q", bytes(8 * struct.count)), array("i", bytes(4 * struct.count))
+            chunk.read(ids=ids.buffer_info()[0], type=t.ID_TYPES.index("u32" if wide else "u16"),
+                       document_ends=ends.buffer_info()[0], statuses=statuses.buffer_info()[0])
+        finally:
+            chunk.close()
+        return ids, ends, statuses
+
+    def texts(self, struct: t.Texts, rows: list[dict[str, Any]] | None = None, nulls: Iterable[int] = ()) -> None:
+        """Packs texts: those of a list, or of an Arrow array in which some are null."""
+        left_out = set(nulls)
+        for index in left_out:
+            self.wrong(f"document {self.seen + index} is null")
+        ids, ends, statuses = self.encode(struct, self.seen)
+        failed = {index for index, status in enumerate(statuses) if status} - left_out
+        self.skipped += len(failed)
+        left_out |= failed
+        if left_out:  # those that failed have no ids
+            some, stops, begin = array(ids.typecode), array("Q"), 0
+            for index, end in enumerate(ends):
+                if index not in left_out:
+                    some += ids[begin:end]
+                    stops.append(len(some))
+                begin = end
+            ids, ends = some, stops
+            rows = None if rows is None else [row for index, row in enumerate(rows) if index not in left_out]
+        self.seen += struct.count
+        self.add(ids, ends, None, rows)
+
+    # ---- records ----
+
+    def _value(self, record: Any, name: str, index: int) -> Any:
+        """A field of a record; a name with dots is looked for inside of its objects."""
+        found = record
+        if name not in record:
+            for part in name.split("."):
+                if not hasattr(found, "get") or part not in found:
+                    raise InputError(f"document {index} has no field {name!r}; its fields are: "
+                                     f"{', '.join(map(repr, record))}", status="ERROR_INPUT")
+                found = found[part]
+        else:
+            found = record[name]
+        return found
+
+    def _row(self, record: Any, index: int) -> dict[str, Any]:
+        row = {}
+        for name in self.columns:
+            try:
+                row[name] = self._value(record, name, index)
+            except InputError:
+                continue  # the record lacks it, which the index can say
+        return row
+
+    def _text(self, value: Any, index: int, what: str) -> str | bytes:
+        if isinstance(value, (str, bytes)):
+            return value
+        raise InputError(f"document {index}: {what} is {type(value).__name__}, but it must be str or bytes",
+                         status="ERROR_INPUT")
+
+    def records(self, items: list[Any]) -> None:
+        """Packs some documents of an iterable."""
+        good: list[tuple[Any, dict[str, Any]]] = []
+        for index, item in enumerate(items, self.seen):
+            plain = isinstance(item, (str, bytes))
+            try:
+                if plain and self.fields["content"] != "text":
+                    raise InputError(f"document {index} is {type(item).__name__}, but must be a dict with the field "
+                                     f"{self.fields['field']!r}", status="ERROR_INPUT")
+                if not plain and not hasattr(item, "keys"):
+                    raise InputError(f"document {index} is {type(item).__name__}, but must be str, bytes, or a dict",
+                                     status="ERROR_INPUT")
+                good.append((self._content(item, index, plain), {} if plain else self._row(item, index)))
+            except InputError as error:
+                self.wrong(error.text)
+        rows = [row for _, row in good] if self.columns else None
+        values = [value for value, _ in good]
+        content = self.fields["content"]
+        if content == "text":
+            self.seen += len(items) - len(values)
+            struct, _keep = texts_of(values)
+            self.texts(struct, rows)
+            return
+        self.seen += len(items)
+        getattr(self, "_" + content)(values, rows)
+
+    def _content(self, item: Any, index: int, plain: bool) -> Any:
+        """What is packed of a document."""
+        content, field, second = self.fields["content"], self.fields["field"], self.fields["second"]
+        if content == "text":
+            return self._text(item if plain else self._value(item, field, index), index, f"the field {field!r}")
+        if content == "messages":
+            return self._value(item, field, index)
+        first = self._value(item, field, index)
+        other = None if second is None else self._value(item, second, index)
+        if content == "prompt":
+            return (self._text(first, index, f"the field {field!r}"), self._text(other, index, f"the field {second!r}"))
+        ids = array("q", first.tolist() if hasattr(first, "tolist") else first)
+        mask = None if other is None else bytes(map(bool, other))
+        if mask is not None and len(mask) != len(ids):
+            raise InputError(f"document {index} has {counted(len(ids), 'id')}, but a mask of {len(mask)}",
+                             status="ERROR_INPUT")
+        return ids, mask
+
+    def _ids(self, values: list[Any], rows: list[dict[str, Any]] | None) -> None:
+        ids, ends, mask = array("q"), array("Q"), bytearray()
+        for some, marks in values:
+            ids += some
+            ends.append(len(ids))
+            mask += marks or b""
+        self.add(ids, ends, bytes(mask) if self.masked() else None, rows)
+
+    def masked(self) -> bool:
+        """Whether the shard has a mask."""
+        return self.fields["second"] is not None or self.fields["content"] == "messages"
+
+    def _prompt(self, values: list[Any], rows: list[dict[str, Any]] | None) -> None:
+        struct, _keep = texts_of([text for pair in values for text in pair])
+        ids, ends, statuses = self.encode(struct, 0)
+        some, stops, mask, kept, begin = array(ids.typecode), array("Q"), bytearray(), [], 0
+        for index in range(len(values)):
+            middle, end = ends[2 * index], ends[2 * index + 1]
+            if statuses[2 * index] or statuses[2 * index + 1]:
+                self.skipped += 1
+            else:
+                first = [] if self.bos is None else [self.bos]
+                last = [] if self.eod is None else [self.eod]
+                some.extend(first)
+                some += ids[begin:end]
+                some.extend(last)
+                mask += bytes(middle - begin + len(first)) + b"\1" * (end - middle + len(last))
+                stops.append(len(some))
+                kept.append(index)
+            begin = end
+        self.add(some, stops, bytes(mask), None if rows is None else [rows[index] for index in kept])
+
+    def _messages(self, values: list[Any], rows: list[dict[str, Any]] | None) -> None:
+        rendered = []
+        for messages in values:
+            made = self.chat.apply_chat_template(messages, tokenize=True, return_dict=True,
+                                                 return_assistant_tokens_mask=True)
+            mask = bytes(map(bool, made["assistant_masks"]))
+            if not any(mask) and any(message["role"] == "assistant" for message in messages):
+                raise InputError("the chat template does not mark what the assistant says with {% generation %}, so no "
+                                 "token would count; use a template that does", status="ERROR_INPUT")
+            rendered.append((array("q", made["input_ids"]), mask))
+        self._ids(rendered, rows)
+
+
+def _slices(column: Column) -> Iterator[tuple[t.Texts, list[int]]]:
+    """The texts of a chunk, some at a time, and which of them are null."""
+    nulls = list(column.nulls())
+    for first in range(0, column.length, _ROWS):
+        count = min(_ROWS, column.length - first)
+        struct = t.Texts(sizeof(t.Texts))
+        column.texts(struct, first, count)
+        yield struct, [index - first for index in nulls if first <= index < first + count]
+
+
+def _rows_of(source: Any) -> Iterable[Any]:
+    """The rows of an Arrow table as dicts, made by the library that it is from, or by pyarrow."""
+    if hasattr(source, "iter_rows"):  # Polars
+        rows: Iterable[Any] = source.iter_rows(named=True)
+        return rows
+    try:
+        pyarrow = import_module("pyarrow")
+    except ImportError:
+        raise ArgumentError("fields other than one of text, of a table that is not from Polars, need pyarrow: install "
+                            "it, or pass an iterable of dicts") from None
+    return (row for batch in pyarrow.RecordBatchReader.from_stream(source) for row in batch.to_pylist())
+
+
+def _groups(items: Iterable[Any]) -> Iterator[list[Any]]:
+    """Some documents at a time."""
+    group: list[Any] = []
+    size = 0
+    for item in items:
+        group.append(item)
+        size += len(item) if isinstance(item, (str, bytes)) else 1024
+        if len(group) == _ROWS or size >= _BYTES:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def _paths(source: Any) -> list[str] | None:
+    """The paths that a source is, or None."""
+    if isinstance(source, (str, os.PathLike)):
+        return [os.fspath(source)]
+    if isinstance(source, (list, tuple)) and source and all(isinstance(item, os.PathLike) for item in source):
+        return [os.fspath(item) for item in source]
+    return None
+
+
+def _arguments(options: dict[str, Any]) -> list[str]:
+    """Options of the command from keyword arguments: min_tokens=5 is --min-tokens 5."""
+    made = []
+    for name, value in options.items():
+        option = "--" + name.replace("_", "-")
+        if value is True:
+            made.append(option)
+        elif isinstance(value, (list, tuple)):
+            made += [f"{option}={item}" for item in value]
+        elif value is not None and value is not False:
+            made.append(f"{option}={os.fspath(value) if isinstance(value, os.PathLike) else value}")
+    return made
+
+
+def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, options: dict[str, Any],
+             progress: bool | None) -> Packed:
+    """Runs tokmap pack."""
+    import signal
+    import subprocess
+    try:
+        from _tokmap_commands import _path as command_path
+        program = command_path("tokmap")
+    except ImportError:
+        program = None
+    if program is None:
+        raise ArgumentError("packing files needs the command tokmap, which this installation lacks: reinstall the "
+                            "package (pip install ./src/python), or build it (make)")
+    if isinstance(tokenizer, Tokenizer):
+        special, pattern, regex, special_tokens = tokenizer._asked
+        options = {"special": None if special == "text" else special, "pattern": pattern, "pattern_regex": regex,
+                   "special_tokens": special_tokens, **options}
+        tokenizer = tokenizer.path
+    border = ["--no-eod"] if eod is False else [] if eod is None else ["--eod"] if eod is True else [f"--eod={eod}"]
+    shown = sys.stderr.isatty() if progress is None else progress
+    command = [program, "pack", "--json", "-o", out, "-t", tokenizer, *border, *_arguments(options),
+               *([] if shown else ["--progress=none"]), "--", *paths]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=None if shown else subprocess.PIPE)
+    try:
+        printed, said = process.communicate()
+    except BaseException:  # Ctrl-C: the command removes what it has written
+        process.send_signal(signal.SIGINT)
+        process.wait()
+        raise
+    if process.returncode:
+        text = said.decode("utf-8", "replace").strip() if said else f"tokmap pack ended with {process.returncode}"
+        raise (ArgumentError if process.returncode == 2 else InputError)(text)
+    skipped = 0
+    try:
+        report = json.loads(printed)
+        skipped = sum(value for name, value in report.items() if name in ("skipped", "left_out") and isinstance(value, int))
+    except ValueError:
+        pass
+    return _packed(out, skipped)
+
+
+def _border(tokenizer: Tokenizer, wanted: bool | int | str | None, own: int | None, name: str) -> int | None:
+    """The id that eod= or bos= asks for."""
+    if wanted is None or wanted is False:
+        return own if wanted is None else None
+    if wanted is True:
+        if own is None:
+            raise ArgumentError(f"the vocabulary names no {name.upper()}; pass its name or id: {name}=ID")
+        return own
+    if isinstance(wanted, str):
+        tokens = tokenizer.special_tokens
+        found = next((tokens[text] for text in (wanted, f"<|{wanted}|>", f"<{wanted}>") if text in tokens), None)
+        if found is None:
+            raise ArgumentError(f"{name} is {wanted!r}, which is not a special token of the tokenizer")
+        return found
+    return number(wanted, name, 0, tokenizer.vocab_size - 1)
+
+
+def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: bool | int | str | None = None,
+         bos: bool | int | str = False, field: str | None = None, ids_field: str | None = None,
+         mask_field: str | None = None, prompt_field: str | None = None, completion_field: str | None = None,
+         messages_field: str | None = None, chat_template: Any = None, columns: Iterable[str] = (),
+         min_tokens: int | None = None, max_tokens: int | None = None, on_error: str = "stop",
+         threads: int | None = None, force: bool = False, progress: bool | None = None, **command: Any) -> Packed:
+    """Packs documents into a shard, out.bin and out.tmx, with the ids and the content id that `tokmap pack` gives them.
+
+    source     a path or pattern (str or PathLike), or a list of PathLike: the command packs these files, and takes its
+               other options as keywords, such as input_format="jsonl". Or an iterable of documents: str, bytes, or
+               dicts (a list of str is a list of texts). Or a table or column of any library with __arrow_c_stream__:
+               pyarrow, Polars, DuckDB, datasets
+    tokenizer  a Tokenizer, or its path
+    eod, bos   True, an id, or the name of a special token; eod=None: the vocabulary's, where it names one
+    field      the field of dicts, or the column of a table, that has the text; default: "text"
+    ids_field, mask_field
+               the fields that have ready-made ids, and 1 for each that counts as a target
+    prompt_field, completion_field
+               both are encoded, and only the tokens of the completion count
+    messages_field, chat_template
+               the field that has a conversation, and a tokenizer of transformers whose template, which must mark what
+               the assistant says with {% generation %}, renders it. No eod is added unless asked for. For files: the
+               name of a template or a file
+    columns    fields that the index keeps for each document
+    min_tokens, max_tokens
+               documents with fewer or more ids, eod and bos not counted, are left out
+    on_error   "stop": a bad document is an InputError; "skip": it is left out and counted
+    threads    how many encode; None: one for each processor. The shard does not depend on it
+    force      replaces an existing shard
+    progress   True or False; None: on a terminal
+
+    An exception, Ctrl-C included, leaves nothing behind.
+    """
+    chosen = tuple([columns] if isinstance(columns, str) else columns)
+    if on_error not in ("stop", "skip"):
+        raise ArgumentError(f"on_error is {on_error!r}, but it must be one of: stop, skip")
+    paths = _paths(source)
+    if paths is not None:
+        options = {"bos": bos, "field": field, "ids_field": ids_field, "mask_field": mask_field,
+                   "prompt_field": prompt_field, "completion_field": completion_field, "messages_field": messages_field,
+                   "chat_template": chat_template, "columns": chosen, "min_tokens": min_tokens, "max_tokens": max_tokens,
+                   "on_error": on_error, "threads": threads, "force": force, **command}
+        return _command(paths, os.fspath(out), tokenizer if isinstance(tokenizer, Tokenizer) else os.fspath(tokenizer),
+                        eod, options, progress)
+    if command:
+        raise ArgumentError(f"{', '.join(command)}: these options are for files, but source is not a path")
+    fields = _fields(field, ids_field, mask_field, prompt_field, completion_field, messages_field, chat_template)
+    opened = tokenizer if isinstance(tokenizer, Tokenizer) else Tokenizer(tokenizer)
+    own = None if fields["content"] == "messages" else opened.eod_id
+    names = ("special", "pattern", "pattern_regex", "special_tokens")
+    about = {"tokenizer": {"name": opened.name, "path": opened.path, **dict(zip(names, opened._asked))}}
+    eod_id, bos_id = _border(opened, eod, own, "eod"), _border(opened, bos, opened.bos_id, "bos")
+    delimited = fields["content"] == "prompt" and (eod_id is not None or bos_id is not None)
+    writer = ShardWriter(out, vocab_size=opened.vocab_size, eod=eod_id, bos=bos_id, delimited=delimited,
+                         tokenizer=opened, replace=force, about=about, columns=chosen,
+                         mask=fields["second"] is not None or fields["content"] == "messages")
+    line = _Progress(progress)
+    try:
+        with writer:
+            rules = _Rules(opened, writer, fields, chosen, (min_tokens or 0, max_tokens or sys.maxsize),
+                           on_error == "skip", 0 if threads is None else number(threads, "threads", 1), chat_template)
+            if delimited:
+                rules.eod, rules.bos = eod_id, bos_id
+            _run(source, rules, line, field)
+        line.show(writer.documents, writer.tokens, last=True)
+    except BaseException:
+        line.end()
+        raise
+    return _packed(os.fspath(out), rules.skipped)
+
+
+def _fields(field: str | None, ids: str | None, mask: str | None, prompt: str | None, completion: str | None,
+            messages: str | None, chat: Any) -> dict[str, Any]:
+    """What documents hold, and the names of the fields."""
+    if sum(name is not None for name in (field, ids, prompt, messages)) > 1:
+        raise ArgumentError("field, ids_field, prompt_field, and messages_field exclude each other")
+    if (prompt is None) != (completion is None):
+        raise ArgumentError("prompt_field and completion_field belong together")
+    if mask is not None and ids is None:
+        raise ArgumentError("mask_field needs ids_field")
+    if (messages is None) != (chat is None):
+        raise ArgumentError("messages_field and chat_template belong together")
+    if ids is not None:
+        return {"content": "ids", "field": ids, "second": mask}
+    if prompt is not None:
+        return {"content": "prompt", "field": prompt, "second": completion}
+    if messages is not None:
+        return {"content": "messages", "field": messages, "second": None}
+    return {"content": "text", "field": field or "text", "second": None}
+
+
+def _run(source: Any, rules: _Rules, line: _Progress, field: str | None) -> None:
+    """Packs all documents of a source."""
+    if is_arrow(source) and rules.fields["content"] == "text" and not rules.columns:
+        chunks = arrow_columns(source, field or (rules.fields["field"] if hasattr(source, "columns") else None))
+        try:
+            for column in chunks:
+                for struct, nulls in _slices(column):
+                    rules.texts(struct, nulls=nulls)
+                    line.show(rules.documents, rules.tokens)
+        finally:
+            chunks.close()  # type: ignore[attr-defined]
+        return
+    for group in _groups(_rows_of(source) if is_arrow(source) else source):
+        rules.records(group)
+        line.show(rules.documents, rules.tokens)
