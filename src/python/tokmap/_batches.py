@@ -196,12 +196,11 @@ def _read(chunks: list[Chunk], name: str, flat: bool, offsets: bool) -> Any:
 
 def _listed(batch: Any) -> tuple[array[int], array[int]]:
     """The ids of several documents in one array, and where each document ends."""
-    from .tokenizer import _ids
     if isinstance(batch, Encoded):
-        return _ids(batch.ids), array("Q", batch.offsets.tolist()[1:])
+        return t.id_array(batch.ids), array("Q", batch.offsets.tolist()[1:])
     ids, ends = array("I"), array("Q")
     for some in batch:
-        ids.extend(_ids(some))
+        ids.extend(t.id_array(some))
         ends.append(len(ids))
     return ids, ends
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 from _thread import allocate_lock
+from array import array
 from ctypes import CDLL, Structure, c_char_p, c_int, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
 
+from .errors import ArgumentError
 from ._library import library_path, load
 from ._version import __version__
 
@@ -127,3 +129,14 @@ def library() -> CDLL:
             _loaded = load(_file(), "tokmap library of tokenizers", FUNCTIONS, "tokmap_tokenizer_version",
                            "set TOKMAP_LIBRARY to the path of a libtokmap that has libtokmap_tokenize beside it")
         return _loaded
+
+
+def id_array(ids: Any) -> array[int]:
+    """Ids of any kind as an array of 32 bits."""
+    if hasattr(ids, "tolist"):
+        ids = ids.tolist()
+    try:
+        return array("I", ids)
+    except (TypeError, OverflowError):
+        raise ArgumentError("ids must be a list of whole numbers from 0 to 4294967295, or an array of one dimension"
+                            ) from None

@@ -274,7 +274,7 @@ class Tokenizer:
         handle, error = self._open(), c.Error()
         if skip_special_tokens is not None:
             specials = not skip_special_tokens
-        some = _ids(ids)
+        some = t.id_array(ids)
         address = some.buffer_info()[0] if some else None
         room = 8 * len(some) + 64
         while True:
@@ -299,7 +299,7 @@ class Tokenizer:
     def decode_bytes(self, ids: Iterable[int]) -> bytes:
         """The bytes that the ids stand for, joined, special tokens included; they need not be UTF-8: tiktoken's name.
         Nothing else that a decoder does happens to them."""
-        return b"".join(map(self.id_to_token, _ids(ids)))
+        return b"".join(map(self.id_to_token, t.id_array(ids)))
 
     def id_to_token(self, id: int) -> bytes:
         """The bytes that one id stands for: of a special token its name, of any other token the bytes of text that
@@ -429,17 +429,6 @@ def _added(wanted: bool | int, own: int | None, name: str) -> int | None:
     if wanted is True and own is None:
         raise ArgumentError(f"the vocabulary names no {name.upper()}; pass its id: {name}=ID")
     return own if wanted is True else None if wanted is False else c.number(wanted, name, 0, 2 ** 32 - 1)
-
-
-def _ids(ids: Any) -> array[int]:
-    """Ids of any kind as an array of 32 bits."""
-    if hasattr(ids, "tolist"):
-        ids = ids.tolist()
-    try:
-        return array("I", ids)
-    except (TypeError, OverflowError):
-        raise ArgumentError("ids must be a list of whole numbers from 0 to 4294967295, or an array of one dimension"
-                            ) from None
 
 
 # ---- the tokenizer of a dataset ----
