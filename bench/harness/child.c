@@ -158,11 +158,11 @@ int child_run_copies(struct bench *bench, struct child_copy *copies, size_t coun
 
 int child_run_tokmap(struct bench *bench, const char *const *arguments, struct child_usage *usage)
 {
-    char path[BENCH_PATH];
+    char path[BENCH_PATH], said[256];
     const int length = snprintf(path, sizeof path, "%.*stokmap", (int)path_folder_bytes(bench->self), bench->self);
     if (length < 0 || length >= BENCH_PATH)
         return bench_failed_system(bench, ENAMETOOLONG, bench->self, "The path of the command tokmap is too long.");
-    return child_run(bench, path, arguments, NULL, 0, usage);
+    return child_run(bench, path, arguments, said, sizeof said, usage);
 }
 
 double child_number(const char *output, const char *name)
