@@ -222,10 +222,7 @@ static bool message_read(struct reader *reader, struct chat_message *message)
         } else if (is_meaningful(&name)) {
             if (!takes_nothing(reader)) {
                 const struct chat_string word = decode(reader, &name);
-                return refuse(reader,
-                              "it has a key that tokmap's templates do not write; remove the key, or use "
-                              "tokmap.pack(..., chat_template=tokenizer) of Python",
-                              &word);
+                return refuse(reader, "only tokmap.pack(..., chat_template=tokenizer) of Python writes the key", &word);
             }
         } else {
             has_from |= json_name_is(&name, "from");

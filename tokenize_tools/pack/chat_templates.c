@@ -18,7 +18,7 @@
 #define NOT_ALTERNATING "conversation roles must alternate user/assistant/user/assistant/..."
 #define NOT_ALTERNATING_SYSTEM                                                                                         \
     "after the optional system message, conversation roles must alternate user/assistant/user/assistant/..."
-#define TOOL_ROLE "tokmap does not write the results of tools; tokmap.pack(..., chat_template=tokenizer) of Python does"
+#define TOOL_ROLE "only tokmap.pack(..., chat_template=tokenizer) of Python writes messages with the role"
 
 /* ---- text ---- */
 
