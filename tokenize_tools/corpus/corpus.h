@@ -12,6 +12,14 @@
  *
  * Accounts: each byte of the streams (files after decompression) is counted exactly once, as a byte of a document, of
  * structure, or of skipped input (struct corpus_counts).
+ *
+ * A Parquet file is its own stream: stream_bytes and stored_bytes are both the size of the file, once it was read to its
+ * end or the rest was left out. Its columns are compressed page by page, so a row has no bytes of its own: the bytes of
+ * a data page of the first column (the text, the ids, or the first field of the messages) are divided evenly among the
+ * rows in it, as parquet_source.h defines, and a row's share becomes document bytes or skipped bytes. All other bytes are
+ * structure: headers, dictionaries, other columns, the footer. text_bytes counts the decoded texts as always. A page
+ * that cannot be decoded is one issue for all of its rows (corpus_issue.records); what is wrong with the footer or with
+ * the header of a page leaves out the rest of the file.
  */
 #ifndef TOKMAP_CORPUS_CORPUS_H
 #define TOKMAP_CORPUS_CORPUS_H
@@ -24,7 +32,7 @@
  * are JSONL. Standard input, files in /dev/ and names that end in .json are JSONL if their first line is a JSON object,
  * and JSON if they begin with an array of objects. All other files are text. But if sniff.h judges that such a text
  * consists of records or is binary, or if its name ends in .csv or .tsv, it is an issue: the user has to name the
- * format.
+ * format. A regular file is CORPUS_PARQUET if its name ends in .parquet, or if it begins and ends with PAR1.
  *
  * CORPUS_JSON: an array of objects, or objects one after another, on any number of lines. CORPUS_CSV and CORPUS_TSV:
  * the first line names the columns.

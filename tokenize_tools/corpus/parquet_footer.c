@@ -210,6 +210,7 @@ static enum tokmap_status column_choose(struct reading *reading, uint32_t wanted
                          "'%s', with a dot",
                          PARQUET_LEAVES_MOST, field);
     footer->columns[footer->column_count] = *column;
+    footer->columns[footer->column_count].inside = below;
     footer->columns[footer->column_count++].wanted = wanted;
     return TOKMAP_OK;
 }
@@ -323,7 +324,8 @@ static enum tokmap_status columns_check(struct reading *reading)
                              "the Parquet file has no column '%s'; it has: %s; name another with options.field", field,
                              *reading->names.text ? reading->names.text : "no columns");
         const struct parquet_column *column = &sorted[first];
-        if (use != PARQUET_USE_MESSAGES && found > 1)
+        const bool single = use == PARQUET_USE_TEXT || use == PARQUET_USE_VALUE;
+        if (use != PARQUET_USE_MESSAGES && (found > 1 || (single && column->inside && !column->max_repetition)))
             return error_set(
                 reading->error, TOKMAP_ERROR_INPUT, reading->path, TOKMAP_NO_OFFSET,
                 "the field '%s' of the Parquet file is a group of columns: %s; name one with options.field", field,

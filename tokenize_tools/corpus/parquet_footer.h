@@ -61,6 +61,7 @@ struct parquet_column {
     char name[128];  /* the path, for messages: cut, and not as bytes of a file */
     char last[128];  /* the name of the leaf alone; the key of a message */
     uint32_t wanted; /* the index of the field that it belongs to */
+    bool inside;     /* the field is a group that contains it */
     uint64_t leaf;   /* its number among all columns of the file, from 0 */
     enum parquet_type type;
     uint32_t type_bytes; /* of a value of PARQUET_FIXED */

@@ -12,6 +12,7 @@
 
 #define WINDOW_BYTES ((uint64_t)64 << 10)
 #define HEADER_MOST ((uint64_t)64 << 20) /* statistics in a header can hold whole texts */
+#define RATIO_MOST 4096                  /* how much smaller a page that is believed can be when compressed */
 #define LARGE_BYTES ((uint64_t)32 << 20)
 /* Old writers left the header of the dictionary page out of a chunk's size. */
 #define CHUNK_SLACK 100
@@ -125,9 +126,10 @@ static enum tokmap_status header_read(const struct parquet_source *source, struc
         if (!fault)
             return TOKMAP_OK;
         const bool whole = inside && feed->window_at + feed->window_bytes == source->file->footer.data_end;
-        if (strcmp(fault, THRIFT_FAULT_SHORT) != 0 || whole || wanted > HEADER_MOST)
-            return feed_fault(source, feed, feed->at, whole || wanted > HEADER_MOST ? "its header does not end" : fault,
-                              error);
+        if (strcmp(fault, THRIFT_FAULT_SHORT) != 0)
+            return feed_fault(source, feed, feed->at, fault, error);
+        if (whole || wanted > HEADER_MOST)
+            return feed_fault(source, feed, feed->at, "its header does not end", error);
         if (inside && !from)
             wanted *= 8;
         const enum tokmap_status status = window_read(source, feed, wanted, error);
@@ -339,10 +341,11 @@ static enum tokmap_status feed_take(struct feed *feed, uint64_t count, struct pa
 static uint64_t page_bytes(const struct parquet_page *page)
 {
     const struct parquet_page_header *header = &page->header, *dictionary = &page->header;
-    uint64_t bytes = header->bytes;
+    uint64_t bytes = min64(header->bytes, header->stored * RATIO_MOST);
     if (page->dictionary && page->dictionary->header.entries) {
         dictionary = &page->dictionary->header;
-        bytes += mul_div(dictionary->bytes, header->entries, dictionary->entries);
+        const uint64_t texts = min64(dictionary->bytes, dictionary->stored * RATIO_MOST);
+        bytes += mul_div(texts, header->entries, dictionary->entries);
     }
     return bytes;
 }
@@ -407,7 +410,7 @@ static enum tokmap_status group_end(struct parquet_source *source, struct tokmap
         if (status)
             return status;
         if (feed->starts)
-            return feed_fault(source, feed, feed->at, "the column has more rows than its row group", error);
+            return feed_fault(source, feed, feed->at, "a column has more rows than its row group", error);
         feed_clear(feed);
     }
     source->group_open = false;

@@ -215,6 +215,17 @@ static enum tokmap_status type_refused(const struct stream *stream, const char *
                      "the input is %s, which tokmap cannot read; %s", name, advice);
 }
 
+/* Returns true if a regular file, of which `head` is the beginning, has the magic of a Parquet file at both ends. The
+ * magic alone could be the beginning of a text. */
+static bool ends_like_parquet(const struct stream *stream, const char *head, size_t count)
+{
+    char tail[4];
+    size_t got = 0;
+    return stream->regular && count >= 12 && !memcmp(head, "PAR1", 4) &&
+           !os_pread(stream->fd, tail, sizeof tail, stream->stat.bytes - sizeof tail, &got) && got == sizeof tail &&
+           !memcmp(tail, "PAR1", 4);
+}
+
 /* Reads the first bytes and recognizes the type of the file. They are read into the caller's buffer, which is where
  * plain text belongs. */
 static enum tokmap_status stream_begin(struct stream *stream, char *into, size_t capacity, size_t *got,
@@ -232,6 +243,10 @@ static enum tokmap_status stream_begin(struct stream *stream, char *into, size_t
     const char *name, *advice;
     stream->begun = true;
     stream->type = file_type_of(into, count, &name, &advice);
+    if (stream->type == FILE_TYPE_PLAIN && ends_like_parquet(stream, into, count)) {
+        stream->type = FILE_TYPE_PARQUET;
+        (void)file_type_of("PAR1\x15", 5, &name, &advice);
+    }
     if (stream->type == FILE_TYPE_REFUSED || stream->type == FILE_TYPE_PARQUET) {
         stream->stored = 0; /* none of these bytes is used, so none is counted */
         return type_refused(stream, name, advice, error);
