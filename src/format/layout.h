@@ -154,7 +154,7 @@ _Static_assert(sizeof(struct stream_entry) == 32, "as in FORMAT.md");
 #define COLUMN_NAME_MAX 1024                              /* bytes of a name, at least 1 */
 #define COLUMN_VALUES_MAX 65536                           /* of a dictionary */
 #define COLUMN_DICTIONARY_BYTES ((uint64_t)16 << 20)      /* of all values of a dictionary */
-#define COLUMN_DEPTH 512                                  /* containers inside one another in a value */
+#define COLUMN_DEPTH 64                                   /* containers inside one another in a value */
 struct column_head {
     uint64_t code_bytes;    /* 1: up to 256 values; 2: more; 0: plain, document i has value i, and there are no codes */
     uint64_t name_bytes;

@@ -100,6 +100,15 @@ class Readme(unittest.TestCase):
         said = self.finish(self.start("documents"))
         self.assertRegex(said, r"\d+ documents; the longest has \d+ tokens, from .*\n\d+ bytes verified")
 
+    def test_own(self):
+        self.assertEqual(self.finish(self.start("own")), "https://example.org/17\n")
+
+    def test_writing(self):
+        said = self.finish(self.start("writing")).splitlines()
+        self.assertIn("which is not in the vocabulary of 50257 ids", said[0])
+        self.assertEqual(said[1], "True [[464, 3290, 318, 50256], [1, 2, 50256], [3, 4, 5, 50256]] "
+                         "{'url': 'https://example.org', 'score': 0.5} Origin(path='notes.jsonl', record=2)")
+
     @needs("torch")
     def test_top(self):
         self.assertEqual(len(self.finish(self.start("top")).splitlines()), 60)

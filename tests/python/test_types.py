@@ -97,6 +97,14 @@ reveal_type(ds.info.identity)
 reveal_type(ds.info.masked)
 print(ds.mask(3, 5).sum())
 reveal_type(tokmap.index("raw:train.bin,width=2,eod=50256", replace=True).documents)
+with tokmap.ShardWriter("data/mine", vocab_size=9, eod=8, mask=True, columns=["url"], replace=True) as writer:
+    reveal_type(writer)
+    writer.add([1, 2], mask=numpy.ones(2, dtype=bool), columns={"url": None}, origin=("a.txt", 3))
+    writer.add_batch(torch.tensor([1, 2]), [1, 2], columns={"url": ["a", "b"]})
+reveal_type(writer.content)
+reveal_type(writer.tokens)
+reveal_type(ds.columns)
+reveal_type(ds.values(3))
 try:
     run.check(run.cursor(3))
 except tokmap.PastError as problem:
@@ -108,7 +116,7 @@ except tokmap.PastError as problem:
 REVEALED = ("Batch", "int", "int", "int", "bool", "int", "Origin|None", "int", "Batch", "int", "tuple[int,...]", "str",
             "int", "int|None", "int", "int", "int", "int", "Dataset", "int", "int", "str", "int", "Columns",
             "tuple[int,int]", "int", "int", "Run", "str", "int", "int|None", "int", "int", "str", "Run", "bool", "int",
-            "None", "int", "str", "int", "int", "int", "str", "str", "bool", "int", "int|None", "str")
+            "None", "int", "str", "int", "int", "int", "str", "str", "bool", "int", "ShardWriter", "str|None", "int", "tuple[str,...]", "dict[str,Any]", "int|None", "str")
 
 #: One misuse a line; each must be an error.
 WRONG = '''
@@ -186,6 +194,13 @@ b.valids
 ds.mask("3")
 ds.info.masks
 tokmap.index("raw:train.bin", force=True)
+tokmap.ShardWriter("data/mine", vocabulary=9)
+tokmap.ShardWriter("data/mine", vocab_size="9")
+tokmap.ShardWriter("data/mine", vocab_size=9).add()
+tokmap.ShardWriter("data/mine", vocab_size=9).add([1], columns=["url"])
+tokmap.ShardWriter("data/mine", vocab_size=9).finish()
+ds.value("3", "url")
+ds.value(3)
 '''
 
 

@@ -95,11 +95,12 @@ else
 fi
 
 # The C of README.md is compiled inside a function that declares what README leaves to the reader.
-for name in host device; do
+for name in host device writer; do
     {
         cat <<'C'
 #include <stdlib.h>
 #include <tokmap/cuda.h>
+#include <tokmap/pack.h>
 #include <tokmap/tokmap.h>
 static void fatal(const struct tokmap_error *e) { exit(e->status != TOKMAP_OK); }
 static void train_step(const int32_t *x, const int32_t *y, uint64_t rows) { (void)x, (void)y, (void)rows; }
@@ -108,18 +109,21 @@ static void train_step_on(struct CUstream_st *stream, const void *x, const void 
     (void)stream, (void)x, (void)y, (void)rows;
 }
 static void save_checkpoint(uint64_t step, const char *text) { (void)step, (void)text; }
+static int next_document(int32_t *ids, uint64_t *count) { return (int)(*count = 0, ids[0] = 0); }
 static int cudaMalloc(void **at, size_t bytes) { return *at = NULL, bytes == 0; }
 int sketch(uint64_t dp_rank, uint64_t dp_world, const char *saved_cursor, int32_t *x, int32_t *y, uint64_t bytes,
            struct CUstream_st *stream);
 int sketch(uint64_t dp_rank, uint64_t dp_world, const char *saved_cursor, int32_t *x, int32_t *y, uint64_t bytes,
            struct CUstream_st *stream)
 {
+    int32_t ids[4];
+    uint64_t count;
 C
         awk '/^<!-- sketch: host -->/ { wanted = 1; next } wanted && /^```c$/ { inside = 1; next }
             /^```$/ { if (inside) exit } inside' README.md
-        [ $name = host ] || awk '/^<!-- sketch: device -->/ { wanted = 1; next } wanted && /^```c$/ { inside = 1; next }
-            /^```$/ { if (inside) exit } inside' README.md
-        echo "    return (void)train_step_on, (void)cudaMalloc, (void)bytes, (void)stream, 0;"
+        [ $name = host ] || awk -v name=$name '$0 == "<!-- sketch: " name " -->" { wanted = 1; next }
+            wanted && /^```c$/ { inside = 1; next } /^```$/ { if (inside) exit } inside' README.md
+        echo "    return (void)next_document, (void)ids, (void)count, (void)train_step_on, (void)cudaMalloc, (void)bytes, (void)stream, 0;"
         echo "}"
     } >"$TMPDIR/sketch.c"
     check "README has C for the $name" grep -q tokmap_loader_open "$TMPDIR/sketch.c"

@@ -10,6 +10,7 @@
 
 #include "cli/cli.h"
 #include "commands.h"
+#include "commands/shared/column_report.h"
 #include "commands/shared/dataset_about.h"
 #include "commands/shared/field_options.h"
 #include "commands/shared/document_lengths.h"
@@ -345,6 +346,7 @@ static enum tokmap_status facts_json(const struct tokmap_dataset *dataset, const
         cli_json_bytes(json, "warning", info->warning, strlen(info->warning));
     else
         cli_json_null(json, "warning");
+    status = columns_json(dataset, json, error);
     cli_json_array(json, "shards");
     for (uint64_t number = 0; number < info->shards && !status; number++) {
         struct tokmap_shard_info shard = {.size = sizeof shard};
@@ -578,11 +580,12 @@ static enum tokmap_status dataset_print(const struct target *target, const struc
     row_add(table, "dataset", target->name);
     part_row(target->name, &facts, table);
     facts_table(&facts, table);
+    status = columns_table(target->dataset, table, error);
     if (with_rows)
         rows_table(&rows, given->run.seq_len, 0, table);
     cli_table_print(table, NULL, stdout);
     cli_table_free(table);
-    return shards_print(target->dataset, &facts, error);
+    return status ? status : shards_print(target->dataset, &facts, error);
 }
 
 /* ---- a run ---- */
@@ -721,12 +724,13 @@ static enum tokmap_status source_print(const struct run_about *about, uint64_t n
         row_add(table, "dataset", source.data);
     part_row(source.data, &facts, table);
     facts_table(&facts, table);
+    status = columns_table(source.dataset, table, error);
     if (drawn)
         source_table(&source, about, &phase, &rows, table);
     putchar('\n');
     cli_table_print(table, NULL, stdout);
     cli_table_free(table);
-    return shards_print(source.dataset, &facts, error);
+    return status ? status : shards_print(source.dataset, &facts, error);
 }
 
 static enum tokmap_status run_print(const struct target *target, const struct info_arguments *given,

@@ -174,7 +174,8 @@ class ShardWriter:
     about       a dict that the index keeps as JSON, such as {"tokenizer": {"name": "mine"}}
     """
     path: str
-    #: The content id of the shard, 32 hexadecimal digits; None until it is committed.
+    #: The content id of the shard, 32 hexadecimal digits, as in Dataset.shard(0).content; None until it is committed.
+    #: (Dataset.info.content differs from it if there is a mask, which it covers, too.)
     content: str | None
     #: The names of the columns.
     columns: tuple[str, ...]

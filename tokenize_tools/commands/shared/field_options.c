@@ -8,14 +8,17 @@
  * options, by name. A field has the same option in every command that has the option at all. The option is NULL if no
  * command lets its user set the field. */
 static const struct field_option table[] = {
+    {"about", NULL, NULL},
     {"alarm_percent", NULL, NULL},
     {"batch", "batch", NULL},
     {"bos_id", "bos", NULL},
     {"chat_template", "chat-template", NULL},
+    {"column_count", NULL, NULL},
     {"columns", "columns", NULL},
     {"completion_field", "completion-field", NULL},
     {"data", NULL, NULL},
     {"deadline_ns", NULL, NULL},
+    {"delimited", NULL, NULL},
     {"document_limit", "max-document", NULL},
     {"documents_most", "max-documents", NULL},
     {"eod_id", "eod", NULL},
@@ -39,6 +42,7 @@ static const struct field_option table[] = {
     {"min_frequency", "min-frequency", NULL},
     {"min_tokens", "min-tokens", NULL},
     {"null", "null", NULL},
+    {"offsets", NULL, NULL},
     {"ordering", "order", NULL},
     {"passes", "passes", NULL},
     {"pattern", "pattern", NULL},
@@ -66,6 +70,7 @@ static const struct field_option table[] = {
     {"trace", NULL, NULL},
     {"trained", NULL, NULL},
     {"vocabulary", "vocab-size", NULL},
+    {"width", NULL, NULL},
     {"world", "ranks", NULL},
 };
 

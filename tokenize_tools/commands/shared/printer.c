@@ -6,12 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "column_report.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "corpus/file_type.h"
 #include "dataset_tokenizer.h"
 #include "platform/os.h"
 #include "text/decimal.h"
+#include "text/utf8.h"
+
+#define VALUE_SHOWN 400 /* bytes of a column's value that are printed for people */
 
 /* ---- control characters ---- */
 
@@ -317,6 +321,11 @@ static enum tokmap_status part_alone(const struct tokmap_dataset *dataset, uint6
     return status == TOKMAP_ERROR_NOT_FOUND ? TOKMAP_OK : status;
 }
 
+static void value_ignore(void *user, const char *name, const struct tokmap_value *value)
+{
+    (void)user, (void)name, (void)value;
+}
+
 static enum tokmap_status part_origin(const struct tokmap_dataset *dataset, struct part *part,
                                       struct tokmap_error *error)
 {
@@ -324,6 +333,7 @@ static enum tokmap_status part_origin(const struct tokmap_dataset *dataset, stru
     struct tokmap_shard_info shard = {.size = sizeof shard};
     struct tokmap_dataset_info info = {.size = sizeof info};
     enum tokmap_status status = tokmap_dataset_info(dataset, &info);
+    part->dataset = dataset;
     if (!status && !info.shards) { /* synthetic: no shard and no origin */
         part->tokens_path = NULL;
         part->path = NULL;
@@ -331,6 +341,8 @@ static enum tokmap_status part_origin(const struct tokmap_dataset *dataset, stru
     }
     if (!status)
         status = tokmap_dataset_shard(dataset, part->document.shard, &shard, error);
+    if (!status) /* that they can be read is known when they are printed */
+        status = document_values(dataset, part->document.number, value_ignore, NULL, error);
     if (status)
         return status;
     part->tokens_path = shard.tokens_path;
@@ -398,7 +410,23 @@ static bool part_is_line(const struct part *part)
     return ends_in(part->path, bytes, ".jsonl") || ends_in(part->path, bytes, ".ndjson");
 }
 
-void part_print(const struct part *part, FILE *file)
+/* Prints a value on a line of its own. Line ends between the parts of an object or an array become spaces. */
+static void value_print(void *user, const char *name, const struct tokmap_value *value)
+{
+    struct visible visible = {.file = user};
+    size_t bytes = utf8_cut(value->json, (size_t)min64(value->bytes, VALUE_SHOWN));
+    (void)fputs("    ", user);
+    visible_write(&visible, name, strlen(name));
+    visible_write(&visible, ": ", 2);
+    for (size_t i = 0; i < bytes; i++)
+        visible_write(&visible, strchr("\r\n\t", value->json[i]) && value->json[i] ? " " : &value->json[i], 1);
+    visible_end(&visible);
+    if (bytes < value->bytes)
+        (void)fprintf(user, "... (%" PRIu64 " bytes)", value->bytes);
+    (void)fputc('\n', user);
+}
+
+static void part_line(const struct part *part, FILE *file)
 {
     const bool whole = part->count == part->document.tokens;
     struct visible visible = {.file = file};
@@ -432,6 +460,27 @@ void part_print(const struct part *part, FILE *file)
     }
 }
 
+void part_print(const struct part *part, FILE *file)
+{
+    part_line(part, file);
+    if (document_values(part->dataset, part->document.number, value_print, file, NULL))
+        (void)fputs("    its columns cannot be read; run `tokmap verify` on the dataset\n", file);
+}
+
+struct values_json {
+    struct cli_json *json;
+    bool begun;
+};
+
+static void value_json(void *user, const char *name, const struct tokmap_value *value)
+{
+    struct values_json *values = user;
+    if (!values->begun)
+        cli_json_object(values->json, "columns");
+    values->begun = true;
+    cli_json_raw(values->json, name, value->json, (size_t)value->bytes);
+}
+
 void part_json(const struct part *part, struct cli_json *json)
 {
     cli_json_number(json, "document", part->document.number);
@@ -455,4 +504,9 @@ void part_json(const struct part *part, struct cli_json *json)
         cli_json_number(json, "line", part->record + 1);
     else
         cli_json_null(json, "line");
+    struct values_json values = {json, false};
+    if (document_values(part->dataset, part->document.number, value_json, &values, NULL) && !values.begun)
+        cli_json_null(json, "columns"); /* they could be read before */
+    if (values.begun)
+        cli_json_end(json);
 }

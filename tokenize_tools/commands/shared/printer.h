@@ -68,6 +68,7 @@ enum tokmap_status printer_json(struct printer *printer, uint64_t first, uint64_
 
 /* The part of a document that is in a range of tokens. Its paths live as long as the dataset. */
 struct part {
+    const struct tokmap_dataset *dataset;
     struct tokmap_document document;
     uint64_t from;    /* the first token shown, counted from the document's first token */
     uint64_t count;   /* tokens shown */
@@ -89,7 +90,8 @@ enum tokmap_status parts_walk(const struct tokmap_dataset *dataset, uint64_t fir
 enum tokmap_status part_whole(const struct tokmap_dataset *dataset, uint64_t number, struct part *part,
                               struct tokmap_error *error);
 
-/* Writes one line for people; writes members of an open object. */
+/* Writes a line for people, and below it one for each value that the document has in the dataset's columns; writes
+ * members of an open object, "columns" among them if the document has values. */
 void part_print(const struct part *part, FILE *file);
 void part_json(const struct part *part, struct cli_json *json);
 
