@@ -100,7 +100,7 @@ struct tokmap_writer_options {
     uint64_t eod_id;         /* the id that ends each document, or TOKMAP_NO_ID (default). The writer appends it */
     uint64_t bos_id;         /* the id that begins each document, or TOKMAP_NO_ID (default). The writer prepends it */
     int delimited;           /* 1: the documents have their EOD and BOS already; the writer adds none, and refuses a
-                                document that has not. Default: 0 */
+                                document that lacks one. Default: 0 */
     uint32_t column_count;   /* number of columns, at most 64; default: 0 */
     const char *const *columns; /* their names, each 1 to 1,024 bytes of UTF-8, all different; copied */
     uint8_t tokenizer[16];   /* fingerprint of the tokenizer, as in struct tokmap_tokenizer_info. All zero (default):

@@ -1,7 +1,7 @@
 /* column_report.h - what the columns of a dataset are (info), and their values for a document (show). For one
  * thread. */
-#ifndef TOKMAP_COMMANDS_COLUMN_REPORT_H
-#define TOKMAP_COMMANDS_COLUMN_REPORT_H
+#ifndef TOKMAP_COMMANDS_SHARED_COLUMN_REPORT_H
+#define TOKMAP_COMMANDS_SHARED_COLUMN_REPORT_H
 
 #include "cli/json_writer.h"
 #include "cli/table.h"
