@@ -25,6 +25,7 @@ awk 'BEGIN { for (n = 0; n < 99; n++) print "{\"id\": " n ", \"text\": \"record 
 zstd -q records.jsonl -o crawl/one.jsonl.zst
 printf 'mail\n' | gzip >mail.gz
 printf 'some text\n' >text
+printf '{"input_ids": [5, 17, 2], "loss_mask": [0, 1, 1]}\n' >sft.jsonl
 tokmap train -q -o tokenizer --vocab-size 300 --special-tokens '<|endoftext|>' books
 # The ids of decode's example are those of the real gpt2.
 sed 's/"vocab": {/&"Hello": 15496, "Ġworld": 995, /' tokenizer.json >gpt2/tokenizer.json

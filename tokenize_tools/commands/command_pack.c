@@ -289,8 +289,7 @@ int command_pack(int argc, char **argv)
             "  tokmap pack -o data/books books/\n"
             "  tokmap pack -o data/web -t gpt2/tokenizer.json 'crawl/*.jsonl.zst'\n"
             "  zcat mail.gz | tokmap pack -o data/mail --invalid-utf8 replace -\n"
-            "  tokmap pack -o data/sft --ids-field input_ids --mask-field loss_mask --vocab-size 32000 sft.jsonl\n"
-            "  tokmap pack -o data/chat -t Qwen2.5-7B --messages-field messages chat.jsonl\n",
+            "  tokmap pack -o data/sft --ids-field input_ids --mask-field loss_mask --vocab-size 32000 sft.jsonl\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
         .operands = CLI_FILES,
