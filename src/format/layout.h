@@ -148,8 +148,8 @@ _Static_assert(sizeof(struct stream_entry) == 32, "as in FORMAT.md");
 /* Columns: uint64_t count, struct column_head heads[count], then the data of each column. A column has a JSON text for
  * each document, with 0 bytes where the record of the document lacks the field. Its data is: the name, terminated by a
  * zero byte; a code for each document, the number of its value; uint32_t low[values] and uint64_t carry[value_bytes >>
- * 32], the ends of values, as the section documents stores those of documents; and the bytes of the values. Each part is
- * padded with zeros to a multiple of 8 bytes. */
+ * 32], the ends of values, as the section documents stores those of documents; and the bytes of the values. Each part
+ * is padded with zeros to a multiple of 8 bytes. */
 #define COLUMNS_MAX 64
 #define COLUMN_NAME_MAX 1024                              /* bytes of a name, at least 1 */
 #define COLUMN_VALUES_MAX 65536                           /* of a dictionary */

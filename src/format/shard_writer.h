@@ -1,7 +1,8 @@
 /*
  * shard_writer.h - writes NAME.bin and NAME.tmx as a stream, and makes them visible either complete or not at all.
  *
- * The memory of a writer does not grow with tokens, documents, or files; each column takes up to 18 MiB. The documents section is the first of the
+ * The memory of a writer does not grow with tokens, documents, or files; each column takes up to 18 MiB. The documents
+ * section is the first of the
  * index, so document ends are written to it directly. Later sections are spilled to unnamed files in the target's
  * folder and appended at the commit. Tokens are hashed while they are written. The files under construction are
  * NAME.bin.partial and NAME.tmx.partial. A lock on the second one keeps a second writer from using the same name. A
@@ -70,8 +71,8 @@ enum tokmap_status shard_writer_add_zeros(struct shard_writer *writer, uint64_t 
 enum tokmap_status shard_writer_mask(struct shard_writer *writer, const uint8_t *bits, uint64_t first, uint64_t count,
                                      struct tokmap_error *error);
 
-/* States the values of the columns for the next `documents` documents that have no values yet: values[d * column_count +
- * c] is that of column c. Values may be added before or after the tokens of their documents, but before the commit each
+/* States the values of the columns for the next `documents` documents that have no values yet: values[d *
+ * column_count + c] is that of column c. Values may be added before or after the tokens of their documents, but before the commit each
  * document must have its values. They are copied. Each one must be sound (see shard_value_is_sound()); a call with one
  * that is not stores nothing. Statuses: OK, ERROR_INPUT (a value is not sound; *error names its document and column),
  * ERROR_IO, ERROR_MEMORY, ERROR_LIMIT, ERROR_ARGUMENT (the shard has no columns). */
