@@ -71,11 +71,11 @@ enum tokmap_status shard_writer_add_zeros(struct shard_writer *writer, uint64_t 
 enum tokmap_status shard_writer_mask(struct shard_writer *writer, const uint8_t *bits, uint64_t first, uint64_t count,
                                      struct tokmap_error *error);
 
-/* States the values of the columns for the next `documents` documents that have no values yet: values[d *
- * column_count + c] is that of column c. Values may be added before or after the tokens of their documents, but before the commit each
- * document must have its values. They are copied. Each one must be sound (see shard_value_is_sound()); a call with one
- * that is not stores nothing. Statuses: OK, ERROR_INPUT (a value is not sound; *error names its document and column),
- * ERROR_IO, ERROR_MEMORY, ERROR_LIMIT, ERROR_ARGUMENT (the shard has no columns). */
+/* States the values of the columns for the next `documents` documents that have no values yet: values[d * column_count
+ * + c] is that of column c. Values may be added before or after the tokens of their documents, but before the commit
+ * each document must have its values. They are copied. Each one must be sound (see shard_value_is_sound()); a call with
+ * one that is not stores nothing. Statuses: OK, ERROR_INPUT (a value is not sound; *error names its document and
+ * column), ERROR_IO, ERROR_MEMORY, ERROR_LIMIT, ERROR_ARGUMENT (the shard has no columns). */
 enum tokmap_status shard_writer_values(struct shard_writer *writer, const struct shard_value *values,
                                        uint64_t documents, struct tokmap_error *error);
 
