@@ -144,7 +144,7 @@ static bool engine_border(const struct text_engine *engine, uint8_t left, uint8_
     return true;
 }
 
-/* Bytes without a token are not part of any id, and lie between or inside the texts of ids. */
+/* Bytes without a token are not part of any id: they are skipped between and inside the texts of ids. */
 static bool engine_walk(const struct text_engine *engine, const uint8_t *text, uint64_t count, enum engine_place place,
                         struct id_walk *walk)
 {

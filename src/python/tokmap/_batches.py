@@ -15,7 +15,7 @@ TYPE_CHECKING = False  # as in typing, which importing this package does not imp
 if TYPE_CHECKING:
     from typing import Any, Iterable, Iterator, Sequence
 
-    from .tokenizer import Tokenizer
+    Tokenizer = Any  # tokenizer.py imports this module
 
 #: By name of a dtype: the type of ids in tokenizer.h, the code of array.array, the bytes of an id.
 DTYPES = {"uint16": ("u16", "H", 2), "uint32": ("u32", "I", 4), "int32": ("u32", "i", 4), "uint64": ("u64", "Q", 8),

@@ -147,6 +147,169 @@ static void test_tokens(void **state)
     tokmap_tokenizer_close(tokenizer);
 }
 
+/* ---- offsets, sharing, batches ---- */
+
+static void test_offsets(void **state)
+{
+    struct tokmap_tokenizer *tokenizer = bytes_open();
+    uint16_t ids[3];
+    uint64_t begins[3] = {9, 9, 9}, ends[3] = {9, 9, 9};
+    struct tokmap_encoded encoded = TOKMAP_ENCODED_INIT;
+    encoded.ids = ids;
+    encoded.type = TOKMAP_IDS_U16;
+    encoded.begins = begins;
+    encoded.ends = ends;
+    encoded.room = 3;
+    assert_int_equal(tokmap_tokenizer_encode(tokenizer, "abc", 3, &encoded, NULL), TOKMAP_OK);
+    const uint16_t wanted[] = {'a', 'b', 'c'};
+    assert_memory_equal(ids, wanted, sizeof wanted);
+    for (uint64_t i = 0; i < 3; i++)
+        assert_true(begins[i] == i && ends[i] == i + 1);
+    encoded.room = 1; /* no more is written than there is room for */
+    begins[1] = ends[1] = 77;
+    assert_int_equal(tokmap_tokenizer_encode(tokenizer, "xyz", 3, &encoded, NULL), TOKMAP_ERROR_LIMIT);
+    assert_true(encoded.count == 3 && ids[0] == 'x' && ids[1] == 'b' && begins[1] == 77 && ends[1] == 77);
+    encoded.type = (enum tokmap_id_type)9;
+    assert_int_equal(tokmap_tokenizer_encode(tokenizer, "xyz", 3, &encoded, NULL), TOKMAP_ERROR_ARGUMENT);
+    tokmap_tokenizer_close(tokenizer);
+}
+
+static void test_added(void **state)
+{
+    struct tokmap_tokenizer *tokenizer = bytes_open(), *shared = tokenizer;
+    struct tokmap_error error = {0};
+    struct tokmap_added_token token = {.size = sizeof token};
+    assert_int_equal(tokmap_tokenizer_added(tokenizer, 0, &token, &error), TOKMAP_OK);
+    assert_true(token.id == 256 && token.special == 1 && token.bytes == 13);
+    assert_memory_equal(token.text, "<|endoftext|>", 13);
+    assert_int_equal(tokmap_tokenizer_added(tokenizer, 1, &token, &error), TOKMAP_ERROR_RANGE);
+    assert_int_equal(tokmap_tokenizer_share(&shared, tokenizer, TOKMAP_SPECIAL_TEXT, &error), TOKMAP_ERROR_ARGUMENT);
+    assert_null(shared);
+    tokmap_tokenizer_close(tokenizer);
+}
+
+/* Texts in the three forms, with and without threads, have the ids of single calls. */
+static void batch_check(const struct tokmap_tokenizer *tokenizer, const struct tokmap_texts *texts, uint32_t threads,
+                        const uint32_t *wanted, uint64_t count)
+{
+    struct tokmap_encode_options options = TOKMAP_ENCODE_OPTIONS_INIT;
+    struct tokmap_error error = {0};
+    struct tokmap_tokenizer_batch *batch;
+    struct tokmap_tokenizer_batch_info info = {.size = sizeof info};
+    options.threads = threads;
+    options.eod_id = 256;
+    assert_int_equal(tokmap_tokenizer_encode_batch(tokenizer, texts, &options, &batch, &error), TOKMAP_OK);
+    assert_int_equal(tokmap_tokenizer_batch_info(batch, &info), TOKMAP_OK);
+    assert_true(info.documents == 3 && info.ids == count && info.failed == 0 && info.largest == 256);
+    uint32_t *ids = calloc(count, sizeof *ids);
+    uint64_t ends[3];
+    struct tokmap_tokenizer_batch_out out = TOKMAP_TOKENIZER_BATCH_OUT_INIT;
+    out.ids = ids;
+    out.document_ends = ends;
+    assert_int_equal(tokmap_tokenizer_batch_read(batch, &out, &error), TOKMAP_OK);
+    assert_memory_equal(ids, wanted, count * sizeof *ids);
+    assert_int_equal(ends[2], count);
+    out.begins = ends;
+    assert_int_equal(tokmap_tokenizer_batch_read(batch, &out, &error), TOKMAP_ERROR_ARGUMENT);
+    tokmap_tokenizer_batch_close(batch);
+    free(ids);
+}
+
+static void test_batch(void **state)
+{
+    struct tokmap_tokenizer *tokenizer = bytes_open();
+    const uint32_t wanted[] = {'a', 'b', 256, 256, 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'm', 'n', 'o', 256};
+    const struct tokmap_text some[] = {{"ab", 2}, {NULL, 0}, {"cdefghijklmno", 13}};
+    const int32_t offsets32[] = {0, 2, 2, 15};
+    const int64_t offsets64[] = {0, 2, 2, 15};
+    const int32_t views[3][4] = {{2, 'a' | 'b' << 8, 0, 0}, {0, 0, 0, 0}, {13, 0, 0, 2}};
+    const void *const buffers[] = {"abcdefghijklmno"};
+    int64_t buffer_bytes[] = {15};
+    struct tokmap_texts texts[4];
+    for (int i = 0; i < 4; i++)
+        texts[i] = (struct tokmap_texts){.size = sizeof texts[i], .count = 3, .data = buffers[0]};
+    texts[0].texts = some;
+    texts[1].offsets32 = offsets32;
+    texts[2].offsets64 = offsets64;
+    texts[3].views = views;
+    texts[3].view_buffers = buffers;
+    texts[3].view_buffer_bytes = buffer_bytes;
+    texts[3].view_buffer_count = 1;
+    for (int i = 0; i < 4; i++)
+        for (uint32_t threads = 0; threads < 4; threads++)
+            batch_check(tokenizer, &texts[i], threads, wanted, sizeof wanted / sizeof wanted[0]);
+    struct tokmap_tokenizer_batch *batch;
+    struct tokmap_error error = {0};
+    buffer_bytes[0] = 14;
+    assert_int_equal(tokmap_tokenizer_encode_batch(tokenizer, &texts[3], NULL, &batch, &error), TOKMAP_ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "text 2: its view is outside of its buffer"));
+    texts[0].texts = NULL;
+    assert_int_equal(tokmap_tokenizer_encode_batch(tokenizer, &texts[0], NULL, &batch, &error), TOKMAP_ERROR_ARGUMENT);
+    assert_null(batch);
+    tokmap_tokenizer_close(tokenizer);
+}
+
+static void test_batch_errors(void **state)
+{
+    struct tokmap_tokenizer *tokenizer = bytes_open();
+    const struct tokmap_text some[] = {{"ab", 2}, {"c\xff", 2}, {"d", 1}, {"\xff", 1}};
+    struct tokmap_texts texts = TOKMAP_TEXTS_INIT;
+    struct tokmap_encode_options options = TOKMAP_ENCODE_OPTIONS_INIT;
+    struct tokmap_tokenizer_batch *batch;
+    struct tokmap_tokenizer_batch_info info = {.size = sizeof info};
+    struct tokmap_error error = {0};
+    int32_t statuses[4];
+    uint64_t ends[4];
+    texts.count = 4;
+    texts.texts = some;
+    assert_int_equal(tokmap_tokenizer_encode_batch(tokenizer, &texts, &options, &batch, &error), TOKMAP_ERROR_ENCODING);
+    assert_true(error.offset == 1 && strstr(error.message, "text 1"));
+    options.keep_going = 1;
+    assert_int_equal(tokmap_tokenizer_encode_batch(tokenizer, &texts, &options, &batch, &error), TOKMAP_OK);
+    assert_int_equal(tokmap_tokenizer_batch_info(batch, &info), TOKMAP_OK);
+    assert_true(info.failed == 2 && info.ids == 3);
+    struct tokmap_tokenizer_batch_out out = TOKMAP_TOKENIZER_BATCH_OUT_INIT;
+    out.statuses = statuses;
+    out.document_ends = ends;
+    assert_int_equal(tokmap_tokenizer_batch_read(batch, &out, &error), TOKMAP_OK);
+    assert_true(statuses[0] == TOKMAP_OK && statuses[1] == TOKMAP_ERROR_ENCODING && statuses[3] == TOKMAP_ERROR_ENCODING);
+    assert_true(ends[0] == 2 && ends[1] == 2 && ends[2] == 3 && ends[3] == 3);
+    tokmap_tokenizer_batch_close(batch);
+    options.eod_id = 257;
+    assert_int_equal(tokmap_tokenizer_encode_batch(tokenizer, &texts, &options, &batch, &error), TOKMAP_ERROR_ARGUMENT);
+    tokmap_tokenizer_close(tokenizer);
+}
+
+static void test_decode_batch(void **state)
+{
+    struct tokmap_tokenizer *tokenizer = bytes_open();
+    const uint64_t ids[] = {'a', 'b', 256, 'c'}, document_ends[] = {3, 3, 4};
+    struct tokmap_ids given = TOKMAP_IDS_INIT;
+    struct tokmap_decode_options options = TOKMAP_DECODE_OPTIONS_INIT;
+    struct tokmap_tokenizer_batch *batch;
+    struct tokmap_error error = {0};
+    char text[16];
+    uint64_t ends[3];
+    given.count = 3;
+    given.ids = ids;
+    given.type = TOKMAP_IDS_U64;
+    given.ends = document_ends;
+    options.specials = 1;
+    options.threads = 2;
+    assert_int_equal(tokmap_tokenizer_decode_batch(tokenizer, &given, &options, &batch, &error), TOKMAP_OK);
+    struct tokmap_tokenizer_batch_out out = TOKMAP_TOKENIZER_BATCH_OUT_INIT;
+    out.text = text;
+    out.document_ends = ends;
+    assert_int_equal(tokmap_tokenizer_batch_read(batch, &out, &error), TOKMAP_OK);
+    assert_memory_equal(text, "ab<|endoftext|>c", 16);
+    assert_true(ends[0] == 15 && ends[1] == 15 && ends[2] == 16);
+    tokmap_tokenizer_batch_close(batch);
+    const uint64_t falling[] = {3, 2, 4};
+    given.ends = falling;
+    assert_int_equal(tokmap_tokenizer_decode_batch(tokenizer, &given, NULL, &batch, &error), TOKMAP_ERROR_ARGUMENT);
+    tokmap_tokenizer_close(tokenizer);
+}
+
 /* ---- real vocabularies ---- */
 
 struct sharing {
@@ -266,7 +429,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_open),   cmocka_unit_test(test_info), cmocka_unit_test(test_encode),
         cmocka_unit_test(test_decode), cmocka_unit_test(test_tokens), cmocka_unit_test(test_real),
-        cmocka_unit_test(test_real_tokens),
+        cmocka_unit_test(test_real_tokens), cmocka_unit_test(test_offsets), cmocka_unit_test(test_added),
+        cmocka_unit_test(test_batch), cmocka_unit_test(test_batch_errors), cmocka_unit_test(test_decode_batch),
     };
     return cmocka_run_group_tests_name("tokenizer_library", tests, NULL, NULL);
 }
