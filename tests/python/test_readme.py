@@ -64,6 +64,12 @@ class Readme(unittest.TestCase):
         self.assertGreater(len(said), 100)
 
     @needs("torch")
+    def test_batches(self):
+        self.assertIn("256", self.finish(self.start("batches")))
+
+    def test_pack(self):
+        self.assertRegex(self.finish(self.start("pack")), r"^1000 12890 [0-9a-f]{32}$")
+
     def test_first(self):
         self.assertIn("in 6 batches, ", self.finish(self.start("first")))
 

@@ -148,8 +148,8 @@ enum tokenizer_where {
  *                 of one character overlap
  * Statuses: OK, ERROR_TOKEN (the ids are not those of this text), ERROR_LIMIT, ERROR_MEMORY. */
 enum tokmap_status tokenizer_offsets(struct tokenizer_state *state, const struct tokenizer_text *text,
-                                     enum tokenizer_where where, const void *ids, uint64_t count, uint64_t *begins, uint64_t *ends,
-                                     struct tokmap_error *error);
+                                     enum tokenizer_where where, const void *ids, uint64_t count, uint64_t *begins,
+                                     uint64_t *ends, struct tokmap_error *error);
 
 /* Finds a place to cut a document, or the rest of one, of which `count` bytes are known: the last offset in them where
  * the two parts, encoded separately with the second one resumed, have the ids of the whole, whatever text follows.

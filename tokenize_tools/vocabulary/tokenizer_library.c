@@ -305,8 +305,8 @@ static enum tokmap_status offsets_deliver(struct library_worker *worker, const s
     }
     begins = own ? own : begins ? begins + into->count : NULL;
     ends = own ? own + count : ends ? ends + into->count : NULL;
-    const enum tokmap_status status =
-        tokenizer_offsets(worker->state, part, at ? TOKENIZER_RESUMES : TOKENIZER_STARTS, worker->ids, count, begins, ends, error);
+    const enum tokmap_status status = tokenizer_offsets(worker->state, part, at ? TOKENIZER_RESUMES : TOKENIZER_STARTS,
+                                                        worker->ids, count, begins, ends, error);
     for (uint64_t i = 0; !status && i < fit; i++) {
         if (into->begins)
             into->begins[into->count + i] = begins[i] + at;

@@ -99,8 +99,8 @@ class Chunk:
         self.library = tokenizer._library
         self.handle = c_void_p()
         error = c.Error()
-        options = t.EncodeOptions(sizeof(t.EncodeOptions), threads, keep_going, offsets, c.NO_ID if bos is None else bos,
-                                  c.NO_ID if eod is None else eod)
+        options = t.EncodeOptions(sizeof(t.EncodeOptions), threads, keep_going, offsets,
+                                  c.NO_ID if bos is None else bos, c.NO_ID if eod is None else eod)
         check(self.library.tokmap_tokenizer_encode_batch(handle, byref(texts), byref(options), byref(self.handle),
                                                          byref(error)), error)
         self.info = t.BatchInfo(sizeof(t.BatchInfo))

@@ -38,8 +38,8 @@ class Packed:
         self.skipped = skipped
 
     def __repr__(self) -> str:
-        return (f"<tokmap Packed {self.path!r}: {counted(self.documents, 'document')}, {counted(self.tokens, 'token')}, "
-                f"content {self.content}>")
+        return (f"<tokmap Packed {self.path!r}: {counted(self.documents, 'document')}, "
+                f"{counted(self.tokens, 'token')}, content {self.content}>")
 
 
 def _packed(out: str, skipped: int) -> Packed:
@@ -366,7 +366,7 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
     skipped = 0
     try:
         report = json.loads(printed)
-        skipped = sum(value for name, value in report.items() if name in ("skipped", "left_out") and isinstance(value, int))
+        skipped = int(report.get("skipped_items", 0))
     except ValueError:
         pass
     return _packed(out, skipped)

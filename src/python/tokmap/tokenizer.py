@@ -127,8 +127,9 @@ class Tokenizer:
         with _lock:
             if special not in self._shared:
                 made, error = c_void_p(), c.Error()
-                check(self._library.tokmap_tokenizer_share(byref(made), handle, c.choice(special, t.SPECIALS, "special"),
-                                                           byref(error)), error)
+                check(self._library.tokmap_tokenizer_share(byref(made), handle,
+                                                           c.choice(special, t.SPECIALS, "special"), byref(error)),
+                      error)
                 self._shared[special] = made.value or 0
             return self._shared[special]
 
@@ -148,11 +149,11 @@ class Tokenizer:
                     if name not in some:
                         continue
                     if name in refused:
-                        raise InputError(f"the text contains the special token {name!r}; pass allowed_special={{{name!r}"
-                                         f"}} to encode it as the token, or disallowed_special=() to encode it as text",
+                        raise InputError(f"the text contains the special token {name!r}; pass allowed_special="
+                                         f"{{{name!r}}} to encode it as the token, or disallowed_special=() to encode it as text",
                                          status="ERROR_INPUT")
-                    raise UnsupportedError(f"the text contains {name!r} as text, but {sorted(wanted)[0]!r} is allowed as "
-                                           f"a special token; allow all of them or none")
+                    raise UnsupportedError(f"the text contains {name!r} as text, but {sorted(wanted)[0]!r} is allowed "
+                                           f"as a special token; allow all of them or none")
         return self._with("recognize" if wanted & set(names) else "text")
 
     def encode(self, text: str | bytes, *, allowed_special: AbstractSet[str] | Literal["all"] | None = None,
@@ -219,8 +220,8 @@ class Tokenizer:
         return batch.ids.tolist(), list(zip(begins, ends))
 
     @overload
-    def encode_batch(self, texts: Any, *, flat: Literal[False] = False, dtype: str | None = None, threads: int | None = None,
-                     num_threads: int | None = None, bos: bool | int = False, eod: bool | int = False,
+    def encode_batch(self, texts: Any, *, flat: Literal[False] = False, dtype: str | None = None,
+                     threads: int | None = None, num_threads: int | None = None, bos: bool | int = False, eod: bool | int = False,
                      offsets: bool = False, field: str | None = None,
                      allowed_special: AbstractSet[str] | Literal["all"] | None = None,
                      disallowed_special: Collection[str] | Literal["all"] | None = None) -> list[Any]: ...
@@ -232,8 +233,8 @@ class Tokenizer:
                      allowed_special: AbstractSet[str] | Literal["all"] | None = None,
                      disallowed_special: Collection[str] | Literal["all"] | None = None) -> Encoded: ...
 
-    def encode_batch(self, texts: Any, *, flat: bool = False, dtype: str | None = None, threads: int | None = None,
-                     num_threads: int | None = None, bos: bool | int = False, eod: bool | int = False,
+    def encode_batch(self, texts: Any, *, flat: bool = False, dtype: str | None = None,
+                     threads: int | None = None, num_threads: int | None = None, bos: bool | int = False, eod: bool | int = False,
                      offsets: bool = False, field: str | None = None,
                      allowed_special: AbstractSet[str] | Literal["all"] | None = None,
                      disallowed_special: Collection[str] | Literal["all"] | None = None) -> Any:
@@ -253,8 +254,9 @@ class Tokenizer:
         """
         from ._batches import encode  # here, because importing this package should not wait for it
         count = num_threads if threads is None else threads
-        return encode(self, texts, flat=flat, dtype=dtype, threads=0 if count is None else c.number(count, "threads", 1),
-                      bos=_added(bos, self._bos, "bos"), eod=_added(eod, self._eod, "eod"), offsets=offsets, field=field,
+        return encode(self, texts, flat=flat, dtype=dtype, offsets=offsets, field=field,
+                      threads=0 if count is None else c.number(count, "threads", 1),
+                      bos=_added(bos, self._bos, "bos"), eod=_added(eod, self._eod, "eod"),
                       special=(allowed_special, disallowed_special))
 
     def encode_ordinary_batch(self, texts: Any, *, num_threads: int | None = None) -> list[Any]:
@@ -418,8 +420,8 @@ def _rebuild(path: str, special: str, pattern: str | None, pattern_regex: str | 
              special_tokens: str | None, fingerprint: str) -> Tokenizer:
     made = Tokenizer(path, special=special, pattern=pattern, pattern_regex=pattern_regex, special_tokens=special_tokens)
     if made.fingerprint != fingerprint:
-        raise MismatchError(f"the tokenizer {path} was pickled with the fingerprint {fingerprint}, but the file now has "
-                            f"{made.fingerprint}: it has changed, or it is another file on this machine",
+        raise MismatchError(f"the tokenizer {path} was pickled with the fingerprint {fingerprint}, but the file now "
+                            f"has {made.fingerprint}: it has changed, or it is another file on this machine",
                             status="ERROR_MISMATCH")
     return made
 
