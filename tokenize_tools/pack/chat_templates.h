@@ -8,8 +8,8 @@
 #ifndef TOKMAP_PACK_CHAT_TEMPLATES_H
 #define TOKMAP_PACK_CHAT_TEMPLATES_H
 
-#include "chat.h"
 #include "chat_messages.h"
+#include "chat_text.h"
 
 #define CHAT_TOKENS_MOST 12
 
