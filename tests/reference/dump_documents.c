@@ -1,6 +1,6 @@
 /*
- * dump_documents.c - reads files as `tokmap pack` does, and prints every document and issue, for tests that compare them
- * with what another program reads from the same files.
+ * dump_documents.c - reads files as `tokmap pack` does, and prints every document and issue, for tests that compare
+ * them with what another program reads from the same files.
  *
  * Each line of standard input is a file and how to read it, in fields that tabs separate:
  *
@@ -67,7 +67,8 @@ static void file_print(const struct corpus_options *options, const char *path)
     struct corpus *corpus;
     enum tokmap_status status = corpus_open(&corpus, &path, 1, options, &error);
     if (!status) {
-        while (!(status = corpus_next(corpus, &batch, &error)) && !(status = records_to_documents(options, &batch, &error))) {
+        while (!(status = corpus_next(corpus, &batch, &error)) &&
+               !(status = records_to_documents(options, &batch, &error))) {
             uint64_t issue = 0;
             for (uint64_t i = 0; i < batch.document_count; i++)
                 document_print(options, &batch.documents[i]);
