@@ -15,6 +15,7 @@ import random
 import struct
 import subprocess
 import sys
+import time
 
 import duckdb
 import fastparquet
@@ -361,8 +362,13 @@ def check_generated(reader, rng, path, table):
 
 def generated(program, folder, files, seed, first):
     reader = Reader(program)
+    seconds = float(os.environ.get("PARQUET_SECONDS", 0))
+    stop_at = time.monotonic() + seconds if seconds else None
     counts = {name: {"files": 0, "columns": 0, "refused": 0, "faults": []} for name in WRITERS}
     for number in range(first, first + files):
+        if stop_at and time.monotonic() > stop_at:
+            print(f"# stopped before file {number} of seed {seed}, because the time is up")
+            break
         rng = random.Random(seed * 1000003 + number)
         name = rng.choice(["pyarrow", "pyarrow", "pyarrow", "DuckDB", "Polars", "fastparquet"])
         count, path, label = counts[name], os.path.join(folder, f"{number}.parquet"), "?"
@@ -372,6 +378,8 @@ def generated(program, folder, files, seed, first):
         except Exception as why:  # the writers, and pyarrow, have exceptions of many kinds
             count["refused"] += 1
             count["why"] = f"{type(why).__name__}: {str(why)[:200]}"
+            if os.path.exists(path):
+                os.remove(path)
             continue
         columns, fault = check_generated(reader, rng, path, table)
         count["files"] += 1
