@@ -28,7 +28,6 @@
 #include "format_choice.h"
 #include "inputs.h"
 #include "parquet_documents.h"
-#include "record_values.h"
 #include "stream.h"
 
 #define READ_LEAST 4096 /* bytes of free space that make a read worth its call */
@@ -71,7 +70,6 @@ struct corpus {
     struct parquet_source *parquet; /* or NULL */
     uint64_t parquet_taken;         /* bytes of the file that belong to rows of earlier parts */
     struct parquet_pool *parquet_pool;
-    struct parquet_wanted parquet_wanted[RECORD_FIELDS_MOST];
     struct os_stat excluded[EXCLUDED_MOST];
     size_t excluded_count;
 };
@@ -118,37 +116,6 @@ enum tokmap_status corpus_exclude(struct corpus *corpus, const char *path, struc
     if (!os_stat(path, &corpus->excluded[corpus->excluded_count]))
         corpus->excluded_count++;
     return TOKMAP_OK;
-}
-
-uint64_t corpus_size(const char *const *operands, size_t count, const struct inputs_selection *select,
-                     bool (*stop)(void *user), void *user)
-{
-    struct inputs *inputs;
-    struct os_stat stat;
-    const char *path;
-    uint64_t total = 0;
-    for (size_t i = 0; i < select->list_count; i++)
-        if (!strcmp(select->lists[i], "-") || os_stat(select->lists[i], &stat) || stat.kind != OS_KIND_FILE)
-            return 0;
-    if (inputs_new(&inputs, operands, count, select, stop, user, NULL))
-        return 0;
-    for (;;) {
-        const enum tokmap_status status = inputs_next(inputs, &path, NULL);
-        if (status == TOKMAP_END)
-            break;
-        if (status == TOKMAP_ERROR_INTERRUPTED || (stop && stop(user))) {
-            total = 0;
-            break;
-        }
-        if (status || !strcmp(path, "-") || os_stat(path, &stat))
-            continue;
-        if (stat.kind != OS_KIND_FILE || add_overflows(total, stat.bytes, &total)) {
-            total = 0;
-            break;
-        }
-    }
-    inputs_free(inputs);
-    return total;
 }
 
 /* ---- format ---- */
@@ -264,11 +231,6 @@ static enum tokmap_status parquet_begin(struct corpus *corpus, struct corpus_bat
     const uint64_t bytes = stream_stat(corpus->stream)->bytes;
     const bool regular = stream_is_regular(corpus->stream);
     struct tokmap_error why;
-    struct parquet_source_options source = {.wanted = corpus->parquet_wanted,
-                                            .run_bytes = PARQUET_RUN_BYTES,
-                                            .rows_most = PARQUET_ROWS_MOST,
-                                            .before_large = options->before_large,
-                                            .user = options->user};
     corpus->format = CORPUS_PARQUET;
     corpus->parquet_taken = 0;
     stream_close(corpus->stream);
@@ -279,10 +241,8 @@ static enum tokmap_status parquet_begin(struct corpus *corpus, struct corpus_bat
                       "a Parquet file is read from its end, which a pipe does not allow; name the file itself");
         return file_failed(corpus, batch, corpus->path, 0, status, &why, error);
     }
-    source.wanted_count = parquet_wanted_fields(options, corpus->parquet_wanted);
-    enum tokmap_status status = corpus->parquet_pool ? TOKMAP_OK : parquet_pool_new(&corpus->parquet_pool, &why);
-    if (!status)
-        status = parquet_source_open(&corpus->parquet, corpus->path, &source, corpus->parquet_pool, &why);
+    const enum tokmap_status status =
+        parquet_open(&corpus->parquet, corpus->path, options, &corpus->parquet_pool, &why);
     corpus->open = !status;
     if (!status)
         return TOKMAP_OK;

@@ -8,7 +8,7 @@
 #ifndef TOKMAP_CORPUS_DOCUMENT_MAKE_H
 #define TOKMAP_CORPUS_DOCUMENT_MAKE_H
 
-#include "corpus.h"
+#include "corpus_options.h"
 #include "id_list.h"
 
 #define CORPUS_MASK_LENGTH "the mask has another length than the list of ids"

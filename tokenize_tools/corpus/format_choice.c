@@ -8,7 +8,6 @@
 #include "common/error.h"
 #include "csv_field.h"
 #include "name_list.h"
-#include "record_values.h"
 #include "file_type.h"
 #include "sniff.h"
 #include "stream.h"

@@ -5,7 +5,7 @@
 #ifndef TOKMAP_CORPUS_FORMAT_CHOICE_H
 #define TOKMAP_CORPUS_FORMAT_CHOICE_H
 
-#include "corpus.h"
+#include "corpus_options.h"
 
 /* JUDGED_MORE: more bytes of the file are needed. JUDGED_WRONG: the file is left out. */
 enum judged { JUDGED, JUDGED_MORE, JUDGED_WRONG };

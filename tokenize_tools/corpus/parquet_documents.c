@@ -19,6 +19,8 @@
 #include "record_values.h"
 
 #define ALL_IDS ((uint64_t)UINT32_MAX + 1)
+#define RUN_BYTES ((uint64_t)2 << 20) /* of text in a run of rows; pages often have 1 MiB */
+#define RUN_ROWS 8192
 #define NUMBER_BYTES 40 /* of a number as text */
 #define NAN_TEXT "null" /* JSON has neither NaN nor infinity */
 
@@ -51,7 +53,8 @@ struct row_pieces {
     uint64_t pieces;
 };
 
-size_t parquet_wanted_fields(const struct corpus_options *options, struct parquet_wanted *wanted)
+/* Sets the columns that the options need, in the order of record_fields(), and returns how many. */
+static size_t wanted_fields(const struct corpus_options *options, struct parquet_wanted *wanted)
 {
     const char *names[RECORD_FIELDS_MOST];
     const size_t count = record_fields(options, names), content = 1 + (size_t)(options->second_field != NULL);
@@ -63,6 +66,20 @@ size_t parquet_wanted_fields(const struct corpus_options *options, struct parque
                                                                           : PARQUET_USE_TEXT;
     }
     return count;
+}
+
+enum tokmap_status parquet_open(struct parquet_source **source, const char *path, const struct corpus_options *options,
+                                struct parquet_pool **pool, struct tokmap_error *error)
+{
+    struct parquet_wanted wanted[RECORD_FIELDS_MOST];
+    const struct parquet_source_options made = {.wanted = wanted,
+                                                .wanted_count = wanted_fields(options, wanted),
+                                                .run_bytes = RUN_BYTES,
+                                                .rows_most = RUN_ROWS,
+                                                .before_large = options->before_large,
+                                                .user = options->user};
+    const enum tokmap_status status = *pool ? TOKMAP_OK : parquet_pool_new(pool, error);
+    return status ? status : parquet_source_open(source, path, &made, *pool, error);
 }
 
 /* ---- cursors ---- */

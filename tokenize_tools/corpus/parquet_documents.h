@@ -7,9 +7,10 @@
 
 #define PARQUET_ELEMENT_NULL "is null"
 
-/* The columns that the options need, in the order of record_fields(). wanted: room for RECORD_FIELDS_MOST. Returns how
- * many. The names stay those of the options. */
-size_t parquet_wanted_fields(const struct corpus_options *options, struct parquet_wanted *wanted);
+/* Opens a Parquet file for parquet_source_next(), with the columns that the options name. *pool is made if it is NULL.
+ * Statuses: those of parquet_source_open(). */
+enum tokmap_status parquet_open(struct parquet_source **source, const char *path, const struct corpus_options *options,
+                                struct parquet_pool **pool, struct tokmap_error *error);
 
 /* Decodes the pages of a part and adds its documents, and the issues of its rows. Rows in a page that cannot be decoded
  * are one issue, with the reason that the page has. Statuses: OK (also with issues), ERROR_MEMORY. */

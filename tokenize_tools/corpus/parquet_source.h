@@ -49,7 +49,7 @@ uint64_t parquet_piece_bytes(const struct parquet_page *page, uint64_t piece);
 struct parquet_source;
 
 struct parquet_source_options {
-    const struct parquet_wanted *wanted;
+    const struct parquet_wanted *wanted; /* used while the file is opened */
     size_t wanted_count;
     uint64_t run_bytes;               /* how much text a run should have */
     uint64_t rows_most;               /* most rows of a run */

@@ -20,18 +20,6 @@ struct drafting {
     bool wrong_list; /* an unchecked list is not one of numbers */
 };
 
-size_t record_fields(const struct corpus_options *options, const char *names[RECORD_FIELDS_MOST])
-{
-    size_t count = 0;
-    assert(options->field && options->column_count <= RECORD_COLUMNS_MOST);
-    names[count++] = options->field;
-    if (options->second_field)
-        names[count++] = options->second_field;
-    for (size_t i = 0; i < options->column_count; i++)
-        names[count++] = options->columns[i];
-    return count;
-}
-
 /* Adds an issue about a field that is of another type than expected, or is missing. */
 static enum tokmap_status value_wrong(struct drafting *drafting, const struct record_value *value,
                                       enum corpus_reason left_out, const char *reason, const char *field)

@@ -7,9 +7,6 @@
 
 #include "document_make.h"
 
-#define RECORD_COLUMNS_MOST 64                       /* fields that can be kept */
-#define RECORD_FIELDS_MOST (2 + RECORD_COLUMNS_MOST) /* field, second_field, and columns */
-
 #define CORPUS_VALUE_DEPTH 512 /* objects and arrays inside one another in a value that is kept as a column */
 #define CORPUS_VALUE_DEEP "the value of the field has objects and arrays nested more than 512 deep"
 
@@ -25,10 +22,6 @@ struct record_value {
                              * of 1 byte, in memory of the batch. NULL: the list is in `text` */
     uint64_t number_count;
 };
-
-/* The fields that the options name, in order: field, second_field if there is one, and the columns. Returns how many.
- */
-size_t record_fields(const struct corpus_options *options, const char *names[RECORD_FIELDS_MOST]);
 
 /* Writes a text as a string of JSON, and returns its length. `into` has room for 6 bytes for each byte, and for 2. */
 uint64_t json_string_write(char *into, const char *text, uint64_t count);

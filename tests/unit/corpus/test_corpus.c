@@ -24,6 +24,7 @@
 
 #include "corpus/corpus.h"
 #include "corpus/corpus_issue.h"
+#include "corpus/corpus_size.h"
 #include "corpus/records.h"
 #include "text/utf8.h"
 #include "support/awkward_text.h"

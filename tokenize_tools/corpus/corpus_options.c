@@ -1,0 +1,16 @@
+/* corpus_options.c - see corpus_options.h. */
+#include "corpus_options.h"
+
+#include <assert.h>
+
+size_t record_fields(const struct corpus_options *options, const char *names[RECORD_FIELDS_MOST])
+{
+    size_t count = 0;
+    assert(options->field && options->column_count <= RECORD_COLUMNS_MOST);
+    names[count++] = options->field;
+    if (options->second_field)
+        names[count++] = options->second_field;
+    for (size_t i = 0; i < options->column_count; i++)
+        names[count++] = options->columns[i];
+    return count;
+}
