@@ -29,8 +29,8 @@ class Pack(unittest.TestCase):
                              **options)
         for number, source in enumerate(sources):
             made = tokmap.pack(source, self.at(f"made{number}"), tokenizer=self.tokenizer, force=True, **options)
-            self.assertEqual((made.documents, made.tokens, made.content),
-                             (wanted.documents, wanted.tokens, wanted.content))
+            self.assertEqual((made.documents, made.tokens, made.content, made.skipped),
+                             (wanted.documents, wanted.tokens, wanted.content, wanted.skipped))
             for end in (".bin", ".mask"):
                 self.assertEqual(os.path.exists(made.path + end), os.path.exists(wanted.path + end))
                 if os.path.exists(made.path + end):

@@ -366,7 +366,7 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
     skipped = 0
     try:
         report = json.loads(printed)
-        skipped = int(report.get("skipped_items", 0))
+        skipped = int(report["records_skipped"])
     except ValueError:
         pass
     return _packed(out, skipped)
