@@ -61,7 +61,8 @@ has = \n\#if __has_include(<$(1)>)\n$(2)\n\#endif
 found := $(shell printf '$(call has,stdio.h,libc)$(call has,xxhash.h,xxhash)$(call has,zstd.h,zstd)$(call \
   has,isa-l/igzip_lib.h,isal)$(call has,cmocka.h,cmocka)$(call \
   has,pcre2.h,pcre2)$(call has,snappy-c.h,snappy)$(call has,lz4frame.h,lz4)$(call \
-  has,brotli/decode.h,brotli)$(call has,bzlib.h,bzip2)$(call has,lzma.h,xz)\n' | $(CC) $(CPPFLAGS) -E -P -x c - 2>/dev/null)
+  has,brotli/decode.h,brotli)$(call has,bzlib.h,bzip2)$(call has,lzma.h,xz)\n' | \
+  $(CC) $(CPPFLAGS) -E -P -x c - 2>/dev/null)
 needed := $(if $(filter libc,$(found)),$(if $(filter xxhash,$(found)),,xxhash.h) $(if $(filter zstd,$(found)),,zstd.h))
 ifeq ($(filter libc,$(found)),)
 $(error no working C compiler ('$(CC)'): run 'make deps', or \
@@ -264,7 +265,8 @@ old_program_flags := $(old_flags) $(if $(wheel_shared),$(addprefix -Wl$(comma)--
 # Link-time optimization would lose the versions, which the assembler sets.
 $(old_program_objects): private_flags := -fno-lto
 wheel_libs = -pthread $(call archive,zstd) $(1) $(wheel_shared) -ldl $(LIBS) -Wl,--as-needed -lm
-wheel_tool_libs = $(call wheel_libs,$(if $(HAVE_ISAL),$(call archive,isal)) $(if $(HAVE_PCRE2),$(call archive,pcre2-8)) \
+wheel_tool_libs = $(call wheel_libs,$(if $(HAVE_ISAL),$(call archive,isal)) \
+  $(if $(HAVE_PCRE2),$(call archive,pcre2-8)) \
   $(if $(HAVE_SNAPPY),$(call archive,snappy) $(call archive,stdc++)) $(if $(HAVE_LZ4),$(call archive,lz4)) \
   $(if $(HAVE_BROTLI),$(call archive,brotlidec) $(call archive,brotlicommon)) \
   $(if $(HAVE_BZIP2),$(call archive,bz2)) $(if $(HAVE_XZ),$(call archive,lzma)))
@@ -290,12 +292,14 @@ $(BUILD)/tests/$(basename $(notdir $(1))): $(OBJ)/$(1).o
 endef
 $(foreach source,$(unit_sources),$(eval $(call unit_program,$(source))))
 $(unit_programs): $(program_parts)
-	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) $(if $(HAVE_BROTLI),-lbrotlienc) -lcmocka $(LIBS) -lm
+	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) \
+	  $(if $(HAVE_BROTLI),-lbrotlienc) -lcmocka $(LIBS) -lm
 # Without ENGINE (libFuzzer), a harness is linked with a driver that replays files and mutates them from a seed.
 $(fuzz_programs): $(BUILD)/tests/%: $(OBJ)/tests/fuzz/%.c.o $(if $(ENGINE),,$(OBJ)/tests/fuzz/driver.c.o) \
   $(filter-out $(support_objects),$(program_parts))
 	$(Q)mkdir -p $(@D) && $(link) $(ENGINE) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) $(LIBS) -lm
-$(reference_programs): $(BUILD)/tests/%: $(OBJ)/tests/reference/%.c.o $(filter-out $(support_objects),$(program_parts))
+$(reference_programs): $(BUILD)/tests/%: $(OBJ)/tests/reference/%.c.o \
+  $(filter-out $(support_objects),$(program_parts))
 	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) $(LIBS) -lm
 # This library is preloaded into programs of any kind, so it is never built with a sanitizer.
 $(BUILD)/tests/inject.so: tests/fault/inject.c $(linked_from)
