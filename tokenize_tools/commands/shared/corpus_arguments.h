@@ -64,8 +64,8 @@ struct corpus_arguments {
      "the largest accepted text that must be held in memory whole (default: 64Mi)", NULL}
 /* clang-format on */
 
-/* Decodes the separator. Refuses arguments that are wrong or contradict each other: the operands and lists name standard
- * input twice, or the limits are 0. Returns 0, or prints a message and returns the exit status. */
+/* Decodes the separator. Refuses arguments that are wrong or contradict each other: the operands and lists name
+ * standard input twice, or the limits are 0. Returns 0, or prints a message and returns the exit status. */
 int corpus_arguments_check_named(const struct cli_command *command, struct corpus_arguments *arguments,
                                  const char *const *operands, size_t operand_count);
 
