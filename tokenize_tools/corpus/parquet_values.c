@@ -108,7 +108,8 @@ static const char *plain(struct decoding *decoding)
         for (uint64_t i = 0; i < count; i++)
             decoding->values->spans[i] = (struct parquet_span){(uint32_t)(i * width), (uint32_t)width};
     } else if (width == 8) {
-        memcpy(numbers, decoding->bytes, count * 8);
+        if (count)
+            memcpy(numbers, decoding->bytes, count * 8);
     } else if (width == 4) {
         for (uint64_t i = 0; i < count; i++)
             numbers[i] = number_of(column, load32(decoding->bytes + 4 * i));
