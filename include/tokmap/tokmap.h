@@ -57,12 +57,13 @@
  *
  *   Truncated files and SIGBUS. A load from a file mapping raises SIGBUS, which ends the program, if the file was
  *   truncated or its storage fails. Which calls can raise it depends on how they read:
- *     - tokmap_dataset_copy(), and loaders with TOKMAP_READ_PREAD, read tokens with pread. They never raise SIGBUS for
- *       tokens: a truncated file is TOKMAP_ERROR_TRUNCATED, a failing storage TOKMAP_ERROR_IO.
- *     - Loaders with TOKMAP_READ_MAPPED, which TOKMAP_READ_AUTO may choose, touch only pages that the kernel has made
- *       present, and compare the file's size with its index once per batch, but not more often than every 50
- *       microseconds. Both failures are statuses. What remains is a file that is truncated between that comparison and
- *       the copy.
+ *     - tokmap_dataset_copy(), tokmap_dataset_mask(), and loaders with TOKMAP_READ_PREAD read tokens and masks with
+ *       pread. They never raise SIGBUS for them: a truncated file is TOKMAP_ERROR_TRUNCATED, a failing storage
+ *       TOKMAP_ERROR_IO.
+ *     - Loaders with TOKMAP_READ_MAPPED, which TOKMAP_READ_AUTO may choose, touch only pages of tokens and masks that
+ *       the kernel has made present, and compare the file's size with its index once per batch, but not more often than
+ *       every 50 microseconds. Both failures are statuses. What remains is a file that is truncated between that
+ *       comparison and the copy.
  *     - tokmap_dataset_view() returns pointers into a mapping. Reading them raises SIGBUS in the caller.
  *     - Indexes (.tmx) are always read through a mapping. So a truncated index can raise SIGBUS in every function that
  *       looks up documents, origins, columns, or the about section, in tokmap_dataset_verify(), and in loaders that
@@ -1093,10 +1094,10 @@ struct tokmap_loader_options {
                                     completely: a proof of what it delivered, which `tokmap replay` checks. Each rank
                                     needs a file of its own; a file that exists is continued. NULL (default): none.
                                     Not used after tokmap_loader_open() */
-    uint64_t deadline_ns;        /* a read of tokens that takes longer is ERROR_TIMEOUT, which implies pread, on threads
-                                    of the library that the loader does not wait for; 0 (default): reads have no
-                                    deadline. It does not cover tokmap_loader_open() and document boundaries, which are
-                                    read through a mapping */
+    uint64_t deadline_ns;        /* a read of tokens or of a mask that takes longer is ERROR_TIMEOUT, which implies
+                                    pread, on threads of the library that the loader does not wait for; 0 (default):
+                                    reads have no deadline. It does not cover tokmap_loader_open() and document
+                                    boundaries, which are read through a mapping */
     uint32_t io_threads;         /* how many threads, at most 256, read windows ahead where tokmap_loader_open() finds
                                     by a probe that the storage is slow: a read takes 1 ms or more; 0 (default): none,
                                     the kernel reads ahead */

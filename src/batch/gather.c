@@ -135,6 +135,13 @@ static enum tokmap_status fault_read(const struct shard_view *view, int system, 
                             "cursor");
 }
 
+/* A read ended at a byte, or found nothing there: the end of the file may be before it. */
+static enum tokmap_status fault_short(const struct shard_view *view, uint64_t end, struct tokmap_error *error)
+{
+    uint64_t bytes;
+    return fault_cut(view, os_file_bytes(view->fd, &bytes) ? end : min64(end, bytes), error);
+}
+
 /* The copy met an id that is not in the vocabulary; `largest` is the largest that it met. The row is searched for it,
  * to report its position. If the row does not have it, the copy stored another value than it met: a token was loaded
  * twice while the file was being changed, or something else writes to the row. Nothing is certain about such a row, so
@@ -186,7 +193,7 @@ static enum tokmap_status read_stretch(struct gather *gather, const struct stret
         if (system)
             return fault_read(view, system, stretch->offset + got + more, error);
         if (got + more < bytes)
-            return fault_cut(view, stretch->offset + got + more, error);
+            return fault_short(view, stretch->offset + got + more, error);
     }
     residency_was_read(gather->source, stretch, *cold);
     return TOKMAP_OK;

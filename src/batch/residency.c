@@ -358,6 +358,7 @@ void residency_ask(struct residency *residency, const struct row_pieces *row)
 static void begin_asking(struct residency *residency, uint64_t next)
 {
     residency->turn.warm = false;
+    residency->turn.forgotten++;
     for (uint64_t i = 0; i < residency->count; i++)
         residency_forget(&residency->sources[i]);
     residency->asked = next;

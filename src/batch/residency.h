@@ -25,6 +25,7 @@ struct residency_turn {
     uint64_t look;            /* the sizes of files that were compared in an earlier look are compared again */
     uint64_t look_ns;         /* when it began */
     uint64_t populate_budget; /* neighborhoods that may still be populated during this batch */
+    uint64_t forgotten;       /* how often the warm state ended: pages populated before may have left the page cache */
     bool warm;                /* nothing is asked for: recent rows were in the page cache */
 };
 

@@ -13,8 +13,13 @@
  * The bits are read as gather.c reads tokens, and for the same reasons: from a mapping where the pages are known to be
  * present, and otherwise with pread, after which the pages are populated. A row has few bytes of mask (256 for 2048
  * tokens), so that a system call for each would take longer than everything else that is done for the row. Pages are
- * populated at once in neighborhoods, as far as those are in the page cache. They are used only in the warm state, so
- * that a page that may have left the page cache is read with pread again.
+ * populated at once in neighborhoods, as far as those are in the page cache. They are used only in the warm state. When
+ * that state ends, and when a look (at one use in LOOK_EVERY) finds a page gone, all of a mask's pages may have left
+ * the page cache: they are read with pread again, which reports failing storage as a status and has a deadline.
+ *
+ * The guarantee is that of tokens: before a batch uses a mapping, the size of the file is compared, so a mask that was
+ * cut is a status. A mask that was replaced by another file of its name stays open and is used until the dataset
+ * closes.
  */
 #include "uncounted.h"
 
@@ -30,6 +35,7 @@
 
 #define AT_ONCE 8192 /* bits that are read with pread at once; a multiple of 64 */
 #define LINE 64
+#define LOOK_EVERY 64
 #define NEIGHBORHOOD ((uint64_t)64 << 10) /* bytes populated at once; a power of two */
 
 /* The mask of one shard. All members are zero until the shard is used for the first time. */
@@ -40,21 +46,22 @@ struct mask_view {
     const uint8_t *map;              /* NULL: not mapped */
     uint8_t *populated;              /* one byte per neighborhood: 1 if all its pages were populated */
     uint64_t look;                   /* residency's number of the look in which the size was last compared */
+    uint64_t forgotten;              /* residency's count when the table of neighborhoods was last cleared */
 };
 
 struct uncounted {
-    const struct residency_source *source;
+    struct residency_source *source;
     const struct tokmap_dataset *dataset;
     uint64_t tokens; /* in the dataset */
     uint64_t shards;
     uint64_t current; /* the shard used last */
     bool used;        /* bits have been asked for */
+    uint32_t until_look;
     struct mask_view *views;
     uint64_t views_bytes;
 };
 
-enum tokmap_status uncounted_open(struct uncounted **made, const struct residency_source *source,
-                                  struct tokmap_error *error)
+enum tokmap_status uncounted_open(struct uncounted **made, struct residency_source *source, struct tokmap_error *error)
 {
     struct tokmap_dataset_info info;
     void *table;
@@ -160,19 +167,36 @@ static void put_zeros(uint64_t *words, uint64_t at, const uint8_t *bits, uint64_
     }
 }
 
-/* Returns whether bytes [from, end) of a mask are populated and the file still has them. */
-static bool is_present(const struct uncounted *uncounted, struct mask_view *view, uint64_t from, uint64_t end)
+/* Treats no page of a mask as populated any more. */
+static void forget(struct mask_view *view, uint64_t forgotten)
 {
+    memset(view->populated, 0, neighborhoods(view));
+    view->forgotten = forgotten;
+}
+
+/* Returns whether bytes [from, end) of a mask are populated and the file still has them. */
+static bool is_present(struct uncounted *uncounted, struct mask_view *view, uint64_t from, uint64_t end)
+{
+    const struct residency_turn *turn = uncounted->source->turn;
     uint64_t bytes;
-    if (!view->map || !uncounted->source->turn->warm)
+    if (!view->map || !turn->warm)
         return false;
+    if (view->forgotten != turn->forgotten)
+        forget(view, turn->forgotten);
     for (uint64_t i = from / NEIGHBORHOOD; i <= (end - 1) / NEIGHBORHOOD; i++)
         if (!view->populated[i])
             return false;
-    if (view->look != uncounted->source->turn->look) {
+    if (!uncounted->until_look--) {
+        uncounted->until_look = LOOK_EVERY;
+        if (!os_map_resident(view->map + from, 1)) {
+            forget(view, turn->forgotten);
+            return false;
+        }
+    }
+    if (view->look != turn->look) {
         if (os_file_bytes(view->mask.fd, &bytes) || bytes < view->mask.bytes)
             return false; /* reading it reports what is wrong */
-        view->look = uncounted->source->turn->look;
+        view->look = turn->look;
     }
     return true;
 }
@@ -189,9 +213,14 @@ static void populate(const struct uncounted *uncounted, const struct mask_view *
     }
 }
 
+static int read_with_deadline(void *user, int fd, void *into, uint64_t bytes, uint64_t offset, size_t *got)
+{
+    return residency_read(user, fd, into, bytes, offset, got);
+}
+
 /* Fills the bits of targets [at, at + count), which are the tokens of the view's shard from `first` on. */
-static enum tokmap_status fill_range(const struct uncounted *uncounted, struct mask_view *view, uint64_t first,
-                                     uint64_t at, uint64_t count, uint64_t *words, struct tokmap_error *error)
+static enum tokmap_status fill_range(struct uncounted *uncounted, struct mask_view *view, uint64_t first, uint64_t at,
+                                     uint64_t count, uint64_t *words, struct tokmap_error *error)
 {
     const uint64_t bit = view->mask.first_bit + first - view->first_token;
     const uint64_t from = bit / 8, end = (bit + count - 1) / 8 + 1;
@@ -199,10 +228,11 @@ static enum tokmap_status fill_range(const struct uncounted *uncounted, struct m
         put_zeros(words, at, view->map, view->mask.bytes, bit, count);
         return TOKMAP_OK;
     }
+    const struct mask_reader reader = {read_with_deadline, uncounted->source};
     uint8_t bits[AT_ONCE / 8];
     for (uint64_t done = 0, part; done < count; done += part) {
         part = min64(count - done, AT_ONCE);
-        enum tokmap_status status = tokmap_dataset_mask(uncounted->dataset, first + done, part, bits, error);
+        enum tokmap_status status = dataset_mask_read(uncounted->dataset, first + done, part, bits, &reader, error);
         if (status)
             return status;
         put_zeros(words, at + done, bits, (part + 7) / 8, 0, part);

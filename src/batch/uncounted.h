@@ -15,13 +15,13 @@ struct uncounted;
 
 /* Opens the masks of a source's dataset. The source must outlive *uncounted, which is NULL if the dataset has no mask.
  * Statuses: OK, ERROR_MEMORY. */
-enum tokmap_status uncounted_open(struct uncounted **uncounted, const struct residency_source *source,
+enum tokmap_status uncounted_open(struct uncounted **uncounted, struct residency_source *source,
                                   struct tokmap_error *error);
 void uncounted_close(struct uncounted *uncounted); /* accepts NULL */
 
 /* Fills the mark_words(targets) words with the bits of targets 0 to targets - 1 of the row that has these pieces. A
  * target in padding gets 0, because the row's extent excludes it already; so do all targets if uncounted is NULL.
- * Statuses: OK, ERROR_IO, ERROR_TRUNCATED. */
+ * Statuses: OK, ERROR_IO, ERROR_TRUNCATED, ERROR_TIMEOUT. */
 enum tokmap_status uncounted_fill(struct uncounted *uncounted, const struct row_piece *pieces, uint64_t count,
                                   uint64_t targets, uint64_t *words, struct tokmap_error *error);
 

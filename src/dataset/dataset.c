@@ -662,6 +662,12 @@ enum tokmap_status tokmap_dataset_copy(const struct tokmap_dataset *dataset, uin
 enum tokmap_status tokmap_dataset_mask(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count,
                                        uint8_t *bits, struct tokmap_error *error)
 {
+    return dataset_mask_read(dataset, first, count, bits, NULL, error);
+}
+
+enum tokmap_status dataset_mask_read(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count,
+                                     uint8_t *bits, const struct mask_reader *reader, struct tokmap_error *error)
+{
     if (!dataset || (!bits && count))
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "the dataset or the place for the result is NULL");
@@ -683,7 +689,7 @@ enum tokmap_status tokmap_dataset_mask(const struct tokmap_dataset *dataset, uin
             bit_fill(bits, at, part);
         } else {
             enum tokmap_status status =
-                mask_file_read(&shard->mask, shard->skipped_tokens + local, part, bits, at, error);
+                mask_file_read(&shard->mask, shard->skipped_tokens + local, part, bits, at, reader, error);
             if (status)
                 return status;
         }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "format/element.h"
+#include "mask_file.h"
 #include "tokmap/tokmap.h"
 
 /* Returns true for a synthetic dataset. It has no shards, files, or mappings, and tokmap_dataset_copy() cannot fail
@@ -31,6 +32,11 @@ struct dataset_mask {
 };
 
 void dataset_shard_mask(const struct tokmap_dataset *dataset, uint64_t shard, struct dataset_mask *out);
+
+/* Does what tokmap_dataset_mask() does, through a reader of the caller's (NULL: os_pread()). Statuses: those of
+ * tokmap_dataset_mask(), and ERROR_TIMEOUT if the reader returns ETIMEDOUT. */
+enum tokmap_status dataset_mask_read(const struct tokmap_dataset *dataset, uint64_t first, uint64_t count,
+                                     uint8_t *bits, const struct mask_reader *reader, struct tokmap_error *error);
 
 /* Fills *info as tokmap_dataset_info() does, for callers of this build: it sets the size itself, so it cannot fail. */
 void dataset_describe(const struct tokmap_dataset *dataset, struct tokmap_dataset_info *info);

@@ -344,7 +344,7 @@ static enum tokmap_status mask_copy(struct store_index *writer, const struct sha
     for (uint64_t at = 0; at < tokens && !status; at += MASK_TOKENS) {
         const uint64_t part = min64(MASK_TOKENS, tokens - at);
         memset(bits, 0, MASK_TOKENS / 8);
-        status = mask_file_read(&shard->mask, at, part, bits, 0, error);
+        status = mask_file_read(&shard->mask, at, part, bits, 0, NULL, error);
         if (!status)
             status = store_index_mask(writer, bits, part, error);
     }

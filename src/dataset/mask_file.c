@@ -2,6 +2,7 @@
 #include "mask_file.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 
 #include "common/bit_copy.h"
@@ -44,14 +45,21 @@ void mask_file_close(struct mask_file *mask)
 }
 
 static enum tokmap_status read_part(const struct mask_file *mask, uint64_t offset, size_t count, void *into,
-                                    struct tokmap_error *error)
+                                    const struct mask_reader *reader, struct tokmap_error *error)
 {
     size_t got = 0;
-    int system = os_pread(mask->fd, into, count, offset, &got);
+    uint64_t now;
+    int system = reader ? reader->read(reader->user, mask->fd, into, count, offset, &got)
+                        : os_pread(mask->fd, into, count, offset, &got);
+    if (system == ETIMEDOUT)
+        return error_set(error, TOKMAP_ERROR_TIMEOUT, mask->path, offset,
+                         "reading the mask took longer than options.deadline_ns; check the storage that holds the "
+                         "file, then call again or continue from the last cursor");
     if (system)
         return error_set_system(error, system, mask->path, offset, "the mask cannot be read");
-    if (got < count)
-        return error_set(error, TOKMAP_ERROR_TRUNCATED, mask->path, offset + got,
+    if (got < count) /* its end may be before `offset`; it may also have grown again since it was read */
+        return error_set(error, TOKMAP_ERROR_TRUNCATED, mask->path,
+                         os_file_bytes(mask->fd, &now) ? offset + got : min64(offset + got, now),
                          "the mask ends at this byte, but its tokens need %" PRIu64
                          " bytes; it has been truncated since it was opened: restore it",
                          mask->bytes);
@@ -59,7 +67,7 @@ static enum tokmap_status read_part(const struct mask_file *mask, uint64_t offse
 }
 
 enum tokmap_status mask_file_read(const struct mask_file *mask, uint64_t first, uint64_t count, uint8_t *bits,
-                                  uint64_t at, struct tokmap_error *error)
+                                  uint64_t at, const struct mask_reader *reader, struct tokmap_error *error)
 {
     uint8_t buffer[PART_BYTES];
     assert(mask->fd >= 0);
@@ -68,7 +76,7 @@ enum tokmap_status mask_file_read(const struct mask_file *mask, uint64_t first, 
         const uint64_t part = min64(count, mask->wide ? PART_BYTES : PART_BYTES * 8 - skipped);
         const uint64_t offset = mask->wide ? first : first / 8;
         const size_t bytes = (size_t)(mask->wide ? part : div_ceil(skipped + part, 8));
-        const enum tokmap_status status = read_part(mask, offset, bytes, buffer, error);
+        const enum tokmap_status status = read_part(mask, offset, bytes, buffer, reader, error);
         if (status)
             return status;
         if (!mask->wide)

@@ -20,9 +20,15 @@ enum tokmap_status mask_file_open(struct mask_file *mask, char *path, bool wide,
                                   struct tokmap_error *error);
 void mask_file_close(struct mask_file *mask);
 
+/* A function that reads a file as os_pread() does, but may also return ETIMEDOUT. */
+struct mask_reader {
+    int (*read)(void *user, int fd, void *into, uint64_t bytes, uint64_t offset, size_t *got);
+    void *user;
+};
+
 /* Copies bits [first, first + count) of the mask to bits [at, at + count) of `bits`, whose other bits do not change.
- * Statuses: OK, ERROR_IO, ERROR_TRUNCATED. */
+ * reader: NULL for os_pread(). Statuses: OK, ERROR_IO, ERROR_TRUNCATED, ERROR_TIMEOUT (with a reader). */
 enum tokmap_status mask_file_read(const struct mask_file *mask, uint64_t first, uint64_t count, uint8_t *bits,
-                                  uint64_t at, struct tokmap_error *error);
+                                  uint64_t at, const struct mask_reader *reader, struct tokmap_error *error);
 
 #endif

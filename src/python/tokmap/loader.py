@@ -308,7 +308,7 @@ class Loader(Reader):
                    see struct tokmap_loader_options in tokmap.h
     trace          a file, of this rank alone, to which 16 bytes are appended for each step that was delivered:
                    `tokmap replay` compares it with the data. state_dict() writes what belongs to the state
-    deadline       seconds; a read of tokens that takes longer raises a DeadlineError. None: reads have no deadline
+    deadline       seconds; a read of tokens or masks that takes longer raises a DeadlineError. None: reads have none
     alarm          called with a Stall when alarm_percent percent (0: 10) or more of alarm_calls calls of next() (0:
                    100) had to wait, and fewer of those before them
     range_push, range_pop

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -29,11 +30,19 @@
 
 static uint32_t hanging, delayed; /* pread() hangs until this is 0 again; pread() takes 3 ms. Accessed atomically */
 static uint32_t hung;             /* calls that hang at the moment. Accessed atomically */
+static ino_t hanging_file;        /* if not 0, only reads of this file hang. Set while no thread reads */
+
+static bool hangs(int file)
+{
+    struct stat found;
+    return __atomic_load_n(&hanging, __ATOMIC_SEQ_CST) &&
+           (!hanging_file || (!fstat(file, &found) && found.st_ino == hanging_file));
+}
 
 ssize_t pread(int fd, void *into, size_t count, off_t offset)
 {
     __atomic_add_fetch(&hung, 1, __ATOMIC_SEQ_CST);
-    while (__atomic_load_n(&hanging, __ATOMIC_SEQ_CST))
+    while (hangs(fd))
         os_sleep_ns(MS);
     __atomic_sub_fetch(&hung, 1, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&delayed, __ATOMIC_SEQ_CST))
@@ -44,7 +53,7 @@ ssize_t pread(int fd, void *into, size_t count, off_t offset)
 /* Nothing is in the page cache while reads hang. */
 ssize_t preadv2(int fd, const struct iovec *into, int count, off_t offset, int flags)
 {
-    if (!__atomic_load_n(&hanging, __ATOMIC_SEQ_CST))
+    if (!hangs(fd))
         return syscall(SYS_preadv2, fd, into, (long)count, (long)offset, 0L, (long)flags);
     errno = EAGAIN;
     return -1;
@@ -205,11 +214,12 @@ static void reads_ahead_are_taken(void **unused)
 
 /* ---- the probe ---- */
 
-static struct tokmap_run *run_open(void)
+/* A run of more steps than a ring holds, so that a producer has always something left to read. */
+static struct tokmap_run *run_open(const char *data)
 {
     char text[1000];
     struct tokmap_run *run;
-    (void)snprintf(text, sizeof text, "seq_len 64\nbatch 8\nsource a \"%s\"\nsteps 30\n", made.name);
+    (void)snprintf(text, sizeof text, "seq_len 64\nbatch 8\nsource a \"%s\"\nsteps 300\n", data);
     assert_int_equal(tokmap_run_parse(&run, text, folder, NULL), TOKMAP_OK);
     return run;
 }
@@ -235,7 +245,7 @@ static void take_step(struct tokmap_loader *loader)
 static void the_probe_finds_slow_storage(void **unused)
 {
     (void)unused;
-    struct tokmap_run *run = run_open();
+    struct tokmap_run *run = run_open(made.name);
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
     struct tokmap_loader *loader;
     options.fields = 0;
@@ -289,7 +299,7 @@ static void the_probe_finds_slow_storage(void **unused)
 static void a_loader_survives_a_hang(void **unused)
 {
     (void)unused;
-    struct tokmap_run *run = run_open();
+    struct tokmap_run *run = run_open(made.name);
     for (uint32_t threads = 0; threads <= 1; threads++) {
         struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
         struct tokmap_loader *loader;
@@ -329,6 +339,54 @@ static void a_loader_survives_a_hang(void **unused)
     tokmap_run_close(run);
 }
 
+/* A mask that hangs misses the deadline, too, although all tokens can be read. */
+static void a_mask_that_hangs_misses_the_deadline(void **unused)
+{
+    (void)unused;
+    const uint64_t sizes[] = {13000};
+    struct made masked;
+    struct stat found;
+    made_new_masked(&masked, folder, "masked", 2, 50257, sizes, 1);
+    (void)snprintf(path, sizeof path, "%s/masked-0.mask", folder);
+    assert_int_equal(stat(path, &found), 0);
+    hanging_file = found.st_ino;
+    struct tokmap_run *run = run_open(masked.name);
+    for (uint32_t threads = 0; threads <= 1; threads++) {
+        struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
+        struct tokmap_loader *loader;
+        struct tokmap_batch batch = TOKMAP_BATCH_INIT;
+        struct tokmap_error error = {0};
+        struct tokmap_out out = TOKMAP_OUT_INIT;
+        int32_t loss_mask[8 * 64];
+        enum tokmap_status status;
+        uint64_t next = 0;
+        out.loss_mask = loss_mask;
+        options.fields = TOKMAP_LOSS_MASK;
+        options.threads = threads;
+        options.deadline_ns = 30 * MS;
+        assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_OK);
+        hang(true);
+        while (!(status = tokmap_loader_next(loader, &out, NULL, &batch, &error)))
+            assert_int_equal(batch.step, next++); /* that were in the ring */
+        assert_int_equal(status, TOKMAP_ERROR_TIMEOUT);
+        assert_non_null(strstr(error.path, "masked-0."));
+        hang(false);
+        for (int i = 0; (status = tokmap_loader_next(loader, &out, NULL, &batch, &error)) && i < 1000; i++)
+            assert_int_equal(status, TOKMAP_ERROR_TIMEOUT);
+        assert_int_equal(status, TOKMAP_OK);
+        assert_int_equal(batch.step, next);
+        for (uint64_t i = 0; i < sizeof loss_mask / sizeof *loss_mask; i++) {
+            const uint64_t token = (batch.places[i / 64].first_token + i % 64 + 1) % masked.tokens;
+            assert_int_equal(loss_mask[i], masked.mask[token] && !masked.starts[token]);
+        }
+        tokmap_loader_close(loader);
+        await_hung(0);
+    }
+    hanging_file = 0;
+    tokmap_run_close(run);
+    made_free(&masked);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +395,7 @@ int main(void)
         cmocka_unit_test(reads_ahead_are_taken),
         cmocka_unit_test(the_probe_finds_slow_storage),
         cmocka_unit_test(a_loader_survives_a_hang),
+        cmocka_unit_test(a_mask_that_hangs_misses_the_deadline),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
