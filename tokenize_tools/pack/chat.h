@@ -19,7 +19,7 @@
 
 #include <stdbool.h>
 
-#include "chat_text.h"
+#include "rendered_chat.h"
 #include "tokenizer/tokenizer.h"
 
 struct chat_template;

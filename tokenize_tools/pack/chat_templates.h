@@ -9,7 +9,7 @@
 #define TOKMAP_PACK_CHAT_TEMPLATES_H
 
 #include "chat_messages.h"
-#include "chat_text.h"
+#include "rendered_chat.h"
 
 #define CHAT_TOKENS_MOST 12
 
