@@ -86,8 +86,8 @@ bad '{"input_ids": [1, null], "loss_mask": [1, 1]}' "$token 2 of the list, null,
 bad '{"input_ids": [[1]], "loss_mask": [1]}' "$token 1 of the list, [1], is not a number" token
 bad '{"input_ids": [3, 4], "loss_mask": [1]}' "$mask it has 1 values for 2 ids" mask
 bad '{"input_ids": [3], "loss_mask": [1, 0]}' "$mask it has 2 values for 1 ids" mask
-bad '{"input_ids": [3], "loss_mask": [2]}' "$mask number 1 of the list, 2, is none of 0, 1" mask
-bad '{"input_ids": [3], "loss_mask": [0.0]}' "$mask number 1 of the list, 0.0, is none of" mask
+bad '{"input_ids": [3], "loss_mask": [2]}' "$mask number 1 of the list, 2, is not 0, 1, false" mask
+bad '{"input_ids": [3], "loss_mask": [0.0]}' "$mask number 1 of the list, 0.0, is not 0, 1" mask
 bad '{"input_ids": [3], "loss_mask": null}' "the field 'loss_mask' of line 2 (record 1) is not a list; name" field
 bad '{"input_ids": {"a": [3]}, "loss_mask": [1]}' "the field 'input_ids' of line 2 (record 1) is not a list" field
 bad '{"input_ids": [3]}' "line 2 (record 1) has no field 'loss_mask'; it has: input_ids; name another" field
@@ -97,7 +97,7 @@ bad '{"input_ids": [3,,4], "loss_mask": [1, 1]}' 'line 2 (record 1) is not valid
 bad '{"input_ids": [03], "loss_mask": [1]}' 'line 2 (record 1) is not valid JSON: a number has a leading zero' syntax
 bad '{"input_ids": [3, "loss_mask": [1]}' 'line 2 (record 1) is not valid JSON:' syntax
 bad '{"input_ids": "[3", "loss_mask": [1]}' "the field 'input_ids' of line 2 (record 1) is not a list" field
-# A file without fields is named as such.
+# The message about a text file says that it has no fields.
 echo 'some words' >words.txt
 exits 1 tokmap pack -q $ids -o words words.txt 2>err
 holds err "the file is text without records, so it has no field 'input_ids' (--ids-field)"

@@ -113,7 +113,7 @@ struct corpus_issue {
     uint32_t part;              /* the issue is inside this part of the batch, or precedes it */
     enum corpus_format format;
     bool inside; /* it was found in the part; otherwise it precedes it */
-    bool asked;  /* the options ask for this: it is no error, and no limit counts it */
+    bool asked;  /* the options ask for this: it is not an error, and no limit counts it */
     bool fatal;  /* ends the work even if issues are skipped, because a part of the document is packed already */
 };
 

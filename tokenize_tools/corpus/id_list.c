@@ -182,7 +182,7 @@ static const char *mask_wrong(enum json_kind kind, const char *text, size_t coun
 {
     (void)unused;
     const bool digit = kind == JSON_NUMBER && count == 1 && (*text | 1) == '1';
-    return digit || kind == JSON_TRUE || kind == JSON_FALSE ? NULL : "is none of 0, 1, false, and true";
+    return digit || kind == JSON_TRUE || kind == JSON_FALSE ? NULL : "is not 0, 1, false, or true";
 }
 
 static struct list_fault list_fault(const char *text, size_t count, uint64_t vocabulary,
