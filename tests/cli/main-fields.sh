@@ -6,7 +6,8 @@ src=$TOKMAP_TREE/src
 find "$tools" "$src/format" "$src/dataset" "$src/run" "$src/batch" "$src/staging" "$src/cuda" "$src/loader" -name '*.c' ! -path '*/commands/*' ! -name tokmap.c -print0 >files
 [ -s files ]
 # Only fields inside a string count: an odd number of quotes comes before them on their line.
-xargs -0 awk '{
+xargs -0 awk '/^#include/ { next }
+{
     line = $0
     while (match(line, /options\.[a-z_0-9]+/)) {
         before = substr(line, 1, RSTART - 1)

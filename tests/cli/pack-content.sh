@@ -42,7 +42,7 @@ printf 'only text' >t.txt
 tokmap pack -q --columns n -o mixed t.jsonl t.txt
 tokmap verify mixed >out 2>&1
 
-# Lengths: BOS and EOD are not counted. Leaving out is not an error; the report counts such documents, and a list names them.
+# Lengths: BOS and EOD are not counted. Leaving out is not an error; the report counts it, and a list names it.
 mkdir texts
 printf 'short' >texts/a.txt
 printf 'hello there' >texts/b.txt
