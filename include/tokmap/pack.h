@@ -18,7 +18,7 @@
  *     const int32_t ids[] = {464, 3290, 318, 845, 922};
  *     struct tokmap_added added = TOKMAP_ADDED_INIT;  // one document
  *     added.ids = ids;
- *     added.kind = TOKMAP_ID_I32;
+ *     added.type = TOKMAP_ID_I32;
  *     added.count = 5;
  *     if (tokmap_writer_add(writer, &added, &e))
  *         fatal(&e);
@@ -45,7 +45,7 @@
  *     const struct tokmap_value urls[] = {{"\"https://example.org\"", 21}, {NULL, 0}};
  *     struct tokmap_added added = TOKMAP_ADDED_INIT;
  *     added.ids = ids;
- *     added.kind = TOKMAP_ID_U16;
+ *     added.type = TOKMAP_ID_U16;
  *     added.count = 5;
  *     added.ends = ends;
  *     added.documents = 2;
@@ -74,18 +74,6 @@ extern "C" {
 
 /* A shard that is being written. One thread at a time. */
 struct tokmap_writer;
-
-/* How ids are stored in the program's memory. */
-enum tokmap_id_kind {
-    TOKMAP_ID_U8 = 1,
-    TOKMAP_ID_I8 = 2,
-    TOKMAP_ID_I16 = 3,
-    TOKMAP_ID_I32 = 4,
-    TOKMAP_ID_I64 = 5,
-    TOKMAP_ID_U16 = 8,
-    TOKMAP_ID_U32 = 9,
-    TOKMAP_ID_U64 = 10
-};
 
 struct tokmap_writer_options {
     size_t size;             /* sizeof(struct tokmap_writer_options) */
@@ -129,7 +117,7 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_writer_open(struct tokmap
 struct tokmap_added {
     size_t size;             /* sizeof(struct tokmap_added) */
     const void *ids;         /* `count` ids of all documents, one document after another; NULL only if count is 0 */
-    enum tokmap_id_kind kind;    /* how they are stored; default: TOKMAP_ID_U32 */
+    enum tokmap_id_type type; /* of `ids`; default: TOKMAP_ID_U32 */
     uint64_t count;
     const uint64_t *ends;    /* of each document in turn, the number of ids up to its end. Ends never decrease, and the
                                 last one is `count`. NULL: there is one document, of `count` ids */

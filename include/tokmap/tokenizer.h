@@ -116,13 +116,6 @@ struct tokmap_tokenizer_info {
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_tokenizer_info(const struct tokmap_tokenizer *tokenizer,
                                                                       struct tokmap_tokenizer_info *info);
 
-/* How ids are stored in the caller's memory. */
-enum tokmap_id_type {
-    TOKMAP_IDS_U32 = 0, /* uint32_t, or int32_t, since every id is below 2^31 */
-    TOKMAP_IDS_U16 = 1, /* uint16_t: for vocabularies of at most 65,536 ids */
-    TOKMAP_IDS_U64 = 2  /* uint64_t, or int64_t */
-};
-
 /* Where the ids of a text go. The caller sets the members before `count`, and those after it if it wants them.
  *
  * Offsets are bytes of the text that was passed in, whatever the vocabulary's normalizer changes: token i is the bytes
@@ -135,10 +128,10 @@ struct tokmap_encoded {
     void *ids;                /* the caller's memory; NULL: ids are only counted */
     uint64_t room;            /* number of ids that it has room for, and so have `begins` and `ends` */
     uint64_t count;           /* result: number of ids of the text */
-    enum tokmap_id_type type; /* of `ids`; default: TOKMAP_IDS_U32 */
+    enum tokmap_id_type type; /* of `ids`; default: TOKMAP_ID_U32 */
     uint64_t *begins, *ends;  /* the caller's memory for the offsets of tokens, or NULL (the default) */
 };
-#define TOKMAP_ENCODED_INIT {sizeof(struct tokmap_encoded), NULL, 0, 0, TOKMAP_IDS_U32, NULL, NULL}
+#define TOKMAP_ENCODED_INIT {sizeof(struct tokmap_encoded), NULL, 0, 0, TOKMAP_ID_U32, NULL, NULL}
 
 /* Encodes one document. No token is added to those of the text: a caller that wants an EOD appends info.eod_id.
  *   text     `bytes` bytes of UTF-8, which may contain zeros; NULL only if `bytes` is 0
@@ -236,7 +229,7 @@ struct tokmap_ids {
     enum tokmap_id_type type; /* of `ids` */
     const uint64_t *ends;     /* `count`, ascending: where each document ends, counted in ids */
 };
-#define TOKMAP_IDS_INIT {sizeof(struct tokmap_ids), 0, NULL, TOKMAP_IDS_U32, NULL}
+#define TOKMAP_IDS_INIT {sizeof(struct tokmap_ids), 0, NULL, TOKMAP_ID_U32, NULL}
 
 struct tokmap_decode_options {
     size_t size;       /* sizeof(struct tokmap_decode_options) */
@@ -281,7 +274,7 @@ struct tokmap_tokenizer_batch_out {
     int32_t *statuses;        /* info.documents: enum tokmap_status of each text */
 };
 #define TOKMAP_TOKENIZER_BATCH_OUT_INIT                                                                                \
-    {sizeof(struct tokmap_tokenizer_batch_out), NULL, TOKMAP_IDS_U32, NULL, NULL, NULL, NULL, NULL}
+    {sizeof(struct tokmap_tokenizer_batch_out), NULL, TOKMAP_ID_U32, NULL, NULL, NULL, NULL, NULL}
 
 /* Copies results to the caller's memory, which must be large enough. It may be called again. Any thread may call it.
  * Statuses: OK, ERROR_ARGUMENT (out.type cannot hold the largest id, or offsets were not asked for). */

@@ -234,6 +234,18 @@ TOKMAP_API const char *tokmap_error_print(const struct tokmap_error *error, char
 /* Returns TOKMAP_VERSION_STRING of the running library. The text is static. Any thread may call it. Cannot fail. */
 TOKMAP_API const char *tokmap_version(void);
 
+/* How ids are stored in the memory of a program that writes shards (pack.h) or encodes text (tokenizer.h). */
+enum tokmap_id_type {
+    TOKMAP_ID_U32 = 0,
+    TOKMAP_ID_I32 = 1,
+    TOKMAP_ID_U16 = 2,
+    TOKMAP_ID_I16 = 3,
+    TOKMAP_ID_U64 = 4,
+    TOKMAP_ID_I64 = 5,
+    TOKMAP_ID_U8 = 6,
+    TOKMAP_ID_I8 = 7
+};
+
 /* ---------------------------------------------------------------- dataset -------------------------------------- */
 
 /* An open dataset. It is immutable: any number of threads may use it at the same time, and so may a child after fork().

@@ -15,8 +15,8 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "common/id_type.h"
 #include "common/struct_copy.h"
-#include "id_kind.h"
 #include "shard_writer.h"
 #include "text/json_scan.h"
 #include "text/utf8.h"
@@ -163,8 +163,8 @@ static enum tokmap_status check_shape(const struct tokmap_writer *writer, const 
                                       struct tokmap_error *error)
 {
     const char *prefix = writer->prefix;
-    if (!id_kind_is_known(added->kind))
-        return REFUSED("the kind of ids is %d, which is not one of enum tokmap_id_kind", (int)added->kind);
+    if (!id_type_is_known(added->type))
+        return REFUSED("the type of ids is %d, which is not one of enum tokmap_id_type", (int)added->type);
     if (added->count > IDS_MAX || (!added->ids && added->count))
         return REFUSED("%" PRIu64 " ids are added from %s", added->count, added->ids ? "memory" : "NULL");
     if (!added->ends && added->documents != 1)
@@ -201,21 +201,19 @@ static uint64_t document_of(const struct tokmap_added *added, uint64_t at)
 static enum tokmap_status check_ids(const struct tokmap_writer *writer, const struct tokmap_added *added,
                                     uint64_t *largest, struct tokmap_error *error)
 {
-    const uint64_t limit = min64(writer->vocabulary, id_kind_limit(added->kind));
-    *largest = id_kind_largest(added->kind, added->ids, added->count);
+    const uint64_t limit = min64(writer->vocabulary, id_type_limit(added->type));
+    *largest = id_type_largest(added->type, added->ids, added->count);
     if (*largest < limit || !added->count)
         return TOKMAP_OK;
     uint64_t at = 0, id;
-    while ((id = id_kind_get(added->kind, added->ids, at)) < limit)
+    while ((id = id_type_get(added->type, added->ids, at)) < limit)
         at++;
     const uint64_t document = document_of(added, at), place = at - begin_of(added, document);
-    if (id >= id_kind_limit(added->kind)) {
-        const uint32_t shift = 64 - 8 * id_kind_bytes(added->kind);
+    if (id >= id_type_limit(added->type))
         return error_set(error, TOKMAP_ERROR_TOKEN, writer->prefix, TOKMAP_NO_OFFSET,
                          "id %" PRIu64 " of document %" PRIu64 " of this call is %" PRId64
                          ", but an id is never negative; state what a model should not learn in a mask",
-                         place, document, (int64_t)(id << shift) >> shift);
-    }
+                         place, document, id_type_signed(added->type, id));
     return error_set(error, TOKMAP_ERROR_TOKEN, writer->prefix, TOKMAP_NO_OFFSET,
                      "id %" PRIu64 " of document %" PRIu64 " of this call is %" PRIu64
                      ", which is not in the vocabulary of %" PRIu64 " ids; set options.vocabulary to that of the "
@@ -229,9 +227,9 @@ static enum tokmap_status check_delimiters(const struct tokmap_writer *writer, c
     for (uint64_t d = 0; writer->delimited && d < added->documents; d++) {
         const uint64_t begin = begin_of(added, d), end = end_of(added, d);
         const bool begins = writer->bos_id == TOKMAP_NO_ID ||
-                            (begin < end && id_kind_get(added->kind, added->ids, begin) == writer->bos_id);
+                            (begin < end && id_type_get(added->type, added->ids, begin) == writer->bos_id);
         const bool ends = writer->eod_id == TOKMAP_NO_ID ||
-                          (begin < end && id_kind_get(added->kind, added->ids, end - 1) == writer->eod_id);
+                          (begin < end && id_type_get(added->type, added->ids, end - 1) == writer->eod_id);
         if (!begins || !ends)
             return error_set(error, TOKMAP_ERROR_INPUT, writer->prefix, TOKMAP_NO_OFFSET,
                              "document %" PRIu64 " of this call does not %s id %" PRIu64
@@ -244,7 +242,7 @@ static enum tokmap_status check_delimiters(const struct tokmap_writer *writer, c
 static enum tokmap_status check_extras(const struct tokmap_writer *writer, const struct tokmap_added *added,
                                        struct tokmap_error *error)
 {
-    if (added->counted && added->count && id_kind_largest(TOKMAP_ID_U8, added->counted, added->count) > 1) {
+    if (added->counted && added->count && id_type_largest(TOKMAP_ID_U8, added->counted, added->count) > 1) {
         uint64_t at = 0;
         while (added->counted[at] <= 1)
             at++;
@@ -293,7 +291,7 @@ static void set_bits(uint8_t *bits, uint64_t at, const uint8_t *bytes, uint64_t 
 }
 
 /* Puts ids into the chunk, which is flushed whenever it is full. counted: NULL if all count. */
-static enum tokmap_status chunk_ids(struct tokmap_writer *writer, enum tokmap_id_kind kind, const void *ids,
+static enum tokmap_status chunk_ids(struct tokmap_writer *writer, enum tokmap_id_type type, const void *ids,
                                     uint64_t first, uint64_t count, const uint8_t *counted, uint64_t largest,
                                     struct tokmap_error *error)
 {
@@ -302,7 +300,7 @@ static enum tokmap_status chunk_ids(struct tokmap_writer *writer, enum tokmap_id
         if (writer->token_count == CHUNK_TOKENS)
             status = chunk_flush(writer, largest, error);
         const uint64_t part = min64(count, CHUNK_TOKENS - writer->token_count);
-        id_kind_store(kind, ids, first, part, writer->width, writer->tokens + writer->token_count * writer->width);
+        id_type_store(type, ids, first, part, writer->width, writer->tokens + writer->token_count * writer->width);
         if (writer->mask)
             set_bits(writer->bits, writer->token_count, counted ? counted + first : NULL, part);
         writer->token_count += part;
@@ -335,7 +333,7 @@ static enum tokmap_status store_document(struct tokmap_writer *writer, const str
     if (writer->adds_bos)
         status = chunk_id(writer, writer->bos_id, !counted, largest, error);
     if (!status)
-        status = chunk_ids(writer, added->kind, added->ids, begin, end - begin, counted, largest, error);
+        status = chunk_ids(writer, added->type, added->ids, begin, end - begin, counted, largest, error);
     if (!status && writer->adds_eod)
         status = chunk_id(writer, writer->eod_id, last, largest, error);
     return status ? status : chunk_end(writer, largest, error);
@@ -344,7 +342,7 @@ static enum tokmap_status store_document(struct tokmap_writer *writer, const str
 static enum tokmap_status store_tokens(struct tokmap_writer *writer, const struct tokmap_added *added, uint64_t largest,
                                        struct tokmap_error *error)
 {
-    const bool as_stored = id_kind_bytes(added->kind) == writer->width;
+    const bool as_stored = id_type_bytes(added->type) == writer->width;
     if (as_stored && !writer->adds_bos && !writer->adds_eod && !writer->mask)
         return shard_writer_add(writer->shard, added->ids, added->count, added->ends ? added->ends : &added->count,
                                 added->documents, largest, error);

@@ -48,7 +48,7 @@ int main(int argc, char **argv)
         line[strcspn(line, "\n")] = 0;
         struct tokmap_added document = TOKMAP_ADDED_INIT;
         document.ids = ids;
-        document.kind = TOKMAP_ID_I32;
+        document.type = TOKMAP_ID_I32;
         document.count = my_tokenizer(line, ids);
         if (tokmap_writer_add(writer, &document, &e)) {
             tokmap_writer_abandon(writer); /* leaves nothing behind */

@@ -31,7 +31,7 @@ static enum tokmap_status add_documents(struct tokmap_writer *writer, const int3
     large[0] = large[sizeof large - 1] = '"';
     struct tokmap_added added = TOKMAP_ADDED_INIT;
     added.ids = ids;
-    added.kind = TOKMAP_ID_I32;
+    added.type = TOKMAP_ID_I32;
     added.count = LONG_IDS;
     added.counted = counted;
     added.values = values;

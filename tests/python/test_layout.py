@@ -10,7 +10,6 @@ import unittest
 
 import tokmap
 from tokmap import _library, _tokenize_library, errors
-from tokmap.shard_writer import KINDS
 from support import TOP, new_folder
 
 CONSTANTS = {
@@ -21,8 +20,7 @@ CONSTANTS = {
     "TOKMAP_BLOCKS": _library.ORDERS.index("blocks"), "TOKMAP_READ_AUTO": _library.READINGS.index("auto"),
     "TOKMAP_READ_MAPPED": _library.READINGS.index("mapped"), "TOKMAP_READ_PREAD": _library.READINGS.index("pread"),
     **{f"TOKMAP_SPECIAL_{name.upper()}": number for number, name in enumerate(_tokenize_library.SPECIALS)},
-    **{f"TOKMAP_IDS_{name.upper()}": number for number, name in enumerate(_tokenize_library.ID_TYPES)},
-    **{f"TOKMAP_ID_{'I' if signed else 'U'}{8 * size}": kind for (signed, size), kind in KINDS.items()},
+    **{f"TOKMAP_ID_{name.upper()}": number for number, name in enumerate(_library.ID_TYPES)},
     **{f"TOKMAP_{name.upper()}": bit for name, bit in _library.FIELDS.items()},
 }
 

@@ -18,6 +18,7 @@
 #include "common/bytes.h"
 #include "common/bytes_buffer.h"
 #include "common/error.h"
+#include "common/id_type.h"
 #include "common/struct_copy.h"
 #include "platform/os.h"
 #include "text/utf8.h"
@@ -562,8 +563,8 @@ static uint64_t chunk_read(const struct tokmap_tokenizer_batch *batch, const str
             out->statuses[part->document] = part->status;
         if (!part->status && count) {
             if (out->ids && batch->width)
-                library_ids_convert(chunk->made.bytes + from * batch->width, batch->width, count, out->type,
-                                    (uint8_t *)out->ids + at * library_type_bytes(out->type));
+                id_type_store(batch->width == 2 ? TOKMAP_ID_U16 : TOKMAP_ID_U32, chunk->made.bytes, from, count,
+                              id_type_bytes(out->type), (uint8_t *)out->ids + at * id_type_bytes(out->type));
             if (out->text && !batch->width)
                 memcpy(out->text + at, chunk->made.bytes + from, (size_t)count);
             if (out->begins)

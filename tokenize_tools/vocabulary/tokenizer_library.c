@@ -12,6 +12,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "common/id_type.h"
 #include "common/struct_copy.h"
 #include "text/utf8.h"
 #include "tokenizer_library.h"
@@ -251,43 +252,17 @@ uint64_t library_part_bytes(const struct tokmap_tokenizer *tokenizer, const char
     return left;
 }
 
-uint32_t library_type_bytes(enum tokmap_id_type type)
-{
-    return type == TOKMAP_IDS_U16 ? 2 : type == TOKMAP_IDS_U64 ? 8 : 4;
-}
-
 enum tokmap_status library_type_check(enum tokmap_id_type type, uint64_t largest, const char *name,
                                       struct tokmap_error *error)
 {
-    if (type != TOKMAP_IDS_U32 && type != TOKMAP_IDS_U16 && type != TOKMAP_IDS_U64)
+    if (!id_type_is_known(type))
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "%s is %d, but it must be a value of enum tokmap_id_type", name, (int)type);
-    if (type == TOKMAP_IDS_U16 && largest > UINT16_MAX)
+    if (largest >= id_type_limit(type))
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "%s is TOKMAP_IDS_U16, but there can be ids up to %" PRIu64 ", which need TOKMAP_IDS_U32", name,
-                         largest);
+                         "%s is TOKMAP_ID_%s, but there can be ids up to %" PRIu64 ", which need TOKMAP_ID_%s", name,
+                         id_type_name(type), largest, largest > UINT16_MAX ? "U32" : "U16");
     return TOKMAP_OK;
-}
-
-void library_ids_convert(const void *ids, uint32_t width, uint64_t count, enum tokmap_id_type type, void *into)
-{
-    const uint16_t *narrow = ids;
-    const uint32_t *wide = ids;
-    if (count && width == library_type_bytes(type)) {
-        memcpy(into, ids, (size_t)(count * width));
-    } else if (type == TOKMAP_IDS_U16) {
-        for (uint64_t i = 0; i < count; i++)
-            ((uint16_t *)into)[i] = (uint16_t)wide[i];
-    } else if (type == TOKMAP_IDS_U32) {
-        for (uint64_t i = 0; i < count; i++)
-            ((uint32_t *)into)[i] = narrow[i];
-    } else if (width == 2) {
-        for (uint64_t i = 0; i < count; i++)
-            ((uint64_t *)into)[i] = narrow[i];
-    } else {
-        for (uint64_t i = 0; i < count; i++)
-            ((uint64_t *)into)[i] = wide[i];
-    }
 }
 
 /* The offsets of the ids of a part that begins at byte `at`, as far as there is room for them. */
@@ -333,8 +308,9 @@ static enum tokmap_status text_encode(const struct tokmap_tokenizer *tokenizer, 
         if (status)
             break;
         if (into->ids && into->count < into->room)
-            library_ids_convert(worker->ids, width, min64(ids, into->room - into->count), into->type,
-                                (uint8_t *)into->ids + into->count * library_type_bytes(into->type));
+            id_type_store(width == 2 ? TOKMAP_ID_U16 : TOKMAP_ID_U32, worker->ids, 0,
+                          min64(ids, into->room - into->count), id_type_bytes(into->type),
+                          (uint8_t *)into->ids + into->count * id_type_bytes(into->type));
         into->count += ids;
     }
     return status;
@@ -384,24 +360,22 @@ static void text_deliver(struct tokmap_decoded *into, struct text_buffer *text)
     text->count = 0;
 }
 
-static uint64_t id_of(const void *ids, enum tokmap_id_type type, uint64_t index)
-{
-    return type == TOKMAP_IDS_U16   ? ((const uint16_t *)ids)[index]
-           : type == TOKMAP_IDS_U64 ? ((const uint64_t *)ids)[index]
-                                    : ((const uint32_t *)ids)[index];
-}
-
 enum tokmap_status library_ids_decode(const struct tokmap_tokenizer *tokenizer, struct tokenizer_decoder *decoder,
                                       const void *ids, enum tokmap_id_type type, uint64_t count, uint64_t first,
                                       struct text_buffer *text, struct tokmap_error *error)
 {
     const struct tokenizer_info *info = &tokenizer->info;
+    const uint64_t limit = id_type_limit(type);
     uint8_t some[4 * LIBRARY_DECODED];
     assert(count <= LIBRARY_DECODED);
     for (uint64_t i = 0; i < count; i++) {
-        const uint64_t id = id_of(ids, type, first + i);
+        const uint64_t id = id_type_get(type, ids, first + i);
         const uint8_t *bytes;
         uint32_t length;
+        if (id >= limit)
+            return error_set(error, TOKMAP_ERROR_TOKEN, NULL, TOKMAP_NO_OFFSET,
+                             "ids[%" PRIu64 "] is %" PRId64 ", but an id is never negative", first + i,
+                             id_type_signed(type, id));
         if (!tokenizer_token(tokenizer->tokenizer, id, &bytes, &length))
             return error_set(error, TOKMAP_ERROR_TOKEN, NULL, TOKMAP_NO_OFFSET,
                              "ids[%" PRIu64 "] is %" PRIu64 ", which is not in the vocabulary of the tokenizer '%s'; "
@@ -423,7 +397,7 @@ static enum tokmap_status ids_decode(const struct tokmap_tokenizer *tokenizer, s
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t at = 0, part; at < count && !status; at += part) {
         part = min64(count - at, LIBRARY_DECODED);
-        status = library_ids_decode(tokenizer, decoder, ids, TOKMAP_IDS_U32, part, at, &text, error);
+        status = library_ids_decode(tokenizer, decoder, ids, TOKMAP_ID_U32, part, at, &text, error);
         text_deliver(into, &text);
     }
     if (!status)

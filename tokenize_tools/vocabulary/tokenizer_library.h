@@ -44,14 +44,9 @@ enum tokmap_status library_part_encode(const struct tokmap_tokenizer *tokenizer,
  * no place to cut them. */
 uint64_t library_part_bytes(const struct tokmap_tokenizer *tokenizer, const char *text, uint64_t left, uint64_t wanted);
 
-/* Copies ids of 2 or 4 bytes to ids of a type, which can hold them. */
-void library_ids_convert(const void *ids, uint32_t width, uint64_t count, enum tokmap_id_type type, void *into);
-
 /* Checks that ids up to `largest` fit in a type. Statuses: OK, ERROR_ARGUMENT. */
 enum tokmap_status library_type_check(enum tokmap_id_type type, uint64_t largest, const char *name,
                                       struct tokmap_error *error);
-/* The bytes of an id of a type. */
-uint32_t library_type_bytes(enum tokmap_id_type type);
 
 /* Decodes ids[first..first + count), count <= LIBRARY_DECODED, and appends their text. Statuses: those of
  * tokmap_tokenizer_decode. */

@@ -178,7 +178,7 @@ def _read(chunks: list[Chunk], name: str, flat: bool, offsets: bool) -> Any:
         finish, finish_at = _array(numpy, "int64", count)
     ends[0] = at = number = 0
     for chunk in chunks:
-        chunk.read(ids=ids_at and ids_at + width * at, type=t.ID_TYPES.index(type_name),
+        chunk.read(ids=ids_at and ids_at + width * at, type=c.ID_TYPES.index(type_name),
                    document_ends=(ends_at or 0) + 8 * (number + 1), begins=begins_at and begins_at + 8 * at,
                    ends=finish_at and finish_at + 8 * at)
         first, last = number + 1, number + 1 + chunk.info.documents
@@ -209,7 +209,7 @@ def decode(tokenizer: Tokenizer, batch: Any, *, specials: bool, resumed: bool, t
     """Tokenizer.decode_batch()."""
     handle, error = tokenizer._open(), c.Error()
     ids, ends = _listed(batch)
-    given = t.Ids(sizeof(t.Ids), len(ends), ids.buffer_info()[0] if ids else None, t.ID_TYPES.index("u32"),
+    given = t.Ids(sizeof(t.Ids), len(ends), ids.buffer_info()[0] if ids else None, c.ID_TYPES.index("u32"),
                   ends.buffer_info()[0] if ends else None)
     options = t.DecodeOptions(sizeof(t.DecodeOptions), threads, bool(specials), bool(resumed))
     library, made, info = tokenizer._library, c_void_p(), t.BatchInfo(sizeof(t.BatchInfo))

@@ -26,6 +26,8 @@ FIELDS = {"inputs": 1 << 0, "targets": 1 << 1, "position_ids": 1 << 2, "rows": 1
           "loss_mask": 1 << 5, "cu_seqlens": 1 << 6, "targets_ahead": 1 << 7}
 I32, I64 = 0, 1
 ORDERS: tuple[Literal["shuffle"], Literal["sequential"], Literal["blocks"]] = ("shuffle", "sequential", "blocks")
+#: enum tokmap_id_type
+ID_TYPES = ("u32", "i32", "u16", "i16", "u64", "i64", "u8", "i8")
 READINGS: tuple[Literal["auto"], Literal["mapped"], Literal["pread"]] = ("auto", "mapped", "pread")
 LIMIT = errors.STATUSES.index(errors.LimitError)
 NOT_FOUND = errors.STATUSES.index(errors.NotFoundError)
@@ -87,7 +89,7 @@ class WriterOptions(Structure):
 
 
 class Added(Structure):
-    _fields_ = [("size", c_size_t), ("ids", c_void_p), ("kind", c_int), ("count", c_uint64), ("ends", c_void_p),
+    _fields_ = [("size", c_size_t), ("ids", c_void_p), ("type", c_int), ("count", c_uint64), ("ends", c_void_p),
                 ("documents", c_uint64), ("counted", c_void_p), ("origin", c_char_p), ("origin_bytes", c_uint64),
                 ("record", c_uint64), ("values", c_void_p)]
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 SPECIALS = ("text", "recognize", "error")
-ID_TYPES = ("u32", "u16", "u64")
 
 
 class TokenizerOptions(Structure):

@@ -12,7 +12,7 @@ from time import monotonic
 from . import _tokenize_library as t
 from ._arrow import Column, columns as arrow_columns, is_arrow
 from ._batches import Chunk, texts_of
-from ._library import counted, number
+from ._library import ID_TYPES, counted, number
 from .dataset import Dataset
 from .errors import ArgumentError, InputError, TokmapError
 from .shard_writer import ShardWriter
@@ -125,7 +125,7 @@ class _Rules:
             wide = self.tokenizer.vocab_size > 65536
             ids = array("I" if wide else "H", bytes((4 if wide else 2) * chunk.info.ids))
             ends, statuses = array("Q", bytes(8 * struct.count)), array("i", bytes(4 * struct.count))
-            chunk.read(ids=ids.buffer_info()[0], type=t.ID_TYPES.index("u32" if wide else "u16"),
+            chunk.read(ids=ids.buffer_info()[0], type=ID_TYPES.index("u32" if wide else "u16"),
                        document_ends=ends.buffer_info()[0], statuses=statuses.buffer_info()[0])
         finally:
             chunk.close()

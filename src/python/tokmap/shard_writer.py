@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from .hints import Path
     from .tokenizer import Tokenizer
 
-#: The kind of ids by whether they have a sign and by their bytes: enum tokmap_id_kind.
-KINDS = {(False, 1): 1, (True, 1): 2, (True, 2): 3, (True, 4): 4, (True, 8): 5, (False, 2): 8, (False, 4): 9,
-         (False, 8): 10}
 _SIGNED, _UNSIGNED = "bhilqn", "BHILQN"
 _IDS = "a list of whole numbers, an array.array, a NumPy array or torch tensor of integers in memory, or another buffer"
 
@@ -282,7 +279,8 @@ class ShardWriter:
     def _add(self, ids: _Memory, ends: _Memory | None, documents: int, mask: _Memory | None,
              values: tuple[Any, list[bytes]] | None, origin: Path | Origin | tuple[Path, int] | None) -> None:
         added, error = c.Added(sizeof(c.Added)), c.Error()
-        added.ids, added.count, added.kind = ids.address or None, ids.count, KINDS[ids.signed, ids.bytes]
+        added.ids, added.count = ids.address or None, ids.count
+        added.type = c.ID_TYPES.index(f"{'i' if ids.signed else 'u'}{8 * ids.bytes}")
         added.ends, added.documents = ends.address if ends is not None and ends.count else None, documents
         if ends is not None and not ends.count:
             if ids.count:

@@ -37,7 +37,7 @@ static int teardown(void **unused)
 }
 
 static const struct {
-    enum tokmap_id_kind kind;
+    enum tokmap_id_type type;
     uint32_t bytes;
     uint64_t limit;
 } kinds[] = {
@@ -91,7 +91,7 @@ static void add_all(struct tokmap_writer *writer, const struct documents *from, 
             ends[i] = from->ends[d + i] - begin;
         struct tokmap_added added = TOKMAP_ADDED_INIT;
         added.ids = memory + 1;
-        added.kind = kinds[kind].kind;
+        added.type = kinds[kind].type;
         added.count = count;
         if (part > 1) {
             added.ends = ends;
@@ -264,10 +264,10 @@ static void a_refused_call_leaves_no_trace(void **unused)
     added = one(NULL, 3);
     refuse(writer, &added, TOKMAP_ERROR_ARGUMENT, "from NULL");
     added.ids = negative;
-    added.kind = TOKMAP_ID_I32;
+    added.type = TOKMAP_ID_I32;
     refuse(writer, &added, TOKMAP_ERROR_TOKEN, "id 1 of document 0 of this call is -100, but an id is never negative");
-    added.kind = (enum tokmap_id_kind)6;
-    refuse(writer, &added, TOKMAP_ERROR_ARGUMENT, "enum tokmap_id_kind");
+    added.type = (enum tokmap_id_type)8;
+    refuse(writer, &added, TOKMAP_ERROR_ARGUMENT, "enum tokmap_id_type");
     added = one(ids, 2);
     added.counted = mask;
     added.values = &values[1];

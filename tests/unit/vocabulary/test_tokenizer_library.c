@@ -156,7 +156,7 @@ static void test_offsets(void **state)
     uint64_t begins[3] = {9, 9, 9}, ends[3] = {9, 9, 9};
     struct tokmap_encoded encoded = TOKMAP_ENCODED_INIT;
     encoded.ids = ids;
-    encoded.type = TOKMAP_IDS_U16;
+    encoded.type = TOKMAP_ID_U16;
     encoded.begins = begins;
     encoded.ends = ends;
     encoded.room = 3;
@@ -169,7 +169,20 @@ static void test_offsets(void **state)
     begins[1] = ends[1] = 77;
     assert_int_equal(tokmap_tokenizer_encode(tokenizer, "xyz", 3, &encoded, NULL), TOKMAP_ERROR_LIMIT);
     assert_true(encoded.count == 3 && ids[0] == 'x' && ids[1] == 'b' && begins[1] == 77 && ends[1] == 77);
-    encoded.type = (enum tokmap_id_type)9;
+    static const uint8_t sizes[] = {4, 4, 2, 2, 8, 8, 1, 1};
+    for (int type = 0; type < 8; type++) { /* the ids of this vocabulary, up to 256, need 2 bytes */
+        uint64_t memory[3] = {0}, id = 0;
+        encoded.ids = memory;
+        encoded.type = (enum tokmap_id_type)type;
+        encoded.room = 3;
+        assert_int_equal(tokmap_tokenizer_encode(tokenizer, "abc", 3, &encoded, NULL),
+                         sizes[type] == 1 ? TOKMAP_ERROR_ARGUMENT : TOKMAP_OK);
+        for (int i = 0; i < 3 && sizes[type] > 1; i++) {
+            memcpy(&id, (uint8_t *)memory + i * sizes[type], sizes[type]);
+            assert_int_equal(id, "abc"[i]);
+        }
+    }
+    encoded.type = (enum tokmap_id_type)8;
     assert_int_equal(tokmap_tokenizer_encode(tokenizer, "xyz", 3, &encoded, NULL), TOKMAP_ERROR_ARGUMENT);
     tokmap_tokenizer_close(tokenizer);
 }
@@ -293,7 +306,7 @@ static void test_decode_batch(void **state)
     uint64_t ends[3];
     given.count = 3;
     given.ids = ids;
-    given.type = TOKMAP_IDS_U64;
+    given.type = TOKMAP_ID_U64;
     given.ends = document_ends;
     options.specials = 1;
     options.threads = 2;
