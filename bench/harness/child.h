@@ -46,7 +46,8 @@ struct child_copy {
  * a message if one of them cannot be started or fails; the others are then stopped. */
 int child_run_copies(struct bench *bench, struct child_copy *copies, size_t count);
 
-/* Runs the command tokmap, which is expected in this program's own folder; what it prints is dropped. Parameters and result as for child_run(). */
+/* Runs the command tokmap, which is expected in this program's own folder; what it prints is dropped. Parameters and
+ * result as for child_run(). */
 int child_run_tokmap(struct bench *bench, const char *const *arguments, struct child_usage *usage);
 
 /* Appends the options that name the tokenizer (--tokenizer, --pattern, --special-tokens), as this process received

@@ -45,9 +45,9 @@ struct os_stat {
 int os_open(const char *path, enum os_open how, int *fd);
 /* Errors are ignored: what close() could report, os_sync() has reported. A negative descriptor is ignored, too. */
 void os_close(int fd);
-/* Says that about `count` more files will be opened and stay open. The kernel keeps a table of a process's files, doubles
- * it when it is full, and, in a process with threads, waits several milliseconds each time. This makes it large enough
- * at once. A hint. */
+/* Says that about `count` more files will be opened and stay open. The kernel keeps a table of a process's files,
+ * doubles it when it is full, and, in a process with threads, waits several milliseconds each time. This makes it large
+ * enough at once. A hint. */
 void os_files_expect(uint64_t count);
 int os_fstat(int fd, struct os_stat *out);
 /* Returns the size of an open regular file alone, in a third of the time of os_fstat(). Moves the file's position. */
@@ -200,8 +200,8 @@ int os_thread_start(struct os_thread **thread, const char *name, void (*body)(vo
 int os_thread_start_detached(const char *name, void (*body)(void *user), void *user);
 void os_thread_join(struct os_thread *thread); /* waits until body() has returned and frees the handle; accepts NULL */
 /* Calls body(user, number) for the numbers below `count`, which is at least 1, each on a thread of its own, and returns
- * when all of them have returned. The calling thread takes number 0. The numbers whose threads cannot be started are left
- * out, so the calls share work of which each takes the next piece. */
+ * when all of them have returned. The calling thread takes number 0. The numbers whose threads cannot be started are
+ * left out, so the calls share work of which each takes the next piece. */
 void os_threads_share(const char *name, uint32_t count, void (*body)(void *user, uint32_t number), void *user);
 /* From now on the calling thread runs on the processors of that NUMA node, if it may run on any of them. A hint. */
 void os_thread_prefer_node(int node);

@@ -1,11 +1,11 @@
 """Compares what tokmap reads from Parquet files with what pyarrow reads from them.
 
     parquet_reference.py PROGRAM FOLDER FILES SEED [FIRST]   generated files, from number FIRST (0)
-    parquet_reference.py PROGRAM --files FOLDER              the files below a folder, for example apache/parquet-testing
+    parquet_reference.py PROGRAM --files FOLDER              the files below a folder, as apache/parquet-testing has
 
-PROGRAM is dump_documents. A generated file is a function of its seed and number: pyarrow, DuckDB, Polars, or fastparquet
-writes a table of random shape with random options. Texts, lists of ids, masks, pairs of texts, fields of structs, and
-kept columns are read from each file. A combination that its writer or pyarrow refuses is counted and left out.
+PROGRAM is dump_documents. A generated file is a function of its seed and number: pyarrow, DuckDB, Polars, or
+fastparquet writes a table of random shape with random options. Texts, lists of ids, masks, pairs of texts, fields of
+structs, and kept columns are read from each file. A combination that its writer or pyarrow refuses is counted and left out.
 """
 
 import json
@@ -352,9 +352,10 @@ def check_generated(reader, rng, path, table):
         values["meta.site.name"] = [row and row["site"] and row["site"]["name"] for row in values["meta"]]
         tasks += [("text", "meta.url", None, {}), ("text", "meta.site.name", None, {"text": values["text"]})]
     for content, first, second, columns in tasks:
-        columns = {name: [v.decode() if isinstance(v, bytes) else v for v in column] for name, column in columns.items()}
-        fault = compare(reader, path, rows, content, (first, values[first]), (second, values[second]) if second else None,
-                        columns, batch=batch)
+        columns = {name: [v.decode() if isinstance(v, bytes) else v for v in column]
+                   for name, column in columns.items()}
+        fault = compare(reader, path, rows, content, (first, values[first]),
+                        (second, values[second]) if second else None, columns, batch=batch)
         if fault:
             return 0, f"{content} {first} {second or ''} {list(columns)}: {fault}"
     return len(tasks), None

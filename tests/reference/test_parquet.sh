@@ -1,6 +1,6 @@
 #!/bin/sh
-# test_parquet.sh: compares what tokmap reads from Parquet files with what pyarrow reads from them. The files are written
-# by pyarrow, DuckDB, Polars, and fastparquet. Skipped if these cannot be installed.
+# test_parquet.sh: compares what tokmap reads from Parquet files with what pyarrow reads from them. The files are
+# written by pyarrow, DuckDB, Polars, and fastparquet. Skipped if these cannot be installed.
 #
 # From the environment: PARQUET_FILES, how many files are made (100; a thorough run makes 10000); PARQUET_SECONDS, after
 # which no other file is begun; REFERENCE_SEED (1); PARQUET_TESTING, a folder of files to read as well, for example a

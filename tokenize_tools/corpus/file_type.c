@@ -70,8 +70,8 @@ static bool is_lz4_after_skippable(const char *head, size_t count)
     return at && count - at >= 4 && !memcmp(head + at, "\x04\x22\x4d\x18", 4);
 }
 
-/* A text may begin with "BZh". In a bzip2 file a digit follows, and then the mark of a block or of the end. Returns true
- * as long as the bytes agree with that. */
+/* A text may begin with "BZh". In a bzip2 file a digit follows, and then the mark of a block or of the end. Returns
+ * true as long as the bytes agree with that. */
 static bool is_bzip2(const char *head, size_t count)
 {
     const size_t more = count < 10 ? count : 10;

@@ -86,8 +86,8 @@ static enum tokmap_status bytes_encode(struct tokenizer_state *state, const stru
 }
 
 static enum tokmap_status bytes_offsets(struct tokenizer_state *state, const struct tokenizer_text *text,
-                                        enum tokenizer_where where, const void *ids, uint64_t count, uint64_t *begins, uint64_t *ends,
-                                        struct tokmap_error *error)
+                                        enum tokenizer_where where, const void *ids, uint64_t count, uint64_t *begins,
+                                        uint64_t *ends, struct tokmap_error *error)
 {
     uint64_t at = 0;
     while (at < count && at < text->count && load16((const uint8_t *)ids + 2 * at) == (uint8_t)text->bytes[at]) {

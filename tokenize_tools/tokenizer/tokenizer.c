@@ -152,8 +152,8 @@ uint64_t tokenizer_cut(const struct tokenizer *tokenizer, const char *text, uint
 }
 
 enum tokmap_status tokenizer_offsets(struct tokenizer_state *state, const struct tokenizer_text *text,
-                                     enum tokenizer_where where, const void *ids, uint64_t count, uint64_t *begins, uint64_t *ends,
-                                     struct tokmap_error *error)
+                                     enum tokenizer_where where, const void *ids, uint64_t count, uint64_t *begins,
+                                     uint64_t *ends, struct tokmap_error *error)
 {
     assert((text->bytes || !text->count) && (ids || !count));
     return state->tokenizer->kind->offsets(state, text, where, ids, count, begins, ends, error);

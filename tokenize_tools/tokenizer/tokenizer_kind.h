@@ -23,8 +23,8 @@ struct tokenizer_kind {
                                         struct tokenizer_out *out, struct tokenizer_place *places,
                                         struct tokmap_error *error);
     enum tokmap_status (*offsets)(struct tokenizer_state *state, const struct tokenizer_text *text,
-                                  enum tokenizer_where where, const void *ids, uint64_t count, uint64_t *begins, uint64_t *ends,
-                                  struct tokmap_error *error);
+                                  enum tokenizer_where where, const void *ids, uint64_t count, uint64_t *begins,
+                                  uint64_t *ends, struct tokmap_error *error);
     enum tokmap_status (*decoder_new)(struct tokenizer_decoder **decoder, const struct tokenizer *tokenizer,
                                       bool specials, struct tokmap_error *error);
     void (*decoder_free)(struct tokenizer_decoder *decoder);

@@ -1,7 +1,7 @@
 /*
  * Loaders that move again and again: to other ranks, to edited runs with other widths, vocabularies, lengths,
  * lookaheads, sources, plans, and masks, in the middle of a step and at the end of a run. Each batch is compared with
- * that of a loader that was opened anew, with the cursor of the place where the first one is. A move succeeds exactly
+ * that of a loader that was opened afresh, with the cursor of the place where the first one is. A move succeeds exactly
  * where opening does, with the same status, and one that fails changes nothing.
  */
 #include <stdarg.h>
@@ -227,9 +227,9 @@ static void same_batch(struct reader *one, struct reader *other)
         same_output(one->out.cu_seqlens, other->out.cu_seqlens, tokmap_loader_cu_seqlens(one->loader), "cu_seqlens");
 }
 
-/* Opens a loader anew where `reader` is: at the start of the step that is not delivered completely. */
-static struct tokmap_loader *anew(const struct reader *reader, const struct tokmap_run *run, uint64_t rank,
-                                  uint64_t world, enum tokmap_status *status)
+/* Opens another loader where `reader` is: at the start of the step that is not delivered completely. */
+static struct tokmap_loader *opened(const struct reader *reader, const struct tokmap_run *run, uint64_t rank,
+                                    uint64_t world, enum tokmap_status *status)
 {
     struct tokmap_loader *loader;
     struct tokmap_loader_options options = reader->options;
@@ -288,7 +288,7 @@ static void stats_agree(const struct reader *reader)
 }
 
 /* Moves the loader, and checks that the outcome is that of opening one there. Returns whether it has moved. The loader
- * opened anew replaces the one in `fresh`; after a failure, that one is still where the moved loader must be. */
+ * opened afresh replaces the one in `fresh`; after a failure, that one is still where the moved loader must be. */
 static bool move_both(struct reader *reader, struct reader *fresh, int number, uint64_t rank, uint64_t world,
                       unsigned *failures)
 {
@@ -296,7 +296,7 @@ static bool move_both(struct reader *reader, struct reader *fresh, int number, u
     struct tokmap_run *run = reload ? run_of(number) : reader->run;
     struct tokmap_error error = {0};
     enum tokmap_status wanted, got;
-    struct tokmap_loader *other = anew(reader, run, rank, world, &wanted);
+    struct tokmap_loader *other = opened(reader, run, rank, world, &wanted);
     got = reload ? tokmap_loader_reload(reader->loader, run, &error)
                  : tokmap_loader_repartition(reader->loader, rank, world, &error);
     char said[1500], text[2000];
@@ -332,7 +332,7 @@ static void rewind_both(struct reader *reader, struct reader *fresh)
     assert_int_equal(tokmap_loader_rewind(reader->loader, NULL), TOKMAP_OK);
     memcpy(reader->at, reader->start, sizeof reader->at);
     tokmap_loader_close(fresh->loader);
-    fresh->loader = anew(reader, reader->run, reader->options.rank, reader->options.world, &status);
+    fresh->loader = opened(reader, reader->run, reader->options.rank, reader->options.world, &status);
     assert_int_equal(status, TOKMAP_OK);
 }
 
@@ -345,9 +345,9 @@ static void reader_open(struct reader *reader, struct reader *fresh, int number,
     reader->options = options;
     reader->number = number;
     reader->run = run_of(number);
-    reader->loader = anew(reader, reader->run, options.rank, options.world, &status);
+    reader->loader = opened(reader, reader->run, options.rank, options.world, &status);
     assert_int_equal(status, TOKMAP_OK);
-    fresh->loader = anew(reader, reader->run, options.rank, options.world, &status);
+    fresh->loader = opened(reader, reader->run, options.rank, options.world, &status);
     assert_int_equal(status, TOKMAP_OK);
 }
 
@@ -398,7 +398,7 @@ static void wander(struct tokmap_loader_options options, uint64_t seed)
     (TOKMAP_INPUTS | TOKMAP_TARGETS | TOKMAP_POSITION_IDS | TOKMAP_ROWS | TOKMAP_DOCUMENT_IDS | TOKMAP_LOSS_MASK |     \
      TOKMAP_CU_SEQLENS | TOKMAP_TARGETS_AHEAD)
 
-static void moves_equal_opening_anew(void **unused)
+static void moves_equal_opening(void **unused)
 {
     (void)unused;
     static const uint32_t fields[] = {TOKMAP_INPUTS | TOKMAP_TARGETS, ALL_FIELDS, TOKMAP_ROWS, 0,
@@ -452,7 +452,7 @@ static void every_run_after_every_other(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(moves_equal_opening_anew),
+        cmocka_unit_test(moves_equal_opening),
         cmocka_unit_test(every_run_after_every_other),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

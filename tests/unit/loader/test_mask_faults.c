@@ -241,7 +241,7 @@ static void a_cut_mask_is_a_status_where_it_happened(void **unused)
 {
     (void)unused;
     in_children(cut_in_use, 0);
-    in_children(cut_in_use, 70001);             /* inside a page: what is left of it would read as zeros */
+    in_children(cut_in_use, 70001);             /* inside a page: its rest would read as zeros */
     in_children(cut_in_use, MASK_BYTES - 3000); /* most rows can still be delivered */
 }
 

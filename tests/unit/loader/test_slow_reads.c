@@ -1,6 +1,6 @@
 /*
  * Storage that hangs or is slow: the pool of threads that read, and the probe by which a loader decides whether to use
- * them. This program has a pread() of its own that waits as it is told to; tests/python/test_slow_storage.py has the
+ * them. This program has a pread() of its own that waits as the tests ask; tests/python/test_slow_storage.py has the
  * same with a real file system. (A name of libc in the program comes before that in libc, for the library in it, too.)
  */
 #include <stdarg.h>
