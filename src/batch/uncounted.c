@@ -155,15 +155,30 @@ static uint64_t load_bits(const uint8_t *bits, uint64_t bytes, uint64_t first)
     return word >> shift | (shift && at + 8 < bytes ? (uint64_t)bits[at + 8] << (64 - shift) : 0);
 }
 
-/* Sets the row's bits [at, at + count) that are 0 in the mask from its bit `first` on. */
+/* Sets the row's bits [at, at + count) that are 0 in the mask from its bit `first` on. They are in one word. */
+static void put_zeros_word(uint64_t *words, uint64_t at, const uint8_t *bits, uint64_t bytes, uint64_t first,
+                           uint64_t count)
+{
+    assert(count && at % 64 + count <= 64);
+    words[at / 64] |= (~load_bits(bits, bytes, first) & ~(uint64_t)0 >> (64 - count)) << at % 64;
+}
+
+/* The same for bits in any number of words. Words of which all bits are in the range are written without a look at what
+ * they were, since they are 0. */
 static void put_zeros(uint64_t *words, uint64_t at, const uint8_t *bits, uint64_t bytes, uint64_t first, uint64_t count)
 {
-    for (uint64_t i = 0; i < count; i += 64) {
-        const uint64_t valid = min64(count - i, 64), to = at + i, shift = to % 64;
-        const uint64_t word = ~load_bits(bits, bytes, first + i) & ~(uint64_t)0 >> (64 - valid);
-        words[to / 64] |= word << shift;
-        if (shift + valid > 64)
-            words[to / 64 + 1] |= word >> (64 - shift);
+    const uint64_t head = min64(count, (64 - at % 64) % 64);
+    if (head)
+        put_zeros_word(words, at, bits, bytes, first, head);
+    at += head, first += head, count -= head;
+    const uint64_t inside = bytes - first / 8 < 9 ? 0 : (bytes - first / 8 - 1) / 8; /* words, and a byte after each */
+    const uint64_t whole = min64(count / 64, inside), shift = first % 8;
+    const uint8_t *from = bits + first / 8;
+    for (uint64_t i = 0; i < whole; i++) /* moved in two steps, since 64 bits cannot be moved at once */
+        words[at / 64 + i] = ~(load64(from + i * 8) >> shift | (uint64_t)from[i * 8 + 8] << 1 << (63 - shift));
+    for (uint64_t done = whole * 64, part; done < count; done += part) {
+        part = min64(count - done, 64);
+        put_zeros_word(words, at + done, bits, bytes, first + done, part);
     }
 }
 

@@ -32,12 +32,16 @@
  * cu_seqlens is complete in the slot (the producer computes it from the document index) and is copied. Outputs have no
  * gaps: row i begins at element i * seq_len (of targets_ahead at i * seq_len * lookahead).
  *
- * Rows have thousands of tokens and only a few starts. So the loops here run once per row and once per start, and leave
- * the work per token to the kernels, which widen, count, and fill whole vectors: positions and document numbers are
- * written document by document; targets and masks are written as if the row were one document and then corrected at the
- * token before each start. The obvious way, a decision per token, would spend nearly all its time on finding that
- * nothing starts. (A GPU thread has only a few tokens and cannot share work along a row, so expand.cu does decide per
- * token.)
+ * Rows have thousands of tokens and only a few starts. So the loops here run once per row, per word of 64 tokens, and
+ * per start, and leave the work per token to the kernels, which widen, count, and fill whole vectors: positions and
+ * document numbers are written document by document. The obvious way, a decision per token, would spend nearly all its
+ * time on finding that nothing starts. (A GPU thread has only a few tokens and cannot share work along a row, so
+ * expand.cu does decide per token.)
+ *
+ * Why a target does not count makes no difference to its outputs. So all reasons are first brought to one bit per
+ * target: starts moved down by one, the bits of the mask, and the ranges of the extent. The kernels then write every
+ * target and every element of the loss mask once. In the first row above, starts 0, 3, and 6 become bits 2 and 5.
+ * Writing all targets first, and then those again that do not count, took a third longer where a mask has many of them.
  */
 #include "expand.h"
 
@@ -46,9 +50,12 @@
 #include <string.h>
 
 #include "batch/mark.h"
+#include "common/bit_copy.h"
 #include "common/bytes.h"
 #include "common/cpu.h"
 #include "expand_kernels.h"
+
+#define PART_TARGETS 4096 /* whose bits are made at once; a multiple of 64 */
 
 #define EXPAND_PLAIN(name, from, to)                                                                                   \
     static void one_##name(const void *in, uint64_t count, void *out)                                                  \
@@ -135,6 +142,26 @@ static bool next_run(const uint64_t *bits, uint64_t count, uint64_t *from, uint6
 PUT_PLAIN(32)
 PUT_PLAIN(64)
 
+#define EXCEPT_PLAIN(name, size)                                                                                       \
+    static void pair_except_##name(const void *in, const uint64_t *bits, uint64_t count, void *inputs, void *targets)  \
+    {                                                                                                                  \
+        pair_##name(in, count, inputs, targets);                                                                       \
+        put_##size(bits, TOKMAP_IGNORE, count, targets);                                                               \
+    }
+EXCEPT_PLAIN(16_32, 32)
+EXCEPT_PLAIN(16_64, 64)
+EXCEPT_PLAIN(32_32, 32)
+EXCEPT_PLAIN(32_64, 64)
+
+#define ZEROS_PLAIN(size)                                                                                              \
+    static void zeros_##size(const uint64_t *bits, uint64_t count, void *out)                                          \
+    {                                                                                                                  \
+        fill_##size(1, count, out);                                                                                    \
+        put_##size(bits, 0, count, out);                                                                               \
+    }
+ZEROS_PLAIN(32)
+ZEROS_PLAIN(64)
+
 #define AHEAD_PLAIN(name, from, to)                                                                                    \
     static void ahead_##name(const void *in, uint64_t count, uint64_t ahead, void *out)                                \
     {                                                                                                                  \
@@ -154,6 +181,8 @@ const struct expand_kernels expand_plain = {
     "plain",
     {{one_16_32, one_16_64}, {one_32_32, one_32_64}},
     {{pair_16_32, pair_16_64}, {pair_32_32, pair_32_64}},
+    {{pair_except_16_32, pair_except_16_64}, {pair_except_32_32, pair_except_32_64}},
+    {zeros_32, zeros_64},
     {count_32, count_64},
     {fill_32, fill_64},
     {put_32, put_64},
@@ -223,28 +252,6 @@ static void expand_documents(const struct batch *batch, const struct mark *marks
     expand_document(batch, from, seq_len, number, positions, documents);
 }
 
-/* Corrects targets and writes the loss mask at the token before each start: it is the last token of its document, and
- * its target is in the next document. A start at token seq_len, the lookahead, concerns the last token of the row. */
-static void expand_edges(const struct batch *batch, const struct mark *marks, char *targets, char *mask)
-{
-    uint64_t seq_len = batch->work->seq_len, element = batch->work->element;
-    /* The machine is little-endian, so the first 4 bytes of these are the 32-bit numbers. */
-    const int64_t ignore = TOKMAP_IGNORE, zero = 0;
-    if (mask)
-        batch->kernels->fill[batch->type](1, seq_len, mask);
-    for (uint64_t word = 0; word * 64 <= seq_len; word++) {
-        for (uint64_t bits = marks[word].starts; bits; bits &= bits - 1) {
-            uint64_t start = word * 64 + (uint64_t)__builtin_ctzll(bits);
-            if (start > seq_len)
-                break;
-            if (start && targets)
-                memcpy(targets + (start - 1) * element, &ignore, element);
-            if (start && mask)
-                memcpy(mask + (start - 1) * element, &zero, element);
-        }
-    }
-}
-
 /* What is known about the targets of one row. Pointers are NULL where the slot has no such part. */
 struct row_targets {
     const struct mark *marks;
@@ -264,30 +271,79 @@ static struct row_targets targets_of_row(const struct expand_arguments *work, ui
     return row;
 }
 
-/* Writes TOKMAP_IGNORE to the targets, and 0 to the loss mask, of the inputs [from, to). Either may be NULL. */
-static void exclude(const struct batch *batch, uint64_t from, uint64_t to, char *targets, char *mask)
+/* Sets those of the bits [from, to) of a row that are among the `count` bits of `words`, which begin with bit `first`
+ * of the row. */
+static void exclude(uint64_t *words, uint64_t first, uint64_t count, uint64_t from, uint64_t to)
 {
-    if (from >= to)
-        return;
-    if (targets)
-        batch->kernels->fill[batch->type](TOKMAP_IGNORE, to - from, targets + from * batch->work->element);
-    if (mask)
-        batch->kernels->fill[batch->type](0, to - from, mask + from * batch->work->element);
+    const uint64_t low = max64(from, first), high = min64(to, first + count);
+    if (low < high)
+        bit_fill((uint8_t *)words, low - first, high - low);
 }
 
-/* Corrects the targets and writes the loss mask of a row. */
-static void expand_masks(const struct batch *batch, const struct row_targets *row, char *targets, char *mask)
+/* Sets the bits of the targets [first, first + count) that do not count. A target is in the next document if that
+ * starts one token later than the target's input, so starts are moved down by one. `first` is a multiple of 64. */
+static void excluded_targets(const struct expand_arguments *work, const struct row_targets *row, uint64_t first,
+                             uint64_t count, uint64_t *words)
+{
+    const uint64_t at = first / 64, many = mark_words(count);
+    const struct mark *marks = row->marks + at;
+    for (uint64_t i = 0; i + 1 < many; i++)
+        words[i] = marks[i].starts >> 1 | marks[i + 1].starts << 63;
+    words[many - 1] = marks[many - 1].starts >> 1;
+    if (count % 64 == 0) /* the last target is token first + count, which is in the next word */
+        words[many - 1] |= marks[many].starts << 63;
+    if (row->bits)
+        for (uint64_t i = 0; i < many; i++)
+            words[i] |= row->bits[at + i];
+    exclude(words, first, count, 0, row->extent.scored_from);
+    exclude(words, first, count, row->extent.tokens ? row->extent.tokens - 1 : 0, work->seq_len);
+}
+
+/* Writes the inputs and targets of a row. `bits` are those of the targets that are not written; NULL: all are. Inputs
+ * or targets may be NULL. */
+static void expand_tokens(const struct batch *batch, const char *row, const uint64_t *bits, uint64_t count,
+                          char *inputs, char *targets)
+{
+    const struct expand_kernels *kernels = batch->kernels;
+    const unsigned width = batch->work->width == 4, type = batch->type;
+    if (inputs && targets && bits) {
+        kernels->pair_except[width][type](row, bits, count, inputs, targets);
+    } else if (inputs && targets) {
+        kernels->pair[width][type](row, count, inputs, targets);
+    } else if (inputs) {
+        kernels->one[width][type](row, count, inputs);
+    } else if (targets) {
+        kernels->one[width][type](row + batch->work->width, count, targets);
+        if (bits)
+            kernels->put[type](bits, TOKMAP_IGNORE, count, targets);
+    }
+}
+
+/* Writes the inputs, the targets, and the loss mask of a row, parts of which follow from the same bits: the bits of a
+ * part are made first, and then every element is written once. */
+static void expand_excluded(const struct batch *batch, const char *row, const struct row_targets *known, char *inputs,
+                            char *targets, char *mask)
 {
     const struct expand_arguments *work = batch->work;
-    char *masked = work->mask_targets ? targets : NULL;
-    if (masked || mask)
-        expand_edges(batch, row->marks, masked, mask);
-    if (row->bits && masked)
-        batch->kernels->put[batch->type](row->bits, TOKMAP_IGNORE, work->seq_len, masked);
-    if (row->bits && mask)
-        batch->kernels->put[batch->type](row->bits, 0, work->seq_len, mask);
-    exclude(batch, 0, min64(row->extent.scored_from, work->seq_len), masked, mask);
-    exclude(batch, row->extent.tokens ? row->extent.tokens - 1 : 0, work->seq_len, targets, mask);
+    uint64_t words[PART_TARGETS / 64];
+    for (uint64_t first = 0, count; first < work->seq_len; first += count) {
+        const uint64_t at = first * work->element;
+        count = min64(work->seq_len - first, PART_TARGETS);
+        excluded_targets(work, known, first, count, words);
+        expand_tokens(batch, row + first * work->width, work->mask_targets ? words : NULL, count,
+                      inputs ? inputs + at : NULL, targets ? targets + at : NULL);
+        if (mask)
+            batch->kernels->zeros[batch->type](words, count, mask + at);
+    }
+}
+
+/* Writes TOKMAP_IGNORE to the targets that are padding, which have no value even where masks are not asked for. */
+static void exclude_padding(const struct batch *batch, const struct extent *extent, char *targets)
+{
+    const uint64_t from = extent->tokens ? extent->tokens - 1 : 0;
+    if (from < batch->work->seq_len)
+        batch->kernels->fill[batch->type](TOKMAP_IGNORE, batch->work->seq_len - from,
+                                          targets + from * batch->work->element);
 }
 
 /* ---- targets_ahead ---- */
@@ -355,29 +411,23 @@ static void expand_targets_ahead(const struct batch *batch, const char *row, con
 static void expand_row(const struct batch *batch, uint64_t i)
 {
     const struct expand_arguments *work = batch->work;
-    const struct expand_kernels *kernels = batch->kernels;
-    const char *slot = (const char *)(uintptr_t)work->slot, *row = slot + i * work->row_stride;
-    const struct mark *marks = (const struct mark *)(const void *)(slot + work->marks_at) + i * work->row_marks;
+    const char *row = (const char *)(uintptr_t)work->slot + i * work->row_stride;
     char *inputs = output_row(batch, work->inputs, i), *targets = output_row(batch, work->targets, i);
     char *positions = output_row(batch, work->position_ids, i), *documents = output_row(batch, work->document_ids, i);
     char *mask = output_row(batch, work->loss_mask, i);
-    unsigned width = work->width == 4;
-    if (inputs && targets)
-        kernels->pair[width][batch->type](row, work->seq_len, inputs, targets);
-    else if (inputs)
-        kernels->one[width][batch->type](row, work->seq_len, inputs);
-    else if (targets)
-        kernels->one[width][batch->type](row + work->width, work->seq_len, targets);
+    const struct row_targets known = targets_of_row(work, i);
+    if (mask || (targets && work->mask_targets))
+        expand_excluded(batch, row, &known, inputs, targets, mask);
+    else
+        expand_tokens(batch, row, NULL, work->seq_len, inputs, targets);
+    if (targets && !work->mask_targets)
+        exclude_padding(batch, &known.extent, targets);
     if (positions || documents)
-        expand_documents(batch, marks, positions, documents);
-    if (mask || targets || work->targets_ahead) {
-        const struct row_targets known = targets_of_row(work, i);
-        expand_masks(batch, &known, targets, mask);
-        if (work->targets_ahead)
-            expand_targets_ahead(batch, row, &known,
-                                 (char *)(uintptr_t)work->targets_ahead +
-                                     i * batch->row_bytes * (work->row_tokens - work->seq_len));
-    }
+        expand_documents(batch, known.marks, positions, documents);
+    if (work->targets_ahead)
+        expand_targets_ahead(batch, row, &known,
+                             (char *)(uintptr_t)work->targets_ahead +
+                                 i * batch->row_bytes * (work->row_tokens - work->seq_len));
     if (work->rows) {
         uint64_t bytes = work->row_tokens * work->width;
         memcpy((char *)(uintptr_t)work->rows + i * bytes, row, bytes);

@@ -19,12 +19,16 @@
 typedef void expand_one(const void *in, uint64_t count, void *out);
 /* Widens in[0 .. count) to inputs and in[1 .. count + 1) to targets, in one pass. */
 typedef void expand_pair(const void *in, uint64_t count, void *inputs, void *targets);
+/* Does what a pair does, but writes TOKMAP_IGNORE in place of each target whose bit is 1. Bit j is bit j mod 64 of word
+ * j / 64. Bits from `count` on are ignored. */
+typedef void expand_pair_except(const void *in, const uint64_t *bits, uint64_t count, void *inputs, void *targets);
+/* Writes 0 where a bit is 1, and 1 where it is 0, for `count` bits as above. */
+typedef void expand_zeros(const uint64_t *bits, uint64_t count, void *out);
 /* Writes 0, 1, .. count - 1. */
 typedef void expand_count(uint64_t count, void *out);
 /* Writes the value `count` times, of 32-bit outputs its lower half. */
 typedef void expand_fill(int64_t value, uint64_t count, void *out);
-/* Writes the value to those of `count` elements whose bit is 1. Bit j is bit j mod 64 of word j / 64. Leaves all other
- * elements as they are, and ignores bits from `count` on. */
+/* Writes the value to those of `count` elements whose bit is 1, and leaves all other elements as they are. */
 typedef void expand_put(const uint64_t *bits, int64_t value, uint64_t count, void *out);
 /* Widens in[j + 1 + k] to out[j * ahead + k], for j < count and k < ahead. in has count + ahead tokens, ahead >= 1. */
 typedef void expand_ahead(const void *in, uint64_t count, uint64_t ahead, void *out);
@@ -35,6 +39,8 @@ struct expand_kernels {
     const char *name;
     expand_one *one[2][2];
     expand_pair *pair[2][2];
+    expand_pair_except *pair_except[2][2];
+    expand_zeros *zeros[2];
     expand_count *count[2];
     expand_fill *fill[2];
     expand_put *put[2];

@@ -48,6 +48,67 @@ EXPAND(16_64, uint16_t, int64_t, load16)
 EXPAND(32_32, uint32_t, int32_t, load32)
 EXPAND(32_64, uint32_t, int64_t, load32)
 
+/* Returns lanes of which all bits are 1 where the bit of the element is 1, for the 8 or 4 elements from j on, which is
+ * a multiple of that. The bits of each group of lanes select their lanes. */
+static __m256i lanes_int32_t(const uint64_t *bits, uint64_t j)
+{
+    const __m256i lanes = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+    const __m256i group = _mm256_set1_epi32(((const uint8_t *)bits)[j / 8]);
+    return _mm256_cmpeq_epi32(_mm256_and_si256(group, lanes), lanes);
+}
+
+static __m256i lanes_int64_t(const uint64_t *bits, uint64_t j)
+{
+    const __m256i lanes = _mm256_setr_epi64x(1, 2, 4, 8);
+    const __m256i group = _mm256_set1_epi64x(((const uint8_t *)bits)[j / 8] >> (j % 8));
+    return _mm256_cmpeq_epi64(_mm256_and_si256(group, lanes), lanes);
+}
+
+#define SET_int32_t(value) _mm256_set1_epi32((int)(value))
+#define SET_int64_t(value) _mm256_set1_epi64x(value)
+
+#define PAIR_EXCEPT(name, from, to, tail_load)                                                                         \
+    static void pair_except_##name(const void *in, const uint64_t *bits, uint64_t count, void *inputs, void *targets)  \
+    {                                                                                                                  \
+        enum { LANES = 32 / sizeof(to) };                                                                              \
+        const from *tokens = in;                                                                                       \
+        const __m256i ignore = SET_##to(TOKMAP_IGNORE);                                                                \
+        to *left = inputs, *right = targets;                                                                           \
+        uint64_t j = 0;                                                                                                \
+        for (; j + LANES <= count; j += LANES) {                                                                       \
+            const __m256i next = LOAD_##name(tokens + j + 1);                                                          \
+            _mm256_storeu_si256((__m256i *)(void *)(left + j), LOAD_##name(tokens + j));                               \
+            _mm256_storeu_si256((__m256i *)(void *)(right + j),                                                        \
+                                _mm256_blendv_epi8(next, ignore, lanes_##to(bits, j)));                                \
+        }                                                                                                              \
+        for (; j < count; j++) {                                                                                       \
+            to one = (to)tail_load(tokens + j), next = (to)tail_load(tokens + j + 1);                                  \
+            if (bits[j / 64] >> (j % 64) & 1)                                                                          \
+                next = TOKMAP_IGNORE;                                                                                  \
+            memcpy(left + j, &one, sizeof one);                                                                        \
+            memcpy(right + j, &next, sizeof next);                                                                     \
+        }                                                                                                              \
+    }
+PAIR_EXCEPT(16_32, uint16_t, int32_t, load16)
+PAIR_EXCEPT(16_64, uint16_t, int64_t, load16)
+PAIR_EXCEPT(32_32, uint32_t, int32_t, load32)
+PAIR_EXCEPT(32_64, uint32_t, int64_t, load32)
+
+#define ZEROS(size, to)                                                                                                \
+    static void zeros_##size(const uint64_t *bits, uint64_t count, void *out)                                          \
+    {                                                                                                                  \
+        enum { LANES = 256 / size };                                                                                   \
+        const __m256i one = SET_##to(1);                                                                               \
+        to *flags = out;                                                                                               \
+        uint64_t j = 0;                                                                                                \
+        for (; j + LANES <= count; j += LANES)                                                                         \
+            _mm256_storeu_si256((__m256i *)(void *)(flags + j), _mm256_andnot_si256(lanes_##to(bits, j), one));        \
+        for (; j < count; j++)                                                                                         \
+            store##size(flags + j, ~bits[j / 64] >> (j % 64) & 1);                                                     \
+    }
+ZEROS(32, int32_t)
+ZEROS(64, int64_t)
+
 static void count_32(uint64_t count, void *out)
 {
     char *to = out;
@@ -172,6 +233,8 @@ const struct expand_kernels expand_avx2 = {
     "avx2",
     {{one_16_32, one_16_64}, {one_32_32, one_32_64}},
     {{pair_16_32, pair_16_64}, {pair_32_32, pair_32_64}},
+    {{pair_except_16_32, pair_except_16_64}, {pair_except_32_32, pair_except_32_64}},
+    {zeros_32, zeros_64},
     {count_32, count_64},
     {fill_32, fill_64},
     {put_32, put_64},

@@ -56,6 +56,65 @@ EXPAND(16_64, uint16_t, int64_t)
 EXPAND(32_32, uint32_t, int32_t)
 EXPAND(32_64, uint32_t, int64_t)
 
+/* Returns the bits of the 16 or 8 elements from j on, which is a multiple of that: the machine is little-endian, so
+ * they are whole bytes at j / 8. */
+static __mmask16 bits_int32_t(const uint64_t *bits, uint64_t j)
+{
+    __mmask16 mask;
+    memcpy(&mask, (const char *)bits + j / 8, sizeof mask);
+    return mask;
+}
+
+static __mmask8 bits_int64_t(const uint64_t *bits, uint64_t j)
+{
+    return (__mmask8)((const uint8_t *)bits)[j / 8];
+}
+
+#define SET_int32_t(value) _mm512_set1_epi32((int)(value))
+#define SET_int64_t(value) _mm512_set1_epi64(value)
+#define CHOOSE_int32_t(v, mask, other) _mm512_mask_mov_epi32(v, mask, other)
+#define CHOOSE_int64_t(v, mask, other) _mm512_mask_mov_epi64(v, mask, other)
+
+#define PAIR_EXCEPT(name, from, to)                                                                                    \
+    static void pair_except_##name(const void *in, const uint64_t *bits, uint64_t count, void *inputs, void *targets)  \
+    {                                                                                                                  \
+        enum { LANES = 64 / sizeof(to) };                                                                              \
+        const from *tokens = in;                                                                                       \
+        const __m512i ignore = SET_##to(TOKMAP_IGNORE);                                                                \
+        to *left = inputs, *right = targets;                                                                           \
+        uint64_t j = 0;                                                                                                \
+        for (; j + LANES <= count; j += LANES) {                                                                       \
+            const __m512i next = LOAD_##name(tokens + j + 1);                                                          \
+            _mm512_storeu_si512((void *)(left + j), LOAD_##name(tokens + j));                                          \
+            _mm512_storeu_si512((void *)(right + j), CHOOSE_##to(next, bits_##to(bits, j), ignore));                   \
+        }                                                                                                              \
+        if (j < count) {                                                                                               \
+            const uint32_t mask = (1u << (count - j)) - 1;                                                             \
+            const __m512i next = PART_##name(mask, tokens + j + 1);                                                    \
+            STORE_PART_##to(left + j, mask, PART_##name(mask, tokens + j));                                            \
+            STORE_PART_##to(right + j, mask, CHOOSE_##to(next, bits_##to(bits, j), ignore));                           \
+        }                                                                                                              \
+    }
+PAIR_EXCEPT(16_32, uint16_t, int32_t)
+PAIR_EXCEPT(16_64, uint16_t, int64_t)
+PAIR_EXCEPT(32_32, uint32_t, int32_t)
+PAIR_EXCEPT(32_64, uint32_t, int64_t)
+
+#define ZEROS(size, to)                                                                                                \
+    static void zeros_##size(const uint64_t *bits, uint64_t count, void *out)                                          \
+    {                                                                                                                  \
+        enum { LANES = 512 / size };                                                                                   \
+        const __m512i zero = _mm512_setzero_si512(), one = SET_##to(1);                                                \
+        to *flags = out;                                                                                               \
+        uint64_t j = 0;                                                                                                \
+        for (; j + LANES <= count; j += LANES)                                                                         \
+            _mm512_storeu_si512((void *)(flags + j), CHOOSE_##to(one, bits_##to(bits, j), zero));                      \
+        if (j < count)                                                                                                 \
+            STORE_PART_##to(flags + j, (1u << (count - j)) - 1, CHOOSE_##to(one, bits_##to(bits, j), zero));           \
+    }
+ZEROS(32, int32_t)
+ZEROS(64, int64_t)
+
 static void count_32(uint64_t count, void *out)
 {
     char *to = out;
@@ -170,6 +229,8 @@ const struct expand_kernels expand_avx512 = {
     "avx512",
     {{one_16_32, one_16_64}, {one_32_32, one_32_64}},
     {{pair_16_32, pair_16_64}, {pair_32_32, pair_32_64}},
+    {{pair_except_16_32, pair_except_16_64}, {pair_except_32_32, pair_except_32_64}},
+    {zeros_32, zeros_64},
     {count_32, count_64},
     {fill_32, fill_64},
     {put_32, put_64},

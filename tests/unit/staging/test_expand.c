@@ -70,6 +70,74 @@ static void check_kernels(const struct expand_kernels *kernels, unsigned wide, u
     guarded_free(right);
 }
 
+/* Bits of which about a quarter, none, or all are 1. Bits from `count` on are 1, which the kernels must ignore. */
+static void bits_new(uint64_t *bits, uint64_t words, uint64_t count, unsigned kind)
+{
+    for (uint64_t i = 0; i < words; i++) {
+        const uint64_t one = (i + 1) * 0xd1342543de82ef95u, other = (i + 7 + count) * 0x9e3779b97f4a7c15u;
+        bits[i] = kind == 0 ? one & other : kind == 1 ? 0 : ~(uint64_t)0;
+        if (count < (i + 1) * 64)
+            bits[i] |= count > i * 64 ? ~(uint64_t)0 << (count - i * 64) : ~(uint64_t)0;
+    }
+}
+
+static uint64_t element_of(const char *out, unsigned type, uint64_t j)
+{
+    return type ? load64(out + j * 8) : load32(out + j * 4);
+}
+
+/* The kernels that take bits. The bits end at an unmapped page, and so do the outputs, `skew` bytes before it. */
+static void check_bits(const struct expand_kernels *kernels, unsigned wide, unsigned type, uint64_t count,
+                       unsigned skew, unsigned kind)
+{
+    const uint64_t words = mark_words(count), all = type ? ~(uint64_t)0 : UINT32_MAX;
+    const uint64_t ignore = (uint64_t)(int64_t)TOKMAP_IGNORE & all;
+    size_t in_bytes = (size_t)(count + 1) * (wide ? 4 : 2), out_bytes = (size_t)count * (type ? 8 : 4);
+    struct guarded in = guarded_new(in_bytes), bits = guarded_new((size_t)words * 8),
+                   left = guarded_new(out_bytes + skew), right = guarded_new(out_bytes + skew);
+    for (uint64_t j = 0; j < count + 1; j++) {
+        if (wide)
+            store32(in.at + j * 4, (uint32_t)token_at(wide, j));
+        else
+            store16(in.at + j * 2, (uint16_t)token_at(wide, j));
+    }
+    uint64_t *word = (uint64_t *)(void *)bits.at;
+    bits_new(word, words, count, kind);
+    memset(left.at, 0x5a, out_bytes + skew);
+    memset(right.at, 0x5a, out_bytes + skew);
+    kernels->pair_except[wide][type](in.at, word, count, left.at, right.at);
+    assert_true(output_is(left.at, type, wide, count, 0));
+    for (uint64_t j = 0; j < count; j++)
+        assert_int_equal(element_of(right.at, type, j),
+                         word[j / 64] >> (j % 64) & 1 ? ignore : token_at(wide, j + 1) & all);
+    kernels->zeros[type](word, count, left.at);
+    kernels->put[type](word, 0x1234567, count, right.at);
+    for (uint64_t j = 0; j < count; j++) {
+        const bool is = word[j / 64] >> (j % 64) & 1;
+        assert_int_equal(element_of(left.at, type, j), !is);
+        assert_int_equal(element_of(right.at, type, j), is ? 0x1234567 : token_at(wide, j + 1) & all);
+    }
+    for (unsigned k = 0; k < skew; k++) {
+        assert_int_equal(left.at[out_bytes + k], 0x5a);
+        assert_int_equal(right.at[out_bytes + k], 0x5a);
+    }
+    guarded_free(in);
+    guarded_free(bits);
+    guarded_free(left);
+    guarded_free(right);
+}
+
+static void variants_choose_by_bits(void **unused)
+{
+    (void)unused;
+    const struct expand_kernels *kernels;
+    for (unsigned variant = 0; (kernels = expand_variant(variant)); variant++)
+        for (unsigned form = 0; form < 4; form++)
+            for (uint64_t count = 0; count <= MOST; count++)
+                for (unsigned kind = 0; kind < 3; kind++)
+                    check_bits(kernels, form & 1, form >> 1, count, (unsigned)(count % 5) * (count % 3 ? 1 : 16), kind);
+}
+
 static void variants_agree_at_every_size(void **unused)
 {
     (void)unused;
@@ -177,6 +245,36 @@ static void masks_of_every_kind(void **unused)
         }
 }
 
+/* Rows of which the bits that exclude targets are made in more than one part, at lengths around those of parts. */
+static void long_rows(void **unused)
+{
+    (void)unused;
+    static const uint64_t sizes[] = {4032, 4095, 4096, 4097, 4159, 4160, 8191, 8192, 8193, 12289};
+    static const uint32_t fields[] = {EXPAND_FIELDS_ALL, TOKMAP_TARGETS, TOKMAP_LOSS_MASK,
+                                      TOKMAP_INPUTS | TOKMAP_TARGETS, TOKMAP_TARGETS | TOKMAP_LOSS_MASK};
+    uint64_t number = 0;
+    for (unsigned size = 0; size < sizeof sizes / sizeof sizes[0]; size++)
+        for (unsigned bits = 0; bits < EXPAND_BITS_KINDS; bits++)
+            for (unsigned extents = 0; extents < EXPAND_EXTENTS_KINDS; extents++, number++) {
+                struct expand_shape shape = {
+                    .rows = 1 + number % 2,
+                    .seq_len = sizes[size],
+                    .lookahead = 1 + number % 3 / 2,
+                    .width = number % 2 ? 4 : 2,
+                    .element = number / 2 % 2 ? 8 : 4,
+                    .fields = fields[number % 5],
+                    .mask_targets = number % 4 > 0,
+                    .skew = number % 3 ? 0 : 8,
+                    .cu_spare = 3,
+                    .documents = (enum expand_documents)(number % (EXPAND_KINDS + 1)),
+                    .bits = (enum expand_bits)bits,
+                    .extents = (enum expand_extents)extents,
+                    .seed = number,
+                };
+                check_case(&shape);
+            }
+}
+
 /* Every set of fields, and a batch without rows. */
 static void any_fields(void **unused)
 {
@@ -238,9 +336,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(variants_agree_at_every_size),
+        cmocka_unit_test(variants_choose_by_bits),
         cmocka_unit_test(the_last_variant_is_plain_c),
         cmocka_unit_test(a_batch_is_what_the_header_says),
         cmocka_unit_test(masks_of_every_kind),
+        cmocka_unit_test(long_rows),
         cmocka_unit_test(any_fields),
         cmocka_unit_test(the_launch_fits_the_work),
         cmocka_unit_test(the_arguments_have_no_gaps),
