@@ -29,6 +29,12 @@ enum corpus_content {
 /* What happens to a document that is not valid UTF-8. REPLACE: each maximal invalid sequence becomes U+FFFD. */
 enum corpus_invalid { CORPUS_INVALID_ERROR, CORPUS_INVALID_REPLACE, CORPUS_INVALID_SKIP };
 
+/* A usual batch of rows of a Parquet file has as much text as this many other batches: about one page, of which most
+ * have 1 MiB, so that threads seldom wait for another one that decodes the page that they share. A page that is at most
+ * half larger is not divided. */
+#define CORPUS_PARQUET_BATCH 4
+#define CORPUS_PARQUET_BATCH_MOST (CORPUS_PARQUET_BATCH + CORPUS_PARQUET_BATCH / 2)
+
 struct corpus_options {
     enum corpus_format format;
     enum corpus_invalid invalid;

@@ -167,11 +167,13 @@ static enum tokmap_status page_room(struct page *page, size_t room)
     if (into->capacity < room + PARQUET_CODEC_SLACK) {
         if (!into->count)
             bytes_free(into);
-        uint8_t *grown = realloc(into->bytes, room + PARQUET_CODEC_SLACK);
+        /* A quarter more, which costs nothing until it is used: the next page may be a little larger. */
+        const size_t capacity = room + room / 4 + PARQUET_CODEC_SLACK;
+        uint8_t *grown = realloc(into->bytes, capacity);
         if (!grown)
-            return error_set_memory(page->error, "a decompressed page", room + PARQUET_CODEC_SLACK);
+            return error_set_memory(page->error, "a decompressed page", capacity);
         into->bytes = grown;
-        into->capacity = room + PARQUET_CODEC_SLACK;
+        into->capacity = capacity;
     }
     page->room = room;
     return TOKMAP_OK;

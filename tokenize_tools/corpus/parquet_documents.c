@@ -15,11 +15,11 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "format_choice.h"
 #include "json_field.h"
 #include "record_values.h"
 
 #define ALL_IDS ((uint64_t)UINT32_MAX + 1)
-#define RUN_BYTES ((uint64_t)2 << 20) /* of text in a run of rows; pages often have 1 MiB */
 #define RUN_ROWS 8192
 #define NUMBER_BYTES 40 /* of a number as text */
 #define NAN_TEXT "null" /* JSON has neither NaN nor infinity */
@@ -59,7 +59,7 @@ static size_t wanted_fields(const struct corpus_options *options, struct parquet
     const char *names[RECORD_FIELDS_MOST];
     const size_t count = record_fields(options, names), content = 1 + (size_t)(options->second_field != NULL);
     for (size_t i = 0; i < count; i++) {
-        wanted[i] = (struct parquet_wanted){names[i], PARQUET_USE_VALUE};
+        wanted[i] = (struct parquet_wanted){names[i], PARQUET_USE_VALUE, field_option(options, names[i])};
         if (i < content)
             wanted[i].use = options->content == CORPUS_CONTENT_IDS        ? PARQUET_USE_NUMBERS
                             : options->content == CORPUS_CONTENT_MESSAGES ? PARQUET_USE_MESSAGES
@@ -74,7 +74,7 @@ enum tokmap_status parquet_open(struct parquet_source **source, const char *path
     struct parquet_wanted wanted[RECORD_FIELDS_MOST];
     const struct parquet_source_options made = {.wanted = wanted,
                                                 .wanted_count = wanted_fields(options, wanted),
-                                                .run_bytes = RUN_BYTES,
+                                                .run_bytes = CORPUS_PARQUET_BATCH * options->batch_bytes,
                                                 .rows_most = RUN_ROWS,
                                                 .before_large = options->before_large,
                                                 .user = options->user};

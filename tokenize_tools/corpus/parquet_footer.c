@@ -189,10 +189,15 @@ static enum tokmap_status column_choose(struct reading *reading, uint32_t wanted
 {
     struct parquet_footer *footer = reading->footer;
     const char *field = reading->wanted[wanted].field;
-    if (!below && *best && *best <= nodes)
-        return *best == nodes ? error_set(reading->error, TOKMAP_ERROR_INPUT, reading->path, TOKMAP_NO_OFFSET,
-                                          "the file has two columns '%s'; name another with options.field", field)
-                              : TOKMAP_OK;
+    bool twice = !below && *best == nodes;
+    for (uint32_t i = 0; i < footer->column_count && below && !twice; i++)
+        twice = footer->columns[i].wanted == wanted && !strcmp(footer->columns[i].name, column->name);
+    if (twice)
+        return error_set(reading->error, TOKMAP_ERROR_INPUT, reading->path, TOKMAP_NO_OFFSET,
+                         "the Parquet file has two columns '%s'; rename one, or name another with %s", column->name,
+                         reading->wanted[wanted].option);
+    if (!below && *best && *best < nodes)
+        return TOKMAP_OK;
     if (!below) {
         /* This one replaces what was found before. */
         uint32_t kept = 0;
@@ -311,7 +316,7 @@ static enum tokmap_status columns_check(struct reading *reading)
     uint32_t count = 0;
     for (uint32_t w = 0; w < reading->wanted_count; w++) {
         const enum parquet_use use = reading->wanted[w].use;
-        const char *field = reading->wanted[w].field;
+        const char *field = reading->wanted[w].field, *option = reading->wanted[w].option;
         const uint32_t first = count;
         for (uint32_t i = 0; i < footer->column_count; i++)
             if (footer->columns[i].wanted == w)
@@ -321,24 +326,23 @@ static enum tokmap_status columns_check(struct reading *reading)
             continue; /* records may lack a field that is only kept */
         if (!found)
             return error_set(reading->error, TOKMAP_ERROR_INPUT, reading->path, TOKMAP_NO_OFFSET,
-                             "the Parquet file has no column '%s'; it has: %s; name another with options.field", field,
-                             *reading->names.text ? reading->names.text : "no columns");
+                             "the Parquet file has no column '%s'; it has: %s; name another with %s", field,
+                             *reading->names.text ? reading->names.text : "no columns", option);
         const struct parquet_column *column = &sorted[first];
         const bool single = use == PARQUET_USE_TEXT || use == PARQUET_USE_VALUE;
         if (use != PARQUET_USE_MESSAGES && (found > 1 || (single && column->inside && !column->max_repetition)))
-            return error_set(
-                reading->error, TOKMAP_ERROR_INPUT, reading->path, TOKMAP_NO_OFFSET,
-                "the field '%s' of the Parquet file is a group of columns: %s; name one with options.field", field,
-                reading->inside.text);
+            return error_set(reading->error, TOKMAP_ERROR_INPUT, reading->path, TOKMAP_NO_OFFSET,
+                             "the field '%s' of the Parquet file is a group of columns: %s; name one with %s", field,
+                             reading->inside.text, option);
         for (uint32_t i = first; i < count; i++)
             if (!is_kind(&sorted[i], use) || sorted[i].max_repetition != column->max_repetition ||
                 sorted[i].repeated_definition != column->repeated_definition || (found > 1 && !column->max_repetition))
                 return error_set(reading->error, TOKMAP_ERROR_INPUT, reading->path, TOKMAP_NO_OFFSET,
                                  "the column '%s' of the Parquet file has %s%s%s, and %s is needed; name another "
-                                 "with options.field",
+                                 "with %s",
                                  sorted[i].name, shape_text(&sorted[i]), type_text(&sorted[i]),
                                  sorted[i].is_text || sorted[i].is_number ? "" : " values that are not plain numbers",
-                                 use_text(use));
+                                 use_text(use), option);
     }
     memcpy(footer->columns, sorted, count * sizeof sorted[0]);
     footer->column_count = count;

@@ -223,7 +223,7 @@ static enum tokmap_status decompress(struct parquet_page *page, struct page_byte
         enum tokmap_status status = parquet_codec_check(codec, &why);
         if (!status)
             status = parquet_pool_codec(file->pool, &codecs, &why);
-        page->data = parquet_pool_buffer(file->pool);
+        page->data = parquet_pool_buffer(file->pool, wanted + PARQUET_CODEC_SLACK);
         if (!status && (wanted || stored_bytes))
             status = parquet_codec_decode(codecs, codec, stored + levels, stored_bytes, &page->data, wanted, &why);
         parquet_pool_codec_back(file->pool, codecs);

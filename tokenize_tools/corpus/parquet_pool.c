@@ -72,12 +72,19 @@ void parquet_pool_codec_back(struct parquet_pool *pool, struct parquet_codec *co
     parquet_codec_free(codec);
 }
 
-struct bytes_buffer parquet_pool_buffer(struct parquet_pool *pool)
+struct bytes_buffer parquet_pool_buffer(struct parquet_pool *pool, uint64_t capacity)
 {
     struct bytes_buffer buffer = {NULL, 0, 0};
     os_mutex_lock(pool->mutex);
     if (pool->buffer_count) {
-        buffer = pool->buffers[--pool->buffer_count];
+        uint32_t best = 0;
+        for (uint32_t i = 1; i < pool->buffer_count; i++) {
+            const uint64_t have = pool->buffers[best].capacity, other = pool->buffers[i].capacity;
+            if (have < capacity ? other > have : other >= capacity && other < have)
+                best = i;
+        }
+        buffer = pool->buffers[best];
+        pool->buffers[best] = pool->buffers[--pool->buffer_count];
         pool->buffer_bytes -= buffer.capacity;
     }
     os_mutex_unlock(pool->mutex);

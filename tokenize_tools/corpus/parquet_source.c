@@ -142,7 +142,7 @@ static enum tokmap_status header_read(const struct parquet_source *source, struc
 static enum tokmap_status stored_read(const struct parquet_source *source, const struct feed *feed, uint64_t offset,
                                       uint64_t count, struct bytes_buffer *stored, struct tokmap_error *error)
 {
-    *stored = parquet_pool_buffer(source->file->pool);
+    *stored = parquet_pool_buffer(source->file->pool, count + PARQUET_CODEC_SLACK);
     if (!bytes_reserve(stored, (size_t)count + PARQUET_CODEC_SLACK))
         return error_set_memory(error, "a page of a Parquet file", count);
     const uint64_t window_end = feed->window_at + feed->window_bytes;
@@ -340,11 +340,15 @@ static enum tokmap_status feed_take(struct feed *feed, uint64_t count, struct pa
 /* About how many bytes the values of a page have. A dictionary's texts count as often as they are used. */
 static uint64_t page_bytes(const struct parquet_page *page)
 {
+    const struct parquet_footer *footer = &page->file->footer;
     const struct parquet_page_header *header = &page->header, *dictionary = &page->header;
-    uint64_t bytes = min64(header->bytes, header->stored * RATIO_MOST);
+    const bool compressed =
+        footer->chunks[page->group * footer->column_count + page->column].codec != PARQUET_CODEC_NONE;
+    const uint64_t ratio = compressed ? RATIO_MOST : 1;
+    uint64_t bytes = min64(header->bytes, header->stored * ratio);
     if (page->dictionary && page->dictionary->header.entries) {
         dictionary = &page->dictionary->header;
-        const uint64_t texts = min64(dictionary->bytes, dictionary->stored * RATIO_MOST);
+        const uint64_t texts = min64(dictionary->bytes, dictionary->stored * ratio);
         bytes += mul_div(texts, header->entries, dictionary->entries);
     }
     return bytes;

@@ -347,7 +347,9 @@ static enum tokmap_status output_make(const struct pack *pack, uint64_t batch_by
     out->suffix = (uint32_t)options->eod_id;
     out->has_prefix = options->bos_id != TOKMAP_NO_ID;
     out->prefix = (uint32_t)options->bos_id;
-    out->capacity = min64(batch_bytes * pack->tokenizer.ids_per_byte_most, OUTPUT_MOST) + GROUP_MOST;
+    /* The system gives the memory when tokens are written to it. So texts cost what their batches need. */
+    out->capacity =
+        min64(CORPUS_PARQUET_BATCH_MOST * batch_bytes * pack->tokenizer.ids_per_byte_most, OUTPUT_MOST) + GROUP_MOST;
     out->tokens = malloc((size_t)out->capacity * pack->tokenizer.width);
     out->ends = malloc(GROUP_MOST * sizeof *out->ends);
     if (!out->tokens || !out->ends)

@@ -17,6 +17,7 @@
 #include "corpus/corpus.h"
 #include "corpus/corpus_issue.h"
 #include "corpus/parquet_crc.h"
+#include "corpus/parquet_pool.h"
 #include "corpus/parquet_values.h"
 #include "corpus/records.h"
 #include "support/parquet_made.h"
@@ -767,6 +768,94 @@ static void test_encrypted_and_foreign(void **state)
     issue_is(TOKMAP_ERROR_TRUNCATED, "does not end with PAR1");
 }
 
+/* Columns that a field cannot be are refused when the footer is read, with the option that named the field. */
+static void test_columns_refused(void **state)
+{
+    static const char *const tags[] = {"tags"}, *const names[] = {"name"}, *const groups[] = {"meta"};
+    const struct {
+        struct corpus_options options;
+        const char *const *columns;
+        const char *message;
+    } cases[] = {
+        {usual(), tags,
+         "the column 'tags.list.element' of the Parquet file has lists of BYTE_ARRAY, and a column of "
+         "text, numbers, or bools is needed; name another with options.columns"},
+        {usual(), names, "two columns 'name'; rename one, or name another with options.columns"},
+        {usual(), groups,
+         "'meta' of the Parquet file is a group of columns: meta.a, meta.b; name one with "
+         "options.columns"},
+        {ids_options(NULL), NULL, "two columns 'ids.list.element'; rename one, or name another with options.ids_field"},
+        {{.field = "deep", .content = CORPUS_CONTENT_IDS},
+         NULL,
+         "has lists of lists of INT32, and a list of integers is needed; name another with options.ids_field"},
+        {{.field = "talk", .content = CORPUS_CONTENT_MESSAGES},
+         NULL,
+         "two columns 'talk.list.element.role'; rename one, or name another with options.messages_field"},
+        {{.field = "tags"},
+         NULL,
+         "has lists of BYTE_ARRAY, and a column of text is needed; name another with options.field"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct corpus_options options = usual();
+        struct made_file file;
+        options.field = cases[i].options.field;
+        options.content = cases[i].options.content;
+        options.columns = cases[i].columns;
+        options.column_count = cases[i].columns != NULL;
+        made_begin(&file);
+        made_element(&file, "text", TEXT, REQUIRED, 0);
+        for (int twice = 0; twice < 2; twice++) {
+            made_element(&file, "name", TEXT, REQUIRED, 0);
+            for (int k = 0; k < shapes[0].depth; k++)
+                made_element(&file, shapes[0].path[k].name, k < 2 ? -1 : INT32, shapes[0].path[k].repetition,
+                             shapes[0].path[k].children);
+        }
+        for (int list = 0; list < 3; list++) {
+            static const char *const lists[] = {"tags", "deep", "talk"};
+            made_element(&file, lists[list], -1, OPTIONAL, 1);
+            made_element(&file, "list", -1, REPEATED, 1);
+            made_element(&file, "element", list ? -1 : TEXT, OPTIONAL, list);
+            if (list == 1)
+                made_element(&file, "array", INT32, REPEATED, 0);
+            for (int k = 0; list == 2 && k < 2; k++)
+                made_element(&file, "role", TEXT, OPTIONAL, 0);
+        }
+        made_element(&file, "meta", -1, OPTIONAL, 2);
+        made_element(&file, "a", TEXT, OPTIONAL, 0);
+        made_element(&file, "b", TEXT, OPTIONAL, 0);
+        made_file_end(&file, "t.parquet");
+        (void)read_with(&options, "t.parquet");
+        issue_is(TOKMAP_ERROR_INPUT, cases[i].message);
+    }
+}
+
+/* A buffer that is given back serves the pages that it fits best. */
+static void test_pool_fits(void **state)
+{
+    static const size_t sizes[] = {10000, 100, 1000};
+    static const struct {
+        uint64_t wanted, capacity;
+    } cases[] = {{500, 1000}, {1, 100}, {1000, 1000}, {1001, 10000}, {20000, 10000}};
+    struct parquet_pool *pool;
+    assert_int_equal(parquet_pool_new(&pool, NULL), TOKMAP_OK);
+    struct bytes_buffer buffer = parquet_pool_buffer(pool, 10);
+    assert_null(buffer.bytes);
+    assert_int_equal(buffer.capacity, 0);
+    for (int i = 0; i < 3; i++) {
+        buffer = (struct bytes_buffer){malloc(sizes[i]), 7, sizes[i]};
+        assert_non_null(buffer.bytes);
+        parquet_pool_buffer_back(pool, &buffer);
+        assert_null(buffer.bytes);
+    }
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        buffer = parquet_pool_buffer(pool, cases[i].wanted);
+        assert_int_equal(buffer.capacity, cases[i].capacity);
+        assert_int_equal(buffer.count, 0);
+        parquet_pool_buffer_back(pool, &buffer);
+    }
+    parquet_pool_release(pool);
+}
+
 static void test_crc(void **state)
 {
     assert_int_equal(parquet_crc("123456789", 9), 0xcbf43926);
@@ -791,6 +880,8 @@ int main(void)
         cmocka_unit_test(test_rows_before_a_fault),
         cmocka_unit_test(test_cut_and_changed),
         cmocka_unit_test(test_encrypted_and_foreign),
+        cmocka_unit_test(test_columns_refused),
+        cmocka_unit_test(test_pool_fits),
         cmocka_unit_test(test_crc),
     };
     return cmocka_run_group_tests_name("parquet", tests, folder_make, folder_remove);
