@@ -14,6 +14,7 @@
 
 #include "common/bytes.h"
 #include "format/index_columns.h"
+#include "format/shard_mask.h"
 #include "platform/os.h"
 #include "support/shard_help.h"
 
@@ -340,6 +341,45 @@ static void columns_do_not_change_the_content_id(void **unused)
     assert_memory_equal(with.content, without.content, 16);
 }
 
+/* A mask that is added later, and one that replaces it, leave every value as it was. */
+static void a_mask_that_is_added_keeps_the_columns(void **unused)
+{
+    (void)unused;
+    enum { DOCUMENTS = 3, TOKENS = 30, COLUMNS_READ = 8 };
+    const uint64_t ends[DOCUMENTS] = {5, 9, TOKENS};
+    const char *names[COLUMNS_READ];
+    struct shard_mask_result result;
+    struct tokmap_dataset *before, *after;
+    size_t count, still;
+    char index[700], bytes[TOKENS];
+    shard_make_columns(in_folder(folder, "later"), 2, 0, ends, DOCUMENTS);
+    MUST(tokmap_dataset_open(&before, in_folder(folder, "later"), NULL, &error));
+    MUST(tokmap_dataset_columns(before, names, COLUMNS_READ, &count, &error));
+    assert_in_range(count, 1, COLUMNS_READ);
+    (void)snprintf(index, sizeof index, "%s.tmx", in_folder(folder, "later"));
+    for (int time = 0; time < 2; time++) {
+        for (int i = 0; i < TOKENS; i++)
+            bytes[i] = (char)(i % (time + 2) == 0);
+        file_write(in_folder(folder, "mask bytes"), bytes, sizeof bytes);
+        MUST(shard_mask_add(index, in_folder(folder, "mask bytes"), time == 1, &result, &error));
+        assert_int_equal(result.counted, TOKENS / (time + 2));
+        MUST(tokmap_dataset_open(&after, in_folder(folder, "later"), NULL, &error));
+        MUST(tokmap_dataset_verify(after, NULL, NULL, &error));
+        MUST(tokmap_dataset_columns(after, NULL, 0, &still, &error));
+        assert_int_equal(still, count);
+        for (size_t c = 0; c < count; c++)
+            for (uint64_t d = 0; d < DOCUMENTS; d++) {
+                struct tokmap_value old, new;
+                MUST(tokmap_dataset_value(before, d, names[c], &old, &error));
+                MUST(tokmap_dataset_value(after, d, names[c], &new, &error));
+                assert_int_equal(new.bytes, old.bytes);
+                assert_memory_equal(new.json, old.json, old.bytes);
+            }
+        tokmap_dataset_close(after);
+    }
+    tokmap_dataset_close(before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -350,6 +390,7 @@ int main(void)
         cmocka_unit_test(memory_does_not_grow_with_documents),
         cmocka_unit_test(datasets_have_the_columns_of_their_shards),
         cmocka_unit_test(columns_do_not_change_the_content_id),
+        cmocka_unit_test(a_mask_that_is_added_keeps_the_columns),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
