@@ -281,25 +281,30 @@ static const char *levels_take(struct parquet_page *page, struct page_bytes *byt
     return NULL;
 }
 
-/* Finds the pieces of a list. */
+/* Finds the pieces of a list. The rows of a v2 page are known from its header, and runs of rows may be made from the page
+ * before it is decoded. So its piece_count does not change here, whatever the levels say. */
 static const char *pieces_find(struct parquet_page *page, const uint8_t *repetitions)
 {
     const uint64_t entries = page->header.entries;
-    uint64_t count = 0;
+    const bool continues = entries && repetitions[0];
+    uint64_t count = continues, piece = 0;
     for (uint64_t i = 0; i < entries; i++)
         count += !repetitions[i];
-    page->continues = entries && repetitions[0];
-    count += page->continues;
+    if (page->header.kind == PARQUET_PAGE_DATA_2) {
+        if (continues || count != page->header.rows)
+            return "it has another number of rows than its header says";
+    } else {
+        page->continues = continues;
+        page->piece_count = count;
+    }
     page->pieces = malloc((count + 1) * sizeof *page->pieces);
     if (!page->pieces)
         return PARQUET_NO_MEMORY;
-    page->piece_count = 0;
     for (uint64_t i = 0; i < entries; i++)
         if (!i || !repetitions[i])
-            page->pieces[page->piece_count++] = (uint32_t)i;
-    page->pieces[page->piece_count] = (uint32_t)entries;
-    if (page->header.kind == PARQUET_PAGE_DATA_2 && (page->continues || page->piece_count != page->header.rows))
-        return "it has another number of rows than its header says";
+            page->pieces[piece++] = (uint32_t)i;
+    assert(piece == count);
+    page->pieces[count] = (uint32_t)entries;
     return NULL;
 }
 
