@@ -53,3 +53,42 @@ char *path_folder(const char *path)
     const size_t bytes = path_folder_bytes(path);
     return bytes ? strndup(path, bytes > 1 ? bytes - 1 : 1) : strdup(".");
 }
+
+/* Takes the next part of a path, without slashes and without parts that are ".". Returns its length, 0 at the end. */
+static size_t part_next(const char **at, const char **part)
+{
+    for (;;) {
+        *at += strspn(*at, "/");
+        const size_t length = strcspn(*at, "/");
+        *part = *at;
+        *at += length;
+        if (length != 1 || **part != '.')
+            return length;
+    }
+}
+
+char *path_relative(const char *from, const char *file)
+{
+    const char *from_at = from, *file_at = file, *a, *b, *file_rest = file;
+    size_t from_length, file_length, ups = 0;
+    for (;;) {
+        file_rest = file_at;
+        from_length = part_next(&from_at, &a);
+        file_length = part_next(&file_at, &b);
+        const char *after = file_at;
+        /* The last part of `file` is its name, and never a folder in common. */
+        if (!from_length || from_length != file_length || memcmp(a, b, from_length) != 0 || !strspn(after, "/"))
+            break;
+    }
+    for (; from_length; from_length = part_next(&from_at, &a), ups++)
+        if (from_length == 2 && !memcmp(a, "..", 2))
+            return NULL;
+    file_rest += strspn(file_rest, "/");
+    const size_t room = 3 * ups + strlen(file_rest) + 1;
+    char *made = malloc(room);
+    for (size_t i = 0; made && i < ups; i++)
+        memcpy(made + 3 * i, "../", 3);
+    if (made)
+        memcpy(made + 3 * ups, file_rest, strlen(file_rest) + 1);
+    return made;
+}

@@ -81,3 +81,49 @@ tokmap mix -q --tokens 1K 'w=web#docs=0..100%:rest' code:1% >out
 holds out 'source   w    web#docs=0..100%'
 tokmap mix -q --tokens 1K 'web#docs=0..100%:rest' code:1% >out
 holds out 'source   web  web#docs=0..100%'
+
+# -o writes the file, in whose folder its relative names start, and the table is the result.
+whole='--steps 20 --seq-len 8 --batch 2'
+mkdir -p runs/deep
+tokmap mix $whole -o mine.run web:rest code:50% >table 2>err
+[ ! -s err ]
+holds table 'source  tokens'
+tokmap mix -q $whole web:rest code:50% >want
+same mine.run want
+[ ! -e mine.run.partial ]
+tokmap mix $whole -q -o runs/deep/train.run web:rest 'my data/books#docs=0..100%:50%' "$PWD/wiki:10%" "s=$web:1%" >table
+[ ! -s table ]
+holds runs/deep/train.run 'source   web   ../../web'
+holds runs/deep/train.run 'source   books "../../my data/books#docs=0..100%"'
+holds runs/deep/train.run "source   wiki  $PWD/wiki"
+holds runs/deep/train.run "source   s     $web"
+tokmap info runs/deep/train.run >out
+(cd runs && tokmap mix $whole -q -o ../up.run ../web:rest "raw=raw:../code.bin,width=2:50%")
+holds up.run 'source   web web'
+holds up.run 'source   raw raw:code.bin,width=2'
+ln -s runs/deep link
+tokmap mix $whole -q --force -o link/train.run web:rest
+holds link/train.run 'source   web ../../web'
+tokmap mix $whole --json --force -o mine.run web:rest >report
+json report
+holds report '"output": "mine.run", "text": "seq_len  8\nbatch    2\n'
+
+# A file that exists is replaced only with --force; nothing remains of a run that cannot be.
+cp mine.run before
+exits 1 tokmap mix $whole -o mine.run web:rest code:50% >out 2>err
+holds err 'mine.run'
+holds err '--force'
+[ ! -s out ]
+same mine.run before
+tokmap mix $whole -q --force -o mine.run web:rest code:50%
+same mine.run want
+exits 1 tokmap mix $whole -o runs/new.run missing:rest 2>err
+[ ! -e runs/new.run ] && [ ! -e runs/new.run.partial ]
+exits 1 tokmap mix $whole -o nowhere/new.run web:rest 2>err
+holds err 'nowhere'
+exits 1 tokmap mix $whole --force -o runs web:rest 2>err
+holds err 'folder'
+exits 2 tokmap mix --tokens 1K -o new.run web:rest 2>err
+holds err '-o writes a whole run file, which needs --seq-len and --batch'
+exits 2 tokmap mix $whole --force web:rest 2>err
+holds err 'name one'

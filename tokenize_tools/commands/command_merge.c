@@ -98,47 +98,6 @@ static enum tokmap_status repeated_count(struct merging *merging, struct tokmap_
 
 /* ---- names in the manifest ---- */
 
-/* Takes the next part of a path, without slashes and without parts that are ".". Returns its length, 0 at the end. */
-static size_t part_next(const char **at, const char **part)
-{
-    for (;;) {
-        *at += strspn(*at, "/");
-        const size_t length = strcspn(*at, "/");
-        *part = *at;
-        *at += length;
-        if (length != 1 || **part != '.')
-            return length;
-    }
-}
-
-/* Returns the path of `file` from the folder `from`, both absolute, or NULL if `from` has a part "..", or without
- * memory. The caller frees it. */
-static char *relative_path(const char *from, const char *file)
-{
-    const char *from_at = from, *file_at = file, *a, *b, *file_rest = file;
-    size_t from_length, file_length, ups = 0;
-    for (;;) {
-        file_rest = file_at;
-        from_length = part_next(&from_at, &a);
-        file_length = part_next(&file_at, &b);
-        const char *after = file_at;
-        /* The last part of `file` is its name, and never a folder in common. */
-        if (!from_length || from_length != file_length || memcmp(a, b, from_length) != 0 || !strspn(after, "/"))
-            break;
-    }
-    for (; from_length; from_length = part_next(&from_at, &a), ups++)
-        if (from_length == 2 && !memcmp(a, "..", 2))
-            return NULL;
-    file_rest += strspn(file_rest, "/");
-    const size_t room = 3 * ups + strlen(file_rest) + 1;
-    char *made = malloc(room);
-    for (size_t i = 0; made && i < ups; i++)
-        memcpy(made + 3 * i, "../", 3);
-    if (made)
-        memcpy(made + 3 * ups, file_rest, strlen(file_rest) + 1);
-    return made;
-}
-
 static char *absolute_path(const struct merging *merging, const char *path)
 {
     return path_in(path_is_absolute(path) ? "" : merging->here, path);
@@ -153,7 +112,7 @@ static char *name_make(const struct merging *merging, const char *folder, const 
         name = strdup(index);
     } else if (!absolute) {
         char *whole = absolute_path(merging, index);
-        name = whole ? relative_path(folder, whole) : NULL;
+        name = whole ? path_relative(folder, whole) : NULL;
         free(whole);
     }
     if (!name) {

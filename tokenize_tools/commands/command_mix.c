@@ -10,11 +10,15 @@
 #include "commands.h"
 #include "commands/shared/field_options.h"
 #include "commands/shared/mix_parts.h"
+#include "commands/shared/output_file.h"
 #include "commands/shared/target.h"
 #include "common/bytes.h"
 #include "common/bytes_buffer.h"
 #include "common/error.h"
+#include "format/foreign/foreign_name.h"
+#include "platform/os.h"
 #include "text/decimal.h"
+#include "text/path.h"
 
 static const char program[] = "tokmap mix";
 
@@ -22,12 +26,14 @@ static const char program[] = "tokmap mix";
 #define BATCH_MOST ((uint64_t)1 << 31)
 
 struct mixing {
-    const char *tokens_text;
+    const char *tokens_text, *output;
     uint64_t seq_len, lookahead, batch, seed, steps, max_epochs;
-    bool seq_len_given, lookahead_given, batch_given, seed_given, steps_given, max_epochs_given, json, quiet;
+    bool seq_len_given, lookahead_given, batch_given, seed_given, steps_given, max_epochs_given, force, json, quiet;
     struct mix_part *parts;
     size_t count;
     uint64_t total; /* tokens of the run */
+    /* The real paths of the current folder and of the output's; NULL if they are the same. */
+    char *here, *there;
 };
 
 /* ---- the text ---- */
@@ -65,6 +71,35 @@ static void put_data(struct text *text, const char *data)
     put(text, quoted ? "\"\n" : "\n");
 }
 
+/* Writes the name of a dataset as the run file needs it: a relative one starts from the folder of the run file, and
+ * the user's from the current one. */
+static void put_source(struct text *text, const struct mixing *mixing, const char *data)
+{
+    const size_t kind = foreign_name_has_kind(data) ? strcspn(data, ":") + 1 : 0;
+    if (!mixing->there || path_is_absolute(data + kind) ||
+        strncmp(data, TOKMAP_SYNTHETIC, sizeof TOKMAP_SYNTHETIC - 1) == 0) {
+        put_data(text, data);
+        return;
+    }
+    const char *rest = data + kind;
+    size_t here = strlen(mixing->here); /* of its bytes that `rest` starts from */
+    for (; strncmp(rest, "../", 3) == 0 && here > 1; rest += 3)
+        while (here > 1 && mixing->here[--here] != '/')
+            continue;
+    char *whole = path_join(mixing->here, here, rest, strlen(rest), "");
+    char *relative = whole ? path_relative(mixing->there, whole) : NULL;
+    const bool hidden = relative && !kind && foreign_name_has_kind(relative); /* a file called raw:x is ./raw:x */
+    const size_t room = kind + 2 + (relative ? strlen(relative) : 0) + 1;
+    char *name = relative ? malloc(room) : NULL;
+    if (name)
+        (void)snprintf(name, room, "%.*s%s%s", (int)kind, data, hidden ? "./" : "", relative);
+    put_data(text, name ? name : "");
+    text->failed = text->failed || !name;
+    free(whole);
+    free(relative);
+    free(name);
+}
+
 static void put_tokens(struct text *text, uint64_t tokens)
 {
     static const struct {
@@ -99,7 +134,7 @@ static char *run_text(const struct mixing *mixing)
         put(&text, mixing->parts[i].name);
         for (size_t k = strlen(mixing->parts[i].name); k <= column; k++)
             put(&text, " ");
-        put_data(&text, mixing->parts[i].data);
+        put_source(&text, mixing, mixing->parts[i].data);
     }
     put(&text, "phase    0");
     for (size_t i = 0; i < mixing->count; i++) {
@@ -149,6 +184,8 @@ static void report_json(const struct mixing *mixing, const char *text)
         cli_json_end(&json);
     }
     cli_json_end(&json);
+    if (mixing->output)
+        cli_json_bytes(&json, "output", mixing->output, strlen(mixing->output));
     cli_json_text(&json, "text", text);
     cli_json_end(&json);
 }
@@ -175,7 +212,7 @@ static void report_table(const struct mixing *mixing)
                           NULL,  cli_count(repeats, counts[2])};
     cli_table_row(table, last);
     (void)fflush(stdout);
-    cli_table_print(table, right, stderr);
+    cli_table_print(table, right, mixing->output ? stdout : stderr);
     cli_table_free(table);
 }
 
@@ -241,6 +278,10 @@ static const char *options_wrong(struct mixing *mixing)
         return "--batch needs --seq-len, the tokens of a row";
     if ((mixing->seed_given || mixing->lookahead_given || mixing->steps_given) && !mixing->batch_given)
         return "--seed, --lookahead, and --steps belong to a whole run file, which needs --seq-len and --batch";
+    if (mixing->output && !mixing->batch_given)
+        return "-o writes a whole run file, which needs --seq-len and --batch";
+    if (mixing->force && !mixing->output)
+        return "--force is about the file that -o names; name one";
     if (mixing->max_epochs_given && mixing->max_epochs == 0)
         return "--max-epochs must be 1 or more";
     if (mixing->steps_given && mixing->tokens_text)
@@ -279,6 +320,49 @@ static bool parse_operands(struct mixing *mixing, const char **operands, size_t 
     return true;
 }
 
+/* Finds out whether names start from another folder in the output than here. */
+static enum tokmap_status places_find(struct mixing *mixing, struct tokmap_error *error)
+{
+    char *folder = path_folder(mixing->output);
+    int system = folder ? os_real_path(folder, &mixing->there) : 0;
+    if (folder && !system)
+        system = os_real_path(".", &mixing->here);
+    enum tokmap_status status = TOKMAP_OK;
+    if (!folder)
+        status = error_set_memory(error, "a path", strlen(mixing->output) + 1);
+    else if (system)
+        status = error_set_system(error, system, folder, TOKMAP_NO_OFFSET, "the output's folder cannot be found");
+    if (!status && strcmp(mixing->here, mixing->there) == 0) {
+        free(mixing->there);
+        mixing->there = NULL;
+    }
+    free(folder);
+    return status;
+}
+
+/* Opens the run of the text as a file in the output's place would be opened, and writes the file. */
+static enum tokmap_status check_and_write(const struct mixing *mixing, const char *text, struct tokmap_error *error)
+{
+    struct tokmap_run *run = NULL;
+    struct output_file file = {.fd = -1};
+    enum tokmap_status status = TOKMAP_OK;
+    if (mixing->output)
+        status = output_file_open(&file, mixing->output, mixing->force, error);
+    if (!status && mixing->seq_len_given && mixing->batch_given)
+        status = tokmap_run_parse(&run, text, mixing->there, error);
+    tokmap_run_close(run);
+    if (!status && mixing->output) {
+        const int system = os_write(file.fd, text, strlen(text));
+        if (system)
+            status = error_set_system(error, system, mixing->output, TOKMAP_NO_OFFSET, "the run cannot be written");
+    }
+    if (status)
+        output_file_abort(&file);
+    else if (mixing->output)
+        status = output_file_commit(&file, error);
+    return status;
+}
+
 /* Everything after the options were checked. */
 static int mix_print(struct mixing *mixing, const struct cli_command *command)
 {
@@ -298,18 +382,19 @@ static int mix_print(struct mixing *mixing, const struct cli_command *command)
                 mixing->total, mixing->batch, mixing->seq_len);
         return CLI_FAILED;
     }
+    if (mixing->output && places_find(mixing, &error))
+        return command_failed(command, &error);
     char *text = run_text(mixing);
     if (!text) {
         (void)error_set_memory(&error, "the run's text", UINT64_MAX);
         return command_failed(command, &error);
     }
-    struct tokmap_run *run = NULL;
-    enum tokmap_status status = whole ? tokmap_run_parse(&run, text, NULL, &error) : TOKMAP_OK;
-    tokmap_run_close(run);
+    const enum tokmap_status status = check_and_write(mixing, text, &error);
     if (!status && mixing->json) {
         report_json(mixing, text);
     } else if (!status) {
-        (void)fputs(text, stdout);
+        if (!mixing->output)
+            (void)fputs(text, stdout);
         if (!mixing->quiet)
             report_table(mixing);
     }
@@ -336,6 +421,8 @@ static int mix(const struct cli_command *command, const char **operands, size_t 
     for (size_t i = 0; i < mixing->count; i++)
         mix_part_free(&mixing->parts[i]);
     free(mixing->parts);
+    free(mixing->here);
+    free(mixing->there);
     return status;
 }
 
@@ -346,8 +433,7 @@ int command_mix(int argc, char **argv)
         CLI_HEADING("The length of the run"),
         {'n', "tokens", CLI_TEXT, &mixing.tokens_text, NULL, "T",
          "tokens of the run; K, M, B, and T are 10^3, 10^6, 10^9, and 10^12 (default: those of the sources, if none "
-         "has "
-         "the rest)",
+         "has the rest)",
          NULL},
         {0, "steps", CLI_NUMBER, &mixing.steps, &mixing.steps_given, "N", "steps of the run, in place of --tokens",
          NULL},
@@ -359,6 +445,9 @@ int command_mix(int argc, char **argv)
         {0, "lookahead", CLI_NUMBER, &mixing.lookahead, &mixing.lookahead_given, "L",
          "tokens of a window after those of the row, for targets (default: 1)", NULL},
         {0, "seed", CLI_NUMBER, &mixing.seed, &mixing.seed_given, "N", "seed of the order (default: 0)", NULL},
+        {'o', "output", CLI_TEXT, &mixing.output, NULL, "FILE",
+         "write the run to FILE, whose folder its names start from, and the table to standard output", NULL},
+        {0, "force", CLI_FLAG, &mixing.force, NULL, NULL, "replace FILE if it exists", NULL},
         CLI_HEADING("General"),
         {0, "json", CLI_FLAG, &mixing.json, NULL, NULL, "print the text and the table as a JSON object", NULL},
         {'q', "quiet", CLI_FLAG, &mixing.quiet, NULL, NULL, "print no table", NULL},
@@ -375,8 +464,7 @@ int command_mix(int argc, char **argv)
             "was opened to check it.\n\n"
             "Examples:\n"
             "  tokmap mix --tokens 1T web=rest wiki:epochs=3 code:20%\n"
-            "  tokmap mix --seq-len 8192 --batch 1024 --tokens 1T web=data/web:rest wiki=data/wiki:epochs=3 "
-            ">mix.run\n"
+            "  tokmap mix --seq-len 8192 --batch 1024 --tokens 1T -o mix.run data/web:rest data/wiki:epochs=3\n"
             "  tokmap mix --max-epochs 4 data/wiki:epochs=3 data/code:40%\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],

@@ -92,6 +92,11 @@ static void paths_are_taken_apart_and_put_together(void **unused)
     assert_string_equal(path_name("c"), "c");
     assert_string_equal(path_name("a/"), "");
     assert_true(path_is_absolute("/a") && !path_is_absolute("a/b") && !path_is_absolute(""));
+    path_is(path_relative("/a/runs", "/a/data/web"), "../data/web");
+    path_is(path_relative("/a/runs", "/a/./runs//x/y"), "x/y");
+    path_is(path_relative("/a/web", "/a/web"), "../web"); /* the last part is a name, and no folder in common */
+    path_is(path_relative("/", "/a"), "a");
+    assert_null(path_relative("/a/../b", "/c/d"));
     path_is(path_in("", "x"), "x");
     path_is(path_in("a", "x"), "a/x");
     path_is(path_in("a/", "x"), "a/x");
