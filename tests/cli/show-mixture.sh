@@ -51,7 +51,19 @@ tokmap show train.run --source docs --tokens 0..18 --ids >a 2>/dev/null
 tokmap show small --tokens 0..18 --ids -q >b
 same a b
 exits 1 tokmap show train.run --document 1 --where 2>err
-holds err "choose one with --source NAME"
+holds err "choose one with --source NAME: "
+for name in docs web; do
+    grep -q "NAME: .*\b$name\b" err
+done
 exits 1 tokmap show train.run --source none --document 1 2>err
-holds err "the run has no source 'none'"
+holds err "the run has no source 'none'; it has "
+{
+    printf 'seq_len 4\nbatch 1\nsteps 1\n'
+    for i in 10 11 12 13 14 15 16 17; do
+        echo "source s$i synthetic:vocab=10,tokens=100,seed=$i"
+    done
+    echo 'phase 0 natural'
+} >eight.run
+exits 1 tokmap show eight.run --tokens 5..6 --where 2>err
+holds err 'the run has 8 sources; choose one with --source NAME: s10, s11, s12, s13, s14, s15, and 2 more'
 exits 2 tokmap show train.run --source web --step 1 2>err

@@ -82,6 +82,28 @@ static enum tokmap_status source_use(struct showing *show, uint64_t number, stru
     return status;
 }
 
+#define NAMES_MOST 6
+
+/* Writes the first names of the run's sources, such as "code, web, wiki" or "a, b, c, d, e, f, and 94 more". */
+static void names_write(const struct showing *show, char *into, size_t room)
+{
+    struct tokmap_source_info source = {.size = sizeof source};
+    size_t at = 0;
+    *into = '\0';
+    for (uint64_t i = 0; i < show->sources && at < room; i++) {
+        int written;
+        if (i == NAMES_MOST)
+            written = snprintf(into + at, room - at, ", and %" PRIu64 " more", show->sources - i);
+        else if (tokmap_run_source(show->target->run, i, &source))
+            return;
+        else
+            written = snprintf(into + at, room - at, "%s%.40s", i ? ", " : "", source.name);
+        if (i == NAMES_MOST || written < 0)
+            return;
+        at += (size_t)written;
+    }
+}
+
 /* Finds the source that --source names, or the only one. */
 static enum tokmap_status source_choose(struct showing *show, uint64_t *number, struct tokmap_error *error)
 {
@@ -90,18 +112,21 @@ static enum tokmap_status source_choose(struct showing *show, uint64_t *number, 
     *number = 0;
     if (!wanted && show->sources == 1)
         return TOKMAP_OK;
+    char names[400] = "";
+    if (show->target->run)
+        names_write(show, names, sizeof names);
     if (!wanted)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, show->target->name, TOKMAP_NO_OFFSET,
-                         "the run has %" PRIu64 " sources; choose one with --source NAME", show->sources);
+                         "the run has %" PRIu64 " sources; choose one with --source NAME: %s", show->sources, names);
     for (uint64_t i = 0; i < show->sources && show->target->run; i++)
         if (!tokmap_run_source(show->target->run, i, &source) && !strcmp(source.name, wanted)) {
             *number = i;
             return TOKMAP_OK;
         }
     return error_set(error, TOKMAP_ERROR_NOT_FOUND, show->target->name, TOKMAP_NO_OFFSET,
-                     show->target->run ? "the run has no source '%.100s'"
+                     show->target->run ? "the run has no source '%.100s'; it has %s"
                                        : "a dataset has no sources; leave out --source %.100s",
-                     wanted);
+                     wanted, names);
 }
 
 /* ---- one item ---- */
