@@ -58,6 +58,19 @@ class Exports(WithData):
         del kept
         self.assertEqual(self.left(), 0)
 
+    def test_elements_are_ints(self):
+        """As users of NumPy expect: the elements of one dimension are numbers, and rows are arrays."""
+        rows = self.array.tolist()
+        self.assertEqual([row.tolist() for row in self.array], rows)
+        self.assertEqual([list(row) for row in self.array], rows)
+        self.assertEqual([type(element) for element in self.array[0][:2]], [int, int])
+        self.assertEqual((self.array[0][3], self.array[0][-1], self.array[-1][0]), (rows[0][3], rows[0][-1], rows[-1][0]))
+        self.assertEqual((sum(self.array[0]), max(self.array[1])), (sum(rows[0]), max(rows[1])))
+        self.assertEqual(list(self.array[0][:0]), [])
+        self.assertIn(rows[0][5], self.array[0])
+        with self.assertRaises(IndexError):
+            self.array[0][len(rows[0])]
+
     def test_wrong_requests(self):
         self.assertEqual(self.array.__dlpack_device__(), (1, 0))
         with self.assertRaises(BufferError):

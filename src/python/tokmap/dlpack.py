@@ -20,6 +20,7 @@ from .errors import ArgumentError
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
     import builtins
+    from collections.abc import Iterator
     from typing import Any, SupportsIndex, overload
 
 CPU, CUDA = 1, 2
@@ -154,6 +155,9 @@ class Array:
     torch.from_dlpack(a), cupy.from_dlpack(a), jax.dlpack.from_dlpack(a), and numpy.from_dlpack(a) take it without a
     copy.
 
+    Rows are arrays over the same memory. The elements of an array of one dimension are ints: a[0] and list(a) are what
+    users of NumPy expect, and wait for the GPU. Every element of any array: tolist().
+
     address, shape, dtype   where the elements are, how many, and of which type: "int32", "int64", "uint16" or "uint32"
     device                  "cpu" or "cuda:N"
     stream                  the handle of the CUDA stream that writes it, 0 for the default stream
@@ -198,8 +202,15 @@ class Array:
     def __repr__(self) -> str:
         return f"<tokmap.Array {self.dtype} {self.shape} on {self.device}>"
 
-    def __getitem__(self, rows: SupportsIndex | slice) -> Array:
-        """A row, or consecutive rows, as an array over the same memory."""
+    def __iter__(self) -> Iterator[Any]:
+        """The rows; of an array of one dimension, the elements as ints."""
+        if len(self.shape) == 1:
+            return iter(self.tolist())  # one copy from a GPU, not one for each element
+        return (self[row] for row in range(self.shape[0]))
+
+    def __getitem__(self, rows: SupportsIndex | slice) -> Any:
+        """A row, or consecutive rows, as an array over the same memory; an element of an array of one dimension as an
+        int, which waits for the GPU."""
         if isinstance(rows, slice):
             first, end, step = rows.indices(self.shape[0])
             if step != 1:
@@ -213,7 +224,8 @@ class Array:
                 raise IndexError(rows)
             shape = self.shape[1:]
         row = self.nbytes // self.shape[0] if self.shape[0] else 0
-        return Array(self._owner, self.address + first * row, shape, self.dtype, self.device, self.stream)
+        found = Array(self._owner, self.address + first * row, shape, self.dtype, self.device, self.stream)
+        return found if shape else found.tolist()
 
     def memoryview(self) -> builtins.memoryview:
         """The elements as a memoryview of the array's shape. For an array on a GPU it is a copy, and waits for the
