@@ -718,6 +718,14 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_open(struct tokmap_ru
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_parse(struct tokmap_run **run, const char *text,
                                                                  const char *folder, struct tokmap_error *error);
 
+/* Does the same, and chooses how the tokens of all sources are read, which tokmap_run_parse() leaves to
+ * TOKMAP_READ_AUTO. It changes no row.
+ * Statuses: those of tokmap_run_open(), and ERROR_ARGUMENT (another value of reading). */
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_parse_reading(struct tokmap_run **run, const char *text,
+                                                                         const char *folder,
+                                                                         enum tokmap_reading reading,
+                                                                         struct tokmap_error *error);
+
 /* Opens a run from arguments. Everything else is as in tokmap_run_open().
  * Statuses: those of tokmap_run_open(), except ERROR_RUN. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_make(struct tokmap_run **run,

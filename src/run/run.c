@@ -239,14 +239,25 @@ enum tokmap_status tokmap_run_open(struct tokmap_run **run, const char *path, st
 enum tokmap_status tokmap_run_parse(struct tokmap_run **run, const char *text, const char *folder,
                                     struct tokmap_error *error)
 {
+    return tokmap_run_parse_reading(run, text, folder, TOKMAP_READ_AUTO, error);
+}
+
+enum tokmap_status tokmap_run_parse_reading(struct tokmap_run **run, const char *text, const char *folder,
+                                            enum tokmap_reading reading, struct tokmap_error *error)
+{
     if (!run)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "run is NULL; pass the address of a handle");
     *run = NULL;
     if (!text)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "text is NULL; pass the text of a run");
+    if (reading != TOKMAP_READ_AUTO && reading != TOKMAP_READ_MAPPED && reading != TOKMAP_READ_PREAD)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "reading is %d; pass TOKMAP_READ_AUTO, TOKMAP_READ_MAPPED, or TOKMAP_READ_PREAD",
+                         (int)reading);
     struct run_spec spec;
     enum tokmap_status status = run_text_read(&spec, text, strlen(text), NULL, error);
+    spec.reading = reading;
     return status ? status : run_new(run, &spec, NULL, folder, true, error);
 }
 

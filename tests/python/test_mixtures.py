@@ -6,7 +6,7 @@ import subprocess
 import unittest
 
 import tokmap
-from support import TOKMAP, Truth, needs, new_folder, pack, values
+from support import TOKMAP, Truth, WithData, needs, new_folder, pack, values
 
 WEB, WIKI = "synthetic:vocab=100,tokens=100000", "synthetic:vocab=100,tokens=20000,seed=4"
 
@@ -106,7 +106,7 @@ class Text(unittest.TestCase):
                 (dict(steps=None, passes="2 web"), tokmap.ArgumentError, "'2 of web'"),
                 (dict(passes=2), tokmap.ArgumentError, "pass one of them"),
                 (dict(stride=101), tokmap.RunError, "stride 101 is above seq_len 100"),
-                (dict(reading="pread"), tokmap.ArgumentError, "leave it out"),
+                (dict(reading="slowly"), tokmap.ArgumentError, "reading"),
                 (dict(seq_len=None), tokmap.ArgumentError, "seq_len is missing"),
                 (dict(data=WEB), tokmap.ArgumentError, "exactly one of")):
             with self.subTest(problem):
@@ -119,6 +119,30 @@ class Text(unittest.TestCase):
             tokmap.Run({"data": WEB}, seq_len=4)
         with self.assertRaisesRegex(tokmap.ArgumentError, "path of a run file, or a dict"):
             tokmap.Run(17)
+
+
+class Reading(WithData):
+    """How tokens are read can be chosen for any run but a run file's, and changes no row."""
+
+    def test_runs_of_sources_and_texts(self):
+        sources = {"sources": {"web": self.prefix, "more": self.prefix}, "weights": {"web": 3, "more": 1}}
+        text = f'seq_len 8\nbatch 4\nsteps 3\nsource web "{self.prefix}"\n'
+        for arguments in (dict(sources, seq_len=8, batch=4, steps=3), dict(text=text),
+                          dict(data=self.prefix, seq_len=8, batch=4, steps=3, stride=4),
+                          dict(data=self.prefix, seq_len=8, batch=4, steps=3)):
+            rows = []
+            for reading in ("auto", "mapped", "pread"):
+                with tokmap.Run(**arguments, reading=reading) as run:
+                    for again in (run, pickle.loads(pickle.dumps(run))):
+                        with again.loader(fields="inputs", framework="dlpack") as loader:
+                            if reading != "auto":
+                                self.assertEqual(loader.stats().reading, reading)
+                            rows.append([batch.inputs.tolist() for batch in loader])
+            self.assertEqual(len(rows[0]), 3)
+            self.assertEqual(rows, rows[:1] * 6)
+        path = self.file("one.run", text)
+        with self.assertRaisesRegex(tokmap.ArgumentError, "sets seq_len, batch, seed and the other values itself"):
+            tokmap.Run(path, reading="pread")
 
 
 class Rows(unittest.TestCase):

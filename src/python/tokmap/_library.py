@@ -286,7 +286,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "tokmap_dataset_verify": (c_int, (_P, _P, _P, _P)),
     "tokmap_dataset_index": (c_int, (_P, _P, _P, _P)),
     "tokmap_run_open": (c_int, (_P, c_char_p, _P)),
-    "tokmap_run_parse": (c_int, (_P, c_char_p, c_char_p, _P)),
+    "tokmap_run_parse_reading": (c_int, (_P, c_char_p, c_char_p, c_int, _P)),
     "tokmap_run_make": (c_int, (_P, _P, _P)),
     "tokmap_run_close": (None, (_P,)),
     "tokmap_run_info": (c_int, (_P, _P)),

@@ -160,7 +160,7 @@ class OpenedRun:
     steps      the run ends after this many steps; or
     passes     it ends after this many passes over the data, or "2 of web"; without either it has no end
     skip       ranges (first, end) of steps that are not delivered
-    reading    "auto", "mapped", or "pread"; with sources only "auto"
+    reading    "auto", "mapped", or "pread": how the tokens of all sources are read; a run file has only "auto"
     folder     the folder that relative paths in text or sources start from; by default the current one
     ordering   the former name of order
 
@@ -210,7 +210,7 @@ class OpenedRun:
             raise ArgumentError("a run is opened from exactly one of path (a run file), text, data (a dataset), and "
                                 "sources (datasets by name)")
         more = (weights, phases, stride, tail, pad, skip)
-        given = (seq_len, batch, seed, lookahead, order, steps, passes, reading) + more
+        given = (seq_len, batch, seed, lookahead, order, steps, passes, "auto" if path is None else reading) + more
         if data is None and sources is None and given != (None, 1, 0, 1, "shuffle", None, None, "auto") + (None,) * 6:
             raise ArgumentError("a run file or text sets seq_len, batch, seed and the other values itself: pass them "
                                 "as arguments only together with data")
@@ -226,9 +226,6 @@ class OpenedRun:
                                     f"the run")
             if not made:
                 from .run_text import text_of  # here, because it needs the module decimal
-                if reading != "auto":
-                    raise ArgumentError(f"reading is {reading!r}, but a run of sources, or with more than the "
-                                        f"arguments of one dataset, chooses it itself: leave it out")
                 text = text_of({"data": data} if sources is None else sources,  # type: ignore[dict-item]
                                seq_len=seq_len, batch=batch, seed=seed, lookahead=lookahead, order=order,
                                weights=weights, phases=phases, stride=stride, tail=tail, pad=pad, steps=steps,
@@ -240,9 +237,11 @@ class OpenedRun:
             self._description = {"path": os.path.abspath(self.name)}
         elif text is not None:
             self.name = "a text" if data is None and sources is None else "a run"
-            status = lib.tokmap_run_parse(byref(handle), c.text_argument(text, "text"),
-                                          None if folder is None else c.text_argument(folder, "folder"), byref(error))
-            self._description = {"text": text, "folder": os.path.abspath(folder or ".")}
+            status = lib.tokmap_run_parse_reading(
+                byref(handle), c.text_argument(text, "text"),
+                None if folder is None else c.text_argument(folder, "folder"),
+                c.choice(reading, c.READINGS, "reading"), byref(error))
+            self._description = {"text": text, "folder": os.path.abspath(folder or "."), "reading": reading}
         else:
             self.name = os.fspath(data or "")
             options = c.RunOptions(

@@ -83,7 +83,7 @@ class Run(OpenedRun):
         run.name = f"evaluation of {self.name}"
         run._loaders, run._views, run._readers = weakref.WeakSet(), weakref.WeakSet(), set()
         run._opened(handle.value or 0)
-        run._description = {"text": run.text, "folder": os.getcwd()}
+        run._description = {"text": run.text, "folder": os.getcwd(), "reading": reading}
         return run
 
     def __reduce__(self) -> tuple[Any, ...]:
