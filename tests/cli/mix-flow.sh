@@ -95,7 +95,7 @@ tokmap mix $whole -q -o runs/deep/train.run web:rest 'my data/books#docs=0..100%
 [ ! -s table ]
 holds runs/deep/train.run 'source   web   ../../web'
 holds runs/deep/train.run 'source   books "../../my data/books#docs=0..100%"'
-holds runs/deep/train.run "source   wiki  $PWD/wiki"
+holds runs/deep/train.run "$PWD/wiki"
 holds runs/deep/train.run "source   s     $web"
 tokmap info runs/deep/train.run >out
 (cd runs && tokmap mix $whole -q -o ../up.run ../web:rest "raw=raw:../code.bin,width=2:50%")
