@@ -758,8 +758,11 @@ static enum tokmap_status run_print(const struct target *target, const struct in
         cli_table_free(table);
         run_about_print(&about);
     }
-    for (uint64_t number = 0; number < about.info.sources && !status; number++)
+    const uint64_t described = given->json ? about.info.sources : min64(about.info.sources, RUN_ABOUT_LINES);
+    for (uint64_t number = 0; number < described && !status; number++)
         status = source_print(&about, number, given, &json, error);
+    if (described < about.info.sources && !status)
+        printf("\n... and %" PRIu64 " more sources; --json describes all\n", about.info.sources - described);
     if (given->json) {
         cli_json_end(&json);
         if (!status)

@@ -2,13 +2,12 @@
 #include "run_about.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "common/error.h"
-
-#define LINES_MOST 1000 /* lines of a table; --json has all */
 
 static uint64_t sum_capped(uint64_t a, uint64_t b)
 {
@@ -42,6 +41,24 @@ static struct tokmap_source_info source_get(const struct run_about *about, uint6
     return source;
 }
 
+/* Finds the first phase of each source, in one pass: a run may have thousands of sources. */
+static enum tokmap_status first_find(struct run_about *about, struct tokmap_error *error)
+{
+    struct tokmap_phase_info phase;
+    struct tokmap_share_info share;
+    const uint64_t sources = about->info.sources;
+    about->first = calloc(sources, sizeof *about->first);
+    if (!about->first)
+        return error_set_memory(error, "a table of sources", sources * sizeof *about->first);
+    for (uint64_t i = 0; i < sources; i++)
+        about->first[i].phase = UINT64_MAX;
+    for (uint64_t i = 0; phase_get(about, i, &phase); i++)
+        for (uint64_t j = 0; j < phase.shares && share_get(about, i, j, &share); j++)
+            if (about->first[share.source].phase == UINT64_MAX)
+                about->first[share.source] = (struct run_about_place){i, j};
+    return TOKMAP_OK;
+}
+
 enum tokmap_status run_about_make(struct run_about *about, const struct tokmap_run *run, struct tokmap_error *error)
 {
     char fault[MIXTURE_FAULT];
@@ -49,6 +66,8 @@ enum tokmap_status run_about_make(struct run_about *about, const struct tokmap_r
     *about = (struct run_about){.run = run, .info = {.size = sizeof about->info}};
     enum tokmap_status status = tokmap_run_info(run, &about->info);
     about->ends = !status && about->info.steps != TOKMAP_FOREVER;
+    if (!status)
+        status = first_find(about, error);
     if (status || !about->ends)
         return status;
     for (uint64_t i = 0; phase_get(about, i, &phase); i++) {
@@ -64,16 +83,15 @@ enum tokmap_status run_about_make(struct run_about *about, const struct tokmap_r
 void run_about_free(struct run_about *about)
 {
     mixture_report_free(&about->report);
+    free(about->first);
 }
 
 bool run_about_first(const struct run_about *about, uint64_t source, struct tokmap_phase_info *phase,
                      struct tokmap_share_info *share)
 {
-    for (uint64_t i = 0; phase_get(about, i, phase); i++)
-        for (uint64_t j = 0; j < phase->shares && share_get(about, i, j, share); j++)
-            if (share->source == source)
-                return true;
-    return false;
+    const struct run_about_place first = about->first[source];
+    return first.phase != UINT64_MAX && phase_get(about, first.phase, phase) &&
+           share_get(about, first.phase, first.share, share);
 }
 
 /* ---- for people ---- */
@@ -122,7 +140,7 @@ static void sources_print(const struct run_about *about)
     static const bool right[] = {false, true, false, false, true, true, true};
     struct cli_table *table = cli_table_new(7);
     cli_table_row(table, head);
-    for (uint64_t i = 0; i < about->info.sources && i < LINES_MOST; i++) {
+    for (uint64_t i = 0; i < about->info.sources && i < RUN_ABOUT_LINES; i++) {
         const struct tokmap_source_info source = source_get(about, i);
         struct tokmap_dataset_info data = {.size = sizeof data};
         struct tokmap_phase_info phase;
@@ -148,8 +166,8 @@ static void sources_print(const struct run_about *about)
     putchar('\n');
     cli_table_print(table, right, stdout);
     cli_table_free(table);
-    if (about->info.sources > LINES_MOST)
-        printf("... and %" PRIu64 " more sources; --json lists all\n", about->info.sources - LINES_MOST);
+    if (about->info.sources > RUN_ABOUT_LINES)
+        printf("... and %" PRIu64 " more sources; --json lists all\n", about->info.sources - RUN_ABOUT_LINES);
 }
 
 static void phases_print(const struct run_about *about)
@@ -161,12 +179,13 @@ static void phases_print(const struct run_about *about)
     struct tokmap_share_info share;
     uint64_t lines = 0;
     cli_table_row(table, head);
-    for (uint64_t i = 0; lines < LINES_MOST && phase_get(about, i, &phase); i++) {
+    for (uint64_t i = 0; lines < RUN_ABOUT_LINES && phase_get(about, i, &phase); i++) {
         char number[32], steps[80], batch[32], seq_len[32], a[32], b[32], percent[32], rows[32];
         const bool open = phase.end_step == TOKMAP_FOREVER;
         (void)snprintf(steps, sizeof steps, "%s..%s", cli_count(phase.first_step, a),
                        open ? "" : cli_count(phase.end_step, b));
-        for (uint64_t j = 0; j < phase.shares && lines < LINES_MOST && share_get(about, i, j, &share); j++, lines++) {
+        for (uint64_t j = 0; j < phase.shares && lines < RUN_ABOUT_LINES && share_get(about, i, j, &share);
+             j++, lines++) {
             (void)snprintf(percent, sizeof percent, "%.4g%%", 100.0 * (double)share.weight / (double)share.weights);
             const char *const cells[] = {j ? NULL : cli_count(i, number),
                                          j ? NULL : steps,
@@ -181,7 +200,7 @@ static void phases_print(const struct run_about *about)
     putchar('\n');
     cli_table_print(table, right, stdout);
     cli_table_free(table);
-    if (lines == LINES_MOST)
+    if (lines == RUN_ABOUT_LINES)
         puts("... and more; --json lists all");
 }
 

@@ -9,12 +9,19 @@
 
 #include "commands/shared/mixture_report.h"
 
+#define RUN_ABOUT_LINES 1000 /* lines of a table, and sources that are described; --json has all */
+
+struct run_about_place {
+    uint64_t phase, share; /* phase UINT64_MAX: nowhere */
+};
+
 struct run_about {
     const struct tokmap_run *run;
     struct tokmap_run_info info;
-    bool ends;                    /* the members below hold values */
-    uint64_t rows, tokens;        /* of all steps, skipped steps and padding included; at most UINT64_MAX */
-    struct mixture_report report; /* what each source contributes */
+    bool ends;                     /* the members below hold values */
+    uint64_t rows, tokens;         /* of all steps, skipped steps and padding included; at most UINT64_MAX */
+    struct mixture_report report;  /* what each source contributes */
+    struct run_about_place *first; /* of each source: the first phase that has it, and its number there */
 };
 
 /* Describes a run. Free *about with run_about_free(), after a failure too. Statuses: OK, ERROR_MEMORY, ERROR_RANGE. */
