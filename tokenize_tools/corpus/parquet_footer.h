@@ -5,8 +5,8 @@
  *
  * The schema is a tree of fields, listed depth first. Its leaves are the columns that have pages. A leaf has the names
  * of the fields from the root to it, joined by dots, and two numbers without which the levels in its pages cannot be
- * read (parquet_page.h): max_definition counts the fields on that path that may be absent or repeated, and max_repetition
- * counts those that are repeated. Example, a list of ids as most programs write it:
+ * read (parquet_page.h): max_definition counts the fields on that path that may be absent or repeated, and
+ * max_repetition counts those that are repeated. Example, a list of ids as most programs write it:
  *
  *     optional group input_ids (LIST) {      levels of the leaf "input_ids.list.element":
  *         repeated group list {                  definition 0: the list is null      2: the element is null
