@@ -158,6 +158,14 @@ struct tokmap_writer_info {
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_writer_info(const struct tokmap_writer *writer,
                                                                    struct tokmap_writer_info *info);
 
+/* Replaces options.about, for what is known only in the end, such as totals. With the bytes of text and the tokens of
+ * the shard, as in {"totals": {"text_bytes": 5000, "tokens": 1200}}, `tokmap info` shows the bytes a token.
+ *   about  as options.about; copied
+ * Statuses: OK, ERROR_ARGUMENT (the text is not a JSON object, or an argument is NULL), ERROR_MEMORY. With every status
+ * but OK the text from before remains. */
+TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_writer_about(struct tokmap_writer *writer, const char *about,
+                                                                    struct tokmap_error *error);
+
 /* Finishes the shard: writes the index, syncs the files, and gives them their names, the index last. The writer is
  * freed with every status. On failure the partial files are removed, and a shard that was to be replaced remains,
  * unless the message says otherwise. A shard without documents is valid.

@@ -189,6 +189,7 @@ struct tokmap_tokenizer_batch;
  * compactly as a shard does, and tokmap_tokenizer_batch_read() copies them to memory of the right size.
  *
  * @code
+ *     struct tokmap_error e = {0};
  *     struct tokmap_text some[2] = {{"Hello", 5}, {"world", 5}};
  *     struct tokmap_texts texts = TOKMAP_TEXTS_INIT;
  *     texts.count = 2;

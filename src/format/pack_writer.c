@@ -47,6 +47,12 @@ struct tokmap_writer {
 
 #define REFUSED(...) error_set(error, TOKMAP_ERROR_ARGUMENT, prefix, TOKMAP_NO_OFFSET, __VA_ARGS__)
 
+static bool about_is_valid(const char *about)
+{
+    const size_t bytes = strlen(about);
+    return *about == '{' && json_is_valid(about, bytes, COLUMN_DEPTH) && utf8_valid_prefix(about, bytes) == bytes;
+}
+
 static enum tokmap_status check_options(const char *prefix, const struct tokmap_writer_options *options,
                                         struct tokmap_error *error)
 {
@@ -65,9 +71,7 @@ static enum tokmap_status check_options(const char *prefix, const struct tokmap_
     if (options->delimited && options->eod_id == TOKMAP_NO_ID && options->bos_id == TOKMAP_NO_ID)
         return REFUSED("options.delimited says that documents have an EOD or a BOS, but neither options.eod_id nor "
                        "options.bos_id is set");
-    const char *about = options->about;
-    if (about && (*about != '{' || !json_is_valid(about, strlen(about), COLUMN_DEPTH) ||
-                  utf8_valid_prefix(about, strlen(about)) != strlen(about)))
+    if (options->about && !about_is_valid(options->about))
         return REFUSED("options.about is not the text of a JSON object in UTF-8");
     return TOKMAP_OK;
 }
@@ -420,6 +424,21 @@ enum tokmap_status tokmap_writer_info(const struct tokmap_writer *writer, struct
 }
 
 /* ---- the end ---- */
+
+enum tokmap_status tokmap_writer_about(struct tokmap_writer *writer, const char *about, struct tokmap_error *error)
+{
+    if (!writer || !about || !about_is_valid(about))
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, writer ? writer->prefix : NULL, TOKMAP_NO_OFFSET, "%s",
+                         !writer  ? "the writer is NULL"
+                         : !about ? "about is NULL"
+                                  : "about is not the text of a JSON object in UTF-8");
+    char *copy = strdup(about);
+    if (!copy)
+        return error_set_memory(error, "the text about a shard", strlen(about) + 1);
+    free(writer->about);
+    writer->about = copy;
+    return TOKMAP_OK;
+}
 
 enum tokmap_status tokmap_writer_commit(struct tokmap_writer *writer, uint8_t *content, struct tokmap_error *error)
 {

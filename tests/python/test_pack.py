@@ -1,12 +1,69 @@
 """tokmap.pack(): the shards of lists, records, and Arrow tables are those that the command packs from files."""
+import ctypes
 import json
 import os
 import pathlib
 import unittest
+from unittest import mock
 
 import tokmap
+from tokmap import _arrow
 from support import needs, new_folder
-from test_tokenizer import small
+from test_tokenizer import small, vocabularies
+
+SHARED = vocabularies()
+
+
+class Stream:
+    """Texts as an Arrow stream of chunks, made with ctypes. get_next fails at one chunk if asked to."""
+
+    def __init__(self, chunks, fail_at):
+        self.released = {"schema": 0, "array": 0, "stream": 0}
+        self.kept, self.at = [], 0
+        self.stream = _arrow.ArrowArrayStream()
+
+        def release(kind):
+            def called(pointer):
+                self.released[kind] += 1
+                pointer.contents.release = type(pointer.contents.release)()
+            return called
+
+        release_schema = type(_arrow.ArrowSchema().release)(release("schema"))
+        release_array = type(_arrow.ArrowArray().release)(release("array"))
+
+        def get_schema(_, out):
+            out.contents.format, out.contents.name, out.contents.release = b"u", b"", release_schema
+            return 0
+
+        def get_next(_, out):
+            if self.at == fail_at:
+                return 5
+            if self.at == len(chunks):
+                out.contents.release = type(release_array)()
+                return 0
+            texts = [text.encode() for text in chunks[self.at]]
+            ends = [sum(map(len, texts[:i])) for i in range(len(texts) + 1)]
+            offsets, data = (ctypes.c_int32 * len(ends))(*ends), ctypes.create_string_buffer(b"".join(texts))
+            buffers = (ctypes.c_void_p * 3)(None, ctypes.addressof(offsets), ctypes.addressof(data))
+            self.kept.append((offsets, data, buffers))
+            array = out.contents
+            array.length, array.n_buffers, array.release = len(texts), 3, release_array
+            array.buffers = ctypes.cast(buffers, ctypes.POINTER(ctypes.c_void_p))
+            self.at += 1
+            return 0
+
+        fields = dict(_arrow.ArrowArrayStream._fields_)
+        self.stream.get_schema = fields["get_schema"](get_schema)
+        self.stream.get_next = fields["get_next"](get_next)
+        self.message = ctypes.create_string_buffer(b"the disk is on fire")
+        self.last_error = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(lambda _: ctypes.addressof(self.message))
+        self.stream.get_last_error = ctypes.cast(self.last_error, fields["get_last_error"])
+        self.stream.release = fields["release"](release("stream"))
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return new(ctypes.addressof(self.stream), b"arrow_array_stream", None)
 
 
 class Pack(unittest.TestCase):
@@ -36,11 +93,18 @@ class Pack(unittest.TestCase):
                 if os.path.exists(made.path + end):
                     self.assertEqual(pathlib.Path(made.path + end).read_bytes(),
                                      pathlib.Path(wanted.path + end).read_bytes())
+            self.assertEqual(self.totals(made.path), self.totals(wanted.path))
             with tokmap.Dataset(made.path) as mine, tokmap.Dataset(wanted.path) as other:
                 self.assertEqual(mine.info.tokenizer, other.info.tokenizer)
                 self.assertEqual([mine.document(i)[:2] for i in range(made.documents)],
                                  [other.document(i)[:2] for i in range(made.documents)])
         return made
+
+    def totals(self, path):
+        """What an index says of the whole shard; the command's says more, about its files."""
+        with tokmap.Dataset(path) as dataset:
+            totals = json.loads(dataset.shard(0).about)["totals"]
+        return {name: totals.get(name) for name in ("documents", "tokens", "text_bytes", "records_skipped")}
 
     def test_texts(self):
         texts = [record["text"] for record in self.records]
@@ -75,6 +139,54 @@ class Pack(unittest.TestCase):
         made = tokmap.pack(nulls, self.at("nulls"), tokenizer=self.tokenizer, on_error="skip")
         self.assertEqual((made.documents, made.skipped), (2, 1))
 
+    @needs("pyarrow")
+    def test_views(self):
+        import pyarrow
+        view = getattr(pyarrow, "string_view", None)
+        if view is None:
+            self.skipTest("this pyarrow has no string_view")
+        texts = [record["text"] + "abcdefabcdef" * (i % 2) for i, record in enumerate(self.records)]
+        plain = tokmap.pack(texts, self.at("plain"), tokenizer=self.tokenizer)
+        made = tokmap.pack(pyarrow.array(texts, view()), self.at("views"), tokenizer=self.tokenizer)
+        self.assertEqual((made.content, self.totals(made.path)), (plain.content, self.totals(plain.path)))
+
+    @needs("duckdb")
+    def test_duckdb(self):
+        import duckdb
+        table = duckdb.sql("select i, repeat('ab', (i % 7)::int) as text from range(300) rows(i) order by i")
+        made = tokmap.pack(table, self.at("duck"), tokenizer=self.tokenizer)
+        wanted = tokmap.pack(["ab" * (i % 7) for i in range(300)], self.at("plain"), tokenizer=self.tokenizer)
+        self.assertEqual(made.content, wanted.content)
+
+    @needs("datasets")
+    def test_datasets(self):
+        import datasets
+        made = datasets.Dataset.from_list([{"text": record["text"], "n": record["n"]} for record in self.records])
+        self.same([made, iter(made)])
+
+    def stream(self, fail_at=None, chunks=6):
+        """A stream of the Arrow C interface that counts what is released, without any library."""
+        return Stream([["ab", "cd ef", ""]] * chunks, fail_at)
+
+    def test_streams_are_released(self):
+        stream = self.stream()
+        made = tokmap.pack(stream, self.at("all"), tokenizer=self.tokenizer)
+        wanted = tokmap.pack(["ab", "cd ef", ""] * 6, self.at("plain"), tokenizer=self.tokenizer)
+        self.assertEqual((made.content, self.totals(made.path)), (wanted.content, self.totals(wanted.path)))
+        self.assertEqual(stream.released, {"schema": 1, "array": 6, "stream": 1})
+        before = sorted(os.listdir(self.folder))
+        stream = self.stream(fail_at=3)
+        with self.assertRaisesRegex(tokmap.InputError, "the disk is on fire"):
+            tokmap.pack(stream, self.at("cut"), tokenizer=self.tokenizer)
+        self.assertEqual(stream.released, {"schema": 1, "array": 3, "stream": 1})
+        for problem in (KeyboardInterrupt, tokmap.InputError("full", status="ERROR_INPUT")):
+            stream = self.stream()
+            with mock.patch.object(tokmap.ShardWriter, "add_batch", side_effect=problem), \
+                    self.assertRaises(type(problem) if isinstance(problem, Exception) else problem):
+                tokmap.pack(stream, self.at("cut"), tokenizer=self.tokenizer)
+            self.assertEqual(stream.released, {"schema": 1, "array": 1, "stream": 1})
+        self.assertEqual(sorted(os.listdir(self.folder)), before)
+
     @needs("polars")
     def test_polars(self):
         import polars
@@ -90,6 +202,37 @@ class Pack(unittest.TestCase):
         made = tokmap.pack(some, self.at("good"), tokenizer=self.tokenizer, on_error="skip")
         self.assertEqual((made.documents, made.skipped), (2, 4))
         self.assertEqual([name for name in os.listdir(self.folder) if "bad" in name], [])
+
+    @unittest.skipIf(SHARED is None, "there are no real vocabularies here")
+    def test_named_templates(self):
+        turns = [{"messages": [{"role": "user", "content": f"How much is {i}?"},
+                               {"role": "assistant", "content": "Six \u00e9\U0001f600"}]} for i in range(50)]
+        source = self.at("chat.jsonl")
+        with open(source, "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(turn) + "\n" for turn in turns)
+        for name, vocabulary in (("chatml", "qwen2.5"), ("llama3", "llama3")):
+            options = {"tokenizer": os.path.join(SHARED, vocabulary), "messages_field": "messages",
+                       "chat_template": name, "progress": False, "force": True}
+            wanted = tokmap.pack(source, self.at("command"), **options)
+            for documents in (turns, iter(turns)):
+                made = tokmap.pack(documents, self.at("made"), **options)
+                self.assertEqual((made.documents, made.tokens, made.content),
+                                 (wanted.documents, wanted.tokens, wanted.content))
+                self.assertEqual(pathlib.Path(made.path + ".mask").read_bytes(),
+                                 pathlib.Path(wanted.path + ".mask").read_bytes())
+        before = sorted(os.listdir(self.folder))
+
+        def broken():
+            yield from turns
+            raise KeyboardInterrupt
+
+        with self.assertRaises(KeyboardInterrupt):
+            tokmap.pack(broken(), self.at("cut"), **options)
+        with self.assertRaisesRegex(tokmap.TokmapError, "messages"):
+            tokmap.pack([{"other": 1}], self.at("cut"), **options)
+        with self.assertRaisesRegex(tokmap.ArgumentError, "a tokenizer of transformers, the name"):
+            tokmap.pack(turns, self.at("cut"), **{**options, "chat_template": 5})
+        self.assertEqual(sorted(os.listdir(self.folder)), before)
 
     def test_misuse(self):
         for options, message in (({"on_error": "maybe"}, "on_error"), ({"field": "a", "ids_field": "b"}, "exclude"),

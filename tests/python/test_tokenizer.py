@@ -6,9 +6,10 @@ import shutil
 import subprocess
 import threading
 import unittest
+from array import array
 
 import tokmap
-from support import BUILD_DIR, TOKMAP, TOP, new_folder, pack, python
+from support import BUILD_DIR, TOKMAP, TOP, needs, new_folder, pack, python
 
 SHARED = os.path.join(os.path.dirname(TOP), "shared", "data", "vocab.tar.zst")
 
@@ -70,6 +71,39 @@ class Bytes(unittest.TestCase):
         self.assertEqual(self.tokenizer.decode([]), "")
         long = "\u4e2d" * 300000
         self.assertEqual(self.tokenizer.decode(self.tokenizer.encode(long)), long)
+
+    def test_arrays(self):
+        for text in ("", "Hi\0\u00e9", b"Hi", "\u4e2d" * 30000):
+            wanted = self.tokenizer.encode(text)
+            found = [self.tokenizer.encode_array(text), self.tokenizer.encode_to_numpy(text)]
+            self.assertEqual([array.tolist() for array in found], [wanted, wanted])
+            self.assertEqual([array.itemsize for array in found], [2, 2])
+        for wrong in ([0] * 9, array("H", bytes(18))):
+            with self.assertRaisesRegex(tokmap.ArgumentError, "out must be an array of NumPy"):
+                self.tokenizer.encode_array("Hi", out=wrong)
+        for text in (5, None):
+            with self.assertRaisesRegex(tokmap.ArgumentError, "must be str or bytes"):
+                self.tokenizer.encode_array(text)
+        with self.assertRaisesRegex(tokmap.TokmapError, "UTF-8"):
+            self.tokenizer.encode_array(b"a\xff")
+
+    @needs("numpy")
+    def test_arrays_of_the_caller(self):
+        import numpy
+        first, second = self.tokenizer.encode_array("first"), self.tokenizer.encode_array("other")
+        self.assertEqual(bytes(first.astype("uint8")), b"first")  # an array of its own
+        self.assertEqual(bytes(second.astype("uint8")), b"other")
+        for name in ("uint16", "uint32", "int32", "uint64", "int64"):
+            out = numpy.full(6, 7, name)
+            part = self.tokenizer.encode_array("Hi", out=out)
+            self.assertTrue(numpy.shares_memory(part, out))
+            self.assertEqual((part.tolist(), out.tolist(), part.dtype), ([72, 105], [72, 105, 7, 7, 7, 7], out.dtype))
+            self.assertEqual(self.tokenizer.encode_array("Hi", out=out[::2]).tolist(), [72, 105])
+            with self.assertRaisesRegex(tokmap.ArgumentError, "the text has 7 ids, but out has room for 6"):
+                self.tokenizer.encode_array("1234567", out=out)
+        for wrong in (numpy.zeros(9, "uint8"), numpy.zeros((3, 3), "int64"), numpy.zeros(9, "float64")):
+            with self.assertRaisesRegex(tokmap.ArgumentError, "out must be an array of NumPy"):
+                self.tokenizer.encode_array("Hi", out=wrong)
 
     def test_tokens(self):
         self.assertEqual(self.tokenizer.id_to_token(0), b"\0")

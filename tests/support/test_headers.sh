@@ -27,6 +27,7 @@ extern const char *saved_text;
 extern struct tokmap_dataset *dataset;
 extern struct tokmap_run *run;
 extern struct tokmap_loader *loader;
+extern struct tokmap_tokenizer *tokenizer;
 extern struct CUstream_st *stream;
 END
 

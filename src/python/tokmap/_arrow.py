@@ -4,7 +4,7 @@ not needed and no text is copied. What a producer hands over is released as soon
 """
 from __future__ import annotations
 
-from ctypes import CFUNCTYPE, POINTER, Structure, addressof, byref, c_char_p, c_int, c_int64, c_void_p
+from ctypes import CFUNCTYPE, POINTER, Structure, addressof, byref, c_char_p, c_int, c_int32, c_int64, c_void_p
 from ctypes import py_object, pythonapi, string_at
 
 from .errors import ArgumentError, InputError, UnsupportedError
@@ -108,6 +108,19 @@ class Column:
             if variadic:
                 struct.view_buffers = addressof(buffers.contents) + 2 * 8
                 struct.view_buffer_bytes = buffers[array.n_buffers - 1]
+
+
+    def sizes(self, first: int, count: int) -> list[int]:
+        """The bytes of some of the texts."""
+        buffers, offset = self.array.buffers, self.array.offset + first
+        if not count:
+            return []
+        if self.format[0] == "v":
+            return [view & 0xFFFFFFFF for view in (c_int64 * (2 * count)).from_address(buffers[1] + 16 * offset)[::2]]
+        wide = self.format in "UZ"
+        kind, width = (c_int64, 8) if wide else (c_int32, 4)
+        ends = (kind * (count + 1)).from_address(buffers[1] + width * offset)[:]
+        return [end - begin for begin, end in zip(ends, ends[1:])]
 
 
 def _chosen(schema: ArrowSchema, array: ArrowArray, field: str | None, first: int) -> Column:

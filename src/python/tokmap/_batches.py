@@ -82,10 +82,14 @@ def _bytes_of(text: Any, index: int) -> bytes:
     raise ArgumentError(f"text {index} is {type(text).__name__}, but it must be str or bytes")
 
 
-def texts_of(texts: Sequence[Any]) -> tuple[t.Texts, Any]:
-    """Texts of a list, where they are in memory: an array of struct tokmap_text. ctypes takes the numbers between the
-    addresses as addresses, too, and keeps the bytes alive."""
-    encoded = [_bytes_of(text, index) for index, text in enumerate(texts)]
+def bytes_of(texts: Sequence[Any]) -> list[bytes]:
+    """Texts as UTF-8."""
+    return [_bytes_of(text, index) for index, text in enumerate(texts)]
+
+
+def texts_of(encoded: list[bytes]) -> tuple[t.Texts, Any]:
+    """Texts where they are in memory: an array of struct tokmap_text. ctypes takes the numbers between the addresses as
+    addresses, too, and keeps the bytes alive."""
     members: Any = chain.from_iterable(zip(encoded, map(len, encoded)))
     pairs = (c_char_p * (2 * len(encoded)))(*members)
     return t.Texts(sizeof(t.Texts), len(encoded), addressof(pairs)), pairs
@@ -125,7 +129,7 @@ def _chunks(tokenizer: Tokenizer, texts: Any, field: str | None, special: tuple[
         if isinstance(texts, (str, bytes)):
             raise ArgumentError("texts is one text, but encode_batch() takes several: pass a list, or call encode()")
         some = texts if isinstance(texts, (list, tuple)) else list(texts)
-        struct, _keep = texts_of(some)
+        struct, _keep = texts_of(bytes_of(some))
         yield Chunk(tokenizer, tokenizer._policy(some, *special), struct, **options)
         return
     allowed, disallowed = special

@@ -281,6 +281,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "tokmap_writer_open": (c_int, (_P, c_char_p, _P, _P)),
     "tokmap_writer_add": (c_int, (_P, _P, _P)),
     "tokmap_writer_info": (c_int, (_P, _P)),
+    "tokmap_writer_about": (c_int, (_P, c_char_p, _P)),
     "tokmap_writer_commit": (c_int, (_P, _P, _P)),
     "tokmap_writer_abandon": (None, (_P,)),
     "tokmap_dataset_verify": (c_int, (_P, _P, _P, _P)),

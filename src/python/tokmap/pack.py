@@ -11,7 +11,7 @@ from time import monotonic
 
 from . import _tokenize_library as t
 from ._arrow import Column, columns as arrow_columns, is_arrow
-from ._batches import Chunk, texts_of
+from ._batches import Chunk, bytes_of, texts_of
 from ._library import ID_TYPES, counted, number
 from .dataset import Dataset
 from .errors import ArgumentError, InputError, TokmapError
@@ -81,7 +81,7 @@ class _Rules:
         self.skip, self.threads, self.chat = skip, threads, chat
         self.eod: int | None = None  # with prompts, whose eod counts even after an empty completion
         self.bos: int | None = None
-        self.documents = self.tokens = self.skipped = self.seen = 0
+        self.documents = self.tokens = self.skipped = self.seen = self.text_bytes = 0
 
     def wrong(self, message: str) -> None:
         """A document that cannot be packed: it is left out, or it is an error."""
@@ -89,8 +89,10 @@ class _Rules:
             raise InputError(message, status="ERROR_INPUT")
         self.skipped += 1
 
-    def add(self, ids: array[int], ends: Sequence[int], mask: bytes | None, rows: list[dict[str, Any]] | None) -> None:
-        """Gives encoded documents to the writer, without those that are too short or too long."""
+    def add(self, ids: array[int], ends: Sequence[int], mask: bytes | None, rows: list[dict[str, Any]] | None,
+            sizes: Sequence[int] = ()) -> None:
+        """Gives encoded documents to the writer, without those that are too short or too long. sizes: of their texts,
+        in bytes."""
         begin = 0
         kept = []
         borders = (self.eod is not None) + (self.bos is not None)
@@ -107,10 +109,12 @@ class _Rules:
                 marks += mask[begin:end] if mask is not None else b""
             ids, ends, mask = some, stops, None if mask is None else bytes(marks)
             rows = None if rows is None else [rows[index] for index, _, _ in kept]
+            sizes = [sizes[index] for index, _, _ in kept] if sizes else ()
         if len(ends):
             self.writer.add_batch(ids, ends, mask, rows)
         self.documents += len(ends)
         self.tokens += len(ids)
+        self.text_bytes += sum(sizes)
 
     def encode(self, struct: t.Texts, first: int) -> tuple[array[int], array[int], array[int]]:
         """The ids of texts, where each text ends in them, and a status for each text."""
@@ -131,7 +135,16 @@ class _Rules:
             chunk.close()
         return ids, ends, statuses
 
-    def texts(self, struct: t.Texts, rows: list[dict[str, Any]] | None = None, nulls: Iterable[int] = ()) -> None:
+    def totals(self) -> dict[str, int]:
+        """What the index says of the whole shard, by the command's names. The text of conversations is known only to
+        the library that rendered them."""
+        made = {"documents": self.writer.documents, "records_skipped": self.skipped, "tokens": self.writer.tokens}
+        if self.fields["content"] in ("text", "prompt"):
+            made["text_bytes"] = self.text_bytes
+        return made
+
+    def texts(self, struct: t.Texts, sizes: Sequence[int], rows: list[dict[str, Any]] | None = None,
+              nulls: Iterable[int] = ()) -> None:
         """Packs texts: those of a list, or of an Arrow array in which some are null."""
         left_out = set(nulls)
         for index in left_out:
@@ -149,8 +162,9 @@ class _Rules:
                 begin = end
             ids, ends = some, stops
             rows = None if rows is None else [row for index, row in enumerate(rows) if index not in left_out]
+            sizes = [size for index, size in enumerate(sizes) if index not in left_out]
         self.seen += struct.count
-        self.add(ids, ends, None, rows)
+        self.add(ids, ends, None, rows, sizes)
 
     # ---- records ----
 
@@ -202,8 +216,9 @@ class _Rules:
         content = self.fields["content"]
         if content == "text":
             self.seen += len(items) - len(values)
-            struct, _keep = texts_of(values)
-            self.texts(struct, rows)
+            encoded = bytes_of(values)
+            struct, _keep = texts_of(encoded)
+            self.texts(struct, list(map(len, encoded)), rows)
             return
         self.seen += len(items)
         getattr(self, "_" + content)(values, rows)
@@ -239,7 +254,8 @@ class _Rules:
         return self.fields["second"] is not None or self.fields["content"] == "messages"
 
     def _prompt(self, values: list[Any], rows: list[dict[str, Any]] | None) -> None:
-        struct, _keep = texts_of([text for pair in values for text in pair])
+        texts, sizes = bytes_of([text for pair in values for text in pair]), []
+        struct, _keep = texts_of(texts)
         ids, ends, statuses = self.encode(struct, 0)
         some, stops, mask, kept, begin = array(ids.typecode), array("Q"), bytearray(), [], 0
         for index in range(len(values)):
@@ -255,8 +271,9 @@ class _Rules:
                 mask += bytes(middle - begin + len(first)) + b"\1" * (end - middle + len(last))
                 stops.append(len(some))
                 kept.append(index)
+                sizes.append(len(texts[2 * index]) + len(texts[2 * index + 1]))
             begin = end
-        self.add(some, stops, bytes(mask), None if rows is None else [rows[index] for index in kept])
+        self.add(some, stops, bytes(mask), None if rows is None else [rows[index] for index in kept], sizes)
 
     def _messages(self, values: list[Any], rows: list[dict[str, Any]] | None) -> None:
         rendered = []
@@ -271,14 +288,14 @@ class _Rules:
         self._ids(rendered, rows)
 
 
-def _slices(column: Column) -> Iterator[tuple[t.Texts, list[int]]]:
-    """The texts of a chunk, some at a time, and which of them are null."""
+def _slices(column: Column) -> Iterator[tuple[t.Texts, list[int], list[int]]]:
+    """The texts of a chunk, some at a time, their sizes, and which of them are null."""
     nulls = list(column.nulls())
     for first in range(0, column.length, _ROWS):
         count = min(_ROWS, column.length - first)
         struct = t.Texts(sizeof(t.Texts))
         column.texts(struct, first, count)
-        yield struct, [index - first for index in nulls if first <= index < first + count]
+        yield struct, column.sizes(first, count), [index - first for index in nulls if first <= index < first + count]
 
 
 def _rows_of(source: Any) -> Iterable[Any]:
@@ -331,11 +348,35 @@ def _arguments(options: dict[str, Any]) -> list[str]:
     return made
 
 
+def _feed(process: Any, documents: Iterable[Any]) -> None:
+    """Writes documents to the command's standard input, as JSONL. Where the command ends early, its message says why."""
+    try:
+        for index, document in enumerate(documents):
+            try:
+                line = json.dumps(document, default=_plain)
+            except (TypeError, ValueError, RecursionError) as problem:
+                raise InputError(f"document {index} cannot be written as JSON: {problem}", status="ERROR_INPUT"
+                                 ) from None
+            process.stdin.write(line.encode() + b"\n")
+        process.stdin.flush()
+    except BrokenPipeError:
+        pass
+
+
+def _plain(value: Any) -> Any:
+    """Arrays of NumPy and torch, as JSON can express them."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
+
+
 def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, options: dict[str, Any],
-             progress: bool | None) -> Packed:
-    """Runs tokmap pack."""
+             progress: bool | None, documents: Iterable[Any] | None = None) -> Packed:
+    """Runs tokmap pack, of files or of documents that it reads from its standard input."""
     import signal
     import subprocess
+    from contextlib import suppress
+    from tempfile import TemporaryFile
     try:
         from _tokmap_commands import _path as command_path
         program = command_path("tokmap")
@@ -353,13 +394,21 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
     shown = sys.stderr.isatty() if progress is None else progress
     command = [program, "pack", "--json", "-o", out, "-t", tokenizer, *border, *_arguments(options),
                *([] if shown else ["--progress=none"]), "--", *paths]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=None if shown else subprocess.PIPE)
-    try:
-        printed, said = process.communicate()
-    except BaseException:  # Ctrl-C: the command removes what it has written
-        process.send_signal(signal.SIGINT)
-        process.wait()
-        raise
+    with TemporaryFile() as messages:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL if documents is None else subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=None if shown else messages)
+        try:
+            if documents is not None:
+                _feed(process, documents)
+            printed, _ = process.communicate()
+        except BaseException:  # Ctrl-C, or an error of the source: the command removes what it has written
+            process.send_signal(signal.SIGINT)
+            process.wait()
+            with suppress(BrokenPipeError):
+                process.__exit__(None, None, None)  # closes the pipes
+            raise
+        messages.seek(0)
+        said = messages.read()
     if process.returncode:
         text = said.decode("utf-8", "replace").strip() if said else f"tokmap pack ended with {process.returncode}"
         raise (ArgumentError if process.returncode == 2 else InputError)(text)
@@ -409,9 +458,9 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     prompt_field, completion_field
                both are encoded, and only the tokens of the completion count
     messages_field, chat_template
-               the field that has a conversation, and a tokenizer of transformers whose template, which must mark what
-               the assistant says with {% generation %}, renders it. No eod is added unless asked for. For files: the
-               name of a template or a file
+               the field that has a conversation, and the name of a template or a file, as for the command. Or, not
+               for files, a tokenizer of transformers whose template, which must mark what the assistant says with
+               {% generation %}, renders it; no eod is added then unless asked for
     columns    fields that the index keeps for each document
     min_tokens, max_tokens
                documents with fewer or more ids, eod and bos not counted, are left out
@@ -436,6 +485,15 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     if command:
         raise ArgumentError(f"{', '.join(command)}: these options are for files, but source is not a path")
     fields = _fields(field, ids_field, mask_field, prompt_field, completion_field, messages_field, chat_template)
+    if isinstance(chat_template, (str, os.PathLike)):  # the command has the templates
+        return _command(["-"], os.fspath(out),
+                        tokenizer if isinstance(tokenizer, Tokenizer) else os.fspath(tokenizer), eod,
+                        {"input_format": "jsonl", "bos": bos, "messages_field": messages_field,
+                         "chat_template": chat_template, "columns": chosen, "min_tokens": min_tokens,
+                         "max_tokens": max_tokens, "on_error": on_error, "threads": threads, "force": force}, progress,
+                        _rows_of(source) if is_arrow(source) else source)
+    if messages_field is not None and not hasattr(chat_template, "apply_chat_template"):
+        raise ArgumentError("chat_template must be a tokenizer of transformers, the name of a template, or a path")
     opened = tokenizer if isinstance(tokenizer, Tokenizer) else Tokenizer(tokenizer)
     own = None if fields["content"] == "messages" else opened.eod_id
     names = ("special", "pattern", "pattern_regex", "special_tokens")
@@ -453,6 +511,7 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
             if delimited:
                 rules.eod, rules.bos = eod_id, bos_id
             _run(source, rules, line, field)
+            writer.describe({**about, "totals": rules.totals()})
         line.show(writer.documents, writer.tokens, last=True)
     except BaseException:
         line.end()
@@ -486,8 +545,8 @@ def _run(source: Any, rules: _Rules, line: _Progress, field: str | None) -> None
         chunks = arrow_columns(source, field or (rules.fields["field"] if hasattr(source, "columns") else None))
         try:
             for column in chunks:
-                for struct, nulls in _slices(column):
-                    rules.texts(struct, nulls=nulls)
+                for struct, sizes, nulls in _slices(column):
+                    rules.texts(struct, sizes, nulls=nulls)
                     line.show(rules.documents, rules.tokens)
         finally:
             chunks.close()  # type: ignore[attr-defined]

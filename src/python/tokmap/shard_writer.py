@@ -95,7 +95,7 @@ def _memory(values: Any, name: str) -> _Memory:
             numpy = None  # type: ignore[assignment]
         if numpy is not None:
             try:
-                made = numpy.asarray(values) if hasattr(values, "__array__") else numpy.from_dlpack(values)
+                made: Any = numpy.asarray(values) if hasattr(values, "__array__") else numpy.from_dlpack(values)
                 return _of_buffer(memoryview(made), name)
             except (TypeError, BufferError, RuntimeError) as problem:
                 raise ArgumentError(f"{name} cannot be read as an array: {problem}") from None
@@ -112,7 +112,7 @@ def _mask(values: Any, count: int) -> _Memory | None:
                          status="ERROR_INPUT")
     if memory.bytes == 1:
         return memory
-    kind = {(True, 2): "h", (True, 4): "i", (True, 8): "q", (False, 2): "H", (False, 4): "I", (False, 8): "Q"}
+    kind: Any = {(True, 2): "h", (True, 4): "i", (True, 8): "q", (False, 2): "H", (False, 4): "I", (False, 8): "Q"}
     raw = (c_char * (count * memory.bytes)).from_address(memory.address) if count else b""
     try:
         made = bytearray(memoryview(raw).cast("B").cast(kind[memory.signed, memory.bytes]).tolist())
@@ -243,17 +243,18 @@ class ShardWriter:
             numbers = stops
         else:
             raw = (c_char * (stops.count * stops.bytes)).from_address(stops.address) if stops.count else b""
-            code = {1: "bB", 2: "hH", 4: "iI"}[stops.bytes][not stops.signed]
+            code: Any = {1: "bB", 2: "hH", 4: "iI"}[stops.bytes][not stops.signed]
             numbers = _of_sequence(memoryview(raw).cast("B").cast(code).tolist(), "ends")
         rows: list[Mapping[str, object]]
         if columns is None:
             rows = [{}] * numbers.count if self.columns else []
         elif hasattr(columns, "items"):
-            for name, values in columns.items():
+            lists: Mapping[str, Sequence[object]] = columns
+            for name, values in lists.items():
                 if len(values) != numbers.count:
                     raise ArgumentError(f"column '{name}' has {c.counted(len(values), 'value')} for "
                                         f"{c.counted(numbers.count, 'document')}")
-            rows = [dict(zip(columns, row)) for row in zip(*columns.values())] if columns else [{}] * numbers.count
+            rows = [dict(zip(lists, row)) for row in zip(*lists.values())] if lists else [{}] * numbers.count
         else:
             rows = list(columns)
             if len(rows) != numbers.count:
@@ -325,6 +326,13 @@ class ShardWriter:
         return self._info()[1]
 
     # ---- the end ----
+
+    def describe(self, about: Mapping[str, Any]) -> None:
+        """Replaces `about`, for what is known only in the end. With {"totals": {"text_bytes": ..., "tokens": ...}}, the
+        bytes of text and the tokens of the shard, `tokmap info` shows the bytes a token."""
+        text, error = _json(dict(about), "about"), c.Error()
+        with self._lock:
+            check(lib.tokmap_writer_about(self._open(), text, byref(error)), error)
 
     def commit(self) -> str:
         """Finishes the shard, which then exists under its name, and returns its content id. If this fails, the shard is
