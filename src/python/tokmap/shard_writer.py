@@ -249,7 +249,7 @@ class ShardWriter:
         if columns is None:
             rows = [{}] * numbers.count if self.columns else []
         elif hasattr(columns, "items"):
-            lists: Mapping[str, Sequence[object]] = columns
+            lists: Any = columns
             for name, values in lists.items():
                 if len(values) != numbers.count:
                     raise ArgumentError(f"column '{name}' has {c.counted(len(values), 'value')} for "
