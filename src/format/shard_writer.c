@@ -133,7 +133,10 @@ static enum tokmap_status take_lock(struct shard_writer *writer, struct tokmap_e
             return error_set(error, TOKMAP_ERROR_BUSY, writer->paths[INDEX_PARTIAL], TOKMAP_NO_OFFSET,
                              "another process is writing this output; wait for it, or choose another name");
         if (system)
-            return system_failed(writer, system, INDEX_PARTIAL, "the output cannot be created", error);
+            return system_failed(writer, system, INDEX_PARTIAL,
+                                 system == ENOENT ? "the folder of the output does not exist; create it with 'mkdir -p'"
+                                                  : "the output cannot be created",
+                                 error);
         if (!stale) {
             writer->locked = true;
             return TOKMAP_OK;

@@ -400,6 +400,7 @@ static void bad_arguments_are_refused(void **unused)
     assert_int_equal(shard_writer_open(&writer, "", &options, &error), TOKMAP_ERROR_ARGUMENT);
     assert_int_equal(shard_writer_open(&writer, in_folder(folder, "no/such"), &options, &error),
                      TOKMAP_ERROR_NOT_FOUND);
+    assert_non_null(strstr(error.message, "the folder of the output does not exist; create it with 'mkdir -p'"));
     options.width = 3;
     assert_int_equal(shard_writer_open(&writer, in_folder(folder, "x"), &options, &error), TOKMAP_ERROR_ARGUMENT);
     options.width = 2;
