@@ -349,7 +349,7 @@ def _arguments(options: dict[str, Any]) -> list[str]:
 
 
 def _feed(process: Any, documents: Iterable[Any]) -> None:
-    """Writes documents to the command's standard input, as JSONL. Where the command ends early, its message says why."""
+    """Writes documents to the command's standard input, as JSONL. If the command ends early, its message says why."""
     try:
         for index, document in enumerate(documents):
             try:
