@@ -419,6 +419,20 @@ static bool record_ends(struct corpus *corpus, const char *bytes, uint64_t count
     return kind != RECORD_UNFINISHED;
 }
 
+/* A file has been read to its end, and nothing is carried over: counts and closes it. */
+static enum tokmap_status file_read_end(struct corpus *corpus, struct corpus_batch *batch, struct tokmap_error *error)
+{
+    struct judgment judgment;
+    enum tokmap_status status = TOKMAP_OK;
+    if (corpus->format == CORPUS_WARC &&
+        warc_end_judge(corpus->path, &corpus->seen_scan.warc, &judgment) == JUDGED_WRONG)
+        status = file_left_out(corpus, batch, corpus->path, 0, judgment.reason, &judgment.why, error);
+    else
+        batch->counts.files++;
+    file_end(corpus, batch);
+    return status;
+}
+
 /* Skips a record or document that is over its limit: reads to its end without keeping it, and adds an issue. `have`
  * bytes of it are in the batch. */
 static enum tokmap_status skip_over_limit(struct corpus *corpus, struct corpus_batch *batch, uint64_t have, bool end,
@@ -468,10 +482,10 @@ static enum tokmap_status skip_over_limit(struct corpus *corpus, struct corpus_b
         file_end(corpus, batch);
         return status;
     }
-    if (end && !corpus->carried) {
-        batch->counts.files += records;
+    if (end && !corpus->carried && records)
+        return file_read_end(corpus, batch, error);
+    if (end && !corpus->carried)
         file_end(corpus, batch);
-    }
     return TOKMAP_OK;
 }
 
@@ -578,8 +592,11 @@ static enum cut_decision choose_cut(struct corpus *corpus, const struct corpus_b
     assert(batch->filled + have <= batch->capacity && seen <= have);
     *cut = have;
     if (has_records(corpus)) {
-        if (end)
+        if (end) {
+            if (corpus->format == CORPUS_WARC)
+                (void)whole_records(corpus, batch, have, seen); /* file_read_end() judges how the file ends */
             return CUT;
+        }
         *cut = whole_records(corpus, batch, have, seen);
         if (*cut)
             return CUT;
@@ -683,6 +700,10 @@ static enum judged file_judge(struct corpus *corpus, struct corpus_batch *batch,
         const enum judged judged = format_choose(&first, &corpus->format, judgment);
         if (judged != JUDGED)
             return judged;
+    }
+    if (corpus->format == CORPUS_WARC && corpus->options.content != CORPUS_CONTENT_TEXT) {
+        const struct first_bytes first = first_bytes(corpus, batch->bytes, 0, end);
+        return warc_has_no_fields(&first, judgment);
     }
     if (corpus->format == CORPUS_TEXT && corpus->options.separator)
         corpus->format = CORPUS_SEPARATED;
@@ -813,25 +834,10 @@ static enum tokmap_status file_read(struct corpus *corpus, struct corpus_batch *
     if (!status)
         status = carry_over(corpus, batch, from + cut, have - cut, error);
     if (!status && end) {
-        batch->counts.files++;
         batch->counts.empty_files += !corpus->offset;
-        file_end(corpus, batch);
+        status = file_read_end(corpus, batch, error);
     }
     return status;
-}
-
-/* Adds what the inputs have left out since the last call. */
-static void not_read_count(struct corpus *corpus, struct inputs_counts *sum)
-{
-    const struct inputs_counts now = *inputs_counts(corpus->inputs);
-    const struct inputs_counts *before = &corpus->not_read;
-    sum->files_hidden += now.files_hidden - before->files_hidden;
-    sum->folders_hidden += now.folders_hidden - before->folders_hidden;
-    sum->files_excluded += now.files_excluded - before->files_excluded;
-    sum->folders_excluded += now.folders_excluded - before->folders_excluded;
-    sum->links += now.links - before->links;
-    sum->specials += now.specials - before->specials;
-    corpus->not_read = now;
 }
 
 enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch, struct tokmap_error *error)
@@ -863,7 +869,8 @@ enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch
         struct tokmap_error why;
         const char *path = "";
         const enum tokmap_status found = inputs_next(corpus->inputs, &path, &why);
-        not_read_count(corpus, &batch->counts.not_read);
+        corpus_counts_not_read(&batch->counts.not_read, &corpus->not_read, inputs_counts(corpus->inputs));
+        corpus->not_read = *inputs_counts(corpus->inputs);
         if (found == TOKMAP_END)
             corpus->done = true;
         else if (found)

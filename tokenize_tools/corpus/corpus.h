@@ -13,6 +13,12 @@
  * Accounts: each byte of the streams (files after decompression) is counted exactly once, as a byte of a document, of
  * structure, or of skipped input (struct corpus_counts).
  *
+ * Of a WARC file (warc_scan.h), the document bytes are the contents of its records of text. Records that describe
+ * others (warcinfo, metadata, request) are structure, and all others are left out as CORPUS_REASON_NOT_TEXT: they are
+ * counted without an issue, since files with texts may have them. But a file without any text is an issue at its end.
+ * Bytes from a damaged header to the next record are left out, as CORPUS_REASON_SYNTAX; the issue's bytes are those of
+ * the header.
+ *
  * A Parquet file is its own stream: stream_bytes and stored_bytes are both the size of the file, once it was read to
  * its end or the rest was left out. Its columns are compressed page by page, so a row has no bytes of its own: the
  * bytes of a data page of the first column (the text, the ids, or the first field of the messages) are divided evenly

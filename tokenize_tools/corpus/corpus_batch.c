@@ -17,6 +17,7 @@ void corpus_counts_add(struct corpus_counts *sum, const struct corpus_counts *mo
     sum->documents += more->documents;
     sum->records_skipped += more->records_skipped;
     sum->blank_lines += more->blank_lines;
+    sum->about_records += more->about_records;
     sum->empty_files += more->empty_files;
     sum->empty_documents += more->empty_documents;
     sum->replaced += more->replaced;
@@ -35,6 +36,17 @@ void corpus_counts_add(struct corpus_counts *sum, const struct corpus_counts *mo
         sum->left_out[i].records += more->left_out[i].records;
         sum->left_out[i].bytes += more->left_out[i].bytes;
     }
+}
+
+void corpus_counts_not_read(struct inputs_counts *sum, const struct inputs_counts *before,
+                            const struct inputs_counts *now)
+{
+    sum->files_hidden += now->files_hidden - before->files_hidden;
+    sum->folders_hidden += now->folders_hidden - before->folders_hidden;
+    sum->files_excluded += now->files_excluded - before->files_excluded;
+    sum->folders_excluded += now->folders_excluded - before->folders_excluded;
+    sum->links += now->links - before->links;
+    sum->specials += now->specials - before->specials;
 }
 
 static const struct {

@@ -74,14 +74,15 @@ enum corpus_issue_kind {
     X(AMBIGUOUS, "ambiguous", "looks like records (JSONL, JSON, CSV) and is not named so")                             \
     X(DAMAGED, "damaged", "truncated, damaged, or changed while it was read")                                          \
     X(EMPTY, "empty", "a pipe or standard input that ended without a byte")                                            \
-    X(SYNTAX, "syntax", "not valid JSON or CSV")                                                                       \
+    X(SYNTAX, "syntax", "not valid JSON, CSV, or WARC")                                                                \
     X(FIELD, "field", "the field is missing, appears twice, or is not a string")                                       \
     X(TOKEN, "token", "a token id is negative, not an integer, or not below the size of the vocabulary")               \
     X(MASK, "mask", "the mask has another length than the ids, or values other than 0 and 1")                          \
     X(TOO_LONG, "too_long", "longer than the limit")                                                                   \
     X(ENCODING, "encoding", "not valid UTF-8")                                                                         \
     X(CHAT, "chat", "a conversation that the chat template cannot write")                                              \
-    X(LENGTH, "length", "fewer or more tokens than asked for")
+    X(LENGTH, "length", "fewer or more tokens than asked for")                                                         \
+    X(NOT_TEXT, "not_text", "WARC records without extracted text: responses, resources, revisits, and others")
 enum corpus_reason {
 #define CORPUS_REASON_ENUM(name, word, text) CORPUS_REASON_##name,
     CORPUS_REASON_MAP(CORPUS_REASON_ENUM)
@@ -126,7 +127,8 @@ struct corpus_counts {
     uint64_t documents;       /* whole documents: a document in parts counts with its last part */
     uint64_t records_skipped; /* records that were left out; a text file is a file, not a record */
     uint64_t blank_lines;
-    uint64_t empty_files; /* files without a byte, among `files` */
+    uint64_t about_records; /* of WARC: warcinfo, metadata, request. They are structure */
+    uint64_t empty_files;   /* files without a byte, among `files` */
     uint64_t empty_documents;
     uint64_t replaced;        /* invalid sequences that became U+FFFD */
     uint64_t document_bytes;  /* bytes of the stream that became documents */
@@ -143,6 +145,10 @@ struct corpus_counts {
 
 /* Adds every field of *more to the same field of *sum. */
 void corpus_counts_add(struct corpus_counts *sum, const struct corpus_counts *more);
+
+/* Adds what has been left out between *before and *now. */
+void corpus_counts_not_read(struct inputs_counts *sum, const struct inputs_counts *before,
+                            const struct inputs_counts *now);
 
 struct corpus_batch {
     char *bytes;

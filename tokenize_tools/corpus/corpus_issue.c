@@ -89,6 +89,8 @@ static void record_issue_to_error(const struct corpus_issue *issue, const struct
     else if (issue->format == CORPUS_PARQUET)
         (void)error_set(error, status, path, issue->offset, "the column '%s' of %s cannot be used: %s%s", field,
                         subject, issue->reason, after);
+    else if (issue->format == CORPUS_WARC)
+        (void)error_set(error, status, path, issue->offset, "%s cannot be used: %s%s", subject, issue->reason, after);
     else
         (void)error_set(error, status, path, issue->offset, "%s is not valid %s: %s; correct the record%s", subject,
                         table ? "CSV" : "JSON", issue->reason, after);

@@ -12,7 +12,8 @@
  * are JSONL. Standard input, files in /dev/ and names that end in .json are JSONL if their first line is a JSON object,
  * and JSON if they begin with an array of objects. All other files are text. But if sniff.h judges that such a text
  * consists of records or is binary, or if its name ends in .csv or .tsv, it is an issue: the user has to name the
- * format. A regular file is CORPUS_PARQUET if its name ends in .parquet, or if it begins and ends with PAR1.
+ * format. A file that begins with the line WARC/1.0 (or another version 1) is CORPUS_WARC. A regular file is
+ * CORPUS_PARQUET if its name ends in .parquet, or if it begins and ends with PAR1.
  *
  * CORPUS_JSON: an array of objects, or objects one after another, on any number of lines. CORPUS_CSV and CORPUS_TSV:
  * the first line names the columns.

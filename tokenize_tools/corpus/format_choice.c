@@ -2,6 +2,7 @@
 #include "format_choice.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "common/bytes.h"
@@ -110,6 +111,42 @@ static enum judged no_fields(const struct first_bytes *first, struct judgment *j
     return judged_wrong(judgment, CORPUS_REASON_FIELD);
 }
 
+enum judged warc_has_no_fields(const struct first_bytes *first, struct judgment *judgment)
+{
+    const char *field = first->options->field;
+    (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), TOKMAP_NO_OFFSET,
+                    "the records of a WARC file are texts, so they have no field '%s' (%s); leave the file out, or "
+                    "convert its records to JSONL",
+                    field, field_option(first->options, field));
+    return judged_wrong(judgment, CORPUS_REASON_FIELD);
+}
+
+enum judged warc_end_judge(const char *path, const struct warc_scan *scan, struct judgment *judgment)
+{
+    if (scan->state == WARC_PIECES) {
+        (void)error_set(&judgment->why, TOKMAP_ERROR_TRUNCATED, stream_name(path), TOKMAP_NO_OFFSET,
+                        "the file ends inside a record, %" PRIu64
+                        " bytes before its end, or the record's Content-Length is wrong; get the file again",
+                        scan->left);
+        return judged_wrong(judgment, CORPUS_REASON_DAMAGED);
+    }
+    if (scan->texts || !scan->others)
+        return JUDGED;
+    (void)error_set(&judgment->why, TOKMAP_ERROR_UNSUPPORTED, stream_name(path), TOKMAP_NO_OFFSET,
+                    "none of the %" PRIu64 " records of the WARC file has extracted text (WARC-Type conversion, "
+                    "Content-Type text/plain); extract the texts first, or use the .wet files of the crawl",
+                    scan->others);
+    return judged_wrong(judgment, CORPUS_REASON_FORMAT);
+}
+
+/* Returns true if the bytes begin with the line "WARC/1.0", or as any version 1. */
+static bool is_warc(const struct first_bytes *first)
+{
+    const char *bytes = first->bytes;
+    return first->count >= 9 && !memcmp(bytes, "WARC/1.", 7) && bytes[7] >= '0' && bytes[7] <= '9' &&
+           (bytes[8] == '\r' || bytes[8] == '\n');
+}
+
 static enum judged binary(const struct first_bytes *first, struct judgment *judgment)
 {
     const char *bytes = first->bytes, *zero = memchr(bytes, '\0', min64(first->count, SNIFF_BYTES));
@@ -137,6 +174,10 @@ enum judged format_choose(const struct first_bytes *first, enum corpus_format *f
             *format = CORPUS_JSONL;
             return JUDGED;
         }
+    }
+    if (is_warc(first)) {
+        *format = CORPUS_WARC;
+        return JUDGED;
     }
     if (!first->end && first->count < SNIFF_BYTES)
         return JUDGED_MORE;

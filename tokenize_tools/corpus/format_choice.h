@@ -6,6 +6,7 @@
 #define TOKMAP_CORPUS_FORMAT_CHOICE_H
 
 #include "corpus_options.h"
+#include "warc_scan.h"
 
 /* JUDGED_MORE: more bytes of the file are needed. JUDGED_WRONG: the file is left out. */
 enum judged { JUDGED, JUDGED_MORE, JUDGED_WRONG };
@@ -45,6 +46,13 @@ enum judged format_choose(const struct first_bytes *first, enum corpus_format *f
  * field i of record_fields(), or to UINT64_MAX for a field of options->columns that the header lacks. */
 enum judged header_read(const struct first_bytes *first, enum corpus_format format, uint64_t line, uint64_t offset,
                         uint64_t *columns, uint64_t *places, struct judgment *judgment);
+
+/* A WARC file has texts and no other content, and other content is wanted. */
+enum judged warc_has_no_fields(const struct first_bytes *first, struct judgment *judgment);
+
+/* Judges a WARC file that has been read to its end: it must not end inside a record that is no text (a truncated text
+ * is an issue of its own), and if it has records beside its warcinfo, one of them must be text. */
+enum judged warc_end_judge(const char *path, const struct warc_scan *scan, struct judgment *judgment);
 
 /* The option that names a field of a record: "options.field", or another one if the content is not text. */
 const char *field_option(const struct corpus_options *options, const char *field);

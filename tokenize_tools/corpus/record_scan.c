@@ -274,6 +274,17 @@ static uint64_t text_take(struct record_scan *scan, const char *bytes, uint64_t 
     return segment_end(scan, RECORD_BEGIN, filled ? RECORD_WHOLE : RECORD_BLANK, i, kind);
 }
 
+/* ---- WARC ---- */
+
+static uint64_t warc_take(struct record_scan *scan, const char *bytes, uint64_t count, enum record_kind *kind)
+{
+    enum warc_end end;
+    const uint64_t taken = warc_scan_take(&scan->warc, bytes, count, &end);
+    *kind = end == WARC_OPEN ? RECORD_UNFINISHED : end == WARC_RECORD ? RECORD_WHOLE : RECORD_BLANK;
+    scan->record += end == WARC_RECORD;
+    return taken;
+}
+
 uint64_t record_scan_take(struct record_scan *scan, const char *bytes, uint64_t count, enum record_kind *kind)
 {
     *kind = RECORD_UNFINISHED;
@@ -283,6 +294,8 @@ uint64_t record_scan_take(struct record_scan *scan, const char *bytes, uint64_t 
         return json_take(scan, bytes, count, kind);
     if (scan->format == CORPUS_SEPARATED)
         return text_take(scan, bytes, count, kind);
+    if (scan->format == CORPUS_WARC)
+        return warc_take(scan, bytes, count, kind);
     if (scan->format != CORPUS_JSONL)
         return row_take(scan, bytes, count, kind);
     const char *newline = memchr(bytes, '\n', count);

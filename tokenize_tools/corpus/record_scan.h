@@ -1,6 +1,6 @@
 /*
  * record_scan.h - finds where the records of a file end: lines of JSONL, elements of a JSON array, JSON values one
- * after another, rows of CSV or TSV, and texts between separators.
+ * after another, rows of CSV or TSV, texts between separators, and records of WARC (by warc_scan.h).
  *
  * The scanner only finds borders; it does not check that a record is valid. It can stop and continue at any byte, and
  * its state is a small value. So the reader, which is sequential, cuts a file of any size between records without
@@ -16,6 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "warc_scan.h"
+
 /* The format of an input. CORPUS_AUTO: the name decides, else the content (see corpus.h). All but CORPUS_AUTO and
  * CORPUS_TEXT have records; this scanner is for those that are texts, which CORPUS_PARQUET is not. CORPUS_SEPARATED is
  * what CORPUS_TEXT becomes with corpus_options.separator; users do not name it. */
@@ -27,6 +29,7 @@ enum corpus_format {
     CORPUS_CSV,
     CORPUS_TSV,
     CORPUS_PARQUET,
+    CORPUS_WARC,
     CORPUS_SEPARATED
 };
 
@@ -53,12 +56,13 @@ struct record_scan {
     uint64_t record; /* number of the next record, from 0 */
     const char *separator; /* CORPUS_SEPARATED: what separates texts, separator_bytes; valid as long as the scan */
     uint32_t separator_bytes, matched; /* how many bytes of the separator the last bytes are */
+    struct warc_scan warc;             /* CORPUS_WARC has this state and no other */
 };
 
 enum record_kind {
     RECORD_UNFINISHED, /* the segment does not end in these bytes */
     RECORD_WHOLE,      /* it contains a record */
-    RECORD_BLANK       /* it contains no record: a blank line, the bracket of an array, an empty array */
+    RECORD_BLANK /* it contains no record: a blank line, the bracket of an array, an empty array, a piece of WARC */
 };
 
 /* Begins at the first byte of a file. Any thread, as everything here. */
@@ -70,7 +74,8 @@ void record_scan_begin(struct record_scan *scan, enum corpus_format format);
 void record_scan_begin_separated(struct record_scan *scan, const char *separator, uint64_t separator_bytes);
 
 /* Takes the bytes up to the end of a segment, or all of them if it does not end in them, and returns how many it has
- * taken. Sets *kind. A call with more bytes of the file continues. */
+ * taken, which may be 0 only for a segment of WARC that began in an earlier call. Sets *kind. A call with more bytes of
+ * the file continues. */
 uint64_t record_scan_take(struct record_scan *scan, const char *bytes, uint64_t count, enum record_kind *kind);
 
 /* ',' for CSV and a tab for TSV. */

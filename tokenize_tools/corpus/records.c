@@ -15,6 +15,7 @@
 #include "parquet_documents.h"
 #include "record_values.h"
 #include "text/json_scan.h"
+#include "warc_documents.h"
 
 #define DETAIL_BYTES 80 /* for two numbers and words between them */
 
@@ -353,6 +354,7 @@ enum tokmap_status records_to_documents(const struct corpus_options *options, st
         assert(part->begin <= part->end && part->end <= batch->filled);
         status = part->format == CORPUS_TEXT      ? part_text(&reading, i)
                  : part->format == CORPUS_PARQUET ? parquet_part_documents(&reading.making, i)
+                 : part->format == CORPUS_WARC    ? warc_part_documents(&reading.making, i)
                                                   : part_records(&reading, i);
     }
     return status || corpus_batch_merge_issues(batch, read) ? status : making_no_memory(&reading.making);

@@ -72,7 +72,7 @@ static void later_options_write(struct cli_json *json, const struct shard_about 
 
 static void options_write(struct cli_json *json, const struct shard_about *about)
 {
-    static const char *const formats[] = {"auto", "text", "jsonl", "json", "csv", "tsv", "parquet"};
+    static const char *const formats[] = {"auto", "text", "jsonl", "json", "csv", "tsv", "parquet", "warc"};
     static const char *const invalids[] = {"error", "replace", "skip"};
     const struct corpus_options *corpus = about->corpus;
     cli_json_object(json, "options");

@@ -23,13 +23,13 @@ struct corpus_arguments {
     }
 
 /* The values of enum corpus_format in order. */
-#define CORPUS_FORMAT_CHOICES "auto|text|jsonl|json|csv|tsv|parquet"
+#define CORPUS_FORMAT_CHOICES "auto|text|jsonl|json|csv|tsv|parquet|warc"
 
 /* clang-format off */
 /* Rows for a table of options. These three say what the inputs are. */
 #define CORPUS_OPTIONS_INPUT(corpus)                                                                                   \
     {0, "input-format", CLI_CHOICE, &(corpus).format, NULL, "FORMAT",                                                  \
-     "text, jsonl, json (an array of objects, or objects), csv, tsv, parquet, or auto (default): by name and content; " \
+     "text, jsonl, json (an array of objects, or objects), csv, tsv, parquet, warc, or auto (default): by name and content; " \
      "records that are not named as such are refused", CORPUS_FORMAT_CHOICES},                                         \
     {0, "field", CLI_TEXT, &(corpus).field, NULL, "NAME",                                                              \
      "the field or column of a record that holds the text (default: text)", NULL},                                     \

@@ -173,6 +173,7 @@ static void input_print(const struct pack_report *report)
     row_if("  structure bytes", counts->structure_bytes, "around the texts, and line ends");
     row_if("  skipped bytes", counts->skipped_bytes, "");
     row_if("blank lines", counts->blank_lines, "");
+    row_if("WARC records", counts->about_records, "about others, so they are structure: warcinfo, metadata, request");
     row_if("sequences replaced", counts->replaced, "invalid UTF-8, now U+FFFD");
     if (report->corpus->content == CORPUS_CONTENT_IDS)
         return;
@@ -277,6 +278,7 @@ static void counts_json(const struct corpus_counts *counts, struct cli_json *jso
     cli_json_number(json, "empty_documents", counts->empty_documents);
     cli_json_number(json, "records_skipped", counts->records_skipped);
     cli_json_number(json, "blank_lines", counts->blank_lines);
+    cli_json_number(json, "about_records", counts->about_records);
     cli_json_number(json, "sequences_replaced", counts->replaced);
     cli_json_number(json, "text_bytes", counts->text_bytes);
 }
