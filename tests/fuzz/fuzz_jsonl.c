@@ -93,7 +93,7 @@ static uint64_t read_all(const struct corpus_options *options, struct seen *seen
         const struct corpus_counts *counts = &seen->counts;
         REQUIRE(counts->stream_bytes == counts->document_bytes + counts->structure_bytes + counts->skipped_bytes);
         REQUIRE(counts->files + counts->files_skipped == 1);
-        /* Records that are no text are left out without an issue. */
+        /* Records without text are left out without an issue. */
         const uint64_t quiet = counts->left_out[CORPUS_REASON_NOT_TEXT].records;
         REQUIRE(counts->records_skipped + counts->files_skipped == seen->issues + quiet);
     }

@@ -50,7 +50,7 @@ enum judged header_read(const struct first_bytes *first, enum corpus_format form
 /* A WARC file has texts and no other content, and other content is wanted. */
 enum judged warc_has_no_fields(const struct first_bytes *first, struct judgment *judgment);
 
-/* Judges a WARC file that has been read to its end: it must not end inside a record that is no text (a truncated text
+/* Judges a WARC file that has been read to its end: it must not end inside a record without text (a truncated text
  * is an issue of its own), and if it has records beside its warcinfo, one of them must be text. */
 enum judged warc_end_judge(const char *path, const struct warc_scan *scan, struct judgment *judgment);
 

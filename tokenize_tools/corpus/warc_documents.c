@@ -24,7 +24,7 @@ static void left_out_count(struct making *making, enum corpus_reason reason, uin
     counts->left_out[reason].bytes += bytes;
 }
 
-/* Counts the header or the content of a record that is no document. */
+/* Counts the header or the content of a record without a document. */
 static void other_count(struct making *making, enum warc_class class, uint64_t records, uint64_t bytes)
 {
     assert(class != WARC_TEXT);
@@ -128,7 +128,7 @@ static enum tokmap_status record_add(struct making *making, const struct warc_se
     return TOKMAP_OK;
 }
 
-/* Counts a piece: the content of a record that is no document, line ends between records, or bytes of no record. */
+/* Counts a piece: the content of a record without a document, line ends between records, or bytes of no record. */
 static void piece_count(struct making *making, const struct warc_segment *segment)
 {
     const struct warc_scan *before = segment->before;
@@ -153,7 +153,7 @@ enum tokmap_status warc_part_documents(struct making *making, uint32_t part_numb
         struct warc_segment segment = {.bytes = at, .before = &before.warc, .after = &scan.warc};
         segment.count = record_scan_take(&scan, at, (uint64_t)(end - at), &segment.kind);
         segment.offset = part->offset + ((uint64_t)(at - batch->bytes) - part->begin);
-        /* "WAR" at the end of a file, where the scanner is lost, is no record. */
+        /* "WAR" at the end of a file, where the scanner is lost, is not a record. */
         const bool lost = before.warc.lost && segment.kind == RECORD_UNFINISHED && scan.warc.state == WARC_BETWEEN;
         const struct source_record source = {
             .part = part_number, .record = before.record, .line = line, .whole = segment.count};
