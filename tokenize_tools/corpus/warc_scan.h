@@ -35,8 +35,7 @@ enum warc_class {
 /* What is wrong with a record, and the words for a message. */
 #define WARC_FAULT_MAP(X)                                                                                              \
     X(NONE, "")                                                                                                        \
-    X(NOT_A_RECORD, "it does not begin with WARC/1., so it is not a WARC record, or the Content-Length before it is "     \
-                    "wrong")                                                                                           \
+    X(NOT_A_RECORD, "it does not begin with WARC/1., so the Content-Length before it is wrong, or bytes are damaged")  \
     X(VERSION, "its version is not WARC/1.0 or WARC/1.1")                                                              \
     X(ENDLESS, "its header has no end within 65536 bytes")                                                             \
     X(NO_LENGTH, "its header has no Content-Length")                                                                   \
