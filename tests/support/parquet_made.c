@@ -377,7 +377,7 @@ void made_file_end(struct made_file *file, const char *path)
     }
     int64_t rows = 0;
     for (uint32_t g = 0; g < file->groups; g++)
-        rows += file->rows[g];
+        rows = (int64_t)((uint64_t)rows + (uint64_t)file->rows[g]);
     integer_put(&footer, I64, 3, rows);
     list_put(&footer, 4, file->groups + (uint64_t)file->extra_groups, STRUCT);
     for (uint32_t g = 0; g < file->groups; g++) {
