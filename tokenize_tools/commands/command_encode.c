@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "commands/shared/corpus_arguments.h"
 #include "commands/shared/field_options.h"
+#include "commands/shared/token_text.h"
 #include "commands/shared/tokenizer_arguments.h"
 #include "common/bytes.h"
 #include "common/error.h"
@@ -55,28 +56,6 @@ static uint32_t id_at(const struct encoding *encoding, uint64_t i)
 
 /* ---- pieces ---- */
 
-/* Writes the text of a token in quotes. What a terminal does not show as itself is escaped: control characters, and
- * bytes that are not UTF-8, such as parts of a character. */
-static void quoted_print(const uint8_t *bytes, uint32_t count)
-{
-    (void)putchar('"');
-    for (uint32_t at = 0, length; at < count; at += length) {
-        bool valid;
-        length = (uint32_t)utf8_step((const char *)bytes + at, count - at, &valid);
-        const uint8_t byte = bytes[at];
-        if (byte == '\n' || byte == '\t' || byte == '\r')
-            (void)printf("\\%c", byte == '\n' ? 'n' : byte == '\t' ? 't' : 'r');
-        else if (byte == '"' || byte == '\\')
-            (void)printf("\\%c", byte);
-        else if (valid && byte >= 0x20 && byte != 0x7F && !(byte == 0xC2 && bytes[at + 1] < 0xA0))
-            (void)fwrite(bytes + at, 1, length, stdout);
-        else
-            for (uint32_t i = 0; i < length; i++)
-                (void)printf("\\x%02x", bytes[at + i]);
-    }
-    (void)putchar('"');
-}
-
 /* Prints the tokens of a part of a document: each with its id, on a line of its own or as a JSON object. */
 static void pieces_print(struct encoding *encoding)
 {
@@ -93,7 +72,7 @@ static void pieces_print(struct encoding *encoding)
             cli_json_end(&encoding->writer);
         } else {
             (void)printf("%10" PRIu32 "  ", id);
-            quoted_print(bytes, count);
+            token_quoted(bytes, count, stdout);
             (void)putchar('\n');
         }
     }

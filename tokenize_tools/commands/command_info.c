@@ -18,6 +18,7 @@
 #include "commands/shared/plan_about.h"
 #include "commands/shared/run_about.h"
 #include "commands/shared/target.h"
+#include "commands/shared/token_counts.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "format/plan_file.h"
@@ -115,34 +116,6 @@ struct dataset_facts {
     uint64_t counted;       /* tokens that count as targets */
 };
 
-/* Counts the tokens that count as targets. It reads the masks, an eighth of a byte for each token. */
-static enum tokmap_status count_targets(const struct tokmap_dataset *dataset, struct dataset_facts *facts, int mode,
-                                        struct tokmap_error *error)
-{
-    enum { TOKENS = 1 << 20 };
-    enum tokmap_status status = TOKMAP_OK;
-    struct cli_progress progress;
-    facts->counted = facts->info.tokens;
-    if (!facts->info.masked)
-        return TOKMAP_OK;
-    uint8_t *bits = malloc(TOKENS / 8);
-    if (!bits)
-        return error_set_memory(error, "a mask", TOKENS / 8);
-    facts->counted = 0;
-    cli_progress_start(&progress, "counting targets", facts->info.tokens, mode);
-    progress.unit = "tokens";
-    for (uint64_t at = 0; at < facts->info.tokens && !status; at += TOKENS) {
-        const uint64_t count = min64(TOKENS, facts->info.tokens - at);
-        status = tokmap_dataset_mask(dataset, at, count, bits, error);
-        for (uint64_t i = 0; i < (count + 7) / 8 && !status; i++)
-            facts->counted += (uint64_t)__builtin_popcount(bits[i]);
-        cli_progress_update(&progress, at);
-    }
-    cli_progress_end(&progress);
-    free(bits);
-    return status;
-}
-
 /* Reads what all indexes say. mode: enum cli_progress_mode. */
 static enum tokmap_status facts_gather(const struct tokmap_dataset *dataset, struct dataset_facts *facts, int mode,
                                        struct tokmap_error *error)
@@ -166,7 +139,7 @@ static enum tokmap_status facts_gather(const struct tokmap_dataset *dataset, str
         about_free(&about);
     }
     if (!status)
-        status = count_targets(dataset, facts, mode, error);
+        status = dataset_targets(dataset, 0, mode, &facts->counted, error);
     return status ? status : dataset_lengths(dataset, mode, &facts->lengths, error);
 }
 
@@ -501,7 +474,7 @@ static enum tokmap_status shards_print(const struct tokmap_dataset *dataset, con
 
 struct info_arguments {
     struct run_arguments run;
-    bool json, quiet;
+    bool json, quiet, lengths;
     int progress; /* enum cli_progress_mode */
 };
 
@@ -550,6 +523,30 @@ static void part_json(const char *name, struct cli_json *json)
     cli_json_number(json, "tokens", whole.tokens);
     cli_json_number(json, "documents", whole.documents);
     cli_json_end(json);
+}
+
+/* The lengths of a dataset's documents alone, as `tokmap stats` prints them. */
+static enum tokmap_status lengths_print(const struct target *target, const struct info_arguments *given,
+                                        struct tokmap_error *error)
+{
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct document_report report;
+    struct cli_json json;
+    enum tokmap_status status = tokmap_dataset_info(target->dataset, &info);
+    if (status)
+        return status;
+    status = document_report_make(&report, target->dataset, 0, false, progress_mode(given), error);
+    if (!status && given->json) {
+        cli_json_begin(&json, stdout);
+        cli_json_object(&json, NULL);
+        target_json(target, &json);
+        document_report_json(&report, &json);
+        cli_json_end(&json);
+    } else if (!status) {
+        document_report_print(&report, info.documents);
+    }
+    document_report_free(&report);
+    return status;
 }
 
 static enum tokmap_status dataset_print(const struct target *target, const struct info_arguments *given,
@@ -780,6 +777,8 @@ static int name_info(const struct cli_command *command, const struct info_argume
     struct tokmap_error error = {0};
     const bool make_run =
         run->batch_given || run->seed_given || run->ordering_given || run->steps_given || run->passes_given;
+    if (given->lengths && (make_run || run->seq_len_given || run->lookahead_given || cli_names_run(name)))
+        return cli_misused(command, "--lengths is for a dataset, without the arguments of a run");
     if (run->lookahead_given && !run->seq_len_given)
         return cli_misused(command, "--lookahead needs --seq-len");
     if (run->seq_len_given && run->seq_len == 0)
@@ -795,8 +794,9 @@ static int name_info(const struct cli_command *command, const struct info_argume
     }
     int status = target_open(&target, command, name, run, make_run);
     if (status < 0) {
-        const enum tokmap_status failed =
-            target.run ? run_print(&target, given, &error) : dataset_print(&target, given, &error);
+        const enum tokmap_status failed = target.run       ? run_print(&target, given, &error)
+                                          : given->lengths ? lengths_print(&target, given, &error)
+                                                           : dataset_print(&target, given, &error);
         if (failed && !error.status) /* from a function that takes no error */
             (void)error_set(&error, failed, name, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(failed));
         status = failed ? command_failed(command, &error) : CLI_DONE;
@@ -812,6 +812,8 @@ static int info(const struct cli_command *command, const char **operands, size_t
     if (plan_is_file(operands[0])) {
         struct tokmap_error error = {0};
         const struct info_arguments *given = user;
+        if (given->lengths)
+            return cli_misused(command, "--lengths is for a dataset, and '%s' is a plan", operands[0]);
         const enum tokmap_status status = plan_about_print(operands[0], given->json, &error);
         return cli_finish(program, status ? command_failed(command, &error) : CLI_DONE);
     }
@@ -827,6 +829,8 @@ int command_info(int argc, char **argv)
         {0, "steps", CLI_NUMBER, &given.run.steps, &given.run.steps_given, "N", "the run ends after N steps", NULL},
         {0, "passes", CLI_NUMBER, &given.run.passes, &given.run.passes_given, "P", "the run ends after P passes", NULL},
         CLI_HEADING("General"),
+        {0, "lengths", CLI_FLAG, &given.lengths, NULL, NULL,
+         "print the lengths of a dataset's documents only: percentiles and a histogram", NULL},
         {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print a JSON object", NULL},
         CLI_OPTION_PROGRESS(given.progress),
         {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "the same as --progress none", NULL},

@@ -17,6 +17,7 @@
     XX(mix, "write a run file for a mixture of sources in percent, epochs, or tokens")                                 \
     GROUP("Look at a dataset or a run")                                                                                \
     XX(info, "describe a dataset or a run")                                                                            \
+    XX(stats, "print lengths of documents, shares of input files, and how often ids occur")                            \
     XX(export, "turn a dataset back into text")                                                                        \
     XX(show, "print documents, windows, tokens, or the rows of a step")                                                \
     XX(verify, "read every byte of a dataset and report each fault")                                                   \

@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "commands/shared/document_lengths.h"
@@ -32,10 +34,62 @@ static void test_texts(void **state)
     (void)state;
 }
 
+/* Each length is in the bin whose bounds say so, and the bins leave no length out. */
+static void test_bins(void **state)
+{
+    assert_int_equal(length_bin_of(0), 0);
+    assert_int_equal(length_bin_of(UINT64_MAX), LENGTH_BINS - 1);
+    assert_true(length_bin_to(LENGTH_BINS - 1) == UINT64_MAX);
+    for (unsigned bin = 0; bin < LENGTH_BINS; bin++) {
+        assert_int_equal(length_bin_of(length_bin_from(bin)), bin);
+        assert_int_equal(length_bin_of(length_bin_to(bin)), bin);
+        if (bin)
+            assert_true(length_bin_from(bin) == length_bin_to(bin - 1) + 1);
+    }
+    (void)state;
+}
+
+/* Files that are added in any order have the same sums as in a plain array, however the hash table grows. */
+static void test_origin_shares(void **state)
+{
+    enum { FILES = 3000, ADDED = 40000 };
+    static char paths[2][FILES][16];
+    static uint64_t tokens[FILES], documents[FILES];
+    struct origin_shares shares = {0};
+    uint64_t random = 1;
+    for (unsigned i = 0; i < FILES; i++)
+        for (unsigned copy = 0; copy < 2; copy++)
+            (void)snprintf(paths[copy][i], sizeof paths[copy][i], "%u.txt", i);
+    for (unsigned i = 0; i < ADDED; i++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        const unsigned file = (unsigned)((random >> 33) % FILES);
+        const char *path = paths[random >> 63][file];
+        assert_true(origin_shares_add(&shares, &(struct origin_share){path, strlen(path), 2, random >> 50 & 7}));
+        documents[file] += 2;
+        tokens[file] += random >> 50 & 7;
+    }
+    assert_true(origin_shares_add(&shares, &(struct origin_share){"", 0, 1, UINT64_MAX}));
+    origin_shares_sort(&shares);
+    assert_int_equal(shares.files[0].path_bytes, 0);
+    uint64_t seen = 0;
+    for (uint64_t i = 1; i < shares.count; i++) {
+        const unsigned file = (unsigned)strtoul(shares.files[i].path, NULL, 10);
+        assert_true(shares.files[i].tokens <= shares.files[i - 1].tokens);
+        assert_int_equal(shares.files[i].tokens, tokens[file]);
+        assert_int_equal(shares.files[i].documents, documents[file]);
+        seen += documents[file];
+    }
+    assert_int_equal(seen, 2 * ADDED);
+    origin_shares_free(&shares);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_bins),
+        cmocka_unit_test(test_origin_shares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,40 +1,255 @@
 /* document_lengths.c - see document_lengths.h. */
 #include "document_lengths.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "range_share.h"
 
-/* The documents of a synthetic dataset that are counted. It has very many, all of the same distribution. */
-#define SYNTHETIC_DOCUMENTS ((uint64_t)1 << 20)
+#define PIECE ((uint64_t)1 << 16) /* documents that a thread takes at a time */
+
+/* ---- bins ---- */
+
+unsigned length_bin_of(uint64_t tokens)
+{
+    return tokens ? 64u - (unsigned)__builtin_clzll(tokens) : 0;
+}
+
+uint64_t length_bin_from(unsigned bin)
+{
+    return bin ? (uint64_t)1 << (bin - 1) : 0;
+}
+
+uint64_t length_bin_to(unsigned bin)
+{
+    return bin ? length_bin_from(bin) + (length_bin_from(bin) - 1) : 0;
+}
+
+static void bin_add(struct length_bin *bin, uint64_t documents, uint64_t tokens)
+{
+    bin->documents += documents;
+    bin->tokens += tokens;
+}
+
+/* ---- the pass over the documents ---- */
+
+struct measuring {
+    const struct tokmap_dataset *dataset;
+    bool origins;
+    struct document_report *parts; /* one for each thread */
+};
+
+static enum tokmap_status origin_count(const struct measuring *measuring, struct document_report *part,
+                                       const struct tokmap_document *document, struct tokmap_error *error)
+{
+    struct tokmap_origin origin;
+    /* Without origins every document fails with NOT_FOUND, whose message nobody reads. */
+    enum tokmap_status status = tokmap_dataset_origin(measuring->dataset, document->number, &origin, NULL);
+    if (status == TOKMAP_ERROR_NOT_FOUND) {
+        bin_add(&part->unknown, 1, document->tokens);
+        return TOKMAP_OK;
+    }
+    if (status)
+        return tokmap_dataset_origin(measuring->dataset, document->number, &origin, error);
+    const struct origin_share one = {origin.path, origin.path_bytes, 1, document->tokens};
+    return origin_shares_add(&part->files, &one) ? TOKMAP_OK : error_set_memory(error, "the list of input files", 0);
+}
+
+static enum tokmap_status documents_count(void *user, uint32_t thread, uint64_t first, uint64_t count,
+                                          struct tokmap_error *error)
+{
+    const struct measuring *measuring = user;
+    struct document_report *part = &measuring->parts[thread];
+    for (uint64_t number = first; number < first + count; number++) {
+        struct tokmap_document document;
+        enum tokmap_status status = tokmap_dataset_document(measuring->dataset, number, &document, error);
+        if (!status && measuring->origins)
+            status = origin_count(measuring, part, &document, error);
+        if (status)
+            return status;
+        part->smallest = part->lengths.count ? min64(part->smallest, document.tokens) : document.tokens;
+        histogram_add(&part->lengths, document.tokens, 1);
+        bin_add(&part->bins[length_bin_of(document.tokens)], 1, document.tokens);
+    }
+    return TOKMAP_OK;
+}
+
+static bool part_merge(struct document_report *report, const struct document_report *part)
+{
+    if (part->lengths.count)
+        report->smallest = report->lengths.count ? min64(report->smallest, part->smallest) : part->smallest;
+    histogram_merge(&report->lengths, &part->lengths);
+    for (unsigned bin = 0; bin < LENGTH_BINS; bin++)
+        bin_add(&report->bins[bin], part->bins[bin].documents, part->bins[bin].tokens);
+    bin_add(&report->unknown, part->unknown.documents, part->unknown.tokens);
+    for (uint64_t i = 0; i < part->files.count; i++)
+        if (!origin_shares_add(&report->files, &part->files.files[i]))
+            return false;
+    return true;
+}
+
+enum tokmap_status document_report_make(struct document_report *report, const struct tokmap_dataset *dataset,
+                                        uint64_t threads, bool origins, int progress, struct tokmap_error *error)
+{
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    memset(report, 0, sizeof *report);
+    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
+    if (status)
+        return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(status));
+    report->counted = info.shards ? info.documents : min64(info.documents, SYNTHETIC_DOCUMENTS);
+    const uint32_t wanted = range_threads(threads, report->counted, PIECE);
+    struct measuring measuring = {dataset, origins && info.shards, calloc(wanted, sizeof *report)};
+    bool memory = histogram_new(&report->lengths) && measuring.parts;
+    for (uint32_t i = 0; i < wanted && memory; i++)
+        memory = histogram_new(&measuring.parts[i].lengths);
+    const struct range_share share = {"measuring documents", "documents", report->counted, PIECE, wanted, progress,
+                                      documents_count,       &measuring};
+    if (memory)
+        status = range_share_run(&share, error);
+    for (uint32_t i = 0; i < wanted && measuring.parts; i++) {
+        if (memory && !status)
+            memory = part_merge(report, &measuring.parts[i]);
+        document_report_free(&measuring.parts[i]);
+    }
+    free(measuring.parts);
+    origin_shares_sort(&report->files);
+    return status || memory ? status : error_set_memory(error, "the lengths of documents", 0);
+}
+
+void document_report_free(struct document_report *report)
+{
+    histogram_free(&report->lengths);
+    origin_shares_free(&report->files);
+}
 
 enum tokmap_status dataset_lengths(const struct tokmap_dataset *dataset, int mode, struct lengths *lengths,
                                    struct tokmap_error *error)
 {
-    struct tokmap_dataset_info info = {.size = sizeof info};
-    struct histogram histogram;
-    struct cli_progress progress;
-    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
+    struct document_report report;
+    const enum tokmap_status status = document_report_make(&report, dataset, 0, false, mode, error);
     if (status)
-        return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(status));
-    if (!histogram_new(&histogram))
-        return error_set_memory(error, "the lengths of documents", 0);
-    const uint64_t documents = info.shards ? info.documents : min64(info.documents, SYNTHETIC_DOCUMENTS);
-    cli_progress_start(&progress, "measuring documents", documents, mode);
-    progress.unit = "documents";
-    for (uint64_t number = 0; number < documents && !status; number++) {
-        struct tokmap_document document;
-        status = tokmap_dataset_document(dataset, number, &document, error);
-        if (!status)
-            histogram_add(&histogram, document.tokens, 1);
-        if (number % 65536 == 0)
-            cli_progress_update(&progress, number);
-    }
-    cli_progress_end(&progress);
-    lengths_of(&histogram, lengths);
-    histogram_free(&histogram);
+        memset(lengths, 0, sizeof *lengths);
+    else
+        lengths_of(&report.lengths, lengths);
+    document_report_free(&report);
     return status;
+}
+
+/* ---- tables, pictures, JSON ---- */
+
+static const struct percentile {
+    const char *name;
+    uint64_t per_thousand;
+} percentiles[] = {
+    {"p1", 10},   {"p5", 50},   {"p10", 100}, {"p25", 250}, {"p50", 500},
+    {"p75", 750}, {"p90", 900}, {"p95", 950}, {"p99", 990}, {"p999", 999},
+};
+#define PERCENTILES (sizeof percentiles / sizeof percentiles[0])
+
+static double percent(uint64_t part, uint64_t whole)
+{
+    return whole ? 100.0 * (double)part / (double)whole : 0.0;
+}
+
+static void percentiles_print(const struct histogram *lengths, uint64_t smallest)
+{
+    char a[32], b[32];
+    const double mean = (double)lengths->sum / (double)lengths->count;
+    cli_print("  min %s", cli_count(smallest, a));
+    for (size_t i = 0; i < PERCENTILES; i++) {
+        /* Two lines: the quartiles and what is below them, and the long end. */
+        const char *gap = percentiles[i].per_thousand == 750 ? "\n  " : ", ";
+        cli_print("%s%s %s", gap, percentiles[i].name,
+                  cli_count(histogram_percentile(lengths, percentiles[i].per_thousand), b));
+    }
+    cli_print(", max %s\n  mean %.1f\n", cli_count(lengths->largest, a), mean);
+}
+
+/* Writes a bar of the length that `part` has beside `most`, which has BAR characters. What is not 0 has at least one.
+ */
+#define BAR 30
+static void bar_text(uint64_t part, uint64_t most, char text[BAR + 1])
+{
+    const uint64_t length = part ? max64(1, mul_div(part, BAR, most)) : 0;
+    memset(text, '#', length);
+    text[length] = '\0';
+}
+
+static void bins_print(const struct document_report *report)
+{
+    static const bool right[] = {true, true, true, true, false};
+    uint64_t most = 0, tokens = 0;
+    unsigned first = LENGTH_BINS, last = 0;
+    for (unsigned bin = 0; bin < LENGTH_BINS; bin++) {
+        most = max64(most, report->bins[bin].documents);
+        tokens += report->bins[bin].tokens;
+        if (report->bins[bin].documents) {
+            first = first == LENGTH_BINS ? bin : first;
+            last = bin;
+        }
+    }
+    struct cli_table *table = cli_table_new(5);
+    cli_table_row(table, (const char *const[]){"  tokens", "documents", "%", "% of tokens", ""});
+    for (unsigned bin = first; bin <= last; bin++) {
+        const struct length_bin *one = &report->bins[bin];
+        char range[80], a[32], b[32], documents[32], share[32], of_tokens[32], bar[BAR + 1];
+        if (length_bin_from(bin) == length_bin_to(bin))
+            (void)snprintf(range, sizeof range, "  %s", cli_count(length_bin_from(bin), a));
+        else
+            (void)snprintf(range, sizeof range, "  %s to %s", cli_count(length_bin_from(bin), a),
+                           cli_count(length_bin_to(bin), b));
+        (void)snprintf(share, sizeof share, "%.2f", percent(one->documents, report->lengths.count));
+        (void)snprintf(of_tokens, sizeof of_tokens, "%.2f", percent(one->tokens, tokens));
+        bar_text(one->documents, most, bar);
+        cli_table_row(table, (const char *const[]){range, cli_count(one->documents, documents), share, of_tokens, bar});
+    }
+    cli_table_print(table, right, stdout);
+    cli_table_free(table);
+}
+
+void document_report_print(const struct document_report *report, uint64_t documents)
+{
+    char counted[64], text[128] = "";
+    if (report->counted < documents)
+        (void)snprintf(text, sizeof text, ", of the first %s", cli_counted(report->counted, "document", counted));
+    cli_print("lengths of documents in tokens%s\n", text);
+    if (!report->lengths.count) {
+        cli_print("  none\n");
+        return;
+    }
+    percentiles_print(&report->lengths, report->smallest);
+    bins_print(report);
+}
+
+void document_report_json(const struct document_report *report, struct cli_json *json)
+{
+    const struct histogram *lengths = &report->lengths;
+    if (lengths->count) {
+        cli_json_object(json, "document_tokens");
+        cli_json_number(json, "documents", lengths->count);
+        cli_json_number(json, "min", report->smallest);
+        for (size_t i = 0; i < PERCENTILES; i++)
+            cli_json_number(json, percentiles[i].name, histogram_percentile(lengths, percentiles[i].per_thousand));
+        cli_json_number(json, "max", lengths->largest);
+        cli_json_real(json, "mean", (double)lengths->sum / (double)lengths->count);
+        cli_json_end(json);
+    } else {
+        cli_json_null(json, "document_tokens");
+    }
+    cli_json_array(json, "lengths");
+    for (unsigned bin = 0; bin < LENGTH_BINS; bin++) {
+        if (!report->bins[bin].documents)
+            continue;
+        cli_json_object(json, NULL);
+        cli_json_number(json, "from", length_bin_from(bin));
+        cli_json_number(json, "to", length_bin_to(bin));
+        cli_json_number(json, "documents", report->bins[bin].documents);
+        cli_json_number(json, "tokens", report->bins[bin].tokens);
+        cli_json_end(json);
+    }
+    cli_json_end(json);
 }
 
 const char *lengths_text(const struct lengths *lengths, char text[LENGTHS_TEXT])

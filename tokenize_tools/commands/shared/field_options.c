@@ -41,6 +41,7 @@ static const struct field_option table[] = {
     {"messages_field", "messages-field", NULL},
     {"min_frequency", "min-frequency", NULL},
     {"min_tokens", "min-tokens", NULL},
+    {"no_ids", "no-ids", NULL},
     {"null", "null", NULL},
     {"offsets", NULL, NULL},
     {"ordering", "order", NULL},
