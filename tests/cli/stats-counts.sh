@@ -16,7 +16,8 @@ def megatron(name, dtype, code, size, documents):
         starts.append(starts[-1] + length * size)
     write(name + ".bin", array(code, flat).tobytes())
     write(name + ".idx", b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, dtype, len(lengths), len(lengths) + 1)
-          + array("i", lengths).tobytes() + array("q", starts).tobytes() + array("q", range(len(lengths) + 1)).tobytes())
+          + array("i", lengths).tobytes() + array("q", starts).tobytes()
+          + array("q", range(len(lengths) + 1)).tobytes())
 def some(vocabulary):
     return int(vocabulary ** random.random()) % vocabulary
 def documents(vocabulary, eod):
@@ -67,8 +68,8 @@ if name in ("two", "four"):
     sizes = sorted(sizes)
     def percentile(thousandths): # the smallest that is at least as large as this part of all
         return sizes[max(1, -(-len(sizes) * thousandths // 1000)) - 1]
-    for key, thousandths in (("p1", 10), ("p5", 50), ("p10", 100), ("p25", 250), ("p50", 500), ("p75", 750), ("p90", 900),
-                             ("p95", 950), ("min", 0)):
+    for key, thousandths in (("p1", 10), ("p5", 50), ("p10", 100), ("p25", 250), ("p50", 500), ("p75", 750), 
+                             ("p90", 900), ("p95", 950), ("min", 0)):
         assert lengths[key] == percentile(thousandths), (key, lengths[key], percentile(thousandths))
     assert lengths["max"] == sizes[-1]
     assert abs(lengths["mean"] - sum(sizes) / len(sizes)) < 1e-6

@@ -102,8 +102,8 @@ holds err "was not made with this tokenizer"
 tokmap stats hello -t v.tiktoken --pattern gpt2 --special-tokens specials.json >out
 holds out "a token stands for  3.67 bytes of text"
 # Nothing to count.
-: >empty.txt
-tokmap pack -q --no-eod -o none empty.txt
+printf '{"text": ""}\n' >empty.jsonl
+tokmap pack -q --no-eod -o none empty.jsonl
 tokmap stats none >out
 holds out "ids: 0 of the vocabulary's"
 tokmap stats none --json >out

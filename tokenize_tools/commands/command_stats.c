@@ -531,7 +531,7 @@ int command_stats(int argc, char **argv)
                    "of the end-of-document id and of masked tokens.",
         .details = "Examples:\n"
                    "  tokmap stats data/web\n"
-                   "  tokmap stats 'data/web#docs=0..1%' --top 100\n"
+                   "  tokmap stats 'data/web#docs=0..10%' --top 100\n"
                    "  tokmap stats data/web data/code --no-ids --json\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],

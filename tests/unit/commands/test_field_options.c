@@ -48,7 +48,7 @@ static void test_every_option_exists(void **state)
 {
     size_t count;
     const struct field_option *table = field_options(&count);
-    bool exists[64] = {false};
+    bool exists[96] = {false};
     assert_true(count <= sizeof exists / sizeof exists[0]);
 #define LOOK(command, summary)                                                                                         \
     {                                                                                                                  \
