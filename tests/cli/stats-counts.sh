@@ -68,7 +68,7 @@ if name in ("two", "four"):
     sizes = sorted(sizes)
     def percentile(thousandths): # the smallest that is at least as large as this part of all
         return sizes[max(1, -(-len(sizes) * thousandths // 1000)) - 1]
-    for key, thousandths in (("p1", 10), ("p5", 50), ("p10", 100), ("p25", 250), ("p50", 500), ("p75", 750), 
+    for key, thousandths in (("p1", 10), ("p5", 50), ("p10", 100), ("p25", 250), ("p50", 500), ("p75", 750),
                              ("p90", 900), ("p95", 950), ("min", 0)):
         assert lengths[key] == percentile(thousandths), (key, lengths[key], percentile(thousandths))
     assert lengths["max"] == sizes[-1]
