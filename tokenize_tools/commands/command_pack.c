@@ -95,8 +95,9 @@ static int arguments_check(const struct cli_command *command, struct packing *pa
         return cli_misused(command, "no output given; name it with -o PREFIX, or only check the inputs with --dry-run");
     if (tokenizer_arguments_check(command, &packing->asked))
         return CLI_MISUSED;
-    if (content_arguments_check(command, &packing->content, &packing->corpus, &packing->asked))
-        return CLI_MISUSED;
+    const int status = content_arguments_check(command, &packing->content, &packing->corpus, &packing->asked);
+    if (status)
+        return status;
     if (!packing->threads || packing->threads > PACK_THREADS_MOST)
         return cli_misused(command, "--threads must be between 1 and %d", PACK_THREADS_MOST);
     return corpus_arguments_check(command, &packing->corpus, operands, operand_count);

@@ -405,7 +405,8 @@ enum tokmap_status stream_read(struct stream *stream, char *into, size_t capacit
     }
     if (!stream_is_compressed(stream))
         stream->delivered += *got;
-    *end = stream->stored_end && stream->input_at == stream->input_end && stream->output_at == stream->output_end &&
-           !stream->failed && (!stream_is_compressed(stream) || unpacker_may_end(stream->unpacker));
+    *end = !status && stream->stored_end && stream->input_at == stream->input_end &&
+           stream->output_at == stream->output_end && !stream->failed &&
+           (!stream_is_compressed(stream) || unpacker_may_end(stream->unpacker));
     return status;
 }
