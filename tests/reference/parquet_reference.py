@@ -5,7 +5,8 @@
 
 PROGRAM is dump_documents. A generated file is a function of its seed and number: pyarrow, DuckDB, Polars, or
 fastparquet writes a table of random shape with random options. Texts, lists of ids, masks, pairs of texts, fields of
-structs, and kept columns are read from each file. A combination that its writer or pyarrow refuses is counted and left out.
+structs, and kept columns are read from each file. A combination that its writer or pyarrow refuses is counted
+and left out.
 """
 
 import json

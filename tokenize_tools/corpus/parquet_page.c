@@ -281,8 +281,8 @@ static const char *levels_take(struct parquet_page *page, struct page_bytes *byt
     return NULL;
 }
 
-/* Finds the pieces of a list. The rows of a v2 page are known from its header, and runs of rows may be made from the page
- * before it is decoded. So its piece_count does not change here, whatever the levels say. */
+/* Finds the pieces of a list. The rows of a v2 page are known from its header, and runs of rows may be made from the
+ * page before it is decoded. So its piece_count does not change here, whatever the levels say. */
 static const char *pieces_find(struct parquet_page *page, const uint8_t *repetitions)
 {
     const uint64_t entries = page->header.entries;

@@ -141,8 +141,8 @@ def _fingerprint(tokenizer: Tokenizer | str | None) -> bytes:
     except (TypeError, ValueError):
         found = b"x"
     if text and len(found) != 16:
-        raise ArgumentError(f"tokenizer is {tokenizer!r}, but must be a tokmap.Tokenizer or the 32 hexadecimal digits of "
-                            f"a fingerprint; leave it out for a tokenizer of your own")
+        raise ArgumentError(f"tokenizer is {tokenizer!r}, but must be a tokmap.Tokenizer or the 32 hexadecimal digits "
+                            f"of a fingerprint; leave it out for a tokenizer of your own")
     return found
 
 
@@ -377,8 +377,8 @@ class ShardWriter:
             return
         self._handle = None
         abandon(handle)
-        warnings.warn(f"the shard {self.path} was given up, because its writer was neither committed nor abandoned: use "
-                      f"`with`", ResourceWarning, source=self)
+        warnings.warn(f"the shard {self.path} was given up, because its writer was neither committed nor abandoned: "
+                      f"use `with`", ResourceWarning, source=self)
 
     def __reduce__(self) -> Any:
         raise TypeError(f"the writer of {self.path} cannot be pickled: it belongs to one process")

@@ -153,7 +153,8 @@ class Tokenizer:
                         continue
                     if name in refused:
                         raise InputError(f"the text contains the special token {name!r}; pass allowed_special="
-                                         f"{{{name!r}}} to encode it as the token, or disallowed_special=() to encode it as text",
+                                         f"{{{name!r}}} to encode it as the token, or disallowed_special=() to "
+                                         f"encode it as text",
                                          status="ERROR_INPUT")
                     raise UnsupportedError(f"the text contains {name!r} as text, but {sorted(wanted)[0]!r} is allowed "
                                            f"as a special token; allow all of them or none")
@@ -264,8 +265,8 @@ class Tokenizer:
 
     @overload
     def encode_batch(self, texts: Any, *, flat: Literal[False] = False, dtype: str | None = None,
-                     threads: int | None = None, num_threads: int | None = None, bos: bool | int = False, eod: bool | int = False,
-                     offsets: bool = False, field: str | None = None,
+                     threads: int | None = None, num_threads: int | None = None, bos: bool | int = False,
+                     eod: bool | int = False, offsets: bool = False, field: str | None = None,
                      allowed_special: AbstractSet[str] | Literal["all"] | None = None,
                      disallowed_special: Collection[str] | Literal["all"] | None = None) -> list[Any]: ...
 
@@ -277,8 +278,8 @@ class Tokenizer:
                      disallowed_special: Collection[str] | Literal["all"] | None = None) -> Encoded: ...
 
     def encode_batch(self, texts: Any, *, flat: bool = False, dtype: str | None = None,
-                     threads: int | None = None, num_threads: int | None = None, bos: bool | int = False, eod: bool | int = False,
-                     offsets: bool = False, field: str | None = None,
+                     threads: int | None = None, num_threads: int | None = None, bos: bool | int = False,
+                     eod: bool | int = False, offsets: bool = False, field: str | None = None,
                      allowed_special: AbstractSet[str] | Literal["all"] | None = None,
                      disallowed_special: Collection[str] | Literal["all"] | None = None) -> Any:
         """The ids of many texts, encoded on several threads.

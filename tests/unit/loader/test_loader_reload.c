@@ -1,7 +1,7 @@
 /*
  * Loaders that move again and again: to other ranks, to edited runs with other widths, vocabularies, lengths,
  * lookaheads, sources, plans, and masks, in the middle of a step and at the end of a run. Each batch is compared with
- * that of a loader that was opened afresh, with the cursor of the place where the first one is. A move succeeds exactly
+ * that of a second loader, opened with the cursor of the place where the first one is. A move succeeds exactly
  * where opening does, with the same status, and one that fails changes nothing.
  */
 #include <stdarg.h>
@@ -287,8 +287,8 @@ static void stats_agree(const struct reader *reader)
     assert_true(rows <= all.rows - all.padding && tokens <= all.tokens && bytes <= all.bytes);
 }
 
-/* Moves the loader, and checks that the outcome is that of opening one there. Returns whether it has moved. The loader
- * opened afresh replaces the one in `fresh`; after a failure, that one is still where the moved loader must be. */
+/* Moves the loader, and checks that the outcome is that of opening one there. Returns whether it has moved. The newly
+ * opened loader replaces the one in `fresh`; after a failure, that one is still where the moved loader must be. */
 static bool move_both(struct reader *reader, struct reader *fresh, int number, uint64_t rank, uint64_t world,
                       unsigned *failures)
 {
