@@ -244,7 +244,7 @@ class Pack(unittest.TestCase):
         with self.assertRaisesRegex(tokmap.TokmapError, "no-such-file"):
             tokmap.pack(self.at("no-such-file"), self.at("bad"), progress=False)
         tokmap.pack(["a"], self.at("twice"))
-        with self.assertRaises(FileExistsError):
+        with self.assertRaisesRegex(FileExistsError, "pass force=True"):
             tokmap.pack(["a"], self.at("twice"))
 
     def test_interrupt(self):

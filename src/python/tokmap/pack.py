@@ -14,7 +14,7 @@ from ._arrow import Column, columns as arrow_columns, is_arrow
 from ._batches import Chunk, bytes_of, texts_of
 from ._library import ID_TYPES, counted, number
 from .dataset import Dataset
-from .errors import ArgumentError, InputError, TokmapError
+from .errors import ArgumentError, ExistsError, InputError, TokmapError
 from .shard_writer import ShardWriter
 from .tokenizer import Tokenizer
 
@@ -500,9 +500,14 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     about = {"tokenizer": {"name": opened.name, "path": opened.path, **dict(zip(names, opened._asked))}}
     eod_id, bos_id = _border(opened, eod, own, "eod"), _border(opened, bos, opened.bos_id, "bos")
     delimited = fields["content"] == "prompt" and (eod_id is not None or bos_id is not None)
-    writer = ShardWriter(out, vocab_size=opened.vocab_size, eod=eod_id, bos=bos_id, delimited=delimited,
-                         tokenizer=opened, replace=force, about=about, columns=chosen,
-                         mask=fields["second"] is not None or fields["content"] == "messages")
+    try:
+        writer = ShardWriter(out, vocab_size=opened.vocab_size, eod=eod_id, bos=bos_id, delimited=delimited,
+                             tokenizer=opened, replace=force, about=about, columns=chosen,
+                             mask=fields["second"] is not None or fields["content"] == "messages")
+    except ExistsError as error:  # ShardWriter's argument has another name
+        error.text, error.message = (said.replace("use replace", "pass force=True")
+                                     for said in (error.text, error.message))
+        raise
     line = _Progress(progress)
     try:
         with writer:
