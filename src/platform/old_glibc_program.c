@@ -6,6 +6,8 @@
  * own, because it treats the program as one that was linked before 2.34.
  */
 #include <math.h>
+#include <stdint.h>
+#include <sys/random.h>
 
 #if defined(__x86_64__)
 #define BASE "GLIBC_2.2.5"
@@ -71,4 +73,20 @@ double __wrap_log(double x);
 double __wrap_log(double x)
 {
     return old_log(x);
+}
+
+/* The archive of libstdc++, which is there for Snappy, uses a variable of glibc 2.32 and a function of 2.36. They are
+ * defined here instead. With the variable at 0, libstdc++ counts references in the way that is right with threads. The
+ * function serves std::random_device, which Snappy does not use. */
+extern char __libc_single_threaded;
+char __libc_single_threaded = 0;
+
+uint32_t arc4random(void);
+
+uint32_t arc4random(void)
+{
+    uint32_t number = 0;
+    while (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+        ;
+    return number;
 }
