@@ -181,10 +181,12 @@ static enum tokmap_status row_read(struct reading *reading, const struct segment
     struct csv_record record = {.bytes = segment->bytes,
                                 .count = csv_record_length(segment->bytes, segment->count),
                                 .separator = record_scan_separator(part->format)};
-    struct record_value values[RECORD_FIELDS_MOST] = {{0}};
+    struct record_value values[RECORD_FIELDS_MOST];
     struct csv_field field;
     uint64_t fields = 0;
     bool unused;
+    for (size_t i = 0; i < reading->fields; i++) /* a column that the table lacks stays so */
+        values[i] = (struct record_value){.kind = JSON_NOTHING};
     while (csv_field_next(&record, &field)) {
         for (size_t i = 0; i < reading->fields; i++)
             if (fields == part->places[i])

@@ -633,6 +633,21 @@ static void faulty(void (*lie)(struct made_file *file, struct made_page *page))
             in_file;                                                                                                   \
         }                                                                                                              \
     }
+/* The dictionary has WORDS values, and the last index is WORDS. */
+static void lie_index(struct made_file *file, struct made_page *page)
+{
+    static const uint32_t indexes[WORDS] = {0, 1, 2, 3, WORDS};
+    struct bytes_buffer dictionary = {NULL, 0, 0};
+    if (!page)
+        return;
+    for (int i = 0; i < WORDS; i++)
+        made_plain_text(&dictionary, words[i], (uint32_t)strlen(words[i]));
+    made_dictionary(file, 0, &dictionary, WORDS, 0);
+    page->values.count = 0;
+    assert_true(bytes_append(&page->values, "\3", 1));
+    made_hybrid(&page->values, indexes, WORDS, 3, 0);
+    page->encoding = PARQUET_RLE_DICTIONARY;
+}
 LIE(lie_crc, page->crc_wrong = true, )
 LIE(lie_text_length, page->values.bytes[0] = 200, )
 LIE(lie_text_length_huge, page->values.bytes[3] = 0xff, )
@@ -671,6 +686,7 @@ static void test_one_fault(void **state)
         {lie_text_length, TOKMAP_ERROR_CORRUPT, "its bytes end before its last value", false},
         {lie_text_length_huge, TOKMAP_ERROR_CORRUPT, "its bytes end before its last value", false},
         {lie_encoding, TOKMAP_ERROR_CORRUPT, "its encoding does not exist", false},
+        {lie_index, TOKMAP_ERROR_CORRUPT, "an index is outside of the dictionary", false},
         {lie_no_dictionary, TOKMAP_ERROR_CORRUPT, "its column has none in this row group", false},
         {lie_page_huge, TOKMAP_ERROR_CORRUPT, "another size than its header says", false},
         {lie_page_beyond, TOKMAP_ERROR_CORRUPT, "longer than the rest of its column", true},
