@@ -449,6 +449,37 @@ static void test_lists_refused(void **state)
     assert_non_null(strstr(all.issues[3].message, "4294967296, is not below 2^32"));
 }
 
+/* A page of version 2 whose header says more or fewer rows than its levels have, or whose first level continues a row.
+ * The rows that the header says are left out, and all bytes are accounted for. */
+static void test_rows_of_a_page(void **state)
+{
+    static const uint8_t definitions[] = {3, 3, 3, 3}, begins[] = {0, 0, 1, 0}, continues[] = {1, 0, 0, 0};
+    static const int64_t numbers[] = {1, 2, 3, 4};
+    for (int i = 0; i < 3; i++) {
+        const int64_t rows = i ? 4 : 2;
+        struct corpus_options options = ids_options(NULL);
+        struct made_file file;
+        options.skip = true;
+        shape_begin(&file, &shapes[0], INT64);
+        struct made_page page = {.version = 2,
+                                 .entries = 4,
+                                 .rows = rows,
+                                 .definitions = definitions,
+                                 .definition_most = 3,
+                                 .repetitions = i == 2 ? continues : begins,
+                                 .repetition_most = 1};
+        numbers_put(&page.values, INT64, numbers, 4);
+        made_data(&file, 0, &page);
+        made_group_end(&file, rows);
+        made_file_end(&file, "t.parquet");
+        assert_string_equal(read_with(&options, "t.parquet"), "");
+        issue_is(TOKMAP_ERROR_CORRUPT, "another number of rows than its header says");
+        assert_int_equal(all.counts.records_skipped, rows);
+        assert_int_equal(all.counts.stream_bytes,
+                         all.counts.document_bytes + all.counts.structure_bytes + all.counts.skipped_bytes);
+    }
+}
+
 /* Lists in pages of version 1 may continue in the next page. The mask has other pages than the ids. */
 static void test_rows_across_pages(void **state)
 {
@@ -888,6 +919,7 @@ int main(void)
         cmocka_unit_test(test_many_pages),
         cmocka_unit_test(test_shapes_of_lists),
         cmocka_unit_test(test_lists_refused),
+        cmocka_unit_test(test_rows_of_a_page),
         cmocka_unit_test(test_rows_across_pages),
         cmocka_unit_test(test_mask_of_other_length),
         cmocka_unit_test(test_messages),
