@@ -75,7 +75,7 @@ fi
 left_out() {
     case $1 in
     test_os) echo "qemu-user does not support MADV_POPULATE_READ and does not report that a program could not be started" ;;
-    test_loader_faults | test_mask_faults) echo "qemu-user cannot fork a program with threads" ;;
+    test_loader_faults | test_mask_faults | test_slow_reads) echo "qemu-user cannot fork a program with threads" ;;
     test_dataset_large | test_foreign_large | test_order_quality | test_permutation) echo "too slow under qemu" ;;
     test_conformance) echo "runs Python" ;;
     test_pack_memory) echo "it would measure the memory of qemu and its translated code" ;;
