@@ -13,16 +13,7 @@
 #include "common/hash.h"
 #include "corpus/parquet_codec.h"
 #include "corpus/unpack.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define REQUIRE(condition)                                                                                             \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "line %d: %s\n", __LINE__, #condition);                                                    \
-            abort();                                                                                                   \
-        }                                                                                                              \
-    } while (0)
+#include "fuzz_case.h"
 
 #define MOST ((uint64_t)8 << 20) /* decompressed bytes of a file that are looked at */
 

@@ -14,16 +14,7 @@
 #include "corpus/records.h"
 #include "text/utf8.h"
 #include "common/hash.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define REQUIRE(condition)                                                                                             \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "line %d: %s\n", __LINE__, #condition);                                                    \
-            abort();                                                                                                   \
-        }                                                                                                              \
-    } while (0)
+#include "fuzz_case.h"
 
 /* A summary of the result. Documents and issues are hashed separately, because how they alternate depends on the
  * batches. */
@@ -32,20 +23,6 @@ struct seen {
     struct corpus_counts counts;
     uint64_t issues;
 };
-
-static char path[4096];
-
-static void path_remove(void)
-{
-    (void)unlink(path);
-}
-
-static void path_make(void)
-{
-    const char *folder = getenv("TMPDIR");
-    (void)snprintf(path, sizeof path, "%s/fuzz-%ld.jsonl", folder ? folder : "/tmp", (long)getpid());
-    (void)atexit(path_remove);
-}
 
 static void batch_see(struct seen *seen, const struct corpus_options *options, const struct corpus_batch *batch)
 {
@@ -75,7 +52,7 @@ static uint64_t read_all(const struct corpus_options *options, struct seen *seen
 {
     static struct corpus_batch batch;
     struct corpus *corpus;
-    const char *operand = path;
+    const char *operand = fuzz_path;
     enum tokmap_status status;
     memset(seen, 0, sizeof *seen);
     seen->hash = hash_state_new();
@@ -107,9 +84,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 2 || (size > 4 && (data[2] == 0x1f || data[2] == 0x28 || (data[2] & 0xf0) == 0x50)))
         return 0; /* compressed files: the decompressors have fuzzers of their own */
-    if (!path[0])
-        path_make();
-    FILE *file = fopen(path, "wb");
+    (void)fuzz_file("jsonl");
+    FILE *file = fopen(fuzz_path, "wb");
     REQUIRE(file && fwrite(data + 2, 1, size - 2, file) == size - 2);
     REQUIRE(!fclose(file));
     static const enum corpus_format formats[] = {CORPUS_JSONL, CORPUS_JSON, CORPUS_CSV, CORPUS_TSV};

@@ -14,16 +14,7 @@
 #include "corpus/corpus_issue.h"
 #include "corpus/records.h"
 #include "text/utf8.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define REQUIRE(condition)                                                                                             \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "line %d: %s\n", __LINE__, #condition);                                                    \
-            abort();                                                                                                   \
-        }                                                                                                              \
-    } while (0)
+#include "fuzz_case.h"
 
 #define DOCUMENTS_MOST 100000 /* a small file may say that it has 2^60 rows of an empty text */
 
@@ -33,20 +24,6 @@ struct seen {
     uint64_t issues, documents, next;
     bool complete;
 };
-
-static char path[4096];
-
-static void path_remove(void)
-{
-    (void)unlink(path);
-}
-
-static void path_make(void)
-{
-    const char *folder = getenv("TMPDIR");
-    (void)snprintf(path, sizeof path, "%s/fuzz-%ld.parquet", folder ? folder : "/tmp", (long)getpid());
-    (void)atexit(path_remove);
-}
 
 static void bytes_see(struct seen *seen, const void *bytes, uint64_t count)
 {
@@ -81,7 +58,7 @@ static uint64_t read_all(const struct corpus_options *options, struct seen *seen
 {
     static struct corpus_batch batch;
     struct corpus *corpus;
-    const char *operand = path;
+    const char *operand = fuzz_path;
     enum tokmap_status status;
     memset(seen, 0, sizeof *seen);
     seen->hash = hash_state_new();
@@ -131,9 +108,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     };
     if (size < 2)
         return 0;
-    if (!path[0])
-        path_make();
-    FILE *file = fopen(path, "wb");
+    (void)fuzz_file("parquet");
+    FILE *file = fopen(fuzz_path, "wb");
     REQUIRE(file && fwrite(data + 2, 1, size - 2, file) == size - 2);
     REQUIRE(!fclose(file));
     const unsigned way = data[0] % (sizeof ways / sizeof ways[0]);

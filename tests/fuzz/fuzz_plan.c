@@ -13,28 +13,7 @@
 #include "common/hash.h"
 #include "format/plan_file.h"
 #include "platform/os.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static char path[600];
-
-static void path_remove(void)
-{
-    (void)os_unlink(path);
-}
-
-static void path_make(void)
-{
-    const char *base = getenv("TMPDIR");
-    (void)snprintf(path, sizeof path, "%.500s/fuzz_plan.%ld", base ? base : "/tmp", (long)getpid());
-    (void)atexit(path_remove);
-}
-
-static void need(bool truth)
-{
-    if (!truth)
-        abort();
-}
+#include "fuzz_case.h"
 
 static void rows_exercise(const struct plan *plan)
 {
@@ -45,18 +24,18 @@ static void rows_exercise(const struct plan *plan)
         uint64_t first, count, sum = 0;
         if (plan_row(plan, row, &first, &count, &error))
             continue;
-        need(count && count <= header->row_segments && first + count <= header->segments);
+        REQUIRE(count && count <= header->row_segments && first + count <= header->segments);
         uint64_t pair[2], held, tokens;
         const enum tokmap_status status = plan_row_segments(plan, row, segments, &count, &error);
         const enum tokmap_status same = plan_row_pairs(plan, row, pair, 1, &held, &tokens, &error);
         if (status)
             continue;
-        need(!same && held == count && pair[0] == segments[0].first_token && pair[1] == segments[0].tokens);
+        REQUIRE(!same && held == count && pair[0] == segments[0].first_token && pair[1] == segments[0].tokens);
         for (uint64_t i = 0; i < count; i++) {
-            need(segments[i].tokens && segments[i].first_token + segments[i].tokens <= header->tokens);
+            REQUIRE(segments[i].tokens && segments[i].first_token + segments[i].tokens <= header->tokens);
             sum += segments[i].tokens;
         }
-        need(sum <= header->seq_len && sum == tokens);
+        REQUIRE(sum <= header->seq_len && sum == tokens);
     }
     free(segments);
 }
@@ -69,12 +48,12 @@ static void segments_exercise(const struct plan *plan)
         struct plan_segment segment;
         uint64_t number, row, found;
         if (!plan_row_of(plan, i, &row, &error))
-            need(row < header->rows);
+            REQUIRE(row < header->rows);
         if (plan_ordered(plan, i, &number, &segment, &error))
             continue;
-        need(number < header->segments);
+        REQUIRE(number < header->segments);
         if (!plan_find(plan, segment.first_token, &found, &error))
-            need(found < header->segments);
+            REQUIRE(found < header->segments);
     }
     uint64_t found;
     (void)plan_find(plan, 0, &found, &error);
@@ -89,8 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int fd;
     if (!size || size > (size_t)1 << 16)
         return 0;
-    if (!path[0])
-        path_make();
+    (void)fuzz_file("plan");
     uint8_t *bytes = malloc(size);
     if (!bytes)
         return 0;
@@ -104,13 +82,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         header.header_hash = hash64(&header, offsetof(struct plan_header, header_hash));
         memcpy(bytes, &header, sizeof header);
     }
-    (void)os_unlink(path);
-    need(!os_open(path, OS_WRITE_NEW, &fd) && !os_pwrite(fd, bytes, size, 0));
+    (void)os_unlink(fuzz_path);
+    REQUIRE(!os_open(fuzz_path, OS_WRITE_NEW, &fd) && !os_pwrite(fd, bytes, size, 0));
     os_close(fd);
     free(bytes);
-    const enum tokmap_status status = plan_open(&plan, path, &error);
+    const enum tokmap_status status = plan_open(&plan, fuzz_path, &error);
     if (status) {
-        need(error.status == status && error.message[0]);
+        REQUIRE(error.status == status && error.message[0]);
         return 0;
     }
     rows_exercise(&plan);

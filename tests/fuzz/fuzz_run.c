@@ -10,16 +10,7 @@
 #include "run/run_print.h"
 #include "run/run_text.h"
 #include "tokmap/tokmap.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define REQUIRE(condition)                                                                                             \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "line %d: %s\n", __LINE__, #condition);                                                    \
-            abort();                                                                                                   \
-        }                                                                                                              \
-    } while (0)
+#include "fuzz_case.h"
 
 static void check_phases(const struct run_spec *spec)
 {

@@ -15,28 +15,7 @@
 #include "common/hash.h"
 #include "format/trace_file.h"
 #include "platform/os.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static char path[600];
-
-static void path_remove(void)
-{
-    (void)os_unlink(path);
-}
-
-static void path_make(void)
-{
-    const char *base = getenv("TMPDIR");
-    (void)snprintf(path, sizeof path, "%.500s/fuzz_trace.%ld", base ? base : "/tmp", (long)getpid());
-    (void)atexit(path_remove);
-}
-
-static void need(bool truth)
-{
-    if (!truth)
-        abort();
-}
+#include "fuzz_case.h"
 
 /* What a scan has found. */
 struct found {
@@ -50,20 +29,20 @@ static int exercise(void *user, const struct trace_section *section)
     struct trace_record records[64];
     struct tokmap_error error;
     uint64_t least = header->first_step;
-    need(header->width == 2 || header->width == 4);
-    need(header->rank < header->world);
-    need(section->offset >= found->end + TRACE_HEADER_BYTES && section->offset <= found->file_bytes);
-    need(section->records <= (found->file_bytes - section->offset) / TRACE_RECORD_BYTES);
+    REQUIRE(header->width == 2 || header->width == 4);
+    REQUIRE(header->rank < header->world);
+    REQUIRE(section->offset >= found->end + TRACE_HEADER_BYTES && section->offset <= found->file_bytes);
+    REQUIRE(section->records <= (found->file_bytes - section->offset) / TRACE_RECORD_BYTES);
     for (uint64_t at = 0; at < section->records;) {
         const uint64_t count = min64(section->records - at, sizeof records / sizeof records[0]);
-        need(!trace_file_read(path, section->offset + at * TRACE_RECORD_BYTES, count, records, &error));
+        REQUIRE(!trace_file_read(fuzz_path, section->offset + at * TRACE_RECORD_BYTES, count, records, &error));
         for (uint64_t i = 0; i < count; i++) {
-            need(records[i].step >= least && records[i].step < section->end_step);
+            REQUIRE(records[i].step >= least && records[i].step < section->end_step);
             least = records[i].step + 1;
         }
         at += count;
     }
-    need(section->records ? least == section->end_step : section->end_step == header->first_step);
+    REQUIRE(section->records ? least == section->end_step : section->end_step == header->first_step);
     found->end = section->offset + section->records * TRACE_RECORD_BYTES;
     found->sections++;
     found->records += section->records;
@@ -74,8 +53,8 @@ static enum tokmap_status scan(struct found *found, uint64_t bytes, uint64_t *to
 {
     struct tokmap_error error = {0};
     *found = (struct found){.file_bytes = bytes};
-    const enum tokmap_status status = trace_file_scan(path, exercise, found, torn, &error);
-    need(status ? error.status == status && error.message[0] : *torn <= bytes);
+    const enum tokmap_status status = trace_file_scan(fuzz_path, exercise, found, torn, &error);
+    REQUIRE(status ? error.status == status && error.message[0] : *torn <= bytes);
     return status;
 }
 
@@ -87,11 +66,11 @@ static void continue_it(const struct found *before, uint64_t complete)
     struct trace_writer *writer;
     struct found after;
     uint64_t torn;
-    need(!trace_writer_open(&writer, path, NULL));
-    need(!trace_writer_begin(writer, &header, NULL) && !trace_writer_add(writer, &record, 1, NULL));
+    REQUIRE(!trace_writer_open(&writer, fuzz_path, NULL));
+    REQUIRE(!trace_writer_begin(writer, &header, NULL) && !trace_writer_add(writer, &record, 1, NULL));
     trace_writer_close(writer);
-    need(!scan(&after, complete + TRACE_HEADER_BYTES + TRACE_RECORD_BYTES, &torn) && !torn);
-    need(after.sections == before->sections + 1 && after.records == before->records + 1);
+    REQUIRE(!scan(&after, complete + TRACE_HEADER_BYTES + TRACE_RECORD_BYTES, &torn) && !torn);
+    REQUIRE(after.sections == before->sections + 1 && after.records == before->records + 1);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -102,8 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int fd;
     if (!size || size > (size_t)1 << 17)
         return 0;
-    if (!path[0])
-        path_make();
+    (void)fuzz_file("trace");
     uint8_t *bytes = malloc(size);
     if (!bytes)
         return 0;
@@ -112,8 +90,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t at = 0; !(data[0] & 1) && at + TRACE_HEADER_BYTES <= size; at += TRACE_RECORD_BYTES)
         if (memcmp(bytes + at, TRACE_MAGIC, 8) == 0)
             store64(bytes + at + 56, hash64(bytes + at, 56));
-    (void)os_unlink(path);
-    need(!os_open(path, OS_WRITE_NEW, &fd) && !os_pwrite(fd, bytes, size, 0));
+    (void)os_unlink(fuzz_path);
+    REQUIRE(!os_open(fuzz_path, OS_WRITE_NEW, &fd) && !os_pwrite(fd, bytes, size, 0));
     os_close(fd);
     free(bytes);
     if (!scan(&found, size, &torn)) {
@@ -122,8 +100,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     /* What is no trace, or was damaged, is not continued either, and stays as it is. */
     struct os_stat stat;
-    need(trace_writer_open(&writer, path, NULL) != TOKMAP_OK);
-    need(!os_open(path, OS_READ, &fd) && !os_fstat(fd, &stat) && stat.bytes == size);
+    REQUIRE(trace_writer_open(&writer, fuzz_path, NULL) != TOKMAP_OK);
+    REQUIRE(!os_open(fuzz_path, OS_READ, &fd) && !os_fstat(fd, &stat) && stat.bytes == size);
     os_close(fd);
     return 0;
 }

@@ -12,20 +12,12 @@
 #include <unistd.h>
 
 #include "vocabulary/vocabulary.h"
+#include "fuzz_case.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define REQUIRE(condition)                                                                                             \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "line %d: %s\n", __LINE__, #condition);                                                    \
-            abort();                                                                                                   \
-        }                                                                                                              \
-    } while (0)
-
-static const char text[] = "Hello  world, it's 12345\r\n\t\xc3\xa9t\xc3\xa9 \xe2\x96\x81\xe4\xb8\xad\xe6\x96\x87 \xf0\x9f\x98\x80"
-                           "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa<s><|end|>"
-                           " ababababab    \n\n  the theme e\xcc\x81\xea\xb0\x80\xe1\x84\x80\xe1\x85\xa1.";
+static const char text[] =
+    "Hello  world, it's 12345\r\n\t\xc3\xa9t\xc3\xa9 \xe2\x96\x81\xe4\xb8\xad\xe6\x96\x87 \xf0\x9f\x98\x80"
+    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa<s><|end|>"
+    " ababababab    \n\n  the theme e\xcc\x81\xea\xb0\x80\xe1\x84\x80\xe1\x85\xa1.";
 
 static uint64_t encode(const struct tokenizer *tokenizer, const struct tokenizer_info *info, void *tokens,
                        uint64_t room)
@@ -88,8 +80,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     }
     REQUIRE(!ftruncate(fd, 0) && pwrite(fd, data, size, 0) == (ssize_t)size);
-    static const struct tokenizer_options options[] = {{.special = TOKENIZER_SPECIAL_RECOGNIZE},
-                                                       {.special = TOKENIZER_SPECIAL_RECOGNIZE, .pattern = "o200k_base"}};
+    static const struct tokenizer_options options[] = {
+        {.special = TOKENIZER_SPECIAL_RECOGNIZE}, {.special = TOKENIZER_SPECIAL_RECOGNIZE, .pattern = "o200k_base"}};
     for (int i = 0; i < 2; i++) {
         struct tokenizer *tokenizer;
         struct tokmap_error error;

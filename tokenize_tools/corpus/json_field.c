@@ -33,6 +33,18 @@ static bool inner_find(const char *record, size_t count, const char *field, size
     return true;
 }
 
+/* Starts to read a record. If the record is not an object or not JSON, the function sets *fault and returns false. */
+static bool object_begin(struct json_scan *scan, const char *record, size_t count, struct json_fault *fault)
+{
+    json_begin(scan, record, count);
+    if (json_kind(scan) != JSON_OBJECT) {
+        const size_t offset = (size_t)(scan->at - record);
+        return json_skip(scan) ? fault_at(fault, offset, JSON_FIELD_NOT_OBJECT) : scan_failed(scan, fault);
+    }
+    (void)json_enter_object(scan);
+    return true;
+}
+
 bool json_field_find(const char *record, size_t count, const char *field, size_t field_bytes, struct json_field *found,
                      struct json_fault *fault)
 {
@@ -41,12 +53,8 @@ bool json_field_find(const char *record, size_t count, const char *field, size_t
     const char *found_at = NULL;
     bool is_string = false;
     assert(field && found && fault);
-    json_begin(&scan, record, count);
-    if (json_kind(&scan) != JSON_OBJECT) {
-        const size_t offset = (size_t)(scan.at - record);
-        return json_skip(&scan) ? fault_at(fault, offset, JSON_FIELD_NOT_OBJECT) : scan_failed(&scan, fault);
-    }
-    (void)json_enter_object(&scan);
+    if (!object_begin(&scan, record, count, fault))
+        return false;
     while (json_member(&scan, &name)) {
         if (!json_equals(&name, field, field_bytes)) {
             (void)json_skip(&scan);
@@ -161,12 +169,8 @@ bool json_fields_find(const char *record, size_t count, struct json_wanted *want
     bool outer = false; /* a member may be an object that contains a wanted field */
     for (size_t i = 0; i < wanted_count; i++)
         wanted[i].kind = JSON_NOTHING;
-    json_begin(&scan, record, count);
-    if (json_kind(&scan) != JSON_OBJECT) {
-        const size_t offset = (size_t)(scan.at - record);
-        return json_skip(&scan) ? fault_at(fault, offset, JSON_FIELD_NOT_OBJECT) : scan_failed(&scan, fault);
-    }
-    (void)json_enter_object(&scan);
+    if (!object_begin(&scan, record, count, fault))
+        return false;
     while (json_member(&scan, &name)) {
         const enum json_kind kind = json_kind(&scan);
         const size_t at = (size_t)(scan.at - record);

@@ -201,6 +201,16 @@ static enum tokmap_status encode_document(struct pipeline_state *own, const stru
     return status;
 }
 
+/* Makes the caller's array the place of the next ids. */
+static void ids_begin(struct pipeline_state *own, const struct tokenizer_out *out, struct tokmap_error *error)
+{
+    own->error = error;
+    own->ids.tokens = out->tokens;
+    own->ids.count = 0;
+    own->ids.room = out->capacity;
+    own->ids.largest = 0;
+}
+
 static enum tokmap_status pipeline_encode(struct tokenizer_state *state, const struct tokenizer_batch *batch,
                                           struct tokenizer_out *out, struct tokmap_error *error)
 {
@@ -208,11 +218,7 @@ static enum tokmap_status pipeline_encode(struct tokenizer_state *state, const s
     enum tokmap_status status = tokenizer_check_capacity(batch, out, state->tokenizer->info.ids_per_byte_most, error);
     if (status)
         return status;
-    own->error = error;
-    own->ids.tokens = out->tokens;
-    own->ids.count = 0;
-    own->ids.room = out->capacity;
-    own->ids.largest = 0;
+    ids_begin(own, out, error);
     for (uint64_t i = 0; i < batch->count && !status; i++) {
         const bool resumed = i == 0 && batch->resumed, unfinished = i + 1 == batch->count && batch->unfinished;
         if (out->has_prefix && !resumed)
@@ -302,11 +308,7 @@ static enum tokmap_status pipeline_encode_marked(struct tokenizer_state *state, 
     enum tokmap_status status = tokenizer_check_capacity(&batch, out, state->tokenizer->info.ids_per_byte_most, error);
     if (status)
         return status;
-    own->error = error;
-    own->ids.tokens = out->tokens;
-    own->ids.count = 0;
-    own->ids.room = out->capacity;
-    own->ids.largest = 0;
+    ids_begin(own, out, error);
     if (out->has_prefix)
         ids_append(&own->ids, out->prefix);
     status = encode_marks(own, text, marks, mark_count, places);

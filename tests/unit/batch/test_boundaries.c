@@ -9,24 +9,8 @@
 #include <string.h>
 
 #include "support/made.h"
-#include "support/scratch.h"
+#include "support/scratch_folder.h"
 #include "batch/boundaries.h"
-
-static char folder[512];
-
-static int setup(void **unused)
-{
-    (void)unused;
-    scratch_make(folder);
-    return 0;
-}
-
-static int teardown(void **unused)
-{
-    (void)unused;
-    scratch_remove(folder);
-    return 0;
-}
 
 /* The marks of a window, which is a row of one piece. */
 static enum tokmap_status boundaries_mark(const struct tokmap_dataset *dataset, uint64_t tokens, uint64_t first,

@@ -16,27 +16,11 @@
 
 #include "support/guarded.h"
 #include "support/made.h"
-#include "support/scratch.h"
+#include "support/scratch_folder.h"
 #include "batch/copy.h"
 #include "batch/gather.h"
 #include "common/bytes.h"
 #include "platform/os.h"
-
-static char folder[512];
-
-static int setup(void **unused)
-{
-    (void)unused;
-    scratch_make(folder);
-    return 0;
-}
-
-static int teardown(void **unused)
-{
-    (void)unused;
-    scratch_remove(folder);
-    return 0;
-}
 
 /* ---- copying ---- */
 

@@ -16,23 +16,8 @@
 #include "common/bit_copy.h"
 #include "fuzz/index_exercise.h"
 #include "platform/os.h"
+#include "support/scratch_folder.h"
 #include "support/shard_help.h"
-
-static char folder[512];
-
-static int setup(void **unused)
-{
-    (void)unused;
-    scratch_make(folder);
-    return 0;
-}
-
-static int teardown(void **unused)
-{
-    (void)unused;
-    scratch_remove(folder);
-    return 0;
-}
 
 static bool counts(uint64_t token)
 {

@@ -18,23 +18,8 @@
 #include "dataset/dataset.h"
 #include "dataset/documents.h"
 #include "platform/os.h"
+#include "support/scratch_folder.h"
 #include "support/shard_help.h"
-
-static char folder[512];
-
-static int setup(void **unused)
-{
-    (void)unused;
-    scratch_make(folder);
-    return 0;
-}
-
-static int teardown(void **unused)
-{
-    (void)unused;
-    scratch_remove(folder);
-    return 0;
-}
 
 /* ---- a dataset of five shards, two of which have masks ---- */
 

@@ -11,28 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "support/scratch_folder.h"
 #include "support/shard_help.h"
 #include "common/bytes.h"
 #include "common/hash.h"
 #include "dataset/block_scan.h"
 #include "dataset/block_scan_kernel.h"
 #include "platform/os.h"
-
-static char folder[512];
-
-static int setup(void **unused)
-{
-    (void)unused;
-    scratch_make(folder);
-    return 0;
-}
-
-static int teardown(void **unused)
-{
-    (void)unused;
-    scratch_remove(folder);
-    return 0;
-}
 
 static void flip(const char *name, uint64_t offset)
 {

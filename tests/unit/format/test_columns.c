@@ -16,23 +16,8 @@
 #include "format/index_columns.h"
 #include "format/shard_mask.h"
 #include "platform/os.h"
+#include "support/scratch_folder.h"
 #include "support/shard_help.h"
-
-static char folder[512];
-
-static int setup(void **unused)
-{
-    (void)unused;
-    scratch_make(folder);
-    return 0;
-}
-
-static int teardown(void **unused)
-{
-    (void)unused;
-    scratch_remove(folder);
-    return 0;
-}
 
 /* The value of document d in a column of `distinct` values: a number, and nothing for one of them. */
 static uint64_t value_text(uint64_t d, uint64_t distinct, char text[32])

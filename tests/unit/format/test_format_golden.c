@@ -13,23 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/scratch_folder.h"
 #include "support/shard_help.h"
-
-static char folder[512];
-
-static int setup(void **unused)
-{
-    (void)unused;
-    scratch_make(folder);
-    return 0;
-}
-
-static int teardown(void **unused)
-{
-    (void)unused;
-    scratch_remove(folder);
-    return 0;
-}
 
 static const char *golden(const char *name)
 {

@@ -17,24 +17,9 @@
 
 #include "common/bytes.h"
 #include "platform/os.h"
+#include "support/scratch_folder.h"
 #include "support/shard_help.h"
 #include "tokmap/pack.h"
-
-static char folder[512];
-
-static int setup(void **unused)
-{
-    (void)unused;
-    scratch_make(folder);
-    return 0;
-}
-
-static int teardown(void **unused)
-{
-    (void)unused;
-    scratch_remove(folder);
-    return 0;
-}
 
 static const struct {
     enum tokmap_id_type type;

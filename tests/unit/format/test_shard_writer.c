@@ -17,27 +17,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/scratch_folder.h"
 #include "support/shard_help.h"
 #include "common/bytes.h"
 #include "common/hash.h"
 #include "format/layout.h"
 #include "platform/os.h"
-
-static char folder[512];
-
-static int setup(void **unused)
-{
-    (void)unused;
-    scratch_make(folder);
-    return 0;
-}
-
-static int teardown(void **unused)
-{
-    (void)unused;
-    scratch_remove(folder);
-    return 0;
-}
 
 static uint64_t files_in_folder;
 

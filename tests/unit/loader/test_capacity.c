@@ -6,24 +6,8 @@
 #include <cmocka.h>
 
 #include "support/made.h"
-#include "support/scratch.h"
+#include "support/scratch_folder.h"
 #include "loader/capacity.h"
-
-static char folder[512];
-
-static int setup(void **unused)
-{
-    (void)unused;
-    scratch_make(folder);
-    return 0;
-}
-
-static int teardown(void **unused)
-{
-    (void)unused;
-    scratch_remove(folder);
-    return 0;
-}
 
 /* Compares the capacity with a search through all windows. */
 static void check_most(const struct made *made, const struct tokmap_dataset *dataset, uint64_t seq_len)

@@ -15,23 +15,8 @@
 
 #include "pack/planner.h"
 #include "platform/os.h"
+#include "support/scratch_folder.h"
 #include "support/shard_help.h"
-
-static char folder[512];
-
-static int setup(void **unused)
-{
-    (void)unused;
-    scratch_make(folder);
-    return 0;
-}
-
-static int teardown(void **unused)
-{
-    (void)unused;
-    scratch_remove(folder);
-    return 0;
-}
 
 static const uint8_t dataset[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
 
