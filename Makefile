@@ -261,7 +261,9 @@ old_names := dlopen dlsym dlclose dlerror dlinfo pthread_create pthread_join pth
 old_objects := $(if $(wheel_shared),$(call objects,src/platform/old_glibc.c))
 old_flags := $(if $(wheel_shared),$(addprefix -Wl$(comma)--wrap=,$(old_names)))
 old_program_objects := $(if $(wheel_shared),$(old_objects) $(call objects,src/platform/old_glibc_program.c))
-old_program_flags := $(old_flags) $(if $(wheel_shared),$(addprefix -Wl$(comma)--wrap=,__libc_start_main pow exp log))
+# libgcc_s.so.1 needs a newer glibc. The unwinder of libstdc++, which Snappy needs, is therefore linked from an archive.
+old_program_flags := $(old_flags) $(if $(wheel_shared),-static-libgcc $(addprefix \
+  -Wl$(comma)--wrap=,__libc_start_main __pthread_key_create pow exp log))
 # Link-time optimization would lose the versions, which the assembler sets.
 $(old_program_objects): private_flags := -fno-lto
 wheel_libs = -pthread $(call archive,zstd) $(1) $(wheel_shared) -ldl $(LIBS) -Wl,--as-needed -lm

@@ -60,6 +60,7 @@ OLD(int, pthread_condattr_setclock, VERSION_2_3_3, (pthread_condattr_t * attribu
 OLD(int, pthread_sigmask, BASE, (int how, const sigset_t *set, sigset_t *before), (how, set, before))
 OLD(int, pthread_once, BASE, (pthread_once_t * control, void (*run)(void)), (control, run))
 OLD(int, pthread_key_create, BASE, (pthread_key_t * key, void (*destroy)(void *)), (key, destroy))
+OLD(int, __pthread_key_create, BASE, (pthread_key_t * key, void (*destroy)(void *)), (key, destroy))
 OLD(void *, pthread_getspecific, BASE, (pthread_key_t key), (key))
 OLD(int, pthread_setspecific, BASE, (pthread_key_t key, const void *value), (key, value))
 

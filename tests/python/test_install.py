@@ -175,7 +175,8 @@ class Wheel(WithData):
 
     def check_what_the_tag_promises(self, folder, wheel):
         """No file calls a function of a glibc newer than 2.28, or needs a library that is not glibc's nor inside."""
-        inside = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2",
+        inside = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2",
+                  "ld-linux-aarch64.so.1",
                   *os.listdir(os.path.join(folder, "tokmap"))}
         programs = [path for path in glob.glob(glob.escape(folder) + "/tokmap/**", recursive=True)
                     if ".so" in path or os.path.dirname(path).endswith("/bin")]

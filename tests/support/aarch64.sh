@@ -44,11 +44,12 @@ if [ ! -e "$folder/root/complete" ]; then
             -o Debug::NoLocking=true "$@" >>"$log" 2>&1
     }
     fetch update && fetch install --no-install-recommends --download-only libzstd-dev libxxhash-dev libcmocka-dev \
-        libpcre2-dev libisal-dev libsnappy-dev liblz4-dev libbrotli-dev libbz2-dev liblzma-dev || skip "the aarch64 libraries could not be downloaded: $(tail -n 1 "$log")"
+        libpcre2-dev libisal-dev libsnappy-dev liblz4-dev libbrotli-dev libbz2-dev liblzma-dev ||
+        skip "the aarch64 libraries could not be downloaded: $(tail -n 1 "$log")"
     for package in "$folder"/apt/archives/lib*.deb; do
         case ${package##*/} in
-        libzstd* | libxxhash* | libcmocka* | libpcre2-8* | libpcre2-dev* | libisal* | libsnappy* | liblz4* | libbrotli* | \
-            libbz2* | liblzma* | libstdc++6* | libgcc-s1*)
+        libzstd* | libxxhash* | libcmocka* | libpcre2-8* | libpcre2-dev* | libisal* | libsnappy* | liblz4* | \
+            libbrotli* | libbz2* | liblzma* | libstdc++6* | libgcc-s1*)
             dpkg-deb -x "$package" "$folder/root" || exit 2 ;;
         esac
     done
