@@ -37,9 +37,9 @@ enum os_kind { OS_KIND_FILE, OS_KIND_FOLDER, OS_KIND_LINK, OS_KIND_PIPE, OS_KIND
 struct os_stat {
     uint64_t bytes;         /* the size */
     uint64_t device, inode; /* both together identify the file */
-    enum os_kind kind;    /* never OS_KIND_UNKNOWN */
-    uint64_t allocated;   /* bytes of storage that the file occupies; less than `bytes` if it is sparse */
-    uint64_t modified_ns; /* time of the last change in ns since 1970; only for finding out whether a file changed */
+    enum os_kind kind;      /* never OS_KIND_UNKNOWN */
+    uint64_t allocated;     /* bytes of storage that the file occupies; less than `bytes` if it is sparse */
+    uint64_t modified_ns;   /* time of the last change in ns since 1970; only for finding out whether a file changed */
 };
 
 int os_open(const char *path, enum os_open how, int *fd);
@@ -170,6 +170,8 @@ uint64_t os_memory_resident(void);      /* bytes of RAM that the process uses, 0
 uint64_t os_memory_resident_peak(void); /* the most that it has used so far, 0 if unknown */
 /* Bytes that this process has caused to be read from storage so far; UINT64_MAX if unknown. */
 uint64_t os_storage_bytes_read(void);
+/* Fills at most 256 bytes with random numbers of the kernel. Never waits: EAGAIN shortly after the machine's start. */
+int os_random(void *into, size_t count);
 bool os_is_terminal(int fd);
 uint32_t os_terminal_columns(int fd); /* 80 if unknown */
 bool os_is_root(void);

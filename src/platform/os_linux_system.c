@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -119,6 +120,13 @@ uint64_t os_memory_resident_peak(void)
 uint64_t os_storage_bytes_read(void)
 {
     return field_in("/proc/self/io", "\nread_bytes:");
+}
+
+int os_random(void *into, size_t count)
+{
+    assert(count <= 256); /* so many come whole, and no signal interrupts them */
+    const ssize_t got = getrandom(into, count, GRND_NONBLOCK);
+    return got == (ssize_t)count ? 0 : got < 0 ? errno : EIO;
 }
 
 bool os_is_terminal(int fd)

@@ -30,7 +30,6 @@
 #include "common/bytes.h"
 #include "common/cpu.h"
 #include "common/error.h"
-#include "common/hash.h"
 
 /* Adds the rank of a pair to the table by bytes, if both are single bytes. */
 static void byte_pair_add(struct bpe_model *model, uint32_t left, uint32_t right, uint32_t rank)
@@ -307,7 +306,7 @@ static bool merge_fits(const struct bpe_model *model, const struct bpe_source *s
     const uint8_t *result = model->bytes + model->offsets[merge->result];
     return left && right && left + right == bpe_token_bytes(model, merge->result) &&
            (source->merges_checked || (!memcmp(result, model->bytes + model->offsets[merge->left], left) &&
-                             !memcmp(result + left, model->bytes + model->offsets[merge->right], right)));
+                                       !memcmp(result + left, model->bytes + model->offsets[merge->right], right)));
 }
 
 /* Fills a table with all pairs of the list. *twice: the list has a pair twice. */
@@ -460,21 +459,10 @@ static enum tokmap_status keep_unreached(struct bpe_model *model, const uint32_t
 {
     if (!model->unreached_count)
         return TOKMAP_OK;
-    model->unreached_bits = 1;
-    while (1u << model->unreached_bits < 4 * model->unreached_count)
-        model->unreached_bits++;
-    const uint32_t mask = (1u << model->unreached_bits) - 1;
-    model->unreached = malloc(((size_t)mask + 1) * sizeof *model->unreached);
-    if (!model->unreached)
-        return error_set_memory(error, "a vocabulary", mask);
-    memset(model->unreached, 0xFF, ((size_t)mask + 1) * sizeof *model->unreached);
-    for (uint32_t i = 0; i < model->unreached_count; i++) {
-        const uint32_t from = model->offsets[ids[i]], bytes = model->offsets[ids[i] + 1] - from;
-        uint32_t at = (uint32_t)hash64(model->bytes + from, bytes) & mask;
-        while (model->unreached[at] != BPE_NONE)
-            at = (at + 1) & mask;
-        model->unreached[at] = ids[i];
-    }
+    if (!text_places_new(&model->unreached, 2 * (uint64_t)model->unreached_count))
+        return error_set_memory(error, "a vocabulary", model->unreached_count);
+    for (uint32_t i = 0; i < model->unreached_count; i++)
+        (void)text_places_add(&model->unreached, model->bytes, model->offsets, ids[i]);
     return TOKMAP_OK;
 }
 

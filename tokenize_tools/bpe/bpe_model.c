@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/hash.h"
 #include "platform/os.h"
 
 static uint64_t pairs_bytes(const struct bpe_model *model)
@@ -52,17 +51,12 @@ bool bpe_pair_add(struct bpe_model *model, uint32_t left, uint32_t right, uint32
     return added;
 }
 
+_Static_assert(NO_TEXT == BPE_NONE, "a text that is not there has no id");
+
 uint32_t bpe_unreached(const struct bpe_model *model, const uint8_t *bytes, size_t count)
 {
-    if (!model->unreached_count)
-        return BPE_NONE;
-    const uint32_t mask = (1u << model->unreached_bits) - 1;
-    for (uint32_t at = (uint32_t)hash64(bytes, count) & mask; model->unreached[at] != BPE_NONE; at = (at + 1) & mask) {
-        const uint32_t id = model->unreached[at];
-        if (bpe_token_bytes(model, id) == count && !memcmp(model->bytes + model->offsets[id], bytes, count))
-            return id;
-    }
-    return BPE_NONE;
+    return !model->unreached_count ? BPE_NONE
+                                   : text_places_find(&model->unreached, model->bytes, model->offsets, bytes, count);
 }
 
 void bpe_model_clear(struct bpe_model *model)
@@ -72,11 +66,11 @@ void bpe_model_clear(struct bpe_model *model)
     free(model->offsets);
     free(model->byte_pairs);
     free(model->results);
-    free(model->unreached);
+    text_places_free(&model->unreached);
     free(model->joins);
     free(model->seeds);
     model->bytes = NULL;
-    model->offsets = model->byte_pairs = model->results = model->unreached = NULL;
+    model->offsets = model->byte_pairs = model->results = NULL;
     model->joins = NULL;
     model->seeds = NULL;
 }

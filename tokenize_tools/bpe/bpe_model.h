@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "pretokenize/scanner.h"
+#include "text_places.h"
 #include "tokmap/tokmap.h"
 
 #define BPE_IDS (1u << 21)          /* ids are below it */
@@ -69,9 +70,9 @@ struct bpe_model {
     uint32_t *results;     /* the id that the merge of each rank makes; NULL: the rank is that id */
 
     /* Tokens that merging their own bytes does not give, although a piece with exactly these bytes becomes the
-     * token. A hash table of ids, empty slots being BPE_NONE; few or none. */
-    uint32_t *unreached;
-    uint32_t unreached_bits, unreached_count;
+     * token; few or none. */
+    struct text_places unreached;
+    uint32_t unreached_count;
 
     /* Which pairs of characters of three bytes are side by side in some token: a filter of 2^BPE_JOIN_BITS bits by
      * the hash of their six bytes; and, for tokens that hold only a part of one of the two characters, a bit for the

@@ -26,21 +26,19 @@
 #include <string.h>
 
 #include "bpe/bpe_splits.h"
+#include "bpe/text_places.h"
 #include "common/bytes.h"
 #include "common/error.h"
-#include "common/hash.h"
 #include "sp_merge.h"
 
 #define AHEAD 16 /* merges whose memory is prefetched before they are handled */
 
 struct pairing {
     struct sp_builder *builder;
-    uint64_t
-        *places; /* with scores: a hash table of pieces by text: the high 32 bits of the hash, then id + 1; 0: empty */
-    uint32_t place_bits;
-    uint32_t ranks; /* ranks are below it */
-    bool twice;     /* a pair is in the list twice */
-    uint32_t kept;  /* pairs that can come up */
+    struct text_places places; /* with scores: the pieces that can merge, by text */
+    uint32_t ranks;            /* ranks are below it */
+    bool twice;                /* a pair is in the list twice */
+    uint32_t kept;             /* pairs that can come up */
 };
 
 static enum tokmap_status table_new(struct sp_builder *builder, uint64_t pairs)
@@ -71,7 +69,7 @@ static bool merge_fits(const struct sp_builder *builder, const struct bpe_merge 
     const uint8_t *result = sp_text(builder, merge->result);
     return left && right && left + right == sp_text_bytes(builder, merge->result) &&
            (source->merges_checked || (!memcmp(result, sp_text(builder, merge->left), left) &&
-                             !memcmp(result + left, sp_text(builder, merge->right), right)));
+                                       !memcmp(result + left, sp_text(builder, merge->right), right)));
 }
 
 static enum tokmap_status add_listed(struct pairing *pairing)
@@ -112,21 +110,12 @@ static bool can_merge(const struct sp_builder *builder, uint32_t id)
 static bool places_new(struct pairing *pairing)
 {
     const struct sp_builder *builder = pairing->builder;
-    pairing->place_bits = 4;
-    while ((uint64_t)1 << pairing->place_bits < 2 * (uint64_t)builder->source->vocabulary)
-        pairing->place_bits++;
-    pairing->places = calloc((size_t)1 << pairing->place_bits, sizeof *pairing->places);
-    const uint64_t mask = ((uint64_t)1 << pairing->place_bits) - 1;
-    for (uint32_t id = 0; pairing->places && id < builder->source->vocabulary; id++) {
-        if (!can_merge(builder, id))
-            continue;
-        const uint64_t hash = hash64(sp_text(builder, id), sp_text_bytes(builder, id));
-        uint64_t at = hash & mask;
-        while (pairing->places[at])
-            at = (at + 1) & mask;
-        pairing->places[at] = (hash & 0xFFFFFFFF00000000u) | (id + 1);
-    }
-    return pairing->places != NULL;
+    if (!text_places_new(&pairing->places, builder->source->vocabulary))
+        return false;
+    for (uint32_t id = 0; id < builder->source->vocabulary; id++)
+        if (can_merge(builder, id))
+            (void)text_places_add(&pairing->places, builder->bytes, builder->offsets, id);
+    return true;
 }
 
 /* The symbol of a part of a piece's text, if it is a piece or a character; else BPE_NONE. */
@@ -136,14 +125,7 @@ static uint32_t symbol_of(const struct pairing *pairing, const uint8_t *text, ui
     uint32_t length;
     if (count <= 4 && sp_is_character(text, count))
         return builder->model->atoms[sp_character(text, count, &length)] - 1;
-    const uint64_t hash = hash64(text, count), mask = ((uint64_t)1 << pairing->place_bits) - 1;
-    for (uint64_t at = hash & mask; pairing->places[at]; at = (at + 1) & mask) {
-        const uint32_t id = (uint32_t)pairing->places[at] - 1;
-        if (pairing->places[at] >> 32 == hash >> 32 && sp_text_bytes(builder, id) == count &&
-            !memcmp(sp_text(builder, id), text, count))
-            return id;
-    }
-    return BPE_NONE;
+    return text_places_find(&pairing->places, builder->bytes, builder->offsets, text, count);
 }
 
 /* context: the scores. It is an argument, not a variable of the file, because several threads may build models at once.
@@ -498,6 +480,6 @@ enum tokmap_status sp_pairs_build(struct sp_builder *builder)
         status = keep_pairs(&pairing);
     if (!status)
         fill_byte_pairs(builder->model);
-    free(pairing.places);
+    text_places_free(&pairing.places);
     return status;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base64.h"
+#include "bpe/text_places.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
@@ -79,8 +80,8 @@ static int by_rank(const void *a, const void *b)
 }
 
 /* Sorts tokens and their texts by rank, and fills file->offsets and file->source. */
-static enum tokmap_status order_tokens(struct rank_file *file, struct token *tokens, uint32_t count,
-                                       uint32_t bytes, struct tokmap_error *error)
+static enum tokmap_status order_tokens(struct rank_file *file, struct token *tokens, uint32_t count, uint32_t bytes,
+                                       struct tokmap_error *error)
 {
     uint32_t used = 0;
     assert(count > 0);
@@ -125,25 +126,15 @@ static enum tokmap_status order_tokens(struct rank_file *file, struct token *tok
 /* Looks for two tokens with the same text. Returns the larger id, BPE_NONE if there are none, or NO_MEMORY. */
 static uint32_t find_duplicate(const struct rank_file *file)
 {
-    uint32_t bits = 4, duplicate = BPE_NONE;
-    while (1u << bits < 2 * file->source.vocabulary)
-        bits++;
-    const uint32_t mask = (1u << bits) - 1;
-    uint32_t *table = malloc(((size_t)mask + 1) * sizeof *table);
-    if (!table)
+    struct text_places places;
+    uint32_t duplicate = BPE_NONE;
+    if (!text_places_new(&places, file->source.vocabulary))
         return NO_MEMORY;
-    memset(table, 0xFF, ((size_t)mask + 1) * sizeof *table);
-    for (uint32_t id = 0; id < file->source.vocabulary && duplicate == BPE_NONE; id++) {
-        const uint8_t *text = file->bytes + file->offsets[id];
-        const uint32_t bytes = file->offsets[id + 1] - file->offsets[id];
-        uint32_t at = (uint32_t)hash64(text, bytes) & mask;
-        for (; bytes && table[at] != BPE_NONE && duplicate == BPE_NONE; at = (at + 1) & mask)
-            if (file->offsets[table[at] + 1] - file->offsets[table[at]] == bytes &&
-                !memcmp(file->bytes + file->offsets[table[at]], text, bytes))
-                duplicate = id;
-        table[at] = bytes ? id : table[at];
-    }
-    free(table);
+    for (uint32_t id = 0; id < file->source.vocabulary && duplicate == BPE_NONE; id++)
+        if (file->offsets[id + 1] > file->offsets[id] &&
+            text_places_add(&places, file->bytes, file->offsets, id) != BPE_NONE)
+            duplicate = id;
+    text_places_free(&places);
     return duplicate;
 }
 

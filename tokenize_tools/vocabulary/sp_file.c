@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpe/text_places.h"
 #include "text/utf8.h"
 #include "common/bytes.h"
 #include "common/error.h"
@@ -233,10 +234,9 @@ static enum tokmap_status check_piece(const struct reader *reader, const struct 
                          (uint64_t)(piece->text.at - reader->start),
                          "the text of piece %" PRIu64 " is %s; the file is damaged", id, count ? "not UTF-8" : "empty");
     if (count > PIECE_BYTES_MOST)
-        return error_set(reader->error, TOKMAP_ERROR_LIMIT, reader->file->source.path,
-                         (uint64_t)(piece->text.at - reader->start),
-                         "piece %" PRIu64 " has %zu bytes; the longest that tokmap can read has %u", id, count,
-                         PIECE_BYTES_MOST);
+        return error_set(
+            reader->error, TOKMAP_ERROR_LIMIT, reader->file->source.path, (uint64_t)(piece->text.at - reader->start),
+            "piece %" PRIu64 " has %zu bytes; the longest that tokmap can read has %u", id, count, PIECE_BYTES_MOST);
     if (piece->kind < SP_NORMAL || piece->kind > SP_BYTE)
         return refused(reader, "a piece of an unknown type");
     (void)sp_character(piece->text.at, count, &length);
@@ -287,37 +287,26 @@ static enum tokmap_status copy_pieces(struct reader *reader, struct message mess
 static enum tokmap_status check_duplicates(const struct reader *reader)
 {
     const struct sp_source *source = &reader->file->source;
-    uint32_t bits = 4;
-    while ((uint64_t)1 << bits < 2 * (uint64_t)source->vocabulary)
-        bits++;
-    uint32_t *places = calloc((size_t)1 << bits, sizeof *places);
-    if (!places)
-        return error_set_memory(reader->error, "a vocabulary", (uint64_t)sizeof *places << bits);
-    const uint64_t mask = ((uint64_t)1 << bits) - 1;
+    struct text_places places;
+    if (!text_places_new(&places, source->vocabulary))
+        return error_set_memory(reader->error, "a vocabulary", source->vocabulary);
     uint32_t duplicate = 0; /* never the first piece */
-    for (uint32_t id = 0; id < source->vocabulary && !duplicate; id++) {
-        const uint32_t from = source->offsets[id], count = source->offsets[id + 1] - from;
-        uint64_t at = hash64(source->bytes + from, count) & mask;
-        for (; places[at] && !duplicate; at = (at + 1) & mask) {
-            const uint32_t other = source->offsets[places[at] - 1];
-            if (source->offsets[places[at]] - other == count &&
-                !memcmp(source->bytes + other, source->bytes + from, count))
-                duplicate = id;
-        }
-        places[at] = id + 1;
-    }
-    free(places);
-    return duplicate ? error_set(reader->error, TOKMAP_ERROR_FORMAT, source->path, TOKMAP_NO_OFFSET,
-                             "piece %" PRIu32 " has the same text as an earlier piece; the file is damaged", duplicate)
-                 : TOKMAP_OK;
+    for (uint32_t id = 0; id < source->vocabulary && !duplicate; id++)
+        if (text_places_add(&places, source->bytes, source->offsets, id) != BPE_NONE)
+            duplicate = id;
+    text_places_free(&places);
+    return duplicate
+               ? error_set(reader->error, TOKMAP_ERROR_FORMAT, source->path, TOKMAP_NO_OFFSET,
+                           "piece %" PRIu32 " has the same text as an earlier piece; the file is damaged", duplicate)
+               : TOKMAP_OK;
 }
 
 static enum tokmap_status fingerprint(const struct reader *reader)
 {
     struct sp_file *file = reader->file;
     const struct sp_source *source = &file->source;
-    const uint8_t flags[] = {'s', 'p', source->byte_fallback, source->escape, source->remove_spaces,
-                             (uint8_t)source->prefix};
+    const uint8_t flags[] = {
+        's', 'p', source->byte_fallback, source->escape, source->remove_spaces, (uint8_t)source->prefix};
     struct hash_state *hash = hash_state_new();
     if (!hash)
         return error_set_memory(reader->error, "a fingerprint", 512);
@@ -366,8 +355,8 @@ enum tokmap_status sp_file_read(struct sp_file *file, const char *path, const ui
     file->source.escape = true;
     file->source.fuse_unk = true;
     file->source.unk = BPE_NONE;
-    struct reader reader = {.file = file, .start = bytes, .error = error, .model_type = 1, .dummy_prefix = true,
-                            .remove_spaces = true};
+    struct reader reader = {
+        .file = file, .start = bytes, .error = error, .model_type = 1, .dummy_prefix = true, .remove_spaces = true};
     enum tokmap_status status = count_pieces(&reader, all, &pieces, &text);
     if (!status)
         status = check_settings(&reader);

@@ -1,0 +1,57 @@
+/* text_places.c - see text_places.h. */
+#include "text_places.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool text_places_new(struct text_places *table, uint64_t count)
+{
+    *table = (struct text_places){.bits = 1, .key = table_key_new()};
+    while ((uint64_t)1 << table->bits < 2 * count)
+        table->bits++;
+    table->places = calloc((size_t)1 << table->bits, sizeof *table->places);
+    return table->places != NULL;
+}
+
+void text_places_free(struct text_places *table)
+{
+    free(table->places);
+    *table = (struct text_places){NULL};
+}
+
+/* Returns the place of the id with this text, or the free place where it belongs. */
+static uint64_t place_of(const struct text_places *table, const uint8_t *bytes, const uint32_t *offsets,
+                         const uint8_t *text, uint64_t count, uint64_t hash)
+{
+    const uint64_t mask = ((uint64_t)1 << table->bits) - 1;
+    uint64_t at = hash & mask;
+    for (; table->places[at]; at = (at + 1) & mask) {
+        const uint32_t id = (uint32_t)table->places[at] - 1;
+        if (table->places[at] >> 32 == hash >> 32 && offsets[id + 1] - offsets[id] == count &&
+            !memcmp(bytes + offsets[id], text, (size_t)count))
+            break;
+    }
+    return at;
+}
+
+uint32_t text_places_add(struct text_places *table, const uint8_t *bytes, const uint32_t *offsets, uint32_t id)
+{
+    const uint8_t *text = bytes + offsets[id];
+    const uint32_t count = offsets[id + 1] - offsets[id];
+    const uint64_t hash = table_hash(table->key, text, count), mask = ((uint64_t)1 << table->bits) - 1;
+    const uint64_t at = place_of(table, bytes, offsets, text, count, hash);
+    table->passed += (at - hash) & mask;
+    if (table->places[at])
+        return (uint32_t)table->places[at] - 1;
+    table->places[at] = (hash & 0xFFFFFFFF00000000u) | (id + 1);
+    return NO_TEXT;
+}
+
+uint32_t text_places_find(const struct text_places *table, const uint8_t *bytes, const uint32_t *offsets,
+                          const uint8_t *text, uint64_t count)
+{
+    if (!table->places)
+        return NO_TEXT;
+    const uint64_t at = place_of(table, bytes, offsets, text, count, table_hash(table->key, text, (size_t)count));
+    return (uint32_t)table->places[at] - 1; /* a free place: NO_TEXT */
+}
