@@ -243,8 +243,16 @@ $(BUILD)/lib/$(TOKENIZE_SONAME): $(tokenizer_objects) $(BUILD)/lib/libtokmap.a t
 $(BUILD)/bin/tokmap: $(OBJ)/tokenize_tools/tokmap.c.o $(tool_objects) $(cli_objects) $(BUILD)/lib/libtokmap.a \
   $(linked_from)
 	$(Q)$(call say,LINK)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) $(LIBS) -lm
-# The case `tokenize` calls the tokenizers directly, because measuring the command would include reading and printing.
-$(BUILD)/bin/tokmap-bench: $(bench_objects) $(tokenizer_objects) \
+# The cases `tokenize` and `parquet` call the tokenizers and the reader of Parquet directly, because measuring the
+# command would include reading and printing. Here the reader has no codec but zstd, whose library is needed anyway:
+# with all of them tokmap-bench would start more slowly.
+bench_codec := $(OBJ)/bench/parquet_codec_of_bench.c.o
+$(bench_codec): tokenize_tools/corpus/parquet_codec.c
+	$(Q)$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(filter-out -DHAVE_%,$(c_flags)) $(room_flags) -c $< -o $@
+bench_tool_objects := $(tokenizer_objects) $(bench_codec) $(call objects,tokenize_tools/corpus/name_list.c) \
+  $(filter-out %/parquet_documents.c.o %/parquet_codec.c.o, \
+  $(filter $(OBJ)/tokenize_tools/corpus/parquet_%,$(tool_objects)))
+$(BUILD)/bin/tokmap-bench: $(bench_objects) $(bench_tool_objects) \
   $(cli_objects) $(BUILD)/lib/libtokmap.a $(linked_from)
 	$(Q)$(call say,LINK)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(bench_libs) $(LIBS) -lm
 
@@ -282,7 +290,7 @@ $(BUILD)/wheel/$(TOKENIZE_SONAME): $(tokenizer_objects) $(old_objects) $(BUILD)/
 	  $(call wheel_libs,$(if $(HAVE_PCRE2),$(call archive,pcre2-8)))
 wheel-files: $(wheel_files)
 $(BUILD)/wheel/bin/tokmap: $(OBJ)/tokenize_tools/tokmap.c.o $(tool_objects)
-$(BUILD)/wheel/bin/tokmap-bench: $(bench_objects) $(tokenizer_objects)
+$(BUILD)/wheel/bin/tokmap-bench: $(bench_objects) $(bench_tool_objects)
 $(filter $(BUILD)/wheel/bin/%,$(wheel_files)): $(old_program_objects) $(cli_objects) $(BUILD)/lib/libtokmap.a \
   $(linked_from)
 	$(Q)mkdir -p $(@D) && $(link) $(old_program_flags) $(call beside,/..) $(filter %.o,$^) $(filter %.a,$^) \

@@ -21,8 +21,9 @@
 #include "tokmap/cuda.h"
 
 static const struct bench_case *const cases[] = {
-    &case_check, &case_limits,  &case_order, &case_slice,  &case_loader, &case_open,   &case_train, &case_pack,
-    &case_plan,  &case_sources, &case_trace, &case_verify, &case_h2d,    &case_expand, &case_race,  &case_tokenize};
+    &case_check, &case_limits, &case_order, &case_slice,    &case_loader,  &case_open,
+    &case_train, &case_pack,   &case_plan,  &case_sources,  &case_trace,   &case_verify,
+    &case_h2d,   &case_expand, &case_race,  &case_tokenize, &case_parquet, &case_writer};
 #define CASES (sizeof cases / sizeof cases[0])
 
 static const char details[] =
@@ -45,7 +46,8 @@ static const char details[] =
     "  tokmap-bench tokenize prose.txt -t gpt2/tokenizer.json\n"
     "  tokmap-bench all\n"
     "\n"
-    "The case tokenize needs a text in a real language that does not repeat itself. tokmap-bench(1) says how to make "
+    "The cases tokenize and parquet need a text in a real language that does not repeat itself. tokmap-bench(1) says "
+    "how to make "
     "such texts from Debian packages.\n";
 
 /* Returns NULL if no case has that name. */
@@ -103,7 +105,7 @@ static int run_all(struct bench *bench, const struct arguments *given)
         return result;
     const bool has_gpu = gpu_exists(bench);
     for (size_t i = 0; i < CASES && !bench_stopped(); i++) {
-        if (cases[i] == &case_tokenize) /* needs a text and a tokenizer */
+        if (cases[i] == &case_tokenize || cases[i] == &case_parquet) /* they need a text */
             continue;
         if (cases[i] == &case_check && !bench->options.run_file && !bench->options.batch_given)
             continue;
@@ -245,7 +247,7 @@ static int run_request(const struct cli_command *command, const char **operands,
     if (count > 2)
         return cli_misused(command, "give one case and at most one run file or dataset, not also '%s'", operands[2]);
     result = options_check(command, &bench->options);
-    if (result < 0 && chosen == &case_tokenize)
+    if (result < 0 && (chosen == &case_tokenize || chosen == &case_parquet))
         bench->options.dataset = count > 1 ? operands[1] : NULL;
     else if (result < 0)
         result = operand_resolve(command, bench, count > 1 ? operands[1] : NULL);

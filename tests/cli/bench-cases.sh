@@ -5,7 +5,7 @@ export TMPDIR="$PWD"
 small="--tokens 1m --repeats 2 --seconds 0.01 --text-bytes 1m --json"
 
 # shellcheck disable=SC2086
-for case in limits order slice loader open train pack verify; do
+for case in limits order slice loader open train pack writer verify; do
     tokmap-bench $case $small >$case.json 2>$case.err || { cat $case.err >&2; exit 1; }
     json $case.json
     for key in case metric value unit better min max n; do
@@ -41,6 +41,7 @@ done
 grep '"metric": "paced_tokens_per_s"' loader.json | grep -q '"better": null'
 results pack.json pack text_mb_s peak_rss_mib
 results verify.json verify gb_s
+results writer.json writer stored_gb_s eod_gb_s int64_gb_s
 
 # The case tokenize, with a vocabulary, whose scanner is measured, and with the byte tokenizer, which has no scanner.
 ranks
@@ -60,8 +61,15 @@ json bytes.json
 results bytes.json tokenize doc_cold_mb_s doc_warm_mb_s threads2_ratio start_ms memory_mib
 equal "$(grep -c '"cold_mb_s"' bytes.json || :)" 0
 
+# The case parquet reads the texts that it has written as Parquet, with the byte tokenizer unless another one is named.
+tokmap-bench parquet text --repeats 2 --json >parquet.json
+json parquet.json
+results parquet.json parquet zstd_gb_s plain_gb_s pack_zstd_mb_s pack_plain_mb_s pack_peak_mib
+exits 2 tokmap-bench parquet 2>err
+holds err 'tokmap-bench parquet FILE'
+
 # Results appear beside their limits.
-for case in slice loader pack verify tokenize; do
+for case in slice loader pack writer verify tokenize parquet; do
     holds $case.json '"limit":'
     holds $case.json '"ratio":'
 done
