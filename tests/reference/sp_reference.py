@@ -97,6 +97,12 @@ def pieces(rng, size=400, fallback=True, scores=1000, chars=0.9, defined=(), inn
 DEFINED = ["<sep>", "<sep2>", "\n", "\n\n", MARK * 2, MARK * 3, "the", "th", "é", "中", "中文", ">" + MARK + "</", "=="]
 
 
+def unused(rng, made):
+    """The pieces, a third of the single characters being UNUSED; the space stays, without which tokmap refuses."""
+    return [(text, score, UNUSED if len(text) == 1 and kind == NORMAL and text != "▁" and rng.random() < 1 / 3 else kind)
+            for text, score, kind in made]
+
+
 def families(rng):
     yield "plain", model(pieces(rng), True)
     yield "equal scores", model(pieces(rng, scores=1), True)
@@ -114,6 +120,10 @@ def families(rng):
     yield "large", model(pieces(rng, size=3000, inner=0.5), True)
     yield "large, few scores", model(pieces(rng, size=3000, scores=20, inner=1, chars=0.8), True)
     yield "unused character", model(pieces(rng) + [("Ω", -1, UNUSED)], True)
+    yield "unused characters", model(unused(rng, pieces(rng)), True)
+    yield "unused characters, no fallback", model(unused(rng, pieces(rng, fallback=False, chars=0.7)))
+    yield "unused characters, no prefix", model(unused(rng, pieces(rng, fallback=False, chars=0.7)), prefix=False)
+    yield "unused characters, user defined", model(unused(rng, pieces(rng, defined=DEFINED, chars=0.6)), True)
 
 
 def check(tokmap, path, strings):

@@ -119,7 +119,8 @@ enum tokmap_status sp_atoms_read(struct sp_builder *builder)
     for (uint32_t id = 0; id < vocabulary; id++) {
         const uint8_t *text = sp_text(builder, id);
         const uint32_t count = sp_text_bytes(builder, id);
-        if (count && count <= 4 && sp_is_character(text, count))
+        /* SentencePiece takes a character whose piece is UNUSED as one that has no piece. */
+        if (count && count <= 4 && sp_kind_of(builder->source, id) != SP_UNUSED && sp_is_character(text, count))
             model->atoms[sp_character(text, count, &length)] = id + 1;
     }
     if (builder->source->escape && !model->atoms[' '])
