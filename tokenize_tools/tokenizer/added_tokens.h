@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "match_set.h"
 #include "tokmap/tokmap.h"
 
 struct added_token {
@@ -32,10 +33,12 @@ struct added_token {
 enum added_pass { ADDED_RAW, ADDED_NORMALIZED, ADDED_PASSES };
 
 struct added_tokens; /* immutable; shared by threads */
+struct finder;       /* the tokens of one pass; see added_tokens.c */
 
 /* Makes a set of `count` tokens, which are copied together with their texts. No two tokens may have one id. `path` is
  * for messages and may be NULL. On failure *added is NULL. Statuses: OK, ERROR_FORMAT (the match of a token is empty or
- * equals that of another one in the same pass), ERROR_MEMORY. */
+ * equals that of another one in the same pass), ERROR_LIMIT (tokens of more than MATCH_WALK bytes have more than
+ * MATCH_LONG_MOST in total), ERROR_MEMORY. */
 enum tokmap_status added_tokens_new(struct added_tokens **added, const struct added_token *tokens, size_t count,
                                     const char *path, struct tokmap_error *error);
 /* In this function and the following ones `added` may be NULL, which is an empty set. */
@@ -52,15 +55,16 @@ bool added_tokens_any(const struct added_tokens *added, enum added_pass pass, bo
 /* ---- splitting a text at added tokens ---- */
 
 struct added_split {
-    const struct added_tokens *added;
-    enum added_pass pass;
-    bool specials;         /* special tokens are wanted */
+    const struct finder *finder; /* the tokens of the pass */
+    bool specials;               /* special tokens are wanted */
     const uint8_t *text;
     size_t count;
-    size_t at;             /* where the search continues */
-    size_t done;           /* everything before it has been returned */
+    size_t at;                         /* where the search continues */
+    size_t done;                       /* everything before it has been returned */
     const struct added_token *waiting; /* a token that was found, but the text before it is returned first; or NULL */
     size_t waiting_end;
+    size_t spaces_from, spaces_to; /* the last run of spaces that a token took; spaces_to 0: none */
+    struct match_search search;    /* search.steps: the work so far */
 };
 
 struct added_part {
@@ -68,11 +72,15 @@ struct added_part {
     size_t from, to;                 /* of the text */
 };
 
-/* Starts to split a text, `count` bytes of valid UTF-8 that must stay until the last part. `added` is not NULL. */
+/* Starts to split a text, `count` bytes of valid UTF-8 that must stay until the last part. `added` is not NULL. The
+ * work of all calls together is linear in `count`, whatever the tokens are. */
 void added_split_begin(struct added_split *split, const struct added_tokens *added, enum added_pass pass, bool specials,
                        const uint8_t *text, size_t count);
 /* Returns the next part, a token or a text that is not empty. Parts are in order and cover the text. Returns false at
- * the end. */
+ * the end, and if memory is lacking. */
 bool added_split_next(struct added_split *split, struct added_part *part);
+/* To be called once after each added_split_begin(), also before the end of the text. Statuses: OK, ERROR_MEMORY (parts
+ * are missing). */
+enum tokmap_status added_split_end(struct added_split *split, struct tokmap_error *error);
 
 #endif

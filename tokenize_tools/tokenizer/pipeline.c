@@ -148,12 +148,15 @@ static enum tokmap_status split_pass(struct pipeline_state *own, enum added_pass
             status = rest(own, text + part.from, part.to - part.from);
             continue;
         }
-        if (part.token->special && special == TOKENIZER_SPECIAL_ERROR)
-            return refuse_special(own, part.token, part.from);
+        if (part.token->special && special == TOKENIZER_SPECIAL_ERROR) {
+            status = refuse_special(own, part.token, part.from);
+            break;
+        }
         ids_append(&own->ids, part.token->id);
         own->place = pass == ADDED_RAW ? ENGINE_SEGMENT_START : ENGINE_INSIDE;
     }
-    return status;
+    const enum tokmap_status ended = added_split_end(&split, own->error);
+    return status ? status : ended;
 }
 
 /* Encodes text without raw added tokens: normalizes it first. */

@@ -153,10 +153,11 @@ static enum tokmap_status search_segment(struct search *own, const uint8_t *text
         uint64_t begin = part.from, end = part.to;
         denormalize(own, &begin, &end);
         if (!take_added(own, part.token, begin, end))
-            return refuse(own);
+            status = refuse(own);
         own->place = ENGINE_INSIDE;
     }
-    return status;
+    const enum tokmap_status ended = added_split_end(&split, own->error);
+    return status ? status : ended;
 }
 
 static enum tokmap_status search_document(struct search *own, const uint8_t *text, size_t bytes)
@@ -174,10 +175,11 @@ static enum tokmap_status search_document(struct search *own, const uint8_t *tex
             continue;
         }
         if (!take_added(own, part.token, part.from, part.to))
-            return refuse(own);
+            status = refuse(own);
         own->place = ENGINE_SEGMENT_START;
     }
-    return status;
+    const enum tokmap_status ended = added_split_end(&split, own->error);
+    return status ? status : ended;
 }
 
 enum tokmap_status pipeline_offsets_find(const struct pipeline_offsets *how, const uint8_t *text, size_t bytes,

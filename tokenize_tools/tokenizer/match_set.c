@@ -1,0 +1,310 @@
+/*
+ * match_set.c - a filter, a small trie, and an automaton (match_long.h), each used only where the one before it finds
+ * something.
+ *
+ *     filter     where do the first two bytes of some text occur? Most texts have no such place, so the search for
+ * these two bytes determines the cost. trie       which texts of at most MATCH_WALK bytes begin there, and do the first
+ * MATCH_WALK bytes of a longer one? It costs at most MATCH_WALK bytes a place. automaton  which longer text begins
+ * there? It is asked for a block of places at once, the result is kept, and blocks do not overlap. So a text of a's and
+ * the text "aaa..ab" cost some bytes per place, and not as many as the text is long.
+ *
+ * The trie has nodes only where texts branch or end: at most two per text, however long the texts are. A node knows a
+ * text that begins with its bytes. Example: "<s>", "</s>", "<pad>":
+ *
+ *     0: ""  ->  1: "<"  ->  2: "</s>" (text)   3: "<pad>" (text)   4: "<s>" (text)
+ */
+#include "match_set.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#define FEW_FIRSTS 4
+#define PLACES_LEAST ((size_t)4096) /* of a block for the automaton */
+
+struct node {
+    uint32_t sample;      /* the index of a text that begins with the node's bytes */
+    uint32_t first_child; /* children have consecutive numbers, in the order of their bytes */
+    uint32_t text;        /* 1 + the index of the text that ends here; 0: none */
+    uint16_t children;
+    uint8_t depth; /* bytes of the node, at most MATCH_WALK */
+    uint8_t deep;  /* longer texts begin with the node's MATCH_WALK bytes */
+};
+
+struct match_set {
+    const struct match_text *texts;
+    struct node *nodes;
+    uint8_t *bytes; /* of each node: the first byte after those of its parent */
+    struct match_long *longs;
+    uint8_t firsts[FEW_FIRSTS];  /* the first bytes of all texts, if they are few; unused entries repeat the first */
+    uint8_t seconds[FEW_FIRSTS]; /* the same for second bytes, if all texts have one */
+    bool few, few_seconds;
+    bool one_first; /* all texts begin with the same byte, which is not a space */
+    bool first[256];
+    uint64_t pairs[65536 / 64]; /* bit second << 8 | first: a text begins with these two bytes */
+};
+
+/* ---- construction ---- */
+
+int match_text_compare(const struct match_text *one, const struct match_text *other)
+{
+    const uint32_t shorter = one->count < other->count ? one->count : other->count;
+    const int order = memcmp(one->bytes, other->bytes, shorter);
+    return order ? order : one->count < other->count ? -1 : one->count > other->count;
+}
+
+/* How many bytes, at most MATCH_WALK, two texts have in common; they have `from` in common. */
+static uint32_t common_bytes(const struct match_text *one, const struct match_text *other, uint32_t from)
+{
+    const uint32_t most = (uint32_t)min64(MATCH_WALK, min64(one->count, other->count));
+    while (from < most && one->bytes[from] == other->bytes[from])
+        from++;
+    return from;
+}
+
+/* Adds the children of a node, whose texts are [from, to), to the end of the trie. Returns the new number of nodes. */
+static uint32_t add_children(struct match_set *set, struct node *node, uint32_t from, uint32_t to, uint32_t nodes,
+                             uint32_t *ends)
+{
+    const struct match_text *texts = set->texts;
+    const uint32_t depth = node->depth;
+    if (from < to && texts[from].count == depth)
+        node->text = ++from;
+    node->first_child = nodes;
+    node->deep = depth == MATCH_WALK && from < to;
+    while (!node->deep && from < to) {
+        const uint8_t byte = texts[from].bytes[depth];
+        const uint32_t begin = from;
+        while (from < to && texts[from].bytes[depth] == byte)
+            from++;
+        set->bytes[nodes] = byte;
+        set->nodes[nodes] =
+            (struct node){.sample = begin, .depth = (uint8_t)common_bytes(&texts[begin], &texts[from - 1], depth + 1)};
+        ends[nodes++] = from;
+    }
+    node->children = (uint16_t)(nodes - node->first_child);
+    return nodes;
+}
+
+static bool make_trie(struct match_set *set, size_t count)
+{
+    const size_t room = 2 * count + 1; /* each node but the root branches, ends a text, or is deep */
+    set->nodes = malloc(room * sizeof *set->nodes);
+    set->bytes = malloc(room);
+    uint32_t *ends = malloc(room * sizeof *ends);
+    if (!set->nodes || !set->bytes || !ends) {
+        free(ends);
+        return false;
+    }
+    uint32_t nodes = 1;
+    set->nodes[0] = (struct node){.sample = 0};
+    set->bytes[0] = 0;
+    ends[0] = (uint32_t)count;
+    for (uint32_t n = 0; n < nodes; n++)
+        nodes = add_children(set, &set->nodes[n], set->nodes[n].sample, ends[n], nodes, ends);
+    assert(nodes <= room);
+    free(ends);
+    return true;
+}
+
+/* Adds a byte to a list of `count` different bytes. Returns the new count, which exceeds FEW_FIRSTS if the list is
+ * full. */
+static size_t few_add(uint8_t few[FEW_FIRSTS], size_t count, uint8_t byte)
+{
+    for (size_t i = 0; i < count && i < FEW_FIRSTS; i++)
+        if (few[i] == byte)
+            return count;
+    if (count < FEW_FIRSTS)
+        few[count] = byte;
+    return count + 1;
+}
+
+static void make_filter(struct match_set *set, size_t count)
+{
+    size_t firsts = 0, seconds = 0;
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t *bytes = set->texts[i].bytes;
+        const bool one = set->texts[i].count == 1;
+        set->first[bytes[0]] = true;
+        firsts = firsts > FEW_FIRSTS ? firsts : few_add(set->firsts, firsts, bytes[0]);
+        seconds = one || seconds > FEW_FIRSTS ? FEW_FIRSTS + 1 : few_add(set->seconds, seconds, bytes[1]);
+        for (uint32_t second = one ? 0 : bytes[1]; second <= (one ? 255u : bytes[1]); second++)
+            set->pairs[(second << 8 | bytes[0]) / 64] |= UINT64_C(1) << bytes[0] % 64;
+    }
+    set->few = firsts <= FEW_FIRSTS;
+    set->one_first = firsts == 1 && set->firsts[0] != ' ';
+    set->few_seconds = seconds <= FEW_FIRSTS;
+    for (size_t i = firsts; i && i < FEW_FIRSTS; i++)
+        set->firsts[i] = set->firsts[0];
+    for (size_t i = seconds; i && i < FEW_FIRSTS; i++)
+        set->seconds[i] = set->seconds[0];
+}
+
+enum tokmap_status match_set_new(struct match_set **set, const struct match_text *texts, size_t count, const char *path,
+                                 struct tokmap_error *error)
+{
+    uint64_t bytes = 0;
+    *set = NULL;
+    assert(count);
+    for (size_t i = 0; i < count; i++) {
+        assert(texts[i].count && (!i || match_text_compare(&texts[i - 1], &texts[i]) < 0));
+        bytes += texts[i].count > MATCH_WALK ? texts[i].count : 0;
+    }
+    if (bytes > MATCH_LONG_MOST || count > UINT32_MAX / 4)
+        return error_set(error, TOKMAP_ERROR_LIMIT, path, TOKMAP_NO_OFFSET,
+                         "the added tokens of more than %u bytes have %" PRIu64 " bytes in total, but at most %" PRIu64
+                         " are supported; remove some of them",
+                         MATCH_WALK, bytes, MATCH_LONG_MOST);
+    struct match_set *made = calloc(1, sizeof *made);
+    if (made)
+        made->texts = texts;
+    if (!made || !make_trie(made, count)) {
+        match_set_free(made);
+        return error_set_memory(error, "added tokens", count * 2 * sizeof(struct node));
+    }
+    make_filter(made, count);
+    const enum tokmap_status status = match_long_new(&made->longs, texts, count, MATCH_WALK, error);
+    if (status)
+        match_set_free(made);
+    else
+        *set = made;
+    return status;
+}
+
+void match_set_free(struct match_set *set)
+{
+    if (!set)
+        return;
+    free(set->nodes);
+    free(set->bytes);
+    match_long_free(set->longs);
+    free(set);
+}
+
+/* ---- search ---- */
+
+#if defined(__SSE2__)
+/* One bit for each of 16 bytes: whether it is one of the four. */
+static inline int any_of(const uint8_t *text, const uint8_t four[FEW_FIRSTS])
+{
+    const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)text);
+    __m128i hit = _mm_cmpeq_epi8(bytes, _mm_set1_epi8((char)four[0]));
+    for (int i = 1; i < FEW_FIRSTS; i++)
+        hit = _mm_or_si128(hit, _mm_cmpeq_epi8(bytes, _mm_set1_epi8((char)four[i])));
+    return _mm_movemask_epi8(hit);
+}
+#endif
+
+/* The first offset from `at` on at which the first byte of a text is, or `count`. If there are few second bytes, they
+ * are compared, too: the added tokens of Llama-2 all begin with a space. */
+static size_t next_first(const struct match_set *set, const uint8_t *text, size_t at, size_t count)
+{
+    if (set->one_first) {
+        const uint8_t *found = at < count ? memchr(text + at, set->firsts[0], count - at) : NULL;
+        return found ? (size_t)(found - text) : count;
+    }
+#if defined(__SSE2__)
+    for (; set->few && count - at >= 17; at += 16) {
+        int mask = any_of(text + at, set->firsts);
+        if (mask && set->few_seconds)
+            mask &= any_of(text + at + 1, set->seconds);
+        if (mask)
+            return at + (size_t)__builtin_ctz((unsigned)mask);
+    }
+#endif
+    while (at < count && !set->first[text[at]])
+        at++;
+    return at;
+}
+
+/* The child of a node by a byte, or NULL. */
+static inline const struct node *child_by(const struct match_set *set, const struct node *node, uint8_t byte)
+{
+    uint32_t low = node->first_child;
+    const uint32_t end = low + node->children;
+    for (uint32_t high = end; low < high;) {
+        const uint32_t middle = (low + high) / 2;
+        if (set->bytes[middle] < byte)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < end && set->bytes[low] == byte ? &set->nodes[low] : NULL;
+}
+
+/* Returns 1 + the index of the longest text of at most MATCH_WALK bytes that begins at text[0], or 0. *deep: the first
+ * MATCH_WALK bytes of a longer text are there. */
+static uint32_t walk(const struct match_set *set, const uint8_t *text, size_t count, bool *deep, uint64_t *steps)
+{
+    const struct node *node = &set->nodes[0];
+    uint32_t found = 0, depth = 0;
+    while (depth < count && (node = child_by(set, node, text[depth])) && node->depth <= count &&
+           !memcmp(text + depth, set->texts[node->sample].bytes + depth, node->depth - depth)) {
+        depth = node->depth;
+        found = node->text ? node->text : found;
+        *deep |= node->deep;
+    }
+    *steps += (node ? node->depth : depth) + 1;
+    return found;
+}
+
+/* Returns 1 + the index of the longest text of more than MATCH_WALK bytes that begins at the place, or 0. */
+static uint32_t long_at(struct match_search *search, size_t place)
+{
+    if (place >= search->found_to) {
+        const size_t most = max64(PLACES_LEAST, match_long_longest(search->set->longs));
+        const size_t places = min64(most, search->count - place);
+        if (!search->found) /* the first block is the largest */
+            search->found = malloc(places * sizeof *search->found);
+        search->lacks_memory = !search->found;
+        if (search->lacks_memory)
+            return 0;
+        match_long_find(search->set->longs, search->text + place, places, search->count - place, search->found,
+                        &search->steps);
+        search->found_from = place;
+        search->found_to = place + places;
+    }
+    assert(place >= search->found_from);
+    return search->found[place - search->found_from];
+}
+
+void match_search_begin(struct match_search *search, const struct match_set *set, const uint8_t *text, size_t count)
+{
+    *search = (struct match_search){.set = set, .text = text, .count = count};
+}
+
+size_t match_search_next(struct match_search *search, size_t *at)
+{
+    const struct match_set *set = search->set;
+    const uint8_t *text = search->text;
+    const size_t count = search->count;
+    for (size_t place = *at; !search->lacks_memory && (place = next_first(set, text, place, count)) < count; place++) {
+        if (place + 1 < count) {
+            const uint32_t pair = load16(text + place);
+            if (!(set->pairs[pair / 64] >> pair % 64 & 1))
+                continue;
+        }
+        bool deep = false;
+        uint32_t found = walk(set, text + place, count - place, &deep, &search->steps);
+        const uint32_t longer = deep ? long_at(search, place) : 0;
+        found = longer ? longer : found;
+        if (found && !search->lacks_memory) {
+            *at = place;
+            return found - 1;
+        }
+    }
+    return MATCH_NONE;
+}
+
+void match_search_end(struct match_search *search)
+{
+    free(search->found);
+    search->found = NULL;
+}
