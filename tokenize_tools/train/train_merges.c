@@ -26,6 +26,10 @@
  * Queue. A heap with one entry per pair, ordered by count and ids. Reducing the count of a pair does not move its
  * entry. When an entry with an outdated count comes to the top, it gets the current count and sinks.
  *
+ * The order in which the pieces arrive makes no difference. It decides only which number a segment has, so in which
+ * order the places of a pair are merged and its neighbors are added; counts are sums, the queue orders pairs by count
+ * and ids, and no two pairs are equal.
+ *
  * The work is n log n for n bytes of distinct pieces: each merge of one place removes a token forever and adds at most
  * two segments to lists, each of which is read once.
  */
@@ -37,6 +41,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "platform/table_key.h"
 #include "unicode/byte_alphabet.h"
 
 #define BORDER UINT32_MAX
@@ -103,6 +108,7 @@ struct trainer {
     uint64_t bytes_used, bytes_room;
     uint64_t *offsets; /* of tokens in vocabulary->bytes */
 
+    struct table_key key; /* of the table of pairs */
     struct pair *pairs;
     uint32_t pair_bits;
     uint64_t pair_count; /* entries of the table in use */
@@ -259,7 +265,7 @@ static enum tokmap_status queue_add(struct trainer *t, struct queued item, struc
 
 static inline uint64_t pair_slot(const struct trainer *t, uint32_t left, uint32_t right)
 {
-    return bpe_mix(left, right) >> (64 - t->pair_bits);
+    return table_mix(t->key, left, right) >> (64 - t->pair_bits);
 }
 
 /* Returns the entry of a pair, or the empty entry where it belongs. A pair that does not occur anymore keeps its entry,
@@ -634,6 +640,7 @@ static enum tokmap_status trainer_make(struct trainer *t, struct tokmap_error *e
 {
     struct train_vocabulary *v = t->vocabulary;
     const uint64_t tokens = t->options->tokens;
+    t->key = table_key_new();
     t->pair_bits = 17;
     t->bytes_room = 4096;
     enum tokmap_status status = trainer_allocate(t, (void **)&t->lengths, tokens, sizeof *t->lengths, error);

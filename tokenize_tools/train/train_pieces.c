@@ -8,6 +8,9 @@
  * So when a thread flushes its table from front to back, it visits the shards in order and each shard from front to
  * back: it locks each mutex about once, and memory is accessed almost sequentially. A shared table without that order
  * would cost a cache miss and a lock per piece.
+ *
+ * Hashes have a key, which all tables of a training share: words of a text cannot be chosen to collide. The key decides
+ * in which order the pieces leave the table, on which nothing depends that is written (see train_merges.c).
  */
 #include "train_pieces.h"
 
@@ -17,8 +20,8 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "common/hash.h"
 #include "platform/os.h"
+#include "platform/table_key.h"
 
 #define SHARD_BITS 6
 #define SHARDS (1u << SHARD_BITS)
@@ -43,6 +46,8 @@ struct piece_table {
     struct long_piece *longs;
     uint8_t *text;
     uint64_t short_count, long_count, text_count, text_room;
+    struct table_key key; /* of the hashes */
+    uint64_t passed;      /* slots that additions have passed over */
     uint32_t short_bits, long_bits;
     uint32_t shift; /* number of highest bits of the hash that all pieces of the table share */
 };
@@ -55,9 +60,10 @@ struct train_shard {
 
 struct train_pieces {
     struct train_budget *budget;
+    struct table_key key;
     struct train_shard shards[SHARDS];
     struct os_mutex *mutex; /* guards the totals */
-    uint64_t pieces, text;
+    uint64_t pieces, text, passed;
 };
 
 struct train_counter {
@@ -96,10 +102,11 @@ static uint64_t table_bytes(const struct piece_table *table)
            ((uint64_t)sizeof *table->longs << table->long_bits) + table->text_room;
 }
 
-static bool table_make(struct piece_table *table, uint32_t short_bits, uint32_t long_bits, uint64_t text,
-                       uint32_t shift)
+static bool table_make(struct piece_table *table, struct table_key key, uint32_t short_bits, uint32_t long_bits,
+                       uint64_t text, uint32_t shift)
 {
     memset(table, 0, sizeof *table);
+    table->key = key;
     table->short_bits = short_bits;
     table->long_bits = long_bits;
     table->text_room = text;
@@ -120,9 +127,9 @@ static void table_free(struct piece_table *table)
 
 /* ---- tables ---- */
 
-static inline uint64_t short_hash(struct bpe_key key)
+static inline uint64_t short_hash(const struct piece_table *table, struct bpe_key key)
 {
-    return bpe_mix(key.low, key.high);
+    return table_mix(table->key, key.low, key.high);
 }
 
 static inline uint64_t slot_of(uint64_t hash, uint32_t shift, uint32_t bits)
@@ -139,6 +146,7 @@ static inline void short_add(struct piece_table *table, struct bpe_key key, uint
     while (piece->times && (piece->key.low != key.low || piece->key.high != key.high)) {
         slot = (slot + 1) & mask;
         piece = &table->shorts[slot];
+        table->passed++;
     }
     if (!piece->times) {
         piece->key = key;
@@ -164,6 +172,8 @@ static struct long_piece *long_find(const struct piece_table *table, const uint8
 static void long_add(struct piece_table *table, const uint8_t *bytes, uint64_t count, uint64_t hash, uint64_t times)
 {
     struct long_piece *piece = long_find(table, bytes, count, hash);
+    table->passed += ((uint64_t)(piece - table->longs) - slot_of(hash, table->shift, table->long_bits)) &
+                     (((uint64_t)1 << table->long_bits) - 1);
     if (!piece->times) {
         assert(table->text_room - table->text_count >= count);
         memcpy(table->text + table->text_count, bytes, (size_t)count);
@@ -193,7 +203,7 @@ static enum tokmap_status shorts_grow(struct piece_table *table, struct train_bu
     }
     for (uint64_t i = 0; i < (uint64_t)1 << table->short_bits; i++)
         if (table->shorts[i].times)
-            short_add(&grown, table->shorts[i].key, short_hash(table->shorts[i].key), table->shorts[i].times);
+            short_add(&grown, table->shorts[i].key, short_hash(table, table->shorts[i].key), table->shorts[i].times);
     free(table->shorts);
     train_budget_release(budget, bytes / 2);
     *table = grown;
@@ -298,11 +308,12 @@ enum tokmap_status train_pieces_new(struct train_pieces **pieces, struct train_b
     if (!*pieces)
         return error_set_memory(error, "the table of pieces", sizeof **pieces);
     (*pieces)->budget = budget;
+    (*pieces)->key = table_key_new();
     enum tokmap_status status = TOKMAP_OK;
     for (uint32_t i = 0; i < SHARDS && !status; i++) {
         struct train_shard *shard = &(*pieces)->shards[i];
-        if (os_mutex_new(&shard->mutex) || !table_make(&shard->table, SHARD_START_BITS, SHARD_START_BITS,
-                                                       (uint64_t)1 << SHARD_START_BITS, SHARD_BITS)) {
+        if (os_mutex_new(&shard->mutex) || !table_make(&shard->table, (*pieces)->key, SHARD_START_BITS,
+                                                       SHARD_START_BITS, (uint64_t)1 << SHARD_START_BITS, SHARD_BITS)) {
             table_free(&shard->table);
             status = error_set_memory(error, "the table of pieces", 0);
         } else {
@@ -336,10 +347,11 @@ void train_pieces_free(struct train_pieces *pieces)
 
 void train_pieces_totals(const struct train_pieces *pieces, struct train_totals *totals)
 {
-    *totals = (struct train_totals){0, 0, pieces->pieces, pieces->text};
+    *totals = (struct train_totals){0, 0, pieces->pieces, pieces->text, pieces->passed};
     for (uint32_t i = 0; i < SHARDS; i++) {
         totals->distinct += pieces->shards[i].table.short_count + pieces->shards[i].table.long_count;
         totals->bytes += pieces->shards[i].bytes;
+        totals->passed += pieces->shards[i].table.passed;
     }
 }
 
@@ -372,7 +384,7 @@ enum tokmap_status train_counter_new(struct train_counter **counter, struct trai
 {
     struct train_counter *made = calloc(1, sizeof *made);
     *counter = NULL;
-    if (!made || !table_make(&made->table, LOCAL_SHORT_BITS, LOCAL_LONG_BITS, LOCAL_TEXT, 0)) {
+    if (!made || !table_make(&made->table, pieces->key, LOCAL_SHORT_BITS, LOCAL_LONG_BITS, LOCAL_TEXT, 0)) {
         if (made)
             table_free(&made->table);
         free(made);
@@ -422,7 +434,7 @@ static enum tokmap_status shorts_flush(struct train_counter *counter, struct tok
         const struct short_piece *piece = &table->shorts[i];
         if (!piece->times)
             continue;
-        const uint64_t hash = short_hash(piece->key);
+        const uint64_t hash = short_hash(table, piece->key);
         shard = shard_lock(counter->pieces, shard, hash);
         status = shard_add_short(counter->pieces, shard, piece, hash, error);
     }
@@ -463,8 +475,9 @@ enum tokmap_status train_counter_finish(struct train_counter *counter, struct to
     os_mutex_lock(pieces->mutex);
     pieces->pieces += counter->seen;
     pieces->text += counter->text;
+    pieces->passed += counter->table.passed;
     os_mutex_unlock(pieces->mutex);
-    counter->seen = counter->text = 0;
+    counter->seen = counter->text = counter->table.passed = 0;
     return status;
 }
 
@@ -474,7 +487,7 @@ static enum tokmap_status count_long(struct train_counter *counter, const uint8_
 {
     struct piece_table *table = &counter->table;
     enum tokmap_status status = TOKMAP_OK;
-    const uint64_t hash = hash64(bytes, (size_t)count);
+    const uint64_t hash = table_hash(table->key, bytes, (size_t)count);
     if (count > LOCAL_TEXT / 16) {
         struct train_shard *shard = shard_lock(counter->pieces, NULL, hash);
         status = shard_add_long(counter->pieces, shard, bytes, count, hash, 1, error);
@@ -524,7 +537,7 @@ enum tokmap_status train_counter_text(struct train_counter *counter, const uint8
                 if (is_full(table->short_count, table->short_bits))
                     status = shorts_flush(counter, error);
                 const struct bpe_key key = key_at(piece, bytes, count - at - from);
-                short_add(table, key, short_hash(key), 1);
+                short_add(table, key, short_hash(table, key), 1);
             }
             if (!bits)
                 break;

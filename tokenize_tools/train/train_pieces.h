@@ -34,6 +34,7 @@ void train_pieces_free(struct train_pieces *pieces); /* accepts NULL */
 struct train_totals {
     uint64_t distinct, bytes; /* distinct pieces of at least two bytes, and the sum of their sizes */
     uint64_t pieces, text;    /* all pieces with repetitions, and the sum of their sizes: the size of the text */
+    uint64_t passed; /* slots of other pieces that were passed over to find each piece's own: the work of hashing */
 };
 
 /* Computes the totals. All counters must be finished. */

@@ -13,6 +13,7 @@
 #include "bpe/bpe_build.h"
 #include "bpe/bpe_merge.h"
 #include "train/train_corpus.h"
+#include "platform/table_key.h"
 #include "pretokenize/pretokenizer.h"
 #include "pretokenize/scanner_piece.h"
 #include "support/awkward_text.h"
@@ -155,10 +156,10 @@ static size_t text_make(void)
     awkward_text(text, count);
     if (kind < 3)
         for (size_t i = 0; i < count; i++)
-            text[i] = kind == 0                ? (uint8_t)('a' + awkward_below(3))
-                      : kind == 1              ? (awkward_below(40) ? 'a' : 'b')
+            text[i] = kind == 0               ? (uint8_t)('a' + awkward_below(3))
+                      : kind == 1             ? (awkward_below(40) ? 'a' : 'b')
                       : awkward_below(4) == 0 ? ' '
-                                               : (uint8_t)('a' + awkward_below(5));
+                                              : (uint8_t)('a' + awkward_below(5));
     return count;
 }
 
@@ -312,6 +313,55 @@ static void tables_are_flushed_and_grow(void **state)
     assert_int_equal(budget.used, 0);
 }
 
+/* Counts words of a space and 7 letters. Returns the slots that were passed over. colliding: only words whose hash
+ * would begin with eight zero bits if its key were the constants below, or, with fixed_key, the key that the tables
+ * have. They are all looked for from the first 256 slots of a thread's table on. */
+static uint64_t passed_over(uint32_t words, bool colliding, bool fixed_key)
+{
+    struct train_budget budget = {UINT64_MAX, 0};
+    struct train_pieces *pieces;
+    struct train_counter *counter;
+    struct train_totals totals;
+    struct tokmap_error error;
+    const struct table_key constants = {0x9E3779B97F4A7C15u, 0xD6E8FEB86659FD93u};
+    uint64_t state = 1;
+    table_key_fix(fixed_key ? 5 : 0);
+    const struct table_key key = table_key_new();
+    table_key_fix(fixed_key ? 5 : 0);
+    assert_int_equal(train_pieces_new(&pieces, &budget, &error), TOKMAP_OK);
+    assert_int_equal(train_counter_new(&counter, pieces, split_rules_named("gpt2"), &error), TOKMAP_OK);
+    for (uint32_t made = 0; made < words;) {
+        char word[9] = " ";
+        uint64_t low;
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        for (uint64_t i = 1, rest = state >> 16; i < 8; i++, rest /= 26)
+            word[i] = (char)('a' + rest % 26);
+        memcpy(&low, word, 8);
+        if (colliding && table_mix(fixed_key ? key : constants, low, (uint64_t)8 << 56) >> 56)
+            continue;
+        count_text(counter, (const uint8_t *)word, 8);
+        made++;
+    }
+    assert_int_equal(train_counter_finish(counter, &error), TOKMAP_OK);
+    train_counter_free(counter);
+    train_pieces_totals(pieces, &totals);
+    assert_in_range(totals.distinct, words - 100, words);
+    train_pieces_free(pieces);
+    table_key_fix(0);
+    return totals.passed;
+}
+
+/* Who does not know the key cannot choose words that collide. The test counts steps and measures no time. */
+static void colliding_words_cost_no_more(void **state)
+{
+    const uint32_t words = 20000;
+    const uint64_t ordinary = passed_over(words, false, false);
+    (void)state;
+    assert_in_range(ordinary, 0, 100 * words);
+    assert_in_range(passed_over(words, true, false), 0, 4 * ordinary);
+    assert_in_range(passed_over(words, true, true), words * (uint64_t)words / 4, UINT64_MAX); /* who knows it can */
+}
+
 /* A rank file contains the tokens but not the merges. For a trained vocabulary, the tokens determine the merges. */
 static void ranks_and_merges_give_the_same_ids(void **state)
 {
@@ -341,8 +391,8 @@ static void ranks_and_merges_give_the_same_ids(void **state)
         assert_non_null(bytes);
         for (uint32_t id = 0; id < v.count; id++)
             memcpy(bytes + offsets[id], v.tokens[id].bytes, v.tokens[id].count);
-        struct bpe_source source = {.path = "test", .vocabulary = v.count, .bytes = bytes, .offsets = offsets,
-                                    .whole = true, .rules = *rules};
+        struct bpe_source source = {
+            .path = "test", .vocabulary = v.count, .bytes = bytes, .offsets = offsets, .whole = true, .rules = *rules};
         assert_int_equal(bpe_model_build(&ranks, &source, &error), TOKMAP_OK);
         assert_int_equal(ranks->unreached_count, 0);
         source.merges = v.merges;
@@ -408,6 +458,7 @@ static void long_pieces_are_merged(void **state)
 
 /* ---- with files ---- */
 
+/* Nor on the keys of hash tables. */
 static void files_do_not_depend_on_threads(void **state)
 {
     static const struct train_text special = {(const uint8_t *)"<|end|>", 7};
@@ -426,18 +477,19 @@ static void files_do_not_depend_on_threads(void **state)
         (void)snprintf(inputs[i], sizeof inputs[i], "%s/%s", folder, name);
         operands[i] = inputs[i];
     }
-    struct train_corpus_options options = {.prefix = prefix,
-                                           .vocabulary = 600,
-                                           .memory = (uint64_t)1 << 30,
-                                           .settings = {"o200k_base", &special, 1},
-                                           .corpus = {.format = CORPUS_TEXT,
-                                                      .field = "text",
-                                                      .record_limit = 1 << 20,
-                                                      .document_limit = 1 << 20}};
-    for (uint32_t threads = 1; threads <= 7; threads += 2) {
+    struct train_corpus_options options = {
+        .prefix = prefix,
+        .vocabulary = 600,
+        .memory = (uint64_t)1 << 30,
+        .settings = {"o200k_base", &special, 1},
+        .corpus = {.format = CORPUS_TEXT, .field = "text", .record_limit = 1 << 20, .document_limit = 1 << 20}};
+    for (uint32_t round = 1; round <= 12; round++) {
+        const uint32_t threads = round % 4 * 2 + 1;
         size_t bytes;
         (void)snprintf(prefix, sizeof prefix, "%s/out%u", folder, threads);
+        table_key_fix(round);
         options.threads = threads;
+        options.replace = round > 4;
         assert_int_equal(train_corpus(&options, operands, 12, &result, &error), TOKMAP_OK);
         char name[32];
         (void)snprintf(name, sizeof name, "out%u.json", threads);
@@ -453,6 +505,10 @@ static void files_do_not_depend_on_threads(void **state)
         }
         assert_int_equal(result.counts.documents, 12);
     }
+    table_key_fix(0);
+    options.threads = 7;
+    options.replace = false;
+    (void)snprintf(prefix, sizeof prefix, "%s/out7", folder);
     /* Existing files are kept, or replaced with options.replace; an output that is an input is refused. */
     assert_int_equal(train_corpus(&options, operands, 12, &result, &error), TOKMAP_ERROR_EXISTS);
     options.replace = true;
@@ -485,9 +541,10 @@ static void files_do_not_depend_on_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(alphabet_is_the_usual_one),   cmocka_unit_test(merges_are_the_definition),
-        cmocka_unit_test(tables_are_flushed_and_grow),       cmocka_unit_test(ranks_and_merges_give_the_same_ids),
-        cmocka_unit_test(long_pieces_are_merged),      cmocka_unit_test(files_do_not_depend_on_threads),
+        cmocka_unit_test(alphabet_is_the_usual_one),      cmocka_unit_test(merges_are_the_definition),
+        cmocka_unit_test(tables_are_flushed_and_grow),    cmocka_unit_test(ranks_and_merges_give_the_same_ids),
+        cmocka_unit_test(colliding_words_cost_no_more),   cmocka_unit_test(long_pieces_are_merged),
+        cmocka_unit_test(files_do_not_depend_on_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
