@@ -350,6 +350,10 @@ static enum tokmap_status add_splits(struct bpe_model *model, const struct bpe_s
     if (same) { /* every pair of the list is the one that makes its token */
         model->pairs = listed->pairs;
         model->pair_bits = listed->pair_bits;
+        model->pair_factor = listed->pair_factor;
+        model->pair_passed = listed->pair_passed;
+        model->pair_limit = listed->pair_limit;
+        model->pair_count = listed->pair_count;
         model->pair_filter = listed->pair_filter;
         listed->pairs = listed->pair_filter = NULL;
     } else if (!bpe_pairs_new(model, 2 * min64(source->merge_count, model->vocabulary))) {

@@ -61,9 +61,13 @@ struct bpe_model {
 
     /* The pairs that merge, as a hash table of 2^pair_bits slots. A slot is left << 43 | right << 22 | rank, or
      * UINT64_MAX if it is empty. A pair is in the first slot that was free when it was added, from the start of the
-     * cache line that its hash selects. */
+     * cache line that its hash selects. Ids are a file's to choose, so the hash is a product with a secret number. */
     uint64_t *pairs;
     uint32_t pair_bits;
+    uint64_t pair_factor; /* odd */
+    uint64_t pair_passed; /* slots that additions have passed over since the key was drawn */
+    uint64_t pair_limit;  /* if pair_passed exceeds it, another key may be drawn */
+    uint32_t pair_count;
     uint64_t *pair_filter; /* 4 << pair_bits bits, by hash: a pair whose bit is 0 is not in the table. Small enough to
                               stay in the cache, so most lookups of pairs that do not merge never reach the table. */
     uint32_t *byte_pairs;  /* the ranks of pairs of single bytes: [left << 8 | right] */
@@ -149,7 +153,8 @@ bool bpe_pairs_new(struct bpe_model *model, uint64_t slots);
 /* Frees the table and its filter. */
 void bpe_pairs_free(struct bpe_model *model);
 
-/* Adds a pair. Returns false if the pair was there already; then it has the new rank. */
+/* Adds a pair. Returns false if the pair was there already; then it has the new rank. If pairs collide too often, all
+ * of them get other slots. */
 bool bpe_pair_add(struct bpe_model *model, uint32_t left, uint32_t right, uint32_t rank);
 
 static inline uint64_t bpe_pair_key(uint32_t left, uint32_t right)
@@ -160,7 +165,7 @@ static inline uint64_t bpe_pair_key(uint32_t left, uint32_t right)
 /* The number of a bit of the filter. Without its lowest five bits it is the number of a cache line of the table. */
 static inline uint64_t bpe_pair_hash(const struct bpe_model *model, uint64_t key)
 {
-    return key * 0x9E3779B97F4A7C15u >> (62 - model->pair_bits);
+    return key * model->pair_factor >> (62 - model->pair_bits);
 }
 
 /* The first slot of the line that a hash selects. */

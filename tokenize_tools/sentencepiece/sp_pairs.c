@@ -398,8 +398,11 @@ static enum tokmap_status number_symbols(struct pairing *pairing)
     struct sp_builder *builder = pairing->builder;
     struct sp_model *model = builder->model;
     struct bpe_model *head = &model->head;
-    struct bpe_model old = {
-        .pairs = head->pairs, .pair_bits = head->pair_bits, .pair_filter = head->pair_filter, .results = head->results};
+    struct bpe_model old = {.pairs = head->pairs,
+                            .pair_bits = head->pair_bits,
+                            .pair_factor = head->pair_factor,
+                            .pair_filter = head->pair_filter,
+                            .results = head->results};
     uint32_t *numbers = new_numbers(pairing);
     head->pairs = head->pair_filter = NULL;
     const enum tokmap_status status = numbers ? table_new(builder, pairing->kept) : sp_no_memory(builder);
@@ -423,7 +426,10 @@ static enum tokmap_status keep_pairs(struct pairing *pairing)
     struct sp_builder *builder = pairing->builder;
     struct bpe_model *head = &builder->model->head;
     const uint32_t vocabulary = builder->source->vocabulary;
-    struct bpe_model listed = {.pairs = head->pairs, .pair_bits = head->pair_bits, .pair_filter = head->pair_filter};
+    struct bpe_model listed = {.pairs = head->pairs,
+                               .pair_bits = head->pair_bits,
+                               .pair_factor = head->pair_factor,
+                               .pair_filter = head->pair_filter};
     struct bpe_scratch scratch = {NULL, 0};
     head->pairs = head->pair_filter = NULL;
     uint32_t *order = NULL, count = 0;

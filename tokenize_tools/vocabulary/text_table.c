@@ -16,23 +16,17 @@
 _Static_assert(UINT32_C(1) << (SLOT_BITS_MOST - 1) == TEXT_TABLE_MOST,
                "half of the slots of the largest table are used");
 
-static inline uint64_t mix(uint64_t a, uint64_t b)
+static inline uint64_t text_hash(const struct text_table *table, const uint8_t *text, uint32_t bytes)
 {
-    const unsigned __int128 product = (unsigned __int128)a * b;
-    return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
-static inline uint64_t text_hash(const uint8_t *text, uint32_t bytes)
-{
-    uint64_t hash = bytes * UINT64_C(0x9E3779B97F4A7C15);
+    uint64_t hash = bytes;
     for (; bytes > 8; text += 8, bytes -= 8)
-        hash = mix(load64(text) ^ hash, UINT64_C(0xD6E8FEB86659FD93));
+        hash = table_mix(table->key, load64(text), hash);
     uint64_t last = 0;
     if (bytes >= 4)
         last = load32(text) | (uint64_t)load32(text + bytes - 4) << 32;
     else if (bytes)
         last = text[0] | (uint64_t)text[bytes / 2] << 8 | (uint64_t)text[bytes - 1] << 16;
-    return mix(last ^ hash, UINT64_C(0xA0761D6478BD642F));
+    return table_mix(table->key, last, hash);
 }
 
 static uint64_t slots_bytes(uint32_t bits)
@@ -85,6 +79,8 @@ static bool resize(struct text_table *table, uint32_t bits)
         os_memory_free(entries, entries_bytes(room));
         return false;
     }
+    if (!old)
+        table->key = table_key_new();
     if (table->count)
         memcpy(entries, table->entries, entries_bytes(table->count));
     os_memory_free(table->entries, entries_bytes(table->room));
@@ -116,7 +112,7 @@ bool text_table_reserve(struct text_table *table, uint64_t count)
 void text_table_prefetch(const struct text_table *table, const uint8_t *text, uint32_t bytes)
 {
     if (table->slots)
-        __builtin_prefetch(&table->slots[place_of(table, text_hash(text, bytes))], 1);
+        __builtin_prefetch(&table->slots[place_of(table, text_hash(table, text, bytes))], 1);
 }
 
 enum text_added text_table_add(struct text_table *table, const uint8_t *text, uint32_t bytes, uint32_t id)
@@ -126,8 +122,9 @@ enum text_added text_table_add(struct text_table *table, const uint8_t *text, ui
         return TEXT_FULL;
     if (table->count == table->room && !resize(table, table->slots ? table->slot_bits + 1 : SLOT_BITS))
         return TEXT_NO_MEMORY;
-    const uint64_t hash = text_hash(text, bytes);
+    const uint64_t hash = text_hash(table, text, bytes), mask = (UINT64_C(1) << table->slot_bits) - 1;
     uint64_t *slot = slot_of(table, text, bytes, hash);
+    table->passed += ((uint64_t)(slot - table->slots) - place_of(table, hash)) & mask;
     if (*slot)
         return TEXT_DUPLICATE;
     table->entries[table->count++] = (struct text_entry){text, bytes, id};
@@ -140,7 +137,7 @@ uint32_t text_table_find(const struct text_table *table, const uint8_t *text, ui
 {
     if (!table->count)
         return TEXT_NONE;
-    const uint64_t slot = *slot_of(table, text, bytes, text_hash(text, bytes));
+    const uint64_t slot = *slot_of(table, text, bytes, text_hash(table, text, bytes));
     return slot ? table->entries[(uint32_t)slot - 1].id : TEXT_NONE;
 }
 
@@ -152,7 +149,7 @@ void text_table_find_all(const struct text_table *table, struct text_query *quer
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        queries[i].hash = text_hash(queries[i].text, queries[i].bytes);
+        queries[i].hash = text_hash(table, queries[i].text, queries[i].bytes);
         __builtin_prefetch(&table->slots[place_of(table, queries[i].hash)]);
     }
     for (size_t i = 0; i < count; i++) {

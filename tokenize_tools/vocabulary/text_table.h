@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "platform/table_key.h"
+
 #define TEXT_NONE UINT32_MAX
 #define TEXT_TABLE_MOST (1u << 21) /* texts that a table can hold: as many as there are ids */
 
@@ -26,8 +28,10 @@ struct text_table {
     uint64_t *slots; /* high half of the hash << 32 | index of the entry + 1, placed by the highest bits of the hash; 0:
                         free */
     uint32_t slot_bits;
-    uint32_t *by_id; /* index of the entry + 1; 0: no token has the id. NULL before text_table_index */
-    uint32_t ids;    /* the largest id + 1; 0 if the table is empty */
+    struct table_key key; /* of the hash, because texts are a file's to choose */
+    uint64_t passed;      /* slots that additions have passed over, which tests compare with `count` */
+    uint32_t *by_id;      /* index of the entry + 1; 0: no token has the id. NULL before text_table_index */
+    uint32_t ids;         /* the largest id + 1; 0 if the table is empty */
 };
 
 enum text_added {

@@ -112,15 +112,11 @@ static uint32_t merge(const struct list *list, const char *text, struct part *pa
 
 static void try_list(const struct list *list, bool by_result)
 {
-    struct bpe_model listed = {.pair_bits = PAIR_BITS};
+    struct bpe_model listed = {.pairs = NULL};
     struct bpe_split splits[MOST] = {{0, 0, BPE_UNKNOWN}};
     struct part parts[LONGEST];
     uint32_t known = 0;
-    listed.pairs = aligned_alloc(64, sizeof *listed.pairs << PAIR_BITS);
-    listed.pair_filter = calloc((4u << PAIR_BITS) / 64, sizeof *listed.pair_filter);
-    assert_non_null(listed.pairs);
-    assert_non_null(listed.pair_filter);
-    memset(listed.pairs, 0xFF, sizeof *listed.pairs << PAIR_BITS);
+    assert_true(bpe_pairs_new(&listed, (uint64_t)1 << PAIR_BITS));
     for (uint32_t i = 0; i < list->merge_count; i++)
         assert_true(
             bpe_pair_add(&listed, list->merges[i].left, list->merges[i].right, by_result ? list->merges[i].result : i));
@@ -140,8 +136,7 @@ static void try_list(const struct list *list, bool by_result)
         known++;
     }
     assert_int_equal(found, known);
-    free(listed.pairs);
-    free(listed.pair_filter);
+    bpe_pairs_free(&listed);
 }
 
 static void as_merged(void **unused)
