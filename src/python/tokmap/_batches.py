@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from array import array
-from ctypes import addressof, byref, c_char, c_char_p, c_void_p, sizeof
+from ctypes import addressof, byref, c_char, c_char_p, sizeof
 from itertools import chain
 
 from . import _library as c
@@ -14,6 +14,8 @@ from .errors import ArgumentError, InputError
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
     from typing import Any, Iterable, Iterator, Sequence
+
+    from .handles import Handle
 
     Tokenizer = Any  # tokenizer.py imports this module
 
@@ -98,10 +100,11 @@ def texts_of(encoded: list[bytes]) -> tuple[t.Texts, Any]:
 class Chunk:
     """What the library made of some texts. close() frees it."""
 
-    def __init__(self, tokenizer: Tokenizer, handle: int, texts: t.Texts, *, threads: int, bos: int | None,
+    def __init__(self, tokenizer: Tokenizer, handle: Handle, texts: t.Texts, *, threads: int, bos: int | None,
                  eod: int | None, offsets: bool, keep_going: bool = False) -> None:
-        self.library = tokenizer._library
-        self.handle = c_void_p()
+        loaded = t.library()
+        self.library = loaded.calls
+        self.handle: Handle | None = loaded.batch()
         error = c.Error()
         options = t.EncodeOptions(sizeof(t.EncodeOptions), threads, keep_going, offsets,
                                   c.NO_ID if bos is None else bos, c.NO_ID if eod is None else eod)
@@ -118,8 +121,7 @@ class Chunk:
         check(self.library.tokmap_tokenizer_batch_read(self.handle, byref(out), byref(error)), error)
 
     def close(self) -> None:
-        handle, self.handle = self.handle, c_void_p()
-        self.library.tokmap_tokenizer_batch_close(handle)
+        self.handle = None
 
 
 def _chunks(tokenizer: Tokenizer, texts: Any, field: str | None, special: tuple[Any, Any], **options: Any
@@ -216,17 +218,15 @@ def decode(tokenizer: Tokenizer, batch: Any, *, specials: bool, resumed: bool, t
     given = t.Ids(sizeof(t.Ids), len(ends), ids.buffer_info()[0] if ids else None, c.ID_TYPES.index("u32"),
                   ends.buffer_info()[0] if ends else None)
     options = t.DecodeOptions(sizeof(t.DecodeOptions), threads, bool(specials), bool(resumed))
-    library, made, info = tokenizer._library, c_void_p(), t.BatchInfo(sizeof(t.BatchInfo))
+    loaded = t.library()
+    library, made, info = loaded.calls, loaded.batch(), t.BatchInfo(sizeof(t.BatchInfo))
     check(library.tokmap_tokenizer_decode_batch(handle, byref(given), byref(options), byref(made), byref(error)), error)
-    try:
-        check(library.tokmap_tokenizer_batch_info(made, byref(info)))
-        text, found = bytearray(info.bytes or 1), array("Q", bytes(8 * len(ends)))
-        block = (c_char * len(text)).from_buffer(text)
-        out = t.BatchOut(sizeof(t.BatchOut), text=addressof(block),
-                         document_ends=found.buffer_info()[0] if ends else None)
-        check(library.tokmap_tokenizer_batch_read(made, byref(out), byref(error)), error)
-    finally:
-        library.tokmap_tokenizer_batch_close(made)
-    del block
+    check(library.tokmap_tokenizer_batch_info(made, byref(info)))
+    text, found = bytearray(info.bytes or 1), array("Q", bytes(8 * len(ends)))
+    block = (c_char * len(text)).from_buffer(text)
+    out = t.BatchOut(sizeof(t.BatchOut), text=addressof(block),
+                     document_ends=found.buffer_info()[0] if ends else None)
+    check(library.tokmap_tokenizer_batch_read(made, byref(out), byref(error)), error)
+    del block, made
     borders = [0, *found]
     return [text[begin:end].decode("utf-8", "replace") for begin, end in zip(borders, borders[1:])]

@@ -6,11 +6,11 @@ every struct and constant with the header.
 from __future__ import annotations
 
 import os
-from _thread import allocate_lock
 from array import array
-from ctypes import CDLL, Structure, c_char_p, c_int, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
+from ctypes import Structure, c_char_p, c_int, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
 
 from .errors import ArgumentError
+from .handles import Handle, as_method, new
 from ._library import library_path, load
 from ._version import __version__
 
@@ -116,18 +116,43 @@ def _file() -> str:
                         if name.startswith("libtokmap") else "libtokmap_tokenize.so." + __version__.split(".")[0])
 
 
-_loaded: CDLL | None = None
-_lock = allocate_lock()
+class Library:
+    """The library: its functions, and its handles, which it closes when nothing uses them any more."""
+
+    def __init__(self) -> None:
+        self.calls = calls = load(_file(), "tokmap library of tokenizers", FUNCTIONS, "tokmap_tokenizer_version",
+                                  "set TOKMAP_LIBRARY to the path of a libtokmap that has libtokmap_tokenize beside it")
+
+        class TokenizerHandle(Handle):
+            __slots__ = ()
+            __del__ = as_method(calls.tokmap_tokenizer_close)
+
+        class BatchHandle(Handle):
+            __slots__ = ()
+            __del__ = as_method(calls.tokmap_tokenizer_batch_close)
+
+        self._kinds = TokenizerHandle, BatchHandle
+
+    def tokenizer(self) -> Handle:
+        """The handle of a tokenizer that is to be opened."""
+        return new(self._kinds[0])
+
+    def batch(self) -> Handle:
+        """The handle of a batch that is to be made."""
+        return new(self._kinds[1])
 
 
-def library() -> CDLL:
-    """The library, loaded by the first call."""
+_loaded: Library | None = None
+
+
+def library() -> Library:
+    """The library, loaded by the first call. If several threads make the first call at once, some load it again, which
+    does no harm; a lock could be held by another thread when a process is forked."""
     global _loaded
-    with _lock:
-        if _loaded is None:
-            _loaded = load(_file(), "tokmap library of tokenizers", FUNCTIONS, "tokmap_tokenizer_version",
-                           "set TOKMAP_LIBRARY to the path of a libtokmap that has libtokmap_tokenize beside it")
-        return _loaded
+    found = _loaded
+    if found is None:
+        found = _loaded = Library()
+    return found
 
 
 def id_array(ids: Any) -> array[int]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 import os
 import warnings
 import weakref
-from ctypes import addressof, byref, c_char_p, c_size_t, c_uint8, c_uint16, c_uint32, c_void_p, sizeof, string_at
+from ctypes import addressof, byref, c_char_p, c_size_t, c_uint8, c_uint16, c_uint32, sizeof, string_at
 
 from . import _library as c
 from ._library import check, lib
-from .errors import ClosedError, CorruptError, OutOfMemoryError, RangeError, TokmapError
+from .errors import ClosedError, CorruptError, MismatchError, OutOfMemoryError, RangeError, TokmapError
+from .handles import DatasetHandle, Handle, new
 from .records import NamedTuple
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
@@ -54,7 +55,8 @@ class Info(NamedTuple):
 
 
 class Shard(NamedTuple):
-    """A shard of a dataset: the members of struct tokmap_shard_info in tokmap.h. about is JSON text."""
+    """A shard of a dataset: the members of struct tokmap_shard_info in tokmap.h. about is JSON text; bytes of it that
+    are not UTF-8 are the character U+FFFD."""
     index_path: str
     tokens_path: str
     first_token: int
@@ -95,7 +97,7 @@ def absolute_name(name: str) -> str:
     return f"{kind}:{os.path.abspath(path)}" if colon and kind in _KINDS else os.path.abspath(name)
 
 
-def warn_of(handle: int, name: str, stacklevel: int = 3) -> None:
+def warn_of(handle: Handle | int, name: str, stacklevel: int = 3) -> None:
     """Passes on what the library has to say about a dataset that it opened: its shards differ in the tokens around
     documents, or some do not record their tokenizer. The warning points at the caller of the caller, or
     with a higher stacklevel further out."""
@@ -105,12 +107,23 @@ def warn_of(handle: int, name: str, stacklevel: int = 3) -> None:
         warnings.warn(f"{name}: {os.fsdecode(found.warning)}", stacklevel=stacklevel)
 
 
-class _ViewOwner:
-    """What the array of a view refers to. It keeps the dataset open for as long as the array exists."""
-    __slots__ = ("owner", "__weakref__")
+def _info_of(handle: Handle) -> Info:
+    found = c.DatasetInfo(sizeof(c.DatasetInfo))
+    check(lib.tokmap_dataset_info(handle, byref(found)))
+    tokenizer = bytes(found.tokenizer)
+    return Info(found.tokens, found.documents, found.shards, found.width, c.READINGS[found.reading],
+                found.vocabulary, found.largest_id, None if found.eod_id == c.NO_ID else found.eod_id,
+                None if found.bos_id == c.NO_ID else found.bos_id, bytes(found.content).hex(),
+                tokenizer.hex() if any(tokenizer) else "",
+                (found.kind or b"").decode(), "full" if found.identity == 1 else "sampled", bool(found.masked))
 
-    def __init__(self, owner: Dataset):
-        self.owner = owner
+
+class _ViewOwner:
+    """What the array of a view refers to. It keeps the dataset's memory for as long as the array exists."""
+    __slots__ = ("handle", "__weakref__")
+
+    def __init__(self, handle: Handle):
+        self.handle = handle
 
 
 if TYPE_CHECKING:
@@ -126,14 +139,14 @@ if TYPE_CHECKING:
     class Owner(Protocol):
         """A run, as its datasets see it."""
         _views: weakref.WeakSet[_ViewOwner]
-        def _open(self) -> int: ...
+        def _open(self) -> Handle: ...
         @property
         def sources(self) -> Sequence[Owned]: ...
 
 
 class Dataset:
     """An open dataset: a sequence of documents. It is immutable: any number of threads may use it, and so may a child
-    after fork().
+    after fork(). One thread may close it while others use it: their calls end as usual, later ones raise a ClosedError.
 
         with tokmap.Dataset("data/web") as ds:
             len(ds), ds[17], ds[-3:], ds.document(17), ds.origin(17), ds.info.tokens, ds.tokens(0, 10)
@@ -146,13 +159,16 @@ class Dataset:
              ("megatron:data/web", "raw:train.bin,width=2,eod=50256"; those with a magic number need no such word). A
              part of any of them: "data/web#docs=0..99%", "data/web#docs=0..1000", "data/web#tokens=0..1000000"
     reading  "auto", "mapped", or "pread": how loaders read it
+
+    Pickling stores the name and the content id. Unpickling opens the dataset again, and raises a MismatchError if it
+    has other contents.
     """
     name: str
-    _handle: int | None
+    _handle: Handle | None
     _owner: Owner | None
     _views: weakref.WeakSet[_ViewOwner]
     _reading: Reading
-    _left = False  # the end of `with` was reached while views were in use
+    _known: Info | None = None  # once it was asked for
 
     def __init__(self, name: Path, *, reading: Reading = "auto") -> None:
         self._handle = None
@@ -160,61 +176,54 @@ class Dataset:
         self._views = weakref.WeakSet()
         self.name, self._reading = os.fspath(name), reading
         options = c.DatasetOptions(sizeof(c.DatasetOptions), c.choice(reading, c.READINGS, "reading"))
-        handle, error = c_void_p(), c.Error()
+        handle, error = new(DatasetHandle), c.Error()
         check(lib.tokmap_dataset_open(byref(handle), c.text_argument(self.name, "name"), byref(options), byref(error)),
               error)
-        self._handle = opened = handle.value or 0
-        warn_of(opened, self.name)
+        self._known = _info_of(handle)
+        self._handle = handle
+        warn_of(handle, self.name)
 
     @classmethod
-    def _of_run(cls, run: Owner, handle: int, name: str) -> Dataset:
+    def _of_run(cls, run: Owner, handle: Handle, name: str) -> Dataset:
         dataset = cls.__new__(cls)
         dataset._handle, dataset._owner, dataset._views, dataset.name = handle, run, run._views, name
         return dataset
 
-    def _open(self) -> int:
+    def _open(self) -> Handle:
         """The handle, for a call of the library."""
         if self._owner is not None:
             self._owner._open()
-        if self._handle is None or self._left:
+        handle = self._handle  # read once: another thread may close the dataset
+        if handle is None:
             raise ClosedError(f"the dataset {self.name} is closed")
-        return self._handle
+        return handle
 
     def close(self) -> None:
         """Closes the dataset. A second close has no effect. Raises a TokmapError while a view() is in use, because
         closing would unmap its memory. The end of `with` raises nothing: the dataset cannot be used any more, and its
-        memory stays until its views are gone. A run closes its own datasets; for these close() has no effect."""
+        memory stays until its views are gone. It also stays until calls in other threads have returned. A run closes
+        its own datasets; for these close() has no effect."""
         if self._handle is None or self._owner is not None:
             return
         if len(self._views):
             raise TokmapError(f"views of the dataset {self.name} are still in use, {len(self._views)} in all: delete "
                               f"them before you close it")
-        handle, self._handle = self._handle, None
-        lib.tokmap_dataset_close(handle)
+        self._handle = None
 
     def __enter__(self) -> Dataset:
         return self
 
     def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
-        if self._owner is None and len(self._views):
-            self._left = True  # a view refers to its dataset, which __del__() closes
-        else:
-            self.close()
-
-    def __del__(self, close: Callable[[int], None] = lib.tokmap_dataset_close) -> None:
-        # A view refers to its dataset, so no view exists any more.
-        handle = getattr(self, "_handle", None)
-        if handle is not None and self._owner is None:
-            close(handle)
-            self._handle = None
+        if self._owner is None:
+            self._handle = None  # its views keep the handle, too
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._owner is not None:
             return (_of_source, (self._owner, self.name))
-        return (_rebuild, (absolute_name(self.name), self._reading))
+        return (_rebuild, (absolute_name(self.name), self._reading, self._known and self._known.content))
 
     def __repr__(self) -> str:
-        if self._handle is None or self._left:
+        if self._handle is None:
             return f"<tokmap.Dataset {self.name!r}, closed>"
         info = self.info
         return (f"<tokmap.Dataset {self.name!r}: {c.counted(info.tokens, 'token')}, "
@@ -244,22 +253,19 @@ class Dataset:
     @property
     def info(self) -> Info:
         """The contents of the dataset."""
-        found = c.DatasetInfo(sizeof(c.DatasetInfo))
-        check(lib.tokmap_dataset_info(self._open(), byref(found)))
-        tokenizer = bytes(found.tokenizer)
-        return Info(found.tokens, found.documents, found.shards, found.width, c.READINGS[found.reading],
-                    found.vocabulary, found.largest_id, None if found.eod_id == c.NO_ID else found.eod_id,
-                    None if found.bos_id == c.NO_ID else found.bos_id, bytes(found.content).hex(),
-                    tokenizer.hex() if any(tokenizer) else "",
-                    (found.kind or b"").decode(), "full" if found.identity == 1 else "sampled", bool(found.masked))
+        handle = self._open()
+        known = self._known
+        if known is None:
+            known = self._known = _info_of(handle)
+        return known
 
     def shard(self, number: int) -> Shard:
         """Shard `number`, counted from 0."""
-        found, error = c.ShardInfo(sizeof(c.ShardInfo)), c.Error()
-        check(lib.tokmap_dataset_shard(self._open(), c.number(number, "shard"), byref(found), byref(error)), error)
+        handle, found, error = self._open(), c.ShardInfo(sizeof(c.ShardInfo)), c.Error()
+        check(lib.tokmap_dataset_shard(handle, c.number(number, "shard"), byref(found), byref(error)), error)
         return Shard(os.fsdecode(found.index_path), os.fsdecode(found.tokens_path), found.first_token, found.tokens,
                      found.first_document, found.documents, found.index_bytes, found.blocks, bytes(found.content).hex(),
-                     string_at(found.about, found.about_bytes).decode() if found.about else "")
+                     string_at(found.about, found.about_bytes).decode("utf-8", "replace") if found.about else "")
 
     def tokens(self, first: int = 0, count: int | None = None) -> AnyArray:
         """A copy of tokens [first, first + count), or of all tokens from first on: a NumPy array of uint16 or uint32,
@@ -317,7 +323,7 @@ class Dataset:
         views = []
         for span in spans[:used.value]:
             buffer = ((c_uint16 if info.width == 2 else c_uint32) * span.count).from_address(span.tokens)
-            buffer.owner = _ViewOwner(self)
+            buffer.owner = _ViewOwner(handle)
             self._views.add(buffer.owner)
             array = _as_array(buffer, info.width)
             if isinstance(array, memoryview):
@@ -347,8 +353,8 @@ class Dataset:
 
     def origin(self, number: int) -> Origin:
         """Where document `number` came from."""
-        found, error = c.Origin(), c.Error()
-        check(lib.tokmap_dataset_origin(self._open(), c.number(number, "number"), byref(found), byref(error)), error)
+        handle, found, error = self._open(), c.Origin(), c.Error()
+        check(lib.tokmap_dataset_origin(handle, c.number(number, "number"), byref(found), byref(error)), error)
         return Origin(os.fsdecode(string_at(found.path, found.path_bytes)), found.record)
 
     @property
@@ -358,13 +364,13 @@ class Dataset:
         check(lib.tokmap_dataset_columns(handle, None, 0, byref(count), byref(error)), error)
         names = (c_char_p * count.value)()
         check(lib.tokmap_dataset_columns(handle, names, len(names), byref(count), byref(error)), error)
-        return tuple(name.decode() for name in names if name)
+        return tuple(name.decode("utf-8", "replace") for name in names if name)
 
     def value(self, number: int, column: str, default: Any = None) -> Any:
         """The value of a column for document `number`, as json.loads() returns it; `default` if the document's record
         has no such field. A column that no shard has is a NotFoundError."""
-        found, error = c.FoundValue(), c.Error()
-        check(lib.tokmap_dataset_value(self._open(), c.number(number, "number"), column.encode("utf-8", "replace"),
+        handle, found, error = self._open(), c.FoundValue(), c.Error()
+        check(lib.tokmap_dataset_value(handle, c.number(number, "number"), column.encode("utf-8", "replace"),
                                        byref(found), byref(error)), error)
         if not found.bytes:
             return default
@@ -414,8 +420,15 @@ def _range(first: int, count: int | None, tokens: int) -> tuple[int, int]:
     return first, count
 
 
-def _rebuild(name: str, reading: Reading) -> Dataset:
-    return Dataset(name, reading=reading)
+def _rebuild(name: str, reading: Reading, content: str | None = None) -> Dataset:
+    """content is None in pickles of versions that did not store it."""
+    made = Dataset(name, reading=reading)
+    found = made.info.content
+    if content is not None and found != content:
+        made.close()
+        raise MismatchError(f"the dataset {name} was pickled with the content id {content}, but now has {found}: its "
+                            f"files have changed, or they are others on this machine", status="ERROR_MISMATCH")
+    return made
 
 
 def _of_source(run: Owner, name: str) -> Dataset:

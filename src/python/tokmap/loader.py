@@ -1,10 +1,10 @@
 """Loaders: they deliver a run's rows to one rank, batch by batch."""
 from __future__ import annotations
 
-from _thread import RLock
-from ctypes import byref, c_size_t, c_void_p, create_string_buffer, sizeof
+from _thread import RLock, get_ident
+from ctypes import byref, c_size_t, create_string_buffer, sizeof
 from operator import index
-from time import monotonic_ns
+from time import monotonic_ns, sleep
 
 from . import _library as c
 from . import launcher
@@ -12,8 +12,9 @@ from ._library import check, failure, lib
 from .arrays import choose
 from .errors import ArgumentError, CursorError, End, EndedError, OutputError
 from .fields import TOKEN_FIELDS, field_bits, parse_fields
+from .handles import LoaderHandle, new
 from .opened_run import OpenedRun, Place, Shown
-from .reader import Reader, exclusive
+from .reader import _SETTLES, Reader, exclusive
 from .records import NamedTuple
 from .state import cursor_of_state, cursor_text, state_of_cursor
 from .tokenizer import Tokenizer
@@ -344,7 +345,7 @@ class Loader(Reader):
                  range_pop: Callable[[], object] | None = None) -> None:
         super().__init__(run)
         # Queries such as stats() do not wait for a next() that waits, so they have a lock of their own.
-        self._query_lock, self._in_query = RLock(), False
+        self._query_lock, self._in_query, self._moving = RLock(), False, False
         self._arrays, code, device_name = choose(framework, dtype, device)
         self.fields = parse_fields(fields)
         if mask_targets and "targets" not in self.fields:
@@ -377,9 +378,11 @@ class Loader(Reader):
         self._error = c.Error()
         self._error_pointer = byref(self._error)
         self._batches = tuple((batch, byref(batch)) for batch in (c.Batch(sizeof(c.Batch)), c.Batch(sizeof(c.Batch))))
-        # The last delivered batch, or the text of a cursor: a single assignment advances it.
-        self._position: Any = None
-        # The call in progress: its batch, arrays, whether the caller passed them, its stream.
+        # Where the loader is: the last delivered batch (one of _batches), or the text of a cursor; and the next step. A
+        # single assignment advances it.
+        self._last: Any = None
+        # The last call: its batch, arrays, whether the caller passed them, its stream. If the library has completed the
+        # batch and it is not that of _last, the call was interrupted.
         self._pending: Any = None
         self._ended = False  # whether next() has reported the end of the run
         self._first_ns = self._last_ns = 0  # when the first next() began, and the last one ended
@@ -407,7 +410,8 @@ class Loader(Reader):
     def _start(self, cursor: str | None) -> str:
         """Opens the library's loader at a cursor, which it returns. None is the start of the run. The previous loader
         stays open until this has succeeded."""
-        handle, error = c_void_p(), c.Error()
+        run = self.run._open()
+        handle, error = new(LoaderHandle, run), c.Error()
         if cursor is None:
             start = self.run.cursor(0)
         else:
@@ -415,18 +419,18 @@ class Loader(Reader):
             start = cursor
         self._options.resume = None if cursor is None else cursor.encode()
         if self._options.trace is not None and self._handle is not None:
-            previous, self._handle = self._handle, None  # a trace has one writer
-            self._release(previous)
-        check(lib.tokmap_loader_open(byref(handle), self.run._open(), byref(self._options), byref(error)), error)
-        self._replace(handle.value or 0)
+            self._handle = None  # a trace has one writer
+        check(lib.tokmap_loader_open(byref(handle), run, byref(self._options), byref(error)), error)
+        self._moving = True
+        self._handle = handle
         self._opened_at = start
         self._stand_at(start)
         return start
 
     def _stand_at(self, cursor: str) -> None:
         """The library's loader delivers next what follows a cursor."""
-        self._pending, self._position, self._ended = None, cursor, False
-        self._step = int(cursor.split("step=")[1].split()[0])
+        self._pending, self._ended = None, False
+        self._last = cursor, int(cursor.split("step=")[1].split()[0])
 
     def _shape(self, code: str) -> None:
         """Prepares the shapes of arrays, which follow from the phase of the next step."""
@@ -437,14 +441,24 @@ class Loader(Reader):
         self.calls = lib.tokmap_loader_calls(self._handle)
         self._code = code
         self._known_makers: dict[tuple[int, int], Any] = {}
+        self._arrive()
+
+    def _arrive(self) -> None:
+        """The end of every move. If an exception such as that of Ctrl-C ends a move before, next() refuses to run,
+        because its arrays could have the shapes of another phase."""
         self._enter_phase()
+        self._moving = False
+
+    def _cursor(self) -> str:
+        """The text of the cursor after the last delivered batch."""
+        place = self._last[0]
+        return place if isinstance(place, str) else cursor_text(place[0].cursor)
 
     def _enter_phase(self) -> None:
         """Computes the shape and type of each field's array in the phase of the next step, and prepares how to make
         one."""
         run, found = self.run._open(), c.PhaseInfo(sizeof(c.PhaseInfo))
-        check(lib.tokmap_run_phase(run, lib.tokmap_run_phase_at(run, self._step), byref(found)))
-        self._phase_end = found.end_step
+        check(lib.tokmap_run_phase(run, lib.tokmap_run_phase_at(run, self._last[1]), byref(found)))
         slice_rows = found.batch * (self.rank + 1) // self.world - found.batch * self.rank // self.world
         widest, most = -(-found.batch // self.world), self._options.rows
         calls = -(-widest // most) if most else 1
@@ -467,6 +481,7 @@ class Loader(Reader):
                 self._known_makers[rows, seq_len] = known
         self._shapes: dict[str, tuple[tuple[int, ...], str]] = known[0]
         self._makers: list[tuple[str, Any]] = known[1]
+        self._phase_end = found.end_step  # last, because until then next() comes here
 
     # ---- batches ----
 
@@ -484,10 +499,6 @@ class Loader(Reader):
                             "use it as it is (for b in loader) in place of a torch DataLoader, or give the DataLoader "
                             "run.dataset(), which has one")
 
-    def __next__(self) -> Batch:
-        return self.next()
-
-    @exclusive
     def next(self, out: Any = None, stream: Stream | None = None) -> Batch:
         """Delivers the next batch. At the end of the run it raises End, which is a StopIteration.
 
@@ -496,16 +507,48 @@ class Loader(Reader):
         stream  the CUDA stream that the outputs are enqueued on; by default torch's current stream, or the device's
                 default stream
         """
+        before = made = None
+        try:
+            while True:
+                if self._lock._is_owned() or self._returning == get_ident():  # type: ignore[attr-defined]
+                    raise self._interrupted()
+                with self._lock:
+                    if not self._returning:
+                        before = self._last
+                        batch, made = self._fetch(out, stream)
+                        self._returning = get_ident()
+                        break
+                sleep(_SETTLES)
+            # The batch counts as delivered from here on. Python runs signal handlers and other threads after calls, in
+            # loops, and at the start of functions: neither between this assignment and the return. An interrupt arrives
+            # either before it, and the next call returns the batch, or after next() has returned it.
+            self._last = made
+            self._returning = 0
+            return batch
+        except BaseException:
+            if self._returning == get_ident():
+                if self._last is made:  # Python before 3.11 handles signals between any two instructions
+                    self._last = before
+                self._returning = 0
+            raise
+
+    __next__ = next  # not a function that calls it, which would be another place to be interrupted at
+
+    def _fetch(self, out: Any, stream: Stream | None) -> tuple[Batch, Any]:
+        """Gets a batch from the library. Returns it, and what _last becomes when it is delivered."""
         handle = self._open()
         if not self._confirmed:
             launcher.confirm(self._part)
             self._confirmed = True
         self._first_ns = self._first_ns or monotonic_ns()
-        if self._pending is not None and self._pending[0][0].row_tokens:
-            return self._deliver_interrupted(out)
+        last, pending = self._last, self._pending
+        if self._moving:
+            raise self._unsettled()
+        if pending is not None and pending[0] is not last[0] and pending[0][0].row_tokens:
+            return self._fetch_interrupted(out)
         while not lib.tokmap_loader_wait(handle, _WAIT_NS):
             pass  # Python handles signals between two calls
-        if self._step >= self._phase_end:
+        if last[1] >= self._phase_end:
             self._enter_phase()
         arrays, outputs = self._arrays, self._out
         stream = arrays.stream() if stream is None else arrays.use_stream(_stream_handle(stream), out is None)
@@ -517,7 +560,7 @@ class Loader(Reader):
                 setattr(outputs, name, pointer(array))
         else:
             written = self._check_out(out)
-        batch = self._batches[self._position is self._batches[0]]
+        batch = self._batches[last[0] is self._batches[0]]
         batch[0].row_tokens = 0  # the library sets it: until then the call has not delivered
         self._pending = batch, written, out is not None, stream
         status = lib.tokmap_loader_next(handle, self._out_pointer, stream or None, batch[1], self._error_pointer)
@@ -526,11 +569,12 @@ class Loader(Reader):
             problem = failure(status, self._error)
             self._ended = isinstance(problem, End)
             raise problem
-        return self._deliver()
+        return self._fetched()
 
-    def _deliver(self) -> Batch:
+    def _fetched(self) -> tuple[Batch, Any]:
         """The batch of the pending call, which the library has completed."""
-        (found, _), written, by_caller, stream = self._pending
+        place, written, by_caller, stream = self._pending
+        found = place[0]
         if by_caller:
             self._arrays.written(written, stream)
         batch = Batch()
@@ -544,26 +588,29 @@ class Loader(Reader):
         if batch.cu_seqlens is not None:
             batch.documents, batch.max_seqlen = found.documents, found.max_seqlen
         self._last_ns = monotonic_ns()
-        self._step = found.cursor.step if batch.last_in_step else found.step
-        self._position = self._pending[0]
-        self._pending = None
-        return batch
+        return batch, (place, found.cursor.step if batch.last_in_step else found.step)
 
-    def _deliver_interrupted(self, out: Any) -> Batch:
+    def _unsettled(self) -> ArgumentError:
+        return ArgumentError("an exception, such as that of Ctrl-C, ended load_state_dict(), rewind(), repartition(), "
+                             "or reload() before its end: call it again before next()")
+
+    def _fetch_interrupted(self, out: Any) -> tuple[Batch, Any]:
         """The batch of a call that was interrupted (by Ctrl-C, for example) after the library had written it."""
         _, written, by_caller, _ = self._pending
         outputs = self._arrays_of(out) if out is not None else written
         if by_caller != (out is not None) or any(a is not b for a, b in zip(written, outputs)):
             raise ArgumentError("the last next() was interrupted after its batch had been written: call next() again " +
                                 ("with the same out" if by_caller else "without out"))
-        return self._deliver()
+        return self._fetched()
 
     @exclusive
     def out(self) -> dict[str, AnyArray]:
         """New arrays of the right shapes, by field name, to pass to every next(out=...). In another phase of the run
         they may have to have other shapes; next() then says which."""
         self._arrays.stream()
-        if self._step >= self._phase_end:
+        if self._moving:
+            raise self._unsettled()
+        if self._last[1] >= self._phase_end:
             self._enter_phase()
         return {name: make() for name, make in self._makers}
 
@@ -619,8 +666,7 @@ class Loader(Reader):
             if self._options.trace is not None and self._handle is not None:
                 error = c.Error()
                 check(lib.tokmap_loader_flush(self._handle, byref(error)), error)
-            position = self._position
-            cursor = position if isinstance(position, str) else cursor_text(position[0].cursor)
+            cursor = self._cursor()
         return state_of_cursor(cursor)
 
     @exclusive
@@ -635,7 +681,7 @@ class Loader(Reader):
             if self._in_query:
                 raise self._interrupted()
             self._start(cursor)
-            self._enter_phase()
+            self._arrive()
 
     @exclusive
     def rewind(self) -> None:
@@ -644,16 +690,16 @@ class Loader(Reader):
         than the batches that were read ahead. load_state_dict() does not change where rewind() returns to."""
         handle, error = self._open(), c.Error()
         if self._opened_at == self._origin:
-            self._pending = None
+            self._moving = True
             check(lib.tokmap_loader_rewind(handle, byref(error)), error)
             self._stand_at(self._origin)
-            self._enter_phase()
+            self._arrive()
             return
         with self._query_lock:
             if self._in_query:
                 raise self._interrupted()
             self._start(self._origin)
-            self._enter_phase()
+            self._arrive()
 
     @exclusive
     def repartition(self, rank: int, world: int) -> None:
@@ -678,18 +724,21 @@ class Loader(Reader):
         with self._query_lock:
             if self._in_query:
                 raise self._interrupted()
-            position = self._position
-            cursor = position if isinstance(position, str) else cursor_text(position[0].cursor)
-            arguments = place or (run._open(),)
-            check(function(handle, *arguments, byref(error)), error)
+            cursor, before, after = self._cursor(), handle.keeps, run._open()
+            arguments = place or (after,)
+            handle.keeps = before, after  # until it is certain which of them the library uses
+            was, self._moving = self._moving, True
+            status = function(handle, *arguments, byref(error))
+            if status:
+                self._moving, handle.keeps = was, before
+                check(status, error)
+            handle.keeps = after
             if place:
                 self.rank, self.world = self._options.rank, self._options.world = place
                 self._part = launcher.of_loader(*place)
                 self._arguments.update(rank=place[0], world=place[1])
             elif run is not self.run:
                 run._loaders.add(self)
-                run._readers.add(handle)
-                self.run._readers.discard(handle)
                 self.run._loaders.discard(self)
                 self.run = run
             self._origin = self._opened_at = cursor
@@ -697,7 +746,7 @@ class Loader(Reader):
             self._known_makers = {}
             self.rows = lib.tokmap_loader_rows(handle)
             self.calls = lib.tokmap_loader_calls(handle)
-            self._enter_phase()
+            self._arrive()
 
     def source_stats(self) -> dict[str, SourceStats]:
         """What the loader has delivered of each source, by the source's name."""
@@ -751,7 +800,7 @@ class Loader(Reader):
                             found.pinned_bytes, found.device_bytes, found.reason.decode("utf-8", "replace"),
                             self.rank, self.world, str(self._part))
 
-    def _query(self, function: Callable[[int, Any], int], found: Any) -> None:
+    def _query(self, function: Callable[[LoaderHandle, Any], int], found: Any) -> None:
         with self._query_lock:
             before = self._in_query
             try:
@@ -769,11 +818,15 @@ class Loader(Reader):
         with self._query_lock:
             if self._in_query:
                 raise self._interrupted()
-            handle, self._handle = self._handle, None
-            if handle is not None:
+            if self._handle is not None:
                 self._pending = None
-                self._release(handle)
+                self._handle = None
                 self._arrays.close()
+
+    def _renew(self) -> None:
+        super()._renew()
+        if not self._query_lock._is_owned():  # type: ignore[attr-defined]
+            self._query_lock, self._in_query = RLock(), False
 
     def __enter__(self) -> Self:
         return self

@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import warnings
 import weakref
-from ctypes import byref, c_uint64, c_void_p, sizeof
+from ctypes import byref, c_uint64, sizeof
 
 from . import _library as c
 from ._library import check, lib
 from .dataset import Dataset, Origin, absolute_name, warn_of
 from .errors import ArgumentError, ClosedError, TokmapError, UnsupportedError
+from .handles import Handle, RunHandle, new
 from .records import NamedTuple
 from .state import cursor_text
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable, Mapping
+    from typing import Any, Iterable, Mapping
 
     from typing_extensions import Self
 
@@ -135,6 +136,7 @@ def _place(found: c.Place) -> Place:
 
 class OpenedRun:
     """A run with its datasets open. It is immutable: any number of threads may use it, and so may a child after fork().
+    One thread may close it while others use it: their calls end as usual, later ones raise a ClosedError.
 
         tokmap.Run("train.run")                                              from a run file
         tokmap.Run(data="data/web", seq_len=2048, batch=64, seed=1)          from arguments, with one source
@@ -171,9 +173,8 @@ class OpenedRun:
 
     name: str
     info: RunInfo
-    _handle: int | None
+    _handle: RunHandle | None
     _description: dict[str, Any]
-    _left = False  # the end of `with` was reached while views were in use
     _frames = 0  # between the program's call and __init__(), for warnings, which point at the program
 
     def __init__(self, path: Path | Mapping[str, Any] | None = None, *, text: str | None = None,
@@ -186,9 +187,6 @@ class OpenedRun:
         self._handle = None
         self._loaders: weakref.WeakSet[Any] = weakref.WeakSet()
         self._views: weakref.WeakSet[Any] = weakref.WeakSet()
-        # Handles of the library's open loaders. They must be closed before the run, whichever object is finalized
-        # first.
-        self._readers: set[int] = set()
         if ordering is not None:
             _warn_of_ordering()
             if order not in ("shuffle", ordering):
@@ -230,7 +228,7 @@ class OpenedRun:
                                seq_len=seq_len, batch=batch, seed=seed, lookahead=lookahead, order=order,
                                weights=weights, phases=phases, stride=stride, tail=tail, pad=pad, steps=steps,
                                passes=passes, skip=skip)
-        handle, error = c_void_p(), c.Error()
+        handle, error = new(RunHandle), c.Error()
         if path is not None:
             self.name = os.fspath(path)
             status = lib.tokmap_run_open(byref(handle), c.text_argument(path, "path"), byref(error))
@@ -260,11 +258,10 @@ class OpenedRun:
             error.message = (error.message + b" (" + line[:200] + b")")[:c.Error.message.size - 1]
             error.line = 0
         check(status, error)
-        self._opened(handle.value or 0)
+        self._opened(handle)
 
-    def _opened(self, opened: int) -> None:
-        """Takes the library's handle of the run, which this object closes."""
-        self._handle = opened
+    def _opened(self, opened: RunHandle) -> None:
+        """Takes the library's handle of the run."""
         found = c.RunInfo(sizeof(c.RunInfo))
         check(lib.tokmap_run_info(opened, byref(found)))
         self.info = RunInfo(found.seq_len, found.lookahead, found.batch, found.seed, c.ORDERS[found.ordering],
@@ -278,54 +275,41 @@ class OpenedRun:
             source = c.SourceInfo(sizeof(c.SourceInfo))
             check(lib.tokmap_run_source(opened, i, byref(source)))
             warn_of(source.dataset, self.name, 4 + self._frames)
+        self._handle = opened
 
-    def _open(self) -> int:
+    def _open(self) -> RunHandle:
         """The handle, for a call of the library."""
-        if self._handle is None or self._left:
+        handle = self._handle  # read once: another thread may close the run
+        if handle is None:
             raise ClosedError(f"the run {self.name} is closed")
-        return self._handle
+        return handle
 
     def close(self) -> None:
         """Closes the run, its loaders, and its datasets. A second close has no effect. Raises a TokmapError while a
         view() of one of its datasets is in use. The end of `with` raises nothing: the run cannot be used any more, and
-        the memory of its datasets stays until their views are gone."""
+        the memory of its datasets stays until their views are gone. It also stays until calls in other threads have
+        returned; for a loader's call close() waits."""
         if self._handle is None:
             return
         if len(self._views):
             raise TokmapError(f"views of the datasets of {self.name} are still in use, {len(self._views)} in all: "
                               f"delete them before you close the run")
         self._close_loaders()
-        handle, self._handle = self._handle, None
-        lib.tokmap_run_close(handle)
+        self._handle = None
 
     def _close_loaders(self) -> None:
         for loader in list(self._loaders):
             loader.close()
-        while self._readers:  # left over where Ctrl-C interrupted a loader's close()
-            lib.tokmap_loader_close(self._readers.pop())
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
-        if len(self._views):
-            self._close_loaders()
-            self._left = True  # a view refers to its dataset, and that to the run, which __del__() closes
-        else:
-            self.close()
-
-    def __del__(self, close: Callable[[int], None] = lib.tokmap_run_close,
-                close_reader: Callable[[int], None] = lib.tokmap_loader_close) -> None:
-        # A loader refers to its run, but Python finalizes the members of a reference cycle in any order.
-        handle = getattr(self, "_handle", None)
-        if handle is not None:
-            while self._readers:
-                close_reader(self._readers.pop())
-            close(handle)
-            self._handle = None
+        self._close_loaders()
+        self._handle = None  # views of its datasets keep the handle, too
 
     def __repr__(self) -> str:
-        if self._handle is None or self._left:
+        if self._handle is None:
             return f"<tokmap.Run {self.name!r}, closed>"
         info = self.info
         end = "endless, steps" if info.steps is None else c.counted(info.steps, "step")
@@ -335,12 +319,12 @@ class OpenedRun:
     @property
     def sources(self) -> tuple[Source, ...]:
         """The sources, each with its dataset, which stays open as long as the run."""
-        sources = []
+        run, sources = self._open(), []
         for i in range(self.info.sources):
             found = c.SourceInfo(sizeof(c.SourceInfo))
-            check(lib.tokmap_run_source(self._open(), i, byref(found)))
+            check(lib.tokmap_run_source(run, i, byref(found)))
             name = found.name.decode()
-            dataset = Dataset._of_run(self, found.dataset, name)
+            dataset = Dataset._of_run(self, new(Handle, run, found.dataset), name)
             sources.append(Source(name, dataset, found.windows, found.tail,
                                   None if found.plan is None else os.fsdecode(found.plan), found.epochs_most or None,
                                   os.fsdecode(found.data)))
@@ -367,17 +351,17 @@ class OpenedRun:
     @property
     def phases(self) -> tuple[Phase, ...]:
         """The phases, each with the shares of its sources. A run without phases has one."""
-        names = []
+        run, names = self._open(), []
         for i in range(self.info.sources):
             source = c.SourceInfo(sizeof(c.SourceInfo))
-            check(lib.tokmap_run_source(self._open(), i, byref(source)))
+            check(lib.tokmap_run_source(run, i, byref(source)))
             names.append(source.name.decode())
         phases = []
         for i, phase in enumerate(self._shapes()):
             shares = []
             for k in range(phase.shares):
                 found = c.ShareInfo(sizeof(c.ShareInfo))
-                check(lib.tokmap_run_share(self._open(), i, k, byref(found)))
+                check(lib.tokmap_run_share(run, i, k, byref(found)))
                 shares.append(Share(names[found.source], found.weight, found.weights, found.windows,
                                     found.first_epoch, found.first_draw, found.draws))
             phases.append(Phase(phase.first_step, None if phase.end_step == c.FOREVER else phase.end_step, phase.batch,

@@ -1,11 +1,14 @@
 """What Loader and RunDataset share: a loader of the library, which one thread at a time uses, and how it ends."""
 from __future__ import annotations
 
-from _thread import RLock
+import os
+import weakref
+from _thread import RLock, get_ident
 from functools import wraps
+from time import sleep
 
-from ._library import lib
 from .errors import ArgumentError, ClosedError
+from .handles import LoaderHandle, drop_handle
 from .opened_run import OpenedRun
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
@@ -13,6 +16,9 @@ if TYPE_CHECKING:
     from typing import Any, Callable, TypeVar
 
     Method = TypeVar("Method", bound="Callable[..., Any]")
+
+#: Seconds between two looks at a thread that is in the last instructions of next().
+_SETTLES = 0.0001
 
 
 def exclusive(method: Method) -> Method:
@@ -23,58 +29,62 @@ def exclusive(method: Method) -> Method:
     """
     @wraps(method)
     def run(self: Reader, *arguments: Any, **options: Any) -> Any:
-        if self._lock._is_owned():  # type: ignore[attr-defined]
-            raise self._interrupted()
-        with self._lock:
-            return method(self, *arguments, **options)
+        while True:
+            if self._lock._is_owned() or self._returning == get_ident():  # type: ignore[attr-defined]
+                raise self._interrupted()
+            with self._lock:
+                if not self._returning:
+                    found = method(self, *arguments, **options)
+                    return found  # apart from the call, so that an exception after it is one inside of `with`
+            sleep(_SETTLES)
     return run  # type: ignore[return-value]
 
 
 class Reader:
-    """Keeps a loader of the library for a run.
-
-    The run keeps the handle too, because Python may finalize the two objects in any order: whoever removes the handle
-    from run._readers closes the loader.
-    """
-    _handle: int | None = None
+    """Keeps a loader of the library for a run. Its handle keeps that of the run, so the run ends after it."""
+    _handle: LoaderHandle | None = None
     _name = "loader"
+    _returning = 0  # the thread that has a batch from next() and has not returned yet; it does not have the lock
 
     def __init__(self, run: OpenedRun) -> None:
         if not isinstance(run, OpenedRun):
             raise ArgumentError(f"run is {run!r}, but it must be a tokmap.Run: use run.loader() or run.dataset()")
         self.run = run
         self._lock = RLock()
+        _readers.add(self)
 
     def _interrupted(self) -> ArgumentError:
         return ArgumentError(f"this thread was using the {self._name} when the signal handler interrupted it: set a "
                              f"flag in the handler, and act on the flag after the call has returned")
 
-    def _open(self) -> int:
+    def _open(self) -> LoaderHandle:
         """The handle, for a call of the library."""
-        if self._handle is None:
+        handle = self._handle  # read once: another thread may close the loader
+        if handle is None:
             raise ClosedError(f"the {self._name} is closed")
-        return self._handle
+        return handle
 
-    def _replace(self, handle: int) -> None:
-        """Keeps a new handle, and closes the previous one."""
-        self.run._readers.add(handle)
-        previous, self._handle = self._handle, handle
-        self._release(previous)
-
-    def _release(self, handle: int | None, close: Callable[[int], None] = lib.tokmap_loader_close) -> None:
-        if handle is not None:
-            try:
-                self.run._readers.remove(handle)
-            except KeyError:  # the run was finalized first, and has closed the loader
-                return
-            close(handle)
+    def _renew(self) -> None:
+        """In a child after fork(): the threads that had the locks exist in the parent only."""
+        if not self._lock._is_owned():  # type: ignore[attr-defined]
+            self._lock = RLock()
+        if self._returning != get_ident():
+            self._returning = 0
 
     @exclusive
     def close(self) -> None:
         """Frees the loader's memory. A second close has no effect. The run stays open."""
-        handle, self._handle = self._handle, None
-        self._release(handle)
+        self._handle = None
 
-    def __del__(self) -> None:
-        handle, self._handle = self._handle, None
-        self._release(handle)
+    __del__ = drop_handle
+
+
+_readers: weakref.WeakSet[Reader] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for reader in list(_readers):
+        reader._renew()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import os
 import weakref
-from ctypes import byref, c_void_p, sizeof
+from ctypes import byref, sizeof
 
 from . import _library as c
 from ._library import check, lib
+from .handles import RunHandle, new
 from .loader import Loader
 from .opened_run import OpenedRun
 from .run_dataset import RunDataset
@@ -77,12 +78,12 @@ class Run(OpenedRun):
             0 if stride is None else c.number(stride, "stride", 1), c.NO_ID if pad is None else c.number(pad, "pad"),
             c.FOREVER if steps is None else c.number(steps, "steps", 1), bool(trained),
             c.choice(reading, c.READINGS, "reading"))
-        handle, error = c_void_p(), c.Error()
+        handle, error = new(RunHandle), c.Error()
         check(lib.tokmap_run_evaluation(byref(handle), self._open(), byref(options), byref(error)), error)
         run = type(self).__new__(type(self))
         run.name = f"evaluation of {self.name}"
-        run._loaders, run._views, run._readers = weakref.WeakSet(), weakref.WeakSet(), set()
-        run._opened(handle.value or 0)
+        run._handle, run._loaders, run._views = None, weakref.WeakSet(), weakref.WeakSet()
+        run._opened(handle)
         run._description = {"text": run.text, "folder": os.getcwd(), "reading": reading}
         return run
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import operator
 from bisect import bisect_right
-from ctypes import byref, c_uint64, c_void_p, sizeof
+from ctypes import byref, c_uint64, sizeof
 
 from . import _library as c
 from . import launcher
@@ -11,6 +11,7 @@ from ._library import check, lib
 from .arrays import choose
 from .errors import ArgumentError, RangeError, UnsupportedError
 from .fields import TOKEN_FIELDS, field_bits, parse_fields
+from .handles import LoaderHandle, new
 from .opened_run import OpenedRun
 from .reader import Reader, exclusive
 
@@ -135,18 +136,19 @@ class RunDataset(Rows):
 
     def _open_reader(self) -> None:
         """Opens the library's loader that reads rows by name. It has no thread, so it works in a child after fork()."""
-        info, handle, error = self.run.info, c_void_p(), c.Error()
+        run = self.run._open()
+        info, handle, error = self.run.info, new(LoaderHandle, run), c.Error()
         options = c.LoaderOptions(size=sizeof(c.LoaderOptions), world=1, rows=min(self._ROWS, info.batch),
                                   fields=field_bits(self.fields), unchecked=self._arguments["unchecked"],
                                   mask_targets=self._arguments["mask_targets"])
-        check(lib.tokmap_loader_open(byref(handle), self.run._open(), byref(options), byref(error)), error)
-        self._replace(handle.value or 0)
-        self._rows_at_once: int = lib.tokmap_loader_rows(self._handle)
+        check(lib.tokmap_loader_open(byref(handle), run, byref(options), byref(error)), error)
+        self._rows_at_once: int = lib.tokmap_loader_rows(handle)
         self._step, self._row = (c_uint64 * self._rows_at_once)(), (c_uint64 * self._rows_at_once)()
         self._out, self._error = c.Out(sizeof(c.Out), c.I64 if self._code == "int64" else c.I32), error
         self._batch = c.Batch(sizeof(c.Batch))
         self._pointers = [byref(each) for each in (self._step, self._row, self._out, self._batch, self._error)]
         self._row_bytes = info.seq_len * (8 if self._code == "int64" else 4)
+        self._handle = handle
         self.run._loaders.add(self)
 
     def __len__(self) -> int:

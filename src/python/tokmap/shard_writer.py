@@ -3,13 +3,16 @@ from __future__ import annotations
 
 import os
 import warnings
-from _thread import allocate_lock
+import weakref
+from _thread import RLock
 from array import array
-from ctypes import addressof, byref, c_char, c_char_p, c_uint8, c_void_p, sizeof
+from ctypes import addressof, byref, c_char, c_char_p, c_uint8, sizeof
 
 from . import _library as c
 from ._library import check, lib
 from .errors import ArgumentError, ClosedError, InputError, TokenError
+from .handles import WriterHandle, new
+from .reader import exclusive
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
@@ -171,19 +174,17 @@ class ShardWriter:
     about       a dict that the index keeps as JSON, such as {"tokenizer": {"name": "mine"}}
     """
     path: str
-    #: The content id of the shard, 32 hexadecimal digits, as in Dataset.shard(0).content; None until it is committed.
-    #: (Dataset.info.content differs from it if there is a mask, which it covers, too.)
-    content: str | None
     #: The names of the columns.
     columns: tuple[str, ...]
+    _returning = 0  # for `exclusive`
+    _handle: WriterHandle | None = None
 
     def __init__(self, path: Path, *, vocab_size: int | None = None, eod: int | None = None, bos: int | None = None,
                  delimited: bool = False, mask: bool = False, columns: Iterable[str] = (),
                  tokenizer: Tokenizer | str | None = None, width: int | None = None, replace: bool = False,
                  sync: bool = True, about: Mapping[str, Any] | None = None) -> None:
-        self._handle: int | None = None
-        self._lock, self._process = allocate_lock(), os.getpid()
-        self.path, self.content = os.fspath(path), None
+        self._lock, self._process = RLock(), os.getpid()
+        self.path, self._content = os.fspath(path), (c_uint8 * 16)()
         self._last = (0, 0)
         if vocab_size is None:
             if tokenizer is None or isinstance(tokenizer, str):
@@ -203,10 +204,10 @@ class ShardWriter:
         fingerprint = _fingerprint(tokenizer)
         options.tokenizer = (c_uint8 * 16)(*fingerprint)
         options.about = None if about is None else _json(dict(about), "about")
-        handle, error = c_void_p(), c.Error()
-        check(lib.tokmap_writer_open(byref(handle), c.text_argument(self.path, "path"), byref(options), byref(error)),
-              error)
-        self._handle = handle.value
+        self._handle, error = new(WriterHandle), c.Error()
+        _writers.add(self)  # before the library opens anything: see _after_fork()
+        check(lib.tokmap_writer_open(byref(self._handle), c.text_argument(self.path, "path"), byref(options),
+                                     byref(error)), error)
 
     # ---- adding ----
 
@@ -294,25 +295,40 @@ class ShardWriter:
             encoded = os.fsencode(path)
             added.origin, added.origin_bytes = encoded, len(encoded)
             added.record = c.number(record, "record")
-        with self._lock:
-            check(lib.tokmap_writer_add(self._open(), byref(added), byref(error)), error)
+        self._add_struct(added, error)
+
+    @exclusive
+    def _add_struct(self, added: c.Added, error: c.Error) -> None:
+        check(lib.tokmap_writer_add(self._open(), byref(added), byref(error)), error)
 
     # ---- the state ----
 
-    def _open(self) -> int:
-        if self._handle is None:
-            raise ClosedError(f"the writer of {self.path} has been " +
-                              ("committed" if self.content is not None else "given up"))
+    @property
+    def content(self) -> str | None:
+        """The content id of the shard, 32 hexadecimal digits, as in Dataset.shard(0).content; None until it is
+        committed. (Dataset.info.content differs from it if there is a mask, which it covers, too.)"""
+        found = bytes(self._content)  # the library writes it when the shard exists
+        return found.hex() if any(found) else None
+
+    def _interrupted(self) -> ArgumentError:
+        return ArgumentError(f"this thread was using the writer of {self.path} when the signal handler interrupted it: "
+                             f"set a flag in the handler, and act on the flag after the call has returned")
+
+    def _open(self) -> WriterHandle:
         if self._process != os.getpid():
             raise ClosedError(f"the writer of {self.path} belongs to the process that made it, {self._process}")
-        return self._handle
+        handle = self._handle
+        if handle is None or not handle:
+            raise ClosedError(f"the writer of {self.path} has been " +
+                              ("committed" if self.content is not None else "given up"))
+        return handle
 
     def _info(self) -> tuple[int, int]:
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            return self._last  # a signal handler asks
         with self._lock:
-            if self._handle is not None:
-                found = c.WriterInfo(sizeof(c.WriterInfo))
-                check(lib.tokmap_writer_info(self._handle, byref(found)))
-                self._last = (found.tokens, found.documents)
+            if self._handle:
+                self._keep_info(self._handle)
             return self._last
 
     @property
@@ -331,30 +347,39 @@ class ShardWriter:
         """Replaces `about`, for what is known only in the end. With {"totals": {"text_bytes": ..., "tokens": ...}}, the
         bytes of text and the tokens of the shard, `tokmap info` shows the bytes a token."""
         text, error = _json(dict(about), "about"), c.Error()
-        with self._lock:
-            check(lib.tokmap_writer_about(self._open(), text, byref(error)), error)
+        self._describe(text, error)
 
+    @exclusive
+    def _describe(self, text: bytes, error: c.Error) -> None:
+        check(lib.tokmap_writer_about(self._open(), text, byref(error)), error)
+
+    @exclusive
     def commit(self) -> str:
         """Finishes the shard, which then exists under its name, and returns its content id. If this fails, the shard is
         given up. A second call only returns the content id."""
-        if self.content is not None:
-            return self.content
-        self._info()
-        content, error = (c_uint8 * 16)(), c.Error()
-        with self._lock:
-            handle = self._open()
+        if self.content is None:
+            handle, error = self._open(), c.Error()
+            self._keep_info(handle)
+            commit, place, report = lib.tokmap_writer_commit, addressof(self._content), byref(error)
+            # The library's call ends the handle. No signal is handled between these two lines, because they call
+            # nothing else: the handle is either this object's, which gives the shard up, or the library's.
+            address, handle.value = handle.value, None
+            status = commit(address, place, report)
             self._handle = None
-            check(lib.tokmap_writer_commit(handle, addressof(content), byref(error)), error)
-            self.content = bytes(content).hex()
-        return self.content
+            check(status, error)
+        return self.content or ""
 
+    def _keep_info(self, handle: WriterHandle) -> None:
+        found = c.WriterInfo(sizeof(c.WriterInfo))
+        check(lib.tokmap_writer_info(handle, byref(found)))
+        self._last = (found.tokens, found.documents)
+
+    @exclusive
     def abandon(self) -> None:
         """Gives the shard up and removes what was written of it. Has no effect after commit() or abandon()."""
-        self._info()
-        with self._lock:
-            handle, self._handle = self._handle, None
-            if handle is not None and self._process == os.getpid():
-                lib.tokmap_writer_abandon(handle)
+        if self._handle:
+            self._keep_info(self._handle)
+        self._handle = None
 
     def close(self) -> None:
         """Commits, unless the writer has been committed or given up already."""
@@ -371,12 +396,10 @@ class ShardWriter:
         else:
             self.abandon()
 
-    def __del__(self, abandon: Any = lib.tokmap_writer_abandon, process: Any = os.getpid) -> None:
-        handle = getattr(self, "_handle", None)
-        if handle is None or self._process != process():
+    def __del__(self) -> None:
+        if not self._handle:
             return
         self._handle = None
-        abandon(handle)
         warnings.warn(f"the shard {self.path} was given up, because its writer was neither committed nor abandoned: "
                       f"use `with`", ResourceWarning, source=self)
 
@@ -385,7 +408,22 @@ class ShardWriter:
 
     def __repr__(self) -> str:
         tokens, documents = self._info()
-        state = "" if self._handle is not None else ", committed" if self.content is not None else ", given up"
+        state = "" if self._handle else ", committed" if self.content is not None else ", given up"
         return (f"<tokmap.ShardWriter {self.path!r}: {c.counted(tokens, 'token')}, "
                 f"{c.counted(documents, 'document')}{state}>")
 
+
+_writers: weakref.WeakSet[ShardWriter] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """In a child after fork(): the shards belong to the parent, so the child must not give them up, and no thread has
+    the locks any more."""
+    for writer in list(_writers):
+        if writer._handle is not None:
+            writer._handle.value = None
+        if not writer._lock._is_owned():  # type: ignore[attr-defined]
+            writer._lock = RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import os
-from _thread import _local as Local, allocate_lock
 from array import array
 from collections import OrderedDict
 from ctypes import addressof, byref, c_char_p, c_uint64, c_void_p, create_string_buffer, sizeof, string_at
@@ -19,20 +18,24 @@ if TYPE_CHECKING:
 
     from ._batches import Encoded
     from .dataset import Dataset
+    from .handles import Handle
 else:
     def overload(function):
         return function
 
-_ROOM = 1 << 14  # ids of the memory that each thread keeps for encode()
+_ROOM = 1 << 14  # ids of the memory that is kept for encode()
 _TYPES = {"I": c.ID_TYPES.index("u32"), "H": c.ID_TYPES.index("u16")}
 _WIDE = ("uint32", "int32", "uint64", "int64")  # the types of NumPy that hold every id
 _NARROW = ("uint16", *_WIDE)                     # and those that hold the ids of a small vocabulary
-_local = Local()
-_lock = allocate_lock()
+#: Memory for calls of encode(), by the code of its array. A call takes one out and puts it back, so neither another
+#: thread nor a signal handler that encodes can change ids that have not been copied yet.
+_spare: dict[str, list[tuple[array[int], t.Encoded, Any, c.Error, Any]]] = {"I": [], "H": []}
+_DTYPES: dict[str, Any] = {}  # NumPy's types for the codes
 
 
 class Tokenizer:
-    """An open tokenizer. Any number of threads may use it at the same time; it can be pickled.
+    """An open tokenizer. Any number of threads may use it at the same time, and one may close it meanwhile: calls end as
+    usual, later ones raise a ClosedError. It can be pickled.
 
     path            a tokenizer.json, a tekken.json, a vocab.bpe beside its encoder.json, a rank file (.tiktoken), a
                     SentencePiece tokenizer.model, a folder that holds one of these, or "bytes"
@@ -48,22 +51,21 @@ class Tokenizer:
 
     def __init__(self, path: str | os.PathLike[str], *, special: str = "text", pattern: str | None = None,
                  pattern_regex: str | None = None, special_tokens: str | os.PathLike[str] | None = None) -> None:
-        self._handle: int | None = None
-        self._shared: dict[str, int] = {}  # by policy for special tokens: handles that share the vocabulary
+        self._handle: Handle | None = None
+        self._shared: dict[str, Handle] = {}  # by policy for special tokens: handles that share the vocabulary
         self._tokens: dict[str, tuple[int, bool]] | None = None
         self.path = os.fspath(path)
         self._asked = (special, pattern, pattern_regex, None if special_tokens is None else os.fspath(special_tokens))
-        self._library = t.library()
-        handle, error = c_void_p(), c.Error()
+        loaded = t.library()
+        self._library, handle, error = loaded.calls, loaded.tokenizer(), c.Error()
         options = t.TokenizerOptions(
             sizeof(t.TokenizerOptions), c.choice(special, t.SPECIALS, "special"),
             *(None if text is None else c.text_argument(text, name)
               for text, name in zip(self._asked[1:], ("pattern", "pattern_regex", "special_tokens"))))
         check(self._library.tokmap_tokenizer_open(byref(handle), c.text_argument(self.path, "path"), byref(options),
                                                   byref(error)), error)
-        self._handle = handle.value
         info = t.TokenizerInfo(sizeof(t.TokenizerInfo))
-        check(self._library.tokmap_tokenizer_info(self._handle, byref(info)))
+        check(self._library.tokmap_tokenizer_info(handle, byref(info)))
         self._name: str = info.name.decode("utf-8", "replace")
         self._form: str = info.form.decode()
         self._note: str | None = info.note.decode() if info.note else None
@@ -72,6 +74,7 @@ class Tokenizer:
         self._bos: int | None = None if info.bos_id == c.NO_ID else info.bos_id
         self._added_count: int = info.added
         self._fingerprint = bytes(info.fingerprint).hex()
+        self._handle = handle
 
     @classmethod
     def of(cls, dataset: Dataset) -> Tokenizer:
@@ -117,27 +120,28 @@ class Tokenizer:
         tokenizer that made a dataset."""
         return self._fingerprint
 
-    def _open(self) -> int:
-        if self._handle is None:
+    def _open(self) -> Handle:
+        handle = self._handle  # read once: another thread may close the tokenizer
+        if handle is None:
             raise ClosedError(f"the tokenizer {self.path} is closed")
-        return self._handle
+        return handle
 
-    def _with(self, special: str) -> int:
+    def _with(self, special: str) -> Handle:
         """The handle of this vocabulary with another policy for special tokens."""
         handle = self._open()
         if special == self._asked[0] or self.path == "bytes":
             return handle
-        with _lock:
-            if special not in self._shared:
-                made, error = c_void_p(), c.Error()
-                check(self._library.tokmap_tokenizer_share(byref(made), handle,
-                                                           c.choice(special, t.SPECIALS, "special"), byref(error)),
-                      error)
-                self._shared[special] = made.value or 0
-            return self._shared[special]
+        shared = self._shared
+        found = shared.get(special)
+        if found is None:
+            made, error = t.library().tokenizer(), c.Error()
+            check(self._library.tokmap_tokenizer_share(byref(made), handle, c.choice(special, t.SPECIALS, "special"),
+                                                       byref(error)), error)
+            found = shared.setdefault(special, made)  # another thread may have been faster
+        return found
 
     def _policy(self, texts: Iterable[str | bytes], allowed: AbstractSet[str] | str | None,
-                disallowed: Collection[str] | str | None) -> int:
+                disallowed: Collection[str] | str | None) -> Handle:
         """The handle that treats special tokens in texts as tiktoken's allowed_special and disallowed_special say."""
         if allowed is None and disallowed is None:
             return self._open()
@@ -177,9 +181,10 @@ class Tokenizer:
         """The ids of a text in which special tokens are ordinary text, whatever special= was."""
         return self._encode(self._with("text"), text)
 
-    def _encode(self, handle: int, text: str | bytes) -> list[int]:
-        ids, count = self._fill(handle, text, "I")
+    def _encode(self, handle: Handle, text: str | bytes) -> list[int]:
+        ids, count, kept = self._fill(handle, text, "I")
         found: list[int] = ids[:count].tolist()
+        _spare["I"].append(kept)
         return found
 
     def encode_array(self, text: str | bytes, *, out: Any = None,
@@ -200,14 +205,22 @@ class Tokenizer:
         handle = self._handle or self._open()
         if allowed_special is not None or disallowed_special is not None:
             handle = self._policy((text,), allowed_special, disallowed_special)
-        ids, count = self._fill(handle, text, "H" if narrow else "I")
-        numpy = _numpy()
-        if out is None:
-            return ids[:count] if numpy is None else numpy.frombuffer(ids[:count], "uint16" if narrow else "uint32")
-        if count > len(out):
+        code = "H" if narrow else "I"
+        ids, count, kept = self._fill(handle, text, code)
+        if out is not None and count > len(out):
             raise ArgumentError(f"the text has {count} ids, but out has room for {len(out)}")
+        found: Any = ids[:count]
+        _spare[code].append(kept)
+        numpy = _numpy()
+        if numpy is not None:
+            kind = _DTYPES.get(code)
+            if kind is None:
+                kind = _DTYPES[code] = numpy.dtype("uint16" if narrow else "uint32")
+            found = numpy.frombuffer(found, kind)
+        if out is None:
+            return found
         part = out[:count]
-        part[:] = numpy.frombuffer(memoryview(ids)[:count], "uint16" if narrow else "uint32")
+        part[:] = found
         return part
 
     def encode_to_numpy(self, text: str | bytes, *, allowed_special: AbstractSet[str] | Literal["all"] | None = None,
@@ -215,30 +228,27 @@ class Tokenizer:
         """encode_array(), by tiktoken's name."""
         return self.encode_array(text, allowed_special=allowed_special, disallowed_special=disallowed_special)
 
-    def _fill(self, handle: int, text: str | bytes, code: str) -> tuple[array[int], int]:
-        """The ids of a text at the front of an array, and how many they are. The array belongs to the thread, until its
-        next call, unless the text has more ids than that has room for."""
+    def _fill(self, handle: Handle, text: str | bytes, code: str) -> tuple[array[int], int, Any]:
+        """The ids of a text at the front of an array, how many they are, and the memory to put back into _spare."""
         if isinstance(text, str):
             text = text.encode("utf-8", "surrogatepass")  # the library reports a lone surrogate, with its place
         elif not isinstance(text, bytes):
             raise ArgumentError(f"text is {type(text).__name__}, but it must be str or bytes")
         try:
-            ids, encoded, into, error, report = getattr(_local, code)
-        except AttributeError:
-            ids = array(code, bytes(array(code).itemsize * _ROOM))
-            encoded, error = t.Encoded(sizeof(t.Encoded)), c.Error()
-            encoded.ids, encoded.room, encoded.type = ids.buffer_info()[0], _ROOM, _TYPES[code]
-            into, report = byref(encoded), byref(error)
-            setattr(_local, code, (ids, encoded, into, error, report))
+            kept = _spare[code].pop()
+        except IndexError:
+            kept = _new_memory(code)
+        ids, encoded, into, error, report = kept
         status = self._library.tokmap_tokenizer_encode(handle, text, len(text), into, report)
+        count = encoded.count
         if not status:
-            return ids, encoded.count
-        if encoded.count <= _ROOM:
+            return ids, count, kept
+        if count <= _ROOM:
             check(status, error)
-        ids = array(code, bytes(ids.itemsize * encoded.count))
-        larger = t.Encoded(sizeof(t.Encoded), ids.buffer_info()[0], encoded.count, 0, _TYPES[code])
+        ids = array(code, bytes(ids.itemsize * count))
+        larger = t.Encoded(sizeof(t.Encoded), ids.buffer_info()[0], count, 0, _TYPES[code])
         check(self._library.tokmap_tokenizer_encode(handle, text, len(text), byref(larger), report), error)
-        return ids, len(ids)
+        return ids, count, kept
 
     def encode_with_offsets(self, text: str | bytes, *, unit: Literal["bytes", "characters"] = "bytes"
                             ) -> tuple[list[int], list[tuple[int, int]]]:
@@ -431,22 +441,13 @@ class Tokenizer:
 
     def close(self) -> None:
         """Closes the tokenizer. A second close has no effect."""
-        handle, self._handle = self._handle, None
-        shared, self._shared = self._shared, {}
-        for other in shared.values():
-            self._library.tokmap_tokenizer_close(other)
-        if handle is not None:
-            self._library.tokmap_tokenizer_close(handle)
+        self._handle, self._shared = None, {}
 
     def __enter__(self) -> Tokenizer:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def __del__(self) -> None:
-        if getattr(self, "_handle", None) is not None:
-            self.close()
 
     def __len__(self) -> int:
         return self._vocabulary
@@ -458,6 +459,13 @@ class Tokenizer:
     def __repr__(self) -> str:
         closed = ", closed" if self._handle is None else ""
         return f"<tokmap.Tokenizer {self._name!r}: {self._vocabulary} ids, {self.path!r}{closed}>"
+
+
+def _new_memory(code: str) -> tuple[array[int], t.Encoded, Any, c.Error, Any]:
+    """Memory for the ids of a text, and the structs that describe it to the library."""
+    ids = array(code, bytes(array(code).itemsize * _ROOM))
+    encoded, error = t.Encoded(sizeof(t.Encoded), ids.buffer_info()[0], _ROOM, 0, _TYPES[code]), c.Error()
+    return ids, encoded, byref(encoded), error, byref(error)
 
 
 _found_numpy: list[Any] = []
