@@ -121,6 +121,17 @@ class Pack(unittest.TestCase):
         self.same([self.records], prompt_field="prompt", completion_field="completion", eod=False)
         self.same([self.records], field="meta.url")
 
+    def test_ids_that_have_their_eod(self):
+        """An eod or a bos is not added twice; an added eod counts, an added bos does not."""
+        rows = [[], [8], [7], [7, 8], [8, 7], [1, 8], [7, 1], [7, 1, 2, 8], [1, 2, 3]]
+        self.records = [{"ids": row, "mask": [i % 2 for i in range(len(row))]} for row in rows * 3]
+        with open(self.source, "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(record) + "\n" for record in self.records)
+        for borders in ({"eod": 8, "bos": 7}, {"eod": 8}, {"bos": 7}, {"eod": 8, "bos": 8}, {"eod": False}):
+            self.same([self.records, iter(self.records)], ids_field="ids", **borders)
+            self.same([self.records], ids_field="ids", mask_field="mask", **borders)
+            self.same([self.records], ids_field="ids", mask_field="mask", min_tokens=1, max_tokens=2, **borders)
+
     def test_columns(self):
         made = tokmap.pack(self.records, self.at("columns"), tokenizer=self.tokenizer, columns=["n", "meta.url"])
         with tokmap.Dataset(made.path) as dataset:
@@ -202,6 +213,20 @@ class Pack(unittest.TestCase):
         made = tokmap.pack(some, self.at("good"), tokenizer=self.tokenizer, on_error="skip")
         self.assertEqual((made.documents, made.skipped), (2, 4))
         self.assertEqual([name for name in os.listdir(self.folder) if "bad" in name], [])
+
+    def test_bad_ids(self):
+        good = {"ids": [1, 2], "mask": [0, True]}
+        for wrong, message in (({"ids": [1, 5000]}, "has the id 5000, which is not in the vocabulary"),
+                               ({"ids": [-1, 2]}, "has the id -1, which is not"), ({"ids": [1, 2.5]}, "list of token"),
+                               ({"ids": [1, 2 ** 70]}, "list of token"), ({"ids": "12"}, "list of token"),
+                               ({"ids": None}, "list of token"), ({"mask": [1]}, "has 2 ids, but a mask of 1"),
+                               ({"mask": [1, 2]}, "list of 0 and 1"), ({"mask": 2}, "list of 0 and 1")):
+            records = [good, {**good, **wrong}, good]
+            options = {"tokenizer": self.tokenizer, "ids_field": "ids", "mask_field": "mask"}
+            with self.assertRaisesRegex(tokmap.InputError, "document 1.*" + message):
+                tokmap.pack(records, self.at("bad"), **options)
+            made = tokmap.pack(records, self.at("good"), on_error="skip", force=True, **options)
+            self.assertEqual((made.documents, made.skipped), (2, 1), wrong)
 
     @unittest.skipIf(SHARED is None, "there are no real vocabularies here")
     def test_named_templates(self):

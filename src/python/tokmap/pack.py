@@ -79,7 +79,7 @@ class _Rules:
         self.tokenizer, self.writer, self.fields, self.columns = tokenizer, writer, fields, columns
         self.least, self.most = limits
         self.skip, self.threads, self.chat = skip, threads, chat
-        self.eod: int | None = None  # with prompts, whose eod counts even after an empty completion
+        self.eod: int | None = None  # of documents that the writer gets with their eod and bos: all but texts
         self.bos: int | None = None
         self.documents = self.tokens = self.skipped = self.seen = self.text_bytes = 0
 
@@ -234,19 +234,45 @@ class _Rules:
         other = None if second is None else self._value(item, second, index)
         if content == "prompt":
             return (self._text(first, index, f"the field {field!r}"), self._text(other, index, f"the field {second!r}"))
-        ids = array("q", first.tolist() if hasattr(first, "tolist") else first)
-        mask = None if other is None else bytes(map(bool, other))
-        if mask is not None and len(mask) != len(ids):
-            raise InputError(f"document {index} has {counted(len(ids), 'id')}, but a mask of {len(mask)}",
+        try:
+            ids = array("q", _numbers(first))
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(f"document {index}: the field {field!r} is not a list of token ids", status="ERROR_INPUT"
+                             ) from None
+        wrong = next((value for value in (min(ids, default=0), max(ids, default=0))
+                      if not 0 <= value < self.tokenizer.vocab_size), None)
+        if wrong is not None:
+            raise InputError(f"document {index} has the id {wrong}, which is not in the vocabulary of "
+                             f"{self.tokenizer.vocab_size} ids", status="ERROR_INPUT")
+        return ids, None if second is None else self._mask(other, index, len(ids))
+
+    def _mask(self, value: Any, index: int, count: int) -> bytes:
+        try:
+            mask = bytes(_numbers(value))
+            if max(mask, default=0) > 1:
+                raise ValueError
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(f"document {index}: the field {self.fields['second']!r} is not a list of 0 and 1",
+                             status="ERROR_INPUT") from None
+        if len(mask) != count:
+            raise InputError(f"document {index} has {counted(count, 'id')}, but a mask of {len(mask)}",
                              status="ERROR_INPUT")
-        return ids, mask
+        return mask
 
     def _ids(self, values: list[Any], rows: list[dict[str, Any]] | None) -> None:
         ids, ends, mask = array("q"), array("Q"), bytearray()
+        chat = self.fields["content"] == "messages"
         for some, marks in values:
+            ended = bool(some) and some[-1] == self.eod
+            begun = len(some) > ended and some[0] == self.bos
+            first = [] if self.bos is None or begun else [self.bos]
+            last = [] if self.eod is None or ended else [self.eod]
+            ids.extend(first)
             ids += some
+            ids.extend(last)
             ends.append(len(ids))
-            mask += marks or b""
+            if marks is not None:
+                mask += bytes(len(first)) + marks + (b"\0" if chat else b"\1") * len(last)
         self.add(ids, ends, bytes(mask) if self.masked() else None, rows)
 
     def masked(self) -> bool:
@@ -286,6 +312,13 @@ class _Rules:
                                  "token would count; use a template that does", status="ERROR_INPUT")
             rendered.append((array("q", made["input_ids"]), mask))
         self._ids(rendered, rows)
+
+
+def _numbers(values: Any) -> list[Any]:
+    """The elements of a list or an array."""
+    if isinstance(values, (str, bytes, dict, set, frozenset)):
+        raise TypeError
+    return list(values.tolist() if hasattr(values, "tolist") else values)
 
 
 def _slices(column: Column) -> Iterator[tuple[t.Texts, list[int], list[int]]]:
@@ -451,7 +484,8 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
                dicts (a list of str is a list of texts). Or a table or column of any library with __arrow_c_stream__:
                pyarrow, Polars, DuckDB, datasets
     tokenizer  a Tokenizer, or its path
-    eod, bos   True, an id, or the name of a special token; eod=None: the vocabulary's, where it names one
+    eod, bos   True, an id, or the name of a special token; eod=None: the vocabulary's, where it names one. They are
+               added to each document, but not to ids that end or begin with them already
     field      the field of dicts, or the column of a table, that has the text; default: "text"
     ids_field, mask_field
                the fields that have ready-made ids, and 1 for each that counts as a target
@@ -499,7 +533,7 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     names = ("special", "pattern", "pattern_regex", "special_tokens")
     about = {"tokenizer": {"name": opened.name, "path": opened.path, **dict(zip(names, opened._asked))}}
     eod_id, bos_id = _border(opened, eod, own, "eod"), _border(opened, bos, opened.bos_id, "bos")
-    delimited = fields["content"] == "prompt" and (eod_id is not None or bos_id is not None)
+    delimited = fields["content"] != "text" and (eod_id is not None or bos_id is not None)
     try:
         writer = ShardWriter(out, vocab_size=opened.vocab_size, eod=eod_id, bos=bos_id, delimited=delimited,
                              tokenizer=opened, replace=force, about=about, columns=chosen,
