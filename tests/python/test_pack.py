@@ -1,4 +1,5 @@
 """tokmap.pack(): the shards of lists, records, and Arrow tables are those that the command packs from files."""
+import array
 import ctypes
 import json
 import os
@@ -213,6 +214,45 @@ class Pack(unittest.TestCase):
         made = tokmap.pack(some, self.at("good"), tokenizer=self.tokenizer, on_error="skip")
         self.assertEqual((made.documents, made.skipped), (2, 4))
         self.assertEqual([name for name in os.listdir(self.folder) if "bad" in name], [])
+
+    def test_bad_columns(self):
+        deep = [[]]
+        for _ in range(63):
+            deep = [deep]
+        records = [{"text": "ab", "n": value} for value in (1, {1, 2}, deep[0], deep, float("nan"), "x", b"a")]
+        with self.assertRaisesRegex(tokmap.InputError, "column 'n' cannot be written as JSON"):
+            tokmap.pack(records, self.at("bad"), tokenizer=self.tokenizer, columns="n")
+        made = tokmap.pack(records, self.at("good"), tokenizer=self.tokenizer, columns="n", on_error="skip")
+        self.assertEqual((made.documents, made.skipped, made.tokens), (3, 4, 9))
+        with tokmap.Dataset(made.path) as dataset:
+            self.assertEqual([dataset.value(i, "n") for i in range(3)], [1, deep[0], "x"])
+            self.assertEqual(json.loads(dataset.shard(0).about)["totals"]["text_bytes"], 6)
+
+    def test_templates_of_other_libraries(self):
+        class Chat:
+            marks = True
+
+            def apply_chat_template(self, messages, tokenize, return_dict, return_assistant_tokens_mask):
+                roles = [message["role"] for message in messages]
+                if roles[0] != "user":
+                    raise RuntimeError("roles must alternate")
+                return {"input_ids": [5 if role == "user" else 6 for role in roles],
+                        "assistant_masks": [int(self.marks and role == "assistant") for role in roles]}
+
+        turns = [{"messages": [{"role": role, "content": "x"} for role in roles]}
+                 for roles in (["user", "assistant"], ["assistant"], ["user", "assistant", "user"])]
+        chat = Chat()
+        options = {"tokenizer": self.tokenizer, "messages_field": "messages", "chat_template": chat, "force": True}
+        for eod, tokens, bits in ((None, [5, 6, 5, 6, 5], 0b01010), (6, [5, 6, 5, 6, 5, 6], 0b001010)):
+            made = tokmap.pack(turns, self.at("chat"), on_error="skip", eod=eod, **options)
+            self.assertEqual((made.documents, made.skipped), (2, 1))
+            self.assertEqual(pathlib.Path(made.path + ".bin").read_bytes(), array.array("H", tokens).tobytes())
+            self.assertEqual(pathlib.Path(made.path + ".mask").read_bytes(), bytes([bits]))
+        with self.assertRaisesRegex(tokmap.InputError, "document 1: the chat template .*: roles must alternate"):
+            tokmap.pack(turns, self.at("chat"), **options)
+        chat.marks = False
+        with self.assertRaisesRegex(tokmap.ArgumentError, "does not mark what the assistant says"):
+            tokmap.pack(turns, self.at("chat"), on_error="skip", **options)
 
     def test_bad_ids(self):
         good = {"ids": [1, 2], "mask": [0, True]}

@@ -110,11 +110,33 @@ class _Rules:
             ids, ends, mask = some, stops, None if mask is None else bytes(marks)
             rows = None if rows is None else [rows[index] for index, _, _ in kept]
             sizes = [sizes[index] for index, _, _ in kept] if sizes else ()
-        if len(ends):
-            self.writer.add_batch(ids, ends, mask, rows)
+        try:
+            if len(ends):
+                self.writer.add_batch(ids, ends, mask, rows)
+        except InputError:
+            if not self.skip:
+                raise
+            self._add_each(ids, ends, mask, rows, sizes)
+            return
         self.documents += len(ends)
         self.tokens += len(ids)
         self.text_bytes += sum(sizes)
+
+    def _add_each(self, ids: array[int], ends: Sequence[int], mask: bytes | None, rows: list[dict[str, Any]] | None,
+                  sizes: Sequence[int]) -> None:
+        """Gives documents to the writer without those that it refuses, such as for a column that is not JSON."""
+        begin = 0
+        for index, end in enumerate(ends):
+            try:
+                self.writer.add(ids[begin:end], None if mask is None else mask[begin:end],
+                                None if rows is None else rows[index])
+            except InputError:
+                self.skipped += 1
+            else:
+                self.documents += 1
+                self.tokens += end - begin
+                self.text_bytes += sizes[index] if sizes else 0
+            begin = end
 
     def encode(self, struct: t.Texts, first: int) -> tuple[array[int], array[int], array[int]]:
         """The ids of texts, where each text ends in them, and a status for each text."""
@@ -221,7 +243,7 @@ class _Rules:
             self.texts(struct, list(map(len, encoded)), rows)
             return
         self.seen += len(items)
-        getattr(self, "_" + content)(values, rows)
+        (self._prompt if content == "prompt" else self._ids)(values, rows)
 
     def _content(self, item: Any, index: int, plain: bool) -> Any:
         """What is packed of a document."""
@@ -229,7 +251,7 @@ class _Rules:
         if content == "text":
             return self._text(item if plain else self._value(item, field, index), index, f"the field {field!r}")
         if content == "messages":
-            return self._value(item, field, index)
+            return self._conversation(self._value(item, field, index), index)
         first = self._value(item, field, index)
         other = None if second is None else self._value(item, second, index)
         if content == "prompt":
@@ -258,6 +280,23 @@ class _Rules:
             raise InputError(f"document {index} has {counted(count, 'id')}, but a mask of {len(mask)}",
                              status="ERROR_INPUT")
         return mask
+
+    def _conversation(self, messages: Any, index: int) -> tuple[array[int], bytes]:
+        """The ids of a conversation, and their mask, by a tokenizer of transformers."""
+        try:
+            made = self.chat.apply_chat_template(messages, tokenize=True, return_dict=True,
+                                                 return_assistant_tokens_mask=True)
+            answered = any(message["role"] == "assistant" for message in messages)
+        except ImportError:
+            raise
+        except Exception as problem:  # templates raise errors of their own about conversations
+            raise InputError(f"document {index}: the chat template cannot write the conversation: {problem}",
+                             status="ERROR_INPUT") from problem
+        mask = bytes(map(bool, made["assistant_masks"]))
+        if answered and not any(mask):
+            raise ArgumentError("the chat template does not mark what the assistant says with {% generation %}, so no "
+                                "token would count; use a template that does")
+        return array("q", made["input_ids"]), mask
 
     def _ids(self, values: list[Any], rows: list[dict[str, Any]] | None) -> None:
         ids, ends, mask = array("q"), array("Q"), bytearray()
@@ -300,18 +339,6 @@ class _Rules:
                 sizes.append(len(texts[2 * index]) + len(texts[2 * index + 1]))
             begin = end
         self.add(some, stops, bytes(mask), None if rows is None else [rows[index] for index in kept], sizes)
-
-    def _messages(self, values: list[Any], rows: list[dict[str, Any]] | None) -> None:
-        rendered = []
-        for messages in values:
-            made = self.chat.apply_chat_template(messages, tokenize=True, return_dict=True,
-                                                 return_assistant_tokens_mask=True)
-            mask = bytes(map(bool, made["assistant_masks"]))
-            if not any(mask) and any(message["role"] == "assistant" for message in messages):
-                raise InputError("the chat template does not mark what the assistant says with {% generation %}, so no "
-                                 "token would count; use a template that does", status="ERROR_INPUT")
-            rendered.append((array("q", made["input_ids"]), mask))
-        self._ids(rendered, rows)
 
 
 def _numbers(values: Any) -> list[Any]:
