@@ -285,6 +285,10 @@ class Pack(unittest.TestCase):
                                  (wanted.documents, wanted.tokens, wanted.content))
                 self.assertEqual(pathlib.Path(made.path + ".mask").read_bytes(),
                                  pathlib.Path(wanted.path + ".mask").read_bytes())
+        made = tokmap.pack([turns[0], {"messages": {1, 2}}, *turns[1:]], self.at("made"), on_error="skip", **options)
+        self.assertEqual((made.documents, made.skipped, made.content), (len(turns), 1, wanted.content))
+        with self.assertRaisesRegex(tokmap.InputError, "document 0 cannot be written as JSON"):
+            tokmap.pack([{"messages": {1, 2}}], self.at("cut"), **options)
         before = sorted(os.listdir(self.folder))
 
         def broken():

@@ -408,15 +408,17 @@ def _arguments(options: dict[str, Any]) -> list[str]:
     return made
 
 
-def _feed(process: Any, documents: Iterable[Any]) -> None:
+def _feed(process: Any, documents: Iterable[Any], skip: bool) -> None:
     """Writes documents to the command's standard input, as JSONL. If the command ends early, its message says why."""
     try:
         for index, document in enumerate(documents):
             try:
                 line = json.dumps(document, default=_plain)
             except (TypeError, ValueError, RecursionError) as problem:
-                raise InputError(f"document {index} cannot be written as JSON: {problem}", status="ERROR_INPUT"
-                                 ) from None
+                if not skip:
+                    raise InputError(f"document {index} cannot be written as JSON: {problem}", status="ERROR_INPUT"
+                                     ) from None
+                line = "null"  # which the command leaves out and counts
             process.stdin.write(line.encode() + b"\n")
         process.stdin.flush()
     except BrokenPipeError:
@@ -459,7 +461,7 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
                                    stdout=subprocess.PIPE, stderr=None if shown else messages)
         try:
             if documents is not None:
-                _feed(process, documents)
+                _feed(process, documents, options["on_error"] == "skip")
             printed, _ = process.communicate()
         except BaseException:  # Ctrl-C, or an error of the source: the command removes what it has written
             process.send_signal(signal.SIGINT)
