@@ -46,9 +46,10 @@
  *   context that is current on the calling thread is the same after each call as before. A program that resets the
  *   device (cudaDeviceReset) must close its loaders and free its streams and memory of this library first.
  *
- *   Memory. A loader holds page-locked host memory, which the kernel cannot swap out, and GPU memory of the same size:
- *   see ring_bytes in tokmap.h. tokmap_loader_device() reports both. Both are allocated when the loader is opened, and
- *   next() allocates nothing.
+ *   Memory. A loader holds page-locked host memory, which the operating system cannot swap out, and GPU memory of the
+ *   same size: see ring_bytes in tokmap.h. Where the host expands the batches, it holds more of the former and none of
+ *   the latter. tokmap_loader_device() reports both. They are allocated when the loader is opened, and again by
+ *   tokmap_loader_repartition() and reload(); next() allocates nothing.
  *
  *   Fork. A process that was forked after CUDA was first used cannot use CUDA; that is a rule of the driver. Functions
  *   that open a device return TOKMAP_ERROR_NO_DEVICE in it, and tokmap_loader_next() of a loader that the parent opened
@@ -76,9 +77,10 @@
  *
  * What misuse does
  *
- *   - tokmap_cuda_next() checks the stream and the outputs. A stream of another device or context, an output in host
- *     memory or on another device, and an output that is not aligned to its elements are TOKMAP_ERROR_ARGUMENT. No
- *     batch is lost: the next call delivers it.
+ *   - tokmap_cuda_next() checks the stream and the outputs. A stream of another device or context, an output in
+ *     ordinary host memory or on another device, and an output that is not aligned to its elements are
+ *     TOKMAP_ERROR_ARGUMENT. No batch is lost: the next call delivers it. Page-locked and managed memory, which the GPU
+ *     can write, is accepted.
  *   - An address that has passed these checks is not checked again. So an output that was freed after an earlier call
  *     is not found: the kernel writes to whatever is at that address now, or faults.
  *   - A reader of the outputs on another stream than the one passed to next() is in no order with the loader. Use

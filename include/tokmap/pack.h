@@ -94,8 +94,8 @@ struct tokmap_writer_options {
     uint8_t tokenizer[16];   /* fingerprint of the tokenizer, as in struct tokmap_tokenizer_info. All zero (default):
                                 unknown. Datasets whose shards have different ones are refused */
     const char *about;       /* a JSON object in UTF-8, terminated, that the index keeps, such as the tokenizer's name
-                                and the program's options; copied. NULL (default): the name and version of this
-                                library */
+                                and the program's options; copied. At most 64 arrays and objects are inside one
+                                another. NULL (default): the name and version of this library */
 };
 #define TOKMAP_WRITER_OPTIONS_INIT                                                                                     \
     {                                                                                                                  \
@@ -123,8 +123,8 @@ struct tokmap_added {
                                 last one is `count`. NULL: there is one document, of `count` ids */
     uint64_t documents;      /* default: 1. 0 adds nothing */
     const uint8_t *counted;  /* with options.mask, a byte for each id: 1 if it counts as a target, 0 if not. An EOD that
-                                the writer appends counts as the id before it does, and a BOS that it prepends does not.
-                                NULL (default): all tokens of these documents count */
+                                the writer appends counts as the id before it does (after no id, it does not), and a BOS
+                                that it prepends does not. NULL (default): all tokens of these documents count */
     const char *origin;      /* the name of the file or source that the documents are from, `origin_bytes` bytes, as
                                 tokmap_dataset_origin() returns it. NULL (default): the same as before, from the next
                                 record on; or no document of the shard has an origin */

@@ -65,10 +65,11 @@
  *       every 50 microseconds. Both failures are statuses. What remains is a file that is truncated between that
  *       comparison and the copy.
  *     - tokmap_dataset_view() returns pointers into a mapping. Reading them raises SIGBUS in the caller.
- *     - Indexes (.tmx) are always read through a mapping. So a truncated index can raise SIGBUS in every function that
- *       looks up documents, origins, columns, or the about section, in tokmap_dataset_verify(), and in loaders that
- *       deliver anything computed from document boundaries (all fields but inputs, targets, and rows; and
- *       mask_targets).
+ *     - Indexes (.tmx) of more than 16 KiB, and the document indexes of other projects' files, are read through a
+ *       mapping. So one that is truncated can raise SIGBUS in every function that looks up documents, origins, columns,
+ *       or the about section, in tokmap_dataset_verify(), and in loaders that deliver anything computed from document
+ *       boundaries (all fields but inputs, targets, and rows; and mask_targets). Plans are read through a mapping, too:
+ *       by loaders of a run that has one, and where its rows are located.
  *
  *   Network file systems. TOKMAP_READ_AUTO never maps tokens on NFS, SMB, FUSE, Ceph, Lustre, GPFS, and similar file
  *   systems. Where another client of a network file system replaces a file, an open dataset may get an I/O error
@@ -80,18 +81,19 @@
  *   removes what was read from the page cache. Besides that, a loader has its ring (see ring_bytes), and a dataset has
  *   the mappings of its indexes, of which only used pages are in memory.
  *
- *   Descriptors and mappings. An open dataset keeps one file descriptor and one mapping (of the index) per shard, and
- *   another mapping per shard whose tokens are mapped. Large datasets may need a higher `ulimit -n` or
- *   vm.max_map_count.
+ *   Descriptors and mappings. An open dataset keeps one file descriptor per shard, another one for its mask, and a
+ *   mapping of an index of more than 16 KiB; and another mapping per shard whose tokens are mapped. Large datasets may
+ *   need a higher `ulimit -n` or vm.max_map_count.
  *
  *   Fork. A child after fork() may use datasets and runs that its parent opened. It may use a loader only if that has
- *   threads = 0 and delivers on the host; tokmap_loader_next() and tokmap_loader_rewind() of any other loader return
+ *   threads = 0, no trace, and no threads that read (io_threads, deadline_ns), and delivers on the host;
+ *   tokmap_loader_next(), read(), rewind(), repartition(), reload(), and flush() of any other loader return
  *   TOKMAP_ERROR_ARGUMENT in the child, and closing it is safe. After exec() or in another process, open
  *   everything again by name.
  *
  *   Threads. Any number of threads may use one dataset or one run. One thread at a time may call tokmap_loader_next(),
- *   tokmap_loader_wait(), tokmap_loader_rewind(), and tokmap_loader_read() of one loader. No other thread
- *   may use a handle that is being closed.
+ *   wait(), rewind(), repartition(), reload(), read(), flush(), and calls() of one loader. No other thread may use a
+ *   handle that is being closed.
  *
  *   Signals. The library installs no signal handler. The producer thread blocks all signals, so they are delivered to
  *   the program's own threads. System calls that a signal interrupts are repeated: a signal does not end
@@ -362,7 +364,7 @@ struct tokmap_origin {
     const char *path;    /* the input file as `tokmap pack` was given it, or "-" for standard input; not terminated */
     uint64_t path_bytes; /* the length of path */
     uint64_t record;     /* number of the record in that file, from 0. For JSONL it is the line, which messages and
-                            editors count from 1: line record + 1. For a text file it is always 0 */
+                            editors count from 1: line record + 1. For a text file that is one document it is 0 */
 };
 
 /* Opens a dataset.
@@ -372,6 +374,8 @@ struct tokmap_origin {
  *              a folder: all .tmx files below it, in byte order of their paths
  *              a manifest: a text file whose first line is "tokmap-shards 1", followed by one prefix per line, relative
  *                to the manifest's folder
+ *              files of another project, in place: "[KIND:]PATH[,WORD=VALUE]...", such as "data/my_text_document" of
+ *                Megatron, or "raw:train.bin,width=2,eod=50256". See src/format/FORMAT.md
  *              a synthetic dataset, which has no files: "synthetic:vocab=50257", optionally followed by ",tokens=N",
  *                ",document=N" (average tokens of a document), ",width=2" or ",width=4", and ",seed=N". Its tokens are
  *                computed: see src/run/RUN.md. It has no shards, origins, or views
@@ -379,9 +383,9 @@ struct tokmap_origin {
  *            the first 99.5 of 100 documents; "data/web#docs=100..200", documents 100 to 199;
  *            "data/web#tokens=0..4096", tokens 0 to 4095. Parts that begin where others end have no document in common
  *   options  NULL: the defaults
- * Opening reads a few KiB per shard, whatever its size. It checks the magic, the version, the hashes of the header, the
- * section table, and the shard section, all bounds, and the sizes of both files. tokmap_dataset_verify() checks the
- * rest. Any thread may call it.
+ * Opening reads a few KiB per shard, whatever its size, and of other projects' files without indexes a sample of at
+ * most 1 MiB in all. It checks the magic, the version, the hashes of the header, the section table, and the shard
+ * section, all bounds, and the sizes of all files. tokmap_dataset_verify() checks the rest. Any thread may call it.
  * Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_FORMAT, ERROR_VERSION, ERROR_CORRUPT, ERROR_TRUNCATED, ERROR_MISMATCH
  * (shards differ in width or tokenizer), ERROR_BUSY (a shard is replaced again and again while it is being opened),
  * ERROR_LIMIT, ERROR_UNSUPPORTED, ERROR_ARGUMENT, ERROR_MEMORY. */
@@ -409,9 +413,10 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_shard(const struc
  *             count
  *   used      receives the number of spans; with ERROR_LIMIT, the number that is needed; with any other failure 0
  * The first view of a shard maps its tokens; the mapping stays until the dataset is closed. Reading a span raises
- * SIGBUS if the file was truncated: see the caveats at the top. A synthetic dataset has no views.
- * Statuses: OK, ERROR_RANGE, ERROR_LIMIT (capacity is too small), ERROR_IO (mapping failed), ERROR_UNSUPPORTED (the
- * dataset is synthetic), ERROR_ARGUMENT, ERROR_MEMORY. */
+ * SIGBUS if the file was truncated: see the caveats at the top. A synthetic dataset has no views; nor has a file of
+ * another project whose elements have 1 or 8 bytes, or do not begin at a multiple of their size.
+ * Statuses: OK, ERROR_RANGE, ERROR_LIMIT (capacity is too small), ERROR_IO (mapping failed), ERROR_UNSUPPORTED (there
+ * is no view of these tokens), ERROR_ARGUMENT, ERROR_MEMORY. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_view(const struct tokmap_dataset *dataset,
                                                                     uint64_t first, uint64_t count,
                                                                     struct tokmap_span *spans, size_t capacity,
@@ -419,7 +424,8 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_view(const struct
 
 /* Copies tokens [first, first + count) to out, which holds count * width bytes and may have any alignment. It reads
  * with pread and never raises a signal. After a failure the content of out is undefined.
- * Statuses: OK, ERROR_RANGE, ERROR_IO, ERROR_TRUNCATED, ERROR_ARGUMENT. */
+ * Statuses: OK, ERROR_RANGE, ERROR_IO, ERROR_TRUNCATED, ERROR_TOKEN (in a file of another project: a number is negative
+ * or has more than 32 bits), ERROR_ARGUMENT. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_copy(const struct tokmap_dataset *dataset,
                                                                     uint64_t first, uint64_t count, void *out,
                                                                     struct tokmap_error *error);
@@ -434,7 +440,8 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_mask(const struct
                                                                     struct tokmap_error *error);
 
 /* Looks up document `number`, from 0. The time is logarithmic in the shard's documents.
- * Statuses: OK, ERROR_RANGE, ERROR_CORRUPT (the index contradicts itself there), ERROR_ARGUMENT. */
+ * Statuses: OK, ERROR_RANGE, ERROR_CORRUPT (the index contradicts itself there), ERROR_UNSUPPORTED (it is not recorded
+ * where documents are: see tokmap_dataset_info.documents), ERROR_ARGUMENT. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_document(const struct tokmap_dataset *dataset,
                                                                         uint64_t number,
                                                                         struct tokmap_document *document,
@@ -442,14 +449,16 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_document(const st
 
 /* Looks up the document that contains the token at address `token`; it is never an empty document. The time is
  * logarithmic in the shard's documents.
- * Statuses: OK, ERROR_RANGE, ERROR_CORRUPT (the index contradicts itself there), ERROR_ARGUMENT. */
+ * Statuses: OK, ERROR_RANGE, ERROR_CORRUPT (the index contradicts itself there), ERROR_UNSUPPORTED (it is not recorded
+ * where documents are), ERROR_ARGUMENT. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_document_at(const struct tokmap_dataset *dataset,
                                                                            uint64_t token,
                                                                            struct tokmap_document *document,
                                                                            struct tokmap_error *error);
 
 /* Looks up where document `number`, from 0, came from.
- * Statuses: OK, ERROR_RANGE, ERROR_NOT_FOUND (the index records no origins), ERROR_CORRUPT, ERROR_ARGUMENT. */
+ * Statuses: OK, ERROR_RANGE, ERROR_NOT_FOUND (the index records no origins), ERROR_CORRUPT, ERROR_UNSUPPORTED (it is
+ * not recorded where documents are), ERROR_ARGUMENT. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_origin(const struct tokmap_dataset *dataset,
                                                                       uint64_t number, struct tokmap_origin *origin,
                                                                       struct tokmap_error *error);
@@ -690,7 +699,7 @@ struct tokmap_run_options {
                                       has a target */
     uint64_t batch;                /* rows of a global batch, over all ranks, 1 (default) to 2^31 */
     uint64_t seed;                 /* default: 0 */
-    enum tokmap_ordering ordering; /* default: TOKMAP_SHUFFLE */
+    enum tokmap_ordering ordering; /* TOKMAP_SHUFFLE (default) or TOKMAP_SEQUENTIAL; TOKMAP_BLOCKS needs a text */
     uint64_t steps;                /* the run ends after this many steps; default: TOKMAP_FOREVER */
     uint64_t passes;               /* the run ends after this many passes over the data; default: TOKMAP_FOREVER. Set at
                                       most one of steps and passes */
@@ -706,9 +715,11 @@ struct tokmap_run_options {
  *   run   receives the handle; close it with tokmap_run_close()
  *   path  the run file; relative paths in it start from its own folder
  * Any thread may call it.
- * Statuses: OK, ERROR_RUN (error->line is the line), ERROR_RANGE (a window is longer than the dataset, or the run has
- * more than 2^63 rows or no step), ERROR_UNSUPPORTED (a directive that this version does not have), ERROR_FORMAT (the
- * path is that of a dataset or of JSON, not of a run file), and those of tokmap_dataset_open(). */
+ * Statuses: OK, ERROR_RUN (error->line is the line), ERROR_RANGE (a window is longer than the dataset, a source needs
+ * more epochs than its line allows, or the run has more than 2^63 rows or no step), ERROR_MISMATCH (sources have
+ * different tokenizers, or a plan is not of its dataset or length), ERROR_LIMIT (the text has more than 16 MiB, or the
+ * phases have too many sources), ERROR_FORMAT (the path is that of a dataset or of JSON, not of a run file), and those
+ * of tokmap_dataset_open(). */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_open(struct tokmap_run **run, const char *path,
                                                                 struct tokmap_error *error);
 
@@ -737,7 +748,7 @@ TOKMAP_API void tokmap_run_close(struct tokmap_run *run);
 
 struct tokmap_run_info {
     size_t size;         /* set by the caller: sizeof(struct tokmap_run_info) */
-    uint64_t seq_len;    /* tokens of a sequence */
+    uint64_t seq_len;    /* tokens of a sequence in the first phase */
     uint64_t lookahead;  /* tokens that a window has beyond seq_len */
     uint64_t batch;      /* rows of a global batch in the first phase */
     uint64_t seed;
@@ -798,7 +809,7 @@ struct tokmap_phase_info {
     uint64_t shares;       /* sources in its mixture: see tokmap_run_share() */
     uint64_t mixture_step; /* the step at which its mixture began, which is in an earlier phase if the phase line has no
                               weights */
-    uint64_t line;         /* of the run file; 0: the run has no phase lines */
+    uint64_t line;         /* of the run file; 0: no line begins the phase, as in a run without `phase 0` */
 };
 
 /* Fills *info for phase number `phase`, from 0, below tokmap_run_info.phases.
@@ -916,9 +927,10 @@ TOKMAP_API const char *tokmap_run_text(const struct tokmap_run *run);
 /* What tokmap_run_evaluation() reads. */
 struct tokmap_evaluation_options {
     size_t size;        /* sizeof(struct tokmap_evaluation_options) */
-    const char *source; /* the name of one source of the run; default: NULL, all sources, one after another in turns */
+    const char *source; /* the name of one source of the run; default: NULL, all sources, mixed in proportion to their
+                           windows */
     const char *part;   /* a part of the source's dataset, such as "docs=99..100%" or "tokens=0..1000000"; default:
-                           NULL, the documents that the source's #docs= part leaves out */
+                           NULL, what the run's parts of that dataset leave out */
     uint64_t batch;     /* rows of a global batch; default: 0, that of the run's first phase */
     uint64_t seq_len;   /* default: 0, the largest of the run */
     uint64_t lookahead; /* default: TOKMAP_NO_ID, that of the run */
@@ -952,7 +964,8 @@ struct tokmap_evaluation_options {
  *
  *   evaluation  receives the handle, a run like any other; close it with tokmap_run_close(). It does not need `run`
  *   options     NULL: the defaults
- * Without a part, sources whose #docs= leaves out nothing are not read; one must remain. Any thread may call it.
+ * Without a part, datasets of which the run leaves out nothing are not read; one must remain. A plan is not used: the
+ * evaluation draws windows. Any thread may call it.
  * Statuses: OK, ERROR_NOT_FOUND (no source has that name, or nothing is left out), ERROR_RANGE (among others: the part
  * has data that the run trains on), and those of tokmap_run_open(). */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status
@@ -1005,8 +1018,8 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_cursor(const struct t
                                                                   struct tokmap_error *error);
 
 /* Compares the run's past before cursor->step with the past that the cursor records. If they differ, the error names
- * each kind that differs and the lines of the run that set it. Changes to the future (steps, passes, later skips) do
- * not matter.
+ * each kind that differs and the lines of the run that set it. Changes to the future (steps, passes, later skips and
+ * phases, sources that have not been drawn) do not matter.
  * Statuses: OK, ERROR_PAST, ERROR_RANGE (the step is after the run's end), ERROR_ARGUMENT. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_check(const struct tokmap_run *run,
                                                                  const struct tokmap_cursor *cursor,
@@ -1014,9 +1027,10 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_check(const struct to
 
 /* ---------------------------------------------------------------- loader ---------------------------------------- */
 
-/* Delivers a run's rows to one rank. One thread at a time may call next(), wait(), and read(); any thread may call
- * stats(), rows(), calls(), and cu_seqlens() at any time before the loader is closed. A child after fork() cannot use
- * it if it has a producer thread or delivers to a GPU.
+/* Delivers a run's rows to one rank. One thread at a time may call next(), wait(), rewind(), read(), flush(), and
+ * calls(); any thread may call stats(), source_stats(), rows(), elements(), and cu_seqlens() at any time before the
+ * loader is closed, except during repartition() and reload(). A child after fork() cannot use it if it has a thread of
+ * its own or a trace, or delivers to a GPU.
  *
  * The program at the top of this header shows a loader. To resume, and to read the rows without copying them:
  *
@@ -1089,7 +1103,8 @@ struct tokmap_stall {
 
 struct tokmap_loader_options {
     size_t size;                 /* sizeof(struct tokmap_loader_options) */
-    uint64_t rank, world;        /* 0 <= rank < world <= batch; default: 0 and 1 */
+    uint64_t rank, world;        /* 0 <= rank < world <= batch, in every phase from the loader's first step on; default:
+                                    0 and 1 */
     uint64_t rows;               /* the largest number of rows in one call; 0 (default): the rank's whole slice of a
                                     global batch in one call */
     uint32_t fields;             /* TOKMAP_INPUTS | ...; default: inputs and targets; 0: pointers to rows (batch.rows)
@@ -1200,11 +1215,12 @@ struct tokmap_batch {
  *   loader   receives the handle; close it with tokmap_loader_close(), before the run
  *   options  NULL: the defaults
  * Any thread may call it.
- * Statuses: OK, ERROR_RANGE (rank >= world, a phase of the run has fewer rows than ranks, or targets or loss mask
- * without lookahead), ERROR_CURSOR, ERROR_VERSION (the cursor has a newer version), ERROR_PAST, ERROR_LIMIT (a batch
- * does not fit in ring_bytes or in memory, or is too large for cu_seqlens), ERROR_IO, ERROR_CORRUPT (the ends of
- * documents, with TOKMAP_CU_SEQLENS), ERROR_FORMAT and ERROR_BUSY (options.trace names a file that is not a trace, or
- * that another loader writes), ERROR_NO_DEVICE, ERROR_DEVICE, ERROR_UNSUPPORTED, ERROR_ARGUMENT, ERROR_MEMORY. */
+ * Statuses: OK, ERROR_RANGE (rank >= world, a phase of the run has fewer rows than ranks, targets or loss mask without
+ * lookahead, or the cursor's step is after the run's end), ERROR_CURSOR, ERROR_VERSION (the cursor has a newer
+ * version), ERROR_PAST, ERROR_LIMIT (a batch does not fit in ring_bytes or in memory, or is too large for cu_seqlens),
+ * ERROR_IO, ERROR_CORRUPT (the ends of documents, with TOKMAP_CU_SEQLENS), ERROR_NOT_FOUND, ERROR_FORMAT, and
+ * ERROR_BUSY (options.trace names a file whose folder does not exist, that is not a trace, or that another loader
+ * writes), ERROR_NO_DEVICE, ERROR_DEVICE, ERROR_UNSUPPORTED, ERROR_ARGUMENT, ERROR_MEMORY. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_open(struct tokmap_loader **loader,
                                                                    const struct tokmap_run *run,
                                                                    const struct tokmap_loader_options *options,
@@ -1265,7 +1281,8 @@ TOKMAP_API int tokmap_loader_wait(struct tokmap_loader *loader, uint64_t timeout
  * completed there, so outputs that are not written yet will hold their batch. The pointers of the last batch end. The
  * statistics go on, except that ring_ready_lowest counts from when the ring is full again. Like next(), one thread at a
  * time may call it.
- * Statuses: OK, ERROR_ARGUMENT (loader is NULL; the process was forked). */
+ * Statuses: OK, ERROR_IO (the trace; the loader is then where it was), ERROR_ARGUMENT (loader is NULL; the process was
+ * forked). */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_rewind(struct tokmap_loader *loader,
                                                                      struct tokmap_error *error);
 
@@ -1274,11 +1291,11 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_rewind(struct tokm
  * back: the global batches stay the same, and every rank calls it after the same step. Rows of an unfinished step that
  * were delivered are delivered again, to whichever rank now owns them.
  *   rank, world  as in struct tokmap_loader_options
- * Batches that were read ahead are dropped, as by tokmap_loader_rewind(), which from now on returns here. If the new
- * slice needs larger slots, the ring is made again: then tokmap_loader_rows(), tokmap_loader_elements(), and
- * tokmap_loader_cu_seqlens() have grown or shrunk, and so must `out`. A trace continues in its file. After a failure
- * the loader is unchanged. Like next(), one thread at a time may call it, and no other thread may be in a function of
- * this loader.
+ * Batches that were read ahead are dropped, as by tokmap_loader_rewind(), which from now on returns here. The ring is
+ * made again, so during the call there are two. tokmap_loader_rows(), tokmap_loader_elements(), and
+ * tokmap_loader_cu_seqlens() may have grown or shrunk, and so must `out`. A trace continues in its file. After a
+ * failure the loader is unchanged. Like next(), one thread at a time may call it, and no other thread may be in a
+ * function of this loader.
  * Statuses: OK, ERROR_RANGE (rank >= world, or a phase has fewer rows than ranks), ERROR_LIMIT, ERROR_IO (the trace),
  * ERROR_DEVICE, ERROR_ARGUMENT (among others, the process was forked), ERROR_MEMORY. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_repartition(struct tokmap_loader *loader, uint64_t rank,
@@ -1298,11 +1315,13 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_reload(struct tokm
 /* Delivers chosen rows instead of the next ones: in this order, row rows[i] of the global batch of steps[i], for i <
  * count, of any rank. It works only for loaders on the host with threads = 0. The position of the loader in the run
  * does not change. Of *batch, step and first_row are those of the first row, last_in_step is 0, and cursor is the
- * loader's. After a failure all members of *batch but size are 0.
+ * loader's; valid counts the rows that contain data, wherever they are. After a failure all members of *batch but size
+ * are 0.
  *   count   0 to tokmap_loader_rows()
  *   out, batch  as in tokmap_loader_next()
- * Statuses: OK, ERROR_RANGE (the run does not have the row or the step), ERROR_LIMIT (count is larger than
- * tokmap_loader_rows()), ERROR_IO, ERROR_TRUNCATED, ERROR_CORRUPT, ERROR_TOKEN, ERROR_ARGUMENT, ERROR_MEMORY. */
+ * Statuses: OK, ERROR_RANGE (the run does not have the row or the step, or the steps have rows of different seq_len),
+ * ERROR_LIMIT (count is larger than tokmap_loader_rows()), ERROR_IO, ERROR_TRUNCATED, ERROR_CORRUPT, ERROR_TOKEN,
+ * ERROR_TIMEOUT, ERROR_ARGUMENT (among others, the process was forked), ERROR_MEMORY. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_loader_read(struct tokmap_loader *loader, const uint64_t *steps,
                                                                    const uint64_t *rows, uint64_t count,
                                                                    const struct tokmap_out *out,

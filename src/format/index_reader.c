@@ -1,6 +1,6 @@
 /*
- * index_reader.c - opens an index and makes every check whose cost does not depend on its size: rules 1 to 11 of
- * FORMAT.md. (Rule 12 concerns the .bin; src/dataset checks it.)
+ * index_reader.c - opens an index and makes every check whose cost does not depend on its size: rules 1 to 13 of
+ * FORMAT.md. (Rules 14 and 15 concern the tokens and the mask; src/dataset checks them.)
  *
  * Opening reads the first page of the file, which holds the header, and the last page, which as tokmap writes it holds
  * the table and the shard section. Then it maps the file; the other sections are read on demand. A small file is read

@@ -196,8 +196,9 @@ enum tokmap_status consumer_check_fork(const struct tokmap_loader *loader, struc
         return TOKMAP_OK;
     return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                      loader->on_host
-                         ? "this process was forked, and the loader's producer thread is in the parent process; open "
-                           "another loader here, from a cursor, or set options.threads to 0"
+                         ? "this process was forked, and the loader's threads or its trace are in the parent process; "
+                           "open another loader here, from a cursor, or set options.threads, io_threads, and "
+                           "deadline_ns to 0, without a trace"
                          : "this process was forked, and the loader's use of the GPU belongs to the parent process; "
                            "open another loader, from a cursor, in a process that was not forked");
 }
@@ -421,6 +422,8 @@ enum tokmap_status tokmap_loader_read(struct tokmap_loader *loader, const uint64
     enum tokmap_status status = prepare(loader, out, &where, batch, error);
     if (!status)
         status = check_read(loader, steps, rows, count, error);
+    if (!status)
+        status = consumer_check_fork(loader, error);
     if (status)
         return status;
     /* The slot is needed for the named rows. If its rows did not reach the caller, next() must fill them again. */

@@ -47,6 +47,19 @@ holds report '"output": "mix", "shards": 3, "repeated": 1, "tokens": 43, "docume
 printf 'seq_len 43\nlookahead 0\nbatch 1\nsource data mix\npasses 1\n' >train.run
 tokmap show train.run --step 0 -q >row
 equal "$(cat row)" 'the text onethe text threethe text three'
+# Shards with a mask; parts that are whole shards.
+printf '{"ids": [1, 2], "m": [0, 1]}\n{"ids": [3], "m": [1]}\n' >m.jsonl
+tokmap pack -q --ids-field ids --mask-field m -t bytes -o data/masked m.jsonl
+tokmap merge -q -o masked data/masked data/one data/masked
+tokmap stats masked --json >report
+if command -v python3 >/dev/null 2>&1; then
+    equal "$(field report targets)" 21
+fi
+tokmap merge -q -o single data/masked
+tokmap merge -q -o second 'mix#docs=1..3'
+equal "$(cat second)" 'tokmap-shards 1
+other/three
+other/three'
 # Through a symbolic link, the text of two paths does not say where one is from the other: the names become absolute.
 mkdir -p far/away
 ln -s far/away link

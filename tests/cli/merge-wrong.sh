@@ -34,6 +34,15 @@ failed -o new data/ranks data/wide
 holds err "data/wide.tmx: its tokens have 4 bytes, but those of"
 failed -o new synthetic:vocab=300,tokens=10
 holds err "a synthetic dataset has no shards"
+printf '{"text": "a"}\n{"text": "b"}\n' >b.jsonl
+tokmap pack -q -o data/pair b.jsonl
+for part in docs=0..50% docs=1..2 tokens=0..3; do
+    failed -o new data/bytes "data/pair#$part"
+    holds err "data/pair#$part: this is a part of a shard, and a manifest names whole shards"
+done
+printf '\1\0\2\0' >raw.bin
+failed -o new raw:raw.bin,width=2
+holds err 'these files of another project (raw) have no index'
 failed -o none/new data/bytes
 failed -o data data/bytes
 holds err "data: this is a folder"

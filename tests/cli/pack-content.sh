@@ -41,6 +41,13 @@ same t.bin plain.bin
 printf 'only text' >t.txt
 tokmap pack -q --columns n -o mixed t.jsonl t.txt
 tokmap verify mixed >out 2>&1
+# An index takes values of 64 objects and arrays inside one another. One more is an error of its record.
+nested() { printf '{"text": "%s", "n": %*s' "$2" 0 '' && printf '[%.0s' $(seq "$1") && printf ']%.0s' $(seq "$1") && echo '}'; }
+(nested 64 ab && nested 65 c && nested 1 d) >deep.jsonl
+exits 1 tokmap pack -q --columns n -o deep deep.jsonl 2>err
+holds err "the field 'n' of line 2 (record 1) cannot be kept: it has objects and arrays nested more than 64 deep"
+tokmap pack -q --columns n --on-error skip -o deep deep.jsonl 2>err
+equal "$(bytes 2 deep.bin)" ' 97 98 256 100 256 '
 
 # Lengths: BOS and EOD are not counted. Leaving out is not an error; the report counts it, and a list names it.
 mkdir texts

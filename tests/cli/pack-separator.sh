@@ -30,6 +30,9 @@ same g.bin h.bin
 gzip -k all.txt
 cat all.txt.gz | tokmap pack -q -o i --separator '==' --threads 2 -
 same g.bin i.bin
+# The index says what separated the documents; without the option it does not mention one.
+holds f.tmx '"separator": "\n\n"'
+! grep -qF separator h.tmx || exit 1
 # A document that is not UTF-8, and one that is too long, are left out alone.
 printf 'good==b\377d==good' >bad.txt
 exits 1 tokmap pack -q --separator '==' -o j bad.txt 2>err

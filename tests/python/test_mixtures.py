@@ -173,6 +173,13 @@ class Rows(unittest.TestCase):
             place = run.locate(125, 17)
             self.assertIn(place, run.find(place.source, first_token=place.first_token, first_step=125, end_step=126))
 
+    def test_calls(self):
+        """Loader.calls is that of the largest phase, also while another is read."""
+        with mixture(phases=[dict(step=50, batch=20)]) as run, \
+                run.loader(rank=1, world=2, rows=4, framework="dlpack") as loader:
+            self.assertEqual((run.info.batch_most, loader.calls, len(loader)), (20, 3, 2 * 50 + 3 * 150))
+            self.assertEqual(sum(1 for _ in loader), 2 * 50 + 3 * 150)
+
     def test_padding(self):
         with tokmap.Run(data="synthetic:vocab=100,tokens=1000", seq_len=10, batch=7, passes=1, tail="pad") as run:
             self.assertEqual((run.info.steps, run.info.valid_last, run.valid(13), run.valid(14)), (15, 2, 7, 2))

@@ -1,4 +1,5 @@
 """tokmap.pack(): the shards of lists, records, and Arrow tables are those that the command packs from files."""
+import array
 import ctypes
 import json
 import os
@@ -121,6 +122,17 @@ class Pack(unittest.TestCase):
         self.same([self.records], prompt_field="prompt", completion_field="completion", eod=False)
         self.same([self.records], field="meta.url")
 
+    def test_ids_that_have_their_eod(self):
+        """An eod or a bos is not added twice; an added eod counts, an added bos does not."""
+        rows = [[], [8], [7], [7, 8], [8, 7], [1, 8], [7, 1], [7, 1, 2, 8], [1, 2, 3]]
+        self.records = [{"ids": row, "mask": [i % 2 for i in range(len(row))]} for row in rows * 3]
+        with open(self.source, "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(record) + "\n" for record in self.records)
+        for borders in ({"eod": 8, "bos": 7}, {"eod": 8}, {"bos": 7}, {"eod": 8, "bos": 8}, {"eod": False}):
+            self.same([self.records, iter(self.records)], ids_field="ids", **borders)
+            self.same([self.records], ids_field="ids", mask_field="mask", **borders)
+            self.same([self.records], ids_field="ids", mask_field="mask", min_tokens=1, max_tokens=2, **borders)
+
     def test_columns(self):
         made = tokmap.pack(self.records, self.at("columns"), tokenizer=self.tokenizer, columns=["n", "meta.url"])
         with tokmap.Dataset(made.path) as dataset:
@@ -203,6 +215,59 @@ class Pack(unittest.TestCase):
         self.assertEqual((made.documents, made.skipped), (2, 4))
         self.assertEqual([name for name in os.listdir(self.folder) if "bad" in name], [])
 
+    def test_bad_columns(self):
+        deep = [[]]
+        for _ in range(63):
+            deep = [deep]
+        records = [{"text": "ab", "n": value} for value in (1, {1, 2}, deep[0], deep, float("nan"), "x", b"a")]
+        with self.assertRaisesRegex(tokmap.InputError, "column 'n' cannot be written as JSON"):
+            tokmap.pack(records, self.at("bad"), tokenizer=self.tokenizer, columns="n")
+        made = tokmap.pack(records, self.at("good"), tokenizer=self.tokenizer, columns="n", on_error="skip")
+        self.assertEqual((made.documents, made.skipped, made.tokens), (3, 4, 9))
+        with tokmap.Dataset(made.path) as dataset:
+            self.assertEqual([dataset.value(i, "n") for i in range(3)], [1, deep[0], "x"])
+            self.assertEqual(json.loads(dataset.shard(0).about)["totals"]["text_bytes"], 6)
+
+    def test_templates_of_other_libraries(self):
+        class Chat:
+            marks = True
+
+            def apply_chat_template(self, messages, tokenize, return_dict, return_assistant_tokens_mask):
+                roles = [message["role"] for message in messages]
+                if roles[0] != "user":
+                    raise RuntimeError("roles must alternate")
+                return {"input_ids": [5 if role == "user" else 6 for role in roles],
+                        "assistant_masks": [int(self.marks and role == "assistant") for role in roles]}
+
+        turns = [{"messages": [{"role": role, "content": "x"} for role in roles]}
+                 for roles in (["user", "assistant"], ["assistant"], ["user", "assistant", "user"])]
+        chat = Chat()
+        options = {"tokenizer": self.tokenizer, "messages_field": "messages", "chat_template": chat, "force": True}
+        for eod, tokens, bits in ((None, [5, 6, 5, 6, 5], 0b01010), (6, [5, 6, 5, 6, 5, 6], 0b001010)):
+            made = tokmap.pack(turns, self.at("chat"), on_error="skip", eod=eod, **options)
+            self.assertEqual((made.documents, made.skipped), (2, 1))
+            self.assertEqual(pathlib.Path(made.path + ".bin").read_bytes(), array.array("H", tokens).tobytes())
+            self.assertEqual(pathlib.Path(made.path + ".mask").read_bytes(), bytes([bits]))
+        with self.assertRaisesRegex(tokmap.InputError, "document 1: the chat template .*: roles must alternate"):
+            tokmap.pack(turns, self.at("chat"), **options)
+        chat.marks = False
+        with self.assertRaisesRegex(tokmap.ArgumentError, "does not mark what the assistant says"):
+            tokmap.pack(turns, self.at("chat"), on_error="skip", **options)
+
+    def test_bad_ids(self):
+        good = {"ids": [1, 2], "mask": [0, True]}
+        for wrong, message in (({"ids": [1, 5000]}, "has the id 5000, which is not in the vocabulary"),
+                               ({"ids": [-1, 2]}, "has the id -1, which is not"), ({"ids": [1, 2.5]}, "list of token"),
+                               ({"ids": [1, 2 ** 70]}, "list of token"), ({"ids": "12"}, "list of token"),
+                               ({"ids": None}, "list of token"), ({"mask": [1]}, "has 2 ids, but a mask of 1"),
+                               ({"mask": [1, 2]}, "list of 0 and 1"), ({"mask": 2}, "list of 0 and 1")):
+            records = [good, {**good, **wrong}, good]
+            options = {"tokenizer": self.tokenizer, "ids_field": "ids", "mask_field": "mask"}
+            with self.assertRaisesRegex(tokmap.InputError, "document 1.*" + message):
+                tokmap.pack(records, self.at("bad"), **options)
+            made = tokmap.pack(records, self.at("good"), on_error="skip", force=True, **options)
+            self.assertEqual((made.documents, made.skipped), (2, 1), wrong)
+
     @unittest.skipIf(SHARED is None, "there are no real vocabularies here")
     def test_named_templates(self):
         turns = [{"messages": [{"role": "user", "content": f"How much is {i}?"},
@@ -220,6 +285,10 @@ class Pack(unittest.TestCase):
                                  (wanted.documents, wanted.tokens, wanted.content))
                 self.assertEqual(pathlib.Path(made.path + ".mask").read_bytes(),
                                  pathlib.Path(wanted.path + ".mask").read_bytes())
+        made = tokmap.pack([turns[0], {"messages": {1, 2}}, *turns[1:]], self.at("made"), on_error="skip", **options)
+        self.assertEqual((made.documents, made.skipped, made.content), (len(turns), 1, wanted.content))
+        with self.assertRaisesRegex(tokmap.InputError, "document 0 cannot be written as JSON"):
+            tokmap.pack([{"messages": {1, 2}}], self.at("cut"), **options)
         before = sorted(os.listdir(self.folder))
 
         def broken():

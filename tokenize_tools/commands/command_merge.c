@@ -17,43 +17,48 @@
 #include "commands/shared/output_file.h"
 #include "commands/shared/target.h"
 #include "common/error.h"
-#include "common/hash.h"
 #include "platform/os.h"
 #include "text/path.h"
 
 static const char program[] = "tokmap merge";
 
+/* A shard of an operand. */
+struct named {
+    const char *operand;
+    char *index; /* the path of its index */
+    uint64_t tokens, documents;
+    uint8_t content[16];
+};
+
 struct merging {
     const struct cli_command *command;
     const char *output;
     bool absolute, force, json, quiet;
-    char *here;     /* the current folder */
-    char **indexes; /* the paths of all shards' indexes, in order */
+    char *here; /* the current folder */
+    struct named *shards;
     size_t count, capacity;
     size_t repeated; /* shards that were named before */
-    struct hash_state *content;
-    uint8_t single[16]; /* the content id of the last shard */
 };
 
 /* ---- the shards ---- */
 
-static enum tokmap_status shard_take(struct merging *merging, const struct tokmap_shard_info *shard,
-                                     struct tokmap_error *error)
+static enum tokmap_status shard_take(struct merging *merging, const char *operand,
+                                     const struct tokmap_shard_info *shard, struct tokmap_error *error)
 {
     if (merging->count == merging->capacity) {
         const size_t capacity = merging->capacity ? 2 * merging->capacity : 64;
-        char **grown = realloc(merging->indexes, capacity * sizeof *grown);
+        struct named *grown = realloc(merging->shards, capacity * sizeof *grown);
         if (!grown)
             return error_set_memory(error, "the names of shards", capacity * sizeof *grown);
-        merging->indexes = grown;
+        merging->shards = grown;
         merging->capacity = capacity;
     }
-    char *path = strdup(shard->index_path);
-    if (!path)
+    struct named *taken = &merging->shards[merging->count];
+    *taken = (struct named){operand, strdup(shard->index_path), shard->tokens, shard->documents, {0}};
+    if (!taken->index)
         return error_set_memory(error, "the name of a shard", strlen(shard->index_path) + 1);
-    merging->indexes[merging->count++] = path;
-    hash_state_add(merging->content, shard->content, sizeof shard->content);
-    memcpy(merging->single, shard->content, sizeof merging->single);
+    memcpy(taken->content, shard->content, sizeof taken->content);
+    merging->count++;
     return TOKMAP_OK;
 }
 
@@ -67,11 +72,16 @@ static enum tokmap_status operand_take(struct merging *merging, const char *name
     if (!status && !info.shards)
         status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, name, TOKMAP_NO_OFFSET,
                            "a synthetic dataset has no shards that a manifest could name");
+    if (!status && strcmp(info.kind, "shards") != 0)
+        status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, name, TOKMAP_NO_OFFSET,
+                           "a manifest names shards, and these files of another project (%s) have no index; make them "
+                           "shards with `tokmap index`, or name them in a run",
+                           info.kind);
     for (uint64_t number = 0; number < info.shards && !status; number++) {
         struct tokmap_shard_info shard = {.size = sizeof shard};
         status = tokmap_dataset_shard(dataset, number, &shard, error);
         if (!status)
-            status = shard_take(merging, &shard, error);
+            status = shard_take(merging, name, &shard, error);
     }
     tokmap_dataset_close(dataset);
     return status;
@@ -79,19 +89,19 @@ static enum tokmap_status operand_take(struct merging *merging, const char *name
 
 static int paths_compare(const void *a, const void *b)
 {
-    return strcmp(*(char *const *)a, *(char *const *)b);
+    return strcmp(((const struct named *)a)->index, ((const struct named *)b)->index);
 }
 
 /* Counts the shards that occur again. */
 static enum tokmap_status repeated_count(struct merging *merging, struct tokmap_error *error)
 {
-    char **sorted = malloc(merging->count * sizeof *sorted);
+    struct named *sorted = malloc(merging->count * sizeof *sorted);
     if (!sorted)
         return error_set_memory(error, "the names of shards", merging->count * sizeof *sorted);
-    memcpy(sorted, merging->indexes, merging->count * sizeof *sorted);
+    memcpy(sorted, merging->shards, merging->count * sizeof *sorted);
     qsort(sorted, merging->count, sizeof *sorted, paths_compare);
     for (size_t i = 1; i < merging->count; i++)
-        merging->repeated += strcmp(sorted[i - 1], sorted[i]) == 0;
+        merging->repeated += strcmp(sorted[i - 1].index, sorted[i].index) == 0;
     free(sorted);
     return TOKMAP_OK;
 }
@@ -149,10 +159,10 @@ static enum tokmap_status names_write(const struct merging *merging, const struc
     if (good)
         (void)fputs(head, memory);
     for (size_t i = 0; i < merging->count && good && !status; i++) {
-        char *name = name_make(merging, whole, merging->indexes[i], absolute);
+        char *name = name_make(merging, whole, merging->shards[i].index, absolute);
         good = name != NULL;
         if (good && strchr(name, '\n'))
-            status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, merging->indexes[i], TOKMAP_NO_OFFSET,
+            status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, merging->shards[i].index, TOKMAP_NO_OFFSET,
                                "the name contains a line end, which a manifest cannot hold; rename the shard");
         else if (good)
             (void)fprintf(memory, "%s\n", name);
@@ -176,27 +186,39 @@ static enum tokmap_status names_write(const struct merging *merging, const struc
 
 /* ---- the manifest ---- */
 
+/* Compares the shards of the manifest with those that were named. A part of a shard has the shard's content id. */
+static enum tokmap_status shards_compare(const struct merging *merging, struct tokmap_dataset *dataset, bool *same,
+                                         struct tokmap_error *error)
+{
+    *same = true;
+    for (size_t i = 0; i < merging->count && *same; i++) {
+        const struct named *wanted = &merging->shards[i];
+        struct tokmap_shard_info shard = {.size = sizeof shard};
+        const enum tokmap_status status = tokmap_dataset_shard(dataset, i, &shard, error);
+        if (status)
+            return status;
+        *same = !memcmp(shard.content, wanted->content, sizeof shard.content);
+        if (*same && (shard.tokens != wanted->tokens || shard.documents != wanted->documents))
+            return error_set(error, TOKMAP_ERROR_MISMATCH, wanted->operand, TOKMAP_NO_OFFSET,
+                             "this is a part of a shard, and a manifest names whole shards; name the part in a run, as "
+                             "a source or with `tokmap mix`");
+    }
+    return TOKMAP_OK;
+}
+
 /* Opens the manifest that was written, and compares its content with what was named. */
-static enum tokmap_status manifest_check(struct merging *merging, const struct output_file *file, bool *same,
+static enum tokmap_status manifest_check(const struct merging *merging, const struct output_file *file, bool *same,
                                          struct tokmap_dataset **dataset, struct tokmap_error *error)
 {
     struct tokmap_dataset_info info = {.size = sizeof info};
-    uint8_t wanted[16];
     enum tokmap_status status = tokmap_dataset_open(dataset, file->partial, NULL, error);
     *same = false;
     if (!status)
         status = tokmap_dataset_info(*dataset, &info);
-    if (status)
-        return status;
-    if (merging->count == 1)
-        memcpy(wanted, merging->single, sizeof wanted);
-    else
-        hash128_store(hash_state_128(merging->content), wanted);
-    *same = info.shards == merging->count && !memcmp(info.content, wanted, sizeof wanted);
-    return TOKMAP_OK;
+    return status || info.shards != merging->count ? status : shards_compare(merging, *dataset, same, error);
 }
 
-static enum tokmap_status manifest_make(struct merging *merging, struct output_file *file,
+static enum tokmap_status manifest_make(const struct merging *merging, struct output_file *file,
                                         struct tokmap_dataset **dataset, struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
@@ -209,7 +231,7 @@ static enum tokmap_status manifest_make(struct merging *merging, struct output_f
             return status;
         status = manifest_check(merging, file, &same, dataset, error);
         if (status == TOKMAP_ERROR_MISMATCH || status == TOKMAP_ERROR_MEMORY)
-            return status; /* the shards differ in width or tokenizer; other names would not help */
+            return status; /* the shards differ in width or tokenizer, or one is a part; no names would help */
     }
     if (!status && !same)
         status = error_set(error, TOKMAP_ERROR_MISMATCH, merging->output, TOKMAP_NO_OFFSET,
@@ -303,20 +325,16 @@ static int merge(const struct cli_command *command, const char **operands, size_
     for (size_t i = 0; i < operand_count; i++)
         if (cli_names_run(operands[i]))
             return cli_misused(command, "'%s' is a run file; name datasets", operands[i]);
-    merging->content = hash_state_new();
     enum tokmap_status status = TOKMAP_OK;
     const int system = os_real_path(".", &merging->here);
-    if (!merging->content)
-        status = error_set_memory(&error, "the content id", 0);
-    else if (system)
+    if (system)
         status = error_set_system(&error, system, ".", TOKMAP_NO_OFFSET, "the current folder cannot be examined");
     if (!status)
         status = merge_operands(merging, operands, operand_count, &error);
     for (size_t i = 0; i < merging->count; i++)
-        free(merging->indexes[i]);
-    free(merging->indexes);
+        free(merging->shards[i].index);
+    free(merging->shards);
     free(merging->here);
-    hash_state_free(merging->content);
     return cli_finish(program, status ? command_failed(command, &error) : CLI_DONE);
 }
 
@@ -337,7 +355,7 @@ int command_merge(int argc, char **argv)
         .program = program,
         .usage = "-o FILE [OPTION]... DATASET...",
         .summary = "Makes one dataset of several: writes a manifest, a text file that names their shards in the order "
-                   "given. No token is copied. The shards must agree in width and tokenizer.",
+                   "given. No token is copied. The shards must agree in width and tokenizer, and be whole.",
         .details = "A dataset that is named N times is seen N times in each epoch (upsampling). 'tokmap cat' is the "
                    "same command.\n\n"
                    "Examples:\n"

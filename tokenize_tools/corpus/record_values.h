@@ -7,8 +7,9 @@
 
 #include "document_make.h"
 
-#define CORPUS_VALUE_DEPTH 512 /* objects and arrays inside one another in a value that is kept as a column */
-#define CORPUS_VALUE_DEEP "the value of the field has objects and arrays nested more than 512 deep"
+#define CORPUS_VALUE_DEPTH 64 /* objects and arrays inside one another in a value that is kept as a column; the most
+                               * that an index takes: COLUMN_DEPTH of format/layout.h */
+#define CORPUS_VALUE_DEEP "the value of the field has objects and arrays nested more than 64 deep"
 
 /* The value of a field. */
 struct record_value {

@@ -62,6 +62,8 @@ static void later_options_write(struct cli_json *json, const struct shard_about 
         cli_json_number(json, "min_tokens", about->min_tokens);
     if (about->max_tokens)
         cli_json_number(json, "max_tokens", about->max_tokens);
+    if (corpus->separator)
+        cli_json_bytes(json, "separator", corpus->separator, corpus->separator_bytes);
     if (!corpus->column_count)
         return;
     cli_json_array(json, "columns");

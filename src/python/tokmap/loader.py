@@ -438,7 +438,7 @@ class Loader(Reader):
             self.device = f"cuda:{self.delivery().device}"
             self._arrays.opened(self.device)
         self.rows = lib.tokmap_loader_rows(self._handle)
-        self.calls = lib.tokmap_loader_calls(self._handle)
+        self.calls = self._calls_of(self.run.info.batch_most)
         self._code = code
         self._known_makers: dict[tuple[int, int], Any] = {}
         self._arrive()
@@ -460,9 +460,7 @@ class Loader(Reader):
         run, found = self.run._open(), c.PhaseInfo(sizeof(c.PhaseInfo))
         check(lib.tokmap_run_phase(run, lib.tokmap_run_phase_at(run, self._last[1]), byref(found)))
         slice_rows = found.batch * (self.rank + 1) // self.world - found.batch * self.rank // self.world
-        widest, most = -(-found.batch // self.world), self._options.rows
-        calls = -(-widest // most) if most else 1
-        rows, seq_len, lookahead = -(-slice_rows // calls), found.seq_len, self.run.info.lookahead
+        rows, seq_len, lookahead = -(-slice_rows // self._calls_of(found.batch)), found.seq_len, self.run.info.lookahead
         self._phase_rows = rows
         known: Any = self._known_makers.get((rows, seq_len))
         if known is None:
@@ -642,16 +640,19 @@ class Loader(Reader):
             return delivered * self.calls
         return sum(self._calls_of_phase(number) for number in range(self.run.info.phases))
 
+    def _calls_of(self, batch: int) -> int:
+        """The number of calls of a step of so many rows, which is the same on every rank."""
+        widest, most = -(-batch // self.world), self._options.rows
+        return -(-widest // most) if most else 1
+
     def _calls_of_phase(self, number: int) -> int:
         """The number of batches of a phase of a run that has an end."""
         handle, found = self.run._open(), c.PhaseInfo(sizeof(c.PhaseInfo))
         check(lib.tokmap_run_phase(handle, number, byref(found)))
-        most = self._options.rows
-        calls = -(-(-(-found.batch // self.world)) // most) if most else 1
         # Cursors count the tokens that were delivered, which gives the delivered steps without those that are skipped.
         first, end = (int(self.run.cursor(step).split("tokens=")[1].split()[0])
                       for step in (found.first_step, found.end_step))
-        return int(calls * -(-(end - first) // (found.batch * found.seq_len)))
+        return self._calls_of(found.batch) * int(-(-(end - first) // (found.batch * found.seq_len)))
 
     def __bool__(self) -> bool:
         return True
@@ -745,7 +746,7 @@ class Loader(Reader):
             self._stand_at(cursor)
             self._known_makers = {}
             self.rows = lib.tokmap_loader_rows(handle)
-            self.calls = lib.tokmap_loader_calls(handle)
+            self.calls = self._calls_of(run.info.batch_most)
             self._arrive()
 
     def source_stats(self) -> dict[str, SourceStats]:

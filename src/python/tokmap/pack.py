@@ -79,7 +79,7 @@ class _Rules:
         self.tokenizer, self.writer, self.fields, self.columns = tokenizer, writer, fields, columns
         self.least, self.most = limits
         self.skip, self.threads, self.chat = skip, threads, chat
-        self.eod: int | None = None  # with prompts, whose eod counts even after an empty completion
+        self.eod: int | None = None  # of documents that the writer gets with their eod and bos: all but texts
         self.bos: int | None = None
         self.documents = self.tokens = self.skipped = self.seen = self.text_bytes = 0
 
@@ -110,11 +110,33 @@ class _Rules:
             ids, ends, mask = some, stops, None if mask is None else bytes(marks)
             rows = None if rows is None else [rows[index] for index, _, _ in kept]
             sizes = [sizes[index] for index, _, _ in kept] if sizes else ()
-        if len(ends):
-            self.writer.add_batch(ids, ends, mask, rows)
+        try:
+            if len(ends):
+                self.writer.add_batch(ids, ends, mask, rows)
+        except InputError:
+            if not self.skip:
+                raise
+            self._add_each(ids, ends, mask, rows, sizes)
+            return
         self.documents += len(ends)
         self.tokens += len(ids)
         self.text_bytes += sum(sizes)
+
+    def _add_each(self, ids: array[int], ends: Sequence[int], mask: bytes | None, rows: list[dict[str, Any]] | None,
+                  sizes: Sequence[int]) -> None:
+        """Gives documents to the writer without those that it refuses, such as for a column that is not JSON."""
+        begin = 0
+        for index, end in enumerate(ends):
+            try:
+                self.writer.add(ids[begin:end], None if mask is None else mask[begin:end],
+                                None if rows is None else rows[index])
+            except InputError:
+                self.skipped += 1
+            else:
+                self.documents += 1
+                self.tokens += end - begin
+                self.text_bytes += sizes[index] if sizes else 0
+            begin = end
 
     def encode(self, struct: t.Texts, first: int) -> tuple[array[int], array[int], array[int]]:
         """The ids of texts, where each text ends in them, and a status for each text."""
@@ -221,7 +243,7 @@ class _Rules:
             self.texts(struct, list(map(len, encoded)), rows)
             return
         self.seen += len(items)
-        getattr(self, "_" + content)(values, rows)
+        (self._prompt if content == "prompt" else self._ids)(values, rows)
 
     def _content(self, item: Any, index: int, plain: bool) -> Any:
         """What is packed of a document."""
@@ -229,24 +251,67 @@ class _Rules:
         if content == "text":
             return self._text(item if plain else self._value(item, field, index), index, f"the field {field!r}")
         if content == "messages":
-            return self._value(item, field, index)
+            return self._conversation(self._value(item, field, index), index)
         first = self._value(item, field, index)
         other = None if second is None else self._value(item, second, index)
         if content == "prompt":
             return (self._text(first, index, f"the field {field!r}"), self._text(other, index, f"the field {second!r}"))
-        ids = array("q", first.tolist() if hasattr(first, "tolist") else first)
-        mask = None if other is None else bytes(map(bool, other))
-        if mask is not None and len(mask) != len(ids):
-            raise InputError(f"document {index} has {counted(len(ids), 'id')}, but a mask of {len(mask)}",
+        try:
+            ids = array("q", _numbers(first))
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(f"document {index}: the field {field!r} is not a list of token ids", status="ERROR_INPUT"
+                             ) from None
+        wrong = next((value for value in (min(ids, default=0), max(ids, default=0))
+                      if not 0 <= value < self.tokenizer.vocab_size), None)
+        if wrong is not None:
+            raise InputError(f"document {index} has the id {wrong}, which is not in the vocabulary of "
+                             f"{self.tokenizer.vocab_size} ids", status="ERROR_INPUT")
+        return ids, None if second is None else self._mask(other, index, len(ids))
+
+    def _mask(self, value: Any, index: int, count: int) -> bytes:
+        try:
+            mask = bytes(_numbers(value))
+            if max(mask, default=0) > 1:
+                raise ValueError
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(f"document {index}: the field {self.fields['second']!r} is not a list of 0 and 1",
+                             status="ERROR_INPUT") from None
+        if len(mask) != count:
+            raise InputError(f"document {index} has {counted(count, 'id')}, but a mask of {len(mask)}",
                              status="ERROR_INPUT")
-        return ids, mask
+        return mask
+
+    def _conversation(self, messages: Any, index: int) -> tuple[array[int], bytes]:
+        """The ids of a conversation, and their mask, by a tokenizer of transformers."""
+        try:
+            made = self.chat.apply_chat_template(messages, tokenize=True, return_dict=True,
+                                                 return_assistant_tokens_mask=True)
+            answered = any(message["role"] == "assistant" for message in messages)
+        except ImportError:
+            raise
+        except Exception as problem:  # templates raise errors of their own about conversations
+            raise InputError(f"document {index}: the chat template cannot write the conversation: {problem}",
+                             status="ERROR_INPUT") from problem
+        mask = bytes(map(bool, made["assistant_masks"]))
+        if answered and not any(mask):
+            raise ArgumentError("the chat template does not mark what the assistant says with {% generation %}, so no "
+                                "token would count; use a template that does")
+        return array("q", made["input_ids"]), mask
 
     def _ids(self, values: list[Any], rows: list[dict[str, Any]] | None) -> None:
         ids, ends, mask = array("q"), array("Q"), bytearray()
+        chat = self.fields["content"] == "messages"
         for some, marks in values:
+            ended = bool(some) and some[-1] == self.eod
+            begun = len(some) > ended and some[0] == self.bos
+            first = [] if self.bos is None or begun else [self.bos]
+            last = [] if self.eod is None or ended else [self.eod]
+            ids.extend(first)
             ids += some
+            ids.extend(last)
             ends.append(len(ids))
-            mask += marks or b""
+            if marks is not None:
+                mask += bytes(len(first)) + marks + (b"\0" if chat else b"\1") * len(last)
         self.add(ids, ends, bytes(mask) if self.masked() else None, rows)
 
     def masked(self) -> bool:
@@ -275,17 +340,12 @@ class _Rules:
             begin = end
         self.add(some, stops, bytes(mask), None if rows is None else [rows[index] for index in kept], sizes)
 
-    def _messages(self, values: list[Any], rows: list[dict[str, Any]] | None) -> None:
-        rendered = []
-        for messages in values:
-            made = self.chat.apply_chat_template(messages, tokenize=True, return_dict=True,
-                                                 return_assistant_tokens_mask=True)
-            mask = bytes(map(bool, made["assistant_masks"]))
-            if not any(mask) and any(message["role"] == "assistant" for message in messages):
-                raise InputError("the chat template does not mark what the assistant says with {% generation %}, so no "
-                                 "token would count; use a template that does", status="ERROR_INPUT")
-            rendered.append((array("q", made["input_ids"]), mask))
-        self._ids(rendered, rows)
+
+def _numbers(values: Any) -> list[Any]:
+    """The elements of a list or an array."""
+    if isinstance(values, (str, bytes, dict, set, frozenset)):
+        raise TypeError
+    return list(values.tolist() if hasattr(values, "tolist") else values)
 
 
 def _slices(column: Column) -> Iterator[tuple[t.Texts, list[int], list[int]]]:
@@ -348,15 +408,17 @@ def _arguments(options: dict[str, Any]) -> list[str]:
     return made
 
 
-def _feed(process: Any, documents: Iterable[Any]) -> None:
+def _feed(process: Any, documents: Iterable[Any], skip: bool) -> None:
     """Writes documents to the command's standard input, as JSONL. If the command ends early, its message says why."""
     try:
         for index, document in enumerate(documents):
             try:
                 line = json.dumps(document, default=_plain)
             except (TypeError, ValueError, RecursionError) as problem:
-                raise InputError(f"document {index} cannot be written as JSON: {problem}", status="ERROR_INPUT"
-                                 ) from None
+                if not skip:
+                    raise InputError(f"document {index} cannot be written as JSON: {problem}", status="ERROR_INPUT"
+                                     ) from None
+                line = "null"  # which the command leaves out and counts
             process.stdin.write(line.encode() + b"\n")
         process.stdin.flush()
     except BrokenPipeError:
@@ -399,7 +461,7 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
                                    stdout=subprocess.PIPE, stderr=None if shown else messages)
         try:
             if documents is not None:
-                _feed(process, documents)
+                _feed(process, documents, options["on_error"] == "skip")
             printed, _ = process.communicate()
         except BaseException:  # Ctrl-C, or an error of the source: the command removes what it has written
             process.send_signal(signal.SIGINT)
@@ -451,7 +513,8 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
                dicts (a list of str is a list of texts). Or a table or column of any library with __arrow_c_stream__:
                pyarrow, Polars, DuckDB, datasets
     tokenizer  a Tokenizer, or its path
-    eod, bos   True, an id, or the name of a special token; eod=None: the vocabulary's, where it names one
+    eod, bos   True, an id, or the name of a special token; eod=None: the vocabulary's, where it names one. They are
+               added to each document, but not to ids that end or begin with them already
     field      the field of dicts, or the column of a table, that has the text; default: "text"
     ids_field, mask_field
                the fields that have ready-made ids, and 1 for each that counts as a target
@@ -499,7 +562,7 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     names = ("special", "pattern", "pattern_regex", "special_tokens")
     about = {"tokenizer": {"name": opened.name, "path": opened.path, **dict(zip(names, opened._asked))}}
     eod_id, bos_id = _border(opened, eod, own, "eod"), _border(opened, bos, opened.bos_id, "bos")
-    delimited = fields["content"] == "prompt" and (eod_id is not None or bos_id is not None)
+    delimited = fields["content"] != "text" and (eod_id is not None or bos_id is not None)
     try:
         writer = ShardWriter(out, vocab_size=opened.vocab_size, eod=eod_id, bos=bos_id, delimited=delimited,
                              tokenizer=opened, replace=force, about=about, columns=chosen,
