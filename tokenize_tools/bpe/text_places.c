@@ -16,7 +16,7 @@ bool text_places_new(struct text_places *table, uint64_t count)
 void text_places_free(struct text_places *table)
 {
     free(table->places);
-    *table = (struct text_places){NULL};
+    *table = (struct text_places){.places = NULL};
 }
 
 /* Returns the place of the id with this text, or the free place where it belongs. */
