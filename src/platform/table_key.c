@@ -26,7 +26,7 @@ struct table_key table_key_new(void)
     return key;
 }
 
-uint64_t table_hash(struct table_key key, const void *bytes, size_t count)
+uint64_t table_hash_long(struct table_key key, const uint8_t *bytes, uint64_t count)
 {
-    return hash64_seeded(bytes, count, key.low);
+    return table_mix(key, hash64_seeded(bytes, (size_t)count, key.low + key.high), count);
 }

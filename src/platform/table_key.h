@@ -12,8 +12,9 @@
 #ifndef TOKMAP_PLATFORM_TABLE_KEY_H
 #define TOKMAP_PLATFORM_TABLE_KEY_H
 
-#include <stddef.h>
 #include <stdint.h>
+
+#include "common/bytes.h"
 
 struct table_key {
     uint64_t low, high;
@@ -33,7 +34,23 @@ static inline uint64_t table_mix(struct table_key key, uint64_t a, uint64_t b)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* The hash of bytes. */
-uint64_t table_hash(struct table_key key, const void *bytes, size_t count);
+#define TABLE_LONG 128 /* bytes; longer texts are hashed by table_hash_long() */
+uint64_t table_hash_long(struct table_key key, const uint8_t *bytes, uint64_t count);
+
+/* The hash of bytes. Short texts are products of eight bytes and the hash of those before them, which is quicker for
+ * them than XXH3 with a seed, the hash of long texts. */
+static inline uint64_t table_hash(struct table_key key, const uint8_t *bytes, uint64_t count)
+{
+    uint64_t hash = count, last = 0;
+    if (count > TABLE_LONG)
+        return table_hash_long(key, bytes, count);
+    for (; count > 8; bytes += 8, count -= 8)
+        hash = table_mix(key, load64(bytes), hash);
+    if (count >= 4)
+        last = load32(bytes) | (uint64_t)load32(bytes + count - 4) << 32;
+    else if (count)
+        last = bytes[0] | (uint64_t)bytes[count / 2] << 8 | (uint64_t)bytes[count - 1] << 16;
+    return table_mix(key, last, hash);
+}
 
 #endif

@@ -109,9 +109,9 @@ static uint64_t *entry_find(struct bpe_state *state, uint32_t at, struct bpe_key
 
 /* ---- the second cache ---- */
 
-static uint64_t long_hash(const uint8_t *bytes, size_t count)
+static uint64_t long_hash(struct table_key seed, const uint8_t *bytes, size_t count)
 {
-    return count > 15 ? bpe_long_hash(bytes, count) : bpe_short_hash(bpe_key_of(bytes, (uint32_t)count));
+    return count > 15 ? bpe_long_hash(seed, bytes, count) : bpe_short_hash(seed, bpe_key_of(bytes, (uint32_t)count));
 }
 
 /* Returns the line that holds a piece, its own or the neighbor of that, and its ids in the tokens' width; or NULL. */
@@ -258,7 +258,7 @@ static size_t merge_or_whole(struct bpe_state *state, const uint8_t *bytes, size
 /* Writes the ids of a piece that the first cache does not hold, or does not hold inline. */
 static size_t miss_long(struct bpe_state *state, const uint8_t *bytes, size_t count, bool part, void *tokens)
 {
-    const uint64_t hash = long_hash(bytes, count);
+    const uint64_t hash = long_hash(state->seed, bytes, count);
     const void *ids;
     const struct bpe_long *line = long_find(state, hash, bytes, count, &ids);
     if (line) {
@@ -294,7 +294,7 @@ static void keep_entry(struct bpe_state *state, uint32_t at, struct bpe_key key,
     if (count <= bpe_inline_ids(state->model->wide))
         bpe_value_make(value, state->model->wide, ids, count);
     else
-        long_add(state, bpe_short_hash(key), (const uint8_t *)&key, key.high >> 56, ids, count);
+        long_add(state, bpe_short_hash(state->seed, key), (const uint8_t *)&key, key.high >> 56, ids, count);
     entry_add(state, at, key, value);
 }
 
@@ -454,9 +454,9 @@ static size_t encode_giant(struct bpe_state *state, const uint8_t *text, size_t 
     return made + miss_long(state, text + from, count - from, from != 0, (uint8_t *)tokens + made * size);
 }
 
-uint32_t bpe_hash_scalar(struct bpe_key key)
+uint32_t bpe_hash_scalar(struct table_key seed, struct bpe_key key)
 {
-    return (uint32_t)bpe_mix(key.low, key.high);
+    return (uint32_t)table_mix(seed, key.low, key.high);
 }
 
 uint32_t bpe_positions_scalar(uint16_t *positions, const uint64_t *words, size_t count)
@@ -471,6 +471,7 @@ uint32_t bpe_positions_scalar(uint16_t *positions, const uint64_t *words, size_t
 size_t bpe_pieces_scalar(struct bpe_state *state, const uint8_t *text, const uint16_t *positions, uint32_t count,
                          void *tokens)
 {
+    const struct table_key seed = state->seed;
     const bool wide = state->model->wide;
     uint8_t *into = tokens;
     uint64_t largest = state->largest;
@@ -481,9 +482,9 @@ size_t bpe_pieces_scalar(struct bpe_state *state, const uint8_t *text, const uin
             memcpy(&key, text + positions[i], bytes);
         key.high |= (uint64_t)(bytes <= 15 ? bytes : 255) << 56;
         state->keys[i] = key;
-        state->batch_buckets[i] = bpe_hash_scalar(key) & state->bucket_mask;
+        state->batch_buckets[i] = bpe_hash_scalar(seed, key) & state->bucket_mask;
         if (bytes > 15) {
-            state->keys[i].low = bpe_long_hash(text + positions[i], bytes);
+            state->keys[i].low = bpe_long_hash(seed, text + positions[i], bytes);
             __builtin_prefetch(bpe_long_at(state, state->keys[i].low));
         } else {
             __builtin_prefetch(&state->buckets[state->batch_buckets[i]]);
@@ -620,6 +621,7 @@ enum tokmap_status bpe_state_new(struct bpe_state **out, const struct bpe_model 
     if (!state)
         return error_set_memory(error, "the state of a tokenizer", sizeof *state);
     state->model = model;
+    state->seed = table_key_new();
     state->merged_room = 4096;
     state->merged = malloc(state->merged_room * sizeof *state->merged);
     int failed = os_memory_new(BUCKETS_BYTES, true, &buckets);

@@ -8,6 +8,7 @@
 #define TOKMAP_BPE_BPE_ENCODE_H
 
 #include "bpe_merge.h"
+#include "platform/table_key.h"
 
 struct bpe_state;
 
@@ -89,11 +90,13 @@ typedef size_t bpe_pieces_function(struct bpe_state *state, const uint8_t *text,
 /* Writes the numbers of the bits that are set in `count` words. Returns how many; may write over 32 more positions
  * after them. */
 typedef uint32_t bpe_positions_function(uint16_t *positions, const uint64_t *words, size_t count);
-/* The hash that selects a bucket. Each CPU variant may have its own. */
-typedef uint32_t bpe_hash_function(struct bpe_key key);
+/* The hash that selects a bucket. Each CPU variant may have its own. seed: of the state, so that no text can be made
+ * whose pieces all need the same bucket. */
+typedef uint32_t bpe_hash_function(struct table_key seed, struct bpe_key key);
 
 struct bpe_state {
     const struct bpe_model *model;
+    struct table_key seed;      /* of the hashes of both caches */
     struct bpe_bucket *buckets; /* the first cache */
     uint32_t bucket_mask;
     uint32_t victim;        /* counts up; its low bits say which entry is replaced next */
@@ -148,27 +151,27 @@ bpe_hash_function bpe_hash_vbmi;
 
 static inline uint32_t bpe_bucket_of(const struct bpe_state *state, struct bpe_key key)
 {
-    return state->hash(key) & state->bucket_mask;
+    return state->hash(state->seed, key) & state->bucket_mask;
 }
 
 /* The hash of a piece of more than 15 bytes, for the second cache. */
-static inline uint64_t bpe_long_hash(const uint8_t *bytes, size_t count)
+static inline uint64_t bpe_long_hash(struct table_key seed, const uint8_t *bytes, size_t count)
 {
     uint64_t hash = count, a, b;
     for (size_t at = 0; at + 16 < count; at += 16) {
         __builtin_memcpy(&a, bytes + at, 8);
         __builtin_memcpy(&b, bytes + at + 8, 8);
-        hash = bpe_mix(a ^ hash, b ^ hash);
+        hash = table_mix(seed, a ^ hash, b ^ hash);
     }
     __builtin_memcpy(&a, bytes + count - 16, 8);
     __builtin_memcpy(&b, bytes + count - 8, 8);
-    return bpe_mix(a ^ hash, b ^ hash);
+    return table_mix(seed, a ^ hash, b ^ hash);
 }
 
 /* The hash of a piece of at most 15 bytes, for the second cache. */
-static inline uint64_t bpe_short_hash(struct bpe_key key)
+static inline uint64_t bpe_short_hash(struct table_key seed, struct bpe_key key)
 {
-    return bpe_mix(key.low ^ key.high >> 56, key.high);
+    return table_mix(seed, key.low ^ key.high >> 56, key.high);
 }
 
 static inline uint32_t bpe_long_tag(uint64_t hash)

@@ -46,22 +46,26 @@ static const int8_t key_rows[17][32]
 /* Three rounds of AES mix every byte of the key into every byte of the hash without leaving the vector register.
  * (Two are not enough: then each of the first four bytes depends on only four sums of 8 bits, and words that differ
  * in the same two places collide too often.) */
-static inline uint32_t key_hash(__m128i key)
+static inline uint32_t key_hash(__m128i salt, __m128i key)
 {
-    const __m128i salt = _mm_set_epi64x((long long)0xD6E8FEB86659FD93u, (long long)0x9E3779B97F4A7C15u);
     return (uint32_t)_mm_cvtsi128_si32(_mm_aesenc_si128(_mm_aesenc_si128(_mm_aesenc_si128(key, salt), salt), salt));
 }
 
-uint32_t bpe_hash_vbmi(struct bpe_key key)
+static inline __m128i salt_of(struct table_key seed)
 {
-    return key_hash(_mm_set_epi64x((long long)key.high, (long long)key.low));
+    return _mm_set_epi64x((long long)seed.high, (long long)seed.low);
+}
+
+uint32_t bpe_hash_vbmi(struct table_key seed, struct bpe_key key)
+{
+    return key_hash(salt_of(seed), _mm_set_epi64x((long long)key.high, (long long)key.low));
 }
 
 /* Stores the hash of a piece of more than 15 bytes in its key. Returns the line of the second cache. */
 static __attribute__((noinline)) const void *long_line(struct bpe_state *state, uint32_t i, const uint8_t *bytes,
                                                        uint32_t count)
 {
-    state->keys[i].low = bpe_long_hash(bytes, count);
+    state->keys[i].low = bpe_long_hash(state->seed, bytes, count);
     return bpe_long_at(state, state->keys[i].low);
 }
 
@@ -69,6 +73,7 @@ static __attribute__((noinline)) const void *long_line(struct bpe_state *state, 
 static inline __attribute__((always_inline)) void make_keys(struct bpe_state *state, const uint8_t *text,
                                                             const uint16_t *positions, uint32_t count, bool near_end)
 {
+    const __m128i salt = salt_of(state->seed);
     const uint32_t mask = state->bucket_mask;
     const struct bpe_bucket *const buckets = state->buckets;
     uint32_t from = positions[0];
@@ -80,7 +85,7 @@ static inline __attribute__((always_inline)) void make_keys(struct bpe_state *st
         __m128i key = near_end ? _mm_maskz_loadu_epi8((__mmask16)_bzhi_u32(0xFFFF, few), at)
                                : _mm_loadu_si128((const __m128i *)(const void *)at);
         key = _mm_or_si128(_mm_and_si128(key, _mm_load_si128(row)), _mm_load_si128(row + 1));
-        const uint32_t bucket = key_hash(key) & mask;
+        const uint32_t bucket = key_hash(salt, key) & mask;
         const void *line = &buckets[bucket];
         _mm_storeu_si128((__m128i *)(void *)&state->keys[i], key);
         state->batch_buckets[i] = bucket;
@@ -135,7 +140,7 @@ static inline __attribute__((always_inline)) size_t look_up(struct bpe_state *st
             const uint32_t bytes = (uint32_t)(positions[i + 1] - positions[i]);
             uint32_t found = 0;
             if (place || bytes > 15) {
-                const uint64_t hash = bytes > 15 ? state->keys[i].low : bpe_short_hash(state->keys[i]);
+                const uint64_t hash = bytes > 15 ? state->keys[i].low : bpe_short_hash(state->seed, state->keys[i]);
                 found = long_ids(state, hash, text + positions[i], bytes, into, wide);
             }
             if (!found)

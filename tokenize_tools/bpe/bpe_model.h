@@ -106,13 +106,7 @@ static inline uint32_t bpe_token_bytes(const struct bpe_model *model, uint32_t i
     return model->offsets[id + 1] - model->offsets[id];
 }
 
-/* ---- hashes and keys, which model and caches share ---- */
-
-static inline uint64_t bpe_mix(uint64_t a, uint64_t b)
-{
-    const unsigned __int128 product = (unsigned __int128)(a ^ 0x9E3779B97F4A7C15u) * (b ^ 0xD6E8FEB86659FD93u);
-    return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
+/* ---- keys and values, which model and caches share ---- */
 
 /* count: at most 15. */
 static inline struct bpe_key bpe_key_of(const uint8_t *bytes, uint32_t count)

@@ -16,19 +16,6 @@
 _Static_assert(UINT32_C(1) << (SLOT_BITS_MOST - 1) == TEXT_TABLE_MOST,
                "half of the slots of the largest table are used");
 
-static inline uint64_t text_hash(const struct text_table *table, const uint8_t *text, uint32_t bytes)
-{
-    uint64_t hash = bytes;
-    for (; bytes > 8; text += 8, bytes -= 8)
-        hash = table_mix(table->key, load64(text), hash);
-    uint64_t last = 0;
-    if (bytes >= 4)
-        last = load32(text) | (uint64_t)load32(text + bytes - 4) << 32;
-    else if (bytes)
-        last = text[0] | (uint64_t)text[bytes / 2] << 8 | (uint64_t)text[bytes - 1] << 16;
-    return table_mix(table->key, last, hash);
-}
-
 static uint64_t slots_bytes(uint32_t bits)
 {
     return ((uint64_t)1 << bits) * sizeof(uint64_t);
@@ -112,7 +99,7 @@ bool text_table_reserve(struct text_table *table, uint64_t count)
 void text_table_prefetch(const struct text_table *table, const uint8_t *text, uint32_t bytes)
 {
     if (table->slots)
-        __builtin_prefetch(&table->slots[place_of(table, text_hash(table, text, bytes))], 1);
+        __builtin_prefetch(&table->slots[place_of(table, table_hash(table->key, text, bytes))], 1);
 }
 
 enum text_added text_table_add(struct text_table *table, const uint8_t *text, uint32_t bytes, uint32_t id)
@@ -122,7 +109,7 @@ enum text_added text_table_add(struct text_table *table, const uint8_t *text, ui
         return TEXT_FULL;
     if (table->count == table->room && !resize(table, table->slots ? table->slot_bits + 1 : SLOT_BITS))
         return TEXT_NO_MEMORY;
-    const uint64_t hash = text_hash(table, text, bytes), mask = (UINT64_C(1) << table->slot_bits) - 1;
+    const uint64_t hash = table_hash(table->key, text, bytes), mask = (UINT64_C(1) << table->slot_bits) - 1;
     uint64_t *slot = slot_of(table, text, bytes, hash);
     table->passed += ((uint64_t)(slot - table->slots) - place_of(table, hash)) & mask;
     if (*slot)
@@ -137,7 +124,7 @@ uint32_t text_table_find(const struct text_table *table, const uint8_t *text, ui
 {
     if (!table->count)
         return TEXT_NONE;
-    const uint64_t slot = *slot_of(table, text, bytes, text_hash(table, text, bytes));
+    const uint64_t slot = *slot_of(table, text, bytes, table_hash(table->key, text, bytes));
     return slot ? table->entries[(uint32_t)slot - 1].id : TEXT_NONE;
 }
 
@@ -149,7 +136,7 @@ void text_table_find_all(const struct text_table *table, struct text_query *quer
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        queries[i].hash = text_hash(table, queries[i].text, queries[i].bytes);
+        queries[i].hash = table_hash(table->key, queries[i].text, queries[i].bytes);
         __builtin_prefetch(&table->slots[place_of(table, queries[i].hash)]);
     }
     for (size_t i = 0; i < count; i++) {

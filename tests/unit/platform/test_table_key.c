@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -82,11 +83,35 @@ static void hashes_depend_on_the_key(void **unused)
     const struct table_key one = table_key_new(), two = table_key_new();
     for (uint64_t i = 0; i < 1000; i++) {
         mixed += table_mix(one, i, i * i) >> 60 == table_mix(two, i, i * i) >> 60;
-        hashed += table_hash(one, &i, sizeof i) >> 60 == table_hash(two, &i, sizeof i) >> 60;
+        hashed += table_hash(one, (const uint8_t *)&i, sizeof i) >> 60 ==
+                  table_hash(two, (const uint8_t *)&i, sizeof i) >> 60;
     }
     assert_in_range(mixed, 20, 140); /* 1 of 16 by chance: 62 */
     assert_in_range(hashed, 20, 140);
     table_key_fix(0);
+}
+
+/* Texts that differ in one byte, or in length alone, have different hashes. */
+static void every_byte_counts(void **unused)
+{
+    (void)unused;
+    const struct table_key key = table_key_new();
+    static uint64_t hashes[300 * 22];
+    uint64_t made = 0;
+    uint8_t text[299]; /* short ones and long ones */
+    memset(text, 'a', sizeof text);
+    for (uint64_t count = 0; count <= sizeof text; count++) {
+        hashes[made++] = table_hash(key, text, count);
+        for (uint64_t at = 0; at < count; at += 1 + count / 20) {
+            text[at]++;
+            hashes[made++] = table_hash(key, text, count);
+            text[at]--;
+        }
+        assert_true(made <= sizeof hashes / sizeof *hashes);
+    }
+    for (uint64_t i = 0; i < made; i++)
+        for (uint64_t k = 0; k < i; k++)
+            assert_true(hashes[i] != hashes[k]);
 }
 
 int main(void)
@@ -96,6 +121,7 @@ int main(void)
         cmocka_unit_test(a_kernel_without_random_numbers_gets_keys_nevertheless),
         cmocka_unit_test(a_fixed_seed_repeats_its_keys),
         cmocka_unit_test(hashes_depend_on_the_key),
+        cmocka_unit_test(every_byte_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
