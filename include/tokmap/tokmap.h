@@ -57,33 +57,40 @@
  *
  *   Truncated files and SIGBUS. A load from a file mapping raises SIGBUS, which ends the program, if the file was
  *   truncated or its storage fails. Which calls can raise it depends on how they read:
- *     - tokmap_dataset_copy(), tokmap_dataset_mask(), and loaders with TOKMAP_READ_PREAD read tokens and masks with
- *       pread. They never raise SIGBUS for them: a truncated file is TOKMAP_ERROR_TRUNCATED, a failing storage
- *       TOKMAP_ERROR_IO.
+ *     - A dataset with TOKMAP_READ_PREAD reads tokens, masks, and indexes (.tmx) with pread, and so do its loaders. A
+ *       truncated file is TOKMAP_ERROR_TRUNCATED, a failing storage TOKMAP_ERROR_IO, and neither is ever SIGBUS. The
+ *       exceptions are views; tokmap_dataset_verify(), which maps an index for the time of its check; and plans and the
+ *       document indexes of other projects, which are mapped.
+ *     - tokmap_dataset_copy() and tokmap_dataset_mask() read tokens and masks with pread in every dataset.
  *     - Loaders with TOKMAP_READ_MAPPED, which TOKMAP_READ_AUTO may choose, touch only pages of tokens and masks that
- *       the kernel has made present, and compare the file's size with its index once per batch, but not more often than
- *       every 50 microseconds. Both failures are statuses. What remains is a file that is truncated between that
- *       comparison and the copy.
+ *       the kernel has made present. They compare the file's size with its index at the start of a batch, but not more
+ *       often than every 50 microseconds, and in a batch after each 128 KiB of tokens. Both failures are statuses. What
+ *       remains is a file that is truncated between that comparison and the copies that follow it. A loader that waits
+ *       for the training step is hardly ever in there. One that delivers rows of 4 KiB as fast as it can was: of 40
+ *       cuts to nothing of a file of 90 MB, 28 ended in SIGBUS. (A comparison for each row made that 5 of 40, but took
+ *       35% of the rate; the comparisons as they are take less than 1%.)
  *     - tokmap_dataset_view() returns pointers into a mapping. Reading them raises SIGBUS in the caller.
- *     - Indexes (.tmx) of more than 16 KiB, and the document indexes of other projects' files, are read through a
- *       mapping. So one that is truncated can raise SIGBUS in every function that looks up documents, origins, columns,
- *       or the about section, in tokmap_dataset_verify(), and in loaders that deliver anything computed from document
- *       boundaries (all fields but inputs, targets, and rows; and mask_targets). Plans are read through a mapping, too:
- *       by loaders of a run that has one, and where its rows are located.
+ *     - With TOKMAP_READ_MAPPED, indexes (.tmx) of more than 16 KiB are read through a mapping; with every reading, so
+ *       are the document indexes of other projects' files. So one that is truncated can raise SIGBUS in every function
+ *       that looks up documents, origins, columns, or the about section, in tokmap_dataset_verify(), and in loaders
+ *       that deliver anything computed from document boundaries (all fields but inputs, targets, and rows; and
+ *       mask_targets). Plans are always read through a mapping, too: by loaders of a run that has one, and where its
+ *       rows are located.
  *
  *   Network file systems. TOKMAP_READ_AUTO never maps tokens on NFS, SMB, FUSE, Ceph, Lustre, GPFS, and similar file
  *   systems. Where another client of a network file system replaces a file, an open dataset may get an I/O error
  *   instead of the old bytes, so use new names there.
  *
  *   Memory. Tokens are read through the page cache, which the kernel reclaims when memory is needed. With
- *   TOKMAP_READ_PREAD the memory of the process does not grow with the dataset. With TOKMAP_READ_MAPPED the pages that
+ *   TOKMAP_READ_PREAD the memory of the process does not grow with the dataset, but what was asked for of origins,
+ *   columns, and about sections stays in memory until the dataset is closed. With TOKMAP_READ_MAPPED the pages that
  *   were read count as resident memory (RSS) of the process, although they are page cache. The option drop_behind
  *   removes what was read from the page cache. Besides that, a loader has its ring (see ring_bytes), and a dataset has
  *   the mappings of its indexes, of which only used pages are in memory.
  *
  *   Descriptors and mappings. An open dataset keeps one file descriptor per shard, another one for its mask, and a
- *   mapping of an index of more than 16 KiB; and another mapping per shard whose tokens are mapped. Large datasets may
- *   need a higher `ulimit -n` or vm.max_map_count.
+ *   mapping of an index of more than 16 KiB, or, with TOKMAP_READ_PREAD, another descriptor instead; and another mapping
+ *   per shard whose tokens are mapped. Large datasets may need a higher `ulimit -n` or vm.max_map_count.
  *
  *   Fork. A child after fork() may use datasets and runs that its parent opened. It may use a loader only if that has
  *   threads = 0, no trace, and no threads that read (io_threads, deadline_ns), and delivers on the host;
@@ -95,10 +102,12 @@
  *   wait(), rewind(), repartition(), reload(), read(), flush(), and calls() of one loader. No other thread may use a
  *   handle that is being closed.
  *
- *   Signals. The library installs no signal handler. The producer thread blocks all signals, so they are delivered to
- *   the program's own threads. System calls that a signal interrupts are repeated: a signal does not end
- *   tokmap_loader_next(). A program that must act on signals while it waits calls tokmap_loader_wait() with a timeout
- *   first. Of this library only the deleters at the end of this header may be called in a signal handler.
+ *   Signals. The library installs no signal handler. Its threads block all signals, so they are delivered to the
+ *   program's own threads, except those of faults (SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS): a handler that
+ *   the program has for them, as crash reporters do, runs in the thread at fault. System calls that a signal interrupts
+ *   are repeated: a signal does not end tokmap_loader_next(). A program that must act on signals while it waits calls
+ *   tokmap_loader_wait() with a timeout first. Of this library only the deleters at the end of this header may be
+ *   called in a signal handler.
  *
  *   Machines. Linux on 64-bit, little-endian processors (x86-64, aarch64). Tokens on disk are little-endian, and mapped
  *   in place. The environment variable TOKMAP_CPU=scalar, avx2, avx512, or neon caps the instruction sets that are
@@ -514,8 +523,8 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_column(const stru
                                                                       struct tokmap_column_info *info,
                                                                       struct tokmap_error *error);
 
-/* Looks up the value of the column `name` for document `number`, from 0. value->json points into the mapped index and
- * is valid until the dataset is closed; value->bytes is 0 if the document's record has no such field, or if its shard
+/* Looks up the value of the column `name` for document `number`, from 0. value->json points into the index and is
+ * valid until the dataset is closed; value->bytes is 0 if the document's record has no such field, or if its shard
  * has no such column although another shard does. Its bounds are checked here. That it is JSON was checked when it was
  * written; tokmap_dataset_verify() checks it again. Any thread may call it.
  * Statuses: OK, ERROR_RANGE (no such document), ERROR_NOT_FOUND (no shard has such a column), ERROR_CORRUPT,

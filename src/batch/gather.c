@@ -31,7 +31,8 @@
  * A file that is cut shorter while it is open loses its pages, also those that were populated. So the size of each file
  * is compared with its index once per batch before the mapping is used, except that batches which begin within 50
  * microseconds share the look: one system call for each file and batch would be a fifth of the time of a mixture whose
- * batches are small. What remains is a cut between that look and the copy.
+ * batches are small. Within a batch, the look is repeated after every 128 KiB of tokens. A look for each row would cost
+ * a third of the rate for rows of 4 KiB. What remains is a cut between a look and the copies that follow it.
  */
 #include "gather.h"
 
@@ -254,6 +255,7 @@ static enum tokmap_status gather_stretch(struct gather *gather, const struct str
             largest = wide ? kernels->copy32(into, from, stretch->count) : kernels->copy16(into, from, stretch->count);
         else
             memcpy(into, from, (size_t)(stretch->count << gather->width_shift));
+        residency_loaded(gather->source, stretch->count << gather->width_shift);
     } else {
         uint8_t *to = read_to(gather, into, stretch->count);
         status = stretch->view->converted ? read_converted(gather, stretch, to, cold, error)

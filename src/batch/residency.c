@@ -138,6 +138,7 @@ void residency_begin(struct residency *residency, uint64_t rows)
     const uint64_t now = os_clock_ns();
     if (now - residency->turn.look_ns >= LOOK_NS) {
         residency->turn.look_ns = now;
+        residency->turn.look_bytes = 0;
         residency->turn.look++;
     }
     residency->turn.populate_budget = div_ceil(rows, ROWS_PER_NEIGHBORHOOD);

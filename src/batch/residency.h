@@ -24,6 +24,7 @@
 struct residency_turn {
     uint64_t look;            /* the sizes of files that were compared in an earlier look are compared again */
     uint64_t look_ns;         /* when it began */
+    uint64_t look_bytes;      /* bytes that were loaded from mappings since it began */
     uint64_t populate_budget; /* neighborhoods that may still be populated during this batch */
     uint64_t forgotten;       /* how often the warm state ended: pages populated before may have left the page cache */
     bool warm;                /* nothing is asked for: recent rows were in the page cache */
@@ -88,7 +89,7 @@ enum tokmap_reading residency_reading(const struct residency *residency);
 /* ---- for the loader ---- */
 
 /* A batch of `rows` rows begins. The size of each file that the batch touches is compared with its index again, unless
- * that was done for a batch that began less than 50 microseconds ago. */
+ * that was done for a batch that began less than 50 microseconds ago. See also residency_loaded(). */
 void residency_begin(struct residency *residency, uint64_t rows);
 
 /* Does the work of residency_next() when there is any. */
@@ -143,6 +144,19 @@ static inline bool residency_is_populated(const struct residency_source *source,
     uint64_t first, end, base = stretch->view->first_page;
     stretch_pages(&source->views, stretch, &first, &end);
     return source->populated && residency_bits_all(source->populated, base + first, base + end);
+}
+
+/* Reports that bytes were loaded from a mapping. After RESIDENCY_LOOK_BYTES of them, the sizes of files are compared
+ * again: a large batch takes longer than 50 microseconds, and a file may be cut meanwhile. */
+#define RESIDENCY_LOOK_BYTES ((uint64_t)128 << 10)
+static inline void residency_loaded(struct residency_source *source, uint64_t bytes)
+{
+    struct residency_turn *turn = source->turn;
+    turn->look_bytes += bytes;
+    if (turn->look_bytes >= RESIDENCY_LOOK_BYTES) {
+        turn->look_bytes = 0;
+        turn->look++;
+    }
 }
 
 /* Copies the bytes of a stretch to `into` as far as they are in the page cache: *got of them, from its start. Returns

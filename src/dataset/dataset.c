@@ -230,6 +230,7 @@ static enum tokmap_status open_shards(struct tokmap_dataset *dataset, struct sha
     dataset->shards = calloc(names->count, sizeof *dataset->shards);
     if (!dataset->shards)
         return error_set_memory(error, "the shards", names->count * sizeof *dataset->shards);
+    names->reading = dataset->reading;
     shards_open_ahead(dataset->shards, names);
     const struct shard *known = NULL;
     enum tokmap_status status = TOKMAP_OK;
@@ -363,6 +364,16 @@ static bool has_views(const struct tokmap_dataset *dataset)
     return !dataset->synthetic;
 }
 
+/* Decides how the dataset is read. Indexes were mapped if it was not known by then. */
+static enum tokmap_status settle_reading(struct tokmap_dataset *dataset, struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    dataset->reading = has_views(dataset) ? resolve_reading(dataset, dataset->reading) : TOKMAP_READ_PREAD;
+    for (uint64_t i = 0; i < dataset->shard_count && !status && dataset->reading == TOKMAP_READ_PREAD; i++)
+        status = index_unmap(&dataset->shards[i].index, error);
+    return status;
+}
+
 enum tokmap_status tokmap_dataset_open(struct tokmap_dataset **dataset, const char *name,
                                        const struct tokmap_dataset_options *options, struct tokmap_error *error)
 {
@@ -390,18 +401,20 @@ enum tokmap_status tokmap_dataset_open(struct tokmap_dataset **dataset, const ch
     }
     struct dataset_part part;
     char *base;
+    made->reading = chosen.reading;
     status = dataset_name_split(name, &base, &part, error);
     if (!status)
         status = open_whole(made, base, error);
     if (!status)
         status = dataset_cut(made, &part, error);
+    if (!status)
+        status = settle_reading(made, error);
     free(base);
     if (status) {
         tokmap_dataset_close(made);
         return status;
     }
     made->documents_unknown = dataset_documents_unknown(made);
-    made->reading = has_views(made) ? resolve_reading(made, chosen.reading) : TOKMAP_READ_PREAD;
     *dataset = made;
     return TOKMAP_OK;
 }

@@ -78,7 +78,7 @@ enum tokmap_status tokmap_dataset_document_at(const struct tokmap_dataset *datas
         return no_numbers(dataset, error);
     uint64_t shard = dataset_shard_of(dataset, token, 0), number, start, end;
     const struct shard *from = &dataset->shards[shard];
-    enum tokmap_status status = shard_document_at(from, token - from->first_token, &number, &start, &end, error);
+    enum tokmap_status status = shard_document_at(from, token - from->first_token, &number, &start, &end, NULL, error);
     if (!status)
         *document =
             (struct tokmap_document){from->first_document + number, from->first_token + start, end - start, shard};
@@ -110,8 +110,11 @@ static enum tokmap_status shards_ends(const struct tokmap_dataset *dataset, uint
 {
     uint64_t shard = dataset_shard_of(dataset, first, 0), number = 0, begin, end;
     const struct shard *from = &dataset->shards[shard];
+    struct index_part part;
+    index_part_clear(&part);
     if (from->documents) {
-        enum tokmap_status status = shard_document_at(from, first - from->first_token, &number, &begin, &end, error);
+        enum tokmap_status status =
+            shard_document_at(from, first - from->first_token, &number, &begin, &end, &part, error);
         if (status)
             return status;
         *start = from->first_token + begin;
@@ -125,11 +128,12 @@ static enum tokmap_status shards_ends(const struct tokmap_dataset *dataset, uint
         const uint64_t shift = from->first_token - first;
         enum tokmap_status status =
             from->documents || !from->tokens
-                ? shard_ends(from, number, least, last - from->first_token, shift, ends, capacity, used, error)
+                ? shard_ends(from, number, least, last - from->first_token, shift, ends, capacity, used, &part, error)
                 : foreign_scan_ends(from, dataset->width, least ? least - 1 : 0, last - from->first_token, shift, ends,
                                     capacity, used, error);
         if (status)
             return status;
+        index_part_clear(&part); /* the next shard has another index */
     }
     return TOKMAP_OK;
 }

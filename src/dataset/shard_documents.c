@@ -59,12 +59,12 @@ static enum tokmap_status file_document(const struct shard *shard, uint64_t numb
 
 /* Finds the first document of a foreign file that ends after the token. */
 static enum tokmap_status file_document_at(const struct shard *shard, uint64_t token, uint64_t *number, uint64_t *start,
-                                           uint64_t *end, struct tokmap_error *error)
+                                           uint64_t *end, struct index_part *part, struct tokmap_error *error)
 {
     if (!shard->index.shard.documents)
         return unknown(shard, error);
     if (!shard->foreign.end)
-        return index_document_at(&shard->index, token, number, start, end, error);
+        return index_document_at(&shard->index, token, number, start, end, part, error);
     uint64_t first = 0, last = shard->index.shard.documents - 1;
     while (first < last) {
         const uint64_t middle = first + (last - first) / 2;
@@ -104,10 +104,10 @@ enum tokmap_status shard_document(const struct shard *shard, uint64_t number, ui
 }
 
 enum tokmap_status shard_document_at(const struct shard *shard, uint64_t token, uint64_t *number, uint64_t *start,
-                                     uint64_t *end, struct tokmap_error *error)
+                                     uint64_t *end, struct index_part *part, struct tokmap_error *error)
 {
     assert(token < shard->tokens);
-    enum tokmap_status status = file_document_at(shard, shard->skipped_tokens + token, number, start, end, error);
+    enum tokmap_status status = file_document_at(shard, shard->skipped_tokens + token, number, start, end, part, error);
     if (!status)
         status = into_part(shard, *number, start, end, error);
     if (!status && *number - shard->skipped_documents >= shard->documents)
@@ -154,7 +154,8 @@ static enum tokmap_status foreign_ends(const struct shard *shard, uint64_t numbe
 }
 
 enum tokmap_status shard_ends(const struct shard *shard, uint64_t number, uint64_t least, uint64_t last, uint64_t shift,
-                              uint64_t *ends, uint64_t capacity, uint64_t *used, struct tokmap_error *error)
+                              uint64_t *ends, uint64_t capacity, uint64_t *used, struct index_part *part,
+                              struct tokmap_error *error)
 {
     const uint64_t skipped = shard->skipped_tokens;
     const uint64_t most = min64(last, shard->tokens) + skipped;
@@ -162,7 +163,7 @@ enum tokmap_status shard_ends(const struct shard *shard, uint64_t number, uint64
         (shard->foreign.end) ? foreign_ends(shard, number + shard->skipped_documents, least + skipped, most,
                                             shift - skipped, ends, capacity, used, error)
                              : index_ends(&shard->index, number + shard->skipped_documents, least + skipped, most,
-                                          shift - skipped, ends, capacity, used, error);
+                                          shift - skipped, ends, capacity, used, part, error);
     if (!status && shard->cut && last >= shard->tokens) {
         if (*used < capacity)
             ends[*used] = shard->tokens + shift;
@@ -200,7 +201,8 @@ enum tokmap_status shard_walk_begin(const struct shard *shard, struct index_walk
     if (shard->foreign.end)
         *walk = (struct index_walk){document, 0, token, document + shard->documents, token + shard->tokens};
     else
-        index_walk_begin(&shard->index, document, document + shard->documents, token, token + shard->tokens, walk);
+        return index_walk_begin(&shard->index, document, document + shard->documents, token, token + shard->tokens,
+                                walk, error);
     return TOKMAP_OK;
 }
 

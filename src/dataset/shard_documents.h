@@ -19,12 +19,13 @@ enum tokmap_status shard_document(const struct shard *shard, uint64_t number, ui
 /* Finds the document that holds token `token` (< tokens), and its bounds. Statuses: OK, ERROR_CORRUPT,
  * ERROR_UNSUPPORTED (documents are unknown). */
 enum tokmap_status shard_document_at(const struct shard *shard, uint64_t token, uint64_t *number, uint64_t *start,
-                                     uint64_t *end, struct tokmap_error *error);
+                                     uint64_t *end, struct index_part *part, struct tokmap_error *error);
 
 /* Visits the ends of documents, from document `number` on, that are at most `last`; index_ends() has the rest.
  * Documents must be known. Statuses: OK, ERROR_CORRUPT. */
 enum tokmap_status shard_ends(const struct shard *shard, uint64_t number, uint64_t least, uint64_t last, uint64_t shift,
-                              uint64_t *ends, uint64_t capacity, uint64_t *used, struct tokmap_error *error);
+                              uint64_t *ends, uint64_t capacity, uint64_t *used, struct index_part *part,
+                              struct tokmap_error *error);
 
 /* Starts a walk over all documents of the shard. Statuses: OK, ERROR_UNSUPPORTED (documents are unknown). */
 enum tokmap_status shard_walk_begin(const struct shard *shard, struct index_walk *walk, struct tokmap_error *error);

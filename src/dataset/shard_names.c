@@ -31,6 +31,30 @@ void shard_names_free(struct shard_names *names)
     memset(names, 0, sizeof *names);
 }
 
+char *shard_names_take(struct shard_names *names, uint64_t number)
+{
+    char *path = names->index_paths[number];
+    if (names->manifest && *path != '/') {
+        char *whole = path_join(names->manifest, path_folder_bytes(names->manifest), path, strlen(path), "");
+        if (!whole)
+            return NULL;
+        free(path);
+        path = whole;
+    }
+    names->index_paths[number] = NULL;
+    return path;
+}
+
+void shard_names_return(struct shard_names *names, uint64_t number, char *path)
+{
+    size_t folder_bytes = names->manifest && *path != '/' ? path_folder_bytes(names->manifest) : 0;
+    if (folder_bytes) { /* a relative path was joined with it, and will be again */
+        folder_bytes += path[folder_bytes] == '/';
+        memmove(path, path + folder_bytes, strlen(path) - folder_bytes + 1);
+    }
+    names->index_paths[number] = path;
+}
+
 /* Takes ownership of the path, also on failure. */
 static enum tokmap_status names_add(struct shard_names *names, char *path, uint32_t line, struct tokmap_error *error)
 {
@@ -243,7 +267,6 @@ static enum tokmap_status parse_manifest(struct shard_names *names, const char *
                                          struct tokmap_error *error)
 {
     const char *path = names->manifest;
-    const size_t folder_bytes = path_folder_bytes(path);
     uint64_t line = 0;
     for (uint64_t at = 0; at < bytes || !line;) {
         const char *end = memchr(text + at, '\n', bytes - at);
@@ -264,9 +287,8 @@ static enum tokmap_status parse_manifest(struct shard_names *names, const char *
                 start++, length--;
             if (!length || *start == '#')
                 continue;
-            bool absolute = *start == '/';
-            status = names_add(names, index_path_of(path, absolute ? 0 : folder_bytes, start, length),
-                               (uint32_t)min64(line, UINT32_MAX), error);
+            /* Without the folder, which can be as long as all names together. */
+            status = names_add(names, index_path_of("", 0, start, length), (uint32_t)min64(line, UINT32_MAX), error);
         }
         if (status)
             return status;
@@ -284,7 +306,7 @@ static enum tokmap_status read_manifest(struct shard_names *names, const char *n
     if (!names->manifest)
         return error_set_memory(error, "the path of a manifest", strlen(name));
     int fd;
-    int system = os_open(name, OS_READ, &fd);
+    int system = os_open(name, OS_READ_NOW, &fd);
     if (system)
         return error_set_system(error, system, name, TOKMAP_NO_OFFSET, "the file cannot be opened");
     /* Read the first line first, so that a large file that is not a manifest is not read completely. */

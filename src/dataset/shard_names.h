@@ -8,16 +8,23 @@
 
 /* The shards that the name of a dataset refers to, in order. */
 struct shard_names {
-    char **index_paths;
-    uint32_t *lines; /* the line of the manifest that names each shard; 0 without a manifest */
+    char **index_paths; /* with a manifest, a relative path is below the manifest's folder: see shard_names_take() */
+    uint32_t *lines;    /* the line of the manifest that names each shard; 0 without a manifest */
     uint64_t count, capacity;
-    char *manifest;  /* its path, or NULL */
-    bool folder_too; /* the name is the prefix of a shard, and also a folder, which was not opened */
+    char *manifest;              /* its path, or NULL */
+    enum tokmap_reading reading; /* with which the shards are opened; shard_names_find() leaves it alone */
+    bool folder_too;             /* the name is the prefix of a shard, and also a folder, which was not opened */
 };
 
 /* Fills a zeroed *names. The caller frees it with every status. A name that is the prefix of a shard costs two calls of
  * stat(). Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_FORMAT, ERROR_VERSION, ERROR_LIMIT, ERROR_MEMORY. */
 enum tokmap_status shard_names_find(struct shard_names *names, const char *name, struct tokmap_error *error);
 void shard_names_free(struct shard_names *names);
+
+/* Takes the path of the index of shard `number` from the names; the caller frees it. NULL without memory: the names
+ * have it still. */
+char *shard_names_take(struct shard_names *names, uint64_t number);
+/* Gives a path back that was taken, to be taken again. */
+void shard_names_return(struct shard_names *names, uint64_t number, char *path);
 
 #endif

@@ -69,11 +69,11 @@ static enum tokmap_status open_tokens(struct shard *shard, struct tokmap_error *
 /* Opens an index and the tokens that belong to it. A writer that replaces the shard removes the old index before it
  * renames the new tokens. If the name of the index still refers to the index that we opened once the tokens are
  * open, the two belong together. */
-static enum tokmap_status open_pair(struct shard *shard, struct tokmap_error *error)
+static enum tokmap_status open_pair(struct shard *shard, enum tokmap_reading reading, struct tokmap_error *error)
 {
     enum { TRIES = 8 };
     for (int try = 0;; try++) {
-        enum tokmap_status status = index_open(&shard->index, shard->index_path, error);
+        enum tokmap_status status = index_open_as(&shard->index, shard->index_path, reading, error);
         if (status)
             return status;
         status = open_tokens(shard, error);
@@ -100,9 +100,10 @@ enum tokmap_status shard_open(struct shard *shard, struct shard_names *names, ui
 {
     memset(shard, 0, sizeof *shard);
     shard->store.fd = shard->mask.fd = -1;
-    shard->index_path = names->index_paths[number];
-    names->index_paths[number] = NULL;
-    return open_pair(shard, error);
+    shard->index_path = shard_names_take(names, number);
+    if (!shard->index_path)
+        return error_set_memory(error, "the path of a shard", 0);
+    return open_pair(shard, names->reading, error);
 }
 
 /* ---- several ---- */
@@ -124,7 +125,8 @@ static void open_some(void *user, uint32_t number_of_thread)
         for (; number < end && !__atomic_load_n(&opening->ended, __ATOMIC_RELAXED); number++) {
             struct shard *shard = &opening->shards[number];
             if (shard_open(shard, opening->names, number, NULL)) {
-                opening->names->index_paths[number] = shard->index_path;
+                if (shard->index_path)
+                    shard_names_return(opening->names, number, shard->index_path);
                 shard->index_path = NULL;
                 dataset_shard_close(shard);
                 memset(shard, 0, sizeof *shard);

@@ -22,6 +22,12 @@ static const uint8_t *section_of(const struct index *index)
     return index->bytes + index->columns.offset;
 }
 
+/* Makes a part of the section usable, before it is read. */
+static enum tokmap_status need(const struct index *index, uint64_t at, uint64_t bytes, struct tokmap_error *error)
+{
+    return index_need(index, index->columns.offset + at, bytes, error);
+}
+
 #define CORRUPT(index, at, ...)                                                                                        \
     error_set(error, TOKMAP_ERROR_CORRUPT, (index)->path, (index)->columns.offset + (at), __VA_ARGS__)
 
@@ -40,6 +46,9 @@ static enum tokmap_status read_column(const struct index *index, uint64_t number
                                       struct index_column *column, struct tokmap_error *error)
 {
     const uint64_t at = sizeof(uint64_t) + number * sizeof column->head;
+    enum tokmap_status status = need(index, at, sizeof column->head, error);
+    if (status)
+        return status;
     memcpy(&column->head, section_of(index) + at, sizeof column->head);
     if (!head_is_sound(&column->head, index->shard.documents) || column->head.offset != expected ||
         !column_layout_of(&column->head, index->shard.documents, &column->layout) ||
@@ -48,6 +57,8 @@ static enum tokmap_status read_column(const struct index *index, uint64_t number
                        "the sizes of column %" PRIu64 " contradict each other, the size of the section, or the number "
                        "of documents; " REMEDY,
                        number);
+    if ((status = need(index, column->layout.name_at, (uint64_t)column->head.name_bytes + 1, error)))
+        return status;
     column->name = (const char *)section_of(index) + column->layout.name_at;
     if (strnlen(column->name, (size_t)column->head.name_bytes + 1) != column->head.name_bytes ||
         utf8_valid_prefix(column->name, (size_t)column->head.name_bytes) != column->head.name_bytes)
@@ -63,6 +74,9 @@ enum tokmap_status index_columns(const struct index *index, struct index_column 
     *count = 0;
     if (!index->bytes || !index->columns.offset)
         return TOKMAP_OK;
+    enum tokmap_status status = need(index, 0, min64(bytes, sizeof(uint64_t)), error);
+    if (status)
+        return status;
     const uint64_t columns_stored = bytes < sizeof(uint64_t) ? 0 : load64(section_of(index));
     if (!columns_stored || columns_stored > COLUMNS_MAX ||
         columns_stored > (bytes - sizeof(uint64_t)) / sizeof columns->head)
@@ -70,7 +84,7 @@ enum tokmap_status index_columns(const struct index *index, struct index_column 
                        columns_stored, COLUMNS_MAX);
     uint64_t end = sizeof(uint64_t) + columns_stored * sizeof columns->head;
     for (uint64_t c = 0; c < columns_stored; c++) {
-        const enum tokmap_status status = read_column(index, c, end, &columns[c], error);
+        status = read_column(index, c, end, &columns[c], error);
         if (status)
             return status;
         end = columns[c].layout.end;
@@ -87,6 +101,23 @@ enum tokmap_status index_columns(const struct index *index, struct index_column 
 static uint64_t carry_of(const uint8_t *section, const struct index_column *column, uint64_t k)
 {
     return load64(section + column->layout.carries_at + 8 * k);
+}
+
+/* Makes what end_of() loads for a value usable: its low half, and, among the carries, those that the search meets. */
+static enum tokmap_status need_end(const struct index *index, const struct index_column *column, uint64_t value,
+                                   struct tokmap_error *error)
+{
+    uint64_t first = 0, last = column->head.value_bytes >> 32;
+    enum tokmap_status status = need(index, column->layout.lows_at + 4 * value, 4, error);
+    while (index->pages && !status && first < last) {
+        const uint64_t middle = first + (last - first) / 2;
+        status = need(index, column->layout.carries_at + 8 * middle, 8, error);
+        if (!status && carry_of(section_of(index), column, middle) <= value)
+            first = middle + 1;
+        else
+            last = middle;
+    }
+    return status;
 }
 
 /* Returns the end of value number `value`. */
@@ -117,12 +148,19 @@ enum tokmap_status index_value(const struct index *index, const struct index_col
 {
     const uint8_t *section = section_of(index);
     assert(document < index->shard.documents);
+    const uint64_t code_bytes = column->head.code_bytes;
+    enum tokmap_status status = need(index, column->layout.codes_at + document * code_bytes, code_bytes, error);
+    if (status)
+        return status;
     const uint64_t value = code_of(section, column, document);
     if (value >= column->head.values)
         return CORRUPT(index, column->layout.codes_at + document * column->head.code_bytes,
                        "column '%.100s' has code %" PRIu64 " for document %" PRIu64 ", but only %" PRIu64
                        " values; " REMEDY,
                        column->name, value, document, column->head.values);
+    if ((value && (status = need_end(index, column, value - 1, error))) ||
+        (status = need_end(index, column, value, error)))
+        return status;
     const uint64_t begin = value ? end_of(section, column, value - 1) : 0, end = end_of(section, column, value);
     if (begin > end || end > column->head.value_bytes ||
         (value + 1 == column->head.values && end != column->head.value_bytes))
@@ -131,7 +169,7 @@ enum tokmap_status index_value(const struct index *index, const struct index_col
                        value, column->name);
     *json = (const char *)section + column->layout.values_at + begin;
     *bytes = end - begin;
-    return TOKMAP_OK;
+    return need(index, column->layout.values_at + begin, end - begin, error);
 }
 
 /* ---- verify ---- */

@@ -7,10 +7,13 @@
  * completely and kept as a copy, because making and removing a mapping takes as long as everything else that opening
  * does, and datasets with many shards have small ones. The sections must follow each other without gaps, so
  * the table alone determines which section each byte belongs to, and no byte can be hidden from verify.
+ *
+ * An index that is to be read with pread keeps its descriptor instead of a mapping, which costs the same two calls.
  */
 #include "index_reader.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +42,8 @@ struct page {
 
 struct opening {
     struct index *index;
-    int fd;
+    int fd; /* -1 once the index owns it */
+    enum tokmap_reading reading;
     struct index_header header;
     struct index_entry table[INDEX_SECTIONS_MAX];
     struct page start, end;
@@ -343,6 +347,8 @@ char *index_store_path(const struct index *index)
 {
     const char *path = (const char *)(index->bytes + index->store.offset + sizeof index->store_head);
     assert(index->store.offset);
+    if (index_need(index, index->store.offset, index->store.bytes, NULL)) /* hold() has read them */
+        return NULL;
     return path_join(index->path, *path == '/' ? 0 : path_folder_bytes(index->path), path,
                      (size_t)index->store_head.path_bytes, "");
 }
@@ -421,6 +427,17 @@ static void read_pages(struct opening *opening)
     read_page(opening, &opening->end, small ? bytes : bytes - PAGE_BYTES, small ? 0 : PAGE_BYTES);
 }
 
+/* Has the index, which has been checked, read with pread from now on. It owns the descriptor then. */
+static enum tokmap_status use_pages(struct index *index, int fd, struct tokmap_error *error)
+{
+    struct index_pages *pages;
+    if (index_pages_open(&pages, fd, index->file_bytes, index->shard.documents))
+        return error_set_memory(error, "an index", index->file_bytes);
+    index->pages = pages;
+    index->bytes = index_pages_bytes(pages);
+    return TOKMAP_OK;
+}
+
 /* Makes the bytes of the index, which has been checked, available. */
 static enum tokmap_status hold(struct opening *opening)
 {
@@ -434,6 +451,16 @@ static enum tokmap_status hold(struct opening *opening)
         index->bytes = copy;
         return TOKMAP_OK;
     }
+    if (opening->reading == TOKMAP_READ_PREAD ||
+        (opening->reading == TOKMAP_READ_AUTO && !os_file_is_local(opening->fd))) {
+        enum tokmap_status status = use_pages(index, opening->fd, opening->error);
+        opening->fd = status ? opening->fd : -1;
+        if (!status && index->store.offset) /* so that index_store_path() cannot fail */
+            status = index_read(index, index->store.offset, index->store.bytes, opening->error);
+        if (status)
+            index_close(index);
+        return status;
+    }
     const void *mapped = NULL;
     const int system = os_map_file(opening->fd, index->file_bytes, &mapped);
     if (system)
@@ -446,10 +473,17 @@ static enum tokmap_status hold(struct opening *opening)
 
 enum tokmap_status index_open(struct index *index, const char *path, struct tokmap_error *error)
 {
+    return index_open_as(index, path, TOKMAP_READ_MAPPED, error);
+}
+
+enum tokmap_status index_open_as(struct index *index, const char *path, enum tokmap_reading reading,
+                                 struct tokmap_error *error)
+{
     memset(index, 0, sizeof *index);
     index->path = path;
     struct opening opening;
     opening.index = index;
+    opening.reading = reading;
     opening.error = error;
     struct os_stat found;
     int system = os_open(path, OS_READ_NOW, &opening.fd);
@@ -482,9 +516,50 @@ void index_close(struct index *index)
 {
     if (index->copied)
         free((void *)(uintptr_t)index->bytes);
+    else if (index->pages)
+        index_pages_close(index->pages);
     else
         os_unmap(index->bytes, index->file_bytes);
     index->bytes = NULL;
+    index->pages = NULL;
+}
+
+enum tokmap_status index_unmap(struct index *index, struct tokmap_error *error)
+{
+    struct os_stat now;
+    int fd;
+    if (!index->bytes || index->copied || index->pages)
+        return TOKMAP_OK;
+    const uint8_t *mapped = index->bytes;
+    const int system = os_open(index->path, OS_READ_NOW, &fd);
+    if (system == ENOENT)
+        return TOKMAP_OK;
+    if (system)
+        return error_set_system(error, system, index->path, TOKMAP_NO_OFFSET, "the index cannot be opened");
+    if (os_fstat(fd, &now) || now.device != index->device || now.inode != index->inode) {
+        os_close(fd);
+        return TOKMAP_OK;
+    }
+    const enum tokmap_status status = use_pages(index, fd, error);
+    if (status)
+        os_close(fd);
+    else
+        os_unmap(mapped, index->file_bytes);
+    return status;
+}
+
+enum tokmap_status index_read_failed(const struct index *index, int system, uint64_t at, struct tokmap_error *error)
+{
+    if (system == ENODATA)
+        return error_set(error, TOKMAP_ERROR_TRUNCATED, index->path, at,
+                         "the index has been truncated since it was opened; " REMEDY);
+    return error_set_system(error, system, index->path, at, "the index cannot be read from storage; " REMEDY);
+}
+
+enum tokmap_status index_read(const struct index *index, uint64_t at, uint64_t bytes, struct tokmap_error *error)
+{
+    const int system = index_pages_need(index->pages, at, bytes);
+    return system ? index_read_failed(index, system, at, error) : TOKMAP_OK;
 }
 
 uint64_t index_block_hash(const struct index *index, uint64_t block)
@@ -504,9 +579,16 @@ enum tokmap_status index_about(const struct index *index, const char **about, ui
 {
     *about = index->about.offset ? (const char *)(index->bytes + index->about.offset) : "";
     *bytes = index->about.bytes;
-    if (index->about.offset && hash64(*about, *bytes) != index->about.hash)
+    uint32_t *sound = (uint32_t *)(uintptr_t)&index->about_sound; /* the only member that changes */
+    if (!index->about.offset || __atomic_load_n(sound, __ATOMIC_RELAXED))
+        return TOKMAP_OK;
+    const enum tokmap_status status = index_need(index, index->about.offset, index->about.bytes, error);
+    if (status)
+        return status;
+    if (hash64(*about, *bytes) != index->about.hash)
         return error_set(error, TOKMAP_ERROR_CORRUPT, index->path, index->about.offset,
                          "the hash of the about section does not match its bytes; " REMEDY);
+    __atomic_store_n(sound, 1, __ATOMIC_RELAXED);
     return TOKMAP_OK;
 }
 

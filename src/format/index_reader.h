@@ -5,12 +5,16 @@
  * the rest. In between, the functions here and in index_documents.h read sections in place, from the mapping, and
  * compare every number with its bounds before they use it. A hostile index therefore results in TOKMAP_ERROR_CORRUPT,
  * never in an access outside the mapping. FORMAT.md lists both sets of checks.
+ *
+ * An index that is read with pread has no mapping. index_need() is called before bytes are used in place, and
+ * index_pages.h has what it does; the ends of documents are read by index_documents.c.
  */
 #ifndef TOKMAP_FORMAT_INDEX_READER_H
 #define TOKMAP_FORMAT_INDEX_READER_H
 
 #include <stdbool.h>
 
+#include "index_pages.h"
 #include "layout.h"
 #include "tokmap/tokmap.h"
 
@@ -22,24 +26,46 @@ struct index_section {
 
 /* An open index. It is immutable, so any thread may use it. */
 struct index {
-    const char *path; /* owned by the caller; must outlive the index */
-    const uint8_t *bytes; /* the whole file: its mapping, or a copy if it is small */
+    const char *path;     /* owned by the caller; must outlive the index */
+    const uint8_t *bytes; /* the whole file: its mapping, a copy if it is small, or the memory of `pages` */
     uint64_t file_bytes;
-    bool copied; /* bytes is a copy */
+    bool copied;               /* bytes is a copy */
+    uint32_t about_sound;      /* the hash of the about section was checked; accessed atomically */
+    struct index_pages *pages; /* NULL unless the index is read with pread */
     uint64_t device, inode;
     struct section_shard shard;
     uint64_t token_bytes; /* tokens * width */
     uint64_t carries;     /* tokens >> 32 */
     struct index_section documents, blocks, origin, about, streams, store, columns;
     struct store_head store_head; /* of the store section: where the tokens are, instead of in NAME.bin */
-    uint64_t mask_bytes; /* of the mask, NAME.mask; 0: the shard has none */
+    uint64_t mask_bytes;          /* of the mask, NAME.mask; 0: the shard has none */
 };
 
 /* Maps or copies the file at `path` and checks it as described above. On failure *index needs no index_close().
  * Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_FORMAT, ERROR_VERSION, ERROR_CORRUPT, ERROR_TRUNCATED,
  * ERROR_UNSUPPORTED, ERROR_MEMORY. */
 enum tokmap_status index_open(struct index *index, const char *path, struct tokmap_error *error);
+/* The same for an index that is read as a dataset with this reading is. TOKMAP_READ_AUTO maps it on a local file
+ * system. An index that is not mapped keeps the file open, unless it is small. */
+enum tokmap_status index_open_as(struct index *index, const char *path, enum tokmap_reading reading,
+                                 struct tokmap_error *error);
 void index_close(struct index *index);
+
+/* Makes a mapped index one that is read with pread, by its name. If the name is another file by now, the index stays
+ * mapped: nobody can cut a file that has no name. No other thread may use the index. Statuses: OK, ERROR_IO,
+ * ERROR_MEMORY. */
+enum tokmap_status index_unmap(struct index *index, struct tokmap_error *error);
+
+/* Makes bytes [at, at + bytes) of index->bytes usable. They stay so. Statuses: OK, ERROR_IO, ERROR_TRUNCATED. */
+enum tokmap_status index_read(const struct index *index, uint64_t at, uint64_t bytes, struct tokmap_error *error);
+static inline enum tokmap_status index_need(const struct index *index, uint64_t at, uint64_t bytes,
+                                            struct tokmap_error *failure)
+{
+    return index->pages ? index_read(index, at, bytes, failure) : TOKMAP_OK;
+}
+
+/* Reports that a read of the index at byte `at` failed; system: an errno, or ENODATA if the file has become shorter. */
+enum tokmap_status index_read_failed(const struct index *index, int system, uint64_t at, struct tokmap_error *error);
 
 /* Returns the number of blocks of tokens. */
 static inline uint64_t index_blocks(const struct index *index)
@@ -47,7 +73,7 @@ static inline uint64_t index_blocks(const struct index *index)
     return index->blocks.bytes / sizeof(uint64_t);
 }
 
-/* Returns the stored hash of a block of tokens; block < index_blocks(). */
+/* Returns the stored hash of a block of tokens; block < index_blocks(). index_blocks_check() comes first. */
 uint64_t index_block_hash(const struct index *index, uint64_t block);
 
 /* Returns the number of blocks of the mask, and the stored hash of one of them. */
@@ -57,8 +83,8 @@ static inline uint64_t index_mask_blocks(const struct index *index)
 }
 uint64_t index_mask_hash(const struct index *index, uint64_t block);
 
-/* Checks the hash of the about section and returns its text, which lives as long as the index and is not terminated.
- * Statuses: OK, ERROR_CORRUPT. */
+/* Checks the hash of the about section, the first time, and returns its text, which lives as long as the index and is
+ * not terminated. Statuses: OK, ERROR_CORRUPT; with pread also ERROR_IO, ERROR_TRUNCATED. */
 enum tokmap_status index_about(const struct index *index, const char **about, uint64_t *bytes,
                                struct tokmap_error *error);
 

@@ -45,6 +45,8 @@ static const char *section_name(uint32_t type)
  * in a signal. */
 static enum tokmap_status populate(const struct index *index, uint64_t at, uint64_t bytes, struct tokmap_error *error)
 {
+    if (index->pages)
+        return index_read(index, at, bytes, error);
     int system = index->copied ? 0 : os_map_populate(index->bytes + at, bytes);
     if (!system || system == ENOTSUP ||
         system == ENOMEM) /* the file is not at fault; the access itself will read the page */
@@ -218,7 +220,8 @@ static bool check_frame(struct check *check, struct index_header *header)
     return true;
 }
 
-int index_verify(const struct index *index, int (*fault)(void *user, const struct tokmap_error *error), void *user)
+static int verify_bytes(const struct index *index, int (*fault)(void *user, const struct tokmap_error *error),
+                        void *user)
 {
     struct check check = {index, fault, user, 0};
     struct index_header header;
@@ -252,4 +255,25 @@ int index_verify(const struct index *index, int (*fault)(void *user, const struc
     if (!check.ended)
         check_zeros(&check, end, header.table_offset);
     return check.ended;
+}
+
+/* An index that is read with pread is mapped for this one look at all of its bytes, because the memory of its pages
+ * would keep them all. */
+int index_verify(const struct index *index, int (*fault)(void *user, const struct tokmap_error *error), void *user)
+{
+    struct index mapped = *index;
+    struct tokmap_error found;
+    if (!index->pages)
+        return verify_bytes(index, fault, user);
+    mapped.pages = NULL;
+    const int system = index_pages_map(index->pages, &mapped.bytes);
+    if (system) {
+        (void)error_set_system(&found, system, index->path, TOKMAP_NO_OFFSET,
+                               "the index cannot be mapped; if the process has too many mappings, raise "
+                               "vm.max_map_count");
+        return fault(user, &found);
+    }
+    const int ended = verify_bytes(&mapped, fault, user);
+    os_unmap(mapped.bytes, mapped.file_bytes);
+    return ended;
 }

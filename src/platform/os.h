@@ -128,10 +128,11 @@ void os_unmap(const void *address, uint64_t bytes); /* accepts NULL */
 /* Makes the pages of a mapped range present, reading them from storage if necessary. Where a load from a page would be
  * a SIGBUS, this returns EFAULT (the file has been truncated) or EIO (its storage fails). ENOTSUP on kernels
  * before 5.14. While the kernel answers EAGAIN it is asked again after a pause; EAGAIN is returned if it still does
- * after OS_POPULATE_TRIES. */
+ * after OS_POPULATE_TRIES, and if it answers EINTR OS_POPULATE_INTERRUPTS times. */
 int os_map_populate(const void *address, uint64_t bytes);
 #define OS_POPULATE_TRIES 100
 #define OS_POPULATE_PAUSE_NS 1000000
+#define OS_POPULATE_INTERRUPTS 10000
 /* Returns whether all pages of a mapped range are in the page cache; at most 64 pages, false for more. The kernel
  * reports every page as present to a process that neither owns the file nor may write it. */
 bool os_map_resident(const void *address, uint64_t bytes);
@@ -195,8 +196,9 @@ void os_library_close(void *library);
  * NULL. */
 
 struct os_thread;
-/* Starts a thread with all signals blocked, so that they reach the threads of the program that uses the library. name:
- * what ps and debuggers show, cut to 15 bytes. */
+/* Starts a thread with all signals blocked, so that they reach the threads of the program that uses the library. The
+ * exceptions are the signals of faults (SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS), which only the thread at
+ * fault can get, and for which the program may have handlers. name: what ps and debuggers show, cut to 15 bytes. */
 int os_thread_start(struct os_thread **thread, const char *name, void (*body)(void *user), void *user);
 /* The same for a thread that is not joined: it ends when body() returns. Its function and data must outlive it. */
 int os_thread_start_detached(const char *name, void (*body)(void *user), void *user);

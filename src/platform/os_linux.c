@@ -591,14 +591,16 @@ int os_map_populate(const void *address, uint64_t bytes)
     uintptr_t page = os_page_bytes();
     uintptr_t first = (uintptr_t)address & ~(page - 1);
     uintptr_t end = ((uintptr_t)address + bytes + page - 1) & ~(page - 1);
-    int failed, tries = 0;
+    int failed, tries = 0, interrupts = 0;
     for (;;) {
         failed = madvise((void *)first, end - first, MADV_POPULATE_READ);
         if (failed && errno == EAGAIN && ++tries < OS_POPULATE_TRIES)
             os_sleep_ns(OS_POPULATE_PAUSE_NS);
-        else if (!failed || errno != EINTR)
+        else if (!failed || errno != EINTR || ++interrupts == OS_POPULATE_INTERRUPTS)
             break;
     }
+    if (failed && errno == EINTR)
+        return EAGAIN;
     if (failed && errno == EINVAL)
         return ENOTSUP;
     if (failed && errno == EHWPOISON)

@@ -208,10 +208,14 @@ static int start(struct os_thread **thread, const char *name, void (*body)(void 
     started->user = user;
     started->detached = detached;
     (void)snprintf(started->name, sizeof started->name, "%s", name);
-    /* A thread inherits the signal mask of the thread that starts it. */
-    sigset_t all, before;
-    sigfillset(&all);
-    int system = pthread_sigmask(SIG_SETMASK, &all, &before);
+    /* A thread inherits the signal mask of the thread that starts it. A blocked signal of a fault would end the process
+     * without the program's handler. */
+    static const int faults[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+    sigset_t blocked, before;
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        sigdelset(&blocked, faults[i]);
+    int system = pthread_sigmask(SIG_SETMASK, &blocked, &before);
     pthread_t handle;
     if (!system) {
         pthread_attr_t attributes;

@@ -65,6 +65,13 @@ static void interrupts_do_not_count(void **unused)
     assert_int_equal(populate(EINTR, 10 * OS_POPULATE_TRIES), 0);
 }
 
+static void interrupts_that_never_end_are_an_error(void **unused)
+{
+    (void)unused;
+    assert_int_equal(populate(EINTR, UINT32_MAX), EAGAIN);
+    assert_int_equal(calls, OS_POPULATE_INTERRUPTS);
+}
+
 static void other_errors_are_returned_at_once(void **unused)
 {
     (void)unused;
@@ -77,9 +84,8 @@ static void other_errors_are_returned_at_once(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_busy_kernel_is_asked_again),
-        cmocka_unit_test(a_kernel_that_stays_busy_is_an_error),
-        cmocka_unit_test(interrupts_do_not_count),
+        cmocka_unit_test(a_busy_kernel_is_asked_again),      cmocka_unit_test(a_kernel_that_stays_busy_is_an_error),
+        cmocka_unit_test(interrupts_do_not_count),           cmocka_unit_test(interrupts_that_never_end_are_an_error),
         cmocka_unit_test(other_errors_are_returned_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,342 @@
+/*
+ * Files that are cut at any moment while they are in use. With TOKMAP_READ_PREAD each use of an index, of tokens, and
+ * of a mask is a status and never a signal; what is read is the same as through a mapping. A fault in a thread of the
+ * library, which a mapping can raise, reaches the program's handler.
+ *
+ * TOKMAP_TEST_CUTS=N makes about N cuts instead of 40.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/bytes.h"
+#include "format/shard_writer.h"
+#include "platform/os.h"
+#include "support/scratch.h"
+#include "tokmap/tokmap.h"
+
+#define DOCUMENTS 60000
+#define TOKENS ((uint64_t)DOCUMENTS * 8)
+#define SEQ_LEN 64
+#define BATCH 8
+#define FIELDS                                                                                                         \
+    (TOKMAP_INPUTS | TOKMAP_TARGETS | TOKMAP_POSITION_IDS | TOKMAP_DOCUMENT_IDS | TOKMAP_LOSS_MASK | TOKMAP_CU_SEQLENS)
+#define USE_NS ((uint64_t)20000000000) /* a use that meets no cut for so long has failed */
+
+/* Ends the child with a message if a condition does not hold. */
+#define NEED(condition)                                                                                                \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            (void)fprintf(stderr, "line %d: %s\n", __LINE__, #condition);                                              \
+            _exit(1);                                                                                                  \
+        }                                                                                                              \
+    } while (0)
+
+static char folders[2][512]; /* on a disk, where $TMPDIR is on one, and in memory */
+static uint64_t folder_count;
+
+/* ---- a shard with everything that an index can have ---- */
+
+static void write_shard(const char *folder, const char *name)
+{
+    static const char *const columns[] = {"url", "language"};
+    static uint16_t tokens[TOKENS];
+    static uint64_t ends[DOCUMENTS];
+    static uint8_t bits[TOKENS / 8];
+    struct shard_writer_options options = {.width = 2,
+                                           .vocabulary = 50000,
+                                           .eod_id = TOKMAP_NO_ID,
+                                           .bos_id = TOKMAP_NO_ID,
+                                           .mask = true,
+                                           .columns = columns,
+                                           .column_count = 2};
+    struct shard_writer *writer;
+    uint64_t state = 5, at = 0;
+    assert_int_equal(shard_writer_open(&writer, in_folder(folder, name), &options, NULL), 0);
+    for (uint64_t i = 0; i < TOKENS; i++)
+        tokens[i] = (uint16_t)random_below(&state, 50000);
+    for (uint64_t i = 0; i < TOKENS / 8; i++)
+        bits[i] = (uint8_t)random_next(&state);
+    for (uint64_t d = 0; d < DOCUMENTS; d++)
+        ends[d] = at += min64(random_below(&state, 17), TOKENS - at);
+    ends[DOCUMENTS - 1] = TOKENS;
+    for (uint64_t d = 0; d < DOCUMENTS; d += 100) {
+        char path[40];
+        const uint64_t first = d ? ends[d - 1] : 0;
+        const int bytes = snprintf(path, sizeof path, "files/part-%u.jsonl", (unsigned)(d / 100));
+        uint64_t local[100];
+        assert_int_equal(shard_writer_origin(writer, path, (uint64_t)bytes, d % 7, NULL), 0);
+        for (uint64_t i = 0; i < 100; i++) {
+            char url[80];
+            const int length = snprintf(url, sizeof url, "\"https://example.org/%u/%u\"",
+                                        (unsigned)(d + i) * 2654435761u, (unsigned)i);
+            const struct shard_value values[] = {{url, (uint64_t)length}, {i % 3 ? "\"en\"" : "\"de\"", 4}};
+            local[i] = ends[d + i] - first;
+            assert_int_equal(shard_writer_values(writer, values, 1, NULL), 0);
+        }
+        assert_int_equal(shard_writer_add(writer, tokens + first, local[99], local, 100, 49999, NULL), 0);
+    }
+    assert_int_equal(shard_writer_mask(writer, bits, 0, TOKENS, NULL), 0);
+    assert_int_equal(shard_writer_commit(writer, "{\"made\": \"for cuts\"}", 20, NULL, NULL), 0);
+}
+
+static int setup(void **unused)
+{
+    (void)unused;
+    char *before = getenv("TMPDIR"), *kept = before ? strdup(before) : NULL;
+    scratch_make(folders[folder_count++]);
+    if (!access("/dev/shm", W_OK)) {
+        (void)setenv("TMPDIR", "/dev/shm", 1);
+        scratch_make(folders[folder_count++]);
+        (void)(kept ? setenv("TMPDIR", kept, 1) : unsetenv("TMPDIR"));
+    }
+    free(kept);
+    for (uint64_t i = 0; i < folder_count; i++)
+        write_shard(folders[i], "whole");
+    return 0;
+}
+
+static int teardown(void **unused)
+{
+    (void)unused;
+    for (uint64_t i = 0; i < folder_count; i++)
+        scratch_remove(folders[i]);
+    return 0;
+}
+
+/* Makes the shard "data" of a folder a copy of "whole". */
+static void restore(const char *folder)
+{
+    static const char *const suffixes[] = {"bin", "mask", "tmx"};
+    for (int i = 0; i < 3; i++) {
+        char from[32], to[32];
+        (void)snprintf(from, sizeof from, "whole.%s", suffixes[i]);
+        (void)snprintf(to, sizeof to, "data.%s", suffixes[i]);
+        (void)unlink(in_folder(folder, to));
+        file_copy(in_folder(folder, from), in_folder(folder, to));
+    }
+}
+
+/* ---- uses ---- */
+
+/* Says that the use has begun, and is in its first round. */
+static void begun(int ready)
+{
+    NEED(write(ready, "", 1) == 1);
+}
+
+static void use_loader(const char *data, enum tokmap_reading reading, uint32_t threads, int ready)
+{
+    static int32_t fields[5][BATCH * SEQ_LEN], cu_seqlens[BATCH * SEQ_LEN + 1];
+    struct tokmap_run_options options = TOKMAP_RUN_OPTIONS_INIT;
+    struct tokmap_loader_options how = TOKMAP_LOADER_OPTIONS_INIT;
+    struct tokmap_out out = TOKMAP_OUT_INIT;
+    struct tokmap_batch batch = TOKMAP_BATCH_INIT;
+    struct tokmap_error error;
+    struct tokmap_run *run;
+    struct tokmap_loader *loader;
+    options.data = data;
+    options.seq_len = SEQ_LEN;
+    options.batch = BATCH;
+    options.seed = 3;
+    options.passes = 1000000;
+    options.reading = reading;
+    NEED(!tokmap_run_make(&run, &options, NULL));
+    how.fields = FIELDS;
+    how.threads = threads;
+    how.ring_bytes = 200000;
+    NEED(!tokmap_loader_open(&loader, run, &how, NULL));
+    out.inputs = fields[0];
+    out.targets = fields[1];
+    out.position_ids = fields[2];
+    out.document_ids = fields[3];
+    out.loss_mask = fields[4];
+    out.cu_seqlens = cu_seqlens;
+    NEED(!tokmap_loader_next(loader, &out, NULL, &batch, NULL));
+    begun(ready);
+    const uint64_t until = os_clock_ns() + USE_NS;
+    enum tokmap_status status;
+    while (!(status = tokmap_loader_next(loader, &out, NULL, &batch, &error)))
+        NEED(os_clock_ns() < until);
+    NEED(status == TOKMAP_ERROR_TRUNCATED && error.path && !strncmp(error.path, data, strlen(data)));
+    NEED(tokmap_loader_next(loader, &out, NULL, &batch, &error) == TOKMAP_ERROR_TRUNCATED);
+    tokmap_loader_close(loader);
+    tokmap_run_close(run);
+}
+
+/* Uses of a document, from everything that an index has. */
+static enum tokmap_status use_document(const struct tokmap_dataset *dataset, uint64_t number, uint64_t *sum,
+                                       struct tokmap_error *error)
+{
+    struct tokmap_document document, at;
+    struct tokmap_origin origin;
+    struct tokmap_value url, language;
+    enum tokmap_status status = tokmap_dataset_document(dataset, number, &document, error);
+    if (!status)
+        status = tokmap_dataset_document_at(dataset, number * 8, &at, error);
+    if (!status)
+        status = tokmap_dataset_origin(dataset, number, &origin, error);
+    if (!status)
+        status = tokmap_dataset_value(dataset, number, "url", &url, error);
+    if (!status)
+        status = tokmap_dataset_value(dataset, number, "language", &language, error);
+    if (status)
+        return status;
+    const uint64_t numbers[] = {document.first_token, document.tokens, at.number, at.first_token, at.tokens,
+                                origin.record,        language.bytes};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        *sum = (*sum ^ numbers[i]) * 0x9e3779b97f4a7c15u;
+    for (uint64_t i = 0; i < url.bytes; i++) /* what a pointer leads to stays readable */
+        *sum = (*sum ^ (uint8_t)url.json[i]) * 0x9e3779b97f4a7c15u;
+    for (uint64_t i = 0; i < origin.path_bytes; i++)
+        *sum = (*sum ^ (uint8_t)origin.path[i]) * 0x9e3779b97f4a7c15u;
+    return TOKMAP_OK;
+}
+
+static void use_dataset(const char *data, enum tokmap_reading reading, uint32_t threads, int ready)
+{
+    (void)threads;
+    const struct tokmap_dataset_options options = {sizeof options, reading};
+    struct tokmap_dataset *dataset;
+    struct tokmap_shard_info shard = {.size = sizeof shard};
+    struct tokmap_error error;
+    uint64_t state = (uint64_t)getpid(), sum = 0;
+    NEED(!tokmap_dataset_open(&dataset, data, &options, NULL));
+    begun(ready);
+    const uint64_t until = os_clock_ns() + USE_NS;
+    enum tokmap_status status;
+    while (!(status = use_document(dataset, random_below(&state, DOCUMENTS), &sum, &error)))
+        NEED(os_clock_ns() < until);
+    NEED(status == TOKMAP_ERROR_TRUNCATED && !strncmp(error.path, data, strlen(data)));
+    status = tokmap_dataset_shard(dataset, 0, &shard, &error);
+    NEED(!status || status == TOKMAP_ERROR_TRUNCATED); /* its page may have been read before */
+    tokmap_dataset_close(dataset);
+}
+
+typedef void use(const char *data, enum tokmap_reading reading, uint32_t threads, int ready);
+
+/* Runs a use in a child and cuts a file under it. Returns how the child ended. */
+static int cut_under(use *used, enum tokmap_reading reading, uint32_t threads, const char *folder, const char *file,
+                     uint64_t delay_ns, uint64_t left, void (*handler)(int))
+{
+    int ready[2], ended = -1;
+    char byte, data[600];
+    restore(folder);
+    (void)snprintf(data, sizeof data, "%s", in_folder(folder, "data"));
+    assert_int_equal(pipe(ready), 0);
+    (void)fflush(NULL);
+    const pid_t child = fork();
+    if (!child) {
+        (void)signal(SIGBUS, handler); /* cmocka catches it */
+        (void)signal(SIGSEGV, SIG_DFL);
+        used(data, reading, threads, ready[1]);
+        _exit(0);
+    }
+    assert_true(child > 0);
+    (void)close(ready[1]);
+    if (read(ready[0], &byte, 1) == 1) {
+        os_sleep_ns(delay_ns);
+        assert_int_equal(truncate(in_folder(folder, file), (off_t)left), 0);
+    }
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    (void)close(ready[0]);
+    return ended;
+}
+
+static uint64_t cuts_wanted(void)
+{
+    const char *text = getenv("TOKMAP_TEST_CUTS");
+    const uint64_t wanted = text ? strtoull(text, NULL, 10) : 0;
+    return wanted ? wanted : 40;
+}
+
+static void pread_turns_every_cut_into_a_status(void **unused)
+{
+    (void)unused;
+    static const struct {
+        use *used;
+        uint32_t threads;
+        const char *file;
+    } kinds[] = {
+        {use_loader, 0, "data.tmx"}, {use_loader, 1, "data.tmx"},  {use_loader, 0, "data.bin"},
+        {use_loader, 1, "data.bin"}, {use_loader, 1, "data.mask"}, {use_dataset, 0, "data.tmx"},
+    };
+    const uint64_t count = sizeof kinds / sizeof kinds[0];
+    uint64_t state = 77;
+    for (uint64_t i = 0; i < cuts_wanted(); i++) {
+        const char *folder = folders[i / count % folder_count];
+        /* Some cuts leave the start of the file, where the header and the first documents are. */
+        const uint64_t left = random_below(&state, 2) ? 0 : random_below(&state, 20000);
+        const int ended = cut_under(kinds[i % count].used, TOKMAP_READ_PREAD, kinds[i % count].threads, folder,
+                                    kinds[i % count].file, random_below(&state, 5000000), left, SIG_DFL);
+        if (ended)
+            fail_msg("cut %u, %s of %s to %u bytes, threads %u: %s %d", (unsigned)i, kinds[i % count].file, folder,
+                     (unsigned)left, kinds[i % count].threads, WIFSIGNALED(ended) ? "signal" : "exit status",
+                     WIFSIGNALED(ended) ? WTERMSIG(ended) : WEXITSTATUS(ended));
+    }
+}
+
+/* ---- the same answers ---- */
+
+static void pread_reads_what_a_mapping_has(void **unused)
+{
+    (void)unused;
+    struct tokmap_dataset *datasets[2];
+    for (int i = 0; i < 2; i++) {
+        const struct tokmap_dataset_options options = {sizeof options, i ? TOKMAP_READ_PREAD : TOKMAP_READ_MAPPED};
+        assert_int_equal(tokmap_dataset_open(&datasets[i], in_folder(folders[0], "whole"), &options, NULL), 0);
+        assert_int_equal(tokmap_dataset_verify(datasets[i], NULL, NULL, NULL), 0);
+    }
+    for (uint64_t step = 1; step < 5000; step += 1234) { /* in several orders: a search meets what another one kept */
+        uint64_t sums[2] = {0, 0};
+        for (int i = 0; i < 2; i++)
+            for (uint64_t d = 0; d < DOCUMENTS; d += step)
+                assert_int_equal(use_document(datasets[i], (d * 7919) % DOCUMENTS, &sums[i], NULL), 0);
+        assert_int_equal(sums[0], sums[1]);
+    }
+    for (int i = 0; i < 2; i++) {
+        struct tokmap_shard_info shard = {.size = sizeof shard};
+        assert_int_equal(tokmap_dataset_shard(datasets[i], 0, &shard, NULL), 0);
+        assert_int_equal(shard.about_bytes, 20);
+        assert_memory_equal(shard.about, "{\"made\": \"for cuts\"}", 20);
+        assert_true(shard.index_bytes > 100000);
+        tokmap_dataset_close(datasets[i]);
+    }
+}
+
+/* ---- a fault in a thread of the library ---- */
+
+static void ends_as_a_program_wants(int number)
+{
+    _exit(number == SIGBUS ? 77 : 78);
+}
+
+static void a_fault_in_the_producer_reaches_the_program(void **unused)
+{
+    (void)unused;
+    for (uint32_t threads = 0; threads < 2; threads++) {
+        const int ended = cut_under(use_loader, TOKMAP_READ_MAPPED, threads, folders[0], "data.tmx", 1000000, 0,
+                                    ends_as_a_program_wants);
+        assert_true(WIFEXITED(ended));
+        assert_int_equal(WEXITSTATUS(ended), 77);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pread_reads_what_a_mapping_has),
+        cmocka_unit_test(pread_turns_every_cut_into_a_status),
+        cmocka_unit_test(a_fault_in_the_producer_reaches_the_program),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
