@@ -10,6 +10,7 @@
 #include "corpus/parquet_codec.h"
 #include "corpus/unpack.h"
 #include "platform/os.h"
+#include "platform/process.h"
 
 #define PROGRAM "tokmap"
 
@@ -233,6 +234,7 @@ static int help(int argc, char **argv)
 int main(int argc, char **argv)
 {
     os_standard_files();
+    os_file_limit_reported();
     if (argc < 2) {
         (void)fputs(start, stderr);
         return CLI_MISUSED;

@@ -89,8 +89,8 @@
  *   the mappings of its indexes, of which only used pages are in memory.
  *
  *   Descriptors and mappings. An open dataset keeps one file descriptor per shard, another one for its mask, and a
- *   mapping of an index of more than 16 KiB, or, with TOKMAP_READ_PREAD, another descriptor instead; and another mapping
- *   per shard whose tokens are mapped. Large datasets may need a higher `ulimit -n` or vm.max_map_count.
+ *   mapping of an index of more than 16 KiB, or, with TOKMAP_READ_PREAD, another descriptor instead; and another
+ *   mapping per shard whose tokens are mapped. Large datasets may need a higher `ulimit -n` or vm.max_map_count.
  *
  *   Fork. A child after fork() may use datasets and runs that its parent opened. It may use a loader only if that has
  *   threads = 0, no trace, and no threads that read (io_threads, deadline_ns), and delivers on the host;

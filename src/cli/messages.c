@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,8 +98,20 @@ int cli_failed(const char *program, const struct tokmap_error *error)
     return CLI_FAILED;
 }
 
+static uint32_t output_lost; /* accessed atomically */
+
+void cli_output_lost(void)
+{
+    __atomic_store_n(&output_lost, 1, __ATOMIC_RELAXED);
+}
+
 int cli_finish(const char *program, int status)
 {
+    if (__atomic_load_n(&output_lost, __ATOMIC_RELAXED)) {
+        cli_say(program, "there is no memory for a part of the output, which is therefore incomplete; free memory and "
+                         "run the command again");
+        status = status == CLI_DONE ? CLI_FAILED : status;
+    }
     /* stdio may have written its buffer, and failed, when the buffer was full. The errno of that write is lost, but the
      * flush repeats the write and fails with the same errno. */
     const bool failed_before = ferror(stdout) != 0;

@@ -34,9 +34,12 @@ int cli_failed(const char *program, const struct tokmap_error *error);
  */
 bool cli_flush(void);
 
+/* Notes that a part of the output is missing because there was no memory for it: cli_finish() fails. Any thread. */
+void cli_output_lost(void);
+
 /* Flushes standard output at the end of a command and checks it: a full disk or a closed pipe is a failure, even if
- * earlier writes seemed to succeed. Returns `status` if all output was written; otherwise prints a message and returns
- * CLI_FAILED, or `status` if that is a failure already. */
+ * earlier writes seemed to succeed, and so is cli_output_lost(). Returns `status` if all output was written; otherwise
+ * prints a message and returns CLI_FAILED, or `status` if that is a failure already. */
 int cli_finish(const char *program, int status);
 
 #endif

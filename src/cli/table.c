@@ -18,6 +18,8 @@ struct cli_table *cli_table_new(size_t columns)
     struct cli_table *table = calloc(1, sizeof *table);
     if (table)
         table->columns = columns;
+    else
+        cli_output_lost();
     return table;
 }
 
@@ -72,6 +74,7 @@ void cli_table_print(struct cli_table *table, const bool *right, FILE *file)
 {
     size_t *widths = table ? calloc(table->columns, sizeof *widths) : NULL;
     if (!widths) {
+        cli_output_lost();
         (void)fputs("(there is no memory for this table)\n", file);
         return;
     }
@@ -100,6 +103,8 @@ void cli_table_print(struct cli_table *table, const bool *right, FILE *file)
         }
         (void)fputc('\n', file);
     }
+    if (table->lost)
+        cli_output_lost();
     if (table->lost)
         (void)fputs("(there is no memory for the rest of this table)\n", file);
     free(widths);

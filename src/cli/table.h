@@ -8,7 +8,8 @@
 
 struct cli_table;
 
-/* Makes a table. Without memory it returns NULL, which the functions below accept; printing then says so. */
+/* Makes a table. Without memory it returns NULL, which the functions below accept; printing then says so, and
+ * cli_finish() fails, as it does if a row is lost. */
 struct cli_table *cli_table_new(size_t columns);
 /* Adds a row. cells: one per column; they are copied, and NULL is an empty cell. */
 void cli_table_row(struct cli_table *table, const char *const *cells);

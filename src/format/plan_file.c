@@ -46,7 +46,7 @@ bool plan_is_file(const char *path)
     size_t got = 0;
     int fd;
     struct os_stat stat;
-    if (os_stat(path, &stat) || stat.kind != OS_KIND_FILE || os_open(path, OS_READ, &fd))
+    if (os_stat(path, &stat) || stat.kind != OS_KIND_FILE || os_open(path, OS_READ_NOW, &fd))
         return false;
     const int system = os_pread(fd, start, sizeof start, 0, &got);
     os_close(fd);
@@ -135,7 +135,7 @@ enum tokmap_status plan_open(struct plan *plan, const char *path, struct tokmap_
     int fd;
     struct os_stat stat;
     *plan = (struct plan){.path = path};
-    int system = os_open(path, OS_READ, &fd);
+    int system = os_open(path, OS_READ_NOW, &fd);
     if (system)
         return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the plan cannot be opened");
     system = os_fstat(fd, &stat);

@@ -214,7 +214,7 @@ enum tokmap_status trace_file_scan(const char *path, int (*found)(void *user, co
     struct scan scan = {.path = path, .found = found, .user = user};
     struct os_stat stat;
     uint64_t complete = 0;
-    int system = os_open(path, OS_READ, &scan.fd);
+    int system = os_open(path, OS_READ_NOW, &scan.fd);
     if (system)
         return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "cannot open the trace");
     system = os_fstat(scan.fd, &stat);
@@ -235,7 +235,7 @@ enum tokmap_status trace_file_read(const char *path, uint64_t offset, uint64_t c
 {
     _Static_assert(sizeof *records == TRACE_RECORD_BYTES, "records are read as they are");
     size_t got = 0, wanted = count * TRACE_RECORD_BYTES;
-    int fd, system = os_open(path, OS_READ, &fd);
+    int fd, system = os_open(path, OS_READ_NOW, &fd);
     if (system)
         return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "cannot open the trace");
     system = os_pread(fd, records, wanted, offset, &got);

@@ -33,6 +33,10 @@ void os_signal_die(int signal) __attribute__((noreturn));
  * threads that os_thread_start() starts block all signals. */
 void os_pipe_broken(void);
 
+/* From now on a write beyond the limit on the size of files (`ulimit -f`) fails with EFBIG, in every thread. Without
+ * this, the kernel ends the process, which leaves partial files and says nothing. */
+void os_file_limit_reported(void);
+
 /* ---- other programs ---- */
 
 struct os_child {

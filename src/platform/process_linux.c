@@ -109,6 +109,11 @@ void os_signal_die(int signal_number)
     _exit(128 + signal_number);
 }
 
+void os_file_limit_reported(void)
+{
+    (void)signal(SIGXFSZ, SIG_IGN);
+}
+
 void os_pipe_broken(void)
 {
     (void)raise(SIGPIPE);

@@ -28,8 +28,14 @@ static const char program[] = "tokmap info";
 
 /* ---- documents per row ---- */
 
-/* The windows of a synthetic dataset that are counted. It has very many documents, all of the same distribution. */
+/* The windows of a synthetic dataset that are counted, and the most documents that they may hold together: fewer
+ * windows are counted where each holds very many documents, and none where the first one alone holds more. It has very
+ * many of both, all of the same distribution. */
 #define SYNTHETIC_WINDOWS ((uint64_t)1 << 20)
+#define SYNTHETIC_ROW_DOCUMENTS ((uint64_t)1 << 24)
+
+/* The rows of the about section that are printed. It has no limit, and what pack writes has about 30 values. */
+#define ABOUT_ROWS 1000
 
 struct row_counts {
     uint64_t windows, tail;
@@ -77,6 +83,20 @@ static enum tokmap_status count_documents(const struct tokmap_dataset *dataset, 
     return status;
 }
 
+/* Returns the windows of a synthetic dataset that are counted. */
+static enum tokmap_status synthetic_windows(const struct tokmap_dataset *dataset, uint64_t documents, uint64_t seq_len,
+                                            uint64_t windows, uint64_t *counted, struct tokmap_error *error)
+{
+    struct tokmap_document last = {0};
+    enum tokmap_status status = TOKMAP_OK;
+    *counted = min64(windows, SYNTHETIC_WINDOWS);
+    if (documents > SYNTHETIC_ROW_DOCUMENTS) {
+        status = tokmap_dataset_document(dataset, SYNTHETIC_ROW_DOCUMENTS, &last, error);
+        *counted = min64(*counted, last.first_token / seq_len);
+    }
+    return status;
+}
+
 /* Counts the windows, the tail, and the documents per row of a dataset in epoch 0. */
 static enum tokmap_status rows_count(const struct tokmap_dataset *dataset, uint64_t seq_len, uint64_t lookahead,
                                      struct row_counts *rows, int mode, struct tokmap_error *error)
@@ -89,9 +109,13 @@ static enum tokmap_status rows_count(const struct tokmap_dataset *dataset, uint6
     memset(rows, 0, sizeof *rows);
     rows->windows = info.tokens > lookahead ? (info.tokens - lookahead) / seq_len : 0;
     rows->tail = info.tokens - rows->windows * seq_len;
-    rows->counted = info.shards ? rows->windows : min64(rows->windows, SYNTHETIC_WINDOWS);
     if (!rows->windows)
         return TOKMAP_OK;
+    rows->counted = rows->windows;
+    if (!info.shards)
+        status = synthetic_windows(dataset, info.documents, seq_len, rows->windows, &rows->counted, error);
+    if (status || !rows->counted)
+        return status;
     if (!histogram_new(&counts))
         return error_set_memory(error, "counting documents per row", 0);
     status = count_documents(dataset, info.documents, seq_len, rows->counted, &counts, mode, error);
@@ -252,9 +276,10 @@ static void rows_table(const struct row_counts *rows, uint64_t seq_len, uint64_t
              cli_count(rows->largest, c), part ? ", of the first " : "", part ? cli_count(rows->counted, d) : "",
              part ? " windows" : "");
     row_add(table, "documents per row",
-            !rows->windows  ? "none; a sequence is longer than the dataset"
-            : rows->largest ? text
-                            : "not recorded; `tokmap index` finds documents");
+            !rows->windows   ? "none; a sequence is longer than the dataset"
+            : !rows->counted ? "not counted; each row has many millions"
+            : rows->largest  ? text
+                             : "not recorded; `tokmap index` finds documents");
 }
 
 static void id_json(struct cli_json *json, const char *key, uint64_t id)
@@ -403,12 +428,12 @@ static bool about_said(const char *path, const struct json_string *name)
 
 /* Adds one row for each value that is not an object: the keys that lead to it, with blanks between their words, and the
  * value. Keys without a value, and what the table above says already, are left out. */
-static void about_rows(struct cli_table *table, const char *path, struct json_scan *scan)
+static void about_rows(struct cli_table *table, const char *path, struct json_scan *scan, uint64_t *rows)
 {
     struct json_string name;
     if (json_kind(scan) != JSON_OBJECT || !json_enter_object(scan))
         return;
-    while (json_member(scan, &name)) {
+    while (*rows <= ABOUT_ROWS && json_member(scan, &name)) {
         char key[128], value[512];
         const char *bytes;
         size_t count;
@@ -419,9 +444,9 @@ static void about_rows(struct cli_table *table, const char *path, struct json_sc
         if (kind == JSON_OBJECT) {
             if (length < (int)sizeof key - 1)
                 memcpy(key + length, " ", 2);
-            about_rows(table, key, scan);
+            about_rows(table, key, scan, rows);
         } else if (json_value(scan, &bytes, &count) && !about_said(path, &name) &&
-                   about_value(kind, bytes, count, value, sizeof value)) {
+                   about_value(kind, bytes, count, value, sizeof value) && ++*rows <= ABOUT_ROWS) {
             row_add(table, key, value);
         }
     }
@@ -436,9 +461,12 @@ static void about_print(const struct tokmap_shard_info *shard)
         return;
     struct cli_table *table = cli_table_new(2);
     json_begin(&scan, shard->about, bytes);
-    about_rows(table, "  ", &scan);
+    uint64_t rows = 0;
+    about_rows(table, "  ", &scan, &rows);
     cli_print("\nhow it was made, by the index %s:\n", shard->index_path);
     cli_table_print(table, NULL, stdout);
+    if (rows > ABOUT_ROWS)
+        printf("  (and more; these are the first %d values of %" PRIu64 " bytes)\n", ABOUT_ROWS, shard->about_bytes);
     cli_table_free(table);
 }
 

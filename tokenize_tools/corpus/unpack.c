@@ -32,6 +32,7 @@ struct unpacker {
     enum file_type type;
     bool inside;      /* a frame has begun and is not complete */
     uint32_t padding; /* bytes after the last xz frame, modulo 4 */
+    bool filled;      /* zero bytes follow the last gzip member, as on tapes: gzip(1) ignores them, too */
     char reason[160];
     ZSTD_DCtx *zstd;
 #ifdef HAVE_ISAL
@@ -132,6 +133,7 @@ enum tokmap_status unpacker_open(struct unpacker **unpacker, enum file_type type
     (*unpacker)->type = type;
     (*unpacker)->inside = false;
     (*unpacker)->padding = 0;
+    (*unpacker)->filled = false;
     return prepare(*unpacker) ? TOKMAP_OK : error_set_memory(error, "decompression", UINT64_MAX);
 }
 
@@ -196,7 +198,13 @@ static enum unpack_result step_gzip(struct unpacker *unpacker, struct unpack_ste
 #ifdef HAVE_ISAL
     struct inflate_state *gzip = unpacker->gzip;
     if (!unpacker->inside) {
-        if ((uint8_t)step->in[0] != 0x1f)
+        if (!step->in[0]) { /* only zero bytes may follow these */
+            unpacker->filled = true;
+            while (step->used < step->in_bytes && !step->in[step->used])
+                step->used++;
+            return UNPACK_END;
+        }
+        if ((uint8_t)step->in[0] != 0x1f || unpacker->filled)
             return UNPACK_FOREIGN;
         isal_inflate_init(gzip);
         gzip->crc_flag = ISAL_GZIP;
