@@ -1,10 +1,12 @@
 """What is open is closed exactly once, and only when nothing uses it: close() while other threads are inside methods,
 Ctrl-C at every instruction of opening and of next(), signal handlers, and fork() while another thread has a lock."""
+import ctypes.util
 import dis
 import gc
 import os
 import pickle
 import shutil
+import struct
 import sys
 import unittest
 
@@ -54,8 +56,10 @@ def loader():
 
 def tokenizer():
     made = tokmap.Tokenizer("bytes")
-    return made, [lambda: made.encode("some words " * 200), lambda: made.decode([65, 66] * 200), lambda: made.id_to_token(65),
-                  lambda: made.encode_batch(["some words", "more"] * 50, threads=2), lambda: made.encode_array("words " * 99),
+    return made, [lambda: made.encode("some words " * 200), lambda: made.decode([65, 66] * 200),
+                  lambda: made.id_to_token(65),
+                  lambda: made.encode_batch(["some words", "more"] * 50, threads=2),
+                  lambda: made.encode_array("words " * 99),
                   lambda: made.decode_batch([[65, 66]] * 50, threads=2), lambda: made.token_to_id("A")]
 
 def writer():
@@ -424,8 +428,8 @@ class Next(WithData):
             del others[:]
 
     def test_ctrl_c_in_moves(self):
-        """After an interrupted move the loader refuses to deliver until it is moved again, or it delivers what its state
-        says."""
+        """After an interrupted move the loader refuses to deliver until it is moved again, or it delivers what its
+        state says."""
         run = self.run_of()
         state = run.loader(framework="dlpack", resume=run.cursor(5)).state_dict()
         for name, again in (("rewind", 0), ("load_state_dict", 5)):
@@ -583,6 +587,38 @@ class Pickles(unittest.TestCase):
         content = dataset.info.content
         dataset.close()
         self.assertEqual(pickle.loads(pickle.dumps(dataset)).info.content, content)
+        shutil.rmtree(folder)
+
+
+class About(unittest.TestCase):
+    def test_bytes_that_are_not_utf_8(self):
+        """An index of another program, whose checksums are right and whose about is not UTF-8, is shown all the same."""
+        path = ctypes.util.find_library("xxhash")
+        if path is None:
+            self.skipTest("no libxxhash")
+        hash64 = ctypes.CDLL(path).XXH3_64bits
+        hash64.restype, hash64.argtypes = ctypes.c_uint64, [ctypes.c_char_p, ctypes.c_size_t]
+        folder = new_folder()
+        prefix = pack(folder)
+        with tokmap.Dataset(prefix) as dataset:
+            about = dataset.shard(0).about
+        with open(prefix + ".tmx", "rb") as file:
+            index = bytearray(file.read())
+        count, table = struct.unpack_from("<IQ", index, 20)
+        for entry in range(table, table + 40 * count, 40):
+            kind, _, offset, length = struct.unpack_from("<IIQQ", index, entry)
+            if kind == 7:
+                at = index.index(b"tokmap", offset)
+                index[at] = 0xFF
+                struct.pack_into("<Q", index, entry + 24, hash64(bytes(index[offset:offset + length]), length))
+        struct.pack_into("<Q", index, 40, hash64(bytes(index[table:]), len(index) - table))
+        struct.pack_into("<Q", index, 56, hash64(bytes(index[:56]), 56))
+        os.chmod(prefix + ".tmx", 0o644)
+        with open(prefix + ".tmx", "wb") as file:
+            file.write(index)
+        with tokmap.Dataset(prefix) as dataset:
+            self.assertEqual(dataset.shard(0).about, about.replace("tokmap", "\ufffdokmap", 1))
+            self.assertEqual(tokmap.Tokenizer.of(dataset).name, "bytes")
         shutil.rmtree(folder)
 
 

@@ -305,7 +305,9 @@ class Pack(unittest.TestCase):
 
     def test_misuse(self):
         for options, message in (({"on_error": "maybe"}, "on_error"), ({"field": "a", "ids_field": "b"}, "exclude"),
-                                 ({"prompt_field": "a"}, "belong together"), ({"mask_field": "a"}, "needs ids_field"),
+                                 ({"prompt_field": "a"}, "belong together"), ({"mask_field": "a"}, "need ids_field"),
+                                 ({"labels_field": "a"}, "need ids_field"),
+                                 ({"ids_field": "i", "labels_field": "a", "mask_field": "a"}, "exclude"),
                                  ({"input_format": "csv"}, "are for files"), ({"bos": True}, "names no BOS"),
                                  ({"eod": "nothing"}, "not a special token")):
             with self.assertRaisesRegex(tokmap.ArgumentError, message):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _ROWS = 8192      # documents that are encoded at a time
 _BYTES = 8 << 20  # and at most about this many bytes of text
+_IGNORED = -100   # the label of an id that does not count as a target, as in torch and transformers
 
 
 class Packed:
@@ -49,26 +50,36 @@ def _packed(out: str, skipped: int) -> Packed:
 
 
 class _Progress:
-    """A line on the terminal, as tqdm draws it: the state, redrawn in place, and a newline in the end."""
+    """A line on the terminal, as tqdm draws it: the state, redrawn in place, and a newline in the end. It is cut where
+    the terminal ends, because a line that wraps cannot be redrawn, and spaces cover the rest of a longer one."""
 
     def __init__(self, wanted: bool | None) -> None:
         self._on = sys.stderr.isatty() if wanted is None else bool(wanted)
         self._start = self._last = monotonic()
-        self._drawn = False
+        self._drawn = 0  # characters of the line on the terminal
+        self._ended = False
 
     def show(self, documents: int, tokens: int, last: bool = False) -> None:
         now = monotonic()
         if not self._on or (now - self._last < 0.1 and not last):
             return
-        self._last, self._drawn = now, True
+        self._last, self._ended = now, last
         rate = tokens / max(now - self._start, 1e-9)
-        sys.stderr.write(f"\rpack: {documents} documents, {tokens / 1e6:.1f}M tokens [{now - self._start:.0f}s, "
-                         f"{rate / 1e6:.2f}M tokens/s]" + ("\n" if last else ""))
+        said = (f"pack: {documents} documents, {tokens / 1e6:.1f}M tokens [{now - self._start:.0f}s, "
+                f"{rate / 1e6:.2f}M tokens/s]")
+        try:
+            said = said[:max(os.get_terminal_size(sys.stderr.fileno()).columns - 1, 0) or None]
+        except (AttributeError, OSError, ValueError):
+            pass  # not a terminal
+        sys.stderr.write("\r" + said.ljust(self._drawn) + ("\n" if last else ""))
         sys.stderr.flush()
+        self._drawn = len(said)
 
     def end(self) -> None:
-        if self._drawn:
+        """The end of a call that failed."""
+        if self._drawn and not self._ended:
             sys.stderr.write("\n")
+            sys.stderr.flush()
 
 
 class _Rules:
@@ -266,9 +277,11 @@ class _Rules:
         if wrong is not None:
             raise InputError(f"document {index} has the id {wrong}, which is not in the vocabulary of "
                              f"{self.tokenizer.vocab_size} ids", status="ERROR_INPUT")
-        return ids, None if second is None else self._mask(other, index, len(ids))
+        return ids, None if second is None else self._mask(other, index, ids)
 
-    def _mask(self, value: Any, index: int, count: int) -> bytes:
+    def _mask(self, value: Any, index: int, ids: array[int]) -> bytes:
+        if self.fields["labels"]:
+            value = self._counted(value, index, ids)
         try:
             mask = bytes(_numbers(value))
             if max(mask, default=0) > 1:
@@ -276,10 +289,23 @@ class _Rules:
         except (TypeError, ValueError, OverflowError):
             raise InputError(f"document {index}: the field {self.fields['second']!r} is not a list of 0 and 1",
                              status="ERROR_INPUT") from None
-        if len(mask) != count:
-            raise InputError(f"document {index} has {counted(count, 'id')}, but a mask of {len(mask)}",
+        if len(mask) != len(ids):
+            raise InputError(f"document {index} has {counted(len(ids), 'id')}, but a mask of {len(mask)}",
                              status="ERROR_INPUT")
         return mask
+
+    def _counted(self, labels: Any, index: int, ids: array[int]) -> list[bool]:
+        """Which ids count, from their labels."""
+        try:
+            labels = _numbers(labels)
+        except TypeError:
+            raise InputError(f"document {index}: the field {self.fields['second']!r} is not a list of labels",
+                             status="ERROR_INPUT") from None
+        for at, (id, label) in enumerate(zip(ids, labels)):
+            if label not in (_IGNORED, id):
+                raise InputError(f"document {index}: label {at} is {label}, but must be the id, {id}, or {_IGNORED}: "
+                                 f"labels that are shifted or changed cannot become a mask", status="ERROR_INPUT")
+        return [label != _IGNORED for label in labels]
 
     def _conversation(self, messages: Any, index: int) -> tuple[array[int], bytes]:
         """The ids of a conversation, and their mask, by a tokenizer of transformers."""
@@ -502,10 +528,11 @@ def _border(tokenizer: Tokenizer, wanted: bool | int | str | None, own: int | No
 
 def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: bool | int | str | None = None,
          bos: bool | int | str = False, field: str | None = None, ids_field: str | None = None,
-         mask_field: str | None = None, prompt_field: str | None = None, completion_field: str | None = None,
-         messages_field: str | None = None, chat_template: Any = None, columns: Iterable[str] = (),
-         min_tokens: int | None = None, max_tokens: int | None = None, on_error: str = "stop",
-         threads: int | None = None, force: bool = False, progress: bool | None = None, **command: Any) -> Packed:
+         mask_field: str | None = None, labels_field: str | None = None, prompt_field: str | None = None,
+         completion_field: str | None = None, messages_field: str | None = None, chat_template: Any = None,
+         columns: Iterable[str] = (), min_tokens: int | None = None, max_tokens: int | None = None,
+         on_error: str = "stop", threads: int | None = None, force: bool = False, progress: bool | None = None,
+         **command: Any) -> Packed:
     """Packs documents into a shard, out.bin and out.tmx, with the ids and the content id that `tokmap pack` gives them.
 
     source     a path or pattern (str or PathLike), or a list of PathLike: the command packs these files, and takes its
@@ -518,6 +545,9 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     field      the field of dicts, or the column of a table, that has the text; default: "text"
     ids_field, mask_field
                the fields that have ready-made ids, and 1 for each that counts as a target
+    labels_field
+               in place of mask_field, not for files: the field that has the ids again, with -100 for each that does not
+               count as a target, as transformers' labels (not shifted)
     prompt_field, completion_field
                both are encoded, and only the tokens of the completion count
     messages_field, chat_template
@@ -539,6 +569,8 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
         raise ArgumentError(f"on_error is {on_error!r}, but it must be one of: stop, skip")
     paths = _paths(source)
     if paths is not None:
+        if labels_field is not None:
+            raise ArgumentError("labels_field is not for files: pass an iterable of dicts, or use mask_field")
         options = {"bos": bos, "field": field, "ids_field": ids_field, "mask_field": mask_field,
                    "prompt_field": prompt_field, "completion_field": completion_field, "messages_field": messages_field,
                    "chat_template": chat_template, "columns": chosen, "min_tokens": min_tokens, "max_tokens": max_tokens,
@@ -547,7 +579,11 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
                         eod, options, progress)
     if command:
         raise ArgumentError(f"{', '.join(command)}: these options are for files, but source is not a path")
-    fields = _fields(field, ids_field, mask_field, prompt_field, completion_field, messages_field, chat_template)
+    if mask_field is not None and labels_field is not None:
+        raise ArgumentError("mask_field and labels_field exclude each other")
+    fields = _fields(field, ids_field, labels_field if mask_field is None else mask_field, prompt_field,
+                     completion_field, messages_field, chat_template)
+    fields["labels"] = labels_field is not None
     if isinstance(chat_template, (str, os.PathLike)):  # the command has the templates
         return _command(["-"], os.fspath(out),
                         tokenizer if isinstance(tokenizer, Tokenizer) else os.fspath(tokenizer), eod,
@@ -558,7 +594,7 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     if messages_field is not None and not hasattr(chat_template, "apply_chat_template"):
         raise ArgumentError("chat_template must be a tokenizer of transformers, the name of a template, or a path")
     opened = tokenizer if isinstance(tokenizer, Tokenizer) else Tokenizer(tokenizer)
-    own = None if fields["content"] == "messages" else opened.eod_id
+    own = None if fields["content"] == "messages" and eod is None else opened.eod_id
     names = ("special", "pattern", "pattern_regex", "special_tokens")
     about = {"tokenizer": {"name": opened.name, "path": opened.path, **dict(zip(names, opened._asked))}}
     eod_id, bos_id = _border(opened, eod, own, "eod"), _border(opened, bos, opened.bos_id, "bos")
@@ -595,7 +631,7 @@ def _fields(field: str | None, ids: str | None, mask: str | None, prompt: str | 
     if (prompt is None) != (completion is None):
         raise ArgumentError("prompt_field and completion_field belong together")
     if mask is not None and ids is None:
-        raise ArgumentError("mask_field needs ids_field")
+        raise ArgumentError("mask_field and labels_field need ids_field")
     if (messages is None) != (chat is None):
         raise ArgumentError("messages_field and chat_template belong together")
     if ids is not None:
