@@ -249,7 +249,8 @@ $(BUILD)/bin/tokmap: $(OBJ)/tokenize_tools/tokmap.c.o $(tool_objects) $(cli_obje
 bench_codec := $(OBJ)/bench/parquet_codec_of_bench.c.o
 $(bench_codec): tokenize_tools/corpus/parquet_codec.c
 	$(Q)$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(filter-out -DHAVE_%,$(c_flags)) $(room_flags) -c $< -o $@
-bench_tool_objects := $(tokenizer_objects) $(bench_codec) $(call objects,tokenize_tools/corpus/name_list.c) \
+bench_tool_objects := $(tokenizer_objects) $(bench_codec) $(call \
+  objects,tokenize_tools/corpus/file_type.c tokenize_tools/corpus/name_list.c) \
   $(filter-out %/parquet_documents.c.o %/parquet_codec.c.o, \
   $(filter $(OBJ)/tokenize_tools/corpus/parquet_%,$(tool_objects)))
 $(BUILD)/bin/tokmap-bench: $(bench_objects) $(bench_tool_objects) \

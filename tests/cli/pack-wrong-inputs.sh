@@ -30,6 +30,23 @@ wrong "twice.jsonl:1: the field 'text' appears twice in line 1 (record 0)" in tw
 wrong 'lone.jsonl:1: line 1 (record 0) is not valid UTF-8: a surrogate escape has no second half' in lone.jsonl
 wrong 'long.jsonl:1: line 1 (record 0) is longer than the limit of 99 bytes' --max-record 99 in long.jsonl
 wrong 'zip: the input is a zip archive, which tokmap cannot read' in zip
+# A Parquet file is not read from a pipe, a redirected file, or a compressed copy, and each message says what to do.
+printf 'PAR1\025\000........PAR1' >table.parquet
+cp table.parquet table.txt
+parquet='the input is a Parquet file; it is read from its end'
+cat table.parquet | wrong "standard input: $parquet, which a pipe does not allow: save it to a file, and name that" -
+wrong "standard input: $parquet: name the file instead of redirecting standard input" - <table.parquet
+equal "$(grep -c -- '--include' err)" 0 'a remedy that does not fit'
+wrong "standard input: $parquet: name the file instead of redirecting standard input" --input-format parquet - <table.parquet
+wrong 'table.txt: the input is a Parquet file; read it as what it is, with --input-format parquet or auto' \
+    --input-format text table.txt
+if tokmap --version | grep -q 'reads .gz: yes' && command -v gzip >/dev/null 2>&1; then
+    gzip -k table.parquet
+    decompress='a Parquet file is read from its end: decompress it to a file, and name that'
+    wrong "table.parquet.gz: the compressed file contains a Parquet file, which is read from its end: decompress it" \
+        table.parquet.gz
+    wrong "table.parquet.gz: the file is compressed, and $decompress" --input-format parquet table.parquet.gz
+fi
 wrong 'hollow: the folder contains no regular files' in hollow
 wrong 'nowhere: the input cannot be opened: No such file' in nowhere
 wrong 'none*: no file matches this pattern' in 'none*'

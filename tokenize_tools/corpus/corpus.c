@@ -233,16 +233,12 @@ static enum tokmap_status parquet_begin(struct corpus *corpus, struct corpus_bat
     struct tokmap_error why;
     corpus->format = CORPUS_PARQUET;
     corpus->parquet_taken = 0;
+    enum tokmap_status status = regular ? TOKMAP_OK : stream_parquet_refused(corpus->stream, &why);
     stream_close(corpus->stream);
     corpus->open = false;
-    if (!regular) {
-        const enum tokmap_status status =
-            error_set(&why, TOKMAP_ERROR_UNSUPPORTED, stream_name(corpus->path), TOKMAP_NO_OFFSET,
-                      "a Parquet file is read from its end, which a pipe does not allow; name the file itself");
+    if (status)
         return file_failed(corpus, batch, corpus->path, 0, status, &why, error);
-    }
-    const enum tokmap_status status =
-        parquet_open(&corpus->parquet, corpus->path, options, &corpus->parquet_pool, &why);
+    status = parquet_open(&corpus->parquet, corpus->path, options, &corpus->parquet_pool, &why);
     corpus->open = !status;
     if (!status)
         return TOKMAP_OK;

@@ -33,8 +33,7 @@ static const struct {
     {"7z\xbc\xaf\x27\x1c", 6, FILE_TYPE_REFUSED, "a 7z archive", EXTRACT},
     {"Rar!\x1a\x07", 6, FILE_TYPE_REFUSED, "a RAR archive", EXTRACT},
     {"PAR1\x15", 5, FILE_TYPE_PARQUET, "a Parquet file",
-     "a Parquet file is read from its end: name the file itself, not a pipe or a compressed copy, and use "
-     "options.format parquet or auto"},
+     "a Parquet file is read from its end: use options.format parquet or auto"},
     {"ARROW1\0\0", 8, FILE_TYPE_REFUSED, "an Arrow file", CONVERT},
     {"Obj\x01", 4, FILE_TYPE_REFUSED, "an Avro file", CONVERT},
     {"\x93NUMPY", 6, FILE_TYPE_REFUSED, "a NumPy file", "name a text file instead"},
@@ -85,10 +84,11 @@ static bool is_tar(const char *head, size_t count)
     return count >= 263 && !memcmp(head + 257, "ustar", 5) && memchr(head, '\0', 100);
 }
 
-/* An encrypted Parquet file continues with the length of its first part, which has four bytes and is below 64 KiB. */
+/* An encrypted Parquet file continues with the length of its first part, which has four bytes and is below 64 KiB. If
+ * its first column is not encrypted, it continues with the header of a page, which begins with the kind of the page. */
 static bool is_encrypted_parquet(const char *head, size_t count)
 {
-    return count >= 8 && !memcmp(head, "PARE", 4) && load16(head + 6) == 0;
+    return count >= 8 && !memcmp(head, "PARE", 4) && (load16(head + 6) == 0 || head[4] == 0x15);
 }
 
 enum file_type file_type_of(const char *head, size_t count, const char **name, const char **advice)

@@ -7,6 +7,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "file_type.h"
 #include "name_list.h"
 #include "parquet_thrift.h"
 #include "platform/os.h"
@@ -554,6 +555,11 @@ enum tokmap_status parquet_footer_read(struct parquet_footer *footer, int fd, ui
     if (got_head == 4 && (!memcmp(head, "PARE", 4) || (got == TAIL_BYTES && !memcmp(tail + 4, "PARE", 4))))
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
                          "the Parquet file is encrypted; decrypt it with the program that has the keys");
+    if ((got_head != 4 || memcmp(head, "PAR1", 4) != 0) && file_type_packed_ending(path, strlen(path)))
+        return error_set(
+            error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
+            "the file is compressed, and a Parquet file is read from its end: decompress it to a file, and "
+            "name that");
     if (got_head != 4 || memcmp(head, "PAR1", 4) != 0)
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, 0,
                          "the file is not a Parquet file, because it does not begin with PAR1; name its format with "

@@ -208,9 +208,21 @@ static enum tokmap_status read_stored(struct stream *stream, char *into, size_t 
                            : read_pipe(stream, into, capacity, got, error);
 }
 
+enum tokmap_status stream_parquet_refused(const struct stream *stream, struct tokmap_error *error)
+{
+    const bool redirected = !stream->regular && stream->stat.kind == OS_KIND_FILE;
+    return error_set(error, TOKMAP_ERROR_UNSUPPORTED, stream->path, TOKMAP_NO_OFFSET, "the input is a Parquet file; %s",
+                     redirected ? "it is read from its end: name the file instead of redirecting standard input"
+                     : stream->regular
+                         ? "read it as what it is, with options.format parquet or auto"
+                         : "it is read from its end, which a pipe does not allow: save it to a file, and name that");
+}
+
 static enum tokmap_status type_refused(const struct stream *stream, const char *name, const char *advice,
                                        struct tokmap_error *error)
 {
+    if (stream->type == FILE_TYPE_PARQUET)
+        return stream_parquet_refused(stream, error);
     return error_set(error, TOKMAP_ERROR_UNSUPPORTED, stream->path, TOKMAP_NO_OFFSET,
                      "the input is %s, which tokmap cannot read; %s", name, advice);
 }
@@ -398,7 +410,12 @@ enum tokmap_status stream_read(struct stream *stream, char *into, size_t capacit
         status = read_compressed(stream, into, capacity, got, error);
     if (!status && first && stream->type != FILE_TYPE_PLAIN) {
         const char *name, *advice;
-        if (file_type_of(into, *got, &name, &advice) != FILE_TYPE_PLAIN)
+        const enum file_type inside = file_type_of(into, *got, &name, &advice);
+        if (inside == FILE_TYPE_PARQUET)
+            status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, stream->path, TOKMAP_NO_OFFSET,
+                               "the compressed file contains a Parquet file, which is read from its end: decompress it "
+                               "to a file, and name that");
+        else if (inside != FILE_TYPE_PLAIN)
             status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, stream->path, TOKMAP_NO_OFFSET,
                                "the compressed file contains %s, which tokmap cannot read; %s", name,
                                *advice ? advice : "unpack it first");

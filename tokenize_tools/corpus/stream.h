@@ -44,6 +44,11 @@ bool stream_is_compressed(const struct stream *stream); /* known after the first
 /* After the first read has failed: returns true if the file is a regular one that begins like a Parquet file. */
 bool stream_is_parquet(const struct stream *stream);
 
+/* Sets the error for an open stream whose file is a Parquet file, or is to be read as one: what to do depends on
+ * whether it is a pipe, a redirected standard input, or a file that was to be read in another format. Returns its
+ * status. */
+enum tokmap_status stream_parquet_refused(const struct stream *stream, struct tokmap_error *error);
+
 /* Returns true if a read would have to wait until the writer of the pipe writes more. */
 bool stream_would_wait(const struct stream *stream);
 

@@ -804,6 +804,13 @@ static void test_encrypted_and_foreign(void **state)
     file_write("e.parquet", "PARE\x15\0\0\0\0\0\0\0PARE", 16);
     (void)read_with(&options, "e.parquet");
     issue_is(TOKMAP_ERROR_UNSUPPORTED, "is encrypted");
+    /* The bytes say so, too, whether the columns are encrypted or only the footer. */
+    static const char *const heads[] = {"PARE\x2d\0\0\0\xe4u\xb2{....", "PARE\x15\0\x15\x18\x15\x1c\x2c........"};
+    for (size_t i = 0; i < 2; i++) {
+        file_write("e", heads[i], 16);
+        (void)read_with(&options, "e");
+        issue_is(TOKMAP_ERROR_UNSUPPORTED, "an encrypted Parquet file");
+    }
     file_write("e.parquet", "hello, this is a text", 21);
     (void)read_with(&options, "e.parquet");
     issue_is(TOKMAP_ERROR_UNSUPPORTED, "does not begin with PAR1");

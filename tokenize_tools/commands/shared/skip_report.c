@@ -7,6 +7,7 @@
 
 #include "common/error.h"
 #include "common/hash.h"
+#include "corpus/stream.h"
 #include "field_options.h"
 #include "platform/os.h"
 
@@ -249,7 +250,7 @@ void skip_report_hint(const struct skip_report *skips, const struct corpus_count
     if (skips->skipping || !counts->left_out[CORPUS_REASON_FORMAT].files)
         return;
     for (size_t i = 0; i < operand_count; i++)
-        if (!strcmp(operands[i], error->path))
+        if (!strcmp(stream_name(operands[i]), error->path))
             return;
     cli_say(skips->command->program, "choose files with --include, for example --include '*.txt', or leave out what is "
                                      "not text with --on-error skip");
