@@ -1,7 +1,8 @@
 /*
- * fuzz_jsonl.c - reading a hostile file of records: JSONL, JSON, CSV, TSV, or WARC. The first two bytes choose the
- * options, and the rest is the file. For any content, the accounts add up, documents are valid UTF-8, and small batches
- * result in the same documents and issues as large ones.
+ * fuzz_jsonl.c - reading a hostile file of records: JSONL, JSON, CSV, TSV, or WARC, of texts, of lists of ids and
+ * masks, of prompts and completions, or of messages. The first two bytes choose the options, and the rest is the file.
+ * For any content, the accounts add up, documents are valid UTF-8, and small batches result in the same documents and
+ * issues as large ones.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -29,7 +30,16 @@ static void batch_see(struct seen *seen, const struct corpus_options *options, c
     for (uint64_t i = 0; i < batch->document_count; i++) {
         const struct corpus_document *document = &batch->documents[i];
         REQUIRE(utf8_valid_prefix(document->text, document->bytes) == document->bytes);
+        REQUIRE(utf8_valid_prefix(document->second, document->second_bytes) == document->second_bytes);
         REQUIRE(!document->resumed && !document->unfinished);
+        for (uint64_t k = 0; k < document->id_count; k++) {
+            REQUIRE(!options->vocabulary || document->ids[k] < options->vocabulary);
+            REQUIRE(!document->counted || document->counted[k] <= 1);
+        }
+        hash_state_add(seen->hash, document->second, document->second_bytes);
+        hash_state_add(seen->hash, document->ids, document->id_count * sizeof *document->ids);
+        hash_state_add(seen->hash, document->counted, document->counted ? document->id_count : 0);
+        hash_state_add(seen->hash, &document->id_count, sizeof document->id_count);
         hash_state_add(seen->hash, document->text, document->bytes);
         hash_state_add(seen->hash, &document->bytes, sizeof document->bytes);
         hash_state_add(seen->hash, &document->record, sizeof document->record);
@@ -96,6 +106,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                      .cut_anywhere = true,
                                      .record_limit = data[1] & 1 ? 50 : (uint64_t)1 << 20,
                                      .document_limit = 1 << 20};
+    /* A WARC record is a text. */
+    const unsigned content = options.format == CORPUS_WARC ? 0 : data[1] >> 4 & 3;
+    if (content == 1) {
+        options.content = CORPUS_CONTENT_IDS;
+        options.field = "ids";
+        options.second_field = data[0] & 128 ? "mask" : NULL;
+        options.vocabulary = data[1] & 64 ? 50000 : 0;
+    } else if (content == 2) {
+        options.content = CORPUS_CONTENT_PROMPT;
+        options.second_field = "completion";
+    } else if (content == 3) {
+        options.content = CORPUS_CONTENT_MESSAGES;
+        options.field = "messages";
+    }
     struct seen small, large;
     options.batch_bytes = 8192;
     const uint64_t first = read_all(&options, &small);
