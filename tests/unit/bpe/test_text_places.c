@@ -75,7 +75,7 @@ static void the_first_of_equal_texts_is_kept(void **unused)
     (void)unused;
     static const uint8_t bytes[] = "abcabab";
     static const uint32_t offsets[] = {0, 3, 3, 5, 7};
-    struct text_places table = {NULL};
+    struct text_places table = {.places = NULL};
     assert_int_equal(text_places_find(&table, bytes, offsets, bytes, 3), NO_TEXT);
     assert_true(text_places_new(&table, 4));
     for (uint32_t id = 0; id < 3; id++)

@@ -39,7 +39,7 @@ static void text_make(uint8_t text[BYTES], uint64_t i, enum kind kind, const str
 
 static uint64_t passed_over(enum kind kind)
 {
-    struct text_table table = {NULL};
+    struct text_table table = {.count = 0};
     static uint8_t texts[TEXTS][BYTES];
     uint8_t other[BYTES] = "not one of them";
     assert_true(text_table_reserve(&table, 100)); /* it grows once */
