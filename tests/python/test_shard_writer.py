@@ -291,6 +291,15 @@ class Options(Writing):
             self.assertEqual(dataset.value(0, "url"), "https://example.org")
             self.assertEqual(dataset.origin(0), ("a.txt", 0))
 
+    def test_a_long_about_is_printed_in_part(self):
+        with tokmap.ShardWriter(self.name("long"), vocab_size=9,
+                                about={"key%u" % i: {"value": i} for i in range(20000)}) as writer:
+            writer.add([1])
+        text = subprocess.run([TOKMAP, "info", self.name("long")], check=True, stdout=subprocess.PIPE).stdout.decode()
+        self.assertIn("key999 value  999\n", text)
+        self.assertNotIn("key1000 value", text)
+        self.assertIn("these are the first 1000 values of ", text)
+
 
 if __name__ == "__main__":
     unittest.main()
