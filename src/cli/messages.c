@@ -77,6 +77,8 @@ void cli_print(const char *format, ...)
     va_end(arguments);
     if (text)
         cli_clean(text, "\n\t");
+    else
+        cli_output_lost();
     (void)fputs(text ? text : "(there is no memory for this line)\n", stdout);
     free(text);
 }
