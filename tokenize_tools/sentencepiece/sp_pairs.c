@@ -41,14 +41,19 @@ struct pairing {
     uint32_t kept;             /* pairs that can come up */
 };
 
+static enum tokmap_status too_many(const struct sp_builder *builder, uint64_t pairs)
+{
+    return error_set(builder->error, TOKMAP_ERROR_LIMIT, builder->source->path, TOKMAP_NO_OFFSET,
+                     "the vocabulary has %" PRIu64 " merges or more, but at most %u are supported", pairs, BPE_MERGES);
+}
+
 static enum tokmap_status table_new(struct sp_builder *builder, uint64_t pairs)
 {
     struct bpe_model *head = &builder->model->head;
     free(head->byte_pairs);
     head->byte_pairs = NULL;
     if (pairs > BPE_MERGES)
-        return error_set(builder->error, TOKMAP_ERROR_LIMIT, builder->source->path, TOKMAP_NO_OFFSET,
-                         "the vocabulary has %" PRIu64 " merges, but at most %u are supported", pairs, BPE_MERGES);
+        return too_many(builder, pairs);
     head->byte_pairs = malloc(65536 * sizeof *head->byte_pairs);
     if (!head->byte_pairs || !bpe_pairs_new(head, pairs + pairs / 2))
         return sp_no_memory(builder);
@@ -155,9 +160,29 @@ struct score_pair {
     uint32_t left, right, rank;
 };
 
-/* Appends the pairs of all borders of a piece that have symbols on both sides. Returns the new count. */
-static size_t pairs_of(const struct pairing *pairing, uint32_t id, uint32_t rank, struct score_pair *pairs,
-                       size_t count)
+/* The pairs that have been found so far. They take memory as they are found: a file has few for each byte of text. */
+struct score_pairs {
+    struct score_pair *pairs;
+    size_t count, room;
+};
+
+static bool score_pair_add(struct score_pairs *all, struct score_pair pair)
+{
+    if (all->count == all->room) {
+        const size_t room = all->room ? all->room + all->room / 2 : 1024;
+        struct score_pair *grown = realloc(all->pairs, room * sizeof *grown);
+        if (!grown)
+            return false;
+        all->pairs = grown;
+        all->room = room;
+    }
+    all->pairs[all->count++] = pair;
+    return true;
+}
+
+/* Appends the pairs of all borders of a piece that have symbols on both sides. Statuses: OK, ERROR_LIMIT, ERROR_MEMORY.
+ */
+static enum tokmap_status pairs_of(const struct pairing *pairing, uint32_t id, uint32_t rank, struct score_pairs *pairs)
 {
     struct sp_builder *builder = pairing->builder;
     const uint8_t *text = sp_text(builder, id);
@@ -171,27 +196,31 @@ static size_t pairs_of(const struct pairing *pairing, uint32_t id, uint32_t rank
             continue;
         if (builder->defined)
             sp_border_note(builder, text, at, bytes);
-        pairs[count++] = (struct score_pair){left, right, rank};
+        if (pairs->count == BPE_MERGES)
+            return too_many(builder, (uint64_t)BPE_MERGES + 1);
+        if (!score_pair_add(pairs, (struct score_pair){left, right, rank}))
+            return sp_no_memory(builder);
     }
-    return count;
+    return TOKMAP_OK;
 }
 
 /* Finds the pairs and priorities of all ranks. results: the piece of each rank. *equals: pairs of equal score exist. */
-static enum tokmap_status scored_pairs(const struct pairing *pairing, const uint32_t *results, struct score_pair *pairs,
-                                       size_t *count, bool *equals)
+static enum tokmap_status scored_pairs(const struct pairing *pairing, const uint32_t *results,
+                                       struct score_pairs *pairs, bool *equals)
 {
     const struct sp_builder *builder = pairing->builder;
     const struct sp_source *source = builder->source;
     uint32_t *priorities = builder->model->priorities;
-    *count = 0;
     *equals = false;
     for (uint32_t rank = 0; rank < pairing->ranks; rank++) {
         const bool equal = rank && source->scores[results[rank]] == source->scores[results[rank - 1]];
-        const size_t before = *count;
+        const size_t before = pairs->count;
         priorities[rank] = equal ? priorities[rank - 1] : rank;
-        *count = pairs_of(pairing, results[rank], rank, pairs, *count);
-        *equals |= equal && *count > before;
-        if (*count > before && sp_kind_of(source, results[rank]) == SP_UNUSED)
+        const enum tokmap_status status = pairs_of(pairing, results[rank], rank, pairs);
+        if (status)
+            return status;
+        *equals |= equal && pairs->count > before;
+        if (pairs->count > before && sp_kind_of(source, results[rank]) == SP_UNUSED)
             return error_set(builder->error, TOKMAP_ERROR_UNSUPPORTED, source->path, TOKMAP_NO_OFFSET,
                              "pieces: piece %" PRIu32
                              " has the type UNUSED, but merges make it. What SentencePiece does "
@@ -206,27 +235,26 @@ static enum tokmap_status add_scored(struct pairing *pairing)
     struct sp_builder *builder = pairing->builder;
     const struct sp_source *source = builder->source;
     struct sp_model *model = builder->model;
-    size_t count = 0;
     bool equals = false;
-    struct score_pair *pairs = malloc(((size_t)builder->offsets[source->vocabulary] + 1) * sizeof *pairs);
+    struct score_pairs all = {NULL, 0, 0};
     model->priorities = malloc(((size_t)source->vocabulary + 1) * sizeof *model->priorities);
     model->head.results = malloc(((size_t)source->vocabulary + 1) * sizeof *model->head.results);
     enum tokmap_status status = TOKMAP_OK;
-    if (!pairs || !model->priorities || !model->head.results || !places_new(pairing))
+    if (!model->priorities || !model->head.results || !places_new(pairing))
         status = sp_no_memory(builder);
     if (!status) {
         pairing->ranks = order_by_score(builder, model->head.results);
-        status = scored_pairs(pairing, model->head.results, pairs, &count, &equals);
+        status = scored_pairs(pairing, model->head.results, &all, &equals);
     }
     if (!status)
-        status = table_new(builder, count);
-    for (size_t i = 0; i < count && !status; i++)
-        (void)bpe_pair_add(&model->head, pairs[i].left, pairs[i].right, pairs[i].rank);
+        status = table_new(builder, all.count);
+    for (size_t i = 0; i < all.count && !status; i++)
+        (void)bpe_pair_add(&model->head, all.pairs[i].left, all.pairs[i].right, all.pairs[i].rank);
     if (!equals) {
         free(model->priorities);
         model->priorities = NULL;
     }
-    free(pairs);
+    free(all.pairs);
     return status;
 }
 
@@ -430,7 +458,7 @@ static enum tokmap_status keep_pairs(struct pairing *pairing)
                                .pair_bits = head->pair_bits,
                                .pair_factor = head->pair_factor,
                                .pair_filter = head->pair_filter};
-    struct bpe_scratch scratch = {NULL, 0};
+    struct bpe_scratch scratch = {.memory = NULL};
     head->pairs = head->pair_filter = NULL;
     uint32_t *order = NULL, count = 0;
     builder->reached = calloc((size_t)vocabulary + 1, sizeof *builder->reached);

@@ -19,7 +19,10 @@
 #include "sentencepiece/sp_model.h"
 #include "common/hash.h"
 
-#define PIECE_BYTES_MOST 65535u /* some work on a piece grows with the square of its length */
+#define PIECE_BYTES_MOST 65535u
+/* The same for pieces that merges make: each part of such a piece is looked up, so the work grows with the square of
+ * its length. SentencePiece learns pieces of at most 16 characters, if its user asks for nothing else. */
+#define MERGED_BYTES_MOST 2048u
 
 enum wire { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
 
@@ -233,10 +236,13 @@ static enum tokmap_status check_piece(const struct reader *reader, const struct 
         return error_set(reader->error, TOKMAP_ERROR_FORMAT, reader->file->source.path,
                          (uint64_t)(piece->text.at - reader->start),
                          "the text of piece %" PRIu64 " is %s; the file is damaged", id, count ? "not UTF-8" : "empty");
-    if (count > PIECE_BYTES_MOST)
+    const bool merged = piece->kind == SP_NORMAL || piece->kind == SP_UNUSED;
+    const uint32_t most = merged ? MERGED_BYTES_MOST : PIECE_BYTES_MOST;
+    if (count > most)
         return error_set(
             reader->error, TOKMAP_ERROR_LIMIT, reader->file->source.path, (uint64_t)(piece->text.at - reader->start),
-            "piece %" PRIu64 " has %zu bytes; the longest that tokmap can read has %u", id, count, PIECE_BYTES_MOST);
+            "piece %" PRIu64 " has %zu bytes; the longest piece of its type that tokmap can read has %" PRIu32, id,
+            count, most);
     if (piece->kind < SP_NORMAL || piece->kind > SP_BYTE)
         return refused(reader, "a piece of an unknown type");
     (void)sp_character(piece->text.at, count, &length);

@@ -163,19 +163,24 @@ static void refused(void **unused)
     }
 }
 
-/* Handling a piece may cost the square of its length, so long ones are refused. */
+/* Handling a piece that merges make costs the square of its length, so long ones are refused. */
 static void pieces_too_long(void **unused)
 {
     static char text[65537];
     static struct file file;
     struct tokmap_error error = {0};
     (void)unused;
-    for (size_t more = 0; more < 2; more++) {
-        const struct edit edit = {.piece = memset(text, 'a', 65535 + more), .kind = SP_NORMAL};
+    for (size_t more = 0; more < 4; more++) {
+        const bool merged = more < 2;
+        const size_t most = merged ? 2048 : 65535;
+        memset(text, 0, sizeof text);
+        const struct edit edit = {.piece = memset(text, 'a', most + more % 2),
+                                  .kind = merged ? SP_NORMAL : SP_USER_DEFINED};
         make_file(&file, &edit);
-        assert_int_equal(open_file(file.bytes, file.count, &error), more ? TOKMAP_ERROR_LIMIT : TOKMAP_OK);
+        assert_int_equal(open_file(file.bytes, file.count, &error), more % 2 ? TOKMAP_ERROR_LIMIT : TOKMAP_OK);
+        if (more % 2)
+            assert_non_null(strstr(error.message, merged ? "2049 bytes" : "65536 bytes"));
     }
-    assert_non_null(strstr(error.message, "65536 bytes"));
 }
 
 /* Nothing is read past the end, whatever is missing or changed. Many of these files can be opened. */
