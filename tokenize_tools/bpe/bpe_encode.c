@@ -548,6 +548,15 @@ size_t bpe_encode_starts(struct bpe_state *state, const uint8_t *text, size_t co
     return encode_pieces(state, text, pieces, tokens, room);
 }
 
+enum tokmap_status bpe_state_check(struct bpe_state *state, uint64_t bytes, struct tokmap_error *error)
+{
+    const bool lacks_memory = state->lacks_memory;
+    state->lacks_memory = false;
+    if (state->scratch.stopped)
+        return error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
+    return lacks_memory ? error_set_memory(error, "merging a long piece of text", bytes) : TOKMAP_OK;
+}
+
 enum tokmap_status bpe_encode(struct bpe_state *state, const uint8_t *text, uint64_t count, void *tokens, uint64_t room,
                               uint64_t *written, struct tokmap_error *error)
 {
@@ -556,7 +565,7 @@ enum tokmap_status bpe_encode(struct bpe_state *state, const uint8_t *text, uint
     uint64_t made = 0;
     assert(room >= count);
     state->text_end = text + count;
-    while (count) {
+    while (count && !bpe_scratch_stops(&state->scratch)) {
         const size_t done = scan_chunk(&state->model->scanner, &state->chunk, text, count);
         if (done > SCAN_BYTES) {
             made += encode_giant(state, text, done, into + made * size);
@@ -568,11 +577,7 @@ enum tokmap_status bpe_encode(struct bpe_state *state, const uint8_t *text, uint
         count -= done;
     }
     *written = made;
-    if (state->lacks_memory) {
-        state->lacks_memory = false;
-        return error_set_memory(error, "merging a long piece of text", state->scratch.bytes);
-    }
-    return TOKMAP_OK;
+    return bpe_state_check(state, state->scratch.bytes, error);
 }
 
 enum tokmap_status bpe_encode_piece(struct bpe_state *state, const uint8_t *piece, uint64_t count, void *tokens,
@@ -586,11 +591,7 @@ enum tokmap_status bpe_encode_piece(struct bpe_state *state, const uint8_t *piec
         *written = miss_long(state, piece, count, false, tokens);
     }
     state->counts.pieces++;
-    if (state->lacks_memory) {
-        state->lacks_memory = false;
-        return error_set_memory(error, "merging a long piece of text", state->scratch.bytes);
-    }
-    return TOKMAP_OK;
+    return bpe_state_check(state, state->scratch.bytes, error);
 }
 
 /* Fills the first cache with the model's seeds. Their buckets are scattered, so several are prefetched at once. */

@@ -30,6 +30,10 @@ enum tokmap_status bpe_encode(struct bpe_state *state, const uint8_t *text, uint
 enum tokmap_status bpe_encode_piece(struct bpe_state *state, const uint8_t *piece, uint64_t count, void *tokens,
                                     uint64_t *written, struct tokmap_error *error);
 
+/* What encoding ends with: OK, ERROR_INTERRUPTED if state->scratch was stopped, or ERROR_MEMORY if a piece of text, of
+ * about this many bytes, could not be merged. */
+enum tokmap_status bpe_state_check(struct bpe_state *state, uint64_t bytes, struct tokmap_error *error);
+
 /* Writes the ids of a chunk of 1 to SCAN_BYTES bytes whose pieces begin at the bits of state->chunk.starts: bit 0 is
  * set, and the bits from `count` up to the end of their word are 0. The caller has set state->text_end. room: in
  * tokens, at least `count`. Returns the number of ids; raises state->largest; sets state->lacks_memory if memory ran

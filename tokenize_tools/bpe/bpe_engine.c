@@ -44,6 +44,13 @@ static void engine_state_free(struct text_engine_state *state)
     free(own);
 }
 
+static void engine_state_stop(struct text_engine_state *state, bool (*stop)(void *user), void *user)
+{
+    struct bpe_scratch *scratch = &((struct bpe_engine_state *)state)->state->scratch;
+    scratch->stop = stop;
+    scratch->user = user;
+}
+
 static enum tokmap_status engine_state_new(struct text_engine_state **state, const struct text_engine *engine,
                                            struct tokmap_error *error)
 {
@@ -174,10 +181,16 @@ static bool engine_walk(const struct text_engine *engine, const uint8_t *text, u
 
 enum tokmap_status bpe_engine_new(struct text_engine **engine, struct bpe_model *model, struct tokmap_error *error)
 {
-    static const struct text_engine_kind kind = {engine_free, engine_state_new, engine_state_free,
-                                                 engine_text, engine_piece,     engine_bytes,
-                                                 NULL,        engine_measure,   engine_border,
-                                                 engine_walk};
+    static const struct text_engine_kind kind = {.free = engine_free,
+                                                 .state_new = engine_state_new,
+                                                 .state_free = engine_state_free,
+                                                 .state_stop = engine_state_stop,
+                                                 .encode_text = engine_text,
+                                                 .encode_piece = engine_piece,
+                                                 .id_bytes = engine_bytes,
+                                                 .measure = engine_measure,
+                                                 .may_cut = engine_border,
+                                                 .walk = engine_walk};
     struct bpe_engine *made = calloc(1, sizeof *made);
     assert(model);
     *engine = NULL;

@@ -84,6 +84,8 @@ static size_t merge_short(const struct bpe_model *model, const uint8_t *bytes, s
 
 /* ---- windows ---- */
 
+#define WINDOWS_A_LOOK 1024 /* between two looks at whether to stop */
+
 static inline uint32_t rank_itself(const struct bpe_model *model, uint32_t rank)
 {
     return rank;
@@ -169,11 +171,13 @@ size_t bpe_merge_long(const struct bpe_model *model, struct bpe_scratch *scratch
 {
     struct merge_part near[MERGE_ROUNDS], *parts = near;
     struct accepted accepted = {tokens, wide, 0, 0};
-    size_t window = BPE_SHORT, back = 1, successes = 0;
+    size_t window = BPE_SHORT, back = 1, successes = 0, looks = 0;
     struct window_memory memory;
     assert(count);
     window_memory_init(&memory);
     for (;;) {
+        if (++looks % WINDOWS_A_LOOK == 0 && bpe_scratch_stops(scratch))
+            return 0;
         const bool last = window >= count - accepted.last_start;
         const size_t size = last ? count - accepted.last_start : window;
         if (size > MERGE_ROUNDS && !window_grow(scratch, size))

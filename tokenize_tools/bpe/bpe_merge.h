@@ -15,7 +15,17 @@
 struct bpe_scratch {
     void *memory;
     size_t bytes;
+    bool (*stop)(void *user); /* looked at between windows; true: merging ends as if memory ran out. NULL: never */
+    void *user;
+    bool stopped; /* `stop` returned true */
 };
+
+/* Looks at scratch->stop. */
+static inline bool bpe_scratch_stops(struct bpe_scratch *scratch)
+{
+    scratch->stopped = scratch->stop && scratch->stop(scratch->user);
+    return scratch->stopped;
+}
 
 /* A bpe_merge_function for models of byte-level BPE. */
 bpe_merge_function bpe_merge;

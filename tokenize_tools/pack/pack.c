@@ -214,6 +214,8 @@ static enum tokmap_status worker_begin(const struct pack *pack, struct worker *w
     const struct tokenizer *tokenizer = pack->options->tokenizer;
     const enum tokmap_status status =
         worker->state || !tokenizer ? TOKMAP_OK : tokenizer_state_new(&worker->state, tokenizer, error);
+    if (!status && worker->state)
+        tokenizer_state_stop(worker->state, pack->options->stop, pack->options->user);
     if (!status && !worker->lengths.cells && !histogram_new(&worker->lengths))
         return error_set_memory(error, "the lengths of documents", 0);
     worker->documents.rules = &pack->rules;

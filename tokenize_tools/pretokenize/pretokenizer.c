@@ -57,6 +57,13 @@ enum tokmap_status pretokenizer_state_init(struct pretokenizer_state *state, con
     return status;
 }
 
+void pretokenizer_state_stop(struct pretokenizer_state *state, bool (*stop)(void *user), void *user)
+{
+    for (uint32_t i = 0; i < PRETOKENIZER_STEPS_MOST; i++)
+        if (state->regexes[i])
+            regex_state_stop(state->regexes[i], stop, user);
+}
+
 void pretokenizer_state_free(struct pretokenizer_state *state)
 {
     for (uint32_t i = 0; i < PRETOKENIZER_STEPS_MOST; i++) {
@@ -91,7 +98,7 @@ struct joiner {
     const uint8_t *text;
     bool holds, held_match; /* text[held_from..held_to) is held back because the next part may join it */
     size_t held_from, held_to;
-    bool any, last_match;   /* of the parts so far: whether there are any, and whether the last one is a match */
+    bool any, last_match; /* of the parts so far: whether there are any, and whether the last one is a match */
 };
 
 /* Passes text[from..to) to the next step. */
@@ -273,13 +280,19 @@ static bool find_matches(struct joiner *j, size_t count)
             return false;
         done = to;
     }
+    if (found == REGEX_STOPPED)
+        state->status = error_set(state->error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
     if (found == REGEX_FAILED) {
-        state->status = error_set(state->error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
-                                  "the tokenizer's split pattern needs too many steps or too much memory for a text of "
-                                  "%zu bytes; shorten the document or skip it",
-                                  count);
-        return false;
+        int shown;
+        const char *pattern = regex_text(j->step->regex, &shown);
+        state->status =
+            error_set(state->error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
+                      "the tokenizer's split pattern '%.*s' needs too many steps or too much memory at byte "
+                      "%zu of a text of %zu bytes; shorten the document or skip it",
+                      shown, pattern, from, count);
     }
+    if (found != REGEX_END)
+        return false;
     return done == count || join(j, done, count, false);
 }
 

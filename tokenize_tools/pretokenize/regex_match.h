@@ -39,12 +39,23 @@ void regex_state_free(struct regex_state *state);
  * if memory is lacking. */
 bool regex_begin(struct regex_state *state, const uint8_t *text, size_t count, bool mapped);
 
-enum regex_found { REGEX_END, REGEX_MATCH, REGEX_FAILED };
+enum regex_found { REGEX_END, REGEX_MATCH, REGEX_FAILED, REGEX_STOPPED };
 /* Finds the next match, text[*from] up to, not including, text[*to]. Matches are in order and do not overlap; a match
- * may be empty, but not at the end of the previous match. Returns REGEX_MATCH; REGEX_END if no match is left; or
- * REGEX_FAILED if the pattern needs more steps or memory for this text than is allowed (32 MiB), after which the text
- * cannot be continued. */
+ * may be empty, but not at the end of the previous match. Returns REGEX_MATCH; REGEX_END if no match is left;
+ * REGEX_STOPPED if state_stop asked for it; or REGEX_FAILED if the pattern needs more steps or memory for this text
+ * than is allowed (see regex_match.c; 32 MiB). After REGEX_STOPPED and REGEX_FAILED, *from is the byte where the search
+ * stands, and the text cannot be continued. */
 enum regex_found regex_next(struct regex_state *state, size_t *from, size_t *to);
+
+/* Makes regex_next() look at `stop` at least once a second or so; if it returns true, the search ends with
+ * REGEX_STOPPED. NULL, with which a state begins: never. */
+void regex_state_stop(struct regex_state *state, bool (*stop)(void *user), void *user);
+
+/* For messages: the pattern's first bytes, not ended by a 0. */
+const char *regex_text(const struct regex *regex, int *bytes);
+
+/* For tests: how many steps the searches of the current text were charged for. */
+uint64_t regex_charged(const struct regex_state *state);
 
 /* To be called between documents: frees memory that an unusually long document needed. */
 void regex_trim(struct regex_state *state);

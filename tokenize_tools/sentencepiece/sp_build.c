@@ -100,7 +100,7 @@ static enum tokmap_status merge_tokens(struct sp_builder *builder)
 {
     const struct sp_source *source = builder->source;
     struct sp_model *model = builder->model;
-    struct bpe_scratch scratch = {NULL, 0};
+    struct bpe_scratch scratch = {.memory = NULL};
     uint32_t longest = 1;
     for (uint32_t id = 0; id < source->vocabulary; id++)
         longest = (uint32_t)max64(longest, sp_text_bytes(builder, id));

@@ -242,7 +242,7 @@ enum tokmap_status sp_encode(struct sp_state *state, const uint8_t *text, uint64
         state->pieces->largest = whole;
         return TOKMAP_OK;
     }
-    for (uint64_t at = 0; at < count && !lacks_memory;) {
+    for (uint64_t at = 0; at < count && !lacks_memory && !bpe_scratch_stops(&state->pieces->scratch);) {
         size_t done = prefix ? 0 : encode_some(state, text + at, (size_t)(count - at), true, &out);
         if (!done) {
             done = encode_copied(state, text + at, (size_t)(count - at), prefix, prefix ? BLOCK_FIRST : BLOCK_MARKED,
@@ -256,14 +256,12 @@ enum tokmap_status sp_encode(struct sp_state *state, const uint8_t *text, uint64
     bytes_trim(&state->stripped);
     if (state->pieces->scratch.bytes > SCRATCH_KEPT) {
         free(state->pieces->scratch.memory);
-        state->pieces->scratch = (struct bpe_scratch){NULL, 0};
+        state->pieces->scratch.memory = NULL;
+        state->pieces->scratch.bytes = 0;
     }
     *written = model->fuse_unk && !model->byte_fallback ? fuse(model, tokens, out.made) : out.made;
-    if (lacks_memory || state->pieces->lacks_memory) {
-        state->pieces->lacks_memory = false;
-        return error_set_memory(error, "merging a long piece of text", count);
-    }
-    return TOKMAP_OK;
+    state->pieces->lacks_memory |= lacks_memory;
+    return bpe_state_check(state->pieces, count, error);
 }
 
 enum tokmap_status sp_state_new(struct sp_state **out, const struct sp_model *model, enum cpu_variant variant,

@@ -32,6 +32,13 @@ static void engine_state_free(struct text_engine_state *state)
     free(state);
 }
 
+static void engine_state_stop(struct text_engine_state *state, bool (*stop)(void *user), void *user)
+{
+    struct bpe_scratch *scratch = &((struct sp_engine_state *)state)->state->pieces->scratch;
+    scratch->stop = stop;
+    scratch->user = user;
+}
+
 static enum tokmap_status engine_state_new(struct text_engine_state **state, const struct text_engine *engine,
                                            struct tokmap_error *error)
 {
@@ -136,6 +143,7 @@ enum tokmap_status sp_engine_new(struct text_engine **engine, const struct sp_so
     static const struct text_engine_kind kind = {.free = engine_free,
                                                  .state_new = engine_state_new,
                                                  .state_free = engine_state_free,
+                                                 .state_stop = engine_state_stop,
                                                  .encode_text = engine_text,
                                                  .id_bytes = engine_bytes,
                                                  .puts_space = engine_puts_space,

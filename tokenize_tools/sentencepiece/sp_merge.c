@@ -267,6 +267,8 @@ static size_t take_back(struct accepted *accepted, size_t back, struct sp_ids *i
     return accepted->parts[(accepted->count - 1) % REMEMBERED].start;
 }
 
+#define WINDOWS_A_LOOK 1024 /* between two looks at whether to stop */
+
 /* Accepts parts of the window that begins at `from`. */
 static void accept(const struct sp_model *model, struct accepted *accepted, struct sp_ids *ids, const uint8_t *bytes,
                    size_t from, struct merge_part part, size_t end)
@@ -283,10 +285,13 @@ bool sp_merge_long(const struct sp_model *model, struct bpe_scratch *scratch, co
     struct window_memory memory;
     size_t window = model->defined_count ? count : WINDOW, from = 0, back = 1;
     const size_t first_id = ids->count;
+    size_t looks = 0;
     assert(count);
     accepted.count = 0;
     window_memory_init(&memory);
     for (;;) {
+        if (++looks % WINDOWS_A_LOOK == 0 && bpe_scratch_stops(scratch))
+            return false;
         const bool last = window >= count - from;
         size_t size = last ? count - from : window;
         while (!last && size > 4 && (bytes[from + size] & 0xC0) == 0x80)

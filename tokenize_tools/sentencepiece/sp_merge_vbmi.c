@@ -102,7 +102,7 @@ LANE_INLINE void finish(const struct bpe_model *model, const struct lane *lane, 
  */
 static __attribute__((noinline)) void merge_again(const struct bpe_model *model, struct bpe_piece *piece)
 {
-    struct bpe_scratch unused = {NULL, 0}; /* short pieces do not need it */
+    struct bpe_scratch unused = {.memory = NULL}; /* short pieces do not need it */
     piece->ids_count = (uint32_t)sp_merge(model, &unused, piece->bytes, piece->count, piece->ids);
 }
 

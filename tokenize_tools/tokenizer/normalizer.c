@@ -66,6 +66,13 @@ void normalizer_state_free(struct normalizer_state *state)
         regex_state_free(state->regexes[i]);
 }
 
+void normalizer_state_stop(struct normalizer_state *state, bool (*stop)(void *user), void *user)
+{
+    for (uint32_t i = 0; i < NORMALIZER_STEPS_MOST; i++)
+        if (state->regexes[i])
+            regex_state_stop(state->regexes[i], stop, user);
+}
+
 void normalizer_trim(struct normalizer_state *state)
 {
     nfc_scratch_trim(&state->nfc);
@@ -124,6 +131,8 @@ static enum tokmap_status replace_matches(const struct normalizer_step *step, st
                bytes_append(into, step->content, step->content_bytes);
         done = to;
     }
+    if (found == REGEX_STOPPED)
+        return error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
     if (found == REGEX_FAILED)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                          "a pattern of the tokenizer's normalizer needs too many steps or too much memory for a text "
@@ -172,8 +181,8 @@ static bool note_change(struct text_edits *trace, const struct bytes_buffer *int
         back++;
     while (!is_border(old, count - back, count))
         back--;
-    return text_edits_add(trace, (struct text_edit){into->count + front, into->count + made->count - back, from + front,
-                                                    to - back});
+    return text_edits_add(
+        trace, (struct text_edit){into->count + front, into->count + made->count - back, from + front, to - back});
 }
 
 /* The same, with a note of each part that is not in NFC. */

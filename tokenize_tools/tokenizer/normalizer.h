@@ -16,10 +16,10 @@ enum normalizer_kind { NORMALIZE_NFC, NORMALIZE_PREPEND, NORMALIZE_REPLACE };
 
 struct normalizer_step {
     enum normalizer_kind kind;
-    uint8_t *pattern;     /* NORMALIZE_REPLACE: the text to replace or, with `regex`, its source; owned */
+    uint8_t *pattern; /* NORMALIZE_REPLACE: the text to replace or, with `regex`, its source; owned */
     size_t pattern_bytes;
-    struct regex *regex;  /* NORMALIZE_REPLACE: the pattern to replace, or NULL; owned */
-    uint8_t *content;     /* the text to put before the text or in the place of matches; owned */
+    struct regex *regex; /* NORMALIZE_REPLACE: the pattern to replace, or NULL; owned */
+    uint8_t *content;    /* the text to put before the text or in the place of matches; owned */
     size_t content_bytes;
 };
 
@@ -47,6 +47,8 @@ struct normalizer_state {
 enum tokmap_status normalizer_state_init(struct normalizer_state *state, const struct normalizer *normalizer,
                                          struct tokmap_error *error);
 void normalizer_state_free(struct normalizer_state *state);
+/* Makes searches for patterns look at `stop` (regex_state_stop). normalizer_run() then fails with ERROR_INTERRUPTED. */
+void normalizer_state_stop(struct normalizer_state *state, bool (*stop)(void *user), void *user);
 /* To be called between documents: frees memory that an unusually long document needed. */
 void normalizer_trim(struct normalizer_state *state);
 

@@ -20,6 +20,7 @@
 #include "unicode/code_sets.h"
 
 #define IDS_PER_BYTE_LIMIT 4096 /* callers could not provide memory for more */
+#define PIECES_A_LOOK 4096      /* and added tokens, between two looks at whether to stop */
 /* A long document goes through the pipeline in stretches of about this many bytes, cut where that does not change the
  * ids. What one part writes is then still in the cache when the next part reads it, and normalized text needs little
  * memory. */
@@ -43,8 +44,11 @@ struct pipeline_state {
     struct pretokenizer_state pretokenizer;
     struct text_edits trace[NORMALIZER_STEPS_MOST];
     struct ids_out ids;
-    enum engine_place place; /* of the text that the engine receives next */
-    size_t done;             /* bytes of the document before the current stretch */
+    enum engine_place place;  /* of the text that the engine receives next */
+    size_t done;              /* bytes of the document before the current stretch */
+    bool (*stop)(void *user); /* or NULL */
+    void *stop_user;
+    uint32_t looks; /* pieces since the last look at `stop` */
     enum tokmap_status status;
     struct tokmap_error *error;
 };
@@ -69,6 +73,25 @@ static void pipeline_state_free(struct tokenizer_state *state)
     free(own);
 }
 
+static void pipeline_state_stop(struct tokenizer_state *state, bool (*stop)(void *user), void *user)
+{
+    struct pipeline_state *own = (struct pipeline_state *)state;
+    own->stop = stop;
+    own->stop_user = user;
+    own->pipeline->parts.engine->kind->state_stop(own->engine, stop, user);
+    normalizer_state_stop(&own->normalizer, stop, user);
+    pretokenizer_state_stop(&own->pretokenizer, stop, user);
+}
+
+/* Returns OK, or ERROR_INTERRUPTED if that is asked for. */
+static enum tokmap_status look_at_stop(struct pipeline_state *own)
+{
+    own->looks = 0;
+    return own->stop && own->stop(own->stop_user)
+               ? error_set(own->error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted")
+               : TOKMAP_OK;
+}
+
 /* Encodes what the pre-tokenizer emits. */
 static bool encode_piece(void *user, const uint8_t *bytes, size_t count)
 {
@@ -78,6 +101,8 @@ static bool encode_piece(void *user, const uint8_t *bytes, size_t count)
     own->status = parts->engine_cuts ? engine->encode_text(own->engine, bytes, count, own->place, &own->ids, own->error)
                                      : engine->encode_piece(own->engine, bytes, count, &own->ids, own->error);
     own->place = ENGINE_INSIDE;
+    if (++own->looks == PIECES_A_LOOK && !own->status)
+        own->status = look_at_stop(own);
     return own->status == TOKMAP_OK;
 }
 
@@ -153,6 +178,8 @@ static enum tokmap_status split_pass(struct pipeline_state *own, enum added_pass
             break;
         }
         ids_append(&own->ids, part.token->id);
+        if (++own->looks == PIECES_A_LOOK)
+            status = look_at_stop(own);
         own->place = pass == ADDED_RAW ? ENGINE_SEGMENT_START : ENGINE_INSIDE;
     }
     const enum tokmap_status ended = added_split_end(&split, own->error);
@@ -427,6 +454,7 @@ static const struct tokenizer_kind pipeline_kind = {
     .share = pipeline_share,
     .state_new = pipeline_state_new,
     .state_free = pipeline_state_free,
+    .state_stop = pipeline_state_stop,
     .encode = pipeline_encode,
     .encode_marked = pipeline_encode_marked,
     .offsets = pipeline_offsets,

@@ -46,6 +46,8 @@ struct text_engine_kind {
     enum tokmap_status (*state_new)(struct text_engine_state **state, const struct text_engine *engine,
                                     struct tokmap_error *error);
     void (*state_free)(struct text_engine_state *state);
+    /* Makes encoding look at `stop`, which may be NULL; if it returns true, encoding fails with ERROR_INTERRUPTED. */
+    void (*state_stop)(struct text_engine_state *state, bool (*stop)(void *user), void *user);
     /* Appends the ids of a text. The text is encoded by itself: what comes before and after does not matter. `out` has
      * room for ids_per_byte_most (pipeline_parts.h) ids per byte. Statuses: OK, ERROR_MEMORY. */
     enum tokmap_status (*encode_text)(struct text_engine_state *state, const uint8_t *text, uint64_t count,

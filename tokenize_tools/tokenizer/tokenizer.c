@@ -54,6 +54,12 @@ void tokenizer_state_free(struct tokenizer_state *state)
         state->tokenizer->kind->state_free(state);
 }
 
+void tokenizer_state_stop(struct tokenizer_state *state, bool (*stop)(void *user), void *user)
+{
+    if (state->tokenizer->kind->state_stop)
+        state->tokenizer->kind->state_stop(state, stop, user);
+}
+
 enum tokmap_status tokenizer_encode(struct tokenizer_state *state, const struct tokenizer_batch *batch,
                                     struct tokenizer_out *out, struct tokmap_error *error)
 {

@@ -33,18 +33,18 @@ struct tokenizer_options {
 };
 
 struct tokenizer_info {
-    const char *name;         /* for example "bytes"; valid as long as the tokenizer */
-    uint64_t vocabulary;      /* all ids, also of special tokens, are less than this */
-    uint32_t width;           /* bytes per id: 2 or 4 */
-    uint64_t eod_id, bos_id;  /* the tokens that end and begin a document, or TOKMAP_NO_ID */
-    uint8_t fingerprint[16];  /* XXH3-128 of everything that determines ids */
+    const char *name;           /* for example "bytes"; valid as long as the tokenizer */
+    uint64_t vocabulary;        /* all ids, also of special tokens, are less than this */
+    uint32_t width;             /* bytes per id: 2 or 4 */
+    uint64_t eod_id, bos_id;    /* the tokens that end and begin a document, or TOKMAP_NO_ID */
+    uint8_t fingerprint[16];    /* XXH3-128 of everything that determines ids */
     uint32_t ids_per_byte_most; /* a text of n bytes becomes at most n times this many ids */
-    const char *form;         /* the file format, for example "tokenizer.json"; static */
-    const char *scanner;      /* how text is split ("cl100k_base, AVX-512"); valid as long as the tokenizer */
-    const char *note;         /* a sentence that users should read, such as about an ignored field; static, or NULL */
-    uint64_t added, specials; /* number of added tokens, and how many of them are special */
-    bool cuts;                /* documents may be encoded in parts that tokenizer_cut determines */
-    bool cut_anywhere;        /* every place between two characters is such a cut */
+    const char *form;           /* the file format, for example "tokenizer.json"; static */
+    const char *scanner;        /* how text is split ("cl100k_base, AVX-512"); valid as long as the tokenizer */
+    const char *note;           /* a sentence that users should read, such as about an ignored field; static, or NULL */
+    uint64_t added, specials;   /* number of added tokens, and how many of them are special */
+    bool cuts;                  /* documents may be encoded in parts that tokenizer_cut determines */
+    bool cut_anywhere;          /* every place between two characters is such a cut */
 };
 
 struct tokenizer_text {
@@ -101,6 +101,10 @@ enum tokmap_status tokenizer_state_new(struct tokenizer_state **state, const str
                                        struct tokmap_error *error);
 /* NULL is allowed. */
 void tokenizer_state_free(struct tokenizer_state *state);
+/* Makes tokenizer_encode() and tokenizer_encode_marked() look at `stop` every millisecond or so, and at least once a
+ * second while a pattern backtracks. If it returns true, they fail with ERROR_INTERRUPTED. stop: NULL, with which a
+ * state begins: never. */
+void tokenizer_state_stop(struct tokenizer_state *state, bool (*stop)(void *user), void *user);
 
 /* Encodes a batch. `resumed` and `unfinished` require info.cuts. After a failure, the ids are incomplete. Statuses: OK,
  * ERROR_LIMIT (the capacity is too small, or a pattern needs too many steps or too much memory for a text), ERROR_INPUT
@@ -196,8 +200,7 @@ enum tokmap_status tokenizer_decoder_end(struct tokenizer_decoder *decoder, stru
                                          struct tokmap_error *error);
 /* The same in one call: appends the text of `count` ids to *text. Statuses: those of the functions before. */
 enum tokmap_status tokenizer_decode(const struct tokenizer *tokenizer, const void *tokens, uint64_t count,
-                                    bool specials, bool resumed, struct text_buffer *text,
-                                    struct tokmap_error *error);
+                                    bool specials, bool resumed, struct text_buffer *text, struct tokmap_error *error);
 
 /* Finds the bytes that an id stands for: of a special token its name, of any other token the bytes of text that become
  * it. Returns false if the id is not in the vocabulary. *bytes is valid as long as the tokenizer. */

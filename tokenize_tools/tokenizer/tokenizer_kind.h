@@ -15,6 +15,8 @@ struct tokenizer_kind {
     enum tokmap_status (*state_new)(struct tokenizer_state **state, const struct tokenizer *tokenizer,
                                     struct tokmap_error *error);
     void (*state_free)(struct tokenizer_state *state);
+    /* NULL: encoding a batch never takes long. */
+    void (*state_stop)(struct tokenizer_state *state, bool (*stop)(void *user), void *user);
     enum tokmap_status (*encode)(struct tokenizer_state *state, const struct tokenizer_batch *batch,
                                  struct tokenizer_out *out, struct tokmap_error *error);
     /* NULL: the kind has no added tokens, so a text has no marks. */

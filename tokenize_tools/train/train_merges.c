@@ -48,7 +48,8 @@
 #define LAST 0x80000000u   /* mark of the last slot of a token of more than one byte, besides the id */
 #define INSIDE 0xC0000000u /* a slot between the first and the last; borders have these bits too */
 #define ID_BITS 0x3FFFFFFFu
-#define SEGMENT_MOST 96 /* longer pieces become segments of SEGMENT_BYTES */
+#define SEGMENT_MOST 96      /* longer pieces become segments of SEGMENT_BYTES */
+#define SEGMENTS_A_LOOK 4096 /* segments between two looks at whether to stop */
 #define SEGMENT_BYTES 64
 #define LIST_BLOCK ((uint64_t)1 << 18) /* entries of lists that are allocated together */
 
@@ -382,6 +383,14 @@ static enum tokmap_status slots_make(struct trainer *t, struct train_pieces *pie
     return TOKMAP_OK;
 }
 
+/* Returns OK, or ERROR_INTERRUPTED if that is asked for. */
+static enum tokmap_status look_at_stop(const struct trainer *t, struct tokmap_error *error)
+{
+    return t->options->stop && t->options->stop(t->options->user)
+               ? error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted")
+               : TOKMAP_OK;
+}
+
 /* Adds all pairs of bytes. The first pass counts pairs and lengths of lists, and the second one fills the lists. */
 static enum tokmap_status pairs_of_bytes_add(struct trainer *t, struct tokmap_error *error)
 {
@@ -405,8 +414,10 @@ static enum tokmap_status pairs_of_bytes_add(struct trainer *t, struct tokmap_er
                 break;
             memset(latest, 0, 65536 * sizeof *latest);
         }
-        for (uint64_t s = 0; s < t->segment_count; s++) {
+        for (uint64_t s = 0; s < t->segment_count && !status; s++) {
             const uint64_t end = t->segments[s + 1].begin;
+            if ((s + 1) % SEGMENTS_A_LOOK == 0)
+                status = look_at_stop(t, error);
             for (uint64_t i = t->segments[s].begin; i < end; i++) {
                 if (t->slots[i] == BORDER || t->slots[i + 1] == BORDER)
                     continue;
@@ -573,8 +584,11 @@ static enum tokmap_status pair_merge(struct trainer *t, struct pair *pair, struc
     uint64_t undone = 0;
     enum tokmap_status status = token_add(t, &merge, error);
     pair->count = 0;
-    for (uint32_t i = 0; i < segment_count && !status; i++)
+    for (uint32_t i = 0; i < segment_count && !status; i++) {
         status = segment_merge(t, segments[i], &merge, &undone, error);
+        if (!status && (i + 1) % SEGMENTS_A_LOOK == 0)
+            status = look_at_stop(t, error);
+    }
     if (!status)
         status = side_apply(t, &t->left, &merge, undone, error);
     if (!status)
@@ -618,9 +632,9 @@ static enum tokmap_status merge_all(struct trainer *t, struct tokmap_error *erro
             continue;
         if (options->progress)
             options->progress(options->user, t->vocabulary->count);
-        if (options->stop && options->stop(options->user))
-            return error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
-        status = pair_merge(t, pair, error);
+        status = look_at_stop(t, error);
+        if (!status)
+            status = pair_merge(t, pair, error);
     }
     return status;
 }

@@ -239,7 +239,7 @@ static void long_merges(void **unused)
     awkward_seed(4);
     for (int round = 0; round < awkward_rounds(30); round++) {
         struct bpe_model *model;
-        struct bpe_scratch scratch = {NULL, 0};
+        struct bpe_scratch scratch = {.memory = NULL};
         make_vocabulary(&v, 500, round % 2, false);
         v.source.rules = *split_rules_named("gpt2");
         assert_int_equal(bpe_model_build(&model, &v.source, &error), TOKMAP_OK);
@@ -280,7 +280,7 @@ static void a_merge_makes_a_pair_of_lower_rank(void **unused)
     static struct vocabulary v;
     struct tokmap_error error;
     struct bpe_model *model;
-    struct bpe_scratch scratch = {NULL, 0};
+    struct bpe_scratch scratch = {.memory = NULL};
     memset(&v, 0, sizeof v);
     for (unsigned i = 0; i < 256; i++)
         assert_true(add_token(&v, &(uint8_t){(uint8_t)i}, 1));
@@ -333,7 +333,7 @@ static void far_context(void **unused)
     static uint32_t offsets[256 + 2 * SYMBOLS + 1], ids[2 * SYMBOLS];
     static struct bpe_merge merges[2 * SYMBOLS];
     struct bpe_source source = {.path = "test", .bytes = bytes, .offsets = offsets, .merges = merges};
-    struct bpe_scratch scratch = {NULL, 0};
+    struct bpe_scratch scratch = {.memory = NULL};
     struct bpe_model *model;
     struct tokmap_error error;
     uint32_t at = 0;
@@ -405,6 +405,44 @@ static void long_runs(void **unused)
         assert_int_equal(back, at);
     }
     bpe_state_free(state);
+    bpe_model_free(model);
+    free(text);
+    free(ids);
+}
+
+static bool stop_later(void *user)
+{
+    return !(*(size_t *)user)--;
+}
+
+/* Whoever asks to stop does not wait for the end of a text, nor of a piece. */
+static void encoding_stops(void **unused)
+{
+    static struct vocabulary v;
+    struct tokmap_error error;
+    struct bpe_model *model;
+    struct bpe_state *state;
+    const size_t count = 4000000;
+    uint8_t *text = malloc(count);
+    uint16_t *ids = malloc(count * sizeof *ids);
+    uint64_t written;
+    awkward_seed(5);
+    make_vocabulary(&v, 1500, false, false);
+    v.source.rules = *split_rules_named("cl100k_base");
+    assert_int_equal(bpe_model_build(&model, &v.source, &error), TOKMAP_OK);
+    for (int words = 0; words < 2; words++) {
+        size_t looks = 10, all = SIZE_MAX;
+        for (size_t i = 0; i < count; i++)
+            text[i] = words && i % 5 == 0 ? ' ' : (uint8_t)('a' + (i * i / 7) % 13);
+        assert_int_equal(bpe_state_new(&state, model, cpu_variant_best(), &error), TOKMAP_OK);
+        state->scratch.stop = stop_later;
+        state->scratch.user = &looks;
+        assert_int_equal(bpe_encode(state, text, count, ids, count, &written, &error), TOKMAP_ERROR_INTERRUPTED);
+        state->scratch.user = &all;
+        assert_int_equal(bpe_encode(state, text, count, ids, count, &written, &error), TOKMAP_OK);
+        assert_true(SIZE_MAX - all > 30); /* it would have looked at least so often */
+        bpe_state_free(state);
+    }
     bpe_model_free(model);
     free(text);
     free(ids);
@@ -500,11 +538,15 @@ static void clear_inside_a_struct(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_vocabulary),        cmocka_unit_test(long_merges),
+        cmocka_unit_test(any_vocabulary),
+        cmocka_unit_test(long_merges),
         cmocka_unit_test(a_merge_makes_a_pair_of_lower_rank),
-        cmocka_unit_test(far_context),           cmocka_unit_test(long_runs),
-        cmocka_unit_test(full_caches),           cmocka_unit_test(bad_sources),
+        cmocka_unit_test(far_context),
+        cmocka_unit_test(long_runs),
+        cmocka_unit_test(full_caches),
+        cmocka_unit_test(bad_sources),
         cmocka_unit_test(clear_inside_a_struct),
+        cmocka_unit_test(encoding_stops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,16 +23,16 @@ static const struct {
     const char *name, *pattern;
 } patterns[] = {
     {"gpt2", CONTRACTIONS "| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"},
-    {"cl100k_base", "(?i:" CONTRACTIONS ")|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" SPACES},
+    {"cl100k_base",
+     "(?i:" CONTRACTIONS ")|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" SPACES},
     {"qwen2", "(?i:" CONTRACTIONS ")|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*" SPACES},
     {"o200k_base",
      "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+(?i:" CONTRACTIONS ")?|"
      "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*(?i:" CONTRACTIONS ")?|"
      "\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" SPACES},
-    {"tekken",
-     "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+|"
-     "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*|"
-     "\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" SPACES},
+    {"tekken", "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+|"
+               "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*|"
+               "\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" SPACES},
 };
 
 /* Compares all pieces of a text. */
@@ -44,8 +44,8 @@ static void check(const char *name, struct regex_state *state, const struct spli
     while (regex_next(state, &from, &to) == REGEX_MATCH) {
         const size_t end = scan_piece(rules, text, at, count);
         if (from != at || to != end)
-            fail_msg("%s: '%.*s': %zu..%zu, not %zu..%zu", name, (int)(count < 200 ? count : 200), (const char *)text, at,
-                     end, from, to);
+            fail_msg("%s: '%.*s': %zu..%zu, not %zu..%zu", name, (int)(count < 200 ? count : 200), (const char *)text,
+                     at, end, from, to);
         at = end;
     }
     assert_int_equal(at, count);
@@ -91,8 +91,8 @@ static bool compare_piece(void *user, const uint8_t *bytes, size_t count)
     const size_t end = scan_piece(split_rules_named("deepseek_v3"), cut_text, cut_at, cut_count);
     assert_ptr_equal(bytes, cut_text + cut_at);
     if (end != cut_at + count)
-        fail_msg("'%.*s': %zu..%zu, not %zu..%zu", (int)(cut_count < 200 ? cut_count : 200), (const char *)cut_text, cut_at,
-                 end, cut_at, cut_at + count);
+        fail_msg("'%.*s': %zu..%zu, not %zu..%zu", (int)(cut_count < 200 ? cut_count : 200), (const char *)cut_text,
+                 cut_at, end, cut_at, cut_at + count);
     cut_at = end;
     return true;
 }
@@ -134,8 +134,9 @@ static void three_steps(void **state)
     }
     /* Each character of CLASS_CJK, and characters around these ranges, next to characters inside and outside of
      * them. */
-    static const char *const beside[] = {"", "a", " ", "\n", "1", "!", "\xE3\x83\x95", "\xE3\x83\xBB", "\xE3\x82\x97",
-                                         "\xCC\x81", "\xE3\x80\x82", "\xC2\xAD"};
+    static const char *const beside[] = {
+        "",        "a", " ", "\n", "1", "!", "\xE3\x83\x95", "\xE3\x83\xBB", "\xE3\x82\x97", "\xCC\x81", "\xE3\x80\x82",
+        "\xC2\xAD"};
     const size_t others = sizeof beside / sizeof beside[0];
     for (uint32_t code = 0x3000; code < 0x9FC0; code += code == 0x3110 ? 0x4DE0 - 0x3110 : code == 0x4E10 ? 0x5180 : 1)
         for (size_t i = 0; i < others * others; i++) {
@@ -153,10 +154,40 @@ static void three_steps(void **state)
 
 static void refused(void **state)
 {
-    static const char *const wrong[] = {"(",  ")",   "[a",       "a**",      "*a",      "\\p{Greek",  "\\p{Nonsense}",
-                                        "\\", "\\1", "(?<n>a)",  "\\X",      "a{2}?",   "a{1,2}+",    "[[:alpha:]]",
-                                        "\\b", "\\h", "[a&&]", "[&&a]", "[a[]]", "[a&&&b]", "(?i:[a&&b])", "(?i:[a[b]])", "[a[b]", "[[[[[[[[[[a]]]]]]]]]]", "(?i:ss)", "(?i:\xC3\xA9)", "[b-a]", "[\\d-z]",
-                                        "\\x{110000}", "\\x{d800}", "(?m:a)", "(?i:\\p{Lu})", "a{3}{2}", "\\k<n>"};
+    static const char *const wrong[] = {"(",
+                                        ")",
+                                        "[a",
+                                        "a**",
+                                        "*a",
+                                        "\\p{Greek",
+                                        "\\p{Nonsense}",
+                                        "\\",
+                                        "\\1",
+                                        "(?<n>a)",
+                                        "\\X",
+                                        "a{2}?",
+                                        "a{1,2}+",
+                                        "[[:alpha:]]",
+                                        "\\b",
+                                        "\\h",
+                                        "[a&&]",
+                                        "[&&a]",
+                                        "[a[]]",
+                                        "[a&&&b]",
+                                        "(?i:[a&&b])",
+                                        "(?i:[a[b]])",
+                                        "[a[b]",
+                                        "[[[[[[[[[[a]]]]]]]]]]",
+                                        "(?i:ss)",
+                                        "(?i:\xC3\xA9)",
+                                        "[b-a]",
+                                        "[\\d-z]",
+                                        "\\x{110000}",
+                                        "\\x{d800}",
+                                        "(?m:a)",
+                                        "(?i:\\p{Lu})",
+                                        "a{3}{2}",
+                                        "\\k<n>"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct bytes_buffer into = {NULL, 0, 0};
         struct regex_sets sets = {.count = 0};
@@ -199,11 +230,20 @@ static void kinds(void **state)
     } cases[] = {
         {"[a-d&&[^b]&&[^c]]+", "abcda", "0-1 3-5 ", false},
         {"[^a-d&&[b]]+", "abcde", "0-1 2-5 ", false},
-        {"[\\p{L}&&[^\\p{Han}]]+|\\p{Han}", "a\xC3\xA9\xE4\xB8\xAD\xE6\x96\x87" "b", "0-3 3-6 6-9 9-10 ", false},
+        {"[\\p{L}&&[^\\p{Han}]]+|\\p{Han}",
+         "a\xC3\xA9\xE4\xB8\xAD\xE6\x96\x87"
+         "b",
+         "0-3 3-6 6-9 9-10 ", false},
         {"[a[b-c]x]+", "abcdx", "0-3 4-5 ", false},
         {"[^\\s\\S]|b", "ab", "1-2 ", false},
-        {"(?=\xC3\xA9)", "a\xC3\xA9" "b\xC3\xA9", "1-1 4-4 ", false},
-        {"(?<=\xF0\x9F\x98\x80)b$", "b\xF0\x9F\x98\x80" "b", "5-6 ", false},
+        {"(?=\xC3\xA9)",
+         "a\xC3\xA9"
+         "b\xC3\xA9",
+         "1-1 4-4 ", false},
+        {"(?<=\xF0\x9F\x98\x80)b$",
+         "b\xF0\x9F\x98\x80"
+         "b",
+         "5-6 ", false},
         {"\xC3\x83|\xC2\xA9", "a\xC3\xA9", "1-2 2-3 ", true}, /* bytes as characters */
         {"\xC4\xA0", "a b", "1-2 ", true},
     };
@@ -226,9 +266,116 @@ static void kinds(void **state)
     assert_non_null(strstr(got, "256 kinds"));
 }
 
+/* ---- limits ---- */
+
+static struct regex *limited;
+static struct regex_state *limited_state;
+
+static void limited_open(const char *pattern)
+{
+    struct tokmap_error error;
+    if (regex_new(&limited, pattern, strlen(pattern), REGEX_ONIGURUMA, NULL, "pattern", &error)) {
+        if (strstr(error.message, "no PCRE2"))
+            skip();
+        fail_msg("%s: %s", pattern, error.message);
+    }
+    assert_int_equal(regex_state_new(&limited_state, limited, &error), TOKMAP_OK);
+}
+
+static void limited_close(void)
+{
+    regex_state_free(limited_state);
+    regex_free(limited);
+}
+
+/* Matches `count` bytes of repeated text and one more byte. Returns what the search ended with; *matches: how many. */
+static enum regex_found search(const char *unit, size_t count, char last, size_t *matches, size_t *at)
+{
+    const size_t bytes = strlen(unit);
+    char *text = malloc(count + 1);
+    enum regex_found found;
+    size_t to;
+    assert_non_null(text);
+    for (size_t i = 0; i < count; i++)
+        text[i] = unit[i % bytes];
+    text[count] = last;
+    assert_true(regex_begin(limited_state, (const uint8_t *)text, count + 1, false));
+    for (*matches = 0; (found = regex_next(limited_state, at, &to)) == REGEX_MATCH;)
+        ++*matches;
+    free(text);
+    return found;
+}
+
+static void known_patterns_stay_below_the_limits(void **state)
+{
+    static const char *const units[] = {
+        " ",      "a",    "A", "1", "!", "\n", "\t ", " \n", "aB", "'s", "a ", "\xE2\x80\x83", "\xE4\xB8\xAD",
+        "1 a!\n", "/\r\n"};
+    (void)state;
+    for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
+        limited_open(patterns[i].pattern);
+        for (size_t k = 0; k < sizeof units / sizeof units[0]; k++) {
+            const size_t count = 60000 - 60000 % strlen(units[k]);
+            size_t matches, at;
+            if (search(units[k], count, 'x', &matches, &at) != REGEX_END)
+                fail_msg("%s: '%s': at %zu", patterns[i].name, units[k], at);
+            assert_true(matches > 0);
+            assert_true(regex_charged(limited_state) <= 64 * count); /* of the 10^9 and 64 a byte that are allowed */
+        }
+        limited_close();
+    }
+}
+
+static void patterns_that_backtrack_end(void **state)
+{
+    size_t matches, at;
+    (void)state;
+    limited_open("(?:a+)+b|a"); /* exponential: 2^n steps for n letters */
+    assert_int_equal(search("a", 12, '!', &matches, &at), REGEX_END);
+    assert_int_equal(matches, 12);
+    assert_int_equal(search("a", 30, '!', &matches, &at), REGEX_FAILED);
+    assert_int_equal(matches, 0);
+    assert_int_equal(at, 0);
+    assert_int_equal(search("x", 20000, 'a', &matches, &at), REGEX_END); /* a search is done in several parts */
+    assert_int_equal(matches, 1);
+    limited_close();
+    limited_open("\\d{1,3}(?=(?:\\d{3})*(?!\\d))"); /* quadratic */
+    assert_int_equal(search("1", 20000, '1', &matches, &at), REGEX_END);
+    assert_int_equal(matches, 6667);
+    assert_true(regex_charged(limited_state) < 100000000);
+    assert_int_equal(search("1", 2000000, '1', &matches, &at), REGEX_FAILED);
+    assert_int_equal(at, 3 * matches); /* 2,000,001 digits are groups of three */
+    assert_true(matches > 0 && regex_charged(limited_state) < 2000000000);
+    limited_close();
+}
+
+static bool stop_later(void *user)
+{
+    return !(*(size_t *)user)--;
+}
+
+static void searches_stop(void **state)
+{
+    size_t matches, at, looks = 100;
+    (void)state;
+    limited_open("a");
+    regex_state_stop(limited_state, stop_later, &looks);
+    assert_int_equal(search("a", 1000, 'a', &matches, &at), REGEX_STOPPED);
+    assert_int_equal(matches, 100);
+    looks = 10; /* no match is found in this text, so the search is interrupted inside of it */
+    assert_int_equal(search("x", 1000000, 'x', &matches, &at), REGEX_STOPPED);
+    assert_true(at > 0 && at < 1000000);
+    limited_close();
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(scanners), cmocka_unit_test(three_steps),
-                                       cmocka_unit_test(refused), cmocka_unit_test(kinds)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(scanners),
+                                       cmocka_unit_test(three_steps),
+                                       cmocka_unit_test(refused),
+                                       cmocka_unit_test(kinds),
+                                       cmocka_unit_test(known_patterns_stay_below_the_limits),
+                                       cmocka_unit_test(patterns_that_backtrack_end),
+                                       cmocka_unit_test(searches_stop)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

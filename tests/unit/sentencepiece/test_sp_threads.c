@@ -66,7 +66,7 @@ static void make_vocabulary(struct vocabulary *v, uint32_t multiplier)
 static uint64_t ids_hash(const struct vocabulary *v)
 {
     struct sp_model *model;
-    struct bpe_scratch scratch = {NULL, 0};
+    struct bpe_scratch scratch = {.memory = NULL};
     struct tokmap_error error;
     uint64_t hash = 0xCBF29CE484222325u;
     if (sp_model_build(&model, &v->source, &error))

@@ -373,7 +373,7 @@ static void ranks_and_merges_give_the_same_ids(void **state)
         struct train_vocabulary v;
         struct tokmap_error error;
         struct bpe_model *ranks, *merges;
-        struct bpe_scratch scratch = {0};
+        struct bpe_scratch scratch = {.memory = NULL};
         awkward_seed(round + 9000);
         const struct split_rules *rules = rules_any();
         assert_int_equal(train_pieces_new(&pieces, &budget, &error), TOKMAP_OK);
