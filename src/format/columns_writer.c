@@ -21,7 +21,6 @@
 
 #include "column_layout.h"
 #include "common/bytes.h"
-#include "common/hash.h"
 #include "text/json_scan.h"
 #include "text/utf8.h"
 
@@ -48,6 +47,7 @@ int columns_writer_init(struct columns_writer *writer, const char *const *names,
     for (uint32_t c = 0; complete && c < count; c++) {
         struct column_writer *column = &writer->columns[c];
         complete = (column->name = strdup(names[c]));
+        column->key = table_key_new();
         spill_init(&column->codes, folder);
         spill_init(&column->lows, folder);
         spill_init(&column->carries, folder);
@@ -133,7 +133,8 @@ static int grow_values(struct column_writer *column, uint64_t bytes)
 /* Finds a value in the dictionary, or adds it. *fits: whether there was room for it; otherwise nothing has changed. */
 static int find_code(struct column_writer *column, const struct shard_value *value, uint16_t *code, bool *fits)
 {
-    const uint32_t hash = (uint32_t)(hash64(value->bytes ? value->json : "", (size_t)value->bytes) >> 32);
+    const uint32_t hash =
+        (uint32_t)(table_hash(column->key, (const uint8_t *)(value->bytes ? value->json : ""), value->bytes) >> 32);
     *fits = true;
     if (column->slot_count) {
         for (uint64_t at = hash % column->slot_count; column->slots[at]; at = (at + 1) % column->slot_count) {
@@ -143,6 +144,7 @@ static int find_code(struct column_writer *column, const struct shard_value *val
                 *code = (uint16_t)found;
                 return 0;
             }
+            column->passed++;
         }
     }
     const uint64_t begin = value_begin(column, column->values);

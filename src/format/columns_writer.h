@@ -12,6 +12,7 @@
 #include <stdbool.h>
 
 #include "index_writer.h"
+#include "platform/table_key.h"
 
 /* The value of one column for one document. json: one JSON value in UTF-8, without spaces around it; bytes 0: the
  * record lacks the field. */
@@ -30,6 +31,8 @@ struct column_writer {
     uint64_t values;         /* of the dictionary */
     uint32_t *ends, *hashes; /* of each value: where it ends in `bytes`, and the high half of its hash */
     uint32_t *slots;         /* a hash table: number of a value + 1; 0 is free */
+    struct table_key key;    /* of the hashes, because values are a record's to choose */
+    uint64_t passed;         /* slots that searches have passed over, which tests compare with the number of values */
     uint64_t ends_room, slot_count; /* both grow with `values` */
     uint8_t *bytes;                 /* of the values of the dictionary */
     uint64_t bytes_room;

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "platform/os.h"
+#include "platform/table_key.h"
 
 struct match {
     struct names *into;
@@ -71,6 +72,7 @@ struct expansion {
     void *user;
     struct linked *linked; /* a table: a folder's place is the first free one from its hash on */
     size_t linked_count, linked_capacity;
+    struct table_key key; /* of the table's hashes */
     struct pattern_matches *matches;
 };
 
@@ -79,11 +81,10 @@ static bool is_stopped(const struct expansion *expansion)
     return expansion->stop && expansion->stop(expansion->user);
 }
 
-static struct linked *linked_place(struct linked *table, size_t capacity, uint64_t device, uint64_t inode)
+static struct linked *linked_place(struct linked *table, size_t capacity, struct table_key key, uint64_t device,
+                                   uint64_t inode)
 {
-    uint64_t hash = (inode ^ (device << 32 | device >> 32)) * 0x9e3779b97f4a7c15;
-    hash ^= hash >> 32;
-    for (size_t at = (size_t)hash & (capacity - 1);; at = (at + 1) & (capacity - 1))
+    for (size_t at = (size_t)table_mix(key, device, inode) & (capacity - 1);; at = (at + 1) & (capacity - 1))
         if (!table[at].paths || (table[at].device == device && table[at].inode == inode))
             return &table[at];
 }
@@ -100,13 +101,14 @@ static int linked_count(struct expansion *expansion, const char *path, const str
             return ENOMEM;
         for (size_t i = 0; i < expansion->linked_capacity; i++)
             if (expansion->linked[i].paths)
-                *linked_place(grown, capacity, expansion->linked[i].device, expansion->linked[i].inode) =
-                    expansion->linked[i];
+                *linked_place(grown, capacity, expansion->key, expansion->linked[i].device,
+                              expansion->linked[i].inode) = expansion->linked[i];
         free(expansion->linked);
         expansion->linked = grown;
         expansion->linked_capacity = capacity;
     }
-    struct linked *linked = linked_place(expansion->linked, expansion->linked_capacity, folder->device, folder->inode);
+    struct linked *linked =
+        linked_place(expansion->linked, expansion->linked_capacity, expansion->key, folder->device, folder->inode);
     expansion->linked_count += !linked->paths;
     linked->device = folder->device;
     linked->inode = folder->inode;
@@ -308,7 +310,8 @@ void pattern_matches_clear(struct pattern_matches *matches)
 int pattern_expand(const char *pattern, bool hidden, bool (*stop)(void *user), void *user,
                    struct pattern_matches *matches)
 {
-    struct expansion expansion = {.hidden = hidden, .stop = stop, .user = user, .matches = matches};
+    struct expansion expansion = {
+        .hidden = hidden, .stop = stop, .user = user, .key = table_key_new(), .matches = matches};
     struct names from = {0};
     bool stars = false;
     const int system = components_expand(&expansion, pattern, &from, &stars);

@@ -13,6 +13,8 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "common/hash.h"
+#include "format/columns_writer.h"
 #include "format/index_columns.h"
 #include "format/shard_mask.h"
 #include "platform/os.h"
@@ -365,6 +367,34 @@ static void a_mask_that_is_added_keeps_the_columns(void **unused)
     tokmap_dataset_close(before);
 }
 
+/* Adds `count` values that differ. Returns the slots that were passed over. colliding: values whose hash, if it were
+ * XXH3 without a key, would select one of the first 64 slots of 2^14. The test counts steps and measures no time. */
+static uint64_t passed_over(uint32_t count, bool colliding)
+{
+    static const char *const names[] = {"value"};
+    struct columns_writer writer;
+    assert_int_equal(columns_writer_init(&writer, names, 1, folder), 0);
+    for (uint32_t number = 0, made = 0; made < count; number++) {
+        char text[32];
+        const struct shard_value value = {text, (uint64_t)snprintf(text, sizeof text, "%u", number)};
+        if (colliding && (hash64(text, (size_t)value.bytes) >> 32 & 0x3FFF) >= 64)
+            continue;
+        assert_int_equal(columns_writer_add(&writer, &value, 1), 0);
+        made++;
+    }
+    const uint64_t passed = writer.columns[0].passed;
+    assert_int_equal(writer.columns[0].values, count);
+    columns_writer_free(&writer);
+    return passed;
+}
+
+static void colliding_values_cost_no_more(void **state)
+{
+    (void)state;
+    assert_in_range(passed_over(8000, false), 0, 2 * 8000);
+    assert_in_range(passed_over(8000, true), 0, 2 * 8000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -376,6 +406,7 @@ int main(void)
         cmocka_unit_test(datasets_have_the_columns_of_their_shards),
         cmocka_unit_test(columns_do_not_change_the_content_id),
         cmocka_unit_test(a_mask_that_is_added_keeps_the_columns),
+        cmocka_unit_test(colliding_values_cost_no_more),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

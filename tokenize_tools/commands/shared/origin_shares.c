@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "common/hash.h"
 
 static bool same_path(const struct origin_share *a, const struct origin_share *b)
 {
@@ -15,7 +14,7 @@ static bool same_path(const struct origin_share *a, const struct origin_share *b
 /* Returns the slot of a path, or the empty slot where it belongs. */
 static uint64_t *slot_find(const struct origin_shares *shares, const struct origin_share *wanted)
 {
-    uint64_t at = hash64(wanted->path, wanted->path_bytes) & (shares->slot_count - 1);
+    uint64_t at = table_hash(shares->key, (const uint8_t *)wanted->path, wanted->path_bytes) & (shares->slot_count - 1);
     while (shares->slots[at] && !same_path(&shares->files[shares->slots[at] - 1], wanted))
         at = (at + 1) & (shares->slot_count - 1);
     return &shares->slots[at];
@@ -26,6 +25,8 @@ static bool shares_grow(struct origin_shares *shares)
     if (shares->count < shares->capacity)
         return true;
     const uint64_t capacity = shares->capacity ? 2 * shares->capacity : 16;
+    if (!shares->capacity)
+        shares->key = table_key_new();
     struct origin_share *files = realloc(shares->files, capacity * sizeof *files);
     if (!files)
         return false;

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "platform/table_key.h"
+
 struct origin_share {
     const char *path; /* not zero-terminated; it belongs to whoever added it, usually the dataset */
     uint64_t path_bytes;
@@ -15,7 +17,8 @@ struct origin_share {
 struct origin_shares {
     struct origin_share *files; /* in no order before origin_shares_sort() */
     uint64_t count, capacity;
-    uint64_t *slots; /* a hash table: 0, or the number of a file plus 1 */
+    uint64_t *slots;      /* a hash table: 0, or the number of a file plus 1 */
+    struct table_key key; /* of its hashes, because paths are a dataset's to choose */
     uint64_t slot_count;
     uint64_t last; /* the file that was added last: most documents come from that of the document before */
 };
