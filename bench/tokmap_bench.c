@@ -143,14 +143,14 @@ static int run_case(struct bench *bench, const struct bench_case *chosen)
     if (result == CLI_MISUSED || bench->options.child)
         return cli_finish(program, result);
     if (!bench->options.json)
-        (void)printf("%s\n", machine);
+        cli_print("%s\n", machine);
     if (!bench_stopped())
         machine_report(bench, &begin);
     if (bench->report && chosen == &case_check && bench->sentence[0])
-        (void)printf("\n%s\n\n", bench->sentence); /* the answer first: the figures under it say why */
+        cli_print("\n%s\n\n", bench->sentence); /* the answer first: the figures under it say why */
     report_print(bench->report);
     if (bench->report && chosen != &case_check && bench->sentence[0])
-        (void)printf("\n%s\n", bench->sentence);
+        cli_print("\n%s\n", bench->sentence);
     return cli_finish(program, result);
 }
 

@@ -69,8 +69,8 @@ int gpu_open(struct bench *bench, struct gpu *gpu)
     if (result)
         return gpu_check(gpu, result, "creating a stream");
     if (!bench->options.json && !tokmap_cuda_device(gpu->device.ordinal, &info, &error))
-        (void)printf("%s: %s, capability %d.%d, driver for CUDA %d.%d\n", gpu->name, info.name, info.capability_major,
-                     info.capability_minor, gpu->driver->version / 1000, gpu->driver->version % 1000 / 10);
+        cli_print("%s: %s, capability %d.%d, driver for CUDA %d.%d\n", gpu->name, info.name, info.capability_major,
+                  info.capability_minor, gpu->driver->version / 1000, gpu->driver->version % 1000 / 10);
     return load_kernels(gpu);
 }
 

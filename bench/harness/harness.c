@@ -364,9 +364,7 @@ void bench_say(struct bench *bench, const char *format, ...)
         return;
     va_list arguments;
     va_start(arguments, format);
-    (void)fprintf(stderr, "%s: ", bench->program);
-    (void)vfprintf(stderr, format, arguments);
-    (void)fputc('\n', stderr);
+    cli_say_list(bench->program, format, arguments);
     va_end(arguments);
 }
 

@@ -235,7 +235,9 @@ TOKMAP_API const char *tokmap_status_name(enum tokmap_status status);
 TOKMAP_API const char *tokmap_status_text(enum tokmap_status status);
 
 /* Writes an error as "path:line: message: system text (byte N)" into text, without the parts that the error does not
- * have. An empty message is replaced by the meaning of the status.
+ * have. An empty message is replaced by the meaning of the status. Names and file content in an error may come from
+ * anyone; the text, and `message` itself, are one line of plain characters, which cannot act on a terminal: escape is
+ * written as ^[, newline as ^J, U+009B as \xc2\x9b. `path` is the path as it is.
  *   error     NULL: the text is empty
  *   text      of `capacity` bytes; the result is cut to fit and always terminated. 1,500 bytes hold any error. NULL, or
  *             a capacity of 0: nothing is written

@@ -23,5 +23,6 @@
 #include "shell_quote.h"
 #include "signals.h"
 #include "table.h"
+#include "visible_write.h"
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "common/bytes.h"
+#include "common/visible.h"
 #include "platform/os.h"
 #include "run_name.h"
 #include "text/path.h"
@@ -71,9 +72,9 @@ static int listing_entry(void *user, const char *name)
     struct listing *listing = user;
     const char *typed = listing->typed + listing->folder;
     struct os_stat found;
-    /* Hidden names are offered to those who typed the dot. A name with a newline or a tab has no place in the answer.
-     */
-    if (!begins_with(name, typed) || (name[0] == '.' && typed[0] != '.') || strpbrk(name, "\n\t"))
+    /* Hidden names are offered to those who typed the dot. A name that is not plain has no place in the answer,
+     * which shells show on the terminal. */
+    if (!begins_with(name, typed) || (name[0] == '.' && typed[0] != '.') || !visible_all(name, strlen(name)))
         return 0;
     char *path = path_in(listing->path, name);
     if (!path || os_stat(path, &found)) {

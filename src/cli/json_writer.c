@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/visible.h"
+#include "text/code_point.h"
 #include "text/decimal.h"
 #include "text/json_scan.h"
 #include "text/utf8.h"
@@ -16,8 +18,22 @@ void cli_json_begin(struct cli_json *json, FILE *file)
     json->file = file;
 }
 
-static void put_string(FILE *file, const char *text, size_t bytes)
+/* Writes a character of two bytes or more, which is valid UTF-8. One that is not plain becomes an escape. */
+static void put_character(const struct cli_json *json, const unsigned char *at, size_t length)
 {
+    bool plain = true;
+    size_t bytes;
+    if (!json->as_given)
+        (void)visible_step((const char *)at, length, &plain);
+    if (plain)
+        (void)fwrite(at, 1, length, json->file);
+    else
+        (void)fprintf(json->file, "\\u%04x", (unsigned)code_point_get(at, &bytes));
+}
+
+static void put_string(const struct cli_json *json, const char *text, size_t bytes)
+{
+    FILE *const file = json->file;
     const unsigned char *at = (const unsigned char *)text;
     const unsigned char *const end = at + bytes;
     (void)fputc('"', file);
@@ -32,7 +48,7 @@ static void put_string(FILE *file, const char *text, size_t bytes)
         bool valid;
         const size_t length = utf8_step((const char *)at, (size_t)(end - at), &valid);
         if (valid && length > 1) {
-            (void)fwrite(at, 1, length, file);
+            put_character(json, at, length);
             at += length;
             continue;
         }
@@ -63,7 +79,7 @@ static void item_begin(struct cli_json *json, const char *key)
     if (json->depth)
         json->has_items |= bit;
     if (key) {
-        put_string(json->file, key, strlen(key));
+        put_string(json, key, strlen(key));
         (void)fputs(": ", json->file);
     }
 }
@@ -104,7 +120,7 @@ void cli_json_text(struct cli_json *json, const char *key, const char *text)
 void cli_json_bytes(struct cli_json *json, const char *key, const char *text, size_t bytes)
 {
     item_begin(json, key);
-    put_string(json->file, text, bytes);
+    put_string(json, text, bytes);
 }
 
 void cli_json_number(struct cli_json *json, const char *key, uint64_t number)
@@ -149,7 +165,18 @@ void cli_json_raw(struct cli_json *json, const char *key, const char *text, size
     item_begin(json, key);
     while (bytes && memchr(" \t\r\n", text[bytes - 1], 4))
         bytes--;
-    /* Valid JSON contains line ends only between its values, where a space means the same. */
-    for (size_t i = 0; i < bytes; i++)
-        (void)fputc(text[i] == '\n' || text[i] == '\r' ? ' ' : text[i], json->file);
+    /* Valid JSON contains line ends and tabs only between its values, where a space means the same, and other
+     * characters that are not plain only in strings. */
+    for (size_t at = 0, length; at < bytes; at += length) {
+        bool valid;
+        length = utf8_step(text + at, bytes - at, &valid);
+        if (text[at] == '\n' || text[at] == '\r')
+            (void)fputc(' ', json->file);
+        else if (text[at] == 0x7f && !json->as_given)
+            (void)fputs("\\u007f", json->file);
+        else if (length == 1)
+            (void)fputc(text[at], json->file);
+        else
+            put_character(json, (const unsigned char *)text + at, length);
+    }
 }

@@ -12,9 +12,14 @@ struct cli_json {
     uint32_t depth;     /* objects and arrays that are open, at most 63 */
     uint64_t has_items; /* bit d: the container at depth d has an item */
     uint64_t is_array;  /* bit d: it is an array */
+    bool as_given;      /* characters above U+007F are never escaped: for JSON that becomes part of a file, whose bytes
+                           must not change from version to version */
 };
 
-/* Every function below takes the key of a member, or NULL for an element of an array and for a value at the top. A
+/* What is not plain (common/visible.h) is escaped in strings, such as \u009b, so that the output of a command does not
+ * act on a terminal.
+ *
+ * Every function below takes the key of a member, or NULL for an element of an array and for a value at the top. A
  * value at the top is followed by a newline only if it is an object or an array. */
 void cli_json_begin(struct cli_json *json, FILE *file);
 void cli_json_object(struct cli_json *json, const char *key);

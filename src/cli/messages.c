@@ -7,36 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "text/utf8.h"
-
-/* Whether the character of `bytes` bytes at `at` is a control character: one of ASCII, U+0080 to U+009F, or a byte that
- * is not UTF-8 and that a terminal of 8-bit characters would take for one of these. */
-static bool is_control(const unsigned char *at, size_t bytes, bool valid)
-{
-    if (!valid)
-        return *at < 0xa0;
-    return bytes == 1 ? *at < 0x20 || *at == 0x7f : bytes == 2 && at[0] == 0xc2 && at[1] < 0xa0;
-}
-
-void cli_clean(char *text, const char *kept)
-{
-    const char *const end = text + strlen(text);
-    char *out = text;
-    for (const char *at = text; at < end;) {
-        bool valid;
-        size_t bytes = utf8_step(at, (size_t)(end - at), &valid);
-        if (!valid)
-            bytes = 1;
-        if (is_control((const unsigned char *)at, bytes, valid) && !strchr(kept, *at)) {
-            *out++ = '?';
-        } else {
-            memmove(out, at, bytes);
-            out += bytes;
-        }
-        at += bytes;
-    }
-    *out = '\0';
-}
+#include "common/visible.h"
 
 static int flush_failed; /* errno of the first cli_flush() that failed */
 
@@ -49,14 +20,62 @@ bool cli_flush(void)
     return false;
 }
 
+static size_t newlines(const char *text)
+{
+    size_t count = 0;
+    for (; *text; text++)
+        count += *text == '\n';
+    return count;
+}
+
+/* Formats a text whose arguments may come from anyone. The newlines of the format stay. If an argument has more of
+ * them, only those at the start and at the end of the format stay, because it is unknown which the others are. Returns
+ * memory that the caller frees, or NULL. */
+__attribute__((format(printf, 1, 0))) static char *visible_format(const char *format, va_list arguments)
+{
+    char *text = NULL;
+    if (vasprintf(&text, format, arguments) < 0)
+        return NULL;
+    const size_t own = newlines(format), length = strlen(text);
+    const bool forged = newlines(text) != own;
+    const size_t begin = forged ? strspn(format, "\n") : 0, all = strlen(format);
+    const size_t end = forged && begin < all && format[all - 1] == '\n';
+    char *made = malloc(length * VISIBLE_MOST + 1);
+    if (made) {
+        memcpy(made, text, begin);
+        const size_t bytes = visible_copy(made + begin, length * VISIBLE_MOST + 1 - begin, text + begin,
+                                          length - begin - end, forged ? "\t" : "\n\t");
+        if (end)
+            memcpy(made + begin + bytes, "\n", 2);
+    }
+    free(text);
+    return made;
+}
+
+static void print_list(FILE *file, const char *format, va_list arguments)
+{
+    char *text = visible_format(format, arguments);
+    if (!text)
+        cli_output_lost();
+    (void)fputs(text ? text : "(there is no memory for this line)\n", file);
+    free(text);
+}
+
 void cli_say_list(const char *program, const char *format, va_list arguments)
 {
-    char text[4096];
+    char short_text[1024], shown[sizeof short_text * VISIBLE_MOST];
+    va_list again;
     assert(program && format);
-    (void)vsnprintf(text, sizeof text, format, arguments);
-    cli_clean(text, "\n\t");
+    va_copy(again, arguments);
+    char *text = visible_format(format, arguments);
+    if (!text) { /* the message may be that there is no memory */
+        (void)vsnprintf(short_text, sizeof short_text, format, again);
+        (void)visible_copy(shown, sizeof shown, short_text, strlen(short_text), "\t");
+    }
+    va_end(again);
     (void)cli_flush();
-    (void)fprintf(stderr, "%s: %s\n", program, text);
+    (void)fprintf(stderr, "%s: %s\n", program, text ? text : shown);
+    free(text);
 }
 
 void cli_say(const char *program, const char *format, ...)
@@ -69,18 +88,18 @@ void cli_say(const char *program, const char *format, ...)
 
 void cli_print(const char *format, ...)
 {
-    char *text = NULL;
     va_list arguments;
     va_start(arguments, format);
-    if (vasprintf(&text, format, arguments) < 0)
-        text = NULL;
+    print_list(stdout, format, arguments);
     va_end(arguments);
-    if (text)
-        cli_clean(text, "\n\t");
-    else
-        cli_output_lost();
-    (void)fputs(text ? text : "(there is no memory for this line)\n", stdout);
-    free(text);
+}
+
+void cli_print_to(FILE *file, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    print_list(file, format, arguments);
+    va_end(arguments);
 }
 
 void cli_warn(const char *program, const char *format, ...)

@@ -4,22 +4,21 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "tokmap/tokmap.h"
 
 enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_MISUSED = 2 }; /* exit statuses */
 
-/* Replaces the control characters of a text by '?', except those in `kept`. A name, which may come from anyone, could
- * otherwise change the state of the terminal, or show text that is not there. */
-void cli_clean(char *text, const char *kept);
-
-/* Prints a report for people on standard output, like printf(), but control characters other than newlines and tabs
- * become '?'. To be used wherever a report contains a name. */
+/* Prints a report for people on standard output, or on `file`, like printf(), with what is not plain in an argument in
+ * its visible form (common/visible.h), newlines of an argument included. To be used wherever a report contains a name,
+ * which may come from anyone. */
 void cli_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void cli_print_to(FILE *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Prints "PROGRAM: " and the message on standard error. Control characters in the message, which may quote a file or a
- * name, are printed as '?'. Standard output is flushed before, so that both streams appear in order where they go to
- * one place. */
+/* Prints "PROGRAM: " and the message on standard error. The message, which may quote a file or a name, is made visible
+ * as by cli_print(). Standard output is flushed before, so that both streams appear in order where they go to one
+ * place. */
 void cli_say(const char *program, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void cli_say_list(const char *program, const char *format, va_list arguments) __attribute__((format(printf, 2, 0)));
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/visible.h"
+
 static char *append(char *to, const char *text)
 {
     const size_t count = strlen(text);
@@ -16,9 +18,8 @@ char *cli_shell_quote(const char *path)
     static const char safe[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-+=:,@%";
     const size_t count = strlen(path);
     const bool plain = count && strspn(path, safe) == count;
-    for (size_t i = 0; i < count; i++)
-        if ((unsigned char)path[i] < 0x20 || path[i] == 0x7f)
-            return NULL;
+    if (!visible_all(path, count))
+        return NULL;
     char *text = malloc(4 * count + 5); /* a quote becomes '\'' */
     if (!text)
         return NULL;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/visible.h"
 #include "messages.h"
 
 struct cli_table {
@@ -47,11 +48,12 @@ void cli_table_row(struct cli_table *table, const char *const *cells)
     }
     char **row = table->cells + table->rows++ * table->columns;
     for (size_t column = 0; column < table->columns; column++) {
-        row[column] = cells[column] ? strdup(cells[column]) : NULL;
+        const size_t bytes = cells[column] ? strlen(cells[column]) : 0;
+        row[column] = cells[column] ? malloc(VISIBLE_MOST * bytes + 1) : NULL;
         if (cells[column] && !row[column])
             table->lost = true;
         if (row[column])
-            cli_clean(row[column], "");
+            (void)visible_copy(row[column], VISIBLE_MOST * bytes + 1, cells[column], bytes, "");
     }
 }
 

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "visible.h"
+
 static const struct {
     enum tokmap_status status;
     const char *name;
@@ -67,7 +69,9 @@ __attribute__((format(printf, 7, 0))) static void error_fill(struct tokmap_error
     built.line = line > UINT32_MAX ? UINT32_MAX : (uint32_t)line;
     built.offset = offset;
     path_store(built.path, sizeof built.path, path);
-    (void)vsnprintf(built.message, sizeof built.message, format, arguments);
+    char message[sizeof built.message];
+    (void)vsnprintf(message, sizeof message, format, arguments);
+    (void)visible_copy(built.message, sizeof built.message, message, strlen(message), "");
     *error = built;
 }
 
@@ -115,6 +119,21 @@ enum tokmap_status error_set_memory(struct tokmap_error *error, const char *what
                      "out of memory: %" PRIu64 " bytes are needed for %s; free memory or ask for less", bytes, what);
 }
 
+/* Writes a path that is shorter than `capacity` in its visible form, of which the end is kept if it is longer. */
+static void path_visible(char *into, size_t capacity, const char *path)
+{
+    char shown[sizeof((struct tokmap_error *)0)->path * VISIBLE_MOST];
+    const size_t length = visible_copy(shown, sizeof shown, path, strnlen(path, capacity), "");
+    const char *end = length < capacity ? shown : shown + length - (capacity - 4);
+    while ((*end & 0xc0) == 0x80) /* not in the middle of a character */
+        end++;
+    if (length >= capacity) {
+        memcpy(into, "...", 3);
+        into += 3;
+    }
+    memcpy(into, end, strlen(end) + 1);
+}
+
 const char *tokmap_error_print(const struct tokmap_error *error, char *text, size_t capacity)
 {
     if (!text || !capacity)
@@ -122,11 +141,12 @@ const char *tokmap_error_print(const struct tokmap_error *error, char *text, siz
     text[0] = '\0';
     if (!error)
         return text;
-    char where[600] = "", offset[48] = "", system[160] = "";
+    char path[sizeof error->path], where[sizeof path + 24] = "", offset[48] = "", system[160] = "";
+    path_visible(path, sizeof path, error->path);
     if (error->path[0] && error->line)
-        (void)snprintf(where, sizeof where, "%s:%" PRIu32 ": ", error->path, error->line);
+        (void)snprintf(where, sizeof where, "%s:%" PRIu32 ": ", path, error->line);
     else if (error->path[0])
-        (void)snprintf(where, sizeof where, "%s: ", error->path);
+        (void)snprintf(where, sizeof where, "%s: ", path);
     else if (error->line)
         (void)snprintf(where, sizeof where, "line %" PRIu32 ": ", error->line);
     if (error->offset != TOKMAP_NO_OFFSET)

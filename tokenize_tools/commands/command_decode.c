@@ -45,12 +45,14 @@ struct decoding {
     const char *path;
     uint64_t line, offset;
     enum state state;
-    bool closed; /* JSONL: the line's array is complete */
-    bool any;    /* the line contains at least one byte */
+    bool closed;        /* JSONL: the line's array is complete */
+    bool any;           /* the line contains at least one byte */
     uint64_t id, id_at; /* the current id, and the offset of its first digit */
     uint8_t *ids;
     uint64_t id_count;
     struct text_buffer text;
+    bool to_terminal; /* text is printed with its control characters made visible */
+    struct visible visible;
 };
 
 static enum tokmap_status wrong(const struct decoding *decoding, const char *reason, struct tokmap_error *error)
@@ -79,7 +81,12 @@ static enum tokmap_status ids_decode(struct decoding *decoding, bool end, struct
         return status;
     }
     if (decoding->output == FORMAT_TEXT) {
-        (void)fwrite(decoding->text.bytes, 1, (size_t)decoding->text.count, stdout);
+        if (decoding->to_terminal)
+            visible_write(&decoding->visible, decoding->text.bytes, (size_t)decoding->text.count);
+        else
+            (void)fwrite(decoding->text.bytes, 1, (size_t)decoding->text.count, stdout);
+        if (end && decoding->to_terminal)
+            visible_end(&decoding->visible);
         decoding->text.count = 0;
     }
     return TOKMAP_OK;
@@ -247,7 +254,7 @@ static enum tokmap_status given_decode(struct decoding *decoding, struct tokmap_
     formats_resolve(decoding, decoding->given, bytes);
     const enum tokmap_status status = bytes_take(decoding, decoding->given, bytes, error);
     const enum tokmap_status ended = status ? status : line_end(decoding, error);
-    if (!ended && decoding->output == FORMAT_TEXT && os_is_terminal(1))
+    if (!ended && decoding->output == FORMAT_TEXT && decoding->to_terminal)
         (void)putchar('\n');
     return ended;
 }
@@ -295,7 +302,8 @@ static int decode(const struct cli_command *command, const char **operands, size
 
 int command_decode(int argc, char **argv)
 {
-    struct decoding decoding = {.asked = TOKENIZER_ARGUMENTS_INIT};
+    struct decoding decoding = {.asked = TOKENIZER_ARGUMENTS_INIT, .visible = {.file = stdout}};
+    decoding.to_terminal = os_is_terminal(1);
     const struct cli_option options[] = {
         CLI_HEADING("Tokenizer"),
         TOKENIZER_OPTIONS(decoding.asked),
@@ -317,6 +325,8 @@ int command_decode(int argc, char **argv)
         .usage = "[OPTION]... [FILE]...",
         .summary = "Turns token ids into text. Each line of ids is a document.",
         .details = "Reads standard input if no FILE is given or FILE is '-'.\n\n"
+                   "On a terminal, control characters of the text are made visible (^[ for escape); into a file or a "
+                   "pipe, such as '| cat', the text is written as it is.\n\n"
                    "Examples:\n"
                    "  tokmap decode -t gpt2/ --ids '15496 995'\n"
                    "  echo 72 105 | tokmap decode\n"

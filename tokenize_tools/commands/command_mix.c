@@ -113,6 +113,18 @@ static void put_tokens(struct text *text, uint64_t tokens)
 }
 
 /* Writes the run file, or without a sequence length and a batch the lines that do not depend on them. */
+/* Prints the run's text: into a file or a pipe as it is, because it is a run file. */
+static void text_print(const char *text)
+{
+    struct visible visible = {.file = stdout};
+    if (!os_is_terminal(1)) {
+        (void)fputs(text, stdout);
+        return;
+    }
+    visible_write(&visible, text, strlen(text));
+    visible_end(&visible);
+}
+
 static char *run_text(const struct mixing *mixing)
 {
     struct text text = {.failed = false};
@@ -394,7 +406,7 @@ static int mix_print(struct mixing *mixing, const struct cli_command *command)
         report_json(mixing, text);
     } else if (!status) {
         if (!mixing->output)
-            (void)fputs(text, stdout);
+            text_print(text);
         if (!mixing->quiet)
             report_table(mixing);
     }

@@ -155,7 +155,7 @@ static void row_head_print(const struct showing *show, const struct item *item)
         return;
     }
     if (show->sources > 1)
-        (void)fprintf(stderr, "source %s, ", show->source.name);
+        cli_print_to(stderr, "source %s, ", show->source.name);
     (void)fprintf(stderr, "epoch %" PRIu64 ", ", place->epoch);
     if (item->pieces)
         (void)fprintf(stderr, "row %" PRIu64 " of the plan: %s in %s", place->window,

@@ -8,6 +8,7 @@
 #include "commands/shared/field_options.h"
 #include "commands/shared/tokenizer_arguments.h"
 #include "common/hash.h"
+#include "common/visible.h"
 #include "platform/os.h"
 
 static const char program[] = "tokmap tokenizer";
@@ -47,12 +48,14 @@ static void row(struct cli_table *table, const char *what, const char *value)
 static void token_print(const struct tokenizer_added *added)
 {
     (void)printf("  %10" PRIu64 "  %s  ", added->id, added->special ? "special" : "added  ");
-    for (uint64_t i = 0; i < added->bytes; i++) {
-        const unsigned char byte = (unsigned char)added->text[i];
-        if (byte < 0x20 || byte == 0x7F || byte == '\\')
-            (void)printf("\\x%02x", byte);
+    for (uint64_t at = 0, length; at < added->bytes; at += length) {
+        bool plain;
+        length = visible_step(added->text + at, (size_t)(added->bytes - at), &plain);
+        if (plain && added->text[at] != '\\')
+            (void)fwrite(added->text + at, 1, (size_t)length, stdout);
         else
-            (void)putchar(byte);
+            for (uint64_t i = 0; i < length; i++)
+                (void)printf("\\x%02x", (unsigned char)added->text[at + i]);
     }
     (void)putchar('\n');
 }

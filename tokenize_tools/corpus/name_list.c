@@ -4,24 +4,21 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "text/utf8.h"
+#include "common/visible.h"
 
 #define NAME_MOST 48 /* bytes of a name that are shown */
 
 void name_list_add(struct name_list *list, const char *name, size_t count)
 {
-    char shown[NAME_MOST + 4] = "";
+    char shown[NAME_MOST * VISIBLE_MOST + 4] = "";
     if (list->full)
         return;
     size_t bytes = count < NAME_MOST ? count : NAME_MOST;
     if (bytes < count)
         while (bytes > 0 && ((unsigned char)name[bytes] & 0xc0) == 0x80)
             bytes--; /* not inside a character */
-    for (size_t i = 0; i < bytes; i++)
-        shown[i] = (unsigned char)name[i] < 0x20 || name[i] == 0x7f ? '?' : name[i];
-    for (size_t valid; (valid = utf8_valid_prefix(shown, bytes)) < bytes;)
-        shown[valid] = '?';
-    (void)snprintf(shown + bytes, sizeof shown - bytes, "%s", bytes < count ? "..." : "");
+    const size_t length = visible_copy(shown, sizeof shown - 3, name, bytes, "");
+    (void)snprintf(shown + length, sizeof shown - length, "%s", bytes < count ? "..." : "");
     const size_t wanted = strlen(shown) + 2, last = sizeof ", ...";
     list->full = list->used + wanted + last > sizeof list->text;
     list->used += (size_t)snprintf(list->text + list->used, sizeof list->text - list->used, "%s%s",

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "common/visible.h"
 #include "text/json_scan.h"
-#include "text/utf8.h"
 
 /* Nesting in the values of keys that are ignored. */
 #define DEPTH_MOST 64
@@ -50,11 +50,7 @@ void chat_messages_refuse(struct chat_messages *messages, const char *reason, ui
     messages->detail[0] = 0;
     if (!detail)
         return;
-    const size_t room = sizeof messages->detail - 1;
-    const size_t count = detail->count > room ? utf8_cut(detail->bytes, room) : detail->count;
-    for (size_t i = 0; i < count; i++)
-        messages->detail[i] = (unsigned char)detail->bytes[i] < ' ' || detail->bytes[i] == 127 ? '?' : detail->bytes[i];
-    messages->detail[count] = 0;
+    (void)visible_copy(messages->detail, sizeof messages->detail, detail->bytes, detail->count, "");
 }
 
 static bool refuse(struct reader *reader, const char *reason, const struct chat_string *detail)

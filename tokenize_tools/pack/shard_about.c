@@ -135,6 +135,7 @@ char *shard_about_text(const struct shard_about *about, uint64_t *bytes)
     if (!file)
         return NULL;
     cli_json_begin(&json, file);
+    json.as_given = true;
     cli_json_object(&json, NULL);
     cli_json_text(&json, "tool", "tokmap");
     cli_json_text(&json, "version", tokmap_version());

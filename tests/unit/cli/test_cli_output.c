@@ -77,6 +77,8 @@ static void test_json_escapes(void **state)
     text_becomes("plain", 5, "\"plain\"");
     text_becomes("\"\\/", 3, "\"\\\"\\\\/\"");
     text_becomes("\n\t\r\b\f\x1b\x7f", 7, "\"\\n\\t\\r\\u0008\\u000c\\u001b\\u007f\"");
+    /* C1 controls and characters that change the direction act on a terminal, so they are escaped. */
+    text_becomes("\xc2\x80\xc2\x9f\xc2\xa0\xe2\x80\xae", 9, "\"\\u0080\\u009f\xc2\xa0\\u202e\"");
     text_becomes("a\0b", 3, "\"a\\u0000b\"");
     text_becomes("h\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 10, "\"h\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"");
     /* Not UTF-8: a continuation byte alone, an overlong form, a surrogate, a number above U+10FFFF, an incomplete
@@ -131,6 +133,7 @@ static void test_json_raw(void **state)
     raw_becomes("[1,\r\n2]\n ", 9, "[1,  2]");
     raw_becomes("{\"a\": ", 6, "null");
     raw_becomes("", 0, "null");
+    raw_becomes("{\"\xc2\x9b\": \"\x7f\xc3\xa9\"}", 13, "{\"\\u009b\": \"\\u007f\xc3\xa9\"}");
     (void)state;
 }
 
@@ -172,40 +175,15 @@ static void test_shell_quote(void **state)
     quotes_as("\xc3\xa9", "'\xc3\xa9'");
     assert_null(cli_shell_quote("a\nb"));
     assert_null(cli_shell_quote("a\x1b[m"));
+    assert_null(cli_shell_quote("a\xc2\x9b"));
     (void)state;
-}
-
-static void cleans(const char *text, const char *kept, const char *wanted)
-{
-    char *own = strdup(text);
-    assert_non_null(own);
-    cli_clean(own, kept);
-    assert_string_equal(own, wanted);
-    free(own);
-}
-
-static void test_clean(void **state)
-{
-    cleans("", "", "");
-    cleans("plain \xC3\xA9 \xE2\x96\x81 \xF0\x9F\x98\x80", "", "plain \xC3\xA9 \xE2\x96\x81 \xF0\x9F\x98\x80");
-    cleans("\x1b[31m\x7f\x01", "", "?[31m??");
-    cleans("a\nb\tc\r", "\n\t", "a\nb\tc?");
-    cleans("a\nb\tc\r", "", "a?b?c?");
-    /* U+0080, U+009B, U+009F are controls, and U+00A0 is not. */
-    cleans("\xC2\x80\xC2\x9B\xC2\x9F\xC2\xA0", "", "???\xC2\xA0");
-    /* Bytes that are not UTF-8: only those that are controls of an 8-bit terminal are replaced. */
-    cleans("\x9B"
-           "1m\xE9t\xE9\xC2",
-           "", "?1m\xE9t\xE9\xC2");
-    cleans("\xE2\x9B", "", "\xE2?");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_clean),       cmocka_unit_test(test_json_shape), cmocka_unit_test(test_json_escapes),
-        cmocka_unit_test(test_json_real),   cmocka_unit_test(test_json_raw),   cmocka_unit_test(test_table),
-        cmocka_unit_test(test_shell_quote),
+        cmocka_unit_test(test_json_shape), cmocka_unit_test(test_json_escapes), cmocka_unit_test(test_json_real),
+        cmocka_unit_test(test_json_raw),   cmocka_unit_test(test_table),        cmocka_unit_test(test_shell_quote),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,8 @@ static uint64_t test_clock(void)
 static char *text;
 static size_t length;
 
-/* Begins with the test's clock at 0 and output that goes to `text`. plain: as where standard error is not a terminal. */
+/* Begins with the test's clock at 0 and output that goes to `text`. plain: as where standard error is not a terminal.
+ */
 static void begin(struct cli_progress *progress, uint64_t total, int mode, bool plain)
 {
     cli_progress_start(progress, "packing", total, mode);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "common/visible.h"
 #include "text/json_scan.h"
 
 #define TEXT_MOST 65536u /* bytes of a path or a pattern; a longer one is ignored */
@@ -134,14 +135,13 @@ static bool ends_in(const char *text, const char *ending)
 const char *about_title(const struct about_facts *facts, char text[ABOUT_TITLE])
 {
     const char *name = facts->name, *path = facts->path;
+    char given[ABOUT_TITLE];
     const bool is_file = ends_in(name, ".json") || ends_in(name, ".model") || ends_in(name, ".bpe");
     if (!path || !*name || strcmp(path, name) == 0 || (is_file && ends_in(path, name)))
-        (void)snprintf(text, ABOUT_TITLE, "%.200s", path ? path : name);
+        (void)snprintf(given, sizeof given, "%.200s", path ? path : name);
     else
-        (void)snprintf(text, ABOUT_TITLE, "%.200s (%.100s)", is_file ? path : name, is_file ? name : path);
-    for (char *at = text; *at; at++)
-        if ((unsigned char)*at < 0x20 || *at == 0x7f)
-            *at = '?';
+        (void)snprintf(given, sizeof given, "%.200s (%.100s)", is_file ? path : name, is_file ? name : path);
+    (void)visible_copy(text, ABOUT_TITLE, given, strlen(given), "");
     return text;
 }
 

@@ -306,9 +306,9 @@ static void cuts_print(const struct mixture_report *report)
         putchar('\n');
     for (uint64_t i = 0; i < report->cut_count && i < 8; i++) {
         const struct mixture_cut *cut = &report->cuts[i];
-        printf("step %s: the new seq_len starts %s again in epoch %s; of epoch %s, %s of %s windows were shown\n",
-               cli_count(cut->step, a), report->sources[cut->source].name, cli_count(cut->epoch + 1, b),
-               cli_count(cut->epoch, c), cli_count(cut->shown, d), cli_count(cut->windows, e));
+        cli_print("step %s: the new seq_len starts %s again in epoch %s; of epoch %s, %s of %s windows were shown\n",
+                  cli_count(cut->step, a), report->sources[cut->source].name, cli_count(cut->epoch + 1, b),
+                  cli_count(cut->epoch, c), cli_count(cut->shown, d), cli_count(cut->windows, e));
     }
     if (report->cut_count > 8)
         printf("... and %s\n", cli_counted(report->cut_count - 8, "more such epoch", (char[64]){0}));

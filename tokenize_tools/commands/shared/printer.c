@@ -17,58 +17,6 @@
 
 #define VALUE_SHOWN 400 /* bytes of a column's value that are printed for people */
 
-/* ---- control characters ---- */
-
-static void held_escape(struct visible *visible)
-{
-    for (unsigned i = 0; i < visible->held_count; i++)
-        (void)fprintf(visible->file, "\\x%02x", visible->held[i]);
-    visible->held_count = 0;
-    visible->wanted = 0;
-}
-
-/* Writes a byte below 0x80; a control character as ^ and the letter 64 above it. */
-static void ascii_write(struct visible *visible, unsigned char byte)
-{
-    if (byte == '\n' || byte == '\t' || (byte >= 0x20 && byte < 0x7f))
-        (void)fputc(byte, visible->file);
-    else
-        (void)fprintf(visible->file, "^%c", byte ^ 0x40);
-}
-
-void visible_write(struct visible *visible, const char *text, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i++) {
-        const unsigned char byte = (unsigned char)text[i];
-        if (visible->wanted && (byte & 0xc0) != 0x80)
-            held_escape(visible);
-        if (byte < 0x80) {
-            ascii_write(visible, byte);
-            continue;
-        }
-        if (!visible->wanted)
-            visible->wanted = byte >= 0xc2 && byte < 0xe0 ? 2 : byte >= 0xe0 && byte < 0xf0 ? 3 : byte < 0xf5 ? 4 : 0;
-        /* Not a first byte: a continuation byte, or the 0xc0 and 0xc1 of overlong forms. */
-        if (!visible->held_count && byte < 0xc2)
-            visible->wanted = 0;
-        visible->held[visible->held_count++] = byte;
-        /* Invalid, or one of the C1 controls U+0080 to U+009F. */
-        if (!visible->wanted ||
-            (visible->wanted == 2 && visible->held_count == 2 && visible->held[0] == 0xc2 && byte < 0xa0)) {
-            held_escape(visible);
-        } else if (visible->held_count == visible->wanted) {
-            (void)fwrite(visible->held, 1, visible->held_count, visible->file);
-            visible->held_count = 0;
-            visible->wanted = 0;
-        }
-    }
-}
-
-void visible_end(struct visible *visible)
-{
-    held_escape(visible);
-}
-
 /* ---- tokens ---- */
 
 enum tokmap_status printer_open(struct printer *printer, const struct tokmap_dataset *dataset,
@@ -413,7 +361,7 @@ static bool part_is_line(const struct part *part)
 /* Prints a value on a line of its own. Line ends between the parts of an object or an array become spaces. */
 static void value_print(void *user, const char *name, const struct tokmap_value *value)
 {
-    struct visible visible = {.file = user};
+    struct visible visible = {.file = user, .line = true};
     size_t bytes = utf8_cut(value->json, (size_t)min64(value->bytes, VALUE_SHOWN));
     (void)fputs("    ", user);
     visible_write(&visible, name, strlen(name));
@@ -429,7 +377,6 @@ static void value_print(void *user, const char *name, const struct tokmap_value 
 static void part_line(const struct part *part, FILE *file)
 {
     const bool whole = part->count == part->document.tokens;
-    struct visible visible = {.file = file};
     (void)fprintf(file, "document %" PRIu64, part->document.number);
     if (whole)
         (void)fprintf(file, ", whole (%" PRIu64 " token%s)", part->count, part->count == 1 ? "" : "s");
@@ -441,13 +388,12 @@ static void part_line(const struct part *part, FILE *file)
         (void)fputs("synthetic\n", file);
         return;
     }
-    visible_write(&visible, part->tokens_path, strlen(part->tokens_path));
+    visible_name(file, part->tokens_path, strlen(part->tokens_path));
     (void)fputs(", ", file);
     if (part->path) {
         const bool piped = part->path_bytes == 1 && part->path[0] == '-';
-        visible_write(&visible, piped ? "standard input" : part->path,
-                      piped ? strlen("standard input") : (size_t)part->path_bytes);
-        visible_end(&visible);
+        visible_name(file, piped ? "standard input" : part->path,
+                     piped ? strlen("standard input") : (size_t)part->path_bytes);
         /* Records are counted from 0, but messages and editors count lines from 1: a bare number would mislead. */
         if (part_is_line(part))
             (void)fprintf(file, " line %" PRIu64 " (record %" PRIu64 ")\n", part->record + 1, part->record);

@@ -14,18 +14,6 @@
 
 #define PRINTER_CHUNK ((uint64_t)1 << 18) /* tokens copied at a time */
 
-/* Writes text to a terminal with its control characters made visible, so that the text cannot act on the terminal:
- * ^[ for escape, \x9b for a byte that is not valid UTF-8 or that belongs to a C1 control. Newlines and tabs stay. A
- * character may be split between two calls. Initialize with {.file = ...}. */
-struct visible {
-    unsigned char held[4];       /* the bytes of a character that has begun */
-    unsigned held_count, wanted; /* their number, and the length of that character */
-    FILE *file;
-};
-void visible_write(struct visible *visible, const char *text, size_t bytes);
-/* Writes the bytes of a last character that is incomplete. */
-void visible_end(struct visible *visible);
-
 struct printer {
     const struct tokmap_dataset *dataset;
     struct tokmap_dataset_info info;

@@ -9,7 +9,9 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "common/visible.h"
 #include "platform/os.h"
+#include "text/code_point.h"
 #include "text/decimal.h"
 #include "text/utf8.h"
 
@@ -72,7 +74,7 @@ static void buffer_put(struct text_buffer *buffer, const char *bytes, uint64_t c
     buffer->count += count;
 }
 
-/* Appends a JSON string. Bytes that are not UTF-8 become U+FFFD. */
+/* Appends a JSON string. Bytes that are not UTF-8 become U+FFFD, and what is not plain becomes an escape. */
 static enum tokmap_status string_put(struct text_buffer *out, const char *text, uint64_t count,
                                      struct tokmap_error *error)
 {
@@ -90,7 +92,7 @@ static enum tokmap_status string_put(struct text_buffer *out, const char *text, 
         /* A run of bytes that stand for themselves. */
         uint64_t run = 0;
         const uint64_t longest = min64(count - at, room - 8);
-        while (run < longest && (unsigned char)text[at + run] >= 0x20 && (unsigned char)text[at + run] < 0x80 &&
+        while (run < longest && (unsigned char)text[at + run] >= 0x20 && (unsigned char)text[at + run] < 0x7f &&
                text[at + run] != '"' && text[at + run] != '\\')
             run++;
         if (run) {
@@ -104,9 +106,17 @@ static enum tokmap_status string_put(struct text_buffer *out, const char *text, 
         bool valid = true;
         size_t taken = 1, length;
         if (byte >= 0x80) {
+            bool plain = false;
+            size_t code_bytes;
             taken = utf8_step(text + at, (size_t)(count - at), &valid);
             length = valid ? taken : UTF8_REPLACEMENT_BYTES;
-            memcpy(escape, valid ? text + at : UTF8_REPLACEMENT, length);
+            if (valid)
+                (void)visible_step(text + at, (size_t)taken, &plain);
+            if (valid && !plain)
+                length = (size_t)snprintf(escape, sizeof escape, "\\u%04x",
+                                          (unsigned)code_point_get((const uint8_t *)text + at, &code_bytes));
+            else
+                memcpy(escape, valid ? text + at : UTF8_REPLACEMENT, length);
         } else if (byte == '"' || byte == '\\' || byte == '\n' || byte == '\t' || byte == '\r') {
             escape[0] = '\\';
             escape[1] = byte == '\n' ? 'n' : byte == '\t' ? 't' : byte == '\r' ? 'r' : (char)byte;

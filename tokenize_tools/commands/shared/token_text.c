@@ -3,20 +3,20 @@
 
 #include <stdbool.h>
 
-#include "text/utf8.h"
+#include "common/visible.h"
 
 void token_quoted(const uint8_t *bytes, uint32_t count, FILE *file)
 {
     (void)fputc('"', file);
     for (uint32_t at = 0, length; at < count; at += length) {
-        bool valid;
-        length = (uint32_t)utf8_step((const char *)bytes + at, count - at, &valid);
+        bool plain;
+        length = (uint32_t)visible_step((const char *)bytes + at, count - at, &plain);
         const uint8_t byte = bytes[at];
         if (byte == '\n' || byte == '\t' || byte == '\r')
             (void)fprintf(file, "\\%c", byte == '\n' ? 'n' : byte == '\t' ? 't' : 'r');
         else if (byte == '"' || byte == '\\')
             (void)fprintf(file, "\\%c", byte);
-        else if (valid && byte >= 0x20 && byte != 0x7F && !(byte == 0xC2 && bytes[at + 1] < 0xA0))
+        else if (plain)
             (void)fwrite(bytes + at, 1, length, file);
         else
             for (uint32_t i = 0; i < length; i++)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/shared/printer.h"
+#include "cli/visible_write.h"
 
 /* Writes the text in parts of `part` bytes and compares the result. */
 static void becomes(const char *text, size_t bytes, size_t part, const char *wanted)
@@ -39,7 +39,9 @@ static void test_visible(void **state)
         {"\0\x01\x1f\x7f\r", "^@^A^_^?^M", 5},
         {"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", 11},
         /* C1 controls: U+009B begins a terminal sequence, as escape and a bracket do. U+00A0 is not a control. */
-        {"\xc2\x9b" "31m", "\\xc2\\x9b31m", 5},
+        {"\xc2\x9b"
+         "31m",
+         "\\xc2\\x9b31m", 5},
         {"\xc2\x80\xc2\x9f\xc2\xa0", "\\xc2\\x80\\xc2\\x9f\xc2\xa0", 6},
         {"\x9b\xff\xc0\xaf", "\\x9b\\xff\\xc0\\xaf", 4},
         {"\xe2\x82", "\\xe2\\x82", 2},
