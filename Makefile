@@ -4,6 +4,7 @@
 #   -s             prints nothing but problems
 #   W=1            turns warnings into errors
 #   BUILD=folder   builds in this folder instead of build/
+#   HARDEN=no      leaves out the protections below "hardening"
 #   SANITIZE=list  builds with -fsanitize=list (the targets asan, ubsan, tsan, and fuzz use folders of their own)
 #
 # CC CXX AR CPPFLAGS CFLAGS LDFLAGS LIBS belong to the user: their values are appended after the flags of this file.
@@ -108,9 +109,27 @@ base_flags := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -fvisibility=
 # of bench and tests.
 room_flags = $(if $(filter src/%,$<),,-Itokenize_tools) $(if $(filter bench/% tests/%,$<),-Ibench) \
   $(if $(filter tests/%,$<),-Itests)
+
+# hardening: what limits the damage of an error in our code, at no measurable cost.
+#
+# Checks of the stack and of the C library's calls when compiling; addresses that change, relocations that are
+# read-only, and a stack without code when linking. The user's flags come later, so theirs win: -fno-stack-protector,
+# -Wl,-z,lazy, -D_FORTIFY_SOURCE=3, -no-pie. _FORTIFY_SOURCE needs optimization, and would hide errors from sanitizers.
+# -fcf-protection is left to the user: it protects nothing as long as one of the linked libraries is built without it.
+user_flags = $(CPPFLAGS) $(CFLAGS)
+optimized = $(filter-out -O0,$(lastword $(filter -O%,$(CFLAGS))))
+fortify = $(if $(or $(SANITIZE),$(findstring _FORTIFY_SOURCE,$(user_flags))),,$(if \
+  $(optimized),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
+ifneq ($(HARDEN),no)
+hard_c_flags = -fstack-protector-strong $(fortify)
+hard_link_flags = -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack
+# For programs; a shared library gets its own flag. All objects are -fPIC.
+hard_program_flags = $(if $(filter -static -static-pie -no-pie -nopie,$(CFLAGS) $(LDFLAGS)),,-pie)
+endif
+
 features := $(foreach name,ISAL PCRE2 SNAPPY LZ4 BROTLI BZIP2 XZ,$(if $(HAVE_$(name)),-DHAVE_$(name)))
 sanitize := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
-c_flags = -std=gnu11 $(base_flags) $(warnings) $(features) $(CPPFLAGS) $(CFLAGS) $(sanitize)
+c_flags = -std=gnu11 $(base_flags) $(warnings) $(features) $(hard_c_flags) $(CPPFLAGS) $(CFLAGS) $(sanitize)
 lib_libs := -lzstd -ldl
 tool_libs := $(lib_libs) $(if $(HAVE_ISAL),-lisal) $(if $(HAVE_PCRE2),-lpcre2-8) $(if $(HAVE_SNAPPY),-lsnappy) \
   $(if $(HAVE_LZ4),-llz4) $(if $(HAVE_BROTLI),-lbrotlidec) $(if $(HAVE_BZIP2),-lbz2) $(if $(HAVE_XZ),-llzma)
@@ -119,7 +138,8 @@ tool_libs := $(lib_libs) $(if $(HAVE_ISAL),-lisal) $(if $(HAVE_PCRE2),-lpcre2-8)
 # installed.
 archive = $(if $(findstring /,$(shell $(CC) -print-file-name=lib$(1).a)),-l:lib$(1).a,-l$(1))
 bench_libs = $(lib_libs) $(if $(HAVE_ISAL),$(call archive,isal)) $(if $(HAVE_PCRE2),$(call archive,pcre2-8))
-link = $(CC) $(CFLAGS) $(sanitize) $(LDFLAGS) -o $@
+link = $(CC) $(hard_link_flags) $(CFLAGS) $(sanitize) $(LDFLAGS) -o $@
+link_program = $(link) $(hard_program_flags)
 # A sanitizer's runtime is linked only into programs, so a sanitized shared library may have undefined symbols.
 so_flags = -shared -Wl,-soname,$(SONAME) -Wl,--version-script=src/libtokmap.map $(if $(SANITIZE),,-Wl,-z,defs)
 
@@ -196,7 +216,7 @@ linked_from := $(BUILD)/linked_from
 $(linked_from): force
 	@mkdir -p $(@D)
 	@new=$@.$$$$; \
-	  printf '%s\n' '$(OBJ) $(link) $(AR) $(so_flags) $(ENGINE) $(LIBS) $(tool_libs) $(bench_libs) \
+	  printf '%s\n' '$(OBJ) $(link_program) $(AR) $(so_flags) $(ENGINE) $(LIBS) $(tool_libs) $(bench_libs) \
   $(old_program_flags) $(wheel_tool_libs)' \
 	  '$(library_objects) $(text_objects)' \
 	  '$(cli_objects)' '$(tool_objects)' '$(bench_objects)' '$(support_objects)' '$(cuda_software_objects)' >$$new; \
@@ -242,7 +262,8 @@ $(BUILD)/lib/$(TOKENIZE_SONAME): $(tokenizer_objects) $(BUILD)/lib/libtokmap.a t
 	  -Wl,--as-needed $(tokenizer_libs) $(LIBS) && ln -sf $(TOKENIZE_SONAME) $(@D)/libtokmap_tokenize.so
 $(BUILD)/bin/tokmap: $(OBJ)/tokenize_tools/tokmap.c.o $(tool_objects) $(cli_objects) $(BUILD)/lib/libtokmap.a \
   $(linked_from)
-	$(Q)$(call say,LINK)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) $(LIBS) -lm
+	$(Q)$(call say,LINK)mkdir -p $(@D) && \
+	  $(link_program) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) $(LIBS) -lm
 # The cases `tokenize` and `parquet` call the tokenizers and the reader of Parquet directly, because measuring the
 # command would include reading and printing. Here the reader has no codec but zstd, whose library is needed anyway:
 # with all of them tokmap-bench would start more slowly.
@@ -255,7 +276,8 @@ bench_tool_objects := $(tokenizer_objects) $(bench_codec) $(call \
   $(filter $(OBJ)/tokenize_tools/corpus/parquet_%,$(tool_objects)))
 $(BUILD)/bin/tokmap-bench: $(bench_objects) $(bench_tool_objects) \
   $(cli_objects) $(BUILD)/lib/libtokmap.a $(linked_from)
-	$(Q)$(call say,LINK)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(bench_libs) $(LIBS) -lm
+	$(Q)$(call say,LINK)mkdir -p $(@D) && \
+	  $(link_program) $(filter %.o,$^) $(filter %.a,$^) -pthread $(bench_libs) $(LIBS) -lm
 
 # For the Python package, which may be installed on other machines: the files are without debugging information, contain
 # zstd, ISA-L, and PCRE2 where those are installed as archives, and call the oldest versions of glibc's functions
@@ -294,7 +316,7 @@ $(BUILD)/wheel/bin/tokmap: $(OBJ)/tokenize_tools/tokmap.c.o $(tool_objects)
 $(BUILD)/wheel/bin/tokmap-bench: $(bench_objects) $(bench_tool_objects)
 $(filter $(BUILD)/wheel/bin/%,$(wheel_files)): $(old_program_objects) $(cli_objects) $(BUILD)/lib/libtokmap.a \
   $(linked_from)
-	$(Q)mkdir -p $(@D) && $(link) $(old_program_flags) $(call beside,/..) $(filter %.o,$^) $(filter %.a,$^) \
+	$(Q)mkdir -p $(@D) && $(link_program) $(old_program_flags) $(call beside,/..) $(filter %.o,$^) $(filter %.a,$^) \
 	  $(wheel_tool_libs)
 
 program_parts := $(support_objects) $(tool_objects) $(cli_objects) $(BUILD)/lib/libtokmap.a $(linked_from)

@@ -65,9 +65,9 @@ __attribute__((constructor)) static void start(void)
     chosen = number ? strtoul(number, NULL, 10) : 0;
     if (!name || !chosen)
         return;
-    kind = !strcmp(name, "system") ? SYSTEM
-           : !strcmp(name, "eintr") ? INTERRUPT
-           : !strcmp(name, "short") ? SHORT
+    kind = !strcmp(name, "system")   ? SYSTEM
+           : !strcmp(name, "eintr")  ? INTERRUPT
+           : !strcmp(name, "short")  ? SHORT
            : !strcmp(name, "memory") ? MEMORY
                                      : NONE;
 }
@@ -178,6 +178,33 @@ ssize_t pwrite64(int fd, const void *from, size_t count, off64_t offset)
 {
     return fails("pwrite", ENOSPC, true) ? -1 : REAL(pwrite64)(fd, from, shortened("pwrite", count), offset);
 }
+/* What the compiler calls in place of the functions above where it knows the size of the buffer, or that no mode is
+ * given (_FORTIFY_SOURCE). No header declares them. */
+#define FORTIFIED(name, parameters, arguments, system, counted)                                                        \
+    ssize_t name parameters                                                                                            \
+    {                                                                                                                  \
+        ssize_t(*function) parameters = (ssize_t(*) parameters)real(#name);                                            \
+        if (fails(counted, system, true))                                                                              \
+            return -1;                                                                                                 \
+        count = shortened(counted, count);                                                                             \
+        return function arguments;                                                                                     \
+    }
+FORTIFIED(__read_chk, (int fd, void *into, size_t count, size_t room), (fd, into, count, room), EIO, "read")
+FORTIFIED(__pread_chk, (int fd, void *into, size_t count, off_t offset, size_t room), (fd, into, count, offset, room),
+          EIO, "pread")
+FORTIFIED(__pread64_chk, (int fd, void *into, size_t count, off64_t offset, size_t room),
+          (fd, into, count, offset, room), EIO, "pread")
+#define OPEN_2(name, parameters, arguments)                                                                            \
+    int name parameters                                                                                                \
+    {                                                                                                                  \
+        int(*function) parameters = (int(*) parameters)real(#name);                                                    \
+        return fails("open", EMFILE, true) ? -1 : function arguments;                                                  \
+    }
+OPEN_2(__open_2, (const char *path, int flags), (path, flags))
+OPEN_2(__open64_2, (const char *path, int flags), (path, flags))
+OPEN_2(__openat_2, (int folder, const char *path, int flags), (folder, path, flags))
+OPEN_2(__openat64_2, (int folder, const char *path, int flags), (folder, path, flags))
+
 ONE(ssize_t, readv, (int fd, const struct iovec *pieces, int count), (fd, pieces, count), EIO, true, -1)
 ONE(ssize_t, writev, (int fd, const struct iovec *pieces, int count), (fd, pieces, count), ENOSPC, true, -1)
 ONE(ssize_t, preadv2, (int fd, const struct iovec *pieces, int count, off_t offset, int flags),

@@ -181,6 +181,13 @@ class Wheel(WithData):
         programs = [path for path in glob.glob(glob.escape(folder) + "/tokmap/**", recursive=True)
                     if ".so" in path or os.path.dirname(path).endswith("/bin")]
         self.assertGreaterEqual(len(programs), 4)
+        sys.path.insert(0, os.path.join(TOP, "tests", "support"))
+        import elf_hardening
+        flags = os.environ.get("CFLAGS") or "-O2"
+        for path in programs:
+            with open(path, "rb") as file:
+                fortified = "-O" in flags and "-O0" not in flags
+                self.assertEqual(elf_hardening.lacks(file.read(), fortified), [], path)
         if shutil.which("objdump") is None:
             self.skipTest("objdump is not installed")
         for path in programs:
