@@ -8,7 +8,7 @@
 set -u
 REFERENCE_FOLDER=venv-parquet
 . tests/support/reference_venv.sh
-reference_packages='pyarrow duckdb polars fastparquet'
+REFERENCE_PACKAGES=tests/reference/parquet.txt
 reference_venv pyarrow duckdb polars fastparquet ||
     { echo "1..0 # SKIP the other programs that write Parquet cannot be installed" && exit 77; }
 "$REFERENCE_PYTHON" tests/reference/parquet_reference.py "$BUILD_DIR/tests/dump_documents" "$TMPDIR" \

@@ -7,7 +7,7 @@
 set -u
 REFERENCE_FOLDER=venv-warc
 . tests/support/reference_venv.sh
-reference_packages='warcio'
+REFERENCE_PACKAGES=tests/reference/warc.txt
 reference_venv warcio || { echo "1..0 # SKIP warcio cannot be installed" && exit 77; }
 "$REFERENCE_PYTHON" tests/reference/warc_reference.py "$BUILD_DIR/tests/dump_documents" "$TMPDIR" \
     "${WARC_FILES:-60}" "${REFERENCE_SEED:-1}"

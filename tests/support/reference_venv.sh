@@ -3,7 +3,11 @@
 # reference_venv MODULE...: sets REFERENCE_PYTHON to a Python that has these modules. Otherwise prints the reason and
 # returns 1. It uses $TOKMAP_REFERENCE_PYTHON if that has the modules, and else build/venv, which the first caller
 # creates.
-reference_packages='tokenizers==0.23.* tiktoken==0.14.* sentencepiece'
+#
+# What is installed is named, with its hashes, by the file $REFERENCE_PACKAGES, so that a package that was changed on
+# its way, or later, is refused: wheels only, and only those. Their own requirements are in the file as far as tests
+# use them.
+REFERENCE_PACKAGES=tests/reference/tokenizers.txt
 
 reference_has()
 {
@@ -22,10 +26,10 @@ reference_make()
         rm -rf "$reference_venv_folder"
         "${PYTHON:-python3}" -m venv "$reference_venv_folder" >"$BUILD_DIR/venv.log" 2>&1 &&
             "$reference_venv_folder/bin/python" -m pip install -q --disable-pip-version-check --retries 1 --timeout 30 \
-                $reference_packages >>"$BUILD_DIR/venv.log" 2>&1
+                --require-hashes --only-binary :all: --no-deps -r "$REFERENCE_PACKAGES" >>"$BUILD_DIR/venv.log" 2>&1
     ) 9>"$BUILD_DIR/venv.lock"
     reference_has "$reference_venv_folder/bin/python" && return 0
-    echo "$reference_modules are missing and could not be installed: $(tail -n 1 "$BUILD_DIR/venv.log" 2>/dev/null)"
+    echo "$reference_modules are missing and could not be installed: $(grep . "$BUILD_DIR/venv.log" 2>/dev/null | tail -n 1)"
     return 1
 }
 
