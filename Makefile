@@ -56,7 +56,7 @@ TOKENIZE_SONAME := $(subst libtokmap,libtokmap_tokenize,$(SONAME))
 
 # ---- what is installed on this machine; looked up once, and only for goals that compile ----
 
-quiet_goals := help deps test test-gpu demo clean uninstall asan ubsan tsan fuzz ptx
+quiet_goals := help deps test test-gpu demo clean uninstall asan ubsan tsan fuzz torture ptx
 ifneq ($(filter-out $(quiet_goals),$(or $(MAKECMDGOALS),all)),)
 has = \n\#if __has_include(<$(1)>)\n$(2)\n\#endif
 found := $(shell printf '$(call has,stdio.h,libc)$(call has,xxhash.h,xxhash)$(call has,zstd.h,zstd)$(call \
@@ -180,7 +180,7 @@ man5_pages := $(sort $(wildcard tokenize_tools/man/*.5))
 public_headers := $(sort $(wildcard include/tokmap/*.h))
 
 .PHONY: all lib wheel wheel-files tools bench units fuzzers harness deps test test-run test-gpu demo demo-run lint \
-  asan ubsan tsan fuzz fuzz-run ptx install uninstall clean help force
+  asan ubsan tsan fuzz fuzz-run torture ptx install uninstall clean help force
 
 all: lib tools bench ## build everything that needs no GPU (the default)
 	$(if $(loud),$(if $(filter all,$(or $(MAKECMDGOALS),all)),@printf '%s\n' 'tokmap is built: $(built); $(summary)'))
@@ -393,6 +393,12 @@ tsan: ## run the tests that use threads with the thread sanitizer
 FUZZ_SECONDS ?= 60
 fuzz: ## fuzz each reader for FUZZ_SECONDS (60) with libFuzzer, or with seeded mutation where clang is missing
 	+@CC='$(CC)' BUILD='$(BUILD)' FUZZ_SECONDS='$(FUZZ_SECONDS)' MAKE='$(MAKE) --no-print-directory' sh tests/fuzz/fuzz.sh
+
+# SECONDS and SEED may also come from the environment, as TORTURE_SECONDS and TORTURE_SEED: a shell sets SECONDS itself.
+torture: ## attack tokmap for SECONDS (3600) from SEED: hostile files, faults, kills, references (ONLY=name,...)
+	+@$(sub_make) harness
+	@$(test_environment) SECONDS_GIVEN='$(or $(TORTURE_SECONDS),$(if $(filter command%,$(origin SECONDS)),$(SECONDS)))' \
+	  SEED='$(or $(TORTURE_SEED),$(SEED))' ONLY='$(ONLY)' sh tests/torture/run_torture.sh
 
 # The code that CUDA 13 generates for its oldest target uses nothing newer than 64-bit addresses (PTX 2.3) and bit
 # counts (sm_20). The heads of the files say so, and therefore every driver accepts them. Where a CUDA toolkit is

@@ -1,0 +1,86 @@
+"""faults.py: one call of a command fails, and from outside it looks as if the command had failed or never run.
+
+tests/fault/inject.c makes the call fail. A command that writes ends with the old files or the new ones, whole, and says
+why it failed; the next one works.
+"""
+import os, shutil
+
+from rounds import BUILD_DIR, Skip, Wrong
+
+NUMBER_MOST = {"memory": 600, "system": 220, "eintr": 160, "short": 60}
+
+
+def _prepare(round_):
+    library = os.path.join(BUILD_DIR, "tests", "inject.so")
+    if os.environ.get("SANITIZE"):
+        raise Skip("calls cannot be made to fail in a build with sanitizers")
+    if not os.path.exists(library):
+        raise Skip(f"{library} is not built")
+    random = round_.random
+    words = [random.choice(("a", "bc", "the ", "\n", "é", "12 ")) for _ in range(5000)]
+    for name, part in (("old.txt", words[:2000]), ("new.txt", words)):
+        round_.write(name, "".join(part))
+    round_.tokmap("pack", "-q", "-o", "old", "old.txt", statuses=(0,))
+    round_.tokmap("pack", "-q", "-o", "new", "new.txt", statuses=(0,))
+    round_.tokmap("train", "-q", "--vocab-size", "300", "-o", "v", "new.txt", statuses=(0,))
+    round_.write("a.run", "seq_len 32\nbatch 2\nsource web new\npasses 1\n")
+    return library
+
+
+def _read(round_, prefix):
+    return [open(round_.path(prefix + ending), "rb").read() if os.path.exists(round_.path(prefix + ending)) else None
+            for ending in (".bin", ".tmx")]
+
+
+def _pack(round_, kind, number, environment, replaced):
+    old, new = _read(round_, "old"), _read(round_, "new")
+    for ending in (".bin", ".tmx"):
+        if os.path.exists(round_.path("d" + ending)):
+            os.remove(round_.path("d" + ending))
+        if replaced:
+            shutil.copy(round_.path("old" + ending), round_.path("d" + ending))
+    status, _, said = round_.tokmap("pack", "-q", "--force", "--threads", str(1 + round_.random.randrange(3)), "-o", "d",
+                                    "new.txt", environment=environment)
+    if status == 0 and _read(round_, "d") != new:
+        raise Wrong(f"{kind} {number}: pack succeeded, but its shard is not the new one")
+    if status and not said.strip():
+        raise Wrong(f"{kind} {number}: pack failed without a message")
+    opened, _, _ = round_.tokmap("verify", "-q", "d")
+    if opened == 0 and _read(round_, "d") not in (old, new):
+        raise Wrong(f"{kind} {number}: the shard that is left is sound, but neither the old nor the new one")
+    if opened and os.path.exists(round_.path("d.tmx")):
+        raise Wrong(f"{kind} {number}: what is left of the shard is not sound")
+    round_.tokmap("pack", "-q", "--force", "-o", "d", "new.txt", statuses=(0,))
+    if _read(round_, "d") != new:
+        raise Wrong(f"{kind} {number}: the next pack wrote another shard")
+
+
+def _fail(round_, kinds):
+    library = _prepare(round_)
+    for _ in range(25):
+        kind = round_.random.choice(kinds)
+        number = round_.random.randrange(1, NUMBER_MOST[kind])
+        environment = {"LD_PRELOAD": library, "INJECT_KIND": kind, "INJECT_NUMBER": str(number)}
+        chosen = round_.random.randrange(8)
+        if chosen < 3:
+            _pack(round_, kind, number, environment, chosen > 0)
+            continue
+        words = (("verify", "new"), ("info", "new"), ("info", "--json", "a.run"), ("audit", "--ranks", "2", "a.run"),
+                 ("tokenizer", "v.json"), ("encode", "-t", "v.json", "new.txt"), ("show", "new", "--document", "0"),
+                 ("train", "-q", "--force", "--vocab-size", "300", "-o", "w", "new.txt"),
+                 ("export", "--force", "-o", "exported", "new"))[round_.random.randrange(9)]
+        _, wanted, _ = round_.tokmap(*words, statuses=(0,))
+        status, got, said = round_.tokmap(*words, environment=environment)
+        # Times differ from run to run.
+        if status == 0 and words[0] in ("encode", "show") and got != wanted:
+            raise Wrong(f"{kind} {number}: {words} succeeded with another output")
+        if status and not said.strip():
+            raise Wrong(f"{kind} {number}: {words} failed without a message")
+
+
+def memory(round_):
+    _fail(round_, ("memory",))
+
+
+def system(round_):
+    _fail(round_, ("system", "system", "eintr", "short"))
