@@ -47,7 +47,7 @@ def references(round_):
     _script(round_, ["sh", "tests/" + scripts[round_.seed % len(scripts)]], REFERENCE_SEED=seed, DIFFERENTIAL_SEED=seed)
 
 
-# Tests whose long version an environment variable sets: the job, as TESTS names it, and the variables. SEED is replaced.
+# Tests whose long version environment variables set: the job, as TESTS names it, and the variables. SEED is replaced.
 LONG = (
     ("reference/test_train.sh", {"REFERENCE_SEED": "SEED"}),
     ("reference/test_parquet.sh", {"REFERENCE_SEED": "SEED", "PARQUET_FILES": "300"}),

@@ -39,8 +39,9 @@ def _pack(round_, kind, number, environment, replaced):
             os.remove(round_.path("d" + ending))
         if replaced:
             shutil.copy(round_.path("old" + ending), round_.path("d" + ending))
-    status, _, said = round_.tokmap("pack", "-q", "--force", "--threads", str(1 + round_.random.randrange(3)), "-o", "d",
-                                    "new.txt", environment=environment)
+    threads = str(1 + round_.random.randrange(3))
+    status, _, said = round_.tokmap("pack", "-q", "--force", "--threads", threads, "-o", "d", "new.txt",
+                                    environment=environment)
     if status == 0 and _read(round_, "d") != new:
         raise Wrong(f"{kind} {number}: pack succeeded, but its shard is not the new one")
     if status and not said.strip():
@@ -49,7 +50,7 @@ def _pack(round_, kind, number, environment, replaced):
     if opened == 0 and _read(round_, "d") not in (old, new):
         raise Wrong(f"{kind} {number}: the shard that is left is sound, but neither the old nor the new one")
     if opened and os.path.exists(round_.path("d.tmx")):
-        raise Wrong(f"{kind} {number}: what is left of the shard is not sound")
+        raise Wrong(f"{kind} {number}: the shard that it leaves is not sound")
     round_.tokmap("pack", "-q", "--force", "-o", "d", "new.txt", statuses=(0,))
     if _read(round_, "d") != new:
         raise Wrong(f"{kind} {number}: the next pack wrote another shard")

@@ -35,8 +35,9 @@ def pack(round_):
     usual = time.monotonic() - started
     round_.tokmap("pack", "-q", "--force", "-o", "d", "old.txt", statuses=(0,))
     for _ in range(20):
-        process = subprocess.Popen([TOKMAP, "pack", "-q", "--force", "--threads", str(random.randrange(1, 4)), "-o", "d",
-                                    "new.txt"], cwd=round_.folder, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        threads = str(random.randrange(1, 4))
+        process = subprocess.Popen([TOKMAP, "pack", "-q", "--force", "--threads", threads, "-o", "d", "new.txt"],
+                                   cwd=round_.folder, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
         time.sleep(random.random() * usual * 1.2)
         process.kill()
         process.communicate()
@@ -120,7 +121,8 @@ import os, sys, tokmap
 path, at, reading, threads = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
 seen = 0
 try:
-    with tokmap.Run("a.run", reading=reading).loader(threads=threads, fields="inputs targets position_ids", framework="dlpack") as loader:
+    run = tokmap.Run("a.run", reading=reading)
+    with run.loader(threads=threads, fields="inputs targets position_ids", framework="dlpack") as loader:
         for batch in loader:
             seen += 1
             if seen == 3:

@@ -1,6 +1,6 @@
 #!/bin/sh
-# run_torture.sh: what `make torture` runs after the build. From the environment: SECONDS_GIVEN (3600), SEED (the clock),
-# ONLY (all attacks), and what the Makefile passes to tests. The last line is "N passed, N failed, N skipped".
+# run_torture.sh: what `make torture` runs after the build. From the environment: SECONDS_GIVEN (3600), SEED (the
+# clock), ONLY (all attacks), and what the Makefile passes to tests. The last line is "N passed, N failed, N skipped".
 set -u
 LC_ALL=C
 export LC_ALL

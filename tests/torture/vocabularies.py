@@ -1,7 +1,7 @@
-"""vocabularies.py: vocabularies whose JSON is mutated as a tree, so that it stays JSON and reaches what reads its fields.
+"""vocabularies.py: vocabularies whose JSON is mutated as a tree: it stays JSON, and reaches what reads its fields.
 
-Each mutated file is described, and if it is accepted, a text is encoded and decoded with it. Nothing may end by a signal
-or take long.
+Each mutated file is described, and if it is accepted, a text is encoded and decoded with it. Nothing may end by a
+signal or take long.
 """
 import json, os
 
@@ -30,9 +30,9 @@ def _base(round_):
 
 
 def _odd(random):
-    return random.choice((None, True, False, 0, 1, -1, 2**16, 2**21, 2**31 - 1, 2**32, 2**63, 2**64, 1.5, float("1e300"),
-                          "", "a", "\0", "\ud800", "é", "x" * 70000, "^(?:a|aa)+$", [], {}, [[]], [1, "a"], {"type": "X"},
-                          {"String": ""}, {"Regex": "("}))
+    return random.choice((None, True, False, 0, 1, -1, 2**16, 2**21, 2**31 - 1, 2**32, 2**63, 2**64, 1.5, 1e300,
+                          "", "a", "\0", "\ud800", "é", "x" * 70000, "^(?:a|aa)+$", [], {}, [[]], [1, "a"],
+                          {"type": "X"}, {"String": ""}, {"Regex": "("}))
 
 
 def _places(value, found):
@@ -68,7 +68,8 @@ def _mutate(random, tree):
             place[key] = random.choice(places)  # the tree may contain itself now, which _text() refuses
         elif isinstance(place[key], str):
             at = random.randrange(len(place[key]) + 1)
-            place[key] = place[key][:at] + random.choice(("", "\0", "Ġ", "▁", "ÿ", " ", "\u2028")) + place[key][at + 1:]
+            put = random.choice(("", "\0", "Ġ", "▁", "ÿ", " ", "\u2028"))
+            place[key] = place[key][:at] + put + place[key][at + 1:]
         elif isinstance(place[key], int):
             place[key] += random.choice((-1, 1, 2**20, 2**32))
 
