@@ -51,6 +51,7 @@ def references(round_):
 LONG = (
     ("reference/test_train.sh", {"REFERENCE_SEED": "SEED"}),
     ("reference/test_parquet.sh", {"REFERENCE_SEED": "SEED", "PARQUET_FILES": "300"}),
+    ("python/run.sh", {"PYTHON_TESTS": "test_handles", "TOKMAP_STORM_ROUNDS": "200"}),
     ("reference/test_warc.sh", {"REFERENCE_SEED": "SEED", "WARC_FILES": "200"}),
 )
 
